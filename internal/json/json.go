@@ -1,0 +1,64 @@
+// Package json is the one way of this code base to JSON. Natively it is goccy/go-json, which gives
+// the same bytes and the same verdicts as encoding/json at about three times the speed; in the
+// Worker it is encoding/json itself, because goccy adds 1.0 MB to the compressed module.
+package json
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+)
+
+// Types of encoding/json that both implementations share.
+type (
+	// RawMessage is JSON kept as it came.
+	RawMessage = stdjson.RawMessage
+	// Number is a number kept as it came.
+	Number = stdjson.Number
+	// Marshaler encodes itself.
+	Marshaler = stdjson.Marshaler
+	// Unmarshaler decodes itself.
+	Unmarshaler = stdjson.Unmarshaler
+)
+
+// Valid reports whether data is JSON.
+func Valid(data []byte) bool { return stdjson.Valid(data) }
+
+// Compact appends src to dst without insignificant white space; numbers, key order and strings
+// stay as they are.
+func Compact(dst *bytes.Buffer, src []byte) error { return stdjson.Compact(dst, src) }
+
+// Marshal encodes v without escaping <, > and &: text comes out as it went in.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := newEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// MarshalIndent is Marshal for people.
+func MarshalIndent(v any) ([]byte, error) {
+	raw, err := Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := stdjson.Indent(&b, raw, "", "  "); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Unmarshal decodes data into v.
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v) }
+
+// AppendString appends s as a JSON string, without HTML escapes. Invalid UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	b, err := Marshal(s)
+	if err != nil {
+		return append(dst, '"', '"')
+	}
+	return append(dst, b...)
+}
