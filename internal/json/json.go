@@ -62,3 +62,14 @@ func AppendString(dst []byte, s string) []byte {
 	}
 	return append(dst, b...)
 }
+
+// DecodeAny decodes any JSON value, with numbers kept as they came.
+func DecodeAny(data []byte) (any, error) {
+	d := stdjson.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

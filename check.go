@@ -1,0 +1,103 @@
+package tidemark
+
+import "fmt"
+
+// ShapeError is a breach of what the model APIs demand of a list of messages.
+type ShapeError struct {
+	Index int    // of the message
+	Rule  string // what it breaks
+}
+
+// Error names the message and the rule.
+func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Index, e.Rule) }
+
+// Check states once what the APIs demand of the messages of a request
+// (https://docs.anthropic.com/en/api/messages): the first is from the user and the last too, no
+// content is empty, call ids are unique, each call is answered in the next message, whose results
+// come first and answer nothing else. It returns the first breach, or nil.
+func Check(messages []Message) error {
+	if len(messages) == 0 {
+		return &ShapeError{0, "there are no messages"}
+	}
+	if messages[0].Role != User {
+		return &ShapeError{0, "the first message must be from the user"}
+	}
+	seen := map[string]bool{}
+	for i, m := range messages {
+		if err := checkMessage(i, m, seen); err != nil {
+			return err
+		}
+		var asked []string
+		if i > 0 && messages[i-1].Role == Assistant {
+			asked = messages[i-1].Calls()
+		}
+		if err := checkAnswers(i, m, asked); err != nil {
+			return err
+		}
+	}
+	if last := len(messages) - 1; messages[last].Role != User {
+		return &ShapeError{last, "the last message must be from the user"}
+	}
+	return nil
+}
+
+func checkMessage(i int, m Message, seen map[string]bool) error {
+	if m.Role != User && m.Role != Assistant {
+		return &ShapeError{i, fmt.Sprintf("role %q is neither user nor assistant", m.Role)}
+	}
+	if len(m.Content) == 0 {
+		return &ShapeError{i, "empty content"}
+	}
+	for _, b := range m.Content {
+		switch b.Type {
+		case TypeText:
+			if b.Text == "" {
+				return &ShapeError{i, "empty text block"}
+			}
+		case TypeToolUse:
+			if m.Role != Assistant {
+				return &ShapeError{i, "a tool call that is not from the assistant"}
+			}
+			if b.ID == "" || b.Name == "" {
+				return &ShapeError{i, "a tool call without id or name"}
+			}
+			if seen[b.ID] {
+				return &ShapeError{i, fmt.Sprintf("call id %q was used before", b.ID)}
+			}
+			seen[b.ID] = true
+		case TypeToolResult:
+			if m.Role != User {
+				return &ShapeError{i, "a tool result that is not from the user"}
+			}
+		}
+	}
+	return nil
+}
+
+// checkAnswers holds the results of message i against the calls of the message before it.
+func checkAnswers(i int, m Message, asked []string) error {
+	open := make(map[string]bool, len(asked))
+	for _, id := range asked {
+		open[id] = true
+	}
+	other := false
+	for _, b := range m.Content {
+		if b.Type != TypeToolResult {
+			other = true
+			continue
+		}
+		if !open[b.ToolUseID] {
+			return &ShapeError{i, fmt.Sprintf("result for %q answers no call of the message before", b.ToolUseID)}
+		}
+		if other {
+			return &ShapeError{i, "tool results must come first"}
+		}
+		delete(open, b.ToolUseID)
+	}
+	for _, id := range asked {
+		if open[id] {
+			return &ShapeError{i, fmt.Sprintf("call %q is not answered", id)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Package tidemark holds the nouns and contracts of Tidemark, a chat backend whose conversations
+// never end and never forget. It imports nothing of ours but the JSON door and does no I/O.
+//
+// One sentence decides everything: a session is an append-only log; what the model sees is a view
+// computed from it; a context strategy may only add overlays ("this span now reads so");
+// everything else is a host.
+//
+// # Terms
+//
+//   - message, block: a unit of the Messages API and a part of one, under the API's field names.
+//   - log: the append-only history of one session id; a reset begins a new log, a branch a log
+//     with a base.
+//   - entry: a logged message, overlay or event. Its id is a name; its order is Seq.
+//   - ref, head: a name for a position in a log; the head of a session key is its current one.
+//   - session, turn: one conversation and its branches; one input until the model stops.
+//   - run: the durable record of a turn in work; it fences the turn.
+//   - window, budget: the model's size in tokens; the limits a strategy plans within.
+//   - view: the messages the model would see now, where each came from, and its tokens.
+//   - overlay, edit: one act of a strategy, the unit of undo; one replaced span or block of it.
+//   - stub, summary, marker: what stands in the view for a block, for a span by a model, for a
+//     span without one.
+//   - cut point: a place where a span may end without parting a call from its result.
+//   - compaction: making the view smaller.
+//   - recall, fault, evict, pin: bring back by handle; need what was evicted; leave the view; never
+//     leave it.
+//   - archive, part: gzipped JSON lines of a log in the bucket; of one span of it.
+//   - memory: what outlives a session: daily files, MEMORY.md, facts.
+//   - reset: archive, extract memories, begin a new log under the same key.
+//   - episode, snapshot, branch, trim: a span marked by the agent; a named ref; a session from a
+//     ref; stubbing bulk on a branch.
+//   - provider, host, blob: a model API; the platform beneath; bytes by key.
+package tidemark

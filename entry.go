@@ -1,0 +1,128 @@
+package tidemark
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// EntryID names an entry. Ids sort by time, but the order of a log is Seq.
+type EntryID string
+
+// NewID returns a new time-sortable id (a ULID, https://github.com/ulid/spec).
+func NewID(now time.Time) string {
+	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
+	if err != nil { // only a time beyond the year 10889, or no entropy
+		return ulid.MustNew(ulid.MaxTime(), rand.Reader).String()
+	}
+	return id.String()
+}
+
+// Hash is a SHA-256 in hex.
+type Hash string
+
+// HashOf hashes bytes as stored.
+func HashOf(data []byte) Hash {
+	sum := sha256.Sum256(data)
+	return Hash(hex.EncodeToString(sum[:]))
+}
+
+// Kind says what an entry holds.
+type Kind string
+
+// The kinds of entries.
+const (
+	KindMessage Kind = "message" // payload: a Message
+	KindOverlay Kind = "overlay" // payload: an Overlay
+	KindEvent   Kind = "event"   // payload: an Event; never sent to a model
+)
+
+// Source kinds of an [Origin]: who wrote the words of a message.
+const (
+	FromPerson = "person" // typed by someone
+	FromModel  = "model"  // written by a model
+	FromTool   = "tool"   // the result of a tool
+	FromRecall = "recall" // brought back from this log: never indexed again, never a memory
+	FromSystem = "system" // written by Tidemark
+)
+
+// Origin says where an entry came from.
+type Origin struct {
+	From    string `json:"from,omitempty"`    // person, model, tool, recall, system
+	Channel string `json:"channel,omitempty"` // whatsapp, web, cli, import, …
+	Peer    string `json:"peer,omitempty"`    // who, on that channel
+	Input   string `json:"input,omitempty"`   // id of the input that it was
+}
+
+// Call is what one call of a model was and cost.
+type Call struct {
+	Model     string `json:"model,omitempty"`
+	Stop      string `json:"stop_reason,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Usage     Usage  `json:"usage"`
+	// Reported is false when the provider sent no usage and the figures are estimates.
+	Reported bool `json:"reported,omitempty"`
+}
+
+// Entry is one row of a log. Nothing updates or deletes it.
+type Entry struct {
+	ID      EntryID
+	Seq     int64 // order, assigned by the log
+	Log     string
+	Kind    Kind
+	At      time.Time
+	Tokens  Tokens // estimate of the message; 0 for events
+	Call    *Call  // replies only
+	Origin  Origin
+	Payload json.RawMessage
+	Hash    Hash // of Payload
+	Chain   Hash // of the messages up to here, see Chain
+}
+
+// Message decodes the payload of a message entry.
+func (e Entry) Message() (Message, error) {
+	var m Message
+	err := json.Unmarshal(e.Payload, &m)
+	return m, err
+}
+
+// Skeleton is what planning needs of an entry without its payload.
+type Skeleton struct {
+	ID      EntryID
+	Seq     int64
+	Kind    Kind
+	Role    Role
+	Tokens  Tokens
+	Calls   []string // ids of tool calls made
+	Results []string // ids of tool calls answered
+	From    string   // Origin.From
+}
+
+// Event is the payload of an event entry: something that people and tools should see, and a model
+// should not.
+type Event struct {
+	Type string          `json:"type"` // compaction, reset, error, abort, restart, memory, …
+	Text string          `json:"text"` // one line for people
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Log is an append-only history with named positions in it.
+type Log interface {
+	// Append adds entries at the end of a log and fills their Seq. An entry id that is there
+	// already is ErrConflict and nothing is added.
+	Append(ctx context.Context, log string, entries ...Entry) error
+	// Walk yields the entries of a log from the newest at or before seq (0: the newest) to the
+	// oldest, through its bases. The reader stops it by breaking.
+	Walk(ctx context.Context, log string, seq int64) iter.Seq2[Entry, error]
+	// Ref returns the value of a ref; a missing one is ErrNotFound.
+	Ref(ctx context.Context, name string) (string, error)
+	// MoveRef sets a ref if it still has the old value (empty: it must not exist), else ErrConflict.
+	MoveRef(ctx context.Context, name, old, value string) error
+}

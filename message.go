@@ -1,0 +1,131 @@
+package tidemark
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Role says who speaks. The Messages API knows two; system text is no message.
+type Role string
+
+// The roles of a [Message].
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is one message of the Messages API, and the only message type of this code base; other
+// dialects are converted at their door. Content that came as a string goes out as a string.
+type Message struct {
+	Role    Role
+	Content []Block
+
+	bare bool // Content was a string on the wire
+}
+
+// NewText returns a message of one text, with string content.
+func NewText(role Role, text string) Message {
+	return Message{Role: role, Content: []Block{Text(text)}, bare: true}
+}
+
+// UnmarshalJSON decodes role and content; other fields are not part of a message.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var w struct {
+		Role    *string         `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("decode message: %w: %w", err, ErrInvalid)
+	}
+	if w.Role == nil || (*w.Role != string(User) && *w.Role != string(Assistant)) {
+		return fmt.Errorf("decode message: \"role\" must be \"user\" or \"assistant\": %w", ErrInvalid)
+	}
+	if len(w.Content) == 0 || string(w.Content) == "null" {
+		return fmt.Errorf("decode message: no \"content\": %w", ErrInvalid)
+	}
+	blocks, bare, err := decodeContent(w.Content, 0)
+	if err != nil {
+		return fmt.Errorf("decode message: %w", err)
+	}
+	*m = Message{Role: Role(*w.Role), Content: blocks, bare: bare}
+	return nil
+}
+
+// MarshalJSON gives {"role":…,"content":…}.
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
+
+// AppendJSON appends the message's JSON to dst, without line breaks.
+func (m Message) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"role":`...)
+	dst = json.AppendString(dst, string(m.Role))
+	dst = append(dst, `,"content":`...)
+	dst = appendContent(dst, m.Content, m.bare)
+	return append(dst, '}')
+}
+
+// Bare reports whether the content goes out as a string.
+func (m Message) Bare() bool { return m.bare && len(m.Content) == 1 }
+
+// Calls returns the ids of the tool calls in the message.
+func (m Message) Calls() []string {
+	var ids []string
+	for _, b := range m.Content {
+		if b.Type == TypeToolUse {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// Results returns the ids of the calls that the message answers.
+func (m Message) Results() []string {
+	var ids []string
+	for _, b := range m.Content {
+		if b.Type == TypeToolResult {
+			ids = append(ids, b.ToolUseID)
+		}
+	}
+	return ids
+}
+
+// PlainText returns the text blocks of the message, joined by line breaks; no thinking, no calls,
+// no results.
+func (m Message) PlainText() string {
+	var parts []string
+	for _, b := range m.Content {
+		if b.Type == TypeText && b.Text != "" {
+			parts = append(parts, b.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Images counts the images in the message, those in tool results included.
+func (m Message) Images() int { return countImages(m.Content) }
+
+func countImages(blocks []Block) int {
+	n := 0
+	for _, b := range blocks {
+		if b.Type == TypeImage {
+			n++
+		}
+		n += countImages(b.Content)
+	}
+	return n
+}
+
+// oneLine returns data, compacted only if it holds a line break between tokens: payloads are lines
+// of archives and of server-sent events. The result never aliases data.
+func oneLine(data []byte) (json.RawMessage, error) {
+	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
+		return append(json.RawMessage(nil), data...), nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, data); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

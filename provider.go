@@ -1,0 +1,89 @@
+package tidemark
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Tool is what a model is told of a tool, and what the turn must know of it.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	// Idempotent says that a call which may have run before a crash may be run again.
+	Idempotent bool `json:"-"`
+}
+
+// Request is one call of a model.
+type Request struct {
+	Model     string
+	System    string
+	Tools     []Tool
+	Messages  []Message
+	MaxTokens Tokens // bound on the reply, 0 for the provider's default
+	// Note is a short text that stands behind the last cache marker and is not stored: the clock,
+	// what was learned since the system prompt was frozen, advice.
+	Note string
+}
+
+// Sent returns the messages as they go out: with the note behind the last one.
+func (r Request) Sent() []Message {
+	n := len(r.Messages)
+	if r.Note == "" || n == 0 || r.Messages[n-1].Role != User {
+		return r.Messages
+	}
+	out := append([]Message(nil), r.Messages...)
+	last := out[n-1]
+	out[n-1] = Message{Role: User, Content: append(append([]Block(nil), last.Content...), Text(r.Note))}
+	return out
+}
+
+// Reply is the whole answer of one call.
+type Reply struct {
+	Message Message
+	Call    Call
+}
+
+// Delta is one step of a streamed answer. The last one of a successful stream carries the Reply.
+type Delta struct {
+	Text     string // a piece of visible text
+	Thinking string // a piece of thinking
+	Tool     string // the name of a tool whose call begins
+	Reply    *Reply
+}
+
+// Provider is a model API.
+type Provider interface {
+	// Stream makes one call and yields its answer piece by piece. It ends after the delta with
+	// the Reply, or after an error, which is an *APIError or the cause of ctx. The reader stops
+	// it, and the call, by breaking. It may be called at once by several goroutines.
+	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
+}
+
+// Complete makes a call and returns its whole answer.
+func Complete(ctx context.Context, p Provider, req Request) (Reply, error) {
+	for d, err := range p.Stream(ctx, req) {
+		if err != nil {
+			return Reply{}, err
+		}
+		if d.Reply != nil {
+			return *d.Reply, nil
+		}
+	}
+	return Reply{}, fmt.Errorf("complete: %w", &APIError{Class: ClassNetwork, Message: "the stream ended without a reply"})
+}
+
+// Scope says on whose behalf something is done: what memory may be shown or written, which tools
+// may be used.
+type Scope struct {
+	Agent string
+	Key   Key
+	Owner bool   // the holder of the token, or an identity linked to it
+	Peer  string // who speaks when it is not the owner
+}
+
+// Main reports whether the scope is the owner's main session, the only one that sees MEMORY.md.
+func (s Scope) Main() bool { return s.Owner && s.Key.Main() }
