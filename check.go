@@ -12,9 +12,9 @@ type ShapeError struct {
 func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Index, e.Rule) }
 
 // Check states once what the APIs demand of the messages of a request
-// (https://docs.anthropic.com/en/api/messages): the first is from the user and the last too, no
-// content is empty, call ids are unique, each call is answered in the next message, whose results
-// come first and answer nothing else. It returns the first breach, or nil.
+// (https://docs.anthropic.com/en/api/messages): the first is from the user, no content is empty,
+// call ids are unique, each call is answered in the next message, whose results come first and
+// answer nothing else. It returns the first breach, or nil.
 func Check(messages []Message) error {
 	if len(messages) == 0 {
 		return &ShapeError{0, "there are no messages"}
@@ -35,8 +35,8 @@ func Check(messages []Message) error {
 			return err
 		}
 	}
-	if last := len(messages) - 1; messages[last].Role != User {
-		return &ShapeError{last, "the last message must be from the user"}
+	if last := messages[len(messages)-1]; last.Role == Assistant && len(last.Calls()) > 0 {
+		return &ShapeError{len(messages) - 1, fmt.Sprintf("call %q is not answered", last.Calls()[0])}
 	}
 	return nil
 }

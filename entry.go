@@ -100,9 +100,9 @@ type Skeleton struct {
 	Kind    Kind
 	Role    Role
 	Tokens  Tokens
+	Blocks  int      // how many blocks the message has
 	Calls   []string // ids of tool calls made
 	Results []string // ids of tool calls answered
-	From    string   // Origin.From
 }
 
 // Event is the payload of an event entry: something that people and tools should see, and a model

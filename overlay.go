@@ -1,5 +1,7 @@
 package tidemark
 
+import "github.com/tidemark-ai/tidemark/internal/json"
+
 // Overlay is one act of the strategies: a set of edits, the unit of undo and of one transaction.
 type Overlay struct {
 	By     []string  `json:"by"` // strategies that planned it
@@ -27,6 +29,8 @@ type Edit struct {
 	Messages []Message `json:"messages,omitempty"`
 	// Blocks stand at the place of the block; none removes it.
 	Blocks []Block `json:"blocks,omitempty"`
+	// Data is what the strategy wants to find again when it plans over this edit.
+	Data json.RawMessage `json:"data,omitempty"`
 
 	// Summarize asks the session to have a model write the replacement; it is never stored.
 	Summarize bool `json:"-"`

@@ -1,0 +1,85 @@
+package compaction
+
+import (
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Cuts reports, for each position 0..len(items), whether a span may end or begin there. It is the
+// one definition of a cut point: a tool call and its result, and the calls of one exchange, are
+// never parted.
+func Cuts(items []Item) []bool {
+	legal := make([]bool, len(items)+1)
+	open := map[string]bool{}
+	answered := resultIDs(items)
+	legal[0] = true
+	for i, it := range items {
+		for _, b := range it.Message.Content {
+			switch b.Type {
+			case tidemark.TypeToolUse:
+				if answered[b.ID] { // one that no one ever answers holds nothing open
+					open[b.ID] = true
+				}
+			case tidemark.TypeToolResult:
+				delete(open, b.ToolUseID)
+			}
+		}
+		legal[i+1] = len(open) == 0
+	}
+	// A call without any result stays with what follows it up to the next message of the
+	// assistant, so that the repair of the view finds it in one piece.
+	for i, it := range items {
+		if len(it.Message.Calls()) > 0 && i+1 < len(items) && len(items[i+1].Message.Results()) > 0 {
+			legal[i+1] = false
+		}
+	}
+	return legal
+}
+
+func resultIDs(items []Item) map[string]bool {
+	ids := map[string]bool{}
+	for _, it := range items {
+		for _, id := range it.Message.Results() {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// personTurn reports whether an item is something that a person said.
+func personTurn(it Item) bool {
+	return it.Message.Role == tidemark.User && !it.Span() && len(it.Message.Results()) == 0
+}
+
+// lastTurn returns the index of the newest item that a person said, or -1.
+func lastTurn(items []Item) int {
+	for i := len(items) - 1; i >= 0; i-- {
+		if personTurn(items[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Chunks splits items at cut points into runs of at most budget tokens. A run that cannot be cut
+// and is larger stands alone.
+func Chunks(items []Item, budget tidemark.Tokens) [][]Item {
+	legal := Cuts(items)
+	var out [][]Item
+	start, last := 0, 0
+	var size, sinceLast tidemark.Tokens
+	for i, it := range items {
+		if size+it.Tokens > budget && last > start {
+			out = append(out, items[start:last])
+			start, size = last, sinceLast
+		}
+		size += it.Tokens
+		sinceLast += it.Tokens
+		if legal[i+1] {
+			last, sinceLast = i+1, 0
+		}
+	}
+	if start < len(items) {
+		out = append(out, items[start:])
+	}
+	return out
+}

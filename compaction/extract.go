@@ -1,0 +1,184 @@
+package compaction
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Index is what of a span can be named mechanically: what a model must not paraphrase. Newest
+// last in each list.
+type Index struct {
+	Paths   []string `json:"paths,omitempty"`
+	URLs    []string `json:"urls,omitempty"`
+	IDs     []string `json:"ids,omitempty"`
+	Numbers []string `json:"numbers,omitempty"`
+	Errors  []string `json:"errors,omitempty"`
+}
+
+// maxIndexed bounds each list of an Index; the oldest give way.
+const maxIndexed = 40
+
+var (
+	urlRE    = regexp.MustCompile(`https?://[^\s"'<>)\]}]+`)
+	pathRE   = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+\.\w{1,8}\b|(?:/[\w.@-]+){2,}|\b[\w-]+\.(?:go|ts|tsx|js|py|rs|md|json|toml|yaml|yml|sql|sh|ex|exs|html|css|txt|csv)\b`)
+	idRE     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{7,40}\b|\b[A-Z][A-Z0-9]{1,9}-\d+\b|(?:^|\s)#\d+\b|\bv?\d+\.\d+\.\d+[\w.-]*`)
+	numberRE = regexp.MustCompile(`(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|s|MB|GB|KB|kg|km|EUR|USD|tokens))?|\b\d{1,2}:\d{2}\b`)
+	errorRE  = regexp.MustCompile(`(?i)\b(?:error|panic|fatal|exception|failed|cannot|undefined|denied|refused|timed? ?out)\b`)
+)
+
+// Add indexes a text. Numbers count only in what people and the model said: results are full of
+// them. Errors are whole lines.
+func (x *Index) Add(text string, said bool) {
+	const maxText = 200_000
+	text = text[:runeFloor(text, min(len(text), maxText))]
+	x.URLs = appendAll(x.URLs, urlRE.FindAllString(text, maxIndexed))
+	bare := urlRE.ReplaceAllString(text, " ")
+	x.Paths = appendAll(x.Paths, pathRE.FindAllString(bare, maxIndexed))
+	for _, id := range idRE.FindAllString(bare, maxIndexed) {
+		if id = strings.TrimSpace(id); strings.ContainsAny(id, "0123456789") {
+			x.IDs = appendAll(x.IDs, []string{id})
+		}
+	}
+	if said {
+		x.Numbers = appendAll(x.Numbers, numberRE.FindAllString(bare, maxIndexed))
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) > 8 && len(line) < 300 && errorRE.MatchString(line) {
+			x.Errors = appendAll(x.Errors, []string{clip(line, 160)})
+		}
+	}
+}
+
+// appendAll adds what is new, moves what is known to the end, and keeps the newest.
+func appendAll(list, more []string) []string {
+	for _, s := range more {
+		if len(s) > 200 {
+			continue
+		}
+		if i := slices.Index(list, s); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		list = append(list, s)
+	}
+	if n := len(list) - maxIndexed; n > 0 {
+		list = slices.Delete(list, 0, n)
+	}
+	return list
+}
+
+// clip cuts s to at most n bytes and marks the cut.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:runeFloor(s, n)] + "…"
+}
+
+// Gather makes the mechanical part of a summary from the items of a span and the digest before.
+func Gather(prev Digest, items []Item) Digest {
+	d := prev
+	d.Index = Index{slices.Clone(prev.Index.Paths), slices.Clone(prev.Index.URLs), slices.Clone(prev.Index.IDs),
+		slices.Clone(prev.Index.Numbers), slices.Clone(prev.Index.Errors)}
+	d.Asks = slices.Clone(prev.Asks)
+	for _, it := range items {
+		if IsSummary(it) {
+			continue
+		}
+		if d.From == "" {
+			d.From = it.From
+		}
+		d.Messages++
+		d.Images += it.Message.Images()
+		if personTurn(it) {
+			if ask := strings.TrimSpace(tidemark.StripReminders(it.Message.PlainText())); ask != "" {
+				d.Asks = append(d.Asks, ask)
+			}
+		}
+		for _, b := range it.Message.Content {
+			switch b.Type {
+			case tidemark.TypeText:
+				d.Index.Add(tidemark.StripReminders(b.Text), true)
+			case tidemark.TypeToolUse:
+				d.Index.Add(string(b.Input), false)
+			case tidemark.TypeToolResult:
+				d.Index.Add(resultText(b), false)
+			}
+		}
+	}
+	d.Asks = boundAsks(d.Asks)
+	return d
+}
+
+// boundAsks keeps the newest requests within a budget of characters, each cut to a few lines.
+func boundAsks(asks []string) []string {
+	const budget, each = 4000, 600
+	total := 0
+	for i := len(asks) - 1; i >= 0; i-- {
+		asks[i] = clip(asks[i], each)
+		if total += len(asks[i]); total > budget {
+			return asks[i+1:]
+		}
+	}
+	return asks
+}
+
+// Extract is the summary without a model, tier 3: the reference's sentence and what can be taken
+// from the span as it stands.
+func Extract(items []Item) string {
+	var b strings.Builder
+	n, images := 0, 0
+	for _, it := range items {
+		n++
+		images += it.Message.Images()
+	}
+	fmt.Fprintf(&b, "[Context contained %d messages that were compacted. Summary unavailable due to size limits.", n)
+	if images > 0 {
+		fmt.Fprintf(&b, " Included %d image(s).", images)
+	}
+	b.WriteString("]\n\nNo model could write a summary; this is an extract of the conversation as it stands.\n")
+	b.WriteString("\n## Tool calls\n" + list(toolCalls(items), 25))
+	b.WriteString("\n## Last turns\n" + list(lastTurns(items), 8))
+	return b.String()
+}
+
+func toolCalls(items []Item) []string {
+	var out []string
+	for _, it := range items {
+		for _, c := range it.Message.Content {
+			if c.Type == tidemark.TypeToolUse {
+				out = append(out, fmt.Sprintf("%s %s", c.Name, clip(string(c.Input), 200)))
+			}
+		}
+	}
+	return out
+}
+
+func lastTurns(items []Item) []string {
+	var out []string
+	for _, it := range items {
+		if t := strings.TrimSpace(it.Message.PlainText()); t != "" && !it.Span() {
+			out = append(out, fmt.Sprintf("%s: %s", it.Message.Role, clip(strings.Join(strings.Fields(t), " "), 400)))
+		}
+	}
+	return out
+}
+
+// list writes the newest n lines as bullets.
+func list(lines []string, n int) string {
+	if len(lines) == 0 {
+		return "- none\n"
+	}
+	var b strings.Builder
+	if skip := len(lines) - n; skip > 0 {
+		fmt.Fprintf(&b, "- (%d earlier ones are in the archive)\n", skip)
+		lines = lines[skip:]
+	}
+	for _, l := range lines {
+		b.WriteString("- " + l + "\n")
+	}
+	return b.String()
+}

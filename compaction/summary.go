@@ -1,0 +1,204 @@
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// SummaryMarker begins every summary message, as in the reference.
+const SummaryMarker = "[Conversation summary from automatic context compaction]"
+
+// Summary is the rolling summary: all but the newest part of the view becomes one message that a
+// model writes, the former summary among its input. Papers/gsv, "What Compaction Actually Does".
+type Summary struct{}
+
+var _ Strategy = Summary{}
+
+// Name is "summary".
+func (Summary) Name() string { return "summary" }
+
+// minGain is the least that a summary must promise to free; below it the prompt cache is worth
+// more.
+const minGain tidemark.Tokens = 500
+
+// Plan cuts the view where the newest part within the keep budget begins, moved to the next legal
+// cut point. The newest turn of a person always stays, in place when the cut lies before it, else
+// as a hole in the span. Oversized blocks of what stays are shortened first.
+func (Summary) Plan(v View, b Budget) []tidemark.Edit {
+	short := shorten(v, b)
+	left := v
+	if len(short) > 0 {
+		if next, err := Preview(v, short); err == nil {
+			left = next
+		}
+		if !b.Over(left) && left.Size+minGain <= v.Size {
+			return short
+		}
+	}
+	covered, ok := cover(left, b)
+	if !ok {
+		return short
+	}
+	out := make([]tidemark.Edit, 0, len(short)+1)
+	for _, s := range short { // a block under the span needs no edit of its own
+		if i := slices.IndexFunc(left.Items, func(it Item) bool { return it.From == s.From }); i < 0 || !covered[i] {
+			out = append(out, s)
+		}
+	}
+	e := spanOver(left.Items, covered)
+	e.Summarize = true
+	return append(out, e)
+}
+
+// cover marks the items that a summary would replace.
+func cover(v View, b Budget) (covered []bool, ok bool) {
+	legal := Cuts(v.Items)
+	cut := len(v.Items)
+	var tail tidemark.Tokens
+	for cut > 0 && tail+v.Items[cut-1].Tokens <= b.Keep {
+		cut--
+		tail += v.Items[cut].Tokens
+	}
+	for cut < len(v.Items) && !legal[cut] {
+		cut++
+	}
+	turn := lastTurn(v.Items)
+	covered = make([]bool, len(v.Items))
+	freed := -summaryAllowance
+	for i := range v.Items[:cut] {
+		if i != turn {
+			covered[i] = true
+			freed += v.Items[i].Tokens
+		}
+	}
+	return covered, freed >= minGain
+}
+
+// spanOver returns the edit that replaces the covered items and keeps the others that lie between
+// them. Positions decide, since a kept entry stands behind the summary that it is a hole of.
+func spanOver(items []Item, covered []bool) tidemark.Edit {
+	var e tidemark.Edit
+	var from, to int64
+	for i, it := range items {
+		if !covered[i] {
+			continue
+		}
+		if e.From == "" || it.Seq < from {
+			e.From, from = it.From, it.Seq
+		}
+		if e.To == "" || it.Last > to {
+			e.To, to = it.To, it.Last
+		}
+	}
+	for i, it := range items {
+		if !covered[i] && it.Seq >= from && it.Last <= to {
+			e.Keep = append(e.Keep, it.From)
+		}
+	}
+	return e
+}
+
+// Shortened blocks keep this many characters at either end.
+const (
+	shortHead = 1200
+	shortTail = 600
+)
+
+// shorten plans stubs for blocks of the newest part that alone would not fit: a tool result or a
+// text over half of what may be kept. The whole text stays in the log and is named by its entry.
+func shorten(v View, b Budget) []tidemark.Edit {
+	limit := max(b.Keep/2, 1000)
+	var edits []tidemark.Edit
+	for _, it := range v.Items {
+		if it.Span() || it.Tokens <= limit || it.Stubs > 0 {
+			continue
+		}
+		for n, blk := range it.Message.Content {
+			if tidemark.EstimateBlock(blk) <= limit {
+				continue
+			}
+			if short, ok := shortBlock(it.ID, blk); ok {
+				edits = append(edits, tidemark.Edit{From: it.From, Block: n + 1, Blocks: []tidemark.Block{short}})
+			}
+		}
+	}
+	return edits
+}
+
+// shortBlock returns a block that says what was left out and how to get it back.
+func shortBlock(id tidemark.EntryID, b tidemark.Block) (tidemark.Block, bool) {
+	switch b.Type {
+	case tidemark.TypeText:
+		if s, ok := Excerpt(b.Text, shortHead, shortTail, string(id)); ok {
+			return tidemark.Text(s), true
+		}
+	case tidemark.TypeToolResult:
+		if s, ok := Excerpt(resultText(b), shortHead, shortTail, string(id)); ok {
+			return tidemark.ToolResult(b.ToolUseID, s, b.IsError), true
+		}
+	case tidemark.TypeToolUse:
+		raw := string(b.Input)
+		if s, ok := Excerpt(raw, shortHead, shortTail, string(id)); ok {
+			in, err := json.Marshal(map[string]string{"shortened": s})
+			return tidemark.ToolUse(b.ID, b.Name, in), err == nil
+		}
+	}
+	return b, false
+}
+
+// Excerpt keeps head and tail characters of a long text and says between them how much is missing
+// and where the whole is. ok is false when nothing would be gained.
+func Excerpt(s string, head, tail int, entry string) (string, bool) {
+	if len(s) <= head+tail+400 {
+		return s, false
+	}
+	a, z := runeFloor(s, head), runeCeil(s, len(s)-tail)
+	return fmt.Sprintf("%s\n[… %d of %d bytes left out here. The whole text is entry %s: history_search with {\"entry\": %q} reads it …]\n%s",
+		s[:a], z-a, len(s), entry, entry, s[z:]), true
+}
+
+// runeFloor returns the largest i <= n that does not split a rune of s.
+func runeFloor(s string, n int) int {
+	for n > 0 && n < len(s) && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return n
+}
+
+// runeCeil returns the smallest i >= n that does not split a rune of s.
+func runeCeil(s string, n int) int {
+	for n < len(s) && s[n]&0xC0 == 0x80 {
+		n++
+	}
+	return n
+}
+
+// Digest is what a summary carries mechanically from one compaction to the next, beside the words
+// of the model: it is computed, so it cannot be invented or forgotten.
+type Digest struct {
+	Index    Index           `json:"index"`
+	Asks     []string        `json:"asks,omitempty"` // newest requests of people, verbatim, oldest first
+	Images   int             `json:"images,omitempty"`
+	Messages int             `json:"messages"` // originals that it stands for, over all compactions
+	Text     string          `json:"text"`     // the model's words alone
+	Tier     string          `json:"tier"`     // full, partial, plaintext
+	From     tidemark.EntryID `json:"from,omitempty"`
+}
+
+// PreviousDigest returns the digest of the summary at the head of a span, if there is one.
+func PreviousDigest(edit tidemark.Edit) (Digest, bool) {
+	var d Digest
+	if len(edit.Data) == 0 || json.Unmarshal(edit.Data, &d) != nil {
+		return Digest{}, false
+	}
+	return d, true
+}
+
+// IsSummary reports whether an item is a summary message.
+func IsSummary(it Item) bool {
+	return it.Span() && len(it.Message.Content) > 0 && strings.HasPrefix(it.Message.Content[0].Text, SummaryMarker)
+}

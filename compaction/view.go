@@ -1,0 +1,291 @@
+// Package compaction computes what the model sees and plans how to make it smaller. Everything
+// here is pure: the same log gives the same view, the same view the same plan. The session reads,
+// asks the model and writes.
+//
+// Goals: nothing is lost (a plan only adds overlays), every view passes tidemark.Check, a plan
+// frees something or says that it cannot. Non-goals: reading logs, calling models, archives.
+package compaction
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Item is one message of a view and where it came from.
+type Item struct {
+	ID      tidemark.EntryID // of the entry, or of the overlay that replaced a span
+	From    tidemark.EntryID // the span it stands for; From and To are ID for an entry
+	To      tidemark.EntryID
+	Seq     int64 // position of the entry, or of the span's first
+	Last    int64 // position of the span's last entry
+	Overlay tidemark.EntryID
+	Edit    int // which edit of the overlay
+	Message tidemark.Message
+	Tokens  tidemark.Tokens
+	Source  string // Origin.From of the entry; system for a replacement
+	Stubs   int    // blocks that an overlay replaced
+}
+
+// Span reports whether the item stands for a replaced span.
+func (i Item) Span() bool { return i.Overlay != "" && i.Stubs == 0 }
+
+// View is the messages to send, where each came from, and its tokens.
+type View struct {
+	Items []Item
+	// Size is the context size in tokens: what the provider last reported plus the estimate of
+	// everything since, or the estimate of all of it.
+	Size tidemark.Tokens
+	// Fixed is the part of Size that no plan can free: system prompt and tool schemas.
+	Fixed tidemark.Tokens
+}
+
+// Tokens returns the estimate of the messages.
+func (v View) Tokens() tidemark.Tokens {
+	var n tidemark.Tokens
+	for _, i := range v.Items {
+		n += i.Tokens
+	}
+	return n
+}
+
+// Replacement is an overlay row's edit with its texts, as shown.
+type Replacement struct {
+	Placed
+	Edit tidemark.Edit
+}
+
+// Visible is an entry that the layout shows. Message may be empty if every block is replaced.
+type Visible struct {
+	tidemark.Skeleton
+	Message tidemark.Message
+	Source  string
+}
+
+// NeedsPayload reports whether an entry's own message is needed: not when an edit replaces each of
+// its blocks.
+func NeedsPayload(s tidemark.Skeleton, shown []Placed) bool {
+	replaced := map[int]bool{}
+	for _, p := range shown {
+		if p.Block > 0 && p.From == s.Seq {
+			replaced[p.Block] = true
+		}
+	}
+	return len(replaced) < s.Blocks || s.Blocks == 0
+}
+
+// Assemble puts the visible entries and the shown replacements together in the order of the log.
+func Assemble(entries []Visible, shown []Replacement) (View, error) {
+	var v View
+	blocks := map[int64][]Replacement{}
+	var spans []Replacement
+	for _, r := range shown {
+		if r.Block > 0 {
+			blocks[r.From] = append(blocks[r.From], r)
+		} else {
+			spans = append(spans, r)
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b Replacement) int { return int(a.From - b.From) })
+	for _, e := range entries {
+		for len(spans) > 0 && spans[0].From <= e.Seq {
+			v.Items = append(v.Items, replaced(spans[0])...)
+			spans = spans[1:]
+		}
+		item := Item{ID: e.ID, From: e.ID, To: e.ID, Seq: e.Seq, Last: e.Seq, Message: e.Message, Tokens: e.Tokens, Source: e.Source}
+		if edits := blocks[e.Seq]; len(edits) > 0 {
+			if err := item.replaceBlocks(e, edits); err != nil {
+				return View{}, err
+			}
+		}
+		if len(item.Message.Content) > 0 {
+			v.Items = append(v.Items, item)
+		}
+	}
+	for _, s := range spans {
+		v.Items = append(v.Items, replaced(s)...)
+	}
+	v.Size = v.Tokens()
+	return v, nil
+}
+
+func replaced(r Replacement) []Item {
+	out := make([]Item, 0, len(r.Edit.Messages))
+	for _, m := range r.Edit.Messages {
+		out = append(out, Item{ID: r.Overlay, From: r.Edit.From, To: r.Edit.To, Seq: r.From, Last: r.To, Overlay: r.Overlay, Edit: r.N,
+			Message: m, Tokens: tidemark.Estimate(m), Source: tidemark.FromSystem})
+	}
+	return out
+}
+
+// replaceBlocks applies block edits to an item; of two for one block the later row is shown.
+func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
+	last := map[int]Replacement{}
+	for _, r := range edits {
+		if r.Block > e.Blocks {
+			return fmt.Errorf("overlay %s: entry %s has no block %d: %w", r.Overlay, e.ID, r.Block, tidemark.ErrInvalid)
+		}
+		if o, ok := last[r.Block]; !ok || o.Row < r.Row {
+			last[r.Block] = r
+		}
+	}
+	var content []tidemark.Block
+	for n := 1; n <= e.Blocks; n++ {
+		if r, ok := last[n]; ok {
+			content = append(content, r.Edit.Blocks...)
+			i.Overlay, i.Edit = r.Overlay, r.N
+			i.Stubs++
+		} else {
+			content = append(content, e.Message.Content[n-1])
+		}
+	}
+	i.Message = tidemark.Message{Role: e.Role, Content: content}
+	i.Tokens = tidemark.Estimate(i.Message)
+	return nil
+}
+
+// Messages returns what is sent: the items with neighbours of one role merged, as the API does
+// with them, and with what a history may lack repaired, so that it passes tidemark.Check:
+//
+//   - results stand first in their message; one that answers nothing becomes text;
+//   - a call without a result (a log cut off in the middle) gets one that says so;
+//   - empty texts go, and a first message from the assistant gets one before it.
+//
+// The log keeps everything as it was.
+func (v View) Messages() []tidemark.Message {
+	var out []tidemark.Message
+	for _, i := range v.Items {
+		content := sendable(i.Message.Content)
+		if len(content) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Role == i.Message.Role {
+			out[n-1] = tidemark.Message{Role: i.Message.Role, Content: slices.Concat(out[n-1].Content, content)}
+		} else if len(content) == len(i.Message.Content) {
+			out = append(out, i.Message)
+		} else {
+			out = append(out, tidemark.Message{Role: i.Message.Role, Content: content})
+		}
+	}
+	if len(out) > 0 && out[0].Role == tidemark.Assistant {
+		out = slices.Insert(out, 0, tidemark.NewText(tidemark.User, "[The conversation begins here.]"))
+	}
+	return pair(out)
+}
+
+// sendable drops blocks that the API refuses; it copies only when there are any.
+func sendable(blocks []tidemark.Block) []tidemark.Block {
+	empty := func(b tidemark.Block) bool { return b.Type == tidemark.TypeText && b.Text == "" }
+	if !slices.ContainsFunc(blocks, empty) {
+		return blocks
+	}
+	return slices.DeleteFunc(slices.Clone(blocks), empty)
+}
+
+// pair repairs calls and results over merged messages.
+func pair(in []tidemark.Message) []tidemark.Message {
+	out := make([]tidemark.Message, 0, len(in))
+	seen := map[string]bool{}
+	var open []string // calls of the message before
+	for _, m := range in {
+		if m.Role == tidemark.Assistant {
+			if len(open) > 0 { // cannot be: neighbours of one role are merged
+				out = append(out, tidemark.Message{Role: tidemark.User, Content: missing(open)})
+			}
+			m, open = uniqueCalls(m, seen)
+			out = append(out, m)
+			continue
+		}
+		out = append(out, answers(m, open))
+		open = nil
+	}
+	if len(open) > 0 {
+		out = append(out, tidemark.Message{Role: tidemark.User, Content: missing(open)})
+	}
+	return out
+}
+
+// uniqueCalls turns a call whose id was used before, or that has none, into text.
+func uniqueCalls(m tidemark.Message, seen map[string]bool) (tidemark.Message, []string) {
+	var ids []string
+	content, changed := m.Content, false
+	for n, b := range m.Content {
+		if b.Type != tidemark.TypeToolUse && b.Type != tidemark.TypeToolResult {
+			continue
+		}
+		if b.Type == tidemark.TypeToolUse && b.ID != "" && b.Name != "" && !seen[b.ID] {
+			seen[b.ID] = true
+			ids = append(ids, b.ID)
+			continue
+		}
+		if !changed {
+			content, changed = slices.Clone(content), true
+		}
+		content[n] = tidemark.Text(fmt.Sprintf("[%s %s %s]", b.Type, b.Name, b.Input))
+	}
+	if changed {
+		m = tidemark.Message{Role: m.Role, Content: content}
+	}
+	return m, ids
+}
+
+// answers returns m with one result for each open call, results first, and all other results as
+// text. A message that is right already is returned as it is.
+func answers(m tidemark.Message, open []string) tidemark.Message {
+	results := map[string]tidemark.Block{}
+	var rest []tidemark.Block
+	ordered := true
+	for _, b := range m.Content {
+		if b.Type != tidemark.TypeToolResult {
+			rest = append(rest, b)
+			continue
+		}
+		if _, dup := results[b.ToolUseID]; dup || !slices.Contains(open, b.ToolUseID) {
+			rest = append(rest, tidemark.Text("[result of an earlier call] "+resultText(b)))
+			ordered = false
+			continue
+		}
+		ordered = ordered && len(rest) == 0
+		results[b.ToolUseID] = b
+	}
+	if ordered && len(results) == len(open) {
+		return m
+	}
+	content := make([]tidemark.Block, 0, len(m.Content))
+	for _, id := range open {
+		if r, ok := results[id]; ok {
+			content = append(content, r)
+		} else {
+			content = append(content, missing([]string{id})...)
+		}
+	}
+	return tidemark.Message{Role: tidemark.User, Content: append(content, rest...)}
+}
+
+func missing(ids []string) []tidemark.Block {
+	out := make([]tidemark.Block, len(ids))
+	for i, id := range ids {
+		out[i] = tidemark.ToolResult(id, "[No result was recorded for this call.]", true)
+	}
+	return out
+}
+
+// resultText returns the text of a tool result; what is not text is named by its type.
+func resultText(b tidemark.Block) string {
+	s := ""
+	for _, c := range b.Content {
+		if s != "" {
+			s += "\n"
+		}
+		if c.Type == tidemark.TypeText {
+			s += c.Text
+		} else {
+			s += "[" + c.Type + "]"
+		}
+	}
+	if s == "" {
+		return "[empty]"
+	}
+	return s
+}

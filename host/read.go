@@ -1,0 +1,141 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Range is a stretch of a log by position, both ends included.
+type Range struct{ From, To int64 }
+
+// Mark is an overlay without its replacements: what computing the layout of a view needs.
+type Mark struct {
+	ID      tidemark.EntryID
+	Seq     int64
+	Overlay tidemark.Overlay // edits without messages, blocks and data
+}
+
+// Marks returns the overlays of a log in order. Overlays of a base are not inherited: a fork
+// appends those that still hold.
+func (l *Log) Marks(ctx context.Context, log string) ([]Mark, error) {
+	var out []Mark
+	const page = 500
+	for after := int64(0); ; {
+		rows, err := l.DB.Query(ctx, `SELECT id, seq, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? ORDER BY seq LIMIT ?`, log, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("read overlays of %s: %w", log, err)
+		}
+		for _, r := range rows {
+			m := Mark{ID: tidemark.EntryID(r.Text(0)), Seq: r.Int(1)}
+			if err := json.Unmarshal(r.Bytes(2), &m.Overlay); err != nil {
+				return nil, fmt.Errorf("read overlay %s: %w", m.ID, err)
+			}
+			out, after = append(out, m), m.Seq
+		}
+		if len(rows) < page {
+			return out, nil
+		}
+	}
+}
+
+// Messages returns the message entries of a history within a range, oldest first, with payloads,
+// in bounded pages. A range that would give more than limit bytes of payload is ErrTooLarge.
+func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([]tidemark.Entry, error) {
+	segments, err := l.segments(ctx, log, r.To)
+	if err != nil {
+		return nil, err
+	}
+	var out []tidemark.Entry
+	size := int64(0)
+	const page = 64
+	slices.Reverse(segments)
+	low := r.From
+	for _, s := range segments {
+		for after := low - 1; ; {
+			rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
+			if err != nil {
+				return nil, fmt.Errorf("read messages of %s: %w", log, err)
+			}
+			for _, row := range rows {
+				e, err := scanEntry(row)
+				if err != nil {
+					return nil, err
+				}
+				if size += int64(len(e.Payload)); size > limit {
+					return nil, fmt.Errorf("messages of %s: over %d bytes: %w", log, limit, tidemark.ErrTooLarge)
+				}
+				out, after = append(out, e), e.Seq
+			}
+			if len(rows) < page {
+				break
+			}
+		}
+		low = max(low, s.To+1)
+	}
+	return out, nil
+}
+
+// Skeletons returns the message entries of a history within a range without their payloads,
+// oldest first.
+func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Skeleton, error) {
+	segments, err := l.segments(ctx, log, r.To)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(segments)
+	var out []tidemark.Skeleton
+	low := r.From
+	const page = 1000
+	for _, s := range segments {
+		for after := low - 1; ; {
+			rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
+			if err != nil {
+				return nil, fmt.Errorf("read skeletons of %s: %w", log, err)
+			}
+			for _, row := range rows {
+				var k skel
+				if err := json.Unmarshal(row.Bytes(4), &k); err != nil {
+					return nil, fmt.Errorf("read skeleton of %s: %w", row.Text(1), err)
+				}
+				after = row.Int(0)
+				out = append(out, tidemark.Skeleton{Seq: after, ID: tidemark.EntryID(row.Text(1)), Kind: tidemark.KindMessage,
+					Role: tidemark.Role(row.Text(2)), Tokens: tidemark.Tokens(row.Int(3)), Blocks: k.Blocks, Calls: k.Calls, Results: k.Results})
+			}
+			if len(rows) < page {
+				break
+			}
+		}
+		low = max(low, s.To+1)
+	}
+	return out, nil
+}
+
+// Payloads returns message entries by position, with payloads, in order.
+func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
+	out := make([]tidemark.Entry, 0, len(seqs))
+	for len(seqs) > 0 {
+		n := min(len(seqs), tidemark.MaxParams)
+		args := make([]any, n)
+		for i, s := range seqs[:n] {
+			args[i] = s
+		}
+		rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE seq IN (?`+strings.Repeat(",?", n-1)+`) ORDER BY seq LIMIT 100`, args...)
+		if err != nil {
+			return nil, fmt.Errorf("read payloads: %w", err)
+		}
+		for _, r := range rows {
+			e, err := scanEntry(r)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e)
+		}
+		seqs = seqs[n:]
+	}
+	return out, nil
+}
