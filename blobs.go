@@ -61,3 +61,27 @@ func CheckKey(key string) error {
 	}
 	return nil
 }
+
+// MaxMetadata bounds the keys and values of an object's metadata together, in bytes (S3 allows
+// 2 KB, https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html).
+const MaxMetadata = 2048
+
+// CheckMetadata reports metadata that some store could not give back as it was: every adapter
+// calls it in Put. An empty value is the same as none.
+func CheckMetadata(m map[string]string) error {
+	size := 0
+	for k, v := range m {
+		size += 2*len(k) + len(v) // a store may spell sessionKey as session-key
+		odd := func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
+		if k == "" || k[0] < 'a' || k[0] > 'z' || strings.ContainsFunc(k, odd) {
+			return fmt.Errorf("blob metadata key %q, want lower camel case such as sessionKey: %w", k, ErrInvalid)
+		}
+		if strings.ContainsFunc(v, func(r rune) bool { return r < 0x20 || r > 0x7e }) || strings.Trim(v, " ") != v {
+			return fmt.Errorf("blob metadata %s is %q, want printable ASCII without outer spaces: %w", k, v, ErrInvalid)
+		}
+	}
+	if size > MaxMetadata {
+		return fmt.Errorf("blob metadata of %d bytes, at most %d: %w", size, MaxMetadata, ErrTooLarge)
+	}
+	return nil
+}
