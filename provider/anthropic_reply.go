@@ -1,0 +1,248 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// maxBlocks bounds the blocks of a reply and the tool calls in one.
+const maxBlocks = 4096
+
+// anthropicReply builds a reply from the events of one stream, see the list at
+// https://docs.anthropic.com/en/docs/build-with-claude/streaming. Pings and events that we do not
+// know are ignored, as the API's versioning rules ask.
+type anthropicReply struct {
+	key   string
+	call  tidemark.Call
+	parts []*part
+	size  int
+}
+
+// part is a content block in the making: what it began with, and what was added to its fields.
+type part struct {
+	index     int
+	raw       json.RawMessage
+	block     tidemark.Block // raw, decoded
+	text      strings.Builder
+	signature strings.Builder
+	input     strings.Builder
+	content   strings.Builder // of a compaction block
+	citations []json.RawMessage
+	changed   bool
+}
+
+type anthropicUsage struct {
+	Input         *tidemark.Tokens `json:"input_tokens"`
+	Output        *tidemark.Tokens `json:"output_tokens"`
+	CacheRead     *tidemark.Tokens `json:"cache_read_input_tokens"`
+	CacheCreation *tidemark.Tokens `json:"cache_creation_input_tokens"`
+}
+
+type anthropicMessage struct {
+	ID         string            `json:"id"`
+	Model      string            `json:"model"`
+	Content    []json.RawMessage `json:"content"`
+	StopReason string            `json:"stop_reason"`
+	Usage      *anthropicUsage   `json:"usage"`
+}
+
+type anthropicEvent struct {
+	Type    string            `json:"type"`
+	Index   int               `json:"index"`
+	Message *anthropicMessage `json:"message"`
+	Block   json.RawMessage   `json:"content_block"`
+	Usage   *anthropicUsage   `json:"usage"`
+	Delta   struct {
+		Type        string          `json:"type"`
+		Text        string          `json:"text"`
+		Thinking    string          `json:"thinking"`
+		Signature   string          `json:"signature"`
+		PartialJSON string          `json:"partial_json"`
+		Content     string          `json:"content"`
+		Citation    json.RawMessage `json:"citation"`
+		StopReason  string          `json:"stop_reason"`
+	} `json:"delta"`
+}
+
+// event takes up one event. It returns what a reader should see of it, and whether the reply is
+// complete.
+func (r *anthropicReply) event(ev sseEvent) (d tidemark.Delta, done bool, err error) {
+	if r.size += len(ev.Data); r.size > maxReplyBody {
+		return d, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
+	}
+	var e anthropicEvent
+	if err := json.Unmarshal(ev.Data, &e); err != nil {
+		if ev.Name != "" && !strings.HasPrefix(ev.Name, "content_block") && !strings.HasPrefix(ev.Name, "message") && ev.Name != "error" {
+			return d, false, nil // an event that we do not know need not be JSON
+		}
+		return d, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
+	}
+	switch e.Type {
+	case "message_start":
+		r.start(e.Message)
+	case "content_block_start":
+		d, err = r.open(e)
+	case "content_block_delta":
+		d, err = r.add(e)
+	case "message_delta":
+		r.call.Stop = or(e.Delta.StopReason, r.call.Stop)
+		r.usage(e.Usage)
+	case "message_stop":
+		return d, true, nil
+	case "error":
+		return d, false, streamError(ev.Data, r.call.RequestID, r.key)
+	}
+	return d, false, err
+}
+
+func (r *anthropicReply) start(m *anthropicMessage) {
+	if m == nil {
+		return
+	}
+	r.call.Model = or(m.Model, r.call.Model)
+	r.call.RequestID = or(r.call.RequestID, m.ID)
+	r.usage(m.Usage)
+}
+
+// usage takes up figures; those of message_delta are totals, not additions.
+func (r *anthropicReply) usage(u *anthropicUsage) {
+	if u == nil {
+		return
+	}
+	for _, f := range [...]struct {
+		to   *tidemark.Tokens
+		from *tidemark.Tokens
+	}{{&r.call.Usage.Input, u.Input}, {&r.call.Usage.Output, u.Output}, {&r.call.Usage.CacheRead, u.CacheRead}, {&r.call.Usage.CacheCreation, u.CacheCreation}} {
+		if f.from != nil && *f.from >= 0 {
+			*f.to = *f.from
+			r.call.Reported = true
+		}
+	}
+}
+
+func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {
+	p := &part{index: e.Index, raw: e.Block}
+	if len(r.parts) >= maxBlocks {
+		return tidemark.Delta{}, fmt.Errorf("read reply: over %d blocks: %w", maxBlocks, tidemark.ErrTooLarge)
+	}
+	if err := p.block.UnmarshalJSON(e.Block); err != nil {
+		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip(string(e.Block), 200), r.key)
+	}
+	p.text.WriteString(p.block.Text)
+	p.signature.WriteString(p.block.Signature)
+	r.parts = append(r.parts, p)
+	switch p.block.Type {
+	case tidemark.TypeText:
+		return tidemark.Delta{Text: p.block.Text}, nil
+	case tidemark.TypeThinking:
+		return tidemark.Delta{Thinking: p.block.Text}, nil
+	case tidemark.TypeToolUse:
+		return tidemark.Delta{Tool: p.block.Name}, nil
+	}
+	return tidemark.Delta{}, nil
+}
+
+func (r *anthropicReply) add(e anthropicEvent) (tidemark.Delta, error) {
+	var p *part
+	for i := len(r.parts) - 1; i >= 0 && p == nil; i-- {
+		if r.parts[i].index == e.Index {
+			p = r.parts[i]
+		}
+	}
+	if p == nil {
+		return tidemark.Delta{}, networkError(fmt.Sprintf("a delta for block %d, which did not begin", e.Index), r.key)
+	}
+	p.changed = true
+	d := e.Delta
+	switch d.Type {
+	case "text_delta":
+		p.text.WriteString(d.Text)
+		return tidemark.Delta{Text: d.Text}, nil
+	case "thinking_delta":
+		p.text.WriteString(d.Thinking)
+		return tidemark.Delta{Thinking: d.Thinking}, nil
+	case "signature_delta":
+		p.signature.WriteString(d.Signature)
+	case "input_json_delta":
+		p.input.WriteString(d.PartialJSON)
+	case "citations_delta":
+		p.citations = append(p.citations, d.Citation)
+	case "compaction_delta":
+		p.content.WriteString(d.Content)
+	}
+	return tidemark.Delta{}, nil
+}
+
+// finished reports whether a stream that ends here without message_stop, as some proxies do, holds
+// a whole reply.
+func (r *anthropicReply) finished() bool { return r.call.Stop != "" }
+
+// reply returns the whole answer.
+func (r *anthropicReply) reply() (tidemark.Reply, error) {
+	m := tidemark.Message{Role: tidemark.Assistant}
+	for _, p := range r.parts {
+		b, err := p.finish()
+		if err != nil {
+			return tidemark.Reply{}, networkError("a block of the reply is not one: "+err.Error(), r.key)
+		}
+		if b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == "" {
+			continue // the API refuses to be sent such a block again
+		}
+		m.Content = append(m.Content, b)
+	}
+	return complete(m, r.call, "")
+}
+
+// finish returns the block with all that was added to it. An untouched one keeps its bytes.
+func (p *part) finish() (tidemark.Block, error) {
+	if !p.changed {
+		return p.block, nil
+	}
+	var sets []field
+	set := func(key string, value []byte) { sets = append(sets, field{key, value}) }
+	switch p.block.Type {
+	case tidemark.TypeText:
+		set("text", json.AppendString(nil, p.text.String()))
+	case tidemark.TypeThinking:
+		set("thinking", json.AppendString(nil, p.text.String()))
+		set("signature", json.AppendString(nil, p.signature.String()))
+	}
+	if p.input.Len() > 0 {
+		set("input", toolInput(p.input.String()))
+	}
+	if p.content.Len() > 0 {
+		set("content", json.AppendString(nil, p.content.String()))
+	}
+	if len(p.citations) > 0 {
+		list, err := json.Marshal(p.citations)
+		if err != nil {
+			return tidemark.Block{}, err
+		}
+		set("citations", list)
+	}
+	var b tidemark.Block
+	err := b.UnmarshalJSON(splice(nil, p.raw, sets...))
+	return b, err
+}
+
+// whole reads the answer of an endpoint that does not stream.
+func (r *anthropicReply) whole(data []byte) (tidemark.Reply, error) {
+	var m anthropicMessage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+	}
+	if m.Content == nil && m.StopReason == "" {
+		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
+	}
+	r.start(&m)
+	r.call.Stop = m.StopReason
+	for i, raw := range m.Content {
+		if _, err := r.open(anthropicEvent{Index: i, Block: raw}); err != nil {
+			return tidemark.Reply{}, err
+		}
+	}
+	return r.reply()
+}

@@ -1,0 +1,247 @@
+package provider
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+const (
+	maxErrorText  = 600            // of an API's own words that we pass on
+	maxRetryAfter = 24 * time.Hour // more is nonsense
+)
+
+// overflowTexts are pieces of what servers say when a request exceeds the window. Anthropic advises
+// not to match wording, but has no type of its own for it
+// (https://docs.anthropic.com/en/api/errors), and of the others only OpenAI and llama.cpp have one.
+var overflowTexts = [...]string{
+	"prompt is too long",                     // Anthropic
+	"exceed context limit",                   // Anthropic: input and max_tokens together
+	"input is too long",                      // Bedrock
+	"context_length_exceeded",                // OpenAI and its likes
+	"maximum context length",                 // OpenAI, vLLM, OpenRouter
+	"longer than the maximum model length",   // vLLM
+	"longer than the model's context length", // SGLang
+	"exceeds the available context size",     // llama.cpp
+	"exceed_context_size",                    // llama.cpp, its type
+	"context size has been exceeded",         // llama.cpp, in the middle of an answer
+	"exceeds the context length",             // Ollama
+	"exceeds maximum context length",         // Ollama
+	"exceeded max context length",            // Ollama
+	"exceeds the context window",             // OpenAI Responses, LM Studio
+	"context window exceeded",                // LiteLLM
+	"context_window_exceeded",                // Anthropic's stop reason, proxies
+	"context length exceeded",                // Together, DeepInfra
+	"maximum prompt length",                  // xAI
+	"exceeds the maximum number of tokens",   // Gemini
+	"reduce the length of the messages",      // OpenAI, older
+	"request_too_large",                      // Anthropic: over 32 MB
+	"request too large",                      // OpenAI and Groq: more than a minute's tokens at once
+}
+
+// overflows reports whether the words of an error say that the request exceeds the window.
+func overflows(texts ...string) bool {
+	for _, t := range texts {
+		t = strings.ToLower(t)
+		for _, o := range overflowTexts {
+			if strings.Contains(t, o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// classify sorts a failure. Status 0 or 200 is an error in the middle of a stream.
+func classify(status int, typ, message string) tidemark.Class {
+	lower := strings.ToLower(typ)
+	switch {
+	case overflows(typ, message) && status != http.StatusUnauthorized && status != http.StatusForbidden:
+		return tidemark.ClassOverflow
+	case lower == "insufficient_quota" || lower == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
+		return tidemark.ClassAuth // waiting does not help, the owner can
+	case status == 0 || status == http.StatusOK:
+		return classifyType(lower)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPaymentRequired:
+		return tidemark.ClassAuth
+	case status == http.StatusRequestEntityTooLarge:
+		return tidemark.ClassOverflow
+	case status == http.StatusTooManyRequests || lower == "rate_limit_error":
+		return tidemark.ClassRate
+	case status == http.StatusRequestTimeout || status == http.StatusTooEarly:
+		return tidemark.ClassNetwork
+	case status == http.StatusConflict || lower == "overloaded_error":
+		return tidemark.ClassOverloaded
+	case status == http.StatusNotImplemented:
+		return tidemark.ClassBadRequest
+	case status >= 500:
+		return tidemark.ClassOverloaded
+	}
+	return tidemark.ClassBadRequest
+}
+
+// classifyType sorts by the API's type alone. What we do not know broke a running answer, which
+// the same request may not do again.
+func classifyType(typ string) tidemark.Class {
+	if code, err := strconv.Atoi(typ); err == nil && code >= 400 { // OpenRouter sends the status as code
+		return classify(code, "", "")
+	}
+	switch {
+	case strings.HasPrefix(typ, "rate_limit"):
+		return tidemark.ClassRate
+	case strings.HasPrefix(typ, "invalid_request") || typ == "not_found_error" || typ == "badrequesterror":
+		return tidemark.ClassBadRequest
+	case strings.HasPrefix(typ, "authentication") || strings.HasPrefix(typ, "permission") || strings.HasPrefix(typ, "invalid_api_key"):
+		return tidemark.ClassAuth
+	}
+	return tidemark.ClassOverloaded
+}
+
+// wireError is the error object of all dialects; see parseError.
+type wireError struct {
+	Type    string
+	Message string
+	ID      string
+}
+
+// parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
+// {"error":{"message","type","code"}}, Ollama's {"error":"…"}, vLLM's {"message","type","code"},
+// FastAPI's {"detail":…}; anything else is its own message.
+func parseError(body []byte) wireError {
+	var outer struct {
+		Error     json.RawMessage `json:"error"`
+		Detail    json.RawMessage `json:"detail"`
+		Message   json.RawMessage `json:"message"`
+		Type      json.RawMessage `json:"type"`
+		Code      json.RawMessage `json:"code"`
+		RequestID string          `json:"request_id"`
+	}
+	if json.Unmarshal(body, &outer) != nil {
+		return wireError{Message: strings.TrimSpace(string(body))}
+	}
+	switch {
+	case len(outer.Error) > 0 && outer.Error[0] == '{':
+		e := parseError(outer.Error)
+		e.ID = outer.RequestID
+		return e
+	case len(outer.Error) > 0 && outer.Error[0] == '"':
+		return wireError{Message: scalar(outer.Error), ID: outer.RequestID}
+	case len(outer.Message) > 0:
+		typ := scalar(outer.Code) // the finer of the two, where there are both
+		if typ == "" {
+			typ = scalar(outer.Type)
+		}
+		return wireError{Type: typ, Message: scalar(outer.Message), ID: outer.RequestID}
+	case len(outer.Detail) > 0:
+		return wireError{Message: scalar(outer.Detail)}
+	}
+	return wireError{Type: scalar(outer.Type), Message: strings.TrimSpace(string(body))}
+}
+
+// scalar returns the text of a JSON string, other JSON as written, and nothing for null.
+func scalar(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// statusError makes the error of an answer with a status that is not 200. The zero of now makes a
+// date in Retry-After count from the answer's own Date.
+func statusError(status int, h http.Header, body []byte, key string, now time.Time) *tidemark.APIError {
+	w := parseError(body)
+	if w.Message == "" {
+		w.Message = http.StatusText(status)
+	}
+	if w.ID == "" {
+		w.ID = requestID(h)
+	}
+	e := &tidemark.APIError{
+		Class:      classify(status, w.Type, w.Message),
+		Status:     status,
+		Type:       redact(w.Type, key, 80),
+		Message:    redact(w.Message, key, maxErrorText),
+		RequestID:  redact(w.ID, key, 120),
+		RetryAfter: retryAfter(h, now),
+	}
+	// The SDKs of both APIs let this header decide over the status.
+	switch h.Get("X-Should-Retry") {
+	case "true":
+		if e.Class == tidemark.ClassBadRequest {
+			e.Class = tidemark.ClassOverloaded
+		}
+	case "false":
+		if e.Transient() {
+			e.Class = tidemark.ClassBadRequest
+		}
+	}
+	return e
+}
+
+// streamError makes the error of an event in a stream that began with 200.
+func streamError(body []byte, id, key string) *tidemark.APIError {
+	w := parseError(body)
+	if w.ID != "" {
+		id = w.ID
+	}
+	return &tidemark.APIError{
+		Class:     classify(http.StatusOK, w.Type, w.Message),
+		Status:    http.StatusOK,
+		Type:      redact(w.Type, key, 80),
+		Message:   redact(w.Message, key, maxErrorText),
+		RequestID: redact(id, key, 120),
+	}
+}
+
+// networkError makes the error of an answer that did not come or was cut off.
+func networkError(message, key string) *tidemark.APIError {
+	return &tidemark.APIError{Class: tidemark.ClassNetwork, Message: redact(message, key, maxErrorText)}
+}
+
+// requestID finds the id that the API's support asks for.
+func requestID(h http.Header) string {
+	for _, name := range [...]string{"Request-Id", "X-Request-Id", "Cf-Ray"} {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// retryAfter reads how long the API asks to wait: retry-after-ms, or Retry-After in seconds or as a
+// date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after).
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return bound(ms, time.Millisecond)
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return bound(s, time.Second)
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date // both by the same clock
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+func bound(n float64, unit time.Duration) time.Duration {
+	if !(n > 0) { // NaN too
+		return 0
+	}
+	if n >= float64(maxRetryAfter/unit) {
+		return maxRetryAfter
+	}
+	return time.Duration(n * float64(unit))
+}

@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Stop reasons of the Messages API that mean something to us
+// (https://docs.anthropic.com/en/api/handling-stop-reasons).
+const (
+	stopEnd      = "end_turn"
+	stopTool     = "tool_use"
+	stopLength   = "max_tokens"
+	stopRefusal  = "refusal"
+	stopOverflow = "model_context_window_exceeded"
+)
+
+// decoder builds a reply from the events of a stream.
+type decoder interface {
+	// event takes up an event and reports whether it was the last.
+	event(ev sseEvent) (d tidemark.Delta, done bool, err error)
+	// finished reports whether a stream that ends without a last event is whole.
+	finished() bool
+	// reply returns the answer.
+	reply() (tidemark.Reply, error)
+}
+
+type yielder = func(tidemark.Delta, error) bool
+
+// decode passes on the deltas of a stream and returns its reply; ok is false when the reader
+// stopped.
+func decode(r io.Reader, dec decoder, yield yielder) (reply tidemark.Reply, ok bool, err error) {
+	events := newSSEReader(r)
+	for {
+		ev, err := events.next()
+		if err == io.EOF && dec.finished() {
+			break
+		}
+		if err != nil {
+			return reply, true, err
+		}
+		d, done, err := dec.event(ev)
+		if err != nil {
+			return reply, true, err
+		}
+		if d != (tidemark.Delta{}) && !yield(d, nil) {
+			return reply, false, nil
+		}
+		if done {
+			break
+		}
+	}
+	reply, err = dec.reply()
+	return reply, true, err
+}
+
+// readStream yields a streamed answer.
+func readStream(a *answer, dec decoder, yield yielder) {
+	reply, ok, err := decode(a.body, dec, yield)
+	if !ok {
+		return
+	}
+	if err != nil {
+		yield(tidemark.Delta{}, a.fault(err))
+		return
+	}
+	a.drain()
+	yield(tidemark.Delta{Reply: &reply}, nil)
+}
+
+// readWhole yields the answer of an endpoint that ignored that we asked for a stream.
+func readWhole(a *answer, read func([]byte) (tidemark.Reply, error), yield yielder) {
+	data, err := a.all()
+	if err != nil {
+		yield(tidemark.Delta{}, a.fault(err))
+		return
+	}
+	reply, err := read(data)
+	if err != nil {
+		yield(tidemark.Delta{}, a.fault(err))
+		return
+	}
+	for _, b := range reply.Message.Content {
+		d := tidemark.Delta{}
+		switch b.Type {
+		case tidemark.TypeText:
+			d.Text = b.Text
+		case tidemark.TypeThinking:
+			d.Thinking = b.Text
+		case tidemark.TypeToolUse:
+			d.Tool = b.Name
+		}
+		if d != (tidemark.Delta{}) && !yield(d, nil) {
+			return
+		}
+	}
+	yield(tidemark.Delta{Reply: &reply}, nil)
+}
+
+// complete judges a finished reply. The words of a refusal, where the API gives them apart from the
+// content, are in refusal.
+func complete(m tidemark.Message, c tidemark.Call, refusal string) (tidemark.Reply, error) {
+	fail := func(class tidemark.Class, typ, message string) (tidemark.Reply, error) {
+		return tidemark.Reply{}, &tidemark.APIError{Class: class, Status: http.StatusOK, Type: typ, Message: message, RequestID: c.RequestID}
+	}
+	switch {
+	case c.Stop == stopOverflow:
+		return fail(tidemark.ClassOverflow, stopOverflow, "the reply met the end of the context window")
+	case c.Stop == stopRefusal || refusal != "":
+		return fail(tidemark.ClassRefusal, stopRefusal, or(clip(or(refusal, m.PlainText()), maxErrorText), "the model declined to answer"))
+	case len(m.Content) == 0:
+		return fail(tidemark.ClassNetwork, "empty_reply", "the reply has no content")
+	}
+	if c.Stop == "" {
+		c.Stop = stopEnd
+	}
+	return tidemark.Reply{Message: m, Call: c}, nil
+}
+
+// Fields of the input that stands for arguments which are no JSON object: cut off, or badly formed
+// by the model. The call stays readable, and the tool can say what was wrong.
+const (
+	invalidArgs = "_invalid"
+	invalidWhy  = "_reason"
+)
+
+// toolInput returns a tool call's arguments as one JSON object on one line.
+func toolInput(args string) json.RawMessage {
+	trimmed := strings.TrimSpace(args)
+	if trimmed == "" || trimmed == "null" {
+		return json.RawMessage("{}")
+	}
+	why := "the arguments are not a JSON object"
+	if !json.Valid([]byte(trimmed)) {
+		why = "the arguments are not valid JSON, or were cut off"
+	} else if trimmed[0] == '{' {
+		if !strings.ContainsAny(trimmed, "\r\n") {
+			return json.RawMessage(trimmed)
+		}
+		var line bytes.Buffer
+		if json.Compact(&line, []byte(trimmed)) == nil {
+			return line.Bytes()
+		}
+	}
+	out := json.AppendString([]byte(`{"`+invalidArgs+`":`), args)
+	out = append(out, `,"`+invalidWhy+`":`...)
+	return append(json.AppendString(out, why), '}')
+}

@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+)
+
+const (
+	sseBuffer  = 16 << 10 // first size of the buffer; a delta is some 150 bytes
+	maxSSELine = 8 << 20  // a line holds one event: a block of the reply at most
+	maxSSEData = 16 << 20 // of one event, all its data lines
+)
+
+// sseEvent is one dispatched event.
+type sseEvent struct {
+	Name string
+	Data []byte // valid until the next call of next
+}
+
+// sseReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html,
+// "Parsing an event stream"): lines end in LF, CRLF or CR, data lines are joined by LF, comments and
+// the fields id and retry are skipped. It differs in one point: an event whose lines are complete
+// is dispatched at the end of the stream although the empty line is missing, since some servers
+// close right after their last event.
+type sseReader struct {
+	r          io.Reader
+	buf        []byte
+	start, end int  // unread part of buf
+	skipLF     bool // the line before ended in CR: an LF that follows belongs to it
+	begun      bool // a byte order mark may no longer come
+	err        error
+	data       []byte
+}
+
+func newSSEReader(r io.Reader) *sseReader { return &sseReader{r: r, buf: make([]byte, sseBuffer)} }
+
+// next returns the next event, or io.EOF at the end, or ErrTooLarge, or the reader's error.
+func (s *sseReader) next() (sseEvent, error) {
+	var ev sseEvent
+	s.data = s.data[:0]
+	any := false
+	for {
+		line, err := s.line()
+		if err != nil {
+			if err == io.EOF && any {
+				return s.event(ev), nil
+			}
+			return sseEvent{}, err
+		}
+		if len(line) == 0 {
+			if any {
+				return s.event(ev), nil
+			}
+			ev.Name = ""
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		value = bytes.TrimPrefix(value, []byte{' '})
+		switch string(name) {
+		case "event":
+			ev.Name = string(value)
+		case "data":
+			if len(s.data)+len(value) > maxSSEData {
+				return sseEvent{}, fmt.Errorf("read event: data over %d bytes: %w", maxSSEData, tidemark.ErrTooLarge)
+			}
+			s.data = append(append(s.data, value...), '\n')
+			any = true
+		}
+	}
+}
+
+func (s *sseReader) event(ev sseEvent) sseEvent {
+	ev.Data = s.data[:len(s.data)-1]
+	return ev
+}
+
+// line returns the next complete line without its end. It is valid until the next call. An
+// incomplete last line is dropped: it was cut off.
+func (s *sseReader) line() ([]byte, error) {
+	searched := 0
+	for {
+		if s.skipLF && s.start < s.end {
+			s.skipLF = false
+			if s.buf[s.start] == '\n' {
+				s.start++
+			}
+		}
+		rest := s.buf[s.start:s.end]
+		if i := lineEnd(rest[searched:]); i >= 0 {
+			i += searched
+			s.skipLF = rest[i] == '\r'
+			s.start += i + 1
+			line := rest[:i]
+			if !s.begun {
+				s.begun = true
+				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			}
+			return line, nil
+		}
+		searched = len(rest)
+		if s.err != nil {
+			return nil, s.err
+		}
+		if err := s.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lineEnd returns the index of the first LF or CR.
+func lineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+// fill makes room and reads once. The reader's error is kept until what came with it is used up.
+func (s *sseReader) fill() error {
+	if s.start > 0 {
+		copy(s.buf, s.buf[s.start:s.end])
+		s.end -= s.start
+		s.start = 0
+	}
+	if s.end == len(s.buf) {
+		if len(s.buf) >= maxSSELine {
+			return fmt.Errorf("read event: line over %d bytes: %w", maxSSELine, tidemark.ErrTooLarge)
+		}
+		grown := make([]byte, 2*len(s.buf))
+		copy(grown, s.buf)
+		s.buf = grown
+	}
+	for range 100 { // io.Reader may return nothing without an error, but not for ever
+		n, err := s.r.Read(s.buf[s.end:])
+		s.end += n
+		s.err = err
+		if n > 0 || err != nil {
+			return nil
+		}
+	}
+	return io.ErrNoProgress
+}
