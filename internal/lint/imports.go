@@ -1,0 +1,213 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Bounds of the package tree.
+const (
+	MaxChain = 6 // edges on the longest chain of imports among our packages
+	MaxDepth = 2 // folders below the root
+)
+
+// row says what of ours a package may import besides tidemark and internal/json.
+type row struct {
+	pkg  string
+	may  string // names in the table, all of them above this row; "*" is every row above that is no test package
+	not  string // taken out of "*"
+	test bool   // only tests and other test packages may import it
+	why  string // why it may not import the rest
+}
+
+// table is the import table: imports point up in this list, that is down in the code. A new package
+// is a new row; one more import is one more word.
+var table = []row{
+	{pkg: "internal/json", why: "it is below everything"},
+	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
+
+	{pkg: "compaction", why: "plans are pure: what it needs is in the View"},
+	{pkg: "archive", why: "a file format over Blobs; who archives what is for the session to say"},
+	{pkg: "memory", why: "files, facts and ranking; who remembers what is for session and agent to say"},
+	{pkg: "provider", why: "a wire format; it knows one request, no session"},
+	{pkg: "reset", why: "policy is a pure function of time and configuration"},
+	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
+	{pkg: "channel", why: "a door converts to root types and hands on"},
+	{pkg: "config", why: "values only; each package declares its own options"},
+
+	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
+	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
+	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
+
+	{pkg: "session", may: "compaction archive memory reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "agent", may: "memory archive reset host", why: "it calls its sessions through ports of the root"},
+	{pkg: "worker", may: "session agent channel config archive memory transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
+
+	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
+	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
+	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
+
+	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
+	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
+	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
+}
+
+// parted names pairs that must never import each other, whatever the rows say.
+var parted = []struct{ a, b, why string }{
+	{"session", "agent", "on Workers they are two Durable Objects; a direct call works natively only"},
+	{"host/native", "host/cloudflare", "two platforms; what they share belongs in host"},
+	{"session", "provider", "a session gets its tidemark.Provider, so tests and hosts choose it"},
+	{"session", "worker", "business must not know its doors"},
+}
+
+// homes are packages of others that have one place of ours (tests apart).
+var homes = []struct{ path, at, why string }{
+	{"encoding/json", "internal/json internal/lint", "JSON has one import, so that both hosts encode alike"},
+	{"github.com/goccy/go-json", "internal/json", "JSON has one import, so that both hosts encode alike"},
+	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
+	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
+	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
+	{"github.com/syumai/workers", "host/cloudflare cmd/worker", "everything else speaks the ports of the root"},
+	{"syscall/js", "host/cloudflare cmd/worker", "everything else speaks the ports of the root"},
+	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
+	{"testing", "tidemarktest host/hosttest internal/lint test", "it registers flags in the program"},
+	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
+	{"github.com/openai/openai-go", "", "tests only: it brings http.Client and 50 s of build"},
+	{"github.com/johannesboyne/gofakes3", "", "tests only: a fake S3"},
+}
+
+// Graph maps a package of ours to what it imports, tests apart.
+type Graph map[string][]string
+
+// ReadGraph lists the imports of all packages on all targets.
+func ReadGraph(root string) (Graph, error) {
+	g := Graph{}
+	for _, t := range []Target{Native, Worker} {
+		listed, err := List(root, t, false, "./...")
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range listed {
+			name := Short(l.ImportPath)
+			if name == "" {
+				continue
+			}
+			if g[name] == nil {
+				g[name] = []string{}
+			}
+			for _, i := range l.Imports {
+				if !slices.Contains(g[name], i) {
+					g[name] = append(g[name], i)
+				}
+			}
+		}
+	}
+	return g, nil
+}
+
+// Imports holds a graph against the tables.
+func Imports(g Graph) []Finding {
+	var fs []Finding
+	add := func(pkg, name, format string, args ...any) {
+		fs = append(fs, Finding{File: pkg, Rule: ruleImport, Name: name, Text: fmt.Sprintf(format, args...)})
+	}
+	for pkg, paths := range g {
+		r, ok := rowOf(pkg)
+		if !ok {
+			add(pkg, pkg, "has no row in the import table; add one to internal/lint/imports.go with what it may import and why no more")
+			continue
+		}
+		if pkg != "tidemark" && strings.Count(pkg, "/") >= MaxDepth {
+			add(pkg, pkg, "lies more than %d folders deep; name it for what it holds and move it up", MaxDepth)
+		}
+		for _, path := range paths {
+			if ours := Short(path); ours != "" {
+				if why := refused(r, ours); why != "" {
+					add(pkg, ours, "imports %s: %s; instead: a contract in the root, or a word in the table of internal/lint/imports.go", ours, why)
+				}
+				continue
+			}
+			for _, h := range homes {
+				if (path == h.path || strings.HasPrefix(path, strings.TrimSuffix(h.path, "/")+"/")) && !slices.Contains(strings.Fields(h.at), pkg) {
+					add(pkg, path, "imports %s, whose place is %q: %s", path, h.at, h.why)
+				}
+			}
+		}
+	}
+	if chain := longest(g); len(chain)-1 > MaxChain {
+		add(chain[0], "chain", "starts a chain of %d imports, at most %d: %s", len(chain)-1, MaxChain, strings.Join(chain, " > "))
+	}
+	return fs
+}
+
+func rowOf(pkg string) (row, bool) {
+	i := slices.IndexFunc(table, func(r row) bool { return r.pkg == pkg })
+	if i < 0 {
+		return row{}, false
+	}
+	return table[i], true
+}
+
+// refused says why a package may not import another of ours, empty when it may.
+func refused(r row, to string) string {
+	for _, p := range parted {
+		if r.pkg == p.a && to == p.b || r.pkg == p.b && to == p.a {
+			return p.why
+		}
+	}
+	target, ok := rowOf(to)
+	if !ok {
+		return "it has no row in the import table"
+	}
+	at := func(name string) int { return slices.IndexFunc(table, func(r row) bool { return r.pkg == name }) }
+	if at(to) >= at(r.pkg) {
+		return "imports point down only"
+	}
+	if target.test && !r.test {
+		return "it is for tests only"
+	}
+	if to == "tidemark" || to == "internal/json" {
+		return ""
+	}
+	if r.may == "*" && !slices.Contains(strings.Fields(r.not), to) || slices.Contains(strings.Fields(r.may), to) {
+		return ""
+	}
+	return r.why
+}
+
+// longest returns the longest chain of imports among our packages. A cycle ends where it closes.
+func longest(g Graph) []string {
+	memo := map[string][]string{}
+	var walk func(string, map[string]bool) []string
+	walk = func(pkg string, on map[string]bool) []string {
+		if c, ok := memo[pkg]; ok || on[pkg] {
+			return c
+		}
+		on[pkg] = true
+		var best []string
+		for _, path := range g[pkg] {
+			if to := Short(path); to != "" {
+				if c := walk(to, on); len(c) > len(best) {
+					best = c
+				}
+			}
+		}
+		on[pkg] = false
+		memo[pkg] = append([]string{pkg}, best...)
+		return memo[pkg]
+	}
+	names := make([]string, 0, len(g))
+	for p := range g {
+		names = append(names, p)
+	}
+	sort.Strings(names)
+	var best []string
+	for _, p := range names {
+		if c := walk(p, map[string]bool{}); len(c) > len(best) {
+			best = c
+		}
+	}
+	return best
+}

@@ -1,0 +1,88 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// root is where the module lies; tests run in the folder of their package.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func tracked(t *testing.T) []string {
+	t.Helper()
+	files, err := Tracked(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(files, "go.mod") {
+		t.Fatalf("git lists %d files and no go.mod in %s", len(files), root(t))
+	}
+	return files
+}
+
+func report(t *testing.T, fs []Finding) {
+	t.Helper()
+	if len(fs) > 0 {
+		t.Errorf("%d findings\n%s", len(fs), Report(fs))
+	}
+}
+
+func TestWorkerDiscipline(t *testing.T) {
+	patterns, err := Reaching(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkgs, err := Load(root(t), Worker, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) < 2 {
+		t.Fatalf("%d packages loaded of %v", len(pkgs), patterns)
+	}
+	t.Logf("%d packages reach the Worker", len(pkgs))
+	report(t, Discipline(root(t), pkgs))
+}
+
+func TestWorkerLinks(t *testing.T) {
+	if !hasGo(filepath.Join(root(t), "cmd/worker")) {
+		t.Skip("there is no cmd/worker yet")
+	}
+	paths, err := workerDeps(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, Linked(paths))
+}
+
+func TestImportTable(t *testing.T) {
+	g, err := ReadGraph(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d packages, longest chain %v", len(g), longest(g))
+	report(t, Imports(g))
+}
+
+func TestPlatformLines(t *testing.T) { report(t, Platform(root(t), tracked(t))) }
+
+func TestBudgets(t *testing.T) { report(t, Budgets(root(t), tracked(t))) }
+
+func TestMachinePaths(t *testing.T) {
+	places := []string{root(t) + "/"}
+	if parent := filepath.Dir(root(t)); !slices.Contains([]string{"/", "/src", filepath.Clean(os.TempDir())}, parent) {
+		places = append(places, parent+"/")
+	}
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		places = append(places, home+"/")
+	}
+	report(t, MachinePaths(root(t), tracked(t), places))
+}
