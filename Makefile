@@ -1,0 +1,112 @@
+# `make` lists the targets. `make run` is the way in, `make test` is what CI runs: it needs Go, Node
+# and npm, nothing else, and everything it uses is pinned (go.mod, build/tools/go.mod, build/package-lock.json).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN      := bin/tidemark
+ARGS     ?=
+BENCH    ?= .
+COUNT    ?= 1
+FUZZTIME ?= 20s
+# How many random kills `make fault` does; tests of the name TestFault* read it and do few without.
+FAULT_KILLS ?= 500
+
+# The general linter, in a module of its own so that none of its 200 requirements is ours.
+LINT := .cache/bin/golangci-lint
+
+JS := GOOS=js GOARCH=wasm
+GO_PACKAGES = $$(build/packages.sh native)
+JS_PACKAGES = $$(build/packages.sh js)
+
+define title
+@printf '\n== %s\n' '$(1)'
+endef
+
+.PHONY: help run build test check bench lint fuzz fault e2e wasm test-js clean \
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker race
+
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
+
+run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
+	$(BIN) serve $(ARGS)
+
+build: ## Build bin/tidemark
+	go build -trimpath -o $(BIN) ./cmd/tidemark
+
+test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
+
+check: fmt-check vet tidy-check rules lint wasm ## Format, vet, lint, import table, budgets, size of the Worker
+
+bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
+	go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m $$(build/packages.sh with 'func Benchmark')
+
+lint: $(LINT) ## Lint on both targets
+	$(call title,lint)
+	$(LINT) run ./...
+	$(JS) $(LINT) run $(JS_PACKAGES)
+
+fuzz: ## Run each fuzz target for FUZZTIME (20s)
+	@build/fuzz.sh '$(FUZZTIME)'
+
+fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
+	FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestFault' -timeout 80m $$(build/packages.sh with 'func TestFault')
+
+e2e: e2e-worker e2e-native ## End to end: the native binary, and the Worker on workerd
+
+wasm: ## Build the Worker and gate its size
+
+test-js: ## Tests under js/wasm, with Go timers a no-op
+	$(call title,tests under js/wasm)
+
+clean: ## Remove what was built and the pinned tools
+	rm -rf bin dist .cache build/node_modules
+
+# What the targets above are made of.
+
+fmt-check:
+	$(call title,format)
+	@bad=$$(find . \( -name '.?*' -o -name node_modules \) -prune -o -name '*.go' -print | xargs -r gofmt -l); \
+	if [ -n "$$bad" ]; then printf 'run gofmt -w on\n%s\n' "$$bad"; exit 1; fi
+
+vet:
+	$(call title,vet on both targets)
+	go vet ./...
+	$(JS) go vet $(JS_PACKAGES)
+
+tidy-check:
+	$(call title,go.mod is tidy)
+	go mod tidy -diff
+	go mod verify
+
+rules:
+	$(call title,Worker discipline$(comma) import table$(comma) budgets)
+	go test -count=1 ./internal/lint
+
+test-go:
+	$(call title,tests)
+	go test -timeout 10m $(GO_PACKAGES)
+
+test-once:
+	$(call title,each benchmark once)
+	go test -run '^$$' -bench . -benchtime=1x -timeout 10m $$(build/packages.sh with 'func Benchmark')
+
+e2e-native: build
+	$(call title,end to end: native)
+	go test -count=1 -timeout 15m ./test
+
+e2e-worker:
+	$(call title,end to end: Worker)
+
+race: ## Tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -timeout 30m $(GO_PACKAGES)
+
+$(LINT): build/tools/go.mod build/tools/go.sum
+	@mkdir -p $(@D)
+	go build -C build/tools -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+comma := ,

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Lists packages as ./folder, one a line, for the Makefile:
+#   packages.sh native     all that have tests of their own, run natively
+#   packages.sh js         all that build for js/wasm: they do not link the native host
+#   packages.sh with TEXT  folders with a test that begins so, such as "func Benchmark"
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+module=$(go list -m)
+
+case "${1:-}" in
+native)
+	# internal/lint is run by `make rules`, test by `make e2e`.
+	go list ./... | sed "s,^$module,.," | grep -vxE '\./(internal/lint|test)' ;;
+js)
+	# What only runs natively. A test under js/wasm that needs it carries the tag !js.
+	GOOS=js GOARCH=wasm go list -e -f '{{if .GoFiles}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... |
+		awk -v module="$module" '
+			BEGIN { split("host/native internal/lint test", no, " ") }
+			NF {
+				for (i in no) if (index(" " $0 " ", " " module "/" no[i] " ")) next
+				sub("^" module, ".", $1); print $1
+			}' ;;
+with)
+	{ grep -rlE --include='*_test.go' --exclude-dir='.*' --exclude-dir=node_modules "^${2:?text}" . || true; } |
+		xargs -r -n1 dirname | sort -u ;;
+*)
+	echo "usage: $0 native | js | with TEXT" >&2
+	exit 2 ;;
+esac
