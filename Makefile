@@ -18,6 +18,9 @@ FAULT_KILLS ?= 500
 LINT := .cache/bin/golangci-lint
 
 JS := GOOS=js GOARCH=wasm
+# Runs a js/wasm test binary under Node, with Go timers a no-op.
+EXEC := node $(CURDIR)/build/exec-wasm.mjs
+NODE_MODULES := build/node_modules/.package-lock.json
 GO_PACKAGES = $$(build/packages.sh native)
 JS_PACKAGES = $$(build/packages.sh js)
 
@@ -57,10 +60,13 @@ fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
 
 e2e: e2e-worker e2e-native ## End to end: the native binary, and the Worker on workerd
 
-wasm: ## Build the Worker and gate its size
+wasm: $(NODE_MODULES) ## Build the Worker and gate its size
+	$(call title,the Worker)
+	build/wasm.sh
 
 test-js: ## Tests under js/wasm, with Go timers a no-op
 	$(call title,tests under js/wasm)
+	$(JS) go test -timeout 10m -exec '$(EXEC)' $(JS_PACKAGES)
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules
@@ -80,7 +86,6 @@ vet:
 tidy-check:
 	$(call title,go.mod is tidy)
 	go mod tidy -diff
-	go mod verify
 
 rules:
 	$(call title,Worker discipline$(comma) import table$(comma) budgets)
@@ -98,11 +103,15 @@ e2e-native: build
 	$(call title,end to end: native)
 	go test -count=1 -timeout 15m ./test
 
-e2e-worker:
+e2e-worker: wasm
 	$(call title,end to end: Worker)
 
 race: ## Tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 30m $(GO_PACKAGES)
+
+$(NODE_MODULES): build/package-lock.json
+	npm ci --prefix build --no-audit --no-fund
+	@touch $@
 
 $(LINT): build/tools/go.mod build/tools/go.sum
 	@mkdir -p $(@D)
