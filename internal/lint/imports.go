@@ -29,8 +29,8 @@ var table = []row{
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "compaction", why: "plans are pure: what it needs is in the View"},
-	{pkg: "archive", why: "a file format over Blobs; who archives what is for the session to say"},
 	{pkg: "memory", why: "files, facts and ranking; who remembers what is for session and agent to say"},
+	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
