@@ -1,0 +1,318 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// fitMode says why a view is to be made smaller.
+type fitMode string
+
+const (
+	fitAuto   fitMode = "threshold" // if it is over the limit
+	fitForced fitMode = "overflow"  // the provider reported that it is
+	fitManual fitMode = "manual"    // a person asked
+)
+
+// Compacted is the data of a compaction event.
+type Compacted struct {
+	Reason       string           `json:"reason"`
+	By           []string         `json:"strategies"`
+	Tier         string           `json:"tier,omitempty"` // of a summary: full, partial, plaintext
+	Messages     int              `json:"messages"`       // that left the view
+	Before       tidemark.Tokens  `json:"beforeTokens"`
+	After        tidemark.Tokens  `json:"afterTokens"`
+	Limit        tidemark.Tokens  `json:"limitTokens"`
+	Memories     int              `json:"memories"`
+	Archive      string           `json:"archive,omitempty"`
+	Usage        tidemark.Usage   `json:"usage"`
+	Millis       int64            `json:"ms"`
+	Overlay      tidemark.EntryID `json:"overlay"`
+	Instructions string           `json:"instructions,omitempty"`
+}
+
+// fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
+// that an earlier life began is carried out, and no plan is made while the summariser is in its
+// cooldown, unless the next call would not fit at all.
+func (s *Session) fit(ctx context.Context, r *run, v View, mode fitMode) (View, error) {
+	return s.fitWith(ctx, r, v, mode, "")
+}
+
+func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, instructions string) (View, error) {
+	p, err := s.openPlan(ctx, v.Log)
+	if err != nil {
+		return v, err
+	}
+	hard := mode == fitForced || v.Size > s.settings().Window
+	if p == nil {
+		h, err := s.head(ctx)
+		if err != nil {
+			return v, err
+		}
+		if mode == fitAuto && (s.settings().NoCompaction || !s.budget().Over(v.View)) ||
+			mode == fitAuto && !hard && s.Runtime.Now().Before(h.Cooldown) {
+			return v, nil
+		}
+		if p, err = s.newPlan(ctx, r, v, mode, instructions); err != nil {
+			return v, s.cannot(v, mode, err)
+		}
+	}
+	s.hub.send(Notice{Type: NoticeCompacting, Run: r.ID, Text: fmt.Sprintf("%d of %d tokens, compacting", v.Size, s.settings().Window)})
+	if err := s.carryOut(ctx, r, v, p, hard); err != nil {
+		return v, s.cannot(v, mode, err)
+	}
+	return s.view(ctx, v.Log)
+}
+
+// cannot decides what a compaction that did not happen means: an automatic one leaves the view as
+// it was and the turn goes on; an overflow without it is the end of the turn.
+func (s *Session) cannot(v View, mode fitMode, err error) error {
+	lost := errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) || errors.Is(err, context.Canceled) || errors.Is(err, tidemark.ErrAborted)
+	switch {
+	case lost || mode == fitManual:
+		return err
+	case mode == fitForced:
+		return fmt.Errorf("%w: %w", tidemark.ErrOverflow, err)
+	}
+	if !errors.Is(err, tidemark.ErrNoGain) {
+		s.Logger.Warn("compaction put off", "session", s.Key, "size", v.Size, "err", err)
+	}
+	return nil
+}
+
+// newPlan asks the strategies and makes their act durable.
+func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string) (*plan, error) {
+	act, err := compaction.Plan(s.Strategies, v.View, s.budget(), mode != fitAuto)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Runtime.Now()
+	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull}
+	for _, e := range act.Edits {
+		for _, it := range v.Items {
+			if e.Block == 0 && it.To == e.To {
+				p.Last = max(p.Last, it.Last)
+			}
+		}
+	}
+	if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {
+		return nil, fmt.Errorf("store plan: %w", err)
+	}
+	return p, nil
+}
+
+// carryOut does the steps of a plan: archive, then chunk by chunk the summary, then the overlay.
+func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bool) error {
+	var part archive.Info
+	if p.Last > 0 {
+		var err error
+		if part, err = s.archivePart(ctx, p); err != nil {
+			return fmt.Errorf("archive before compaction: %w", err)
+		}
+	}
+	if p.Act.Summarize < 0 {
+		return s.install(ctx, r, v, p, part, compaction.Digest{})
+	}
+	edit := p.Act.Edits[p.Act.Summarize]
+	items, prev := s.covered(v, edit)
+	if p.Chunk == 0 && p.Rolling == "" {
+		p.Rolling = prev.Text
+	}
+	chunks := compaction.Chunks(items, max(s.settings().Window/4, 1))
+	for p.Chunk < len(chunks) {
+		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
+			return err
+		}
+	}
+	d := compaction.Gather(prev, items)
+	d.Text, d.Tier = p.Rolling, p.Tier
+	return s.install(ctx, r, v, p, part, d)
+}
+
+// covered returns the messages under a summary edit, without former summaries, and the digest of
+// those.
+func (s *Session) covered(v View, e tidemark.Edit) ([]compaction.Item, compaction.Digest) {
+	keep := map[tidemark.EntryID]bool{}
+	for _, id := range e.Keep {
+		keep[id] = true
+	}
+	var from, to int64
+	for _, it := range v.Items {
+		if it.From == e.From {
+			from = it.Seq
+		}
+		if it.To == e.To {
+			to = max(to, it.Last)
+		}
+	}
+	var prev compaction.Digest
+	var items []compaction.Item
+	for _, it := range v.Items {
+		if it.Seq < from || it.Last > to || keep[it.From] {
+			continue
+		}
+		if !compaction.IsSummary(it) {
+			items = append(items, it)
+			continue
+		}
+		for _, sh := range v.Shown {
+			if sh.Overlay == it.Overlay && sh.N == it.Edit {
+				if d, ok := compaction.PreviousDigest(sh.Edit); ok {
+					prev = d
+				}
+			}
+		}
+	}
+	return items, prev
+}
+
+// archivePart stores what leaves the view, unless it stands in a part already, and returns the
+// part. An entry is in one part only: a part begins where the last one ended.
+func (s *Session) archivePart(ctx context.Context, p *plan) (archive.Info, error) {
+	parts, err := s.parts(ctx, p.Log)
+	if err != nil {
+		return archive.Info{}, err
+	}
+	first := int64(1)
+	if n := len(parts); n > 0 {
+		if first = parts[n-1].Last + 1; first > p.Last {
+			return parts[n-1].Info, nil
+		}
+	}
+	pack, last, err := s.pack(ctx, p.Log, host.Range{From: first, To: p.Last})
+	if err != nil || pack.Messages == 0 {
+		return archive.Info{}, err
+	}
+	info, err := archive.Put(ctx, s.Blobs, archive.Info{Key: archive.PartKey(s.Key.Agent(), p.Log, p.At), SessionKey: s.Key, Session: p.Log,
+		Agent: s.Key.Agent(), Part: int64(len(parts)) + 1, At: p.At}, pack)
+	if err != nil {
+		return archive.Info{}, err
+	}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `INSERT INTO parts(log, first, last, key, info) VALUES(?, ?, ?, ?, ?)`, Args: []any{p.Log, first, last, info.Key, mustJSON(info)}, Want: 1},
+		s.outboxStmt("archive:"+info.Key, outArchive, info),
+	})
+	if err != nil {
+		return archive.Info{}, fmt.Errorf("record part %s: %w", info.Key, err)
+	}
+	return info, nil
+}
+
+// install writes the overlay: the last step, in one transaction with everything that follows from
+// it. A plan that turns out to free nothing is dropped.
+func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part archive.Info, d compaction.Digest) error {
+	edits := append([]tidemark.Edit(nil), p.Act.Edits...)
+	if i := p.Act.Summarize; i >= 0 {
+		edits[i].Messages = []tidemark.Message{compaction.Render(d, part.Key, s.summaryBudget())}
+		edits[i].Data = []byte(mustJSON(d))
+		edits[i].Summarize = false
+	}
+	after, err := compaction.Preview(v.View, edits)
+	if err == nil && after.Tokens() >= v.View.Tokens() {
+		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
+	}
+	if err == nil {
+		err = s.checkEdits(ctx, v, edits)
+	}
+	if err != nil {
+		drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
+		return errors.Join(err, s.step(ctx, r, stateCalling, drop))
+	}
+	now := s.Runtime.Now()
+	size := v.Fixed + after.Tokens()
+	o := tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}
+	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
+		Origin: tidemark.Origin{From: tidemark.FromSystem}}
+	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
+		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: now.Sub(p.At).Milliseconds(), Overlay: entry.ID, Instructions: p.Instructions}
+	stmts, err := s.log.AppendStmts(p.Log, entry)
+	if err != nil {
+		return err
+	}
+	event := tidemark.Event{Type: "compaction", Text: done.line(), Data: []byte(mustJSON(done))}
+	more, err := s.eventStmts(p.Log, event)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, more...)
+	usage, err := s.addUsage(ctx, p.Usage)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, usage, p.doneStmt(), tidemark.Stmt{
+		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
+		Args: []any{int64(size), string(s.Key)}, Want: 1})
+	for _, x := range p.Facts {
+		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
+	}
+	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+		return fmt.Errorf("install overlay: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	s.report(ctx)
+	return nil
+}
+
+func countFacts(xs []tidemark.Extraction) int {
+	n := 0
+	for _, x := range xs {
+		n += len(x.Facts)
+	}
+	return n
+}
+
+// line is what people read of a compaction.
+func (c Compacted) line() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Compacted %d messages: context %d → %d tokens (limit %d)", c.Messages, c.Before, c.After, c.Limit)
+	if c.Tier != "" && c.Tier != tierFull {
+		fmt.Fprintf(&b, ", %s summary", c.Tier)
+	}
+	if c.Memories > 0 {
+		fmt.Fprintf(&b, ", %d memories", c.Memories)
+	}
+	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
+	return b.String()
+}
+
+// checkEdits refuses a row that the view could not show whole.
+func (s *Session) checkEdits(ctx context.Context, v View, edits []tidemark.Edit) error {
+	row, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
+	if err != nil {
+		return err
+	}
+	shown := make([]compaction.Placed, len(v.Shown))
+	for i, r := range v.Shown {
+		shown[i] = r.Placed
+	}
+	return compaction.CheckOverlay(shown, row)
+}
+
+// compactNow carries out /compact.
+func (s *Session) compactNow(ctx context.Context, r *run, instructions string) error {
+	v, err := s.view(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	_, err = s.fitWith(ctx, r, v, fitManual, instructions)
+	if errors.Is(err, tidemark.ErrNoGain) {
+		event := tidemark.Event{Type: "compaction", Text: "Nothing to compact yet: what would leave the view is smaller than a summary of it."}
+		stmts, e := s.eventStmts(r.Log, event)
+		if e != nil {
+			return e
+		}
+		if e := s.step(ctx, r, stateCalling, stmts...); e != nil {
+			return e
+		}
+		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	}
+	return err
+}

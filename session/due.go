@@ -1,0 +1,213 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/reset"
+)
+
+// Kinds of what may be due. A key has one of each.
+const (
+	dueRun     = "run"     // look after the run in work
+	dueReset   = "reset"   // the policy's next reset
+	dueOutbox  = "outbox"  // tell the agent again
+	dueExtract = "extract" // memories of a session that was reset without them
+)
+
+func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
+	return tidemark.Stmt{
+		SQL:  `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, ?) ON CONFLICT(key, kind) DO UPDATE SET at = excluded.at, data = excluded.data`,
+		Args: []any{string(s.Key), kind, at.UnixMilli(), data},
+	}
+}
+
+func (s *Session) undueStmt(kind string) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ?`, Args: []any{string(s.Key), kind}}
+}
+
+// Due returns the keys of a database that have something due, and when: what a host must wake.
+func Due(ctx context.Context, db tidemark.DB) (map[tidemark.Key]time.Time, error) {
+	const most = 10_000
+	out := map[tidemark.Key]time.Time{}
+	rows, err := db.Query(ctx, `SELECT key, min(at) FROM due GROUP BY key ORDER BY min(at) LIMIT ?`, most)
+	if err != nil {
+		return nil, fmt.Errorf("read what is due: %w", err)
+	}
+	for _, r := range rows {
+		out[tidemark.Key(r.Text(0))] = time.UnixMilli(r.Int(1))
+	}
+	// An input whose process died before its run began has nothing due yet.
+	rows, err = db.Query(ctx, `SELECT DISTINCT key FROM inputs WHERE state = 'new' LIMIT ?`, most)
+	if err != nil {
+		return nil, fmt.Errorf("read waiting inputs: %w", err)
+	}
+	for _, r := range rows {
+		out[tidemark.Key(r.Text(0))] = time.Time{}
+	}
+	return out, nil
+}
+
+// setAlarm asks the host to wake the session when the next thing is due.
+func (s *Session) setAlarm(ctx context.Context) {
+	if s.Alarm == nil || ctx.Err() != nil {
+		return
+	}
+	rows, err := s.DB.Query(ctx, `SELECT min(at) FROM due WHERE key = ? LIMIT 1`, string(s.Key))
+	if err == nil && len(rows) > 0 && !rows[0].Null(0) {
+		err = s.Alarm(ctx, time.UnixMilli(rows[0].Int(0)))
+	}
+	if err != nil {
+		s.Logger.Warn("set alarm", "session", s.Key, "err", err)
+	}
+}
+
+// retryLater tries to start a run again when storage failed.
+func (s *Session) retryLater(ctx context.Context) {
+	const pause = 5 * time.Second
+	s.Runtime.Go(func() {
+		if s.Runtime.Sleep(ctx, pause) == nil {
+			if err := s.resume(ctx); err != nil {
+				s.Logger.Error("resume", "session", s.Key, "err", err)
+				s.retryLater(ctx)
+			}
+		}
+	})
+}
+
+// Wake does what is due. It may be called at any time and twice.
+func (s *Session) Wake(ctx context.Context) error {
+	now := s.Runtime.Now()
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND at <= ? LIMIT 20`, string(s.Key), now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("wake %s: %w", s.Key, err)
+	}
+	for _, r := range rows {
+		switch kind := r.Text(0); kind {
+		case dueRun:
+			err = s.lookAfter(ctx)
+		case dueReset:
+			err = s.resetByAlarm(ctx)
+		case dueOutbox:
+			s.report(ctx)
+		case dueExtract:
+			err = s.extractLater(ctx, r.Text(1))
+		}
+		if err != nil {
+			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)
+		}
+	}
+	s.kick()
+	s.setAlarm(ctx)
+	return nil
+}
+
+// lookAfter resumes a run that no one works on, and otherwise looks again later.
+func (s *Session) lookAfter(ctx context.Context) error {
+	s.mu.Lock()
+	active := s.active
+	s.mu.Unlock()
+	busy, err := s.Busy(ctx)
+	if err != nil {
+		return err
+	}
+	next := s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")
+	if busy == "" {
+		next = s.undueStmt(dueRun)
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{next}); err != nil {
+		return err
+	}
+	if busy != "" && busy != active {
+		return s.resume(ctx)
+	}
+	return nil
+}
+
+// nextReset keeps the alarm of the reset policy, jittered so that a thousand sessions do not wake
+// in one second.
+func (s *Session) nextReset(ctx context.Context) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return
+	}
+	at := reset.Next(s.settings().Reset, h.Active, s.Runtime.Now())
+	stmt := s.undueStmt(dueReset)
+	if !at.IsZero() && h.Messages > 0 {
+		stmt = s.dueStmt(dueReset, at.Add(reset.Jitter(string(s.Key))), "")
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
+		s.Logger.Warn("plan reset", "session", s.Key, "err", err)
+	}
+}
+
+// outboxStmt keeps something for the agent until it has it.
+func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `INSERT INTO outbox(id, key, kind, payload, at) VALUES(?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING`,
+		Args: []any{id, string(s.Key), kind, mustJSON(payload), s.Runtime.Now().UnixMilli()}}
+}
+
+// Kinds of outbox rows.
+const (
+	outFacts   = "facts"   // a tidemark.Extraction
+	outArchive = "archive" // an archive.Info
+)
+
+// report tells the agent what it does not know yet: extractions, archives, the directory row. What
+// fails stays in the outbox and is tried again by alarm.
+func (s *Session) report(ctx context.Context) {
+	s.nextReset(ctx)
+	rows, err := s.DB.Query(ctx, `SELECT id, kind, payload FROM outbox WHERE key = ? ORDER BY at, id LIMIT 200`, string(s.Key))
+	if err != nil {
+		s.Logger.Warn("read outbox", "session", s.Key, "err", err)
+		return
+	}
+	var infos []archive.Info
+	var told []tidemark.Stmt
+	failed := false
+	for _, r := range rows {
+		err := error(nil)
+		switch r.Text(1) {
+		case outFacts:
+			var x tidemark.Extraction
+			if err = json.Unmarshal(r.Bytes(2), &x); err == nil {
+				err = s.Agent.Remember(ctx, x)
+			}
+			if err == nil {
+				told = append(told, tidemark.Stmt{SQL: `DELETE FROM outbox WHERE id = ?`, Args: []any{r.Text(0)}})
+			}
+		case outArchive:
+			var i archive.Info
+			if err = json.Unmarshal(r.Bytes(2), &i); err == nil {
+				infos = append(infos, i)
+			}
+		}
+		if err != nil {
+			s.Logger.Warn("tell agent", "session", s.Key, "item", r.Text(0), "err", err)
+			failed = true
+		}
+	}
+	if info, err := s.Info(ctx); err == nil {
+		if err := s.Agent.Report(ctx, info, infos); err != nil {
+			s.Logger.Warn("report to agent", "session", s.Key, "err", err)
+			failed = true
+		} else if len(infos) > 0 {
+			told = append(told, tidemark.Stmt{SQL: `DELETE FROM outbox WHERE key = ? AND kind = ? AND id <= ?`,
+				Args: []any{string(s.Key), outArchive, rows[len(rows)-1].Text(0)}})
+		}
+	}
+	next := s.undueStmt(dueOutbox)
+	if failed {
+		next = s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")
+	}
+	if err := s.DB.Tx(ctx, append(told, next)); err != nil {
+		s.Logger.Warn("clear outbox", "session", s.Key, "err", err)
+	}
+}
+
+// outboxRetry is how long the agent is left alone after it failed.
+const outboxRetry = time.Minute

@@ -1,0 +1,234 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Imported is a message of another program's log.
+type Imported struct {
+	Message tidemark.Message
+	At      time.Time
+	Call    *tidemark.Call // what it cost there; never an anchor for our token count
+}
+
+// ImportResult says what an import did.
+type ImportResult struct {
+	Messages      int             `json:"messages"` // of the session after it
+	Entries       int             `json:"entries"`  // messages, overlays and events
+	Compactions   int             `json:"compactions"`
+	ArchivedParts int             `json:"archivedParts"`
+	ContextTokens tidemark.Tokens `json:"contextTokens"`
+	Window        tidemark.Tokens `json:"window"`
+	Limit         tidemark.Tokens `json:"limit"`
+	Skipped       int             `json:"skipped,omitempty"` // were there from an import that was cut off
+}
+
+// importBytes is how much an import writes in one transaction.
+const importBytes = 512 << 10
+
+// Import replays the messages of another log through the session as if they were said here:
+// before each reply the view is compacted if it is over the limit. It runs under the fence of a
+// run of its own, so nothing else writes meanwhile. An import that was cut off goes on behind the
+// messages that are there, if those are the same.
+func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], progress func(done int)) (ImportResult, error) {
+	r, err := s.beginImport(ctx)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	im := importer{s: s, r: r, progress: progress}
+	err = im.load(ctx)
+	if err == nil {
+		err = im.all(ctx, in)
+	}
+	if err != nil {
+		return ImportResult{}, errors.Join(err, s.step(s.life, r, stateFailed, s.undueStmt(dueRun)))
+	}
+	if err := s.step(ctx, r, stateDone, s.undueStmt(dueRun)); err != nil {
+		return ImportResult{}, fmt.Errorf("end import: %w", err)
+	}
+	s.report(ctx)
+	s.kick()
+	return s.importResult(ctx, r, im.skipped)
+}
+
+// beginImport takes the session's one run.
+func (s *Session) beginImport(ctx context.Context) (*run, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Runtime.Now()
+	r := &run{ID: tidemark.NewID(now), Log: h.Log, State: stateCalling, Started: now}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
+			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
+		Args: []any{r.ID, string(s.Key), h.Log, s.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key)}, Want: 1,
+	}})
+	if errors.Is(err, tidemark.ErrConflict) {
+		return nil, fmt.Errorf("import into %s: a turn is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
+	}
+	return r, err
+}
+
+// importer is an import in work.
+type importer struct {
+	s        *Session
+	r        *run
+	progress func(int)
+
+	there   []tidemark.Hash // chain of the messages that were there before
+	chain   tidemark.Hash
+	done    int
+	skipped int
+
+	stmts []tidemark.Stmt // not yet written
+	count int
+	bytes int
+
+	size  tidemark.Tokens // of the view, with what is not yet written
+	limit tidemark.Tokens
+}
+
+// load reads the chain that is there and the size of the view.
+func (m *importer) load(ctx context.Context) error {
+	for e, err := range m.s.log.Walk(ctx, m.r.Log, 0) {
+		if err != nil {
+			return err
+		}
+		if e.Kind == tidemark.KindMessage {
+			m.there = append(m.there, e.Chain)
+		}
+	}
+	for i, j := 0, len(m.there)-1; i < j; i, j = i+1, j-1 {
+		m.there[i], m.there[j] = m.there[j], m.there[i]
+	}
+	m.limit = m.s.budget().Limit()
+	return m.measure(ctx)
+}
+
+func (m *importer) measure(ctx context.Context) error {
+	v, err := m.s.view(ctx, m.r.Log)
+	m.size = v.Size
+	return err
+}
+
+func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error {
+	for msg, err := range in {
+		if err != nil {
+			return errors.Join(fmt.Errorf("import message %d: %w", m.done+1, err), m.flush(ctx))
+		}
+		if err := m.one(ctx, msg); err != nil {
+			return fmt.Errorf("import message %d: %w", m.done+1, err)
+		}
+		if m.progress != nil {
+			m.progress(m.done)
+		}
+	}
+	if m.done < len(m.there) {
+		return fmt.Errorf("session %s holds %d messages, the log only %d: choose another --session: %w", m.s.Key, len(m.there), m.done, tidemark.ErrConflict)
+	}
+	if err := m.flush(ctx); err != nil {
+		return err
+	}
+	if m.size > m.limit { // as before the next reply, so that what is left can be sent
+		return m.fit(ctx)
+	}
+	return nil
+}
+
+func (m *importer) one(ctx context.Context, in Imported) error {
+	chain := tidemark.Chain(m.chain, in.Message)
+	if m.done < len(m.there) {
+		if m.there[m.done] != chain {
+			return fmt.Errorf("session %s holds another conversation: choose another --session or reset it: %w", m.s.Key, tidemark.ErrConflict)
+		}
+		m.chain, m.done, m.skipped = chain, m.done+1, m.skipped+1
+		return nil
+	}
+	if in.Message.Role == tidemark.Assistant && m.size > m.limit {
+		if err := m.flush(ctx); err != nil {
+			return err
+		}
+		if err := m.fit(ctx); err != nil {
+			return err
+		}
+	}
+	if in.At.IsZero() {
+		in.At = m.s.Runtime.Now()
+	}
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: tidemark.Estimate(in.Message),
+		Call: in.Call, Origin: tidemark.Origin{From: source(in.Message), Channel: "import"}}
+	stmts, err := m.s.entryStmts(ctx, m.r.Log, &e, in.Message, m.chain)
+	if err != nil {
+		return err
+	}
+	m.chain, m.done = e.Chain, m.done+1
+	m.stmts = append(m.stmts, stmts...)
+	m.count++
+	m.bytes += len(e.Payload)
+	m.size += e.Tokens
+	if m.bytes > importBytes || m.count >= 200 {
+		return m.flush(ctx)
+	}
+	return nil
+}
+
+// source says who wrote an imported message, by its shape.
+func source(m tidemark.Message) string {
+	switch {
+	case m.Role == tidemark.Assistant:
+		return tidemark.FromModel
+	case len(m.Results()) > 0:
+		return tidemark.FromTool
+	}
+	return tidemark.FromPerson
+}
+
+// flush writes what was gathered.
+func (m *importer) flush(ctx context.Context) error {
+	if m.count == 0 {
+		return nil
+	}
+	stmts := append(m.stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ?, context = ? WHERE key = ?`,
+		Args: []any{m.s.Runtime.Now().UnixMilli(), m.count, int64(m.size), string(m.s.Key)}, Want: 1})
+	if err := m.s.step(ctx, m.r, stateCalling, stmts...); err != nil {
+		return fmt.Errorf("write messages: %w", err)
+	}
+	m.stmts, m.count, m.bytes = nil, 0, 0
+	return nil
+}
+
+func (m *importer) fit(ctx context.Context) error {
+	v, err := m.s.view(ctx, m.r.Log)
+	if err != nil {
+		return err
+	}
+	if v, err = m.s.fit(ctx, m.r, v, fitAuto); err != nil {
+		return err
+	}
+	m.size = v.Size
+	return nil
+}
+
+func (s *Session) importResult(ctx context.Context, r *run, skipped int) (ImportResult, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	v, err := s.view(ctx, r.Log)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT (SELECT count(*) FROM entries WHERE log = ?), (SELECT count(*) FROM parts WHERE log = ?), (SELECT count(*) FROM entries WHERE log = ? AND kind = 'message') LIMIT 1`, r.Log, r.Log, r.Log)
+	if err != nil {
+		return ImportResult{}, fmt.Errorf("count entries: %w", err)
+	}
+	return ImportResult{Messages: int(rows[0].Int(2)), Entries: int(rows[0].Int(0)), Compactions: h.Compactions, ArchivedParts: int(rows[0].Int(1)),
+		ContextTokens: v.Size, Window: s.settings().Window, Limit: s.budget().Limit(), Skipped: skipped}, nil
+}

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Kinds of inputs. A command queues like a message, so it is durable, in order and done once.
+const (
+	InputMessage = "message"
+	InputCompact = "compact"
+	InputReset   = "reset"
+)
+
+// Input is what someone wants of a session.
+type Input struct {
+	// ID makes the same input twice one turn: a platform's message id, or one of the client's.
+	// Empty: a new one.
+	ID      string
+	Kind    string // empty: message
+	Message tidemark.Message
+	Origin  tidemark.Origin
+	Text    string // of a command: what to keep in the summary, why to reset
+}
+
+// Receipt says that an input is durable.
+type Receipt struct {
+	ID        string `json:"id"`
+	Session   string `json:"sessionId"`
+	Duplicate bool   `json:"duplicate,omitempty"` // it had been received before
+	State     string `json:"state"`               // new, taken, done
+}
+
+// Bounds of inputs.
+const (
+	maxInputID  = 200
+	maxQueued   = 20_000
+	maxTaken    = 64        // inputs that one model call takes up
+	MaxMessage  = 24 << 20  // bytes of one message
+	maxCommand  = 4_000     // bytes of a command's text
+	maxInputLen = 1_800_000 // bytes of a message in the database; larger blocks stand in the bucket
+)
+
+// Post makes an input durable before anything else happens, and starts a turn if none is in work.
+// A message of a person must have content and no tool results.
+func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
+	now := s.Runtime.Now()
+	if in.Kind == "" {
+		in.Kind = InputMessage
+	}
+	if in.ID == "" {
+		in.ID = tidemark.NewID(now)
+	}
+	payload, tokens, err := s.encodeInput(ctx, in)
+	if err != nil {
+		return Receipt{}, err
+	}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL: `INSERT INTO inputs(key, id, kind, state, at, origin, payload, tokens)
+			SELECT ?, ?, ?, 'new', ?, ?, ?, ? WHERE (SELECT count(*) FROM inputs WHERE key = ? AND state = 'new') < ?
+			ON CONFLICT(key, id) DO NOTHING`,
+		Args: []any{string(s.Key), in.ID, in.Kind, now.UnixMilli(), mustJSON(in.Origin), payload, int64(tokens), string(s.Key), maxQueued},
+		Want: 1,
+	}})
+	r := Receipt{ID: in.ID, State: "new"}
+	if errors.Is(err, tidemark.ErrConflict) {
+		if r, err = s.receipt(ctx, in.ID); errors.Is(err, tidemark.ErrNotFound) {
+			return Receipt{}, fmt.Errorf("input %s: %d inputs wait already: %w", in.ID, maxQueued, tidemark.ErrBusy)
+		}
+		r.Duplicate = true
+	}
+	if err != nil {
+		return Receipt{}, fmt.Errorf("store input %s: %w", in.ID, err)
+	}
+	if r.Session, err = s.log.Ref(ctx, headRef(s.Key)); err != nil {
+		return Receipt{}, err
+	}
+	s.kick()
+	return r, nil
+}
+
+// receipt returns what became of an input.
+func (s *Session) receipt(ctx context.Context, id string) (Receipt, error) {
+	rows, err := s.DB.Query(ctx, `SELECT state FROM inputs WHERE key = ? AND id = ? LIMIT 1`, string(s.Key), id)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if len(rows) == 0 {
+		return Receipt{}, tidemark.ErrNotFound
+	}
+	return Receipt{ID: id, State: rows[0].Text(0)}, nil
+}
+
+// encodeInput validates an input and returns its payload as stored.
+func (s *Session) encodeInput(ctx context.Context, in Input) (string, tidemark.Tokens, error) {
+	if len(in.ID) > maxInputID {
+		return "", 0, fmt.Errorf("input id has %d bytes, at most %d: %w", len(in.ID), maxInputID, tidemark.ErrInvalid)
+	}
+	switch in.Kind {
+	case InputCompact, InputReset:
+		if len(in.Text) > maxCommand {
+			return "", 0, fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)
+		}
+		return mustJSON(in.Text), 0, nil
+	case InputMessage:
+	default:
+		return "", 0, fmt.Errorf("input kind %q: want message, compact or reset: %w", in.Kind, tidemark.ErrInvalid)
+	}
+	if in.Message.Role != tidemark.User {
+		return "", 0, fmt.Errorf("role of an input must be user: %w", tidemark.ErrInvalid)
+	}
+	if len(in.Message.Results()) > 0 {
+		return "", 0, fmt.Errorf("an input answers no tool calls, but has a tool_result block: %w", tidemark.ErrInvalid)
+	}
+	if err := tidemark.Check([]tidemark.Message{in.Message}); err != nil {
+		return "", 0, fmt.Errorf("message: %w: %w", err, tidemark.ErrInvalid)
+	}
+	tokens := tidemark.Estimate(in.Message)
+	m, err := s.spill(ctx, in.Message)
+	if err != nil {
+		return "", 0, err
+	}
+	raw := m.AppendJSON(nil)
+	if len(raw) > maxInputLen {
+		return "", 0, fmt.Errorf("message has %d bytes after large blocks were stored apart, at most %d: %w", len(raw), maxInputLen, tidemark.ErrTooLarge)
+	}
+	return string(raw), tokens, nil
+}
+
+// queued is an input that waits.
+type queued struct {
+	N       int64
+	ID      string
+	Kind    string
+	At      time.Time
+	Origin  tidemark.Origin
+	Payload []byte
+	Tokens  tidemark.Tokens
+}
+
+// waiting returns the oldest inputs that wait.
+func (s *Session) waiting(ctx context.Context) ([]queued, error) {
+	rows, err := s.DB.Query(ctx, `SELECT n, id, kind, at, origin, payload, tokens FROM inputs WHERE key = ? AND state = 'new' ORDER BY n LIMIT ?`, string(s.Key), maxTaken)
+	if err != nil {
+		return nil, fmt.Errorf("read queue: %w", err)
+	}
+	out := make([]queued, len(rows))
+	for i, r := range rows {
+		out[i] = queued{N: r.Int(0), ID: r.Text(1), Kind: r.Text(2), At: time.UnixMilli(r.Int(3)), Payload: r.Bytes(5), Tokens: tidemark.Tokens(r.Int(6))}
+		if err := json.Unmarshal(r.Bytes(4), &out[i].Origin); err != nil {
+			return nil, fmt.Errorf("read input %s: %w", out[i].ID, err)
+		}
+	}
+	return out, nil
+}
+
+// batch returns the messages at the head of the queue that one call takes up: up to a quarter of
+// the window, at least one, none behind a command.
+func batch(q []queued, window tidemark.Tokens) []queued {
+	var size tidemark.Tokens
+	for i, in := range q {
+		if size += in.Tokens; in.Kind != InputMessage || i > 0 && size > window/4 {
+			return q[:i]
+		}
+	}
+	return q
+}
+
+// takeStmts moves inputs into the log, in the transaction that goes on with the run.
+func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidemark.Hash) ([]tidemark.Stmt, tidemark.Hash, error) {
+	var stmts []tidemark.Stmt
+	for _, in := range q {
+		var m tidemark.Message
+		if err := json.Unmarshal(in.Payload, &m); err != nil {
+			return nil, "", fmt.Errorf("take input %s: %w", in.ID, err)
+		}
+		origin := in.Origin
+		origin.Input = in.ID
+		if origin.From == "" {
+			origin.From = tidemark.FromPerson
+		}
+		e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: in.Tokens, Origin: origin}
+		more, err := s.entryStmts(ctx, r.Log, &e, m, chain)
+		if err != nil {
+			return nil, "", err
+		}
+		chain = e.Chain
+		stmts = append(stmts, more...)
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'taken', run = ? WHERE n = ? AND state = 'new'`, Args: []any{r.ID, in.N}, Want: 1})
+		r.took = append(r.took, in.ID)
+	}
+	return stmts, chain, nil
+}

@@ -1,0 +1,91 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// message decodes an entry and brings back the blocks that stand in the bucket.
+func (s *Session) message(ctx context.Context, e tidemark.Entry) (tidemark.Message, error) {
+	m, err := e.Message()
+	if err != nil {
+		return m, fmt.Errorf("read entry %s: %w", e.ID, err)
+	}
+	if !bytes.Contains(e.Payload, []byte(blobField)) {
+		return m, nil
+	}
+	return s.hydrate(ctx, m)
+}
+
+// hydrate replaces references by the blocks they name. A block that only looks like a reference,
+// because someone sent the field, stays as it is.
+func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
+	out, copied := m, false
+	for i, b := range m.Content {
+		ref, ok := reference(b)
+		if !ok {
+			continue
+		}
+		full, err := s.block(ctx, ref)
+		if errors.Is(err, tidemark.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return m, err
+		}
+		if !copied {
+			out = tidemark.Message{Role: m.Role, Content: append([]tidemark.Block(nil), m.Content...)}
+			copied = true
+		}
+		out.Content[i] = full
+	}
+	return out, nil
+}
+
+// reference reads the reference in a stored block.
+func reference(b tidemark.Block) (blobRef, bool) {
+	const maxReference = 2048
+	raw := b.AppendJSON(nil)
+	if len(raw) > maxReference || !bytes.Contains(raw, []byte(blobField)) {
+		return blobRef{}, false
+	}
+	var w struct {
+		Ref blobRef `json:"tidemark_blob"`
+	}
+	if json.Unmarshal(raw, &w) != nil || len(w.Ref.SHA256) != 64 {
+		return blobRef{}, false
+	}
+	return w.Ref, true
+}
+
+// block reads a block from the bucket and holds it against its hash.
+func (s *Session) block(ctx context.Context, ref blobRef) (tidemark.Block, error) {
+	var b tidemark.Block
+	_, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+	if err != nil {
+		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(io.LimitReader(body, MaxMessage+1))
+	if err != nil {
+		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
+	}
+	if string(tidemark.HashOf(raw)) != ref.SHA256 {
+		return b, fmt.Errorf("block %s does not match its hash: %w", ref.SHA256, tidemark.ErrUnavailable)
+	}
+	return b, json.Unmarshal(raw, &b)
+}
+
+// jsonText decodes a JSON string.
+func jsonText(raw []byte, s *string) error {
+	if err := json.Unmarshal(raw, s); err != nil {
+		return fmt.Errorf("read command: %w", err)
+	}
+	return nil
+}

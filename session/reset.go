@@ -1,0 +1,315 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/reset"
+)
+
+// Steps of a reset, each keyed by the old log, so that one which was cut off is done again from
+// its step.
+const (
+	stepArchive = "archive"
+	stepExtract = "extract"
+	stepMove    = "move"
+	stepDone    = "done"
+)
+
+// resetting is a reset in work, as it stands on disk.
+type resetting struct {
+	Old      string
+	New      string
+	Step     string
+	Reason   string
+	At       time.Time
+	Archive  string
+	Messages int
+	facts    []tidemark.Extraction
+	usage    tidemark.Usage
+	owed     bool // the memories could not be extracted
+}
+
+// Reset is the data of a reset event.
+type Reset struct {
+	Reason        string          `json:"reason"`
+	Old           string          `json:"oldSessionId"`
+	New           string          `json:"newSessionId"`
+	Messages      int             `json:"archivedMessages"`
+	Archive       string          `json:"archivedTo,omitempty"`
+	TokensCleared tidemark.Tokens `json:"tokensCleared"`
+	Memories      int             `json:"memories"`
+	MemoriesOwed  bool            `json:"memoriesOwed,omitempty"` // extracted later
+}
+
+// resetNow carries out /reset. A reset that an alarm asked for is done only if it is still due.
+func (s *Session) resetNow(ctx context.Context, r *run, reason string) error {
+	if reason == reasonAlarm {
+		h, err := s.head(ctx)
+		if err != nil {
+			return err
+		}
+		due, why := reset.Due(s.settings().Reset, h.Active, s.Runtime.Now())
+		if !due {
+			return nil
+		}
+		reason = why
+	}
+	if reason == "" {
+		reason = "manual"
+	}
+	return s.reset(ctx, r, reason)
+}
+
+// reasonAlarm marks a reset that the policy's alarm asked for.
+const reasonAlarm = "alarm"
+
+// resetIfDue resets before an input begins a turn, if the policy says so. The input waits in the
+// queue meanwhile and begins the new session.
+func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	open, err := s.openReset(ctx, h.Log)
+	if err != nil {
+		return err
+	}
+	due, reason := reset.Due(s.settings().Reset, h.Active, q.At)
+	if open != nil {
+		due, reason = true, open.Reason
+	}
+	if !due || h.Messages == 0 {
+		return nil
+	}
+	return s.reset(ctx, r, reason)
+}
+
+// resetByAlarm queues the reset that is due, unless the session is empty.
+func (s *Session) resetByAlarm(ctx context.Context) error {
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	if due, _ := reset.Due(s.settings().Reset, h.Active, s.Runtime.Now()); due && h.Messages > 0 {
+		_, err = s.Post(ctx, Input{ID: "reset:" + h.Log, Kind: InputReset, Text: reasonAlarm})
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueReset)}))
+	}
+	s.nextReset(ctx)
+	return nil
+}
+
+// openReset returns the reset that is in work for a log, or nil.
+func (s *Session) openReset(ctx context.Context, log string) (*resetting, error) {
+	rows, err := s.DB.Query(ctx, `SELECT old, new, step, reason, at, archive, messages FROM resets WHERE old = ? AND step <> 'done' LIMIT 1`, log)
+	if err != nil {
+		return nil, fmt.Errorf("read reset: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	r := rows[0]
+	return &resetting{Old: r.Text(0), New: r.Text(1), Step: r.Text(2), Reason: r.Text(3), At: time.UnixMilli(r.Int(4)), Archive: r.Text(5), Messages: int(r.Int(6))}, nil
+}
+
+// reset archives durably, extracts memories, then moves the head to a new log. If the archive
+// cannot be written, nothing is reset. A failed extraction delays nothing: it is owed, and made
+// from the log later.
+func (s *Session) reset(ctx context.Context, r *run, reason string) error {
+	x, err := s.openReset(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		now := s.Runtime.Now()
+		x = &resetting{Old: r.Log, New: tidemark.NewID(now), Step: stepArchive, Reason: reason, At: now}
+		insert := tidemark.Stmt{SQL: `INSERT INTO resets(old, key, new, step, reason, at) VALUES(?, ?, ?, ?, ?, ?)`,
+			Args: []any{x.Old, string(s.Key), x.New, x.Step, x.Reason, now.UnixMilli()}, Want: 1}
+		if err := s.step(ctx, r, stateCalling, insert); err != nil {
+			return fmt.Errorf("begin reset: %w", err)
+		}
+	}
+	if x.Step == stepArchive {
+		if err := s.archiveWhole(ctx, r, x); err != nil {
+			return fmt.Errorf("reset: the session stays as it is, because its archive could not be written: %w", err)
+		}
+	}
+	if x.Step == stepExtract {
+		if err := s.extract(ctx, r, x); err != nil {
+			return err
+		}
+	}
+	return s.move(ctx, r, x)
+}
+
+// archiveWhole writes the whole session: its parts and its tail.
+func (s *Session) archiveWhole(ctx context.Context, r *run, x *resetting) error {
+	parts, err := s.parts(ctx, x.Old)
+	if err != nil {
+		return err
+	}
+	first := int64(1)
+	infos := make([]archive.Info, len(parts))
+	for i, p := range parts {
+		infos[i], first = p.Info, p.Last+1
+	}
+	pack, _, err := s.pack(ctx, x.Old, host.Range{From: first, To: 1 << 53})
+	if err != nil {
+		return err
+	}
+	var stmts []tidemark.Stmt
+	if pack.Messages > 0 || len(parts) > 0 {
+		h, err := s.head(ctx)
+		if err != nil {
+			return err
+		}
+		info, err := archive.PutWhole(ctx, s.Blobs, archive.Info{Key: archive.WholeKey(s.Key.Agent(), x.Old), SessionKey: s.Key, Session: x.Old,
+			Agent: s.Key.Agent(), At: x.At, Usage: h.Usage}, infos, pack)
+		if err != nil {
+			return err
+		}
+		x.Archive, x.Messages = info.Key, info.Messages
+		stmts = append(stmts, s.outboxStmt("archive:"+info.Key, outArchive, info))
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE resets SET step = ?, archive = ?, messages = ? WHERE old = ? AND step = ?`,
+		Args: []any{stepExtract, x.Archive, x.Messages, x.Old, stepArchive}, Want: 1})
+	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+		return err
+	}
+	x.Step = stepExtract
+	return nil
+}
+
+// extract asks for the memories of what no compaction has read yet.
+func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
+	if !s.settings().NoCompaction && !s.settings().NoMemories {
+		v, err := s.view(ctx, x.Old)
+		if err != nil {
+			return err
+		}
+		p, err := s.extraction(ctx, v)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		x.facts, x.usage, x.owed = p.Facts, p.Usage, err != nil
+		if err != nil {
+			s.Logger.Warn("memories of a reset are owed", "session", s.Key, "err", err)
+		}
+	}
+	stmts := []tidemark.Stmt{{SQL: `UPDATE resets SET step = ? WHERE old = ? AND step = ?`, Args: []any{stepMove, x.Old, stepExtract}, Want: 1}}
+	for _, f := range x.facts {
+		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
+	}
+	if x.owed {
+		stmts = append(stmts, s.dueStmt(dueExtract, s.Runtime.Now().Add(cooldowns[0]), x.Old))
+	}
+	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+		return fmt.Errorf("store memories: %w", err)
+	}
+	x.Step = stepMove
+	return nil
+}
+
+// extraction asks chunk by chunk for memories of the newest part of a view. What was finished is
+// returned with the error.
+func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
+	var items []compaction.Item
+	for _, it := range v.Items {
+		if !it.Span() {
+			items = append(items, it)
+		}
+	}
+	p := &plan{ID: "reset", Log: v.Log}
+	for _, chunk := range compaction.Chunks(items, max(s.settings().Window/4, 1)) {
+		w, err := s.askSummary(ctx, p, v, chunk, true)
+		var api *tidemark.APIError
+		if err != nil && (errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth) || ctx.Err() != nil) {
+			return p, err
+		}
+		if err != nil { // what no model can read is passed over; it stays in the archive
+			s.Logger.Warn("memories of a chunk", "session", s.Key, "chunk", p.Chunk, "err", err)
+		}
+		s.addFacts(p, chunk, w.Memories)
+		p.Chunk++
+	}
+	return p, nil
+}
+
+// extractLater makes the extraction that a reset owes, from the old log.
+func (s *Session) extractLater(ctx context.Context, old string) error {
+	v, err := s.view(ctx, old)
+	if err != nil {
+		return err
+	}
+	p, err := s.extraction(ctx, v)
+	if err != nil {
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
+	}
+	stmts := []tidemark.Stmt{s.undueStmt(dueExtract)}
+	for _, f := range p.Facts {
+		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
+	}
+	usage, err := s.addUsage(ctx, p.Usage)
+	if err != nil {
+		return err
+	}
+	if err := s.DB.Tx(ctx, append(stmts, usage)); err != nil {
+		return fmt.Errorf("store memories: %w", err)
+	}
+	s.report(ctx)
+	return nil
+}
+
+// move begins the new log: the last step, in one transaction with the run that goes on in it.
+func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.Runtime.Now()
+	done := Reset{Reason: x.Reason, Old: x.Old, New: x.New, Messages: x.Messages, Archive: x.Archive, TokensCleared: h.Context,
+		Memories: countFacts(x.facts), MemoriesOwed: x.owed}
+	event := tidemark.Event{Type: "reset", Text: done.line(), Data: []byte(mustJSON(done))}
+	stmts := []tidemark.Stmt{
+		s.log.CreateStmt(host.Info{ID: x.New, Key: s.Key, Previous: x.Old, Created: now}),
+		s.log.RefStmt(headRef(s.Key), x.Old, x.New),
+		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{x.New, r.ID}, Want: 1},
+		{SQL: `UPDATE resets SET step = 'done' WHERE old = ? AND step = ?`, Args: []any{x.Old, stepMove}, Want: 1},
+		{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}},
+		{SQL: `UPDATE heads SET log = ?, active = ?, messages = 0, context = 0, compactions = 0, resets = resets + 1, usage = '{}',
+			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
+		s.undueStmt(dueReset),
+	}
+	more, err := s.eventStmts(x.New, event)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+		return fmt.Errorf("move to the new session: %w", err)
+	}
+	r.Log = x.New
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	s.report(ctx)
+	return nil
+}
+
+// line is what people read of a reset.
+func (d Reset) line() string {
+	s := fmt.Sprintf("New session (%s). %d messages archived", d.Reason, d.Messages)
+	if d.Archive != "" {
+		s += " to " + d.Archive
+	}
+	if d.Memories > 0 {
+		s += fmt.Sprintf(", %d memories kept", d.Memories)
+	}
+	if d.MemoriesOwed {
+		s += ", memories follow when the model can be reached"
+	}
+	return s + "."
+}

@@ -1,0 +1,256 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// States of a run.
+const (
+	stateCalling = "calling" // the model is to be called, or being called
+	stateTools   = "tools"   // tool calls are registered and to be run
+	stateDone    = "done"
+	stateFailed  = "failed"
+)
+
+// maxAttempts bounds how often one call of a model is begun, over crashes and cut streams.
+const maxAttempts = 3
+
+// run is a turn in work. Each of its writes is fenced: it commits only while the run still has
+// this owner, state and log.
+type run struct {
+	ID      string
+	Log     string
+	State   string
+	Attempt int
+	Round   int
+	Started time.Time
+	took    []string // inputs that it took up in this life
+	partial string   // what the model said before an abort
+	forced  bool     // an overflow was answered with a compaction already
+}
+
+// kick starts a run if inputs wait and none is in work. It returns at once.
+func (s *Session) kick() {
+	s.Runtime.Go(func() {
+		for s.life.Err() == nil {
+			r, err := s.begin(s.life)
+			if errors.Is(err, tidemark.ErrConflict) {
+				return // nothing waits, or a run is in work and will see what waits
+			}
+			if err != nil {
+				s.Logger.Error("start run", "session", s.Key, "err", err)
+				s.retryLater(s.life)
+				return
+			}
+			s.work(r)
+		}
+	})
+}
+
+// begin makes the row of a run.
+func (s *Session) begin(ctx context.Context) (*run, error) {
+	now := s.Runtime.Now()
+	h, err := s.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{ID: tidemark.NewID(now), Log: h.Log, State: stateCalling, Started: now}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
+			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
+			AND EXISTS (SELECT 1 FROM inputs WHERE key = ? AND state = 'new')`,
+		Args: []any{r.ID, string(s.Key), h.Log, s.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), string(s.Key)}, Want: 1,
+	}, s.dueStmt(dueRun, now.Add(heartbeat), "")})
+	if err != nil {
+		return nil, fmt.Errorf("begin run: %w", err)
+	}
+	s.setAlarm(ctx)
+	return r, nil
+}
+
+// heartbeat is how long a run may be silent before a wake looks after it.
+const heartbeat = time.Minute
+
+// work carries a run through and records how it ended.
+func (s *Session) work(r *run) {
+	ctx, cancel := context.WithCancelCause(s.life)
+	s.mu.Lock()
+	s.cancel, s.active = cancel, r.ID
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.cancel, s.active = nil, ""
+		s.mu.Unlock()
+		cancel(nil)
+	}()
+	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().TurnTimeout)
+	defer stop()
+	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
+	err := s.turn(limited, r)
+	if err != nil {
+		s.fail(r, cause(limited, err))
+	}
+	s.report(s.life)
+	s.setAlarm(s.life)
+}
+
+// cause returns why ctx ended if it did, since "context canceled" tells no one anything.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil && !errors.Is(err, tidemark.ErrConflict) {
+		return c
+	}
+	return err
+}
+
+// fence is the first statement of each write of a run: it moves the run on, or undoes the whole
+// transaction when another life, an abort or a reset took it over.
+func (s *Session) fence(r *run, state string) tidemark.Stmt {
+	return tidemark.Stmt{
+		SQL:  `UPDATE runs SET state = ?, updated = ?, round = ?, attempt = ? WHERE id = ? AND owner = ? AND state = ? AND log = ?`,
+		Args: []any{state, s.Runtime.Now().UnixMilli(), r.Round, r.Attempt, r.ID, s.owner, r.State, r.Log}, Want: 1,
+	}
+}
+
+// step commits statements under the fence and moves the run to a state.
+func (s *Session) step(ctx context.Context, r *run, state string, stmts ...tidemark.Stmt) error {
+	if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.fence(r, state)}, stmts...)); err != nil {
+		return err
+	}
+	r.State = state
+	return nil
+}
+
+// doneStmt marks the inputs of a run as answered.
+func doneStmt(r *run) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done' WHERE run = ? AND state = 'taken'`, Args: []any{r.ID}}
+}
+
+// fail ends a run visibly: the row, an event in the log, a notice. Calls without a result get one,
+// so that the history stays whole. When the host drops the object, the run is left as it is: the
+// next life takes it up.
+func (s *Session) fail(r *run, why error) {
+	if s.life.Err() != nil || errors.Is(why, tidemark.ErrDead) {
+		return
+	}
+	ctx := s.life
+	s.Logger.Warn("run failed", "session", s.Key, "run", r.ID, "err", why)
+	var stmts []tidemark.Stmt
+	if r.State == stateTools {
+		more, err := s.closeCalls(ctx, r, why)
+		if err != nil {
+			s.Logger.Error("close calls", "session", s.Key, "run", r.ID, "err", err)
+			s.retryLater(ctx)
+			return
+		}
+		stmts = append(stmts, more...)
+	}
+	if r.partial != "" && r.State == stateCalling {
+		more, err := s.partialStmts(ctx, r)
+		if err != nil {
+			s.Logger.Error("keep partial answer", "session", s.Key, "run", r.ID, "err", err)
+		}
+		stmts = append(stmts, more...)
+	}
+	kind := "error"
+	if errors.Is(why, tidemark.ErrAborted) {
+		kind = "abort"
+	}
+	event, err := s.eventStmts(r.Log, tidemark.Event{Type: kind, Text: Explain(why)})
+	if err != nil {
+		s.Logger.Error("record failure", "session", s.Key, "err", err)
+	}
+	stmts = append(stmts, event...)
+	stmts = append(stmts, doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}},
+		s.undueStmt(dueRun))
+	if err := s.step(ctx, r, stateFailed, stmts...); err != nil {
+		if !errors.Is(err, tidemark.ErrConflict) {
+			s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
+			s.retryLater(ctx)
+		}
+	}
+	s.hub.send(Notice{Type: NoticeError, Run: r.ID, Inputs: r.took, Text: Explain(why), err: why})
+}
+
+// partialStmts appends what the model said before it was stopped: the person has read it.
+func (s *Session) partialStmts(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
+	chain, err := s.chain(ctx, r.Log)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Runtime.Now()
+	m := tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(r.partial)}}
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m),
+		Call: &tidemark.Call{Model: s.settings().Model, Stop: "aborted"}, Origin: tidemark.Origin{From: tidemark.FromModel}}
+	return s.entryStmts(ctx, r.Log, &e, m, chain)
+}
+
+// Abort stops the run in work. What the model said so far stays in the log.
+func (s *Session) Abort() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel == nil {
+		return false
+	}
+	s.cancel(tidemark.ErrAborted)
+	return true
+}
+
+// Busy reports the run in work, empty for none.
+func (s *Session) Busy(ctx context.Context) (string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id FROM runs WHERE key = ? AND state IN ('calling', 'tools') LIMIT 1`, string(s.Key))
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].Text(0), nil
+}
+
+// resume takes up a run that an earlier life left, and starts one for inputs that wait.
+func (s *Session) resume(ctx context.Context) error {
+	rows, err := s.DB.Query(ctx, `SELECT id, log, state, attempt, round, started, owner FROM runs WHERE key = ? AND state IN ('calling', 'tools') LIMIT 1`, string(s.Key))
+	if err != nil {
+		return fmt.Errorf("find run: %w", err)
+	}
+	if len(rows) == 0 {
+		s.kick()
+		return nil
+	}
+	row := rows[0]
+	r := &run{ID: row.Text(0), Log: row.Text(1), State: row.Text(2), Attempt: int(row.Int(3)), Round: int(row.Int(4)), Started: time.UnixMilli(row.Int(5))}
+	if row.Text(6) == s.owner {
+		return nil // it works in this life
+	}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{s.owner, r.ID, row.Text(6), r.State}, Want: 1}})
+	if errors.Is(err, tidemark.ErrConflict) {
+		return nil // a later life has it
+	}
+	if err != nil {
+		return fmt.Errorf("take over run %s: %w", r.ID, err)
+	}
+	if r.took, err = s.inputsOf(ctx, r.ID); err != nil {
+		return err
+	}
+	s.Logger.Info("resume run", "session", s.Key, "run", r.ID, "state", r.State, "round", r.Round)
+	s.Runtime.Go(func() {
+		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID})
+		s.work(r)
+		s.kick()
+	})
+	return nil
+}
+
+func (s *Session) inputsOf(ctx context.Context, run string) ([]string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id FROM inputs WHERE run = ? ORDER BY n LIMIT 1000`, run)
+	if err != nil {
+		return nil, fmt.Errorf("read inputs of run %s: %w", run, err)
+	}
+	out := make([]string, len(rows))
+	for i, r := range rows {
+		out[i] = r.Text(0)
+	}
+	return out, nil
+}

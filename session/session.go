@@ -1,0 +1,141 @@
+// Package session owns one conversation and its branches: durable inputs, one turn at a time,
+// compaction, reset. It decides with compaction and reset, which are pure, and acts here.
+//
+// The path of one message is Post (input.go), turn (turn.go), then the steps that it calls in
+// order. Every step leaves the database so that a kill at any point has an answer; see the table
+// in RATIONALE, "What stands on disk between the steps?".
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/reset"
+)
+
+// Agent is what a session needs of the agent that owns it: what its sessions share. Methods may
+// be called at once. An error of Prompt, Remember or Report never fails a turn.
+type Agent interface {
+	// Prompt returns persona, instructions and memory as a system prompt for the scope.
+	Prompt(ctx context.Context, scope tidemark.Scope, now time.Time) (string, error)
+	// Remember stores an extraction; the same id twice is one.
+	Remember(ctx context.Context, x tidemark.Extraction) error
+	// Report brings the directory and the archive index up to date.
+	Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error
+	// Tools lists the memory tools that the scope may use.
+	Tools(scope tidemark.Scope) []tidemark.Tool
+	// Call runs one of them; failures are results with is_error.
+	Call(ctx context.Context, scope tidemark.Scope, call tidemark.Block) tidemark.Block
+}
+
+// Settings are the configured limits and policies of a session. The zero value of each field
+// means its default.
+type Settings struct {
+	Model        string
+	Window       tidemark.Tokens // of the model, default 200,000
+	MaxTokens    tidemark.Tokens // bound on a reply
+	System       string          // base of the system prompt, default a short one
+	Reserve      tidemark.Tokens
+	Keep         tidemark.Tokens
+	NoCompaction bool // compaction.enabled = false
+	NoMemories   bool // compaction.extractMemories = false
+	SummaryModel string
+	Reset        reset.Policy
+	Zone         *time.Location // of the agent, default UTC
+	MaxRounds    int            // model calls in one turn, default 50
+	ToolTimeout  time.Duration  // default 60 s
+	TurnTimeout  time.Duration  // default 30 min
+}
+
+// Defaults of Settings.
+const (
+	DefaultWindow      tidemark.Tokens = 200_000
+	DefaultRounds                      = 50
+	DefaultToolTimeout                 = 60 * time.Second
+	DefaultTurnTimeout                 = 30 * time.Minute
+	defaultSystem                      = "You are a helpful assistant in a conversation that never ends. Older parts of it are summarised; tools bring back the originals."
+)
+
+// Config is the ports that a session stands on.
+type Config struct {
+	Key        tidemark.Key
+	DB         tidemark.DB
+	Blobs      tidemark.Blobs
+	Provider   tidemark.Provider
+	Summarizer tidemark.Provider // nil: Provider
+	Agent      Agent
+	Runtime    tidemark.Runtime
+	Strategies []compaction.Strategy // nil: the rolling summary
+	// Alarm asks the host to call Wake at a time; nil when the host polls.
+	Alarm    func(ctx context.Context, at time.Time) error
+	Logger   *slog.Logger // nil: no logging
+	Settings Settings
+}
+
+// Session is one conversation. Its methods may be called at once; the database is the truth, and
+// what is kept here can be lost at any time.
+type Session struct {
+	Config
+	log   *host.Log
+	life  context.Context // ends when the host drops the object
+	owner string          // fences runs against an earlier life of this object
+	hub   hub
+	now   atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
+
+	mu     sync.Mutex // guards the following 2 fields; never held over a wait
+	cancel context.CancelCauseFunc
+	active string // id of the run that works in this life
+}
+
+// Open returns the session of a key, brings its tables up to date and takes up what an earlier
+// life left: a run that was in work goes on. life bounds everything that it starts.
+func Open(life context.Context, c Config) (*Session, error) {
+	if c.Summarizer == nil {
+		c.Summarizer = c.Provider
+	}
+	if c.Strategies == nil {
+		c.Strategies = []compaction.Strategy{compaction.Summary{}}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	log, err := Migrate(life, c.DB)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
+	}
+	s := &Session{Config: c, log: log, life: life, owner: tidemark.NewID(c.Runtime.Now())}
+	for _, step := range []func(context.Context) error{s.ensure, s.loadSettings, s.resume} {
+		if err := step(life); err != nil {
+			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
+		}
+	}
+	return s, nil
+}
+
+// Exists reports whether a database holds a conversation; opening one makes it.
+func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error) {
+	if _, err := Migrate(ctx, db); err != nil {
+		return false, err
+	}
+	rows, err := db.Query(ctx, `SELECT 1 FROM heads WHERE key = ? LIMIT 1`, string(key))
+	return len(rows) > 0, err
+}
+
+// budget returns the limits that plans are made within.
+func (s *Session) budget() compaction.Budget {
+	return compaction.Budget{Window: s.settings().Window, Reserve: s.settings().Reserve, Keep: s.settings().Keep}.Fit()
+}
+
+// Budget returns the effective limits, scaled to the window.
+func (s *Session) Budget() compaction.Budget { return s.budget() }
+
+// Scope returns on whose behalf the session runs.
+func (s *Session) Scope() tidemark.Scope { return s.Key.Scope() }

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Tiers of a summary, worst last.
+const (
+	tierFull      = "full"
+	tierPartial   = "partial"
+	tierPlaintext = "plaintext"
+)
+
+// plan is a compaction in work, as it stands on disk.
+type plan struct {
+	ID           string
+	Log          string
+	Reason       string
+	Instructions string
+	Act          compaction.Act
+	At           time.Time // names the archive part
+	Last         int64     // newest position that leaves the view
+	Size         tidemark.Tokens
+	Chunk        int // chunks that are finished
+	Rolling      string
+	Tier         string
+	Facts        []tidemark.Extraction
+	Usage        tidemark.Usage
+}
+
+// storedAct is a compaction.Act with the flag that Edit does not encode.
+type storedAct struct {
+	By        []string        `json:"by"`
+	Edits     []tidemark.Edit `json:"edits"`
+	Summarize int             `json:"summarize"`
+}
+
+func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
+	return tidemark.Stmt{
+		SQL:  `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, created) VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)`,
+		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), p.At.UnixMilli()}, Want: 1}
+}
+
+// saveStmt stores a finished chunk, so that it is not paid twice.
+func (p *plan) saveStmt() tidemark.Stmt {
+	return tidemark.Stmt{
+		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, facts = ?, usage = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
+		Args: []any{p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), mustJSON(p.Usage), p.ID, p.Chunk - 1}, Want: 1}
+}
+
+func (p *plan) doneStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE plans SET state = 'done' WHERE id = ? AND state = 'open'`, Args: []any{p.ID}, Want: 1}
+}
+
+// openPlan returns the plan that is in work for a log, or nil. One for another log, left by a
+// reset, is dropped.
+func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage
+		FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(s.Key))
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	r := rows[0]
+	p := &plan{ID: r.Text(0), Log: r.Text(1), Reason: r.Text(2), Instructions: r.Text(3), At: time.UnixMilli(r.Int(5)), Last: r.Int(6),
+		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10)}
+	if p.Log != log {
+		return nil, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}})
+	}
+	var act storedAct
+	if err := errors.Join(json.Unmarshal(r.Bytes(4), &act), json.Unmarshal(r.Bytes(11), &p.Facts), json.Unmarshal(r.Bytes(12), &p.Usage)); err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", p.ID, err)
+	}
+	p.Act = compaction.Act(act)
+	return p, nil
+}
+
+// summaryDeadline bounds one call of the summariser.
+const summaryDeadline = 5 * time.Minute
+
+// summaryBudget is the most tokens that a summary message may take.
+func (s *Session) summaryBudget() tidemark.Tokens {
+	return min(max(s.settings().Window/8, 400), 2*compaction.SummaryTokens)
+}
+
+// summarizeChunk brings a plan one chunk further. Tier 1 asks the model with the rolling summary;
+// tier 2 notes a chunk that the model cannot take; tier 3 extracts. A failure that may pass puts
+// the compaction off, with what is finished kept, unless the next call would not fit.
+func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
+	w, err := s.askSummary(ctx, p, v, items, false)
+	var api *tidemark.APIError
+	switch {
+	case err == nil:
+		p.Rolling = w.Summary
+		s.addFacts(p, items, w.Memories)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth) && !hard:
+		return errors.Join(err, s.coolDown(ctx))
+	default:
+		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
+		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || overflowed(err) {
+			p.Rolling = join(p.Rolling, compaction.OversizeNote(tokens))
+			p.Tier = worse(p.Tier, tierPartial)
+		} else {
+			p.Rolling = join(p.Rolling, compaction.Extract(items))
+			p.Tier = tierPlaintext
+		}
+	}
+	p.Rolling = compaction.Bound(p.Rolling, s.summaryBudget())
+	p.Chunk++
+	if err := s.step(ctx, r, stateCalling, p.saveStmt(), s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")); err != nil {
+		return fmt.Errorf("store chunk %d: %w", p.Chunk, err)
+	}
+	return nil
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n\n" + b
+}
+
+func worse(a, b string) string {
+	if a == tierPlaintext {
+		return a
+	}
+	return b
+}
+
+// summaryTries is how often a summary is asked for before its failure counts.
+const summaryTries = 3
+
+// askSummary asks for the summary or the memories of some items. An answer that cannot be read
+// strictly is asked for again; an oversized chunk is not sent at all.
+func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
+	req := compaction.Prompt(compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
+		Items: items, OnlyMemories: onlyMemories})
+	req.MaxTokens = min(compaction.SummaryTokens, max(s.settings().Window/8, 400))
+	if tidemark.Estimate(req.Messages[0]) > s.settings().Window/2 {
+		return compaction.Written{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Message: "the chunk exceeds half of the window"}
+	}
+	var last error
+	for try := 1; try <= summaryTries; try++ {
+		reply, err := s.complete(ctx, req)
+		p.Usage = p.Usage.Add(reply.Call.Usage)
+		if err == nil {
+			w, perr := compaction.Parse(reply, onlyMemories)
+			if perr == nil {
+				return w, nil
+			}
+			last = perr
+			continue
+		}
+		last = err
+		var api *tidemark.APIError
+		if ctx.Err() != nil || !errors.As(err, &api) || !api.Transient() {
+			return compaction.Written{}, err
+		}
+		if try < summaryTries {
+			if err := s.Runtime.Sleep(ctx, backoff(try, api.RetryAfter)); err != nil {
+				return compaction.Written{}, err
+			}
+		}
+	}
+	return compaction.Written{}, last
+}
+
+// complete makes one bounded call of the summariser.
+func (s *Session) complete(ctx context.Context, req tidemark.Request) (tidemark.Reply, error) {
+	limited, stop := s.Runtime.WithTimeout(ctx, summaryDeadline)
+	defer stop()
+	reply, err := tidemark.Complete(limited, s.Summarizer, req)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return reply, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: fmt.Sprintf("no summary within %s", summaryDeadline)}
+	}
+	return reply, err
+}
+
+func (s *Session) summaryModel() string {
+	if s.settings().SummaryModel != "" {
+		return s.settings().SummaryModel
+	}
+	return s.settings().Model
+}
+
+// known is what the summariser need not extract again: the memory in the prompt and the facts of
+// earlier chunks, the newest within a budget.
+func (s *Session) known(v View, p *plan) string {
+	const most = 12_000
+	text := ""
+	if len(v.System) > len(s.settings().System) {
+		text = v.System[len(s.settings().System):]
+	}
+	for _, x := range p.Facts {
+		for _, f := range x.Facts {
+			text += "\n- " + f.Text
+		}
+	}
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	return text
+}
+
+// addFacts keeps what a chunk gave to remember, under an id that makes storing it twice one act.
+func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
+	if s.settings().NoMemories || len(texts) == 0 || len(items) == 0 {
+		return
+	}
+	x := tidemark.Extraction{ID: fmt.Sprintf("%s/%s/%d", p.Log, p.ID, p.Chunk), Session: p.Log, Scope: s.Scope(), At: s.Runtime.Now()}
+	for _, t := range texts {
+		x.Facts = append(x.Facts, tidemark.Fact{Text: t, Sources: []tidemark.EntryID{items[0].From, items[len(items)-1].To}})
+	}
+	p.Facts = append(p.Facts, x)
+}
+
+// cooldowns is how long the summariser is left alone after it failed once, twice, and more often.
+var cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+
+func (s *Session) coolDown(ctx context.Context) error {
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	until := s.Runtime.Now().Add(cooldowns[min(h.Failures, len(cooldowns)-1)])
+	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET cooldown = ?, failures = failures + 1 WHERE key = ?`, Args: []any{until.UnixMilli(), string(s.Key)}, Want: 1}})
+}

@@ -1,0 +1,155 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// tables of all sessions of a database; each has the key, since natively sessions share one.
+var tables = [][]string{{
+	// What a session is now. log is its current session id.
+	`CREATE TABLE heads(
+		key TEXT PRIMARY KEY, log TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
+		active INTEGER NOT NULL, messages INTEGER NOT NULL DEFAULT 0, context INTEGER NOT NULL DEFAULT 0,
+		compactions INTEGER NOT NULL DEFAULT 0, resets INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{}',
+		prompt TEXT NOT NULL DEFAULT '', prompt_day TEXT NOT NULL DEFAULT '',
+		cooldown INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
+		settings TEXT NOT NULL DEFAULT '{}')`,
+	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL)`,
+	// An input is new, taken by a run, or done.
+	`CREATE TABLE inputs(
+		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
+		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,
+		run TEXT NOT NULL DEFAULT '', UNIQUE(key, id))`,
+	`CREATE INDEX inputs_new ON inputs(key, state, n)`,
+	// A run is calling, in tools, done or failed. One is active a key.
+	`CREATE TABLE runs(
+		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL,
+		attempt INTEGER NOT NULL DEFAULT 0, round INTEGER NOT NULL DEFAULT 0, started INTEGER NOT NULL,
+		updated INTEGER NOT NULL, reply TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '')`,
+	`CREATE UNIQUE INDEX runs_active ON runs(key) WHERE state IN ('calling', 'tools')`,
+	// A call is registered, started, done or interrupted.
+	`CREATE TABLE calls(
+		run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, call TEXT NOT NULL,
+		idempotent INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '', PRIMARY KEY(run, round, n))`,
+	// A plan is open, done or dropped; its finished chunks are not paid twice.
+	`CREATE TABLE plans(
+		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
+		instructions TEXT NOT NULL, act TEXT NOT NULL, part_ms INTEGER NOT NULL, last INTEGER NOT NULL,
+		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
+		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL)`,
+	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
+	// Which stretch of a log stands in which archive part.
+	`CREATE TABLE parts(
+		log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, key TEXT NOT NULL, info TEXT NOT NULL,
+		PRIMARY KEY(log, first))`,
+	// A reset is at archive, extract, move, done.
+	`CREATE TABLE resets(
+		old TEXT PRIMARY KEY, key TEXT NOT NULL, new TEXT NOT NULL, step TEXT NOT NULL, reason TEXT NOT NULL,
+		at INTEGER NOT NULL, archive TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0)`,
+	// What is to be told to the agent, until it has it.
+	`CREATE TABLE outbox(id TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, at INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0)`,
+	// One alarm an object: the earliest of these.
+	`CREATE TABLE due(key TEXT NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, kind))`,
+	`CREATE INDEX due_at ON due(at)`,
+	// One record a model call.
+	`CREATE TABLE anatomy(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, log TEXT NOT NULL, record TEXT NOT NULL)`,
+	`CREATE INDEX anatomy_key ON anatomy(key, n)`,
+	// Full text of messages, as tokens made in Go; rowid is the entry's seq.
+	`CREATE VIRTUAL TABLE words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
+}}
+
+// Migrate brings the tables of log and sessions up to date and returns the log.
+func Migrate(ctx context.Context, db tidemark.DB) (*host.Log, error) {
+	log, err := host.OpenLog(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return log, host.Migrate(ctx, db, "session", tables)
+}
+
+// head is the row of a session.
+type head struct {
+	Log         string
+	Title       string
+	Created     time.Time
+	Active      time.Time // last activity of a person or the model
+	Messages    int
+	Context     tidemark.Tokens
+	Compactions int
+	Resets      int
+	Usage       tidemark.Usage
+	Prompt      string // hash
+	PromptDay   string
+	Cooldown    time.Time
+	Failures    int
+}
+
+// headRef is the ref that names the current log of a key.
+func headRef(k tidemark.Key) string { return "head:" + string(k) }
+
+// ensure makes the rows of a new conversation.
+func (s *Session) ensure(ctx context.Context) error {
+	if _, err := s.head(ctx); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
+		return err
+	}
+	now := s.Runtime.Now()
+	id := tidemark.NewID(now)
+	err := s.DB.Tx(ctx, []tidemark.Stmt{
+		s.log.CreateStmt(host.Info{ID: id, Key: s.Key, Created: now}),
+		s.log.RefStmt(headRef(s.Key), "", id),
+		{SQL: `INSERT INTO heads(key, log, created, active) VALUES(?, ?, ?, ?)`, Args: []any{string(s.Key), id, now.UnixMilli(), now.UnixMilli()}, Want: 1},
+	})
+	if errors.Is(err, tidemark.ErrConflict) {
+		return nil // another request made it
+	}
+	return err
+}
+
+func (s *Session) head(ctx context.Context) (head, error) {
+	rows, err := s.DB.Query(ctx, `SELECT log, title, created, active, messages, context, compactions, resets, usage, prompt, prompt_day, cooldown, failures
+		FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
+	if err != nil {
+		return head{}, fmt.Errorf("read session %s: %w", s.Key, err)
+	}
+	if len(rows) == 0 {
+		return head{}, fmt.Errorf("session %s: %w", s.Key, tidemark.ErrNotFound)
+	}
+	r := rows[0]
+	h := head{Log: r.Text(0), Title: r.Text(1), Created: time.UnixMilli(r.Int(2)), Active: time.UnixMilli(r.Int(3)), Messages: int(r.Int(4)),
+		Context: tidemark.Tokens(r.Int(5)), Compactions: int(r.Int(6)), Resets: int(r.Int(7)), Prompt: r.Text(9), PromptDay: r.Text(10),
+		Cooldown: time.UnixMilli(r.Int(11)), Failures: int(r.Int(12))}
+	if err := json.Unmarshal(r.Bytes(8), &h.Usage); err != nil {
+		return head{}, fmt.Errorf("read session %s: usage: %w", s.Key, err)
+	}
+	return h, nil
+}
+
+// Info returns what the directory shows of the session.
+func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return tidemark.SessionInfo{}, err
+	}
+	i, err := s.log.Info(ctx, h.Log)
+	if err != nil {
+		return tidemark.SessionInfo{}, err
+	}
+	return tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
+		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Usage: h.Usage}, nil
+}
+
+// mustJSON encodes values of ours, which always encode.
+func mustJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", v, err))
+	}
+	return string(raw)
+}

@@ -1,0 +1,242 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// States of a call.
+const (
+	callRegistered  = "registered"
+	callStarted     = "started"
+	callDone        = "done"
+	callInterrupted = "interrupted"
+)
+
+// Bounds of tools.
+const (
+	maxParallel = 8
+	maxCalls    = 128       // in one reply
+	maxResult   = 256 << 10 // bytes of one result that the model is shown
+)
+
+// tools lists what the model may call: the session's own and the agent's.
+func (s *Session) tools() []tidemark.Tool {
+	return append([]tidemark.Tool{historySearch}, s.Agent.Tools(s.Scope())...)
+}
+
+// callStmts registers all calls of a reply before the first runs.
+func (s *Session) callStmts(r *run, m tidemark.Message) []tidemark.Stmt {
+	idempotent := map[string]bool{}
+	for _, t := range s.tools() {
+		idempotent[t.Name] = t.Idempotent
+	}
+	var stmts []tidemark.Stmt
+	for _, b := range m.Content {
+		if b.Type != tidemark.TypeToolUse {
+			continue
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL:  `INSERT INTO calls(run, round, n, id, call, idempotent, state) VALUES(?, ?, ?, ?, ?, ?, 'registered')`,
+			Args: []any{r.ID, r.Round, len(stmts), b.ID, string(b.AppendJSON(nil)), idempotent[b.Name]}, Want: 1})
+	}
+	return stmts
+}
+
+// call is a registered tool call.
+type call struct {
+	N          int
+	ID         string
+	Block      tidemark.Block
+	Idempotent bool
+	State      string
+	Result     tidemark.Block
+}
+
+func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
+	rows, err := s.DB.Query(ctx, `SELECT n, id, call, idempotent, state, result FROM calls WHERE run = ? AND round = ? ORDER BY n LIMIT ?`, r.ID, r.Round, maxCalls)
+	if err != nil {
+		return nil, fmt.Errorf("read calls: %w", err)
+	}
+	out := make([]call, len(rows))
+	for i, row := range rows {
+		c := call{N: int(row.Int(0)), ID: row.Text(1), Idempotent: row.Int(3) != 0, State: row.Text(4)}
+		if err := json.Unmarshal(row.Bytes(2), &c.Block); err != nil {
+			return nil, fmt.Errorf("read call %s: %w", c.ID, err)
+		}
+		if c.State == callDone {
+			if err := json.Unmarshal(row.Bytes(5), &c.Result); err != nil {
+				return nil, fmt.Errorf("read result of %s: %w", c.ID, err)
+			}
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// runTools runs the calls of the round, some at a time, and appends their results in the order of
+// the calls, in one transaction with the move to the next model call.
+func (s *Session) runTools(ctx context.Context, r *run) error {
+	calls, err := s.calls(ctx, r)
+	if err != nil {
+		return err
+	}
+	if r.Round+1 >= s.settings().MaxRounds {
+		return fmt.Errorf("the turn made %d model calls, which is the bound (session.maxRounds): %w", r.Round+1, tidemark.ErrTooLarge)
+	}
+	results := make([]tidemark.Block, len(calls))
+	for at := 0; at < len(calls); at += maxParallel {
+		if err := s.runSome(ctx, r, calls[at:min(at+maxParallel, len(calls))], results[at:]); err != nil {
+			return err
+		}
+	}
+	stmts, err := s.resultStmts(ctx, r, results)
+	if err != nil {
+		return err
+	}
+	r.Round++
+	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+		r.Round--
+		return fmt.Errorf("commit results: %w", err)
+	}
+	return nil
+}
+
+// runSome runs a few calls side by side and waits for all of them.
+func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []tidemark.Block) error {
+	type done struct {
+		i      int
+		result tidemark.Block
+		err    error
+	}
+	out := make(chan done, len(calls))
+	for i, c := range calls {
+		s.Runtime.Go(func() {
+			d := done{i: i, err: fmt.Errorf("tool %s panicked: %w", c.Block.Name, tidemark.ErrUnavailable)}
+			defer func() { out <- d }()
+			d.result, d.err = s.runCall(ctx, r, c)
+		})
+	}
+	var failed error
+	for range calls {
+		d := <-out
+		if d.err != nil {
+			failed = d.err
+		}
+		results[d.i] = d.result
+		s.hub.send(Notice{Type: NoticeResult, Run: r.ID, Text: calls[d.i].Block.Name})
+	}
+	return failed
+}
+
+// runCall runs one call, or answers it from what the table says of an earlier life.
+func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, error) {
+	switch {
+	case c.State == callDone:
+		return c.Result, nil
+	case c.State == callStarted && !c.Idempotent:
+		return tidemark.ToolResult(c.ID, "interrupted, may have run", true), nil
+	}
+	if err := s.mark(ctx, r, c, callStarted, ""); err != nil {
+		return tidemark.Block{}, err
+	}
+	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().ToolTimeout)
+	defer stop()
+	var result tidemark.Block
+	if c.Block.Name == historySearch.Name {
+		result = s.callHistory(limited, c.Block)
+	} else {
+		result = s.Agent.Call(limited, s.Scope(), c.Block)
+	}
+	if err := context.Cause(limited); err != nil && ctx.Err() == nil {
+		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", s.settings().ToolTimeout), true)
+	}
+	if ctx.Err() != nil {
+		return tidemark.Block{}, context.Cause(ctx)
+	}
+	result = bound(c.ID, result)
+	return result, s.mark(ctx, r, c, callDone, string(result.AppendJSON(nil)))
+}
+
+// bound cuts an oversized result in the middle and makes sure that it answers its call.
+func bound(id string, b tidemark.Block) tidemark.Block {
+	if b.Type != tidemark.TypeToolResult || b.ToolUseID != id {
+		return tidemark.ToolResult(id, "the tool gave no result", true)
+	}
+	if len(b.AppendJSON(nil)) <= maxResult {
+		return b
+	}
+	text := ""
+	for _, c := range b.Content {
+		text += c.Text
+	}
+	short, _ := compaction.Excerpt(text, maxResult/4, maxResult/8, "")
+	return tidemark.ToolResult(id, short, b.IsError)
+}
+
+func (s *Session) mark(ctx context.Context, r *run, c call, state, result string) error {
+	err := s.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
+			Args: []any{s.Runtime.Now().UnixMilli(), r.ID, s.owner, r.Log}, Want: 1},
+		{SQL: `UPDATE calls SET state = ?, result = ? WHERE run = ? AND round = ? AND n = ?`, Args: []any{state, result, r.ID, r.Round, c.N}, Want: 1},
+	})
+	if err != nil {
+		return fmt.Errorf("mark call %s %s: %w", c.ID, state, err)
+	}
+	return nil
+}
+
+// resultStmts appends the results as one message of the user.
+func (s *Session) resultStmts(ctx context.Context, r *run, results []tidemark.Block) ([]tidemark.Stmt, error) {
+	if len(results) == 0 {
+		return nil, nil
+	}
+	chain, err := s.chain(ctx, r.Log)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Runtime.Now()
+	m := tidemark.Message{Role: tidemark.User, Content: results}
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
+	return s.entryStmts(ctx, r.Log, &e, m, chain)
+}
+
+// closeCalls answers what a failed or stopped run leaves open, so that no call stays without a
+// result.
+func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
+	calls, err := s.calls(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]tidemark.Block, len(calls))
+	for i, c := range calls {
+		switch c.State {
+		case callDone:
+			results[i] = c.Result
+		case callStarted:
+			results[i] = tidemark.ToolResult(c.ID, "interrupted, may have run: "+Explain(why), true)
+		default:
+			results[i] = tidemark.ToolResult(c.ID, "not run: "+Explain(why), true)
+		}
+	}
+	stmts, err := s.resultStmts(ctx, r, results)
+	if err != nil {
+		return nil, err
+	}
+	return append(stmts, tidemark.Stmt{SQL: `UPDATE calls SET state = ? WHERE run = ? AND round = ? AND state <> 'done'`, Args: []any{callInterrupted, r.ID, r.Round}}), nil
+}
+
+// backoff is how long to wait before a call is begun again: what the API asked for, within a
+// bound, or 1, 2, 4 seconds.
+func backoff(attempt int, asked time.Duration) time.Duration {
+	const most = 30 * time.Second
+	if asked > 0 {
+		return min(asked, most)
+	}
+	return min(time.Second<<(attempt-1), most)
+}

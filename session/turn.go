@@ -1,0 +1,223 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// turn is the path of a message: take up what waits, compute the view, compact it if it is over
+// the budget, ask the model, commit its reply, run its tools, again. Its state is in the database
+// before each wait, so a turn that was killed goes on here, at the state it had.
+func (s *Session) turn(ctx context.Context, r *run) error {
+	for {
+		switch r.State {
+		case stateCalling:
+			if done, err := s.take(ctx, r); done || err != nil { // inputs, a command, a reset that is due
+				return err
+			}
+			view, err := s.view(ctx, r.Log)
+			if err != nil {
+				return err
+			}
+			if view, err = s.fit(ctx, r, view, fitAuto); err != nil {
+				return err
+			}
+			reply, err := s.ask(ctx, r, view)
+			if overflowed(err) && !r.forced {
+				r.forced = true
+				_, err = s.fit(ctx, r, view, fitForced)
+				if err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.commit(ctx, r, reply); err != nil {
+				return err
+			}
+		case stateTools:
+			if err := s.runTools(ctx, r); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// overflowed reports whether the provider refused a request because of its size.
+func overflowed(err error) bool {
+	var api *tidemark.APIError
+	return errors.As(err, &api) && api.Class == tidemark.ClassOverflow
+}
+
+// take appends what waits in the queue before a call. A command at its head is carried out, and a
+// reset that is due is done first; then the input that triggered it begins the new session. done
+// is true when the run has nothing left to answer.
+func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
+	q, err := s.waiting(ctx)
+	if err != nil {
+		return false, err
+	}
+	fresh := r.Round == 0 && len(r.took) == 0
+	if fresh && len(q) > 0 {
+		if q[0].Kind != InputMessage {
+			return true, s.command(ctx, r, q[0])
+		}
+		if err := s.resetIfDue(ctx, r, q[0]); err != nil {
+			return false, err
+		}
+	}
+	if q = batch(q, s.settings().Window); len(q) == 0 {
+		if !fresh {
+			return false, nil
+		}
+		return true, s.step(ctx, r, stateDone, s.undueStmt(dueRun))
+	}
+	chain, err := s.chain(ctx, r.Log)
+	if err != nil {
+		return false, err
+	}
+	stmts, _, err := s.takeStmts(ctx, r, q, chain)
+	if err != nil {
+		return false, err
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
+		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
+	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+		return false, fmt.Errorf("take inputs: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
+	return false, nil
+}
+
+// command carries out a queued command and ends the run.
+func (s *Session) command(ctx context.Context, r *run, q queued) error {
+	r.took = append(r.took, q.ID)
+	var text string
+	if err := jsonText(q.Payload, &text); err != nil {
+		return err
+	}
+	var err error
+	switch q.Kind {
+	case InputCompact:
+		err = s.compactNow(ctx, r, text)
+	case InputReset:
+		err = s.resetNow(ctx, r, text)
+	}
+	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
+		// A command that failed is over: it must not block the queue. What it began is durable.
+		if tx := s.DB.Tx(s.life, []tidemark.Stmt{commandDone(r, q)}); tx != nil {
+			return errors.Join(err, tx)
+		}
+		return err
+	}
+	if err := s.step(ctx, r, stateDone, commandDone(r, q), s.undueStmt(dueRun)); err != nil {
+		return fmt.Errorf("finish /%s: %w", q.Kind, err)
+	}
+	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
+	return nil
+}
+
+func commandDone(r *run, q queued) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', run = ? WHERE n = ?`, Args: []any{r.ID, q.N}}
+}
+
+// ask makes one call of the model. Attempts are counted before they are made; a stream that is cut
+// begins again, and says so.
+func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, error) {
+	for {
+		if r.Attempt++; r.Attempt > maxAttempts {
+			return tidemark.Reply{}, fmt.Errorf("the model was called %d times for this answer and each call was cut off: %w", maxAttempts, tidemark.ErrUnavailable)
+		}
+		if err := s.step(ctx, r, stateCalling, s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")); err != nil {
+			return tidemark.Reply{}, fmt.Errorf("count attempt: %w", err)
+		}
+		reply, said, err := s.stream(ctx, r, view)
+		var api *tidemark.APIError
+		switch {
+		case err == nil:
+			return reply, nil
+		case ctx.Err() != nil:
+			r.partial = said
+			return reply, err
+		case errors.As(err, &api) && api.Transient() && r.Attempt < maxAttempts:
+			s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(err)})
+			if err := s.Runtime.Sleep(ctx, backoff(r.Attempt, api.RetryAfter)); err != nil {
+				return reply, err
+			}
+		default:
+			return reply, err
+		}
+	}
+}
+
+// stream makes the call and passes on what arrives. said is the text so far, for an abort.
+func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
+	req := s.request(view)
+	for d, err := range s.Provider.Stream(ctx, req) {
+		if err != nil {
+			return reply, said, err
+		}
+		switch {
+		case d.Reply != nil:
+			reply = *d.Reply
+		case d.Text != "":
+			said += d.Text
+			s.hub.send(Notice{Type: NoticeText, Run: r.ID, Text: d.Text})
+		case d.Thinking != "":
+			s.hub.send(Notice{Type: NoticeThinking, Run: r.ID, Text: d.Thinking})
+		case d.Tool != "":
+			s.hub.send(Notice{Type: NoticeTool, Run: r.ID, Text: d.Tool})
+		}
+	}
+	if len(reply.Message.Content) == 0 {
+		return reply, said, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
+	}
+	s.anatomy(ctx, r, view, reply)
+	return reply, said, nil
+}
+
+// commit appends a reply with its tool calls and its usage in one transaction. Without calls the
+// turn is over.
+func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) error {
+	chain, err := s.chain(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	now := s.Runtime.Now()
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(reply.Message),
+		Call: &reply.Call, Origin: tidemark.Origin{From: tidemark.FromModel}}
+	stmts, err := s.entryStmts(ctx, r.Log, &e, reply.Message, chain)
+	if err != nil {
+		return err
+	}
+	usage, err := s.usageStmts(ctx, reply.Call)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, usage...)
+	next := stateDone
+	if calls := s.callStmts(r, reply.Message); len(calls) > 0 {
+		next = stateTools
+		stmts = append(stmts, calls...)
+	} else {
+		stmts = append(stmts, doneStmt(r), s.undueStmt(dueRun),
+			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
+	}
+	attempt := r.Attempt
+	r.Attempt = 0
+	if err := s.step(ctx, r, next, stmts...); err != nil {
+		r.Attempt = attempt
+		return fmt.Errorf("commit reply: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})
+	if next == stateDone {
+		s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took, Entry: e.ID})
+	}
+	return nil
+}

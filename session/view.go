@@ -1,0 +1,373 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// View is what the model would see now.
+type View struct {
+	compaction.View
+	Log    string // session id
+	System string
+	Tools  []tidemark.Tool
+	Shown  []compaction.Replacement // the overlays that are in effect
+	Last   int64                    // position of the newest message
+	Anchor bool                     // Size rests on what the provider reported
+}
+
+// maxViewBytes bounds the payloads of one view; a model's window ends long before.
+const maxViewBytes = 64 << 20
+
+// View computes what the model would see now.
+func (s *Session) View(ctx context.Context) (View, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return View{}, err
+	}
+	return s.view(ctx, h.Log)
+}
+
+// Request returns the request that would be sent for a view.
+func (s *Session) Request(v View) tidemark.Request { return s.request(v) }
+
+func (s *Session) request(v View) tidemark.Request {
+	return tidemark.Request{Model: s.settings().Model, System: v.System, Tools: v.Tools, Messages: v.Messages(),
+		MaxTokens: s.settings().MaxTokens, Note: s.note()}
+}
+
+// note is what the model must know now and what would break the cached prefix if it stood in the
+// system prompt.
+func (s *Session) note() string {
+	return s.Runtime.Now().In(s.settings().Zone).Format("[It is Monday, 2006-01-02 15:04 MST.]")
+}
+
+// view reads overlays first, then skeletons of what they leave visible, then the payloads that are
+// shown: a session costs its tail, not its history.
+func (s *Session) view(ctx context.Context, log string) (View, error) {
+	shown, layout, err := s.layout(ctx, log)
+	if err != nil {
+		return View{}, err
+	}
+	entries, err := s.visible(ctx, log, layout)
+	if err != nil {
+		return View{}, err
+	}
+	cv, err := compaction.Assemble(entries, shown)
+	if err != nil {
+		return View{}, fmt.Errorf("assemble view of %s: %w", log, err)
+	}
+	v := View{View: cv, Log: log, Shown: shown}
+	if len(entries) > 0 {
+		v.Last = entries[len(entries)-1].Seq
+	}
+	if v.System, err = s.system(ctx); err != nil {
+		return View{}, err
+	}
+	v.Tools = s.tools()
+	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
+	v.Size, v.Anchor = s.size(v, entries)
+	return v, nil
+}
+
+// layout places the overlays of a log and reads the replacements of those that are shown.
+func (s *Session) layout(ctx context.Context, log string) ([]compaction.Replacement, compaction.Layout, error) {
+	marks, err := s.log.Marks(ctx, log)
+	if err != nil {
+		return nil, compaction.Layout{}, err
+	}
+	placed, err := s.place(ctx, marks)
+	if err != nil {
+		return nil, compaction.Layout{}, err
+	}
+	layout := compaction.Lay(placed)
+	rows := map[int64]tidemark.Overlay{}
+	var seqs []int64
+	for _, p := range layout.Shown {
+		if _, ok := rows[p.Row]; !ok {
+			rows[p.Row] = tidemark.Overlay{}
+			seqs = append(seqs, p.Row)
+		}
+	}
+	entries, err := s.log.Payloads(ctx, seqs)
+	if err != nil {
+		return nil, layout, err
+	}
+	for _, e := range entries {
+		var o tidemark.Overlay
+		if err := json.Unmarshal(e.Payload, &o); err != nil {
+			return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
+		}
+		rows[e.Seq] = o
+	}
+	shown := make([]compaction.Replacement, len(layout.Shown))
+	for i, p := range layout.Shown {
+		shown[i] = compaction.Replacement{Placed: p, Edit: rows[p.Row].Edits[p.N]}
+	}
+	return shown, layout, nil
+}
+
+// place resolves the entries that overlays name.
+func (s *Session) place(ctx context.Context, marks []host.Mark) ([]compaction.Placed, error) {
+	var ids []tidemark.EntryID
+	rows := make([]compaction.Row, len(marks))
+	for i, m := range marks {
+		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
+		ids = append(ids, editIDs(m.Overlay)...)
+	}
+	seqs, err := s.log.Seqs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return compaction.Place(rows, func(id tidemark.EntryID) (int64, bool) {
+		seq, ok := seqs[id]
+		return seq, ok
+	})
+}
+
+func editIDs(o tidemark.Overlay) []tidemark.EntryID {
+	var ids []tidemark.EntryID
+	for _, e := range o.Edits {
+		ids = append(ids, e.From)
+		if e.To != "" {
+			ids = append(ids, e.To)
+		}
+		ids = append(ids, e.Keep...)
+	}
+	return ids
+}
+
+// visible reads the entries that a layout leaves visible.
+func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout) ([]compaction.Visible, error) {
+	var out []compaction.Visible
+	var seqs []int64
+	for _, gap := range layout.Gaps(1, 1<<53) {
+		skeletons, err := s.log.Skeletons(ctx, log, host.Range{From: gap.From, To: gap.To})
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range skeletons {
+			if compaction.NeedsPayload(k, layout.Shown) {
+				seqs = append(seqs, k.Seq)
+			}
+			out = append(out, compaction.Visible{Skeleton: k})
+		}
+	}
+	size := int64(0)
+	for at := 0; len(seqs) > 0; {
+		n := min(len(seqs), tidemark.MaxParams)
+		entries, err := s.log.Payloads(ctx, seqs[:n])
+		if err != nil {
+			return nil, err
+		}
+		seqs = seqs[n:]
+		for _, e := range entries {
+			if size += int64(len(e.Payload)); size > maxViewBytes {
+				return nil, fmt.Errorf("view of %s: over %d bytes are visible; run /compact or /reset: %w", log, maxViewBytes, tidemark.ErrTooLarge)
+			}
+			for out[at].Seq != e.Seq {
+				at++
+			}
+			if out[at].Message, err = s.message(ctx, e); err != nil {
+				return nil, err
+			}
+			out[at].Source, out[at].Call = e.Origin.From, e.Call
+		}
+	}
+	return out, nil
+}
+
+// size returns the context size: the provider's last report for a single call plus the estimate of
+// what came since, if no overlay was written after it and the model is the same; else the estimate
+// of all that would be sent.
+func (s *Session) size(v View, entries []compaction.Visible) (tidemark.Tokens, bool) {
+	newest := int64(0)
+	for _, r := range v.Shown {
+		newest = max(newest, r.Row)
+	}
+	var since tidemark.Tokens
+	for i := len(entries) - 1; i >= 0 && entries[i].Seq > newest; i-- {
+		if c := entries[i].Call; c != nil && c.Reported && c.Model == s.settings().Model {
+			return c.Usage.Context() + since, true
+		}
+		since += entries[i].Tokens
+	}
+	return v.Fixed + v.View.Tokens(), false
+}
+
+// estimateTools counts the schemas, which the reference forgot.
+func estimateTools(tools []tidemark.Tool) tidemark.Tokens {
+	if len(tools) == 0 {
+		return 0
+	}
+	return tidemark.EstimateText(mustJSON(tools))
+}
+
+// system returns the system prompt, frozen since the prefix last broke: a day change, a compaction
+// and a reset renew it. If the agent cannot give it, the last one stays, or the base alone.
+func (s *Session) system(ctx context.Context) (string, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return "", err
+	}
+	now := s.Runtime.Now()
+	day := now.In(s.settings().Zone).Format(time.DateOnly)
+	if h.Prompt != "" && h.PromptDay == day {
+		return s.prompt(ctx, h.Prompt)
+	}
+	text := s.settings().System
+	more, err := s.Agent.Prompt(ctx, s.Scope(), now)
+	if err != nil {
+		s.Logger.Warn("read memory for the prompt", "session", s.Key, "err", err)
+		if h.Prompt != "" {
+			return s.prompt(ctx, h.Prompt)
+		}
+		return text, nil
+	}
+	if more != "" {
+		text += "\n\n---\n\n" + more
+	}
+	hash := string(tidemark.HashOf([]byte(text)))
+	err = s.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}},
+		{SQL: `UPDATE heads SET prompt = ?, prompt_day = ? WHERE key = ?`, Args: []any{hash, day, string(s.Key)}, Want: 1},
+	})
+	if err != nil {
+		return "", fmt.Errorf("store prompt: %w", err)
+	}
+	return text, nil
+}
+
+func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT text FROM prompts WHERE hash = ? LIMIT 1`, hash)
+	if err != nil {
+		return "", fmt.Errorf("read prompt: %w", err)
+	}
+	if len(rows) == 0 {
+		return s.settings().System, nil
+	}
+	return rows[0].Text(0), nil
+}
+
+// chain returns the link of the newest message of a log.
+func (s *Session) chain(ctx context.Context, log string) (tidemark.Hash, error) {
+	for e, err := range s.log.Walk(ctx, log, 0) {
+		if err != nil {
+			return "", err
+		}
+		if e.Kind == tidemark.KindMessage {
+			return e.Chain, nil
+		}
+	}
+	return "", nil
+}
+
+// entryStmts completes a message entry and returns what stores it: the entry and its words.
+func (s *Session) entryStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
+	full, err := s.hydrate(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	e.Chain = tidemark.Chain(prev, full)
+	if m, err = s.spill(ctx, m); err != nil {
+		return nil, err
+	}
+	e.Payload = m.AppendJSON(nil)
+	stmts, err := s.log.AppendStmts(log, *e)
+	if err != nil {
+		return nil, err
+	}
+	if terms := words(full); terms != "" && e.Origin.From != tidemark.FromRecall {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO words(rowid, terms) SELECT seq, ? FROM entries WHERE id = ?`, Args: []any{terms, string(e.ID)}})
+	}
+	return stmts, nil
+}
+
+// words returns the search terms of a message, bounded.
+func words(m tidemark.Message) string {
+	const maxText = 64 << 10
+	text := searchable(m)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
+	}
+	return strings.Join(memory.Terms(text), " ")
+}
+
+// searchable returns the words of a message that a search should find.
+func searchable(m tidemark.Message) string {
+	var b strings.Builder
+	for _, blk := range m.Content {
+		switch blk.Type {
+		case tidemark.TypeText:
+			b.WriteString(tidemark.StripReminders(blk.Text))
+		case tidemark.TypeToolUse:
+			b.WriteString(blk.Name + " " + string(blk.Input))
+		case tidemark.TypeToolResult:
+			for _, c := range blk.Content {
+				b.WriteString(c.Text + "\n")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// spillBytes is the size over which a block is stored in the bucket under its hash.
+const spillBytes = 256 << 10
+
+// blobField is the field of a stored block whose bytes stand in the bucket.
+const blobField = "tidemark_blob"
+
+type blobRef struct {
+	SHA256 string `json:"sha256"`
+	Bytes  int    `json:"bytes"`
+}
+
+// spill stores large blocks under their hash and returns the message with references instead. The
+// object is there before the reference, so a reference never dangles.
+func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
+	out := m
+	copied := false
+	for i, b := range m.Content {
+		raw := b.AppendJSON(nil)
+		if len(raw) <= spillBytes {
+			continue
+		}
+		sum := string(tidemark.HashOf(raw))
+		_, err := s.Blobs.Put(ctx, s.artifact(sum), bytes.NewReader(raw), int64(len(raw)), tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
+		if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
+			return m, fmt.Errorf("store block of %d bytes: %w", len(raw), err)
+		}
+		short := map[string]any{"type": b.Type, blobField: blobRef{sum, len(raw)}}
+		switch b.Type {
+		case tidemark.TypeToolUse:
+			short["id"], short["name"], short["input"] = b.ID, b.Name, struct{}{}
+		case tidemark.TypeToolResult:
+			short["tool_use_id"], short["is_error"] = b.ToolUseID, b.IsError
+		}
+		var ref tidemark.Block
+		if err := json.Unmarshal([]byte(mustJSON(short)), &ref); err != nil {
+			return m, fmt.Errorf("store block: %w", err)
+		}
+		if !copied {
+			out = tidemark.Message{Role: m.Role, Content: append([]tidemark.Block(nil), m.Content...)}
+			copied = true
+		}
+		out.Content[i] = ref
+	}
+	return out, nil
+}
+
+func (s *Session) artifact(sum string) string {
+	return "agents/" + s.Key.Agent() + "/artifacts/" + sum
+}
