@@ -1,0 +1,206 @@
+package transcript
+
+import (
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Kind is the first byte of a JSON value, '0' for every number.
+type Kind byte
+
+// The kinds of values. The zero Kind is no value.
+const (
+	Object Kind = '{'
+	Array  Kind = '['
+	String Kind = '"'
+	Number Kind = '0'
+	True   Kind = 't'
+	False  Kind = 'f'
+	Null   Kind = 'n'
+)
+
+func kindOf(c byte) Kind {
+	if c == '-' || isDigit(c) {
+		return Number
+	}
+	return Kind(c)
+}
+
+// Field is one member of an object, or one element of a list, by its place in the line. The value is
+// the bytes from Start up to End; the name begins, with its quote, at Key. All three count from the
+// first byte of the line.
+type Field struct {
+	Name            string // unescaped; empty for elements and for names that are too long to keep
+	Key, Start, End int64  // Key is -1 for elements
+	Kind            Kind
+}
+
+// Size returns the length of the value in bytes.
+func (f Field) Size() int64 { return f.End - f.Start }
+
+// begin scans up to the next value of the container that is open on top of the stack. It reports
+// false when the container closed, and when the scan failed.
+func (s *scanner) begin(first bool) (Field, bool) {
+	closer := s.stack[len(s.stack)-1]
+	c := s.space()
+	if c == closer {
+		s.pop()
+		return Field{}, false
+	}
+	if !first {
+		if c != ',' {
+			return Field{}, s.fail("want a comma or the end of the list or object")
+		}
+		s.i++
+		c = s.space()
+	}
+	f := Field{Key: -1}
+	if closer == '}' {
+		f.Key = s.pos()
+		var ok bool
+		if f.Name, ok = s.name(); !ok {
+			return Field{}, false
+		}
+		c = s.space()
+	}
+	f.Start, f.Kind = s.pos(), kindOf(c)
+	return f, true
+}
+
+// name scans a key and its colon.
+func (s *scanner) name() (string, bool) {
+	if s.space() != '"' {
+		return "", s.fail("want a key in quotes")
+	}
+	start := s.i
+	s.i++
+	// The usual key is plain and stands in one piece.
+	if end := plain(s.data, s.i); end < len(s.data) && s.data[end] == '"' {
+		s.i = end + 1
+		return intern(s.data[start+1 : end]), s.colon()
+	}
+	return s.oddName(start)
+}
+
+// oddName scans a key with escapes, or one that goes on in the next piece, whose quote stands at
+// start. Of the pieces it keeps as much as a name may have.
+func (s *scanner) oddName(start int) (string, bool) {
+	s.key = s.key[:0]
+	keep := func(b []byte) {
+		s.key = append(s.key, b[:min(len(b), 6*maxKey+2-min(len(s.key), 6*maxKey+2))]...)
+	}
+	if next := s.next; next != nil {
+		s.next = func() []byte {
+			keep(s.data[start:])
+			start = 0
+			return next()
+		}
+		defer func() {
+			if s.next != nil {
+				s.next = next
+			}
+		}()
+	}
+	if !s.str() {
+		return "", false
+	}
+	keep(s.data[start:s.i])
+	var name string
+	if json.Unmarshal(s.key, &name) != nil || len(name) > maxKey {
+		name = ""
+	}
+	return name, s.colon()
+}
+
+// object scans an object, whose bracket is next, and appends its fields to fields. The fields of
+// its member "message" go to inner, when that is not nil.
+func (s *scanner) object(fields, inner *[]Field) bool {
+	if !s.push('}') {
+		return false
+	}
+	for first := true; ; first = false {
+		f, ok := s.begin(first)
+		if !ok {
+			return s.err == nil
+		}
+		if inner != nil && f.Name == "message" {
+			*inner = (*inner)[:0] // of two equal keys the last one counts
+			if f.Kind == Object {
+				ok = s.object(inner, nil)
+			} else {
+				ok = s.value()
+			}
+		} else {
+			ok = s.value()
+		}
+		if !ok {
+			return false
+		}
+		f.End = s.pos()
+		record(fields, f)
+	}
+}
+
+// record lists a field; beyond the bound only those with a known name, each once.
+func record(fields *[]Field, f Field) {
+	if len(*fields) < MaxFields {
+		*fields = append(*fields, f)
+		return
+	}
+	if _, known := knownNames[f.Name]; !known {
+		return
+	}
+	for i := len(*fields) - 1; i >= MaxFields; i-- {
+		if (*fields)[i].Name == f.Name {
+			copy((*fields)[i:], (*fields)[i+1:])
+			(*fields)[len(*fields)-1] = f
+			return
+		}
+	}
+	*fields = append(*fields, f)
+}
+
+// lookup finds a field by name; of two equal ones the last, as every JSON decoder does.
+func lookup(fields []Field, name string) (Field, bool) {
+	for i := len(fields) - 1; i >= 0; i-- {
+		if fields[i].Name == name {
+			return fields[i], true
+		}
+	}
+	return Field{}, false
+}
+
+// knownNames are names of fields and types that real logs repeat on every line. It is only read.
+var knownNames = names("type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "isMeta",
+	"isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "sessionId", "timestamp", "cwd", "version",
+	"gitBranch", "userType", "slug", "requestId", "message", "id", "role", "model", "content", "usage", "stop_reason",
+	"stop_sequence", "toolUseResult", "sourceToolAssistantUUID", "toolUseID", "parentToolUseID", "data", "operation",
+	"leafUuid", "summary", "snapshot", "messageId", "isSnapshotUpdate", "compactMetadata", "level", "thinkingMetadata",
+	"todos", "permissionMode", "agentId", "customTitle", "aiTitle", "user", "assistant", "system", "progress",
+	"attachment", "file-history-snapshot", "queue-operation", "compact_boundary", "microcompact_boundary",
+	"text", "name", "input", "tool_use_id", "is_error", "thinking", "signature", "source", "tool_use", "tool_result",
+	"image", "document", "redacted_thinking", "input_tokens", "output_tokens", "cache_read_input_tokens",
+	"cache_creation_input_tokens")
+
+func names(list ...string) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, n := range list {
+		m[n] = n
+	}
+	return m
+}
+
+// intern returns b as a string, without an allocation for what real logs repeat.
+func intern(b []byte) string {
+	if s, ok := knownNames[string(b)]; ok {
+		return s
+	}
+	if len(b) > maxKey {
+		return ""
+	}
+	if !utf8.Valid(b) {
+		return string([]rune(string(b))) // as encoding/json reads it
+	}
+	return string(b)
+}
