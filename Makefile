@@ -60,9 +60,9 @@ fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
 
 e2e: e2e-worker e2e-native ## End to end: the native binary, and the Worker on workerd
 
-wasm: $(NODE_MODULES) ## Build the Worker and gate its size
+wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
-	build/wasm.sh
+	go run ./build
 
 test-js: ## Tests under js/wasm, with Go timers a no-op
 	$(call title,tests under js/wasm)

@@ -16,7 +16,7 @@ js)
 	# What only runs natively. A test under js/wasm that needs it carries the tag !js.
 	GOOS=js GOARCH=wasm go list -e -f '{{if .GoFiles}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... |
 		awk -v module="$module" '
-			BEGIN { split("host/native internal/lint test", no, " ") }
+			BEGIN { split("build host/native internal/lint test", no, " ") }
 			NF {
 				for (i in no) if (index(" " $0 " ", " " module "/" no[i] " ")) next
 				sub("^" module, ".", $1); print $1

@@ -51,6 +51,7 @@ var table = []row{
 
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
 	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
+	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 }
 

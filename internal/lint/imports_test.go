@@ -42,7 +42,7 @@ func TestImportTableBites(t *testing.T) {
 		{"root imports nothing", "tidemark", "archive", "down only"},
 		{"upwards", "compaction", "session", "down only"},
 		{"sideways", "archive", "compaction", "a file format"},
-		{"not in the row", "memory", "archive", "files, facts"},
+		{"not in the row", "memory", "compaction", "files, facts"},
 		{"test package", "session", "tidemarktest", "down only"},
 		{"test package from a program", "cmd/tidemark", "tidemarktest", "for tests only"},
 		{"worker program without native host", "cmd/worker", "host/native", "native only"},
