@@ -19,6 +19,7 @@ type anthropicReply struct {
 	call  tidemark.Call
 	parts []*part
 	size  int
+	out   [1]tidemark.Delta
 }
 
 // part is a content block in the making: what it began with, and what was added to its fields.
@@ -67,19 +68,18 @@ type anthropicEvent struct {
 	} `json:"delta"`
 }
 
-// event takes up one event. It returns what a reader should see of it, and whether the reply is
-// complete.
-func (r *anthropicReply) event(ev sseEvent) (d tidemark.Delta, done bool, err error) {
+func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
-		return d, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
+		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}
 	var e anthropicEvent
 	if err := json.Unmarshal(ev.Data, &e); err != nil {
 		if ev.Name != "" && !strings.HasPrefix(ev.Name, "content_block") && !strings.HasPrefix(ev.Name, "message") && ev.Name != "error" {
-			return d, false, nil // an event that we do not know need not be JSON
+			return nil, false, nil // an event that we do not know need not be JSON
 		}
-		return d, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
 	}
+	var d tidemark.Delta
 	switch e.Type {
 	case "message_start":
 		r.start(e.Message)
@@ -91,11 +91,12 @@ func (r *anthropicReply) event(ev sseEvent) (d tidemark.Delta, done bool, err er
 		r.call.Stop = or(e.Delta.StopReason, r.call.Stop)
 		r.usage(e.Usage)
 	case "message_stop":
-		return d, true, nil
+		return nil, true, nil
 	case "error":
-		return d, false, streamError(ev.Data, r.call.RequestID, r.key)
+		return nil, false, streamError(ev.Data, r.call.RequestID, r.key)
 	}
-	return d, false, err
+	r.out[0] = d
+	return r.out[:], false, err
 }
 
 func (r *anthropicReply) start(m *anthropicMessage) {

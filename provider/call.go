@@ -125,6 +125,9 @@ func (a *answer) fault(err error) error {
 		return api
 	}
 	if errors.As(err, &api) {
+		if api.RequestID == "" {
+			api.RequestID = redact(requestID(a.header), a.call.key, 120)
+		}
 		return api
 	}
 	if errors.Is(err, tidemark.ErrTooLarge) {

@@ -21,6 +21,7 @@ type openaiReply struct {
 	calls   []*chatCall
 	finish  string
 	size    int
+	out     []tidemark.Delta
 }
 
 // chatCall is a tool call in the making.
@@ -102,33 +103,36 @@ func newOpenAIReply(req tidemark.Request, key string, newID func() string) *open
 	return &openaiReply{key: key, req: req, newID: newID}
 }
 
-func (r *openaiReply) event(ev sseEvent) (d tidemark.Delta, done bool, err error) {
+func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
-		return d, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
+		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}
 	if string(ev.Data) == "[DONE]" {
 		if r.finished() || r.text.Len() > 0 || len(r.calls) > 0 {
-			return d, true, nil
+			return nil, true, nil
 		}
-		return d, false, networkError("the stream ended before the reply did", r.key)
+		return nil, false, networkError("the stream ended before the reply did", r.key)
 	}
 	var c openaiChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		return d, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
 	}
 	if err := r.head(c, ev.Data); err != nil {
-		return d, false, err
+		return nil, false, err
 	}
+	r.out = r.out[:0]
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue // we ask for one
 		}
 		r.finish = or(choice.FinishReason, r.finish)
 		if choice.Delta != nil {
-			d, err = r.add(*choice.Delta)
+			if err := r.add(*choice.Delta); err != nil {
+				return nil, false, err
+			}
 		}
 	}
-	return d, false, err
+	return r.out, false, nil
 }
 
 // head takes up what a chunk holds beside its choices.
@@ -150,24 +154,25 @@ func (r *openaiReply) head(c openaiChunk, data []byte) error {
 	return nil
 }
 
-func (r *openaiReply) add(p openaiPart) (tidemark.Delta, error) {
+// add takes up a piece of the message and leaves in out what a reader should see of it.
+func (r *openaiReply) add(p openaiPart) error {
 	r.text.WriteString(string(p.Content))
 	r.refusal.WriteString(p.Refusal)
-	d := tidemark.Delta{Text: string(p.Content) + p.Refusal, Thinking: or(p.Thoughts, p.Reasoning)}
+	r.out = append(r.out, tidemark.Delta{Text: string(p.Content) + p.Refusal, Thinking: or(p.Thoughts, p.Reasoning)})
 	for _, t := range p.ToolCalls {
 		c, isNew := r.slot(t.Index, t.ID)
 		if c == nil {
-			return d, fmt.Errorf("read reply: over %d tool calls: %w", maxBlocks, tidemark.ErrTooLarge)
+			return fmt.Errorf("read reply: over %d tool calls: %w", maxBlocks, tidemark.ErrTooLarge)
 		}
 		if c.name == "" && t.Function.Name != "" {
 			c.name = t.Function.Name
-			d.Tool = or(d.Tool, c.name)
+			r.out = append(r.out, tidemark.Delta{Tool: c.name})
 		} else if !isNew && t.Function.Name != "" && t.Function.Name != c.name {
 			c.name += t.Function.Name // in pieces
 		}
 		c.args.WriteString(string(t.Function.Arguments))
 	}
-	return d, nil
+	return nil
 }
 
 // slot returns the call that a piece belongs to. Pieces are told apart by index; some endpoints
@@ -268,7 +273,7 @@ func (r *openaiReply) whole(data []byte) (tidemark.Reply, error) {
 		for i := range p.ToolCalls {
 			p.ToolCalls[i].Index = &i
 		}
-		if _, err := r.add(*p); err != nil {
+		if err := r.add(*p); err != nil {
 			return tidemark.Reply{}, err
 		}
 	}

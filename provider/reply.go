@@ -22,8 +22,9 @@ const (
 
 // decoder builds a reply from the events of a stream.
 type decoder interface {
-	// event takes up an event and reports whether it was the last.
-	event(ev sseEvent) (d tidemark.Delta, done bool, err error)
+	// event takes up an event. It returns what a reader should see of it, valid until the next
+	// call, and whether it was the last.
+	event(ev sseEvent) (ds []tidemark.Delta, done bool, err error)
 	// finished reports whether a stream that ends without a last event is whole.
 	finished() bool
 	// reply returns the answer.
@@ -44,12 +45,14 @@ func decode(r io.Reader, dec decoder, yield yielder) (reply tidemark.Reply, ok b
 		if err != nil {
 			return reply, true, err
 		}
-		d, done, err := dec.event(ev)
+		ds, done, err := dec.event(ev)
 		if err != nil {
 			return reply, true, err
 		}
-		if d != (tidemark.Delta{}) && !yield(d, nil) {
-			return reply, false, nil
+		for _, d := range ds {
+			if d != (tidemark.Delta{}) && !yield(d, nil) {
+				return reply, false, nil
+			}
 		}
 		if done {
 			break
