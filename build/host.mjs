@@ -1,0 +1,177 @@
+// The JavaScript half of host/cloudflare: one Go instance (GoHost) and the objects that live in it
+// (HostObject). The Worker's shim and the test runner of Node both build on it.
+//
+// Everything with an I/O context (responses, readers, writers, controllers, timers) stays here; Go
+// holds integers. An event enters Go through GoHost.enter, which notes whose event it is; a host call
+// of another object is refused and counted.
+
+import { Ops, named } from "./ops.mjs";
+
+// syumai/workers wants this helper in the global scope.
+globalThis.tryCatch ??= (fn) => {
+  try {
+    return { result: fn() };
+  } catch (error) {
+    return { error };
+  }
+};
+
+// Beyond this much memory an instance takes no new objects and is left once its own are idle: a Go
+// heap in WASM never shrinks, and an isolate has 128 MB.
+const DRAIN_BYTES = 48 << 20;
+
+// GoHost boots one Go instance. Options:
+//   module    the compiled WebAssembly.Module
+//   env       bindings and variables, for syumai/workers
+//   strict    refuse host calls outside the object's own events (default true)
+//   onFatal   told once when the instance has ended
+//   configure sets arguments and the like before Go starts
+export class GoHost {
+  dead = false;
+  draining = false;
+  violations = 0; // host calls for another object than the one whose event runs
+  timers = 0; // Go timers asked for; they never fire
+  events = 0;
+  objects = new Map(); // generation -> HostObject
+  #current = null;
+  #generation = 0;
+  #names = new Map(); // class/name -> HostObject
+  #reaper = new FinalizationRegistry((generation) => this.kill(generation));
+
+  constructor({ module, env, strict = true, onFatal, configure }) {
+    this.strict = strict;
+    this.onFatal = onFatal;
+    this.binding = {};
+    const go = new globalThis.Go();
+    go.env = { GOGC: "75", GOMEMLIMIT: "64MiB" };
+    go.exit = (code) => this.fatal(new Error(`go exited with code ${code}`));
+    configure?.(go, this);
+    this.#noTimers(go);
+    this.#watch(go);
+    const instance = new WebAssembly.Instance(module, { ...go.importObject, workers: { ready() {} } });
+    this.#go = go;
+    this.#run(go, instance, env);
+  }
+  #go;
+
+  // Go reads globalThis.context once, synchronously, while its packages initialise (the contract of
+  // syumai/workers). ctx is a stub: the booting object's own would be used by all others.
+  #run(go, instance, env) {
+    globalThis.context = { env, ctx: { waitUntil() {} }, binding: this.binding, host: this };
+    try {
+      this.exited = go.run(instance);
+    } finally {
+      delete globalThis.context;
+    }
+    // The promise belongs to the I/O context of the booting object: nobody waits for it.
+    this.exited.catch((e) => this.fatal(e));
+  }
+
+  // Go keeps one timeout for all objects and looks at its timers in every event, so a Go timer would
+  // fire in the event of whichever object comes next. With this it does not fire at all, which a test
+  // notices at once.
+  #noTimers(go) {
+    go.importObject.gojs["runtime.scheduleTimeoutEvent"] = (sp) => {
+      this.timers++;
+      go.mem.setInt32((sp >>> 0) + 16, 1, true);
+    };
+    go.importObject.gojs["runtime.clearTimeoutEvent"] = () => {};
+  }
+
+  // A trap or a stack overflow leaves resume() by an exception and Go in an unknown state.
+  #watch(go) {
+    const resume = go._resume.bind(go);
+    go._resume = () => {
+      try {
+        resume();
+      } catch (e) {
+        this.fatal(e);
+        throw e;
+      }
+    };
+  }
+
+  get memory() { return this.#go.mem.buffer.byteLength; }
+  get refs() { return this.#go._values.length; }
+  get current() { return this.#current; }
+
+  // enter runs f, which calls into Go, as an event of object h.
+  enter(h, f) {
+    if (this.dead) throw named("Dead", "the Go instance has ended");
+    const previous = this.#current;
+    this.#current = h;
+    this.events++;
+    try {
+      return f();
+    } finally {
+      this.#current = previous;
+      if (this.memory > DRAIN_BYTES) this.draining = true;
+    }
+  }
+
+  // attach adds an object and tells Go. An older generation of the same name ends: its host is gone.
+  // owner, if given, is the Durable Object whose collection ends the generation.
+  attach(h, owner) {
+    h.generation = ++this.#generation;
+    const name = `${h.kind}/${h.name}`;
+    const old = this.#names.get(name);
+    if (old) this.kill(old.generation);
+    this.objects.set(h.generation, h);
+    this.#names.set(name, h);
+    if (owner) this.#reaper.register(owner, h.generation, h);
+  }
+
+  // kill ends one generation from any event; its goroutines unwind without touching JavaScript.
+  kill(generation) {
+    const h = this.objects.get(generation);
+    if (!h || this.dead) return;
+    h.dead = true;
+    this.objects.delete(generation);
+    this.#reaper.unregister(h);
+    const name = `${h.kind}/${h.name}`;
+    if (this.#names.get(name) === h) this.#names.delete(name);
+    this.enter(null, () => h.go.kill(generation));
+  }
+
+  // fatal ends everything in flight. Other objects' streams must not be touched from here, their I/O
+  // contexts are not ours: each object armed a promise in its own context, and we only resolve it.
+  fatal(e) {
+    if (this.dead) return;
+    this.dead = true;
+    const all = [...this.objects.values()];
+    this.objects.clear();
+    this.#names.clear();
+    this.onFatal?.(e);
+    for (const h of all) h.die(e);
+  }
+
+  stats() {
+    return {
+      violations: this.violations, timers: this.timers, events: this.events, objects: this.objects.size,
+      memory: this.memory, refs: this.refs, draining: this.draining, dead: this.dead,
+    };
+  }
+}
+
+// HostObject is one object in a Go instance: what Go may call, in ops.mjs, and how events reach it.
+// Options: kind and name; platform gives sql, bucket, alarm, fetch and namespaces; binding, the Go
+// functions, defaults to the instance's own.
+export class HostObject extends Ops {
+  constructor(host, { kind, name, platform, binding, owner }) {
+    super(host, platform);
+    this.kind = kind;
+    this.name = name;
+    this.go = binding ?? host.binding;
+    new Promise((resolve) => (this.die = resolve)).then((e) => this.failAll(e));
+    host.attach(this, owner);
+    if (!binding) host.enter(this, () => this.go.open(this.generation, kind, name, this));
+  }
+
+  // fetch serves a request and answers with a Response, streaming if the handler flushed.
+  fetch(request) {
+    return this.call("fetch", this.request(request), { head: request.method === "HEAD", signal: request.signal });
+  }
+
+  // alarm runs the object's alarm handler; a rejection makes the platform try again.
+  alarm() { return this.call("alarm", null, {}); }
+}

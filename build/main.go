@@ -1,0 +1,141 @@
+// Command build makes the Worker: it compiles cmd/worker to WASM, lays it beside the shim and the
+// wasm_exec.js of the same toolchain, prints the sizes, and fails when the module is over its budget
+// or has something linked that must not be there.
+//
+//	go run ./build [-main ./cmd/worker] [-out dist] [-budget 3000000]
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// shimFiles are the JavaScript modules of the Worker, in this folder.
+var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "codec.mjs", "workerd.mjs", "route.mjs"}
+
+// banned are linked functions that the Worker must do without. A package like crypto/tls is always
+// among the imports of net/http, so only the linked module shows whether the code is in.
+var banned = []struct{ function, why string }{
+	{"crypto/tls.(*Conn).clientHandshake", "http.Client or http.Transport is used: 4.8 MB; use the RoundTripper of host/cloudflare"},
+	{"net/http.(*Client).do", "http.Client is used: it brings timers and TLS; use the RoundTripper of host/cloudflare"},
+	{"net/http.(*Server).Serve", "http.Server is used: the shim is the server"},
+	{"text/template.(*Template).Execute", "templates keep every method of every type; build text with fmt"},
+	{"database/sql.(*DB)", "database/sql starts goroutines of its own; use tidemark.DB"},
+	{"github.com/goccy/go-json", "1.0 MB compressed; import internal/json"},
+	{"github.com/tetratelabs/wazero", "an interpreter in WASM is 500 times slower; native host only"},
+}
+
+func main() {
+	b := builder{}
+	flag.StringVar(&b.pkg, "main", "./cmd/worker", "package to build")
+	flag.StringVar(&b.out, "out", "dist", "folder to build into")
+	flag.IntVar(&b.budget, "budget", 3_000_000, "most bytes of the module, gzip -9")
+	flag.Parse()
+	if err := b.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+type builder struct {
+	pkg, out string
+	budget   int
+}
+
+func (b *builder) run() error {
+	if err := os.MkdirAll(b.out, 0o755); err != nil {
+		return err
+	}
+	module := filepath.Join(b.out, "app.wasm")
+	if err := compile(b.pkg, module); err != nil {
+		return err
+	}
+	if err := b.copyScripts(); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(module)
+	if err != nil {
+		return err
+	}
+	packed, err := gzipSize(raw)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d bytes, gzip -9 %d of %d\n", module, len(raw), packed, b.budget)
+	if packed > b.budget {
+		return fmt.Errorf("%s is %d bytes over its budget: see which package grew with `go run ./build` on the last commit", module, packed-b.budget)
+	}
+	return linked(raw)
+}
+
+func compile(pkg, module string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", module, pkg)
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("compile %s: %w", pkg, err)
+	}
+	return nil
+}
+
+// copyScripts lays the shim and the toolchain's own loader beside the module; the loader must be of
+// the very version that compiled it.
+func (b *builder) copyScripts() error {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("find the toolchain: %w", err)
+	}
+	folder, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build").Output()
+	if err != nil {
+		return fmt.Errorf("find the shim: %w", err)
+	}
+	from := []string{filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js")}
+	for _, f := range shimFiles {
+		from = append(from, filepath.Join(strings.TrimSpace(string(folder)), f))
+	}
+	for _, f := range from {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(b.out, filepath.Base(f)), raw, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gzipSize(raw []byte) (int, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return 0, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	return packed.Len(), nil
+}
+
+// linked looks for banned functions; their names stay in the module's tables for stack traces.
+func linked(raw []byte) error {
+	var found []string
+	for _, b := range banned {
+		if bytes.Contains(raw, []byte(b.function)) {
+			found = append(found, b.function+": "+b.why)
+		}
+	}
+	if found != nil {
+		return fmt.Errorf("the module links what it must not:\n  %s", strings.Join(found, "\n  "))
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+// What Go may ask of one object. Methods whose first argument is id answer later, through deliver;
+// the others answer at once. Each passes the guard first.
+
+import { Packer, pack, unpack } from "./codec.mjs";
+
+// Bounds, the same as in the root package (db.go).
+const MAX_PAGE_ROWS = 20_000;
+// Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
+const MAX_PAGE_BYTES = 16 << 20;
+
+const NULL_BODY = new Set([101, 204, 205, 304]);
+
+export const named = (name, message) => Object.assign(new Error(message), { name });
+
+// said gives an error as Go reads it: "Name: message".
+const said = (e) => (e instanceof Error ? `${e.name}: ${e.message}` : `Error: ${String(e)}`);
+
+export class Ops {
+  dead = false;
+  generation = 0;
+  #platform;
+  #calls = new Map(); // number of the call -> {resolve, reject, writer, head}
+  #waits = new Map(); // wait id -> function that stops the operation
+  #bodies = new Map(); // body number -> {reader, stop}
+  #puts = new Map(); // put number -> {writer, done}
+  #next = 0;
+
+  constructor(host, platform) {
+    this.host = host;
+    this.#platform = platform;
+  }
+
+  // idle tells whether nothing of this object would be lost if it moved to another instance.
+  get idle() { return this.#calls.size === 0 && this.#waits.size === 0; }
+
+  // guard refuses what cannot be right: an object that has ended, or a goroutine that woke up in the
+  // event of another object.
+  #guard() {
+    if (this.dead || this.host.dead) throw named("Dead", "the object has ended");
+    if (this.host.current === this || !this.host.strict) return;
+    this.host.violations++;
+    throw named("Guard", `host call for ${this.name} in an event of ${this.host.current?.name ?? "none"}`);
+  }
+
+  #deliver(id, ok, value) {
+    if (this.dead || this.host.dead) return;
+    try {
+      this.host.enter(this, () => this.go.deliver(this.generation, id, ok, value));
+    } catch (e) {
+      console.error(said(e)); // Go has ended; fatal has told everyone
+    }
+  }
+
+  // wait delivers what p gives under id, unless Go gave up before: then discard takes it.
+  #wait(id, p, stop = () => {}, discard = () => {}) {
+    this.#waits.set(id, stop);
+    const settle = (ok, v) => {
+      if (!this.#waits.delete(id)) return ok && discard(v);
+      this.#deliver(id, ok, v);
+    };
+    p.then((v) => settle(true, v), (e) => settle(false, said(e)));
+  }
+
+  // cancel stops an operation whose answer Go no longer wants.
+  cancel(id) {
+    this.#guard();
+    const stop = this.#waits.get(id);
+    this.#waits.delete(id);
+    stop?.();
+  }
+
+  // --- events into Go ---
+
+  // call runs one event in Go. The promise is this object's own: none is shared between contexts.
+  call(kind, payload, { head = false, signal }) {
+    const n = ++this.#next;
+    return new Promise((resolve, reject) => {
+      this.#calls.set(n, { resolve, reject, head });
+      signal?.addEventListener("abort", () => this.#gone(n), { once: true });
+      try {
+        this.host.enter(this, () => this.go.call(this.generation, n, kind, payload));
+      } catch (e) {
+        this.#calls.delete(n);
+        reject(e);
+      }
+    });
+  }
+
+  // gone tells Go that the client of a call has left.
+  #gone(n) {
+    if (!this.#calls.has(n) || this.dead || this.host.dead) return;
+    this.host.enter(this, () => this.go.gone(this.generation, n));
+  }
+
+  // request gives a request as one row: method, url, body number, headers.
+  request(r) {
+    const body = r.body ? this.#body(r.body.getReader(), () => {}) : 0;
+    return pack([[r.method, r.url, body, ...[...r.headers].flat()]]);
+  }
+
+  // reply answers a call in one piece.
+  reply(n, head, body) {
+    this.#guard();
+    this.#calls.get(n)?.resolve(this.#response(n, head, body));
+    this.#calls.delete(n);
+  }
+
+  // respond answers a call with a stream that write feeds and done ends.
+  respond(n, head) {
+    this.#guard();
+    const call = this.#calls.get(n);
+    if (!call) return;
+    const { readable, writable } = this.#platform.stream();
+    call.writer = writable.getWriter();
+    call.writer.closed.catch(() => this.#gone(n));
+    const response = this.#response(n, head, readable);
+    // A response without a body has no reader: a write must fail, not wait.
+    if (!response.body) readable.cancel().catch(() => {});
+    call.resolve(response);
+  }
+
+  #response(n, packed, body) {
+    const [status, ...flat] = unpack(packed)[0];
+    const headers = new Headers();
+    for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
+    const none = NULL_BODY.has(status) || this.#calls.get(n)?.head;
+    return new Response(none ? null : body, { status, headers });
+  }
+
+  write(id, n, chunk) {
+    this.#guard();
+    const writer = this.#calls.get(n)?.writer;
+    this.#wait(id, writer ? writer.write(chunk) : Promise.reject(named("Gone", "the client has left")));
+  }
+
+  // done ends a call that succeeded, fail one that did not.
+  done(n) {
+    this.#guard();
+    const call = this.#calls.get(n);
+    this.#calls.delete(n);
+    call?.writer?.close().catch(() => {});
+    call?.resolve();
+  }
+
+  fail(n, message) {
+    this.#guard();
+    const call = this.#calls.get(n);
+    this.#calls.delete(n);
+    call?.writer?.abort(new Error(message)).catch(() => {});
+    call?.reject(new Error(message));
+  }
+
+  // failAll ends what is in flight after the instance has died; it runs in this object's context.
+  failAll(e) {
+    this.dead = true;
+    for (const call of this.#calls.values()) {
+      call.writer?.abort(e).catch(() => {});
+      call.reject(e);
+    }
+    for (const stop of this.#waits.values()) stop();
+    for (const body of this.#bodies.values()) body.stop();
+    for (const put of this.#puts.values()) put.writer.abort(e).catch(() => {});
+    for (const m of [this.#calls, this.#waits, this.#bodies, this.#puts]) m.clear();
+  }
+
+  // --- time ---
+
+  sleep(id, ms) {
+    this.#guard();
+    let timer;
+    this.#wait(id, new Promise((r) => (timer = setTimeout(r, ms))), () => clearTimeout(timer));
+  }
+
+  setAlarm(id, ms) {
+    this.#guard();
+    const { alarm } = this.#platform;
+    this.#wait(id, ms === null ? alarm.delete() : alarm.set(ms));
+  }
+
+  // --- SQL, synchronous ---
+
+  // query gives one page: the row [sql, ...args] in, the rows out.
+  query(packed) {
+    this.#guard();
+    const [[sql, ...args]] = unpack(packed);
+    return this.#sql(() => this.#platform.sql.read(sql, args, (rows) => page(rows)));
+  }
+
+  // tx runs rows of [sql, want, ...args] in one transaction, without Go on the stack: a nested event
+  // would run every other runnable goroutine inside the transaction.
+  tx(packed) {
+    this.#guard();
+    const stmts = unpack(packed);
+    const { sql } = this.#platform;
+    this.#sql(() => sql.transaction(() => stmts.forEach(([text, want, ...args], i) => {
+      for (const _ of sql.run(text, args)); // a cursor left open holds the transaction
+      if (!want) return;
+      const [[changed]] = [...sql.run("SELECT changes()", [])];
+      if (changed !== want) throw named("Conflict", `statement ${i + 1} changed ${changed} rows, want ${want}`);
+    })));
+  }
+
+  #sql(f) {
+    try {
+      return f();
+    } catch (e) {
+      if (/UNIQUE constraint failed/.test(e.message)) throw named("Conflict", e.message);
+      throw e;
+    }
+  }
+
+  // --- streams in ---
+
+  #body(reader, stop) {
+    const n = ++this.#next;
+    this.#bodies.set(n, { reader, stop });
+    return n;
+  }
+
+  read(id, n) {
+    this.#guard();
+    const body = this.#bodies.get(n);
+    const next = body ? body.reader.read() : Promise.resolve({ done: true });
+    this.#wait(id, next.then((r) => (r.done ? null : r.value)));
+  }
+
+  close(n) {
+    this.#guard();
+    this.#drop(n);
+  }
+
+  #drop(n) {
+    const body = this.#bodies.get(n);
+    this.#bodies.delete(n);
+    if (!body) return;
+    body.reader.cancel().catch(() => {});
+    body.stop();
+  }
+
+  // --- fetch ---
+
+  // request out: the row [namespace, name, method, url, ...headers] and a body or null. An empty
+  // namespace is the open network, otherwise the object of that name.
+  fetchOut(id, packed, body) {
+    this.#guard();
+    const [[space, name, method, url, ...flat]] = unpack(packed);
+    const headers = new Headers();
+    for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
+    const abort = new AbortController();
+    const init = { method, headers, body: body ?? undefined, signal: abort.signal, redirect: "manual" };
+    const stop = () => abort.abort();
+    const answer = async () => {
+      const res = await this.#platform.fetch(space, name, url, init);
+      const n = res.body ? this.#body(res.body.getReader(), stop) : 0;
+      return { n, head: pack([[n, res.status, ...[...res.headers].flat()]]) };
+    };
+    let n = 0;
+    this.#wait(id, answer().then((a) => { n = a.n; return a.head; }), stop, () => n && this.#drop(n));
+  }
+
+  // --- bucket ---
+
+  // put in one piece; answers null when a condition did not hold.
+  put(id, bucket, packed, bytes) {
+    this.#guard();
+    const [key, options] = putOptions(packed);
+    this.#wait(id, this.#bucket(bucket).put(key, bytes, options).then((o) => o && object(o)));
+  }
+
+  // putStart opens a put of a known length that putWrite feeds and putEnd ends.
+  putStart(bucket, packed, size) {
+    this.#guard();
+    const [key, options] = putOptions(packed);
+    const { readable, writable } = this.#platform.fixedStream(size);
+    const done = this.#bucket(bucket).put(key, readable, options).then((o) => o && object(o));
+    done.catch(() => {}); // putEnd reports it
+    const n = ++this.#next;
+    this.#puts.set(n, { writer: writable.getWriter(), done });
+    return n;
+  }
+
+  // A bucket that has refused does not read on: writing then ends with the put, not with the stream.
+  putWrite(id, n, chunk) {
+    this.#guard();
+    const { writer, done } = this.#puts.get(n);
+    const write = writer.write(chunk);
+    write.catch(() => {});
+    this.#wait(id, Promise.race([write.then(() => 1), done.then(() => 0)]));
+  }
+
+  putEnd(id, n) {
+    this.#guard();
+    const { writer, done } = this.#puts.get(n);
+    this.#puts.delete(n);
+    writer.close().catch(() => {});
+    this.#wait(id, done);
+  }
+
+  putAbort(n) {
+    this.#guard();
+    const put = this.#puts.get(n);
+    this.#puts.delete(n);
+    put?.writer.abort(new Error("the source ended early")).catch(() => {});
+  }
+
+  get(id, bucket, key) {
+    this.#guard();
+    let n = 0;
+    const answer = this.#bucket(bucket).get(key).then((o) => {
+      if (!o) return null;
+      n = this.#body(o.body.getReader(), () => {});
+      return object(o, n);
+    });
+    this.#wait(id, answer, () => {}, () => n && this.#drop(n));
+  }
+
+  delete(id, bucket, key) {
+    this.#guard();
+    this.#wait(id, this.#bucket(bucket).delete(key).then(() => null));
+  }
+
+  // list gives the row [next cursor] and one row an object.
+  list(id, bucket, prefix, cursor, limit) {
+    this.#guard();
+    const options = { prefix, limit, cursor: cursor || undefined, include: ["httpMetadata", "customMetadata"] };
+    this.#wait(id, this.#bucket(bucket).list(options).then((r) =>
+      pack([[r.truncated ? r.cursor : ""], ...r.objects.map((o) => objectRow(o, 0))])));
+  }
+
+  #bucket(name) {
+    const b = this.#platform.bucket(name);
+    if (!b) throw named("Missing", `no bucket is bound as ${name}`);
+    return b;
+  }
+}
+
+// page packs rows within the bounds of a Query.
+function page(rows) {
+  const p = new Packer();
+  let n = 0;
+  for (const row of rows) {
+    if (++n > MAX_PAGE_ROWS) throw named("TooLarge", `more than ${MAX_PAGE_ROWS} rows`);
+    p.row(row);
+    if (p.size > MAX_PAGE_BYTES) throw named("TooLarge", `more than ${MAX_PAGE_BYTES} bytes in a page`);
+  }
+  return p.bytes();
+}
+
+// putOptions reads [key, ifAbsent, ifMatch, contentType, ...metadata].
+function putOptions(packed) {
+  const [[key, ifAbsent, ifMatch, contentType, ...flat]] = unpack(packed);
+  const customMetadata = {};
+  for (let i = 0; i < flat.length; i += 2) customMetadata[flat[i]] = flat[i + 1];
+  const options = { customMetadata };
+  if (contentType) options.httpMetadata = { contentType };
+  if (ifAbsent) options.onlyIf = { etagDoesNotMatch: "*" };
+  if (ifMatch) options.onlyIf = { etagMatches: ifMatch };
+  return [key, options];
+}
+
+const objectRow = (o, body) => [
+  body, o.key, o.size, o.etag, o.uploaded.getTime(), o.httpMetadata?.contentType ?? "",
+  ...Object.entries(o.customMetadata ?? {}).flat(),
+];
+
+const object = (o, body = 0) => pack([objectRow(o, body)]);

@@ -1,0 +1,87 @@
+// The Worker: a front that finds the object which owns a request, and the Durable Object classes,
+// which hold no business: they hand events to the Go instance.
+
+import "./wasm_exec.js";
+import module from "./app.wasm";
+import { DurableObject } from "cloudflare:workers";
+import { GoHost, HostObject } from "./host.mjs";
+import { platformOf } from "./workerd.mjs";
+import { route } from "./route.mjs";
+
+// One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
+// objects?"). With TIDEMARK_INSTANCE=object each object has its own.
+let shared = null;
+let boots = 0;
+
+function bootGo(env) {
+  const started = Date.now();
+  const host = new GoHost({
+    module,
+    env,
+    onFatal(e) {
+      if (shared === host) shared = null;
+      console.error(`go instance ended: ${e.message}`);
+    },
+  });
+  boots++;
+  host.bootMillis = Date.now() - started;
+  return host;
+}
+
+function instance(env) {
+  if (env.TIDEMARK_INSTANCE === "object") return bootGo(env);
+  if (!shared || shared.dead || shared.draining) shared = bootGo(env);
+  return shared;
+}
+
+const internal = () => Response.json({ error: { type: "internal", message: "internal error" } }, { status: 500 });
+
+// Host is what Session and Agent share. Its name came with the id; Go learns it at attachment.
+class Host extends DurableObject {
+  #attached = null;
+
+  // The object in a live Go instance. An instance that drains is left as soon as nothing is in flight.
+  object() {
+    let o = this.#attached;
+    if (o && !o.dead && !o.host.dead && !(o.host.draining && o.idle)) return o;
+    if (o && !o.host.dead) o.host.kill(o.generation);
+    const host = instance(this.env);
+    o = new HostObject(host, {
+      kind: this.constructor.name,
+      name: this.ctx.id.name,
+      platform: platformOf(this.ctx, this.env),
+      owner: this,
+    });
+    return (this.#attached = o);
+  }
+
+  async fetch(request) {
+    try {
+      if (this.env.TIDEMARK_DEBUG === "1" && new URL(request.url).pathname === "/debug/host") return this.#debug();
+      return await this.object().fetch(request);
+    } catch (e) {
+      console.error(`${this.constructor.name} ${request.method}: ${e.message}`);
+      return internal();
+    }
+  }
+
+  async alarm() { await this.object().alarm(); }
+
+  #debug() {
+    const { host, generation } = this.object();
+    return Response.json({ boots, bootMillis: host.bootMillis, generation, name: this.ctx.id.name, ...host.stats() });
+  }
+}
+
+export class Session extends Host {}
+export class Agent extends Host {}
+
+export default {
+  // A request goes to the object that owns it; token and size are checked before any object wakes.
+  async fetch(request, env) {
+    const to = route(new URL(request.url).pathname, env.TIDEMARK_AGENT || "main");
+    if (to.error) return Response.json({ error: { type: "invalid_request_error", message: to.error } }, { status: 400 });
+    const space = to.kind === "session" ? env.SESSION : env.AGENT;
+    return space.get(space.idFromName(to.name)).fetch(request);
+  },
+};

@@ -1,0 +1,33 @@
+// What a Durable Object of workerd gives to an object in Go.
+
+// platformOf wraps a Durable Object's state and bindings.
+export function platformOf(state, env) {
+  const { storage } = state;
+  return {
+    sql: {
+      run: (sql, args) => storage.sql.exec(sql, ...args).raw(),
+      read: (sql, args, use) => read(storage, sql, args, use),
+      transaction: (f) => storage.transactionSync(f),
+    },
+    alarm: { set: (ms) => storage.setAlarm(ms), delete: () => storage.deleteAlarm() },
+    bucket: (name) => env[name],
+    stream: () => new IdentityTransformStream(),
+    fixedStream: (size) => new FixedLengthStream(size),
+    fetch(space, name, url, init) {
+      if (!space) return fetch(url, init);
+      return env[space].get(env[space].idFromName(name)).fetch(url, init);
+    },
+  };
+}
+
+// read runs a statement that must not write. A SELECT cannot; a WITH may end in an UPDATE, so it runs
+// in a transaction that is undone if it wrote.
+function read(storage, sql, args, use) {
+  if (/^\s*(select|values|explain|pragma)\b/i.test(sql)) return use(storage.sql.exec(sql, ...args).raw());
+  return storage.transactionSync(() => {
+    const cursor = storage.sql.exec(sql, ...args);
+    const result = use(cursor.raw());
+    if (cursor.rowsWritten > 0) throw Object.assign(new Error("a query must not write: use Tx"), { name: "Invalid" });
+    return result;
+  });
+}

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"log/slog"
+	_ "time/tzdata" // workerd has no zone files
+
+	"github.com/tidemark-ai/tidemark/host/cloudflare"
+)
+
+func main() {
+	logger := cloudflare.NewLogger(slog.LevelInfo)
+	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return open(o, logger) })
+}

@@ -1,0 +1,26 @@
+package cloudflare
+
+import (
+	"log/slog"
+	"strings"
+	"syscall/js"
+
+	"github.com/syumai/workers/cloudflare"
+)
+
+// Env is a variable or secret of the Worker's configuration, empty when it is not set. All objects of
+// an isolate have the same ones, so the shared instance may hold them.
+func Env(name string) string { return cloudflare.Getenv(name) }
+
+// NewLogger writes JSON lines to the console, which Workers collect.
+func NewLogger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(console{}, &slog.HandlerOptions{Level: level}))
+}
+
+// console writes to console.log. os.Stderr would call back into Go in the middle of an event.
+type console struct{}
+
+func (console) Write(p []byte) (int, error) {
+	js.Global().Get("console").Call("log", strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}

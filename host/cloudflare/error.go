@@ -1,0 +1,29 @@
+package cloudflare
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// hostError turns "Name: message" of the JavaScript side into an error that callers can tell apart.
+// An unknown name is a failure of the platform, which may pass.
+func hostError(said string) error {
+	name, message, found := strings.Cut(said, ": ")
+	if !found {
+		return errors.New(said)
+	}
+	switch name {
+	case "Conflict":
+		return fmt.Errorf("%s: %w", message, tidemark.ErrConflict)
+	case "TooLarge":
+		return fmt.Errorf("%s: %w", message, tidemark.ErrTooLarge)
+	case "Invalid":
+		return fmt.Errorf("%s: %w", message, tidemark.ErrInvalid)
+	case "Dead":
+		return tidemark.ErrDead
+	}
+	return errors.New(said)
+}

@@ -1,0 +1,117 @@
+package cloudflare
+
+import (
+	"context"
+	"net/http"
+)
+
+// response is the http.ResponseWriter of one request. What is not flushed is kept back, up to
+// keepBack, so that most answers cross in one piece; from then on each Write or Flush waits until the
+// client's side has taken the bytes, and fails when the client has left.
+type response struct {
+	o       *Obj
+	ctx     context.Context
+	n       int
+	header  http.Header // the handler's
+	sent    http.Header // as it was when the status was set
+	status  int
+	buf     []byte
+	started bool // the head is out, bytes go into a stream
+	err     error
+}
+
+var (
+	_ http.ResponseWriter = (*response)(nil)
+	_ http.Flusher        = (*response)(nil)
+)
+
+// keepBack is what a response holds before it becomes a stream, and the largest piece of one.
+const keepBack = 32 << 10
+
+// Header is sent with the status.
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader sets the status; the first one counts.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 { // interim answers cannot be sent here
+		w.status = status
+		w.sent = w.header.Clone()
+	}
+}
+
+// Write keeps p back or streams it.
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	written := 0
+	for len(p) > 0 && w.err == nil {
+		n := min(len(p), keepBack-len(w.buf))
+		w.buf = append(w.buf, p[:n]...)
+		p = p[n:]
+		written += n
+		if len(w.buf) == keepBack {
+			w.flush()
+		}
+	}
+	return written, w.err
+}
+
+// Flush sends what was kept back.
+func (w *response) Flush() { w.flush() }
+
+// FlushError is Flush that reports, for http.ResponseController.
+func (w *response) FlushError() error {
+	w.flush()
+	return w.err
+}
+
+func (w *response) flush() {
+	if w.err != nil {
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	if !w.started {
+		if _, w.err = w.o.host("respond", w.n, w.head()); w.err != nil {
+			return
+		}
+		w.started = true
+	}
+	if len(w.buf) == 0 {
+		return
+	}
+	_, w.err = w.o.await(w.ctx, "write", w.n, toBytes(w.buf))
+	w.buf = w.buf[:0]
+	if w.err != nil {
+		w.o.gone(w.n)
+	}
+}
+
+// finish ends the answer after the handler has returned err.
+func (w *response) finish(err error) {
+	switch {
+	case err != nil && w.started:
+		w.o.host("fail", w.n, "the handler failed")
+	case err != nil:
+		w.sent = http.Header{"Content-Type": {"application/json"}}
+		w.status = http.StatusInternalServerError
+		w.buf = []byte(`{"error":{"type":"internal","message":"internal error"}}`)
+		w.o.host("reply", w.n, w.head(), toBytes(w.buf))
+	case w.started:
+		w.flush()
+		if w.err != nil {
+			w.o.host("fail", w.n, "the client has left")
+			return
+		}
+		w.o.host("done", w.n)
+	default:
+		w.WriteHeader(http.StatusOK)
+		w.o.host("reply", w.n, w.head(), toBytes(w.buf))
+	}
+}
+
+// head packs status and headers. A missing content type is found in what is there, as net/http does.
+func (w *response) head() any {
+	if _, set := w.sent["Content-Type"]; !set && len(w.buf) > 0 {
+		w.sent.Set("Content-Type", http.DetectContentType(w.buf))
+	}
+	return toBytes(packRows(append([]any{w.status}, flatten(w.sent)...)))
+}

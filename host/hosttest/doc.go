@@ -1,0 +1,4 @@
+// Package hosttest gives tests the ports of the host they are built for: SQLite, a folder and real
+// time natively; under js/wasm the bridge of the Worker, over build/node.mjs. One set of tests then
+// proves the core on both.
+package hosttest
