@@ -188,16 +188,27 @@ func OversizeNote(tokens tidemark.Tokens) string {
 }
 
 // Render writes the summary message: the marker, the model's words, the mechanical index, the
-// newest requests verbatim, the images, and how to get the originals back.
-func Render(d Digest, archive string) tidemark.Message {
+// newest requests verbatim, the images, and how to get the originals back. What is mechanical
+// gives way when it would take more than the budget.
+func Render(d Digest, archive string, budget tidemark.Tokens) tidemark.Message {
+	for _, share := range []int{100, 50, 25, 0} {
+		m := tidemark.NewText(tidemark.User, render(d, archive, share))
+		if share == 0 || tidemark.Estimate(m) <= budget {
+			return m
+		}
+	}
+	panic("unreachable: the last share always returns")
+}
+
+func render(d Digest, archive string, share int) string {
 	var b strings.Builder
 	b.WriteString(SummaryMarker + "\n\n" + strings.TrimSpace(d.Text) + "\n")
-	if x := d.Index.String(); x != "" {
+	if x := d.Index.lines(share); x != "" {
 		b.WriteString("\n## Index of what was mentioned\n" + x)
 	}
-	if len(d.Asks) > 0 {
+	if asks := newest(d.Asks, len(d.Asks)*share/100); len(asks) > 0 {
 		b.WriteString("\n## Newest requests, verbatim\n")
-		for _, a := range d.Asks {
+		for _, a := range asks {
 			b.WriteString("- " + strings.ReplaceAll(a, "\n", "\n  ") + "\n")
 		}
 	}
@@ -206,20 +217,33 @@ func Render(d Digest, archive string) tidemark.Message {
 	}
 	fmt.Fprintf(&b, "\n[%d messages are summarised here. Nothing is lost: history_search(query) finds them word for word", d.Messages)
 	if archive != "" {
-		b.WriteString("; archive " + archive)
+		b.WriteString("; the last of them are in " + archive)
 	}
 	b.WriteString(".]")
-	return tidemark.NewText(tidemark.User, b.String())
+	return b.String()
 }
 
-// String writes the index as a few lines.
-func (x Index) String() string {
+// newest returns the last n of a list.
+func newest(list []string, n int) []string {
+	return list[len(list)-min(n, len(list)):]
+}
+
+// Bound cuts a rolling summary to a budget, in its middle: it begins with what was decided and
+// ends with what is in work.
+func Bound(s string, budget tidemark.Tokens) string {
+	most := int(budget) * 10 / 3 // the estimator backwards
+	if len(s) <= most {
+		return s
+	}
+	a, z := runeFloor(s, most*3/5), runeCeil(s, len(s)-most*2/5)
+	return s[:a] + "\n[… the middle of the summary was cut to fit its budget …]\n" + s[z:]
+}
+
+// lines writes a share, in percent, of the index as a few lines.
+func (x Index) lines(share int) string {
 	var b strings.Builder
 	line := func(name string, items []string, show int) {
-		if len(items) > show {
-			items = items[len(items)-show:]
-		}
-		if len(items) > 0 {
+		if items = newest(items, show*share/100); len(items) > 0 {
 			b.WriteString("- " + name + ": " + strings.Join(items, ", ") + "\n")
 		}
 	}
@@ -227,7 +251,7 @@ func (x Index) String() string {
 	line("URLs", x.URLs, 15)
 	line("Identifiers", x.IDs, 25)
 	line("Numbers", x.Numbers, 25)
-	for _, e := range x.Errors[max(0, len(x.Errors)-8):] {
+	for _, e := range newest(x.Errors, 8*share/100) {
 		b.WriteString("- Error: " + e + "\n")
 	}
 	return b.String()

@@ -61,6 +61,7 @@ type Visible struct {
 	tidemark.Skeleton
 	Message tidemark.Message
 	Source  string
+	Call    *tidemark.Call
 }
 
 // NeedsPayload reports whether an entry's own message is needed: not when an edit replaces each of

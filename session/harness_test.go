@@ -1,0 +1,310 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
+// remembers what it is told.
+type harness struct {
+	t     *testing.T
+	db    tidemark.DB
+	blobs *tidemarktest.Blobs
+	model *model
+	agent *fakeAgent
+	rt    tidemark.Runtime
+	set   session.Settings
+	key   tidemark.Key
+	stop  context.CancelFunc
+	*session.Session
+}
+
+func newHarness(t *testing.T, set session.Settings) *harness {
+	t.Helper()
+	h := &harness{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), model: &model{}, agent: &fakeAgent{},
+		rt: hosttest.Runtime(t), set: set, key: "agent:main:main"}
+	h.open()
+	return h
+}
+
+// open begins a new life of the session on the same database.
+func (h *harness) open() {
+	h.t.Helper()
+	life, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	h.t.Cleanup(stop)
+	if h.set.Model == "" {
+		h.set.Model = "test"
+	}
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Session = s
+}
+
+// say posts a message and waits for the end of its turn.
+func (h *harness) say(text string) string {
+	h.t.Helper()
+	return h.post(session.Input{Message: tidemark.NewText(tidemark.User, text)})
+}
+
+// post posts an input and waits for the end of its turn; it returns the reply, or the error text.
+func (h *harness) post(in session.Input) string {
+	h.t.Helper()
+	sub, err := h.Subscribe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer sub.Close()
+	r, err := h.Post(h.t.Context(), in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.wait(sub, r.ID)
+}
+
+func (h *harness) wait(sub *session.Subscription, id string) string {
+	h.t.Helper()
+	timeout := time.After(20 * time.Second)
+	text := ""
+	for {
+		select {
+		case n := <-sub.C:
+			if n.Type == session.NoticeReply {
+				text = n.Message.PlainText()
+			}
+			if (n.Type == session.NoticeDone || n.Type == session.NoticeError) && slices.Contains(n.Inputs, id) {
+				if n.Type == session.NoticeError {
+					return "error: " + n.Text
+				}
+				return text
+			}
+		case <-timeout:
+			h.t.Fatalf("input %s: no end of its turn", id)
+		}
+	}
+}
+
+// sent returns the messages that the next call would send, which must have the right shape.
+func (h *harness) sent() []tidemark.Message {
+	h.t.Helper()
+	v, err := h.View(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	m := v.Messages()
+	if err := tidemark.Check(m); err != nil {
+		h.t.Fatalf("view: %v", err)
+	}
+	return m
+}
+
+// originals returns the texts of all messages in the log.
+func (h *harness) originals() []string {
+	h.t.Helper()
+	var out []string
+	for e, err := range h.History(h.t.Context(), true) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		m, err := e.Message()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, string(m.Role)+": "+m.PlainText())
+	}
+	return out
+}
+
+// archived returns the lines of an archive object.
+func (h *harness) archived(key string) []string {
+	h.t.Helper()
+	var out []string
+	for l, err := range archive.Read(h.t.Context(), h.blobs, key) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, string(l.Message.Role)+": "+l.Message.PlainText())
+	}
+	return out
+}
+
+func (h *harness) keys(prefix string) []string {
+	h.t.Helper()
+	page, _, err := h.blobs.List(h.t.Context(), prefix, "", 1000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, o := range page {
+		out = append(out, o.Key)
+	}
+	return out
+}
+
+// events returns the texts of the events of a type, oldest first.
+func (h *harness) events(kind string) []string {
+	h.t.Helper()
+	entries, err := h.Entries(h.t.Context(), 0, 10000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range slices.Backward(entries) {
+		if e.Kind == tidemark.KindEvent && strings.Contains(string(e.Payload), `"type":"`+kind+`"`) {
+			out = append(out, string(e.Payload))
+		}
+	}
+	return out
+}
+
+// model plays a function; the default answers "ok N" and writes summaries.
+type model struct {
+	mu    sync.Mutex
+	calls []tidemark.Request
+	play  func(n int, req tidemark.Request) (tidemark.Message, error) // zero message: the default
+	hold  chan struct{}                                              // if set, a call waits for it
+}
+
+func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		m.mu.Lock()
+		m.calls = append(m.calls, req)
+		n, play, hold := len(m.calls), m.play, m.hold
+		m.mu.Unlock()
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				yield(tidemark.Delta{}, context.Cause(ctx))
+				return
+			}
+		}
+		var msg tidemark.Message
+		var err error
+		if play != nil {
+			msg, err = play(n, req)
+		}
+		if err != nil {
+			yield(tidemark.Delta{}, err)
+			return
+		}
+		if len(msg.Content) == 0 {
+			msg = tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(answer(n, req))}}
+		}
+		if t := msg.PlainText(); t != "" && !yield(tidemark.Delta{Text: t}, nil) {
+			return
+		}
+		stop := "end_turn"
+		if len(msg.Calls()) > 0 {
+			stop = "tool_use"
+		}
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: msg, Call: tidemark.Call{Model: req.Model, Stop: stop}}}, nil)
+	}
+}
+
+func answer(n int, req tidemark.Request) string {
+	if asksSummary(req) {
+		return fmt.Sprintf("<summary>\n## Decisions\nsummary %d\n</summary>\n<memories>\n- fact %d\n</memories>", n, n)
+	}
+	return fmt.Sprintf("ok %d", n)
+}
+
+func asksSummary(req tidemark.Request) bool {
+	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "<memories>")
+}
+
+func (m *model) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.calls)
+}
+
+func (m *model) set(play func(n int, req tidemark.Request) (tidemark.Message, error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.play = play
+}
+
+// fakeAgent remembers what it is told, once an id.
+type fakeAgent struct {
+	mu       sync.Mutex
+	facts    map[string]tidemark.Extraction
+	archives []archive.Info
+	fail     error
+	call     func(tidemark.Block) tidemark.Block
+}
+
+var _ session.Agent = (*fakeAgent)(nil)
+
+func (a *fakeAgent) Prompt(context.Context, tidemark.Scope, time.Time) (string, error) {
+	return "## Recent Context", a.failure()
+}
+
+func (a *fakeAgent) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fail
+}
+
+func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fail != nil {
+		return a.fail
+	}
+	if a.facts == nil {
+		a.facts = map[string]tidemark.Extraction{}
+	}
+	a.facts[x.ID] = x
+	return nil
+}
+
+func (a *fakeAgent) Report(_ context.Context, _ tidemark.SessionInfo, infos []archive.Info) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.archives = append(a.archives, infos...)
+	return a.fail
+}
+
+func (a *fakeAgent) Tools(tidemark.Scope) []tidemark.Tool {
+	return []tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`), Idempotent: true},
+		{Name: "send", Description: "send", InputSchema: []byte(`{"type":"object"}`)}}
+}
+
+func (a *fakeAgent) Call(_ context.Context, _ tidemark.Scope, c tidemark.Block) tidemark.Block {
+	a.mu.Lock()
+	f := a.call
+	a.mu.Unlock()
+	if f != nil {
+		return f(c)
+	}
+	return tidemark.ToolResult(c.ID, "result of "+c.Name, false)
+}
+
+func (a *fakeAgent) remembered() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for _, x := range a.facts {
+		for _, f := range x.Facts {
+			out = append(out, f.Text)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
