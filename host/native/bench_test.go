@@ -3,7 +3,10 @@
 package native
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,6 +59,69 @@ func BenchmarkDBScan(b *testing.B) {
 				rows, err := db.Query(b.Context(), `SELECT seq, id, payload FROM e WHERE seq > ? ORDER BY seq LIMIT ?`, 100, n)
 				if err != nil || len(rows) != n {
 					b.Fatal(len(rows), err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDirPut is dominated by its five fsyncs: body, sidecar, and the folders of both.
+func BenchmarkDirPut(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 4 << 20} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			d := openTestDir(b, b.TempDir())
+			content := make([]byte, size)
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if _, err := d.Put(b.Context(), "agents/main/memory/2026-11-21.md", bytes.NewReader(content), int64(size), tidemark.PutOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDirGet opens, finds the sidecar and reads.
+func BenchmarkDirGet(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 4 << 20} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			d := openTestDir(b, b.TempDir())
+			if _, err := d.Put(b.Context(), "a/b/c", bytes.NewReader(make([]byte, size)), int64(size), tidemark.PutOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				_, body, err := d.Get(b.Context(), "a/b/c")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n, err := io.Copy(io.Discard, body); err != nil || n != int64(size) {
+					b.Fatal(n, err)
+				}
+				body.Close()
+			}
+		})
+	}
+}
+
+// BenchmarkDirList reads the first page of a folder of 5,000 objects, and one from its middle.
+func BenchmarkDirList(b *testing.B) {
+	root := b.TempDir()
+	d := openTestDir(b, root)
+	for i := range 5000 {
+		file := filepath.Join(root, "sessions", fmt.Sprintf("%05d.jsonl.gz", i))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, cursor := range []string{"", "sessions/02500.jsonl.gz"} {
+		b.Run("after="+cursor, func(b *testing.B) {
+			for b.Loop() {
+				if page, _, err := d.List(b.Context(), "sessions/", cursor, 100); err != nil || len(page) != 100 {
+					b.Fatal(len(page), err)
 				}
 			}
 		})
