@@ -88,7 +88,7 @@ func Fold(s string) string {
 	})
 	kept := words[:0]
 	for _, w := range words {
-		w = strings.TrimRight(w, ".:-")
+		w = strings.TrimLeft(strings.TrimRight(w, ".:-*_"), "*_")
 		if w != "" && w != "the" && w != "a" && w != "an" {
 			kept = append(kept, w)
 		}

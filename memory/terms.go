@@ -53,7 +53,7 @@ func appendToken(terms []string, token string) []string {
 func spaceless(token string) bool { return strings.IndexFunc(token, cjk) >= 0 }
 
 func cjk(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
+	return r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
 }
 
 // appendParts splits at punctuation and, within what remains, at changes of case and script.
