@@ -136,14 +136,16 @@ func (s *scanner) escape() bool {
 // plain returns where the first quote, backslash or control character of data stands from i on, or
 // the length of data. It looks at eight bytes at a time: most bytes of a log stand in long strings.
 func plain(data []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(data); i += 8 {
-		w := binary.LittleEndian.Uint64(data[i:])
-		quote, slash := w^('"'*ones), w^('\\'*ones)
-		// A byte below n borrows into its top bit; bytes with the top bit set are excluded.
-		hit := ((w - ' '*ones) &^ w) | ((quote - ones) &^ quote) | ((slash - ones) &^ slash)
-		if hit &= tops; hit != 0 {
+		if hit := special(binary.LittleEndian.Uint64(data[i:])); hit != 0 {
 			return i + bits.TrailingZeros64(hit)/8
+		}
+		for ; i+40 <= len(data); i += 32 { // a long string: four at a time
+			b := data[i+8 : i+40 : i+40]
+			if special(binary.LittleEndian.Uint64(b))|special(binary.LittleEndian.Uint64(b[8:]))|
+				special(binary.LittleEndian.Uint64(b[16:]))|special(binary.LittleEndian.Uint64(b[24:])) != 0 {
+				break
+			}
 		}
 	}
 	for ; i < len(data); i++ {
@@ -313,6 +315,15 @@ func (s *scanner) digits() bool {
 		s.i++
 	}
 	return true
+}
+
+// special has the top bit of the first byte of w that is a quote, a backslash or a control character,
+// and no bit when there is none; what it says of the bytes behind the first is worthless.
+func special(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, slash := w^('"'*ones), w^('\\'*ones)
+	// A byte below n borrows into its top bit; bytes with the top bit set are excluded.
+	return (((w - ' '*ones) &^ w) | ((quote - ones) &^ quote) | ((slash - ones) &^ slash)) & tops
 }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }
