@@ -14,7 +14,8 @@ import (
 )
 
 // maxStmts bounds the prepared statements of a connection. Ours number some dozens; lists of
-// varying length (IN (?, ?, …)) make more.
+// varying length (IN (?, ?, …)) make more. Keeping them pays: a transaction of one insert took
+// 22 µs when each statement was compiled again, 15 with the cache, both without the fsync.
 const maxStmts = 256
 
 // conn is one SQLite connection with its prepared statements. It is used by one goroutine at a

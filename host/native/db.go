@@ -101,7 +101,7 @@ func OpenDB(path string) (*DB, error) {
 // lockDatabase takes the lock file beside the database and writes our process id into it.
 func lockDatabase(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirPerm); err != nil {
-		return nil, fmt.Errorf("open database %s: %w: %w", path, err, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("open database %s: %w; its folder must be writable for this user: %w", path, err, tidemark.ErrUnavailable)
 	}
 	f, err := lockOwner(path + lockSuffix)
 	var held *heldError
@@ -109,7 +109,7 @@ func lockDatabase(path string) (*os.File, error) {
 	case errors.As(err, &held):
 		return nil, &LockedError{Path: path, PID: held.pid}
 	case err != nil:
-		return nil, fmt.Errorf("open database %s: lock: %w: %w", path, err, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("open database %s: lock: %w; its folder must be writable for this user: %w", path, err, tidemark.ErrUnavailable)
 	}
 	return f, nil
 }

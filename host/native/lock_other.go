@@ -1,4 +1,4 @@
-//go:build !unix && !js
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || js)
 
 package native
 
