@@ -29,7 +29,7 @@ define title
 endef
 
 .PHONY: help run build test check bench lint fuzz fault e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-s3 race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -49,8 +49,8 @@ bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 
 lint: $(LINT) ## Lint on both targets
 	$(call title,lint)
-	$(LINT) run ./...
-	$(JS) $(LINT) run $(JS_PACKAGES)
+	$(LINT) run $$(build/packages.sh lint-native)
+	$(JS) $(LINT) run $$(build/packages.sh lint-js)
 
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
@@ -58,7 +58,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
 	FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestFault' -timeout 80m $$(build/packages.sh with 'func TestFault')
 
-e2e: e2e-worker e2e-native ## End to end: the native binary, and the Worker on workerd
+e2e: e2e-worker e2e-s3 e2e-native ## End to end: the native binary, and the Worker on workerd
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
@@ -101,10 +101,17 @@ test-once:
 
 e2e-native: build
 	$(call title,end to end: native)
-	go test -count=1 -timeout 15m ./test
+	go test -count=1 -timeout 15m ./test/...
 
-e2e-worker: wasm
+# The bridge under faults, by a Worker that misbehaves on request, then the Worker itself.
+e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
+	go run ./build -main ./host/probe -out .cache/probe
+	node test/worker.mjs .cache/probe
+
+e2e-s3:
+	$(call title,a real S3 server)
+	test/s3.sh -- go test -count=1 -run S3 ./host/native
 
 race: ## Tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 30m $(GO_PACKAGES)

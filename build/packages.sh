@@ -2,6 +2,7 @@
 # Lists packages as ./folder, one a line, for the Makefile:
 #   packages.sh native     all that have tests of their own, run natively
 #   packages.sh js         all that build for js/wasm: they do not link the native host
+#   packages.sh lint-native, lint-js   each to be linted where its code is built
 #   packages.sh with TEXT  folders with a test that begins so, such as "func Benchmark"
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,10 +22,17 @@ js)
 				for (i in no) if (index(" " $0 " ", " " module "/" no[i] " ")) next
 				sub("^" module, ".", $1); print $1
 			}' ;;
+lint-native)
+	go list ./... | sed "s,^$module,.," | grep -vxE '\./(host/cloudflare|host/probe|cmd/worker)' ;;
+lint-js)
+	# The rest of the code is the same on both targets.
+	for dir in host/cloudflare host/probe cmd/worker internal/json; do
+		if [ -d "$dir" ]; then echo "./$dir"; fi
+	done ;;
 with)
 	{ grep -rlE --include='*_test.go' --exclude-dir='.*' --exclude-dir=node_modules "^${2:?text}" . || true; } |
 		xargs -r -n1 dirname | sort -u ;;
 *)
-	echo "usage: $0 native | js | with TEXT" >&2
+	echo "usage: $0 native | js | lint-native | lint-js | with TEXT" >&2
 	exit 2 ;;
 esac

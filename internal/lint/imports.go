@@ -49,6 +49,8 @@ var table = []row{
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
 
+	{pkg: "host/probe", may: "host host/cloudflare", test: true, why: "it proves the bridge in workerd, without any business"},
+
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
 	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
@@ -70,8 +72,8 @@ var homes = []struct{ path, at, why string }{
 	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
-	{"github.com/syumai/workers", "host/cloudflare cmd/worker", "everything else speaks the ports of the root"},
-	{"syscall/js", "host/cloudflare cmd/worker", "everything else speaks the ports of the root"},
+	{"github.com/syumai/workers", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
+	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
 	{"testing", "tidemarktest host/hosttest internal/lint test", "it registers flags in the program"},
 	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
