@@ -45,6 +45,8 @@ func (n Notice) Err() error { return n.err }
 
 // hub passes notices on to those who listen. Its zero value is ready.
 type hub struct {
+	observe func(Notice) // may be nil
+
 	mu      sync.Mutex // guards the following fields; never held over a wait
 	subs    map[*Subscription]bool
 	run     string          // in work
@@ -102,6 +104,9 @@ func (h *hub) drop(u *Subscription) {
 
 // send never waits: who is too far behind is cut off, and reads the log instead.
 func (h *hub) send(n Notice) {
+	if h.observe != nil {
+		h.observe(n)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch n.Type {

@@ -75,7 +75,9 @@ type Config struct {
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
-	Alarm    func(ctx context.Context, at time.Time) error
+	Alarm func(ctx context.Context, at time.Time) error
+	// Observe sees every notice, for metrics; nil when nobody counts. It must not wait.
+	Observe  func(Notice)
 	Logger   *slog.Logger // nil: no logging
 	Settings Settings
 }
@@ -112,6 +114,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
 	s := &Session{Config: c, log: log, life: life, owner: tidemark.NewID(c.Runtime.Now())}
+	s.hub.observe = c.Observe
 	for _, step := range []func(context.Context) error{s.ensure, s.loadSettings, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)

@@ -1,0 +1,33 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Entry returns one entry of the conversation with its large blocks, those of sessions before a
+// reset and of other branches included. An entry of another conversation is ErrNotFound.
+func (s *Session) Entry(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, error) {
+	e, err := s.log.Entry(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	i, err := s.log.Info(ctx, e.Log)
+	if err != nil {
+		return tidemark.Entry{}, err
+	}
+	if i.Key.Root() != s.Key.Root() {
+		return tidemark.Entry{}, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
+	}
+	if e.Kind == tidemark.KindMessage && bytes.Contains(e.Payload, []byte(blobField)) {
+		m, err := s.message(ctx, e)
+		if err != nil {
+			return e, err
+		}
+		e.Payload = m.AppendJSON(nil)
+	}
+	return e, nil
+}
