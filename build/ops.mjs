@@ -8,6 +8,12 @@ const MAX_PAGE_ROWS = 20_000;
 // Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
 const MAX_PAGE_BYTES = 16 << 20;
 
+// The end of an event stream whose handler cannot end it. workerd closes a failed chunked answer like a
+// whole one, so without this a client could not tell; the official SDKs of both APIs raise it.
+const CUT = new TextEncoder().encode(
+  '\n\nevent: error\ndata: {"type":"error","error":{"type":"api_error","message":"the stream was cut off: try again"}}\n\n',
+);
+
 const NULL_BODY = new Set([101, 204, 205, 304]);
 
 export const named = (name, message) => Object.assign(new Error(message), { name });
@@ -114,6 +120,7 @@ export class Ops {
     call.writer = writable.getWriter();
     call.writer.closed.catch(() => this.#gone(n));
     const response = this.#response(n, head, readable);
+    call.events = response.headers.get("content-type")?.startsWith("text/event-stream");
     // A response without a body has no reader: a write must fail, not wait.
     if (!response.body) readable.cancel().catch(() => {});
     call.resolve(response);
@@ -146,17 +153,24 @@ export class Ops {
     this.#guard();
     const call = this.#calls.get(n);
     this.#calls.delete(n);
-    call?.writer?.abort(new Error(message)).catch(() => {});
-    call?.reject(new Error(message));
+    if (call) this.#cut(call, new Error(message));
+  }
+
+  // cut ends a call in the middle, visibly where its form allows it.
+  #cut({ writer, events, reject }, e) {
+    if (events) {
+      writer.write(CUT).catch(() => {});
+      writer.close().catch(() => {});
+    } else {
+      writer?.abort(e).catch(() => {});
+    }
+    reject(e); // of no effect once the head is out
   }
 
   // failAll ends what is in flight after the instance has died; it runs in this object's context.
   failAll(e) {
     this.dead = true;
-    for (const call of this.#calls.values()) {
-      call.writer?.abort(e).catch(() => {});
-      call.reject(e);
-    }
+    for (const call of this.#calls.values()) this.#cut(call, e);
     for (const stop of this.#waits.values()) stop();
     for (const body of this.#bodies.values()) body.stop();
     for (const put of this.#puts.values()) put.writer.abort(e).catch(() => {});

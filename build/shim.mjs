@@ -57,7 +57,7 @@ class Host extends DurableObject {
 
   async fetch(request) {
     try {
-      if (this.env.TIDEMARK_DEBUG === "1" && new URL(request.url).pathname === "/debug/host") return this.#debug();
+      if (this.env.TIDEMARK_DEBUG === "1" && new URL(request.url).pathname.endsWith("/debug/host")) return this.#debug();
       return await this.object().fetch(request);
     } catch (e) {
       console.error(`${this.constructor.name} ${request.method}: ${e.message}`);

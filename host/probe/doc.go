@@ -1,0 +1,3 @@
+// Command probe is a Worker that misbehaves on request: test/worker.mjs builds it in place of
+// cmd/worker to prove what the bridge promises (isolation, streams, faults) in workerd.
+package main

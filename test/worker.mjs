@@ -1,0 +1,204 @@
+// Proves the bridge in workerd, with the probe (host/probe) in one shared Go instance and with one
+// instance per object. Run by: node test/worker.mjs [folder of the built probe]
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { start, wait } from "./workerd.mjs";
+
+const folder = path.resolve(process.argv[2] ?? ".cache/probe");
+const at = (key, what) => `/v1/sessions/${encodeURIComponent(key)}/${what}`;
+const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+const range = (n, f) => Array.from({ length: n }, (_, i) => f(i));
+
+// events reads an SSE answer to its end and gives the data lines with the time each came. An answer
+// that was cut ends with an error event.
+async function events(res) {
+  const out = [];
+  for await (const chunk of res.body.pipeThrough(new TextDecoderStream())) {
+    for (const line of chunk.split("\n")) if (line.startsWith("data: ")) out.push({ data: line.slice(6), at: Date.now() });
+  }
+  return out;
+}
+
+// leave opens a request, waits for its first bytes and cuts the connection.
+function leave(url) {
+  return new Promise((resolve, reject) => {
+    const q = http.get(url, (res) => res.once("data", () => { q.destroy(); resolve(); }));
+    q.on("error", reject);
+  });
+}
+
+// upstream is a server that echoes a request and then sends numbered lines, 10 ms apart.
+async function upstream() {
+  let open = 0;
+  const server = http.createServer(async (req, res) => {
+    open++;
+    res.on("close", () => open--);
+    let body = "";
+    for await (const chunk of req) body += chunk;
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    const lines = req.url === "/endless" ? Infinity : 20;
+    res.write(`${body} ${req.headers["content-length"]} ${req.headers.date}\n`);
+    for (let i = 0; i < lines && !res.destroyed; i++) {
+      res.write(`line ${i}\n`);
+      await sleep(10);
+    }
+    res.end();
+  });
+  await new Promise((r) => server.listen(0, "127.0.0.1", r));
+  return { url: `http://127.0.0.1:${server.address().port}`, open: () => open, close: () => server.close() };
+}
+
+for (const mode of ["shared", "object"]) {
+  describe(`one Go instance, ${mode}`, () => {
+    const shared = mode === "shared";
+    let w, up;
+    const host = (key = "any") => w.json(at(key, "debug/host"));
+    const notes = async (key) => (await w.json(at(key, "rows"))).map(([, text]) => text);
+
+    before(async () => {
+      w = await start(folder, { TIDEMARK_INSTANCE: mode, PROBE: "tide" });
+      up = await upstream();
+    });
+    after(async () => {
+      up.close();
+      await w.dispose();
+    });
+
+    test("each object has its own rows", async () => {
+      const keys = range(20, (i) => `agent:main:web:dm:p${i}`);
+      await Promise.all(keys.flatMap((k) => [1, 2, 3].map((i) => w.json(at(k, `write?text=${i}`)))));
+      for (const k of keys) {
+        const rows = await w.json(at(k, "rows"));
+        assert.deepEqual(rows.map(([o]) => o), [k, k, k, k]);
+        assert.deepEqual(rows.map(([, t]) => t).sort(), ["1", "2", "3", "rows"]);
+      }
+    });
+
+    test("a branch lives with its session", async () => {
+      await w.json(at("root#one", "write?text=a"));
+      await w.json(at("root#two", "write?text=b"));
+      assert.deepEqual(await notes("root"), ["a", "b", "rows"]);
+    });
+
+    test("a key that cannot be one is 400", async () => {
+      for (const bad of ["/v1/sessions/%zz/rows", "/v1/sessions/%23branch/rows", `/v1/sessions/${"k".repeat(600)}/rows`]) {
+        const r = await w.get(bad);
+        assert.equal(r.status, 400);
+        assert.match((await r.json()).error.message, /^path sessions: /);
+      }
+    });
+
+    test("20 streams at once arrive whole, in order and as they are made", async () => {
+      const all = await Promise.all(range(20, async (i) => events(await w.get(at(`s${i}`, "stream?n=15&ms=20")))));
+      all.forEach((got, i) => {
+        assert.deepEqual(got.map((e) => e.data), range(15, (n) => `s${i} ${n}`));
+        assert.ok(got.at(-1).at - got[0].at > 150, "the events came in one lump");
+      });
+    });
+
+    test("a stream from outside is passed on, with its request's length and headers", async () => {
+      const text = await (await w.get(at("relay", `relay?url=${encodeURIComponent(up.url)}`))).text();
+      assert.deepEqual(text.trim().split("\n"), ["from relay 10 Sat, 21 Nov 2026 00:00:00 GMT", ...range(20, (i) => `line ${i}`)]);
+    });
+
+    test("a client that leaves ends its request and what it fetches", async () => {
+      await leave(w.url(at("left", "wait")));
+      await wait(async () => (await notes("left")).includes("gone: the client has left"));
+      await leave(w.url(at("cut", `relay?url=${encodeURIComponent(`${up.url}/endless`)}`)));
+      await wait(() => up.open() === 0);
+      await wait(async () => (await notes("cut")).includes("cut"));
+    });
+
+    test("blobs of one piece and of many", async () => {
+      for (const size of [0, 10, 1 << 20, (3 << 20) + 7]) {
+        const got = await w.json(at("blobs", `blob?key=${size}&size=${size}`), { method: "POST" });
+        assert.deepEqual({ ...got, listed: 0 }, { size, same: true, metadata: { sessionKey: "blobs" }, listed: 0 });
+        assert.equal((await w.json(at("blobs", `blob?key=${size}&size=${size}`))).conflict, true);
+      }
+    });
+
+    test("an alarm fires and a request body streams", async () => {
+      await w.json(at("alarm", "alarm?ms=50"));
+      await wait(async () => (await notes("alarm")).includes("alarm"));
+      const body = new Uint8Array(5 << 20);
+      const got = await w.json(at("body", "count"), { method: "POST", body, headers: { "x-dated": "Sat, 21 Nov, 1" } });
+      assert.deepEqual(got, { bytes: 5 << 20, length: 5 << 20, agent: "Sat, 21 Nov, 1" });
+    });
+
+    test("objects reach each other by requests, and have a timeout and variables", async () => {
+      await w.json(at("far", "write?text=here"));
+      assert.deepEqual((await w.json(at("near", "peer?name=far"))).map(([o, t]) => `${o} ${t}`), ["far here", "far rows"]);
+      assert.deepEqual(await w.json(at("near", "timeout")), { timeout: true });
+      assert.deepEqual(await w.json(at("near", "env")), { value: "tide", missing: "" });
+    });
+
+    test("a status without a body does not hang", async () => {
+      assert.equal((await w.get(at("empty", "empty"))).status, 204);
+    });
+
+    test("a panic is a 500 and nothing else", async () => {
+      const { generation } = await host("p");
+      for (let i = 0; i < 3; i++) {
+        const r = await w.get(at("p", "panic"));
+        assert.equal(r.status, 500);
+        assert.equal((await r.json()).error.type, "internal");
+      }
+      assert.deepEqual(await w.json(at("p", "background")), { panics: 1, running: 1 });
+      assert.equal((await host("p")).generation, generation);
+    });
+
+    test("no wrong object so far, and one boot for all", async () => {
+      const { violations, boots, draining } = await host();
+      assert.deepEqual({ violations, draining }, { violations: 0, draining: false });
+      if (shared) assert.equal(boots, 1);
+    });
+
+    // With an instance of its own there is no other object to steal from.
+    if (shared) test("another object's database is refused, and counted", async () => {
+      await w.json(at("victim", "write?text=1"));
+      await w.json(at("thief", "write?text=1"));
+      await w.json(at("latest", "write?text=1"));
+      const got = await w.json(at("thief", "steal"));
+      assert.equal(got.own, false);
+      assert.match(got.error, /Guard: host call for latest in an event of thief/);
+      assert.equal((await host()).violations, 1);
+    });
+
+    test("a Go timer never fires, and is counted", async () => {
+      await assert.rejects(w.get(at("timer", "timer"), { signal: AbortSignal.timeout(500) }), { name: "TimeoutError" });
+      assert.ok((await host("timer")).timers > 0);
+    });
+
+    for (const [what, cause] of [["fatal", "an unrecovered panic"], ["recurse", "an exhausted stack"]]) {
+      test(`${cause} ends what is in flight at once, and the next event boots anew`, async () => {
+        const victim = shared ? "other" : "killer";
+        await w.json(at(victim, "write?text=before"));
+        const { boots } = await host("killer");
+        const streams = range(10, async (i) => {
+          const got = await events(await w.get(at(shared ? `f${i}` : "killer", "stream?n=1000&ms=20")));
+          return { last: got.at(-1).data, end: Date.now() };
+        });
+        await sleep(200);
+        const killed = Date.now();
+        const r = await w.get(at("killer", what));
+        assert.equal(r.status, 500);
+        for (const { last, end } of await Promise.all(streams)) {
+          assert.match(last, /cut off/);
+          assert.ok(end - killed < 1000, `a stream hung for ${end - killed} ms`);
+        }
+        assert.ok((await notes(victim)).includes("before"), "what was stored is there");
+        assert.ok((await host("killer")).boots > boots);
+      });
+    }
+
+    test("nothing is left behind", async () => {
+      const h = await host();
+      assert.equal(h.dead, false);
+      assert.equal(h.violations, 0);
+      assert.ok(h.memory < 48 << 20, `${h.memory} bytes`);
+    });
+  });
+}

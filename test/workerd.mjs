@@ -1,0 +1,52 @@
+// Starts a built Worker in workerd for tests: no network, no state on disk, a port of its own.
+
+import { createRequire } from "node:module";
+import { readdirSync } from "node:fs";
+import path from "node:path";
+
+const require = createRequire(new URL("../build/package.json", import.meta.url));
+const { Miniflare } = require("miniflare");
+
+// The date fixes the behaviour of the runtime; enable_request_signal tells when a client has left.
+export const compatibility = { compatibilityDate: "2026-03-01", compatibilityFlags: ["enable_request_signal"] };
+
+// start gives {url, get, json, dispose} for the Worker built into folder.
+export async function start(folder, bindings = {}) {
+  const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
+  for (const file of readdirSync(folder)) {
+    const full = path.join(folder, file);
+    if (file.endsWith(".wasm")) modules.push({ type: "CompiledWasm", path: full });
+    else if (/\.m?js$/.test(file) && file !== "shim.mjs") modules.push({ type: "ESModule", path: full });
+  }
+  const mf = new Miniflare({
+    ...compatibility, modulesRoot: folder, modules, cf: false, host: "127.0.0.1", port: 0,
+    durableObjects: {
+      SESSION: { className: "Session", useSQLite: true },
+      AGENT: { className: "Agent", useSQLite: true },
+    },
+    r2Buckets: { BUCKET: "bucket" },
+    bindings: { TIDEMARK_DEBUG: "1", ...bindings },
+    handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
+  });
+  const base = await mf.ready;
+  const url = (p) => new URL(p, base).href;
+  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(20_000), ...init });
+  const json = async (p, init) => {
+    const r = await get(p, init);
+    const text = await r.text();
+    if (!r.ok) throw new Error(`${p}: ${r.status} ${text}`);
+    return text && JSON.parse(text);
+  };
+  return { url, get, json, dispose: () => mf.dispose() };
+}
+
+// wait polls until f gives a truthy value; it fails after ms.
+export async function wait(f, ms = 8000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const v = await f();
+    if (v) return v;
+    if (Date.now() > end) throw new Error(`still not after ${ms} ms: ${f}`);
+    await new Promise((r) => setTimeout(r, 25));
+  }
+}
