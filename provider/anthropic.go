@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"net/http"
@@ -177,8 +178,8 @@ func appendMessage(b []byte, m tidemark.Message, mk int) []byte {
 			}
 		}
 		if i == mk {
-			b = b[:len(b)-1] // the brace that ends the block
-			b = append(b, cacheMark+`}`...)
+			b = bytes.TrimRight(b, " \t")
+			b = append(b[:len(b)-1], cacheMark+`}`...) // before the brace that ends the block
 		}
 	}
 	return append(b, `]}`...)

@@ -35,6 +35,7 @@ type API struct {
 	calls   []APICall
 	open    int
 	idle    chan struct{} // closed when open falls to 0; nil while nobody waits
+	more    chan struct{} // closed at the next call; nil while nobody waits
 	closed  bool
 	cache   map[tidemark.Hash]bool
 }
@@ -130,6 +131,27 @@ func (a *API) Calls() []APICall {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]APICall(nil), a.calls...)
+}
+
+// Await waits until n calls have come in, or until ctx ends and then returns its cause.
+func (a *API) Await(ctx context.Context, n int) error {
+	for {
+		a.mu.Lock()
+		if len(a.calls) >= n {
+			a.mu.Unlock()
+			return nil
+		}
+		if a.more == nil {
+			a.more = make(chan struct{})
+		}
+		more := a.more
+		a.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Open is the number of requests in work.
@@ -264,6 +286,10 @@ func (a *API) record(c *APICall, answered bool) Step {
 		a.account(c)
 	}
 	a.calls = append(a.calls, *c)
+	if a.more != nil {
+		close(a.more)
+		a.more = nil
+	}
 	respond := a.respond
 	if answered && len(a.steps) > 0 {
 		step := a.steps[0]
