@@ -1,0 +1,269 @@
+// Package config reads Tidemark's one document of settings: tidemark.jsonc in the home folder, or
+// config.json in the bucket. It is JSON with comments and trailing commas.
+//
+// One table (keys.go) holds every key with its type, bounds, default and a line of documentation.
+// The decoder, the environment overrides, the JSON Schema and the table in docs/config.md are all
+// made of it, so they cannot disagree.
+//
+// Goals: every mistake is reported at once, each with its line and the fix; where a value came
+// from can be shown; secrets come from the environment only and never leave this package as text
+// by accident.
+//
+// Non-goals: values only. What a setting means belongs to the package that obeys it.
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Config is every setting with its value, and where that came from. Make it with [Parse] or
+// [Default], then call [Config.Override]; the zero value is not valid.
+type Config struct {
+	Model        Model
+	SystemPrompt string
+	Compaction   Compaction
+	Session      Session
+	Agents       []Agent
+	Memory       Memory
+	Storage      Storage
+	Server       Server
+	Timeouts     Timeouts
+	Log          Log
+	UserTimezone string
+
+	Secrets Secrets
+	// Origin says where a key was set, by its name: "tidemark.jsonc:3:5" or the name of a variable.
+	// Keys that are not in it have their defaults.
+	Origin map[string]string
+	// Warnings are for people to read; nothing is wrong enough to stop.
+	Warnings []string
+}
+
+// Model says who answers.
+type Model struct {
+	Provider      string // anthropic, openai, offline; empty until [Config.Resolve]
+	ID            string
+	BaseURL       string
+	ContextWindow tidemark.Tokens
+	MaxTokens     tidemark.Tokens
+}
+
+// Compaction says when and how the context is made smaller.
+type Compaction struct {
+	Enabled         bool
+	ReserveTokens   tidemark.Tokens
+	KeepRecent      tidemark.Tokens
+	ExtractMemories bool
+	Model           string
+	Strategies      []string
+}
+
+// Session holds what is common to sessions.
+type Session struct {
+	DefaultResetPolicy Policy
+	ResetPolicies      map[string]Policy // by "channel:kind", channel or kind
+	DMScope            string
+	MaxRounds          int
+}
+
+// Policy says when a session is reset. Fields that are not set are those of the default policy.
+type Policy struct {
+	Mode        string
+	AtHour      *int
+	IdleMinutes *int
+	Zone        string
+}
+
+// Agent is one owner of sessions.
+type Agent struct {
+	ID           string
+	SystemPrompt string
+	UserTimezone string
+}
+
+// Memory says who sees what was remembered, and how much of it.
+type Memory struct {
+	Sharing      string
+	PromptTokens tidemark.Tokens
+}
+
+// Storage says where files go.
+type Storage struct {
+	Bucket Bucket
+}
+
+// Bucket is a folder or an S3 bucket.
+type Bucket struct {
+	Kind        string
+	Path        string
+	Endpoint    string
+	Region      string
+	Bucket      string
+	Prefix      string
+	PathStyle   bool
+	Conditional string
+}
+
+// Server is the native server.
+type Server struct {
+	Listen       string
+	GraceSeconds int
+	MaxSessions  int
+	IdleMinutes  int
+}
+
+// Timeouts bound what is waited for.
+type Timeouts struct {
+	LLMMs  int
+	ToolMs int
+	TurnMs int
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string
+	Format string
+}
+
+// Secret is a value that is never printed. Its zero value is none.
+type Secret string
+
+// Reveal returns the secret itself, for the one place that uses it.
+func (s Secret) Reveal() string { return string(s) }
+
+// String says only whether there is one.
+func (s Secret) String() string {
+	if s == "" {
+		return "not set"
+	}
+	return "set"
+}
+
+// GoString is String, for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalJSON is String, for everything that is written down.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
+
+// Secrets come from the environment, or the Worker's secret bindings.
+type Secrets struct {
+	Anthropic Secret // ANTHROPIC_API_KEY
+	OpenAI    Secret // OPENAI_API_KEY
+	Token     Secret // TIDEMARK_TOKEN
+}
+
+// Providers of model.provider.
+const (
+	Anthropic = "anthropic"
+	OpenAI    = "openai"
+	Offline   = "offline"
+)
+
+// Models that are called when none is named.
+const (
+	DefaultAnthropicModel = "claude-sonnet-4-5"
+	DefaultOpenAIModel    = "gpt-5-mini"
+)
+
+// Resolve chooses a provider and a model when none is set: whichever has a key, else the built-in
+// offline model. The reason is for people.
+func (c *Config) Resolve() (reason string) {
+	switch {
+	case c.Model.Provider != "":
+		reason = "model.provider, " + cmp.Or(c.Origin["model.provider"], "default")
+	case c.Secrets.Anthropic != "":
+		c.Model.Provider, reason = Anthropic, "ANTHROPIC_API_KEY is set"
+	case c.Secrets.OpenAI != "":
+		c.Model.Provider, reason = OpenAI, "OPENAI_API_KEY is set"
+	default:
+		c.Model.Provider, reason = Offline, "no ANTHROPIC_API_KEY or OPENAI_API_KEY in the environment"
+	}
+	if c.Model.ID == "" {
+		c.Model.ID = map[string]string{Anthropic: DefaultAnthropicModel, OpenAI: DefaultOpenAIModel, Offline: Offline}[c.Model.Provider]
+	}
+	return reason
+}
+
+// KeyMissing names the variable that the provider needs and that is not set, empty for none. An
+// endpoint of one's own may need no key.
+func (c *Config) KeyMissing() string {
+	switch {
+	case c.Model.Provider == Anthropic && c.Secrets.Anthropic == "":
+		return "ANTHROPIC_API_KEY"
+	case c.Model.Provider == OpenAI && c.Secrets.OpenAI == "" && c.Model.BaseURL == "":
+		return "OPENAI_API_KEY"
+	}
+	return ""
+}
+
+// Agent returns the settings of an agent, with the general ones where it has none of its own.
+func (c *Config) Agent(id string) Agent {
+	out := Agent{ID: id, SystemPrompt: c.SystemPrompt, UserTimezone: c.UserTimezone}
+	for _, a := range c.Agents {
+		if a.ID == id {
+			out.SystemPrompt = cmp.Or(a.SystemPrompt, out.SystemPrompt)
+			out.UserTimezone = cmp.Or(a.UserTimezone, out.UserTimezone)
+		}
+	}
+	return out
+}
+
+// Zone returns the agent's time zone.
+func (a Agent) Zone() (*time.Location, error) {
+	z, err := time.LoadLocation(a.UserTimezone)
+	if err != nil {
+		return nil, fmt.Errorf("userTimezone %.60q of agent %s: want an IANA name such as \"Europe/Berlin\": %w", a.UserTimezone, a.ID, tidemark.ErrInvalid)
+	}
+	return z, nil
+}
+
+// Reset returns the policy of a session: that of its channel and kind, else of its channel, else of
+// its kind, else the default. The main session's channel is "main".
+func (c *Config) Reset(key tidemark.Key) Policy {
+	channel := cmp.Or(key.Channel(), "main")
+	out := c.Session.DefaultResetPolicy
+	for _, name := range []string{channel + ":" + key.Kind(), channel, key.Kind()} {
+		if p, ok := c.Session.ResetPolicies[name]; ok && name != "" {
+			out.Mode = cmp.Or(p.Mode, out.Mode)
+			out.AtHour = cmp.Or(p.AtHour, out.AtHour)
+			out.IdleMinutes = cmp.Or(p.IdleMinutes, out.IdleMinutes)
+			out.Zone = cmp.Or(p.Zone, out.Zone)
+			break
+		}
+	}
+	return out
+}
+
+// Problem is one mistake.
+type Problem struct {
+	Where string `json:"where"` // file:line:column, or the variable
+	Key   string `json:"key,omitempty"`
+	Text  string `json:"text"` // what was found, what is wanted
+}
+
+// Error is every mistake that was found. It is tidemark.ErrInvalid.
+type Error struct{ Problems []Problem }
+
+// Error gives a line for each problem.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Where + ": ")
+		if p.Key != "" {
+			b.WriteString(p.Key + ": ")
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// Unwrap makes it bad input.
+func (e *Error) Unwrap() error { return tidemark.ErrInvalid }

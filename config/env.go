@@ -1,0 +1,117 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// own are variables that are read elsewhere and are no overrides.
+const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER"
+
+// Override takes the environment into account: an override for each key, named after it (compaction.
+// reserveTokens is TIDEMARK_COMPACTION_RESERVETOKENS), and the secrets. environ is as os.Environ
+// gives it. An empty variable is as good as none. What begins with TIDEMARK_ and is not known is a
+// warning, not an error: it may be meant for another version.
+func (c *Config) Override(environ []string) error {
+	env := map[string]string{}
+	var names []string
+	for _, e := range environ {
+		if name, value, ok := strings.Cut(e, "="); ok && value != "" {
+			env[name] = value
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	c.Secrets = Secrets{Anthropic: Secret(env["ANTHROPIC_API_KEY"]), OpenAI: Secret(env["OPENAI_API_KEY"]), Token: Secret(env["TIDEMARK_TOKEN"])}
+
+	var problems []Problem
+	known := map[string]bool{}
+	keys := Keys()
+	for _, k := range keys {
+		name := k.Variable()
+		known[name] = true
+		value, ok := env[name]
+		if name == "" || !ok {
+			continue
+		}
+		if err := k.set(c, "", k.decode(value)); err != nil {
+			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(value), k.want())})
+			continue
+		}
+		c.Origin[k.Name] = name
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "TIDEMARK_") && !known[name] && !slices.Contains(strings.Fields(own), name) {
+			c.warnUnknown(name, keys)
+		}
+	}
+	if url := env["OPENAI_BASE_URL"]; url != "" && c.Model.BaseURL == "" && c.Model.Provider != Anthropic && c.Model.Provider != Offline {
+		problems = append(problems, c.openAIBase(url)...)
+	}
+	if len(problems) == 0 {
+		problems = c.check(func(key string) string { return cmp.Or(c.Origin[key], "environment") })
+	}
+	if len(problems) > 0 {
+		return &Error{Problems: problems}
+	}
+	return nil
+}
+
+// openAIBase sets the endpoint that clients of OpenAI share a variable for. Where Anthropic would be
+// chosen, it means something else.
+func (c *Config) openAIBase(url string) []Problem {
+	if c.Model.Provider == "" && c.Secrets.Anthropic != "" {
+		return nil
+	}
+	k := Key{Type: URL}
+	if !k.fits(url) {
+		return []Problem{{Where: "OPENAI_BASE_URL", Key: "model.baseUrl", Text: fmt.Sprintf("found %q, want %s", clip(url), k.want())}}
+	}
+	c.Model.BaseURL = url
+	c.Origin["model.baseUrl"] = "OPENAI_BASE_URL"
+	if c.Model.Provider == "" {
+		c.Model.Provider = OpenAI
+		c.Origin["model.provider"] = "OPENAI_BASE_URL"
+	}
+	return nil
+}
+
+func (c *Config) warnUnknown(name string, keys []Key) {
+	candidates := strings.Fields(own)
+	for _, k := range keys {
+		if v := k.Variable(); v != "" {
+			candidates = append(candidates, v)
+		}
+	}
+	text := name + " is no setting and is ignored"
+	if best := nearest(name, candidates); best != "" {
+		text += "; did you mean " + best + "?"
+	}
+	c.Warnings = append(c.Warnings, text)
+}
+
+// decode turns the text of a variable into what the document would hold.
+func (k Key) decode(value string) any {
+	switch k.Type {
+	case Number:
+		return json.Number(value)
+	case Switch:
+		switch value {
+		case "true":
+			return true
+		case "false":
+			return false
+		}
+	case Choices:
+		var list []any
+		for _, s := range strings.Split(value, ",") {
+			list = append(list, strings.TrimSpace(s))
+		}
+		return list
+	}
+	return value
+}

@@ -1,0 +1,393 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Type says what a value must be.
+type Type string
+
+// The types of keys.
+const (
+	Text    Type = "string"
+	Number  Type = "integer"
+	Switch  Type = "boolean"
+	Choice  Type = "choice" // one of Key.Values
+	Choices Type = "list"   // several of Key.Values
+	Zone    Type = "zone"   // an IANA time zone
+	URL     Type = "url"    // http or https
+	Address Type = "address"
+	Name    Type = "name" // lower case letters, digits, - and _
+)
+
+// Key is one setting that can be made.
+type Key struct {
+	Name    string // "*" stands for a name of one's own, or for each element of a list
+	Type    Type
+	Default string // as JSON; empty when there is none
+	Values  string // allowed ones, separated by blanks
+	Min     int64
+	Max     int64
+	Doc     string // one line
+
+	at func(c *Config, star string) any // a pointer to where the value goes
+}
+
+// Bounds that several keys share.
+const (
+	maxTokens = 10_000_000
+	maxText   = 32 << 10 // bytes of a string
+	maxNamed  = 200      // policies, agents
+	yearMins  = 366 * 24 * 60
+)
+
+// Keys returns every key, in the order of the documentation.
+func Keys() []Key {
+	var all []Key
+	for _, group := range [][]Key{modelKeys(), contextKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func modelKeys() []Key {
+	return []Key{
+		{
+			Name: "model.provider", Type: Choice, Values: "anthropic openai offline",
+			Doc: "Who answers. When it is not set: anthropic if ANTHROPIC_API_KEY is set, else openai if OPENAI_API_KEY is, else the built-in offline model.",
+			at:  func(c *Config, _ string) any { return &c.Model.Provider },
+		},
+		{
+			Name: "model.id", Type: Text,
+			Doc: "Name of the model, as the provider knows it. When it is not set: " + DefaultAnthropicModel + " or " + DefaultOpenAIModel + ".",
+			at:  func(c *Config, _ string) any { return &c.Model.ID },
+		},
+		{
+			Name: "model.baseUrl", Type: URL,
+			Doc: "Endpoint other than the provider's own: OpenRouter, Ollama, llama.cpp, vLLM, a proxy. OPENAI_BASE_URL sets it too, for openai.",
+			at:  func(c *Config, _ string) any { return &c.Model.BaseURL },
+		},
+		{
+			Name: "model.contextWindow", Type: Number, Default: "200000", Min: 2_000, Max: maxTokens,
+			Doc: "Tokens that the model takes at most, its reply included.",
+			at:  func(c *Config, _ string) any { return &c.Model.ContextWindow },
+		},
+		{
+			Name: "model.maxTokens", Type: Number, Default: "0", Max: maxTokens,
+			Doc: "Bound on a reply, in tokens; 0 leaves it to the provider.",
+			at:  func(c *Config, _ string) any { return &c.Model.MaxTokens },
+		},
+		{
+			Name: "systemPrompt", Type: Text,
+			Doc: "Base of the system prompt; persona and memory are added to it. When it is not set: a short one of ours.",
+			at:  func(c *Config, _ string) any { return &c.SystemPrompt },
+		},
+	}
+}
+
+func contextKeys() []Key {
+	return []Key{
+		{
+			Name: "compaction.enabled", Type: Switch, Default: "true",
+			Doc: "Make the context smaller when it passes the window less the reserve.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Enabled },
+		},
+		{
+			Name: "compaction.reserveTokens", Type: Number, Default: "20000", Max: maxTokens,
+			Doc: "Tokens of the window that are left free for the next reply. Scaled down on windows too small for it.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.ReserveTokens },
+		},
+		{
+			Name: "compaction.keepRecentTokens", Type: Number, Default: "20000", Max: maxTokens,
+			Doc: "Tokens of the newest messages that a compaction leaves as they are. Scaled down on windows too small for it.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.KeepRecent },
+		},
+		{
+			Name: "compaction.extractMemories", Type: Switch, Default: "true",
+			Doc: "Write what is worth remembering to the daily memory file, at compaction and at reset.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.ExtractMemories },
+		},
+		{
+			Name: "compaction.model", Type: Text,
+			Doc: "Model that writes summaries, of the same provider. When it is not set: model.id.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Model },
+		},
+		{
+			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary",
+			Doc: "Strategies that are active.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Strategies },
+		},
+	}
+}
+
+func sessionKeys() []Key {
+	keys := policyKeys("session.defaultResetPolicy", `"manual"`, "Every session without a policy of its own: ",
+		func(c *Config, _ string, f func(*Policy) any) any { return f(&c.Session.DefaultResetPolicy) })
+	keys = append(keys, policyKeys("session.resetPolicies.*", "", `By channel and kind ("whatsapp:group"), by channel ("whatsapp", "main") or by kind ("dm"): `,
+		func(c *Config, star string, f func(*Policy) any) any {
+			p := c.Session.ResetPolicies[star]
+			return &inMap{ptr: f(&p), store: func() {
+				if c.Session.ResetPolicies == nil {
+					c.Session.ResetPolicies = map[string]Policy{}
+				}
+				c.Session.ResetPolicies[star] = p
+			}}
+		})...)
+	return append(keys,
+		Key{
+			Name: "session.dmScope", Type: Choice, Default: `"per-channel-peer"`, Values: "main per-peer per-channel-peer per-account-channel-peer",
+			Doc: "Who shares a conversation in direct messages. main puts everyone who writes into the owner's own.",
+			at:  func(c *Config, _ string) any { return &c.Session.DMScope },
+		},
+		Key{
+			Name: "session.maxRounds", Type: Number, Default: "50", Min: 1, Max: 1000,
+			Doc: "Model calls in one turn at most.",
+			at:  func(c *Config, _ string) any { return &c.Session.MaxRounds },
+		},
+		Key{
+			Name: "agents.list.*.id", Type: Name,
+			Doc: "Name of an agent, as in agent:{id}:main. Agents that are not listed have the general settings.",
+			at:  func(c *Config, star string) any { return &agentAt(c, star).ID },
+		},
+		Key{
+			Name: "agents.list.*.systemPrompt", Type: Text,
+			Doc: "The agent's own systemPrompt.",
+			at:  func(c *Config, star string) any { return &agentAt(c, star).SystemPrompt },
+		},
+		Key{
+			Name: "agents.list.*.userTimezone", Type: Zone,
+			Doc: "The agent's own userTimezone.",
+			at:  func(c *Config, star string) any { return &agentAt(c, star).UserTimezone },
+		},
+	)
+}
+
+// inMap is a pointer into a copy of a map's value, put back when it has been written.
+type inMap struct {
+	ptr   any
+	store func()
+}
+
+func policyKeys(prefix, mode, doc string, at func(*Config, string, func(*Policy) any) any) []Key {
+	field := func(f func(*Policy) any) func(*Config, string) any {
+		return func(c *Config, star string) any { return at(c, star, f) }
+	}
+	hour, idle := "4", "60"
+	if mode == "" {
+		hour, idle = "", ""
+	}
+	return []Key{
+		{
+			Name: prefix + ".mode", Type: Choice, Default: mode, Values: "manual daily idle both",
+			Doc: doc + "what begins the conversation anew.",
+			at:  field(func(p *Policy) any { return &p.Mode }),
+		},
+		{
+			Name: prefix + ".atHour", Type: Number, Default: hour, Max: 23,
+			Doc: doc + "hour of the daily reset.",
+			at:  field(func(p *Policy) any { return &p.AtHour }),
+		},
+		{
+			Name: prefix + ".idleMinutes", Type: Number, Default: idle, Max: yearMins,
+			Doc: doc + "pause after which an idle reset is due.",
+			at:  field(func(p *Policy) any { return &p.IdleMinutes }),
+		},
+		{
+			Name: prefix + ".zone", Type: Zone,
+			Doc: doc + "time zone of atHour. When it is not set: userTimezone.",
+			at:  field(func(p *Policy) any { return &p.Zone }),
+		},
+	}
+}
+
+// agentAt returns the element of agents.list at a place, which is made when it is the next.
+func agentAt(c *Config, star string) *Agent {
+	i, err := strconv.Atoi(star)
+	if err != nil || i < 0 || i >= maxNamed {
+		return &Agent{}
+	}
+	for len(c.Agents) <= i {
+		c.Agents = append(c.Agents, Agent{})
+	}
+	return &c.Agents[i]
+}
+
+func memoryKeys() []Key {
+	return []Key{
+		{
+			Name: "memory.sharing", Type: Choice, Default: `"peer"`, Values: "peer agent",
+			Doc: "Who sees a daily memory file: peer keeps what was learned from someone to their own sessions and the owner's, agent shares one file among all.",
+			at:  func(c *Config, _ string) any { return &c.Memory.Sharing },
+		},
+		{
+			Name: "memory.promptTokens", Type: Number, Default: "12000", Min: 200, Max: maxTokens,
+			Doc: "Tokens of the system prompt that persona and memory may take.",
+			at:  func(c *Config, _ string) any { return &c.Memory.PromptTokens },
+		},
+		{
+			Name: "userTimezone", Type: Zone, Default: `"UTC"`,
+			Doc: "Time zone of memory files and daily resets.",
+			at:  func(c *Config, _ string) any { return &c.UserTimezone },
+		},
+	}
+}
+
+func storageKeys() []Key {
+	return []Key{
+		{
+			Name: "storage.bucket.kind", Type: Choice, Default: `"folder"`, Values: "folder s3",
+			Doc: "Where files go: a folder, or any S3 bucket (AWS, R2, MinIO). Credentials of S3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Kind },
+		},
+		{
+			Name: "storage.bucket.path", Type: Text,
+			Doc: "The folder. When it is not set: bucket, in the home folder.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Path },
+		},
+		{
+			Name: "storage.bucket.endpoint", Type: URL,
+			Doc: "Endpoint of S3, for R2 https://{account}.r2.cloudflarestorage.com. When it is not set: AWS itself.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Endpoint },
+		},
+		{
+			Name: "storage.bucket.region", Type: Text,
+			Doc: "Region of S3. When it is not set: AWS_REGION, else auto.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Region },
+		},
+		{
+			Name: "storage.bucket.bucket", Type: Text,
+			Doc: "Name of the S3 bucket, which must exist.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Bucket },
+		},
+		{
+			Name: "storage.bucket.prefix", Type: Text,
+			Doc: "Put before every key in the S3 bucket, as it is; end it with a slash to get a folder.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Prefix },
+		},
+		{
+			Name: "storage.bucket.pathStyle", Type: Switch, Default: "false",
+			Doc: "Put the bucket's name into the path instead of the host name; MinIO wants it.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.PathStyle },
+		},
+		{
+			Name: "storage.bucket.conditional", Type: Choice, Default: `"native"`, Values: "native none",
+			Doc: "Who holds the conditions of a write: the store (native), or this process (none), for stores that ignore If-None-Match; run one process then.",
+			at:  func(c *Config, _ string) any { return &c.Storage.Bucket.Conditional },
+		},
+	}
+}
+
+func serverKeys() []Key {
+	return []Key{
+		{
+			Name: "server.listen", Type: Address, Default: `"127.0.0.1:8787"`,
+			Doc: "Address to serve at. Any but loopback needs TIDEMARK_TOKEN.",
+			at:  func(c *Config, _ string) any { return &c.Server.Listen },
+		},
+		{
+			Name: "server.graceSeconds", Type: Number, Default: "10", Max: 3600,
+			Doc: "How long turns in work may go on at shutdown. What is unfinished then goes on at the next start.",
+			at:  func(c *Config, _ string) any { return &c.Server.GraceSeconds },
+		},
+		{
+			Name: "server.maxSessions", Type: Number, Default: "1000", Min: 1, Max: 1_000_000,
+			Doc: "Sessions that are kept in memory at once; others are opened when they are asked for.",
+			at:  func(c *Config, _ string) any { return &c.Server.MaxSessions },
+		},
+		{
+			Name: "server.idleMinutes", Type: Number, Default: "5", Min: 1, Max: yearMins,
+			Doc: "After how long a quiet session leaves memory. Nothing of it is lost.",
+			at:  func(c *Config, _ string) any { return &c.Server.IdleMinutes },
+		},
+		{
+			Name: "timeouts.llmMs", Type: Number, Default: "900000", Min: 1000, Max: 24 * 3600_000,
+			Doc: "Longest model call, in milliseconds.",
+			at:  func(c *Config, _ string) any { return &c.Timeouts.LLMMs },
+		},
+		{
+			Name: "timeouts.toolMs", Type: Number, Default: "60000", Min: 1000, Max: 24 * 3600_000,
+			Doc: "Longest call of a tool, in milliseconds.",
+			at:  func(c *Config, _ string) any { return &c.Timeouts.ToolMs },
+		},
+		{
+			Name: "timeouts.turnMs", Type: Number, Default: "1800000", Min: 1000, Max: 24 * 3600_000,
+			Doc: "Longest turn, with all its calls, in milliseconds.",
+			at:  func(c *Config, _ string) any { return &c.Timeouts.TurnMs },
+		},
+		{
+			Name: "log.level", Type: Choice, Default: `"info"`, Values: "debug info warn error",
+			Doc: "What is logged, to standard error. Content never is.",
+			at:  func(c *Config, _ string) any { return &c.Log.Level },
+		},
+		{
+			Name: "log.format", Type: Choice, Default: `"text"`, Values: "text json",
+			Doc: "How lines of the log are written.",
+			at:  func(c *Config, _ string) any { return &c.Log.Format },
+		},
+	}
+}
+
+// Variable is the name of the environment variable that overrides a key, empty for keys with names
+// of one's own in them.
+func (k Key) Variable() string {
+	if strings.Contains(k.Name, "*") {
+		return ""
+	}
+	return "TIDEMARK_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
+}
+
+// want says what a value must be, in words.
+func (k Key) want() string {
+	switch k.Type {
+	case Number:
+		return "a whole number from " + strconv.FormatInt(k.Min, 10) + " to " + strconv.FormatInt(k.Max, 10)
+	case Switch:
+		return "true or false"
+	case Choice:
+		return "one of " + quoted(k.Values)
+	case Choices:
+		return "a list of " + quoted(k.Values)
+	case Zone:
+		return `an IANA time zone such as "Europe/Berlin"`
+	case URL:
+		return `a URL such as "https://example.com/v1"`
+	case Address:
+		return `host and port such as "127.0.0.1:8787"`
+	case Name:
+		return "1 to 64 lower case letters, digits, - and _"
+	}
+	return "a string"
+}
+
+func quoted(values string) string {
+	return `"` + strings.ReplaceAll(values, " ", `", "`) + `"`
+}
+
+// value returns what a key has in a configuration, by its pointer.
+func (k Key) value(c *Config, star string) any {
+	p := k.at(c, star)
+	if m, ok := p.(*inMap); ok {
+		p = m.ptr
+	}
+	switch p := p.(type) {
+	case *string:
+		return *p
+	case *int:
+		return *p
+	case **int:
+		if *p == nil {
+			return nil
+		}
+		return **p
+	case *tidemark.Tokens:
+		return int64(*p)
+	case *bool:
+		return *p
+	case *[]string:
+		return *p
+	}
+	return nil
+}

@@ -1,0 +1,393 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Bounds of a document.
+const (
+	maxDocument = 256 << 10
+	maxProblems = 20
+)
+
+// Default returns the configuration of an empty document.
+func Default() *Config {
+	c := &Config{Origin: map[string]string{}}
+	for _, k := range Keys() {
+		if k.Default == "" {
+			continue
+		}
+		v, err := json.DecodeAny([]byte(k.Default))
+		if err == nil {
+			err = k.set(c, "", v)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("config: default of %s: %v", k.Name, err)) // a broken table; a test reads it
+		}
+	}
+	return c
+}
+
+// Parse reads a document on top of the defaults. file is its name, for messages.
+//
+// # Errors
+//
+// An *Error with every mistake: a key that is not known, with the nearest one that is; a value of
+// the wrong type or out of bounds; a key set twice; a secret.
+func Parse(file string, data []byte) (*Config, error) {
+	c := Default()
+	d := decoder{c: c, file: file, data: data, keys: Keys()}
+	d.document()
+	if len(d.problems) == 0 {
+		d.together()
+	}
+	if len(d.problems) > 0 {
+		return nil, &Error{Problems: d.problems}
+	}
+	return c, nil
+}
+
+// decoder walks a document.
+type decoder struct {
+	c        *Config
+	file     string
+	data     []byte
+	keys     []Key
+	problems []Problem
+}
+
+func (d *decoder) add(offset int, key, format string, args ...any) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, Problem{Where: d.where(offset), Key: key, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (d *decoder) where(offset int) string {
+	before := d.data[:min(offset, len(d.data))]
+	return d.file + ":" + strconv.Itoa(1+bytes.Count(before, []byte("\n"))) + ":" + strconv.Itoa(len(before)-bytes.LastIndexByte(before, '\n'))
+}
+
+func (d *decoder) document() {
+	if len(d.data) > maxDocument {
+		d.problems = append(d.problems, Problem{Where: d.file, Text: fmt.Sprintf("%d bytes, at most %d", len(d.data), maxDocument)})
+		return
+	}
+	if len(bytes.TrimSpace(d.data)) == 0 {
+		return
+	}
+	v, err := hujson.Parse(d.data)
+	if err != nil {
+		text := strings.TrimPrefix(err.Error(), "hujson: ")
+		where := d.file
+		if at, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(at, "line ") {
+			where += ":" + strings.ReplaceAll(strings.TrimPrefix(at, "line "), ", column ", ":")
+			text = rest
+		}
+		d.problems = append(d.problems, Problem{Where: where, Text: "no JSON with comments: " + text})
+		return
+	}
+	d.value(v, "", "", "")
+}
+
+// value walks what stands at a path. pattern is the path as the table writes it, with star for what
+// is a name of one's own in it.
+func (d *decoder) value(v hujson.Value, path, pattern, star string) {
+	if i := slices.IndexFunc(d.keys, func(k Key) bool { return k.Name == pattern }); i >= 0 {
+		d.leaf(d.keys[i], v, path, star)
+		return
+	}
+	object, isObject := v.Value.(*hujson.Object)
+	list, isList := v.Value.(*hujson.Array)
+	switch {
+	case v.Value.Kind() == 'n':
+	case isList && d.prefix(pattern+".*") && pattern == "agents.list":
+		if len(list.Elements) > maxNamed {
+			d.add(v.StartOffset, path, "%d elements, at most %d", len(list.Elements), maxNamed)
+			return
+		}
+		for i, e := range list.Elements {
+			at := strconv.Itoa(i)
+			agentAt(d.c, at)
+			d.value(e, path+"["+at+"]", pattern+".*", at)
+		}
+	case isObject && pattern != "agents.list":
+		d.members(object, path, pattern, star)
+	case pattern == "":
+		d.add(v.StartOffset, "", "found %s, want an object { … }", found(v))
+	case pattern == "agents.list":
+		d.add(v.StartOffset, path, "found %s, want a list of objects [{ … }]", found(v))
+	default:
+		d.add(v.StartOffset, path, "found %s, want an object { … } with %s", found(v), strings.Join(d.children(pattern), ", "))
+	}
+}
+
+// members walks an object.
+func (d *decoder) members(o *hujson.Object, path, pattern, star string) {
+	seen := map[string]int{}
+	for _, m := range o.Members {
+		name, at := literal(m.Name), m.Name.StartOffset
+		full := strings.TrimPrefix(path+"."+name, ".")
+		if first, twice := seen[name]; twice {
+			d.add(at, full, "set twice, first at %s; remove one", d.where(first))
+			continue
+		}
+		seen[name] = at
+		next := strings.TrimPrefix(pattern+"."+name, ".")
+		switch {
+		case next == "$schema":
+		case d.prefix(next):
+			d.value(m.Value, full, next, star)
+		case d.prefix(pattern+".*") && pattern != "":
+			d.named(m, full, pattern, name, len(seen))
+		default:
+			d.unknown(at, full, pattern, name)
+		}
+	}
+}
+
+// named walks a member whose name is one's own.
+func (d *decoder) named(m hujson.ObjectMember, full, pattern, name string, count int) {
+	if count > maxNamed || len(name) > maxNamed || name == "" {
+		d.add(m.Name.StartOffset, full, "at most %d names of 1 to %d bytes", maxNamed, maxNamed)
+		return
+	}
+	d.value(m.Value, full, pattern+".*", name)
+}
+
+// prefix reports whether the table has a key that is, or lies below, a path.
+func (d *decoder) prefix(pattern string) bool {
+	return slices.ContainsFunc(d.keys, func(k Key) bool { return k.Name == pattern || strings.HasPrefix(k.Name, pattern+".") })
+}
+
+// children names what may stand below a path.
+func (d *decoder) children(pattern string) []string {
+	var names []string
+	for _, k := range d.keys {
+		rest, ok := strings.CutPrefix(k.Name, pattern+".")
+		if pattern == "" {
+			rest, ok = k.Name, true
+		}
+		name, _, _ := strings.Cut(rest, ".")
+		if ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unknown reports a key that the table does not have: a secret with the variable that takes it, any
+// other with what was probably meant.
+func (d *decoder) unknown(offset int, full, pattern, name string) {
+	if variable := secretVariable(full); variable != "" {
+		d.add(offset, full, "a secret does not belong in the document; set %s in the environment instead", variable)
+		return
+	}
+	best := nearest(name, d.children(pattern))
+	if best != "" {
+		best = strings.TrimPrefix(pattern+"."+best, ".")
+	} else {
+		names := make([]string, len(d.keys))
+		for i, k := range d.keys {
+			names[i] = k.Name
+		}
+		best = cmp.Or(nearest(full, names), sameEnding(name, names))
+	}
+	switch {
+	case best != "":
+		d.add(offset, full, "unknown key; did you mean %q?", best)
+	case pattern == "":
+		d.add(offset, full, "unknown key; `tidemark config schema` lists all")
+	default:
+		d.add(offset, full, "unknown key; %s has %s", pattern, strings.Join(d.children(pattern), ", "))
+	}
+}
+
+// leaf sets a key.
+func (d *decoder) leaf(k Key, v hujson.Value, path, star string) {
+	if v.Value.Kind() == 'n' {
+		return
+	}
+	std := v.Clone()
+	std.Minimize()
+	value, err := json.DecodeAny(std.Pack())
+	if err == nil {
+		err = k.set(d.c, star, value)
+	}
+	if err != nil {
+		d.add(v.StartOffset, path, "found %s, want %s", found(v), k.want())
+		return
+	}
+	d.c.Origin[path] = d.where(v.StartOffset)
+}
+
+// together checks what keys say about each other.
+func (d *decoder) together() {
+	at := func(key string) string { return cmp.Or(d.c.Origin[key], d.file) }
+	seen := map[string]bool{}
+	for i, a := range d.c.Agents {
+		key := fmt.Sprintf("agents.list[%d].id", i)
+		switch {
+		case a.ID == "":
+			d.problems = append(d.problems, Problem{Where: d.file, Key: key, Text: "missing; every agent needs an id"})
+		case seen[a.ID]:
+			d.problems = append(d.problems, Problem{Where: at(key), Key: key, Text: fmt.Sprintf("%q is there twice; an agent has one entry", a.ID)})
+		}
+		seen[a.ID] = true
+	}
+	d.problems = append(d.problems, d.c.check(at)...)
+}
+
+// check reports what keys say about each other, wherever they were set.
+func (c *Config) check(at func(key string) string) []Problem {
+	var out []Problem
+	b := c.Storage.Bucket
+	if b.Kind == "s3" && b.Bucket == "" {
+		out = append(out, Problem{Where: at("storage.bucket.kind"), Key: "storage.bucket.bucket", Text: `missing; storage.bucket.kind "s3" needs the name of the bucket`})
+	}
+	if b.Kind == "folder" && b.Bucket+b.Endpoint != "" {
+		out = append(out, Problem{Where: at("storage.bucket.bucket"), Key: "storage.bucket.kind", Text: `is "folder", and a bucket or an endpoint is set; set it to "s3", or take these away`})
+	}
+	if c.Model.Provider == OpenAI && c.Model.BaseURL != "" && c.Model.ID == "" {
+		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.id", Text: "missing; an endpoint of one's own needs the name of a model"})
+	}
+	return out
+}
+
+// set gives a key a decoded value; an error only says that the value does not fit.
+func (k Key) set(c *Config, star string, v any) error {
+	misfit := errors.New("misfit")
+	ptr := k.at(c, star)
+	if m, ok := ptr.(*inMap); ok {
+		ptr = m.ptr
+		defer m.store()
+	}
+	switch p := ptr.(type) {
+	case *bool:
+		b, ok := v.(bool)
+		if !ok {
+			return misfit
+		}
+		*p = b
+	case *int, **int, *tidemark.Tokens:
+		n, ok := v.(json.Number)
+		i, err := strconv.ParseInt(n.String(), 10, 64)
+		if !ok || err != nil || i < k.Min || i > k.Max {
+			return misfit
+		}
+		setNumber(p, i)
+	case *string:
+		s, ok := v.(string)
+		if !ok || !k.fits(s) {
+			return misfit
+		}
+		*p = s
+	case *[]string:
+		list, ok := k.list(v)
+		if !ok {
+			return misfit
+		}
+		*p = list
+	}
+	return nil
+}
+
+func setNumber(ptr any, i int64) {
+	switch p := ptr.(type) {
+	case *int:
+		*p = int(i)
+	case **int:
+		n := int(i)
+		*p = &n
+	case *tidemark.Tokens:
+		*p = tidemark.Tokens(i)
+	}
+}
+
+// list returns a list of allowed values, none twice, at least one.
+func (k Key) list(v any) ([]string, bool) {
+	elements, ok := v.([]any)
+	if !ok || len(elements) == 0 {
+		return nil, false
+	}
+	var out []string
+	for _, e := range elements {
+		s, ok := e.(string)
+		if !ok || !slices.Contains(strings.Fields(k.Values), s) || slices.Contains(out, s) {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, true
+}
+
+// fits reports whether a string is what a key takes.
+func (k Key) fits(s string) bool {
+	if len(s) > maxText || strings.ContainsRune(s, 0) {
+		return false
+	}
+	switch k.Type {
+	case Choice:
+		return slices.Contains(strings.Fields(k.Values), s)
+	case Zone:
+		_, err := time.LoadLocation(s)
+		return err == nil && s != "" && s != "Local"
+	case URL:
+		u, err := url.Parse(s)
+		return s == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+	case Address:
+		_, port, err := net.SplitHostPort(s)
+		n, bad := strconv.Atoi(port)
+		return err == nil && bad == nil && n >= 0 && n < 1<<16
+	case Name:
+		return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		})
+	}
+	return true
+}
+
+// literal returns the text of a string.
+func literal(v hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok {
+		return l.String()
+	}
+	return ""
+}
+
+// found describes a value for a message. A long one is cut.
+func found(v hujson.Value) string {
+	switch v.Value.Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		v = v.Clone()
+		v.Minimize()
+		return "the list " + clip(string(v.Pack()))
+	case '"':
+		return "the string " + strconv.Quote(clip(literal(v)))
+	case '0':
+		return "the number " + clip(literal(v))
+	}
+	return literal(v)
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return s
+}

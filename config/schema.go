@@ -1,0 +1,192 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// node is an object of the JSON Schema, in the order of the table.
+type node struct {
+	names    []string
+	children map[string]*node
+	key      *Key
+}
+
+func (n *node) child(name string) *node {
+	if n.children == nil {
+		n.children = map[string]*node{}
+	}
+	if n.children[name] == nil {
+		n.children[name] = &node{}
+		n.names = append(n.names, name)
+	}
+	return n.children[name]
+}
+
+// Schema returns the JSON Schema of the document (https://json-schema.org/draft/2020-12).
+func Schema() []byte {
+	root := &node{}
+	for _, k := range Keys() {
+		at := root
+		for _, part := range strings.Split(k.Name, ".") {
+			at = at.child(part)
+		}
+		at.key = &k
+	}
+	var b strings.Builder
+	b.WriteString("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": \"Tidemark configuration\",\n")
+	root.body(&b, "  ", `    "$schema": { "type": "string" },`+"\n")
+	b.WriteString("}\n")
+	return []byte(b.String())
+}
+
+// body writes what is inside of an object's braces.
+func (n *node) body(b *strings.Builder, indent, first string) {
+	star := n.children["*"]
+	switch {
+	case star != nil && star.children["id"] != nil: // a list
+		fmt.Fprintf(b, "%s\"type\": \"array\",\n%s\"maxItems\": %d,\n%s\"items\": {\n", indent, indent, maxNamed, indent)
+		star.body(b, indent+"  ", "")
+		fmt.Fprintf(b, "%s}\n", indent)
+		return
+	case star != nil: // names of one's own
+		fmt.Fprintf(b, "%s\"type\": \"object\",\n%s\"additionalProperties\": {\n", indent, indent)
+		star.body(b, indent+"  ", "")
+		fmt.Fprintf(b, "%s}\n", indent)
+		return
+	}
+	fmt.Fprintf(b, "%s\"type\": \"object\",\n%s\"additionalProperties\": false,\n", indent, indent)
+	if n.children["id"] != nil && n.children["systemPrompt"] != nil {
+		fmt.Fprintf(b, "%s\"required\": [\"id\"],\n", indent)
+	}
+	fmt.Fprintf(b, "%s\"properties\": {\n%s", indent, first)
+	for i, name := range n.names {
+		comma := ","
+		if i == len(n.names)-1 {
+			comma = ""
+		}
+		c := n.children[name]
+		if c.key != nil {
+			fmt.Fprintf(b, "%s  %q: %s%s\n", indent, name, c.key.schema(), comma)
+			continue
+		}
+		fmt.Fprintf(b, "%s  %q: {\n", indent, name)
+		c.body(b, indent+"    ", "")
+		fmt.Fprintf(b, "%s  }%s\n", indent, comma)
+	}
+	fmt.Fprintf(b, "%s}\n", indent)
+}
+
+// schema returns the schema of one key, on one line.
+func (k Key) schema() string {
+	var parts []string
+	add := func(name string, v any) {
+		raw, err := json.Marshal(v)
+		if err == nil {
+			parts = append(parts, fmt.Sprintf("%q: %s", name, raw))
+		}
+	}
+	switch k.Type {
+	case Number:
+		add("type", "integer")
+		add("minimum", k.Min)
+		add("maximum", k.Max)
+	case Switch:
+		add("type", "boolean")
+	case Choice:
+		add("enum", strings.Fields(k.Values))
+	case Choices:
+		add("type", "array")
+		add("minItems", 1)
+		add("uniqueItems", true)
+		add("items", map[string]any{"enum": strings.Fields(k.Values)})
+	case URL:
+		add("type", "string")
+		add("format", "uri")
+	case Name:
+		add("type", "string")
+		add("pattern", "^[a-z0-9_-]{1,64}$")
+	default:
+		add("type", "string")
+	}
+	if k.Default != "" {
+		add("default", json.RawMessage(k.Default))
+	}
+	add("description", k.Doc)
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// Markdown returns the table of docs/config.md.
+func Markdown() []byte {
+	var b strings.Builder
+	b.WriteString("| key | default | what |\n| --- | --- | --- |\n")
+	for _, k := range Keys() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s %s |\n", k.Name, code(k.Default), k.Doc, limits(k))
+	}
+	return []byte(b.String())
+}
+
+func code(s string) string {
+	if s == "" {
+		return "not set"
+	}
+	return "`" + s + "`"
+}
+
+func limits(k Key) string {
+	want := k.want()
+	if k.Type == Text {
+		return "A string."
+	}
+	return "Takes " + strings.ReplaceAll(want, "\"", "`") + "."
+}
+
+// Value is one key as it is now.
+type Value struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"` // null when it is not set
+	Origin string `json:"from"`  // default, file:line:column, or a variable
+	Doc    string `json:"-"`
+}
+
+// Values returns every key as it is now, those of one's own names included. Secrets are not among
+// them.
+func (c *Config) Values() []Value {
+	var out []Value
+	add := func(k Key, name, star string) {
+		v := k.value(c, star)
+		if v == "" {
+			v = nil
+		}
+		out = append(out, Value{Key: name, Value: v, Origin: cmp.Or(c.Origin[name], "default"), Doc: k.Doc})
+	}
+	for _, k := range Keys() {
+		switch {
+		case strings.HasPrefix(k.Name, "session.resetPolicies.*"):
+			for _, star := range sortedNames(c.Session.ResetPolicies) {
+				if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
+					add(k, name, star)
+				}
+			}
+		case strings.HasPrefix(k.Name, "agents.list.*"):
+			for i := range c.Agents {
+				star := fmt.Sprint(i)
+				if name := strings.Replace(k.Name, ".*", "["+star+"]", 1); c.Origin[name] != "" {
+					add(k, name, star)
+				}
+			}
+		default:
+			add(k, k.Name, "")
+		}
+	}
+	return out
+}
+
+func sortedNames(m map[string]Policy) []string {
+	return slices.Sorted(maps.Keys(m))
+}
