@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Report brings the directory and the archive index up to date. A report that arrives after a newer
+// one changes nothing; an archive reported twice is one. With no key in info only the archives count.
+func (a *Agent) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
+	var stmts []tidemark.Stmt
+	if info.Key != "" {
+		if info.Key.Agent() != a.cfg.Name {
+			return fmt.Errorf("report session %.80q to agent %s: %w", info.Key, a.cfg.Name, tidemark.ErrForbidden)
+		}
+		raw, err := json.Marshal(info)
+		if err != nil {
+			return fmt.Errorf("report session %s: %w", info.Key, err)
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL: `INSERT INTO agent_sessions(agent, key, updated, info) VALUES(?, ?, ?, ?)
+				ON CONFLICT(agent, key) DO UPDATE SET updated = excluded.updated, info = excluded.info WHERE excluded.updated >= agent_sessions.updated`,
+			Args: []any{a.cfg.Name, string(info.Key), info.UpdatedAt.UnixMilli(), string(raw)},
+		})
+	}
+	for _, i := range archives {
+		agent, _, _, ok := archive.ParseKey(i.Key)
+		if !ok || agent != a.cfg.Name {
+			return fmt.Errorf("report archive %.120q to agent %s: want a key of one of its archives: %w", i.Key, a.cfg.Name, tidemark.ErrInvalid)
+		}
+		raw, err := json.Marshal(i)
+		if err != nil {
+			return fmt.Errorf("report archive %s: %w", i.Key, err)
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL:  `INSERT INTO agent_archives(agent, key, at, info) VALUES(?, ?, ?, ?) ON CONFLICT(agent, key) DO NOTHING`,
+			Args: []any{a.cfg.Name, i.Key, i.At.UnixMilli(), string(raw)},
+		})
+	}
+	if len(stmts) == 0 {
+		return nil
+	}
+	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("report session %s: %w", info.Key, err)
+	}
+	if len(archives) > 0 {
+		if err := a.indexPending(ctx); err != nil {
+			a.cfg.Logger.Warn("index archives", "agent", a.cfg.Name, "err", err)
+		}
+		a.schedule(a.next(ctx))
+	}
+	return nil
+}
+
+// Sessions lists the directory, last active first. next is empty on the last page.
+func (a *Agent) Sessions(ctx context.Context, cursor string, limit int) (page []tidemark.SessionInfo, next string, err error) {
+	limit = pageLimit(limit)
+	ms, key, _ := strings.Cut(cursor, "@")
+	before, err := parseCursor(ms)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
+		ORDER BY updated DESC, key LIMIT ?`, a.cfg.Name, before, before, key, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	for _, r := range rows {
+		if len(page) == limit {
+			last := page[limit-1]
+			return page, fmt.Sprintf("%d@%s", last.UpdatedAt.UnixMilli(), last.Key), nil
+		}
+		info, err := scanInfo(r)
+		if err != nil {
+			return nil, "", err
+		}
+		page = append(page, info)
+	}
+	return page, "", nil
+}
+
+// Session returns one row of the directory; an unknown key is ErrNotFound.
+func (a *Agent) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, a.cfg.Name, string(key))
+	if err != nil {
+		return tidemark.SessionInfo{}, fmt.Errorf("read session %s: %w", key, err)
+	}
+	if len(rows) == 0 {
+		return tidemark.SessionInfo{}, fmt.Errorf("session %.200q: %w", string(key), tidemark.ErrNotFound)
+	}
+	return scanInfo(rows[0])
+}
+
+func scanInfo(r tidemark.Row) (info tidemark.SessionInfo, err error) {
+	if err = json.Unmarshal(r.Bytes(0), &info); err != nil {
+		return info, fmt.Errorf("read directory: %w", err)
+	}
+	return info, nil
+}
+
+// Archives lists the index of archives, newest first, with those that are not in it yet on the
+// first page.
+func (a *Agent) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, a.cfg.Name, flushPage)
+	if err != nil {
+		return nil, "", fmt.Errorf("list archives: %w", err)
+	}
+	if page, next, err = archive.List(ctx, a.cfg.Blobs, a.cfg.Name, opt); err != nil || opt.Cursor != "" {
+		return page, next, err
+	}
+	for _, r := range slices.Backward(rows) {
+		var i archive.Info
+		if err := json.Unmarshal(r.Bytes(0), &i); err != nil {
+			return nil, "", fmt.Errorf("list archives: %w", err)
+		}
+		listed := slices.ContainsFunc(page, func(p archive.Info) bool { return p.Key == i.Key })
+		if !listed && (opt.Session == "" || opt.Session == i.Session) {
+			page = slices.Insert(page, 0, i)
+		}
+	}
+	return page, next, nil
+}
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+func pageLimit(n int) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(n, maxPage)
+}
+
+// parseCursor reads the number of a cursor; empty is before everything.
+func parseCursor(s string) (int64, error) {
+	if s == "" {
+		return math.MaxInt32 << 20, nil // the year 73,000 in milliseconds, and exact as a float
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("cursor %.40q: give back what the last page returned: %w", s, tidemark.ErrInvalid)
+	}
+	return n, nil
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// Prompt returns persona, instructions and memory as a system prompt for a scope, within the
+// budget. It has no clock, so it changes only with the files and the day. With an error comes what
+// could still be read: a bucket that is down must not end a conversation.
+func (a *Agent) Prompt(ctx context.Context, scope tidemark.Scope, now time.Time) (string, error) {
+	if err := a.own(scope); err != nil {
+		return "", fmt.Errorf("prompt: %w", err)
+	}
+	var failed error
+	read := func(path string) string {
+		if path == "" || a.cfg.Sharing.MayRead(scope, path) != nil {
+			return ""
+		}
+		file, _, err := a.current(ctx, path)
+		if err != nil {
+			failed = errors.Join(failed, err)
+		}
+		return string(file)
+	}
+	today := a.cfg.Sharing.Today(scope, memory.Day(now, a.cfg.Zone))
+	yesterday := a.cfg.Sharing.Today(scope, memory.DayBefore(now, a.cfg.Zone))
+	p := memory.Prompt{
+		Soul: read(memory.Soul), Identity: read(memory.Identity), Human: read(memory.Human), Instructions: read(memory.Instructions),
+		LongTerm: read(memory.LongTerm), ToolNotes: read(memory.ToolNotes),
+		Yesterday: memory.Note{Path: yesterday, Text: read(yesterday)}, Today: memory.Note{Path: today, Text: read(today)},
+		Runtime: a.runtime(scope),
+	}
+	if failed != nil {
+		failed = fmt.Errorf("prompt for %s: %w", scope.Key, failed)
+	}
+	return p.Assemble(a.cfg.Budget), failed
+}
+
+// runtime says where the model is. It names no time, which would break the cached prefix.
+func (a *Agent) runtime(scope tidemark.Scope) string {
+	kind := "non-main"
+	if scope.Main() {
+		kind = "main"
+	}
+	return fmt.Sprintf("Agent: %s\nSession: %s (%s)\nTimezone: %s", a.cfg.Name, scope.Key, kind, a.cfg.Zone)
+}

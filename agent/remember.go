@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+const (
+	maxExtractionID = 256
+	maxKnown        = 5000 // facts of two days that a new one is compared with
+)
+
+// Remember stores an extraction; the same id twice is one. When it returns nil the facts are
+// durable; the file gets them at once or within seconds. Facts that today's or yesterday's file has
+// already are dropped. What a peer gave goes into the peer's file, and one line into the owner's
+// that says where.
+func (a *Agent) Remember(ctx context.Context, x tidemark.Extraction) error {
+	if _, err := a.remember(ctx, x, false); err != nil {
+		return fmt.Errorf("remember %.80s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// remember returns how many facts were new.
+func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
+	if x.ID == "" || len(x.ID) > maxExtractionID {
+		return 0, fmt.Errorf("extraction id of %d bytes, want 1 to %d: %w", len(x.ID), maxExtractionID, tidemark.ErrInvalid)
+	}
+	if err := a.own(x.Scope); err != nil {
+		return 0, err
+	}
+	day := memory.Day(x.At, a.cfg.Zone)
+	path := a.cfg.Sharing.Today(x.Scope, day)
+	var facts []tidemark.Fact
+	if path == "" {
+		a.cfg.Logger.Warn("facts of a nameless peer are not kept", "agent", a.cfg.Name, "session", x.Session)
+	} else {
+		known, err := a.known(ctx, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
+		if err != nil {
+			return 0, err
+		}
+		facts = memory.Normalise(x.Facts, known)
+	}
+	sections := a.sections(x, path, day, facts, noted)
+	stmts, err := a.rememberStmts(x, path, facts, sections)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		if errors.Is(err, tidemark.ErrConflict) && a.remembered(ctx, x.ID) {
+			return len(facts), nil
+		}
+		return 0, err
+	}
+	for p := range sections {
+		a.flushSoon(ctx, p)
+	}
+	return len(facts), nil
+}
+
+// known returns what the files of two days say already, as far as we wrote it.
+func (a *Agent) known(ctx context.Context, today, yesterday string) (map[string]bool, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT fold FROM agent_facts WHERE agent = ? AND path IN (?, ?) ORDER BY seq DESC LIMIT ?`, a.cfg.Name, today, yesterday, maxKnown)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		known[r.Text(0)] = true
+	}
+	return known, nil
+}
+
+func (a *Agent) remembered(ctx context.Context, id string) bool {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
+	return err == nil && len(rows) == 1
+}
+
+// sections returns what an extraction adds, by file.
+func (a *Agent) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
+	if len(facts) == 0 {
+		return nil
+	}
+	s := map[string]memory.Section{path: {ID: x.ID, Session: x.Session, At: x.At, Noted: noted, Facts: facts}}
+	if daily := memory.Daily(day); path != daily {
+		s[daily] = memory.Section{ID: x.ID, Session: x.Session, At: x.At, From: x.Scope.Peer, File: path, Count: len(facts)}
+	}
+	return s
+}
+
+// rememberStmts is the one transaction of an extraction; its first row is the guard.
+func (a *Agent) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
+	at := x.At.UnixMilli()
+	stmts := []tidemark.Stmt{{
+		SQL:  `INSERT INTO agent_extractions(agent, id, session, session_key, peer, at, path) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
+		Args: []any{a.cfg.Name, x.ID, x.Session, string(x.Scope.Key), peerOf(x.Scope), at, path}, Want: 1,
+	}}
+	for i, f := range facts {
+		sources, err := json.Marshal(f.Sources)
+		if err != nil {
+			return nil, err
+		}
+		stmts = append(stmts,
+			tidemark.Stmt{
+				SQL:  `INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path) VALUES(?, ?, ?, ?, ?, ?, ?)`,
+				Args: []any{a.cfg.Name, x.ID, i, f.Text, memory.Fold(f.Text), string(sources), path}, Want: 1,
+			},
+			tidemark.Stmt{
+				SQL:  `INSERT INTO agent_words(rowid, terms) SELECT seq, ? FROM agent_facts WHERE agent = ? AND extraction = ? AND n = ?`,
+				Args: []any{strings.Join(memory.Terms(f.Text), " "), a.cfg.Name, x.ID, i},
+			})
+	}
+	for p, s := range sections {
+		body, err := json.Marshal(s)
+		if err != nil {
+			return nil, err
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL:  `INSERT INTO agent_sections(agent, path, id, at, body) VALUES(?, ?, ?, ?, ?)`,
+			Args: []any{a.cfg.Name, p, s.ID, at, string(body)}, Want: 1,
+		})
+	}
+	return stmts, nil
+}
+
+// peerOf is whose facts these are; empty for the owner's.
+func peerOf(s tidemark.Scope) string {
+	if s.Owner {
+		return ""
+	}
+	return s.Peer
+}
+
+// Fact is a row of the ledger: a fact with where it came from.
+type Fact struct {
+	Text       string             `json:"text"`
+	Sources    []tidemark.EntryID `json:"sources,omitempty"`
+	Extraction string             `json:"extraction"`
+	Session    string             `json:"session,omitempty"`
+	SessionKey tidemark.Key       `json:"sessionKey"`
+	Peer       string             `json:"peer,omitempty"` // who gave it, empty for the owner
+	At         int64              `json:"at"`             // milliseconds
+	Path       string             `json:"path"`           // the file that has it
+
+	seq int64
+}
+
+const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.session_key, x.peer, x.at, f.path`
+
+func scanFact(r tidemark.Row) (Fact, error) {
+	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8)}
+	if err := json.Unmarshal(r.Bytes(2), &f.Sources); err != nil {
+		return f, fmt.Errorf("read fact %d: %w", f.seq, err)
+	}
+	return f, nil
+}
+
+// Facts returns the ledger, newest first. next is empty on the last page.
+func (a *Agent) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
+	limit = pageLimit(limit)
+	before, err := parseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE f.agent = ? AND f.seq < ? ORDER BY f.seq DESC LIMIT ?`, a.cfg.Name, before, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list facts: %w", err)
+	}
+	for _, r := range rows {
+		f, err := scanFact(r)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(page) == limit {
+			return page, fmt.Sprint(page[limit-1].seq), nil
+		}
+		page = append(page, f)
+	}
+	return page, "", nil
+}

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+const (
+	searchDays     = 30      // newest daily files that are read line by line
+	searchBytes    = 4 << 20 // of all files that are read
+	searchFacts    = 200     // rows of the ledger that are ranked
+	searchTerms    = 24      // of a query
+	defaultResults = 10
+	maxResults     = 50
+	listPages      = 8 // of 1,000 keys: more than 20 years of days
+)
+
+// Found is a line of memory that answers a query.
+type Found struct {
+	Path    string             `json:"path"`
+	Line    int                `json:"line,omitempty"` // from 1, as memory_read counts; 0 when only the ledger has it
+	Text    string             `json:"text"`
+	Session string             `json:"session,omitempty"` // id of the log that it came from
+	Sources []tidemark.EntryID `json:"sources,omitempty"`
+	Score   float64            `json:"score"`
+}
+
+// Search looks for a query in all that a scope may read: MEMORY.md and persona, the newest daily
+// files line by line, and the ledger of facts of all days. The best line is first.
+func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, limit int) ([]Found, error) {
+	if err := a.own(scope); err != nil {
+		return nil, fmt.Errorf("search memory: %w", err)
+	}
+	if limit <= 0 {
+		limit = defaultResults
+	}
+	terms := memory.Terms(query)
+	if len(terms) == 0 {
+		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
+	}
+	found, err := a.ledgerLines(ctx, scope, terms[:min(len(terms), searchTerms)])
+	if err != nil {
+		return nil, fmt.Errorf("search memory: %w", err)
+	}
+	lines, err := a.fileLines(ctx, scope)
+	if err != nil {
+		return nil, fmt.Errorf("search memory: %w", err)
+	}
+	found = merge(lines, found)
+	texts := make([]string, len(found))
+	for i, f := range found {
+		texts[i] = f.Text
+	}
+	var out []Found
+	for _, s := range memory.Rank(query, texts) {
+		if len(out) == min(limit, maxResults) {
+			break
+		}
+		found[s.Index].Score = s.Score
+		out = append(out, found[s.Index])
+	}
+	return out, nil
+}
+
+// merge joins what the ledger knows to the lines that say it, and drops repetitions.
+func merge(lines, ledger []Found) []Found {
+	at := map[string]int{}
+	var out []Found
+	for _, f := range append(lines, ledger...) {
+		key := f.Path + "\n" + memory.Fold(f.Text)
+		if i, ok := at[key]; ok {
+			out[i].Session = cmp.Or(out[i].Session, f.Session)
+			if out[i].Sources == nil {
+				out[i].Sources = f.Sources
+			}
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, f)
+	}
+	return out
+}
+
+// ledgerLines finds facts that share a term with the query. The database ranks what it has seen of
+// all peers; the order that counts is made later, of what the scope may read.
+func (a *Agent) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
+	quoted := make([]string, len(terms))
+	for i, t := range terms {
+		quoted[i] = `"` + strings.ReplaceAll(t, `"`, `""`) + `"`
+	}
+	prefix := a.folder(scope)
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ? ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
+		strings.Join(quoted, " OR "), a.cfg.Name, prefix, prefix, searchFacts)
+	if err != nil {
+		return nil, err
+	}
+	var out []Found
+	for _, r := range rows {
+		f, err := scanFact(r)
+		if err != nil {
+			return nil, err
+		}
+		if a.cfg.Sharing.MayRead(scope, f.Path) == nil {
+			out = append(out, Found{Path: f.Path, Text: f.Text, Session: f.Session, Sources: f.Sources})
+		}
+	}
+	return out, nil
+}
+
+// folder is where the daily files of a scope are.
+func (a *Agent) folder(scope tidemark.Scope) string {
+	if scope.Owner || a.cfg.Sharing == memory.ShareAgent {
+		return "memory/"
+	}
+	path := a.cfg.Sharing.Today(scope, "")
+	return path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// fileLines reads the files of a scope line by line, newest days first, within a bound of bytes.
+func (a *Agent) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, error) {
+	paths, err := a.readable(ctx, scope, searchDays)
+	if err != nil {
+		return nil, err
+	}
+	var out []Found
+	left := searchBytes
+	for _, path := range paths {
+		file, _, err := a.current(ctx, path)
+		if errors.Is(err, tidemark.ErrTooLarge) {
+			continue // the ledger still finds what we wrote there
+		}
+		if err != nil {
+			return nil, err
+		}
+		if left -= len(file); left < 0 {
+			break
+		}
+		for i, l := range strings.Split(memory.Strip(string(file)), "\n") {
+			if text := strings.TrimPrefix(strings.TrimSpace(l), "- "); text != "" {
+				out = append(out, Found{Path: path, Line: i + 1, Text: text})
+			}
+		}
+	}
+	return out, nil
+}
+
+// readable lists the files that a scope may read: the curated ones, then the newest days, those of
+// the scope's own before those of peers.
+func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([]string, error) {
+	var paths []string
+	if scope.Main() {
+		paths = []string{memory.LongTerm, memory.Soul, memory.Identity, memory.Human, memory.Instructions, memory.ToolNotes}
+	}
+	folder := a.folder(scope)
+	if folder == "" {
+		return paths, nil
+	}
+	var own []string
+	for cursor, n := "", 0; n < listPages; n++ {
+		page, next, err := a.cfg.Blobs.List(ctx, a.blobKey(folder), cursor, maxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page {
+			if path := a.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil {
+				own = append(own, path)
+			}
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if today := a.cfg.Sharing.Today(scope, memory.Day(a.now(), a.cfg.Zone)); !slices.Contains(own, today) {
+		own = append(own, today) // it may have nothing but pending sections
+	}
+	slices.SortFunc(own, func(x, y string) int { // newest day first; a path ends with its day
+		return cmp.Or(strings.Compare(y[strings.LastIndexByte(y, '/'):], x[strings.LastIndexByte(x, '/'):]), cmp.Compare(len(x), len(y)))
+	})
+	return append(paths, own[:min(days, len(own))]...), nil
+}
