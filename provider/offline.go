@@ -80,7 +80,7 @@ func pieces(b tidemark.Block) iter.Seq[tidemark.Delta] {
 		for len(rest) > size {
 			n := strings.IndexByte(rest[size:], ' ') + size + 1
 			if n == size || n > 4*size { // no space near: cut at a character
-				for n = size; !utf8.RuneStart(rest[n]); n++ {
+				for n = size; n < len(rest) && !utf8.RuneStart(rest[n]); n++ {
 				}
 			}
 			if !yield(tidemark.Delta{Text: rest[:n]}) {
