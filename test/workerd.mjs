@@ -10,8 +10,8 @@ const { Miniflare } = require("miniflare");
 // The date fixes the behaviour of the runtime; enable_request_signal tells when a client has left.
 export const compatibility = { compatibilityDate: "2026-03-01", compatibilityFlags: ["enable_request_signal"] };
 
-// start gives {url, get, json, dispose} for the Worker built into folder.
-export async function start(folder, bindings = {}) {
+// start gives {url, get, json, dispose} for the Worker built into folder, with variables and buckets.
+export async function start(folder, bindings = {}, r2Buckets = { BUCKET: "bucket" }) {
   const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
   for (const file of readdirSync(folder)) {
     const full = path.join(folder, file);
@@ -24,7 +24,7 @@ export async function start(folder, bindings = {}) {
       SESSION: { className: "Session", useSQLite: true },
       AGENT: { className: "Agent", useSQLite: true },
     },
-    r2Buckets: { BUCKET: "bucket" },
+    r2Buckets,
     bindings: { TIDEMARK_DEBUG: "1", ...bindings },
     handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
   });
