@@ -21,8 +21,8 @@ JS := GOOS=js GOARCH=wasm
 # Runs a js/wasm test binary on the bridge of the Worker, with Go timers that never fire.
 EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
-GO_PACKAGES = $$(build/packages.sh native)
-JS_PACKAGES = $$(build/packages.sh js)
+# Lists are piped into xargs, so that a list that cannot be made fails the target.
+with = build/packages.sh $(1) | xargs -r
 
 define title
 @printf '\n== %s\n' '$(1)'
@@ -45,18 +45,18 @@ test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on
 check: fmt-check vet tidy-check rules lint wasm ## Format, vet, lint, import table, budgets, size of the Worker
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
-	go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m $$(build/packages.sh with 'func Benchmark')
+	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
 
 lint: $(LINT) ## Lint on both targets
 	$(call title,lint)
-	$(LINT) run $$(build/packages.sh lint-native)
-	$(JS) $(LINT) run $$(build/packages.sh lint-js)
+	$(call with,lint-native) $(LINT) run
+	$(call with,lint-js) env $(JS) $(LINT) run
 
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
 fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
-	FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestFault' -timeout 80m $$(build/packages.sh with 'func TestFault')
+	$(call with,with 'func TestFault') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestFault' -timeout 80m
 
 e2e: e2e-worker e2e-s3 e2e-native ## End to end: the native binary, and the Worker on workerd
 
@@ -66,7 +66,7 @@ wasm: ## Build the Worker and gate its size
 
 test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
 	$(call title,tests under js/wasm)
-	$(JS) go test -timeout 10m -exec '$(EXEC)' $(JS_PACKAGES)
+	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules
@@ -81,7 +81,7 @@ fmt-check:
 vet:
 	$(call title,vet on both targets)
 	go vet ./...
-	$(JS) go vet $(JS_PACKAGES)
+	$(call with,js) env $(JS) go vet
 
 tidy-check:
 	$(call title,go.mod is tidy)
@@ -93,11 +93,11 @@ rules:
 
 test-go:
 	$(call title,tests)
-	go test -timeout 10m $(GO_PACKAGES)
+	$(call with,native) go test -timeout 10m
 
 test-once:
 	$(call title,each benchmark once)
-	go test -run '^$$' -bench . -benchtime=1x -timeout 10m $$(build/packages.sh with 'func Benchmark')
+	$(call with,with 'func Benchmark') go test -run '^$$' -bench . -benchtime=1x -timeout 10m
 
 e2e-native: build
 	$(call title,end to end: native)
@@ -114,7 +114,7 @@ e2e-s3:
 	test/s3.sh -- go test -count=1 -run S3 ./host/native
 
 race: ## Tests with the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -timeout 30m $(GO_PACKAGES)
+	$(call with,native) env CGO_ENABLED=1 go test -race -timeout 30m
 
 $(NODE_MODULES): build/package-lock.json
 	npm ci --prefix build --ignore-scripts --no-audit --no-fund

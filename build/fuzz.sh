@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 time=${1:?usage: $0 DURATION}
-for dir in $(build/packages.sh with 'func Fuzz'); do
+folders=$(build/packages.sh with 'func Fuzz')
+for dir in $folders; do
 	for name in $(grep -ohE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | awk '{ print $2 }'); do
 		printf '\n== %s %s for %s\n' "$dir" "$name" "$time"
 		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir"

@@ -30,8 +30,10 @@ lint-js)
 		if [ -d "$dir" ]; then echo "./$dir"; fi
 	done ;;
 with)
-	{ grep -rlE --include='*_test.go' --exclude-dir='.*' --exclude-dir=node_modules "^${2:?text}" . || true; } |
-		xargs -r -n1 dirname | sort -u ;;
+	# Without any it fails: a target that quietly runs nothing is worse than one that says so.
+	grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=node_modules "^${2:?text}" . |
+		xargs -r -n1 dirname | sort -u ||
+		{ echo "$0: no test begins with \"$2\"" >&2; exit 1; } ;;
 *)
 	echo "usage: $0 native | js | lint-native | lint-js | with TEXT" >&2
 	exit 2 ;;
