@@ -11,7 +11,7 @@ ARGS     ?=
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 20s
-# How many random kills `make fault` does; tests of the name TestFault* read it and do few without.
+# How many random kills `make fault` does; tests of the name TestKill* read it and do few without.
 FAULT_KILLS ?= 500
 
 # The general linter, in a module of its own so that none of its 200 requirements is ours.
@@ -56,7 +56,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
 fault: build ## Kill it at every arrow and FAULT_KILLS times at random (500)
-	$(call with,with 'func TestFault') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestFault' -timeout 80m
+	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m
 
 e2e: e2e-worker e2e-s3 e2e-native ## End to end: the native binary, and the Worker on workerd
 

@@ -61,8 +61,6 @@ var table = []row{
 var parted = []struct{ a, b, why string }{
 	{"session", "agent", "on Workers they are two Durable Objects; a direct call works natively only"},
 	{"host/native", "host/cloudflare", "two platforms; what they share belongs in host"},
-	{"session", "provider", "a session gets its tidemark.Provider, so tests and hosts choose it"},
-	{"session", "worker", "business must not know its doors"},
 }
 
 // homes are packages of others that have one place of ours (tests apart).

@@ -26,6 +26,11 @@ func TestTableIsWellFormed(t *testing.T) {
 		if !slices.Contains(above, p.a) || !slices.Contains(above, p.b) || p.why == "" {
 			t.Errorf("%s and %s are parted without rows or reason", p.a, p.b)
 		}
+		for _, r := range table {
+			if may := strings.Fields(r.may); r.pkg == p.a && slices.Contains(may, p.b) || r.pkg == p.b && slices.Contains(may, p.a) {
+				t.Errorf("the row of %s allows what parts %s and %s", r.pkg, p.a, p.b)
+			}
+		}
 	}
 }
 
@@ -40,6 +45,9 @@ func TestImportTableBites(t *testing.T) {
 		{"session and agent are parted", "session", "agent", "two Durable Objects"},
 		{"agent and session are parted", "agent", "session", "two Durable Objects"},
 		{"root imports nothing", "tidemark", "archive", "down only"},
+		{"doors import business", "worker", "session", ""},
+		{"business does not import doors", "session", "worker", "down only"},
+		{"a session is given its provider", "session", "provider", "ports of the root"},
 		{"upwards", "compaction", "session", "down only"},
 		{"sideways", "archive", "compaction", "a file format"},
 		{"not in the row", "memory", "compaction", "files, facts"},
