@@ -39,53 +39,60 @@ type Field struct {
 // Size returns the length of the value in bytes.
 func (f Field) Size() int64 { return f.End - f.Start }
 
-// begin scans up to the next value of the container that is open on top of the stack. It reports
-// false when the container closed, and when the scan failed.
-func (s *scanner) begin(first bool) (Field, bool) {
+// begin scans up to the next value of the container that is open on top of the stack, and says in f
+// where it is. It reports false when the container closed, and when the scan failed.
+func (s *scanner) begin(f *Field, first bool) bool {
 	closer := s.stack[len(s.stack)-1]
 	c := s.space()
 	if c == closer {
 		s.pop()
-		return Field{}, false
+		return false
 	}
 	if !first {
 		if c != ',' {
-			return Field{}, s.fail("want a comma or the end of the list or object")
+			return s.fail("want a comma or the end of the list or object")
 		}
 		s.i++
 		c = s.space()
 	}
-	f := Field{Key: -1}
+	f.Name, f.Key = "", -1
 	if closer == '}' {
 		f.Key = s.pos()
-		var ok bool
-		if f.Name, ok = s.name(); !ok {
-			return Field{}, false
+		if !s.name(f) {
+			return false
 		}
 		c = s.space()
 	}
 	f.Start, f.Kind = s.pos(), kindOf(c)
-	return f, true
+	return true
 }
 
-// name scans a key and its colon.
-func (s *scanner) name() (string, bool) {
+// name scans the key of f and its colon.
+func (s *scanner) name(f *Field) bool {
 	if s.space() != '"' {
-		return "", s.fail("want a key in quotes")
+		return s.fail("want a key in quotes")
 	}
 	start := s.i
 	s.i++
-	// The usual key is plain and stands in one piece.
-	if end := plain(s.data, s.i); end < len(s.data) && s.data[end] == '"' {
+	// The usual key has no escapes, stands in one piece and has its colon behind it.
+	for end := s.i; end+1 < len(s.data) && s.data[end] >= ' ' && s.data[end] != '\\'; end++ {
+		if s.data[end] != '"' {
+			continue
+		}
+		f.Name = intern(s.data[s.i:end])
 		s.i = end + 1
-		return intern(s.data[start+1 : end]), s.colon()
+		if s.data[s.i] == ':' {
+			s.i++
+			return true
+		}
+		return s.colon()
 	}
-	return s.oddName(start)
+	return s.oddName(f, start)
 }
 
 // oddName scans a key with escapes, or one that goes on in the next piece, whose quote stands at
 // start. Of the pieces it keeps as much as a name may have.
-func (s *scanner) oddName(start int) (string, bool) {
+func (s *scanner) oddName(f *Field, start int) bool {
 	s.key = s.key[:0]
 	keep := func(b []byte) {
 		s.key = append(s.key, b[:min(len(b), 6*maxKey+2-min(len(s.key), 6*maxKey+2))]...)
@@ -103,14 +110,13 @@ func (s *scanner) oddName(start int) (string, bool) {
 		}()
 	}
 	if !s.str() {
-		return "", false
+		return false
 	}
 	keep(s.data[start:s.i])
-	var name string
-	if json.Unmarshal(s.key, &name) != nil || len(name) > maxKey {
-		name = ""
+	if json.Unmarshal(s.key, &f.Name) != nil || len(f.Name) > maxKey {
+		f.Name = ""
 	}
-	return name, s.colon()
+	return s.colon()
 }
 
 // object scans an object, whose bracket is next, and appends its fields to fields. The fields of
@@ -119,36 +125,35 @@ func (s *scanner) object(fields, inner *[]Field) bool {
 	if !s.push('}') {
 		return false
 	}
-	for first := true; ; first = false {
-		f, ok := s.begin(first)
-		if !ok {
-			return s.err == nil
-		}
-		if inner != nil && f.Name == "message" {
-			*inner = (*inner)[:0] // of two equal keys the last one counts
-			if f.Kind == Object {
-				ok = s.object(inner, nil)
-			} else {
-				ok = s.value()
-			}
-		} else {
-			ok = s.value()
-		}
-		if !ok {
+	var f Field
+	for first := true; s.begin(&f, first); first = false {
+		if !s.member(f, inner) {
 			return false
 		}
-		f.End = s.pos()
-		record(fields, f)
+		if f.End = s.pos(); len(*fields) < MaxFields {
+			*fields = append(*fields, f)
+		} else {
+			record(fields, f)
+		}
 	}
+	return s.err == nil
 }
 
-// record lists a field; beyond the bound only those with a known name, each once.
-func record(fields *[]Field, f Field) {
-	if len(*fields) < MaxFields {
-		*fields = append(*fields, f)
-		return
+// member scans the value of a field. The fields of the member "message" go to inner.
+func (s *scanner) member(f Field, inner *[]Field) bool {
+	if inner == nil || f.Name != "message" {
+		return s.value()
 	}
-	if _, known := knownNames[f.Name]; !known {
+	*inner = (*inner)[:0] // of two equal keys the last one counts
+	if f.Kind != Object {
+		return s.value()
+	}
+	return s.object(inner, nil)
+}
+
+// record lists a field beyond the bound: only one with a known name, and of equal ones the last.
+func record(fields *[]Field, f Field) {
+	if knownNames.find([]byte(f.Name)) == "" {
 		return
 	}
 	for i := len(*fields) - 1; i >= MaxFields; i-- {
@@ -183,17 +188,37 @@ var knownNames = names("type", "subtype", "uuid", "parentUuid", "logicalParentUu
 	"image", "document", "redacted_thinking", "input_tokens", "output_tokens", "cache_read_input_tokens",
 	"cache_creation_input_tokens")
 
-func names(list ...string) map[string]string {
-	m := make(map[string]string, len(list))
-	for _, n := range list {
-		m[n] = n
+// nameTable finds names by a hash so cheap that no map keeps up; a slot holds those that share it.
+type nameTable [256][]string
+
+func slotOf[T string | []byte](name T) byte {
+	n := len(name)
+	if n == 0 {
+		return 0
 	}
-	return m
+	return byte(n)*7 + name[0]*3 + name[n/2]*5 + name[n-1]
+}
+
+func (t *nameTable) find(b []byte) string {
+	for _, n := range t[slotOf(b)] {
+		if n == string(b) {
+			return n
+		}
+	}
+	return ""
+}
+
+func names(list ...string) *nameTable {
+	var t nameTable
+	for _, n := range list {
+		t[slotOf(n)] = append(t[slotOf(n)], n)
+	}
+	return &t
 }
 
 // intern returns b as a string, without an allocation for what real logs repeat.
 func intern(b []byte) string {
-	if s, ok := knownNames[string(b)]; ok {
+	if s := knownNames.find(b); s != "" {
 		return s
 	}
 	if len(b) > maxKey {

@@ -103,7 +103,7 @@ func (l Line) Text(f Field) string {
 		return ""
 	}
 	if in := b[1 : len(b)-1]; bytes.IndexByte(in, '\\') < 0 {
-		if s, ok := knownNames[string(in)]; ok {
+		if s := knownNames.find(in); s != "" {
 			return s
 		}
 		if utf8.Valid(in) {
@@ -205,16 +205,13 @@ func (s *scanner) each(visit func(Field) bool) error {
 		return s.err
 	}
 	s.push(closer)
-	for first := true; ; first = false {
-		f, ok := s.begin(first)
-		if !ok || !s.value() {
-			return s.err
-		}
-		f.End = s.pos()
-		if !visit(f) {
+	var f Field
+	for first := true; s.begin(&f, first) && s.value(); first = false {
+		if f.End = s.pos(); !visit(f) {
 			return nil
 		}
 	}
+	return s.err
 }
 
 // pieces reads r piece by piece for s.

@@ -65,8 +65,18 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// space skips white space and returns the byte behind it.
-func (s *scanner) space() byte {
+// space skips white space and returns the byte behind it, 0 at the end.
+func (s *scanner) space() (c byte) {
+	if s.i < len(s.data) {
+		c = s.data[s.i]
+	}
+	if c <= ' ' {
+		c = s.skipSpace()
+	}
+	return c
+}
+
+func (s *scanner) skipSpace() byte {
 	for {
 		for s.i < len(s.data) {
 			if c := s.data[s.i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -85,9 +95,9 @@ func (s *scanner) atEnd() bool { return s.i >= len(s.data) && !s.fill() }
 // str scans a string behind its opening quote.
 func (s *scanner) str() bool {
 	for {
-		i := plain(s.data, s.i)
-		if i == len(s.data) {
-			s.i = i
+		i := body(s.data, s.i)
+		if i >= len(s.data) {
+			s.i = len(s.data)
 			if !s.fill() {
 				return s.fail("string without an end")
 			}
@@ -98,9 +108,7 @@ func (s *scanner) str() bool {
 		case '"':
 			return true
 		case '\\':
-			if s.i < len(s.data) && shortEscape[s.data[s.i]] {
-				s.i++
-			} else if !s.escape() {
+			if !s.escape() {
 				return false
 			}
 		default:
@@ -133,76 +141,72 @@ func (s *scanner) escape() bool {
 	return true
 }
 
-// plain returns where the first quote, backslash or control character of data stands from i on, or
-// the length of data. It looks at eight bytes at a time: most bytes of a log stand in long strings.
-func plain(data []byte, i int) int {
-	for ; i+8 <= len(data); i += 8 {
-		if hit := special(binary.LittleEndian.Uint64(data[i:])); hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
+// body returns where from i on the first byte of data stands that ends a string or needs a closer
+// look: a quote, a control character, the backslash of an escape that is not short or not complete.
+// Without one it returns the length of data. Most bytes of a log stand in long strings, so it looks
+// at eight at a time and steps over the short escapes itself.
+func body(data []byte, i int) int {
+	for i+8 <= len(data) {
+		hit := special(binary.LittleEndian.Uint64(data[i:]))
+		if hit == 0 {
+			i += 8
+			continue
 		}
-		for ; i+40 <= len(data); i += 32 { // a long string: four at a time
-			b := data[i+8 : i+40 : i+40]
-			if special(binary.LittleEndian.Uint64(b))|special(binary.LittleEndian.Uint64(b[8:]))|
-				special(binary.LittleEndian.Uint64(b[16:]))|special(binary.LittleEndian.Uint64(b[24:])) != 0 {
-				break
-			}
+		i += bits.TrailingZeros64(hit) / 8
+		if data[i] != '\\' || i+1 >= len(data) || !shortEscape[data[i+1]] {
+			return i
 		}
+		i += 2
 	}
 	for ; i < len(data); i++ {
-		if c := data[i]; c < ' ' || c == '"' || c == '\\' {
-			break
+		switch c := data[i]; {
+		case c == '\\' && i+1 < len(data) && shortEscape[data[i+1]]:
+			i++
+		case c < ' ' || c == '"' || c == '\\':
+			return i
 		}
 	}
-	return i
+	return len(data)
 }
 
-// value scans one value, whose first byte is next.
+// special has the top bit of the first byte of w that is a quote, a backslash or a control character,
+// and no bit when there is none; what it says of the bytes behind the first is worthless.
+func special(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	// With bit 1 flipped, control characters stay below 0x20 and the quote, 0x22, becomes 0x20. A byte
+	// that is below what is taken from it borrows into its top bit; those that have it are excluded.
+	return ((w ^ 2*ones - 0x21*ones) | (w ^ '\\'*ones - ones)) &^ w & tops
+}
+
+// value scans one value, whose first byte is next, spaces aside.
 func (s *scanner) value() bool {
 	base := len(s.stack)
 	for {
-		open, ok := s.enter()
-		if !ok {
+		switch c := s.space(); {
+		case c == '"':
+			s.i++
+			if !s.str() {
+				return false
+			}
+		case c == '{' || c == '[':
+			closer := c + 2 // in ASCII each bracket stands two before its closer
+			if !s.push(closer) {
+				return false
+			}
+			if s.space() != closer {
+				if closer == '}' && !s.skipKey() {
+					return false
+				}
+				continue
+			}
+			s.pop()
+		case !s.scalar(c):
 			return false
-		}
-		if open {
-			continue
 		}
 		more, ok := s.leave(base)
-		if !ok {
-			return false
-		}
 		if !more {
-			return true
+			return ok
 		}
-	}
-}
-
-// enter scans a scalar or an empty container, or opens a container up to its first value.
-func (s *scanner) enter() (open, ok bool) {
-	switch c := s.space(); c {
-	case '"':
-		s.i++
-		return false, s.str()
-	case '{':
-		if !s.push('}') {
-			return false, false
-		}
-		if s.space() == '}' {
-			s.pop()
-			return false, true
-		}
-		return true, s.skipKey()
-	case '[':
-		if !s.push(']') {
-			return false, false
-		}
-		if s.space() == ']' {
-			s.pop()
-			return false, true
-		}
-		return true, true
-	default:
-		return false, s.scalar(c)
 	}
 }
 
@@ -213,10 +217,8 @@ func (s *scanner) leave(base int) (more, ok bool) {
 		switch c := s.space(); {
 		case c == ',':
 			s.i++
-			if closer == '}' {
-				return true, s.skipKey()
-			}
-			return true, true
+			ok := closer == ']' || s.skipKey()
+			return ok, ok
 		case c == closer:
 			s.pop()
 		default:
@@ -245,6 +247,10 @@ func (s *scanner) skipKey() bool {
 		return s.fail("want a key in quotes")
 	}
 	s.i++
+	if end := body(s.data, s.i); end+1 < len(s.data) && s.data[end] == '"' && s.data[end+1] == ':' {
+		s.i = end + 2
+		return true
+	}
 	return s.str() && s.colon()
 }
 
@@ -315,15 +321,6 @@ func (s *scanner) digits() bool {
 		s.i++
 	}
 	return true
-}
-
-// special has the top bit of the first byte of w that is a quote, a backslash or a control character,
-// and no bit when there is none; what it says of the bytes behind the first is worthless.
-func special(w uint64) uint64 {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	quote, slash := w^('"'*ones), w^('\\'*ones)
-	// A byte below n borrows into its top bit; bytes with the top bit set are excluded.
-	return (((w - ' '*ones) &^ w) | ((quote - ones) &^ quote) | ((slash - ones) &^ slash)) & tops
 }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }

@@ -189,20 +189,43 @@ func randomString(r *rand.Rand) string {
 	return b.String()
 }
 
-func TestPlainFindsTheFirst(t *testing.T) {
+func TestBodyFindsTheFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 20000 {
+	for range 50000 {
 		b := make([]byte, r.IntN(40))
 		for i := range b {
-			b[i] = "abc \xff\x80\x7f!#[]\xa2\xdc\"\\\x1f\x00"[r.IntN(17)]
+			b[i] = "abc \xff\x80\x7f!#[]\xa2\xdcnu\"\\\\\x1f\x02"[r.IntN(20)]
 		}
 		from := r.IntN(len(b) + 1)
-		want := len(b)
-		if k := slices.IndexFunc(b[from:], func(c byte) bool { return c < ' ' || c == '"' || c == '\\' }); k >= 0 {
-			want = from + k
+		want := from
+		for ; want < len(b) && b[want] >= ' ' && b[want] != '"'; want++ {
+			if b[want] == '\\' {
+				if want+1 == len(b) || !strings.ContainsRune(`"\/bfnrt`, rune(b[want+1])) {
+					break
+				}
+				want++
+			}
 		}
-		if got := plain(b, from); got != want {
-			t.Fatalf("plain(%q, %d) = %d, want %d", b, from, got, want)
+		if got := body(b, from); got != want {
+			t.Fatalf("body(%q, %d) = %d, want %d", b, from, got, want)
+		}
+	}
+}
+
+func TestKnownNamesAreFound(t *testing.T) {
+	for _, name := range []string{"type", "uuid", "message", "cache_creation_input_tokens"} {
+		if got := knownNames.find([]byte(name)); got != name {
+			t.Errorf("%q is found as %q", name, got)
+		}
+	}
+	for _, name := range []string{"", "typf", "Type", "tyype"} {
+		if got := knownNames.find([]byte(name)); got != "" {
+			t.Errorf("%q is found as %q", name, got)
+		}
+	}
+	for i, slot := range knownNames {
+		if len(slot) > 3 {
+			t.Errorf("slot %d holds %q", i, slot)
 		}
 	}
 }
@@ -221,7 +244,7 @@ func TestFieldsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(fields) > MaxFields+len(knownNames) {
+	if len(fields) > MaxFields+100 {
 		t.Errorf("%d fields are listed", len(fields))
 	}
 	for name, want := range map[string]string{"type": `"user"`, "uuid": `"u2"`} {
