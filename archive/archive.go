@@ -45,7 +45,10 @@ type Info struct {
 }
 
 // Whole reports whether the archive holds a whole session.
-func (i Info) Whole() bool { return !strings.Contains(name(i.Key), partMark) }
+func (i Info) Whole() bool {
+	_, _, at, ok := ParseKey(i.Key)
+	return ok && at.IsZero()
+}
 
 // Folder is the prefix of an agent's archives.
 func Folder(agent string) string { return "agents/" + agent + "/sessions/" }
@@ -75,8 +78,6 @@ func ParseKey(key string) (agent, session string, at time.Time, ok bool) {
 	}
 	return agent, session, time.Time{}, true
 }
-
-func name(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // stamp is the time format of the reference's metadata (JavaScript's toISOString).
 const stamp = "2006-01-02T15:04:05.000Z07:00"

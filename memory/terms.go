@@ -34,12 +34,31 @@ func Terms(text string) []string {
 
 // inToken reports characters that words, identifiers, paths and numbers are made of.
 func inToken(r rune) bool {
-	return r == '_' || r == '-' || r == '.' || r == '/' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r)
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r)
+}
+
+// plain reports a token of lower-case ASCII letters and digits, which most are.
+func plain(token string) bool {
+	for i := range len(token) {
+		if c := token[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // appendToken adds a token whole, when it is compound, and its parts.
 func appendToken(terms []string, token string) []string {
-	if token == "" {
+	switch {
+	case token == "":
+		return terms
+	case plain(token):
+		if len(token) <= maxTerm {
+			terms = append(terms, token)
+		}
 		return terms
 	}
 	parts := appendParts(nil, token)
@@ -52,8 +71,11 @@ func appendToken(terms []string, token string) []string {
 // spaceless reports a token with characters of a script that writes words without spaces.
 func spaceless(token string) bool { return strings.IndexFunc(token, cjk) >= 0 }
 
+// firstSpaceless is where Thai, the first of the spaceless scripts, begins in Unicode.
+const firstSpaceless = 0x0e00
+
 func cjk(r rune) bool {
-	return r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
+	return r >= firstSpaceless && (r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer))
 }
 
 // appendParts splits at punctuation and, within what remains, at changes of case and script.

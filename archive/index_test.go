@@ -1,0 +1,267 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// listAll pages through the index.
+func listAll(t testing.TB, b tidemark.Blobs, opt archive.ListOptions) []archive.Info {
+	t.Helper()
+	var out []archive.Info
+	for {
+		page, next, err := archive.List(context.Background(), b, "main", opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, page...)
+		if opt.Cursor = next; next == "" {
+			return out
+		}
+	}
+}
+
+// fill puts n archives a week apart, and their index.
+func fill(t testing.TB, b tidemark.Blobs, n int) []archive.Info {
+	t.Helper()
+	var infos []archive.Info
+	for k := range n {
+		at := noon.AddDate(0, 0, -7*k)
+		i := archive.Info{Key: archive.PartKey("main", fmt.Sprintf("01S%d", k%3), at), SessionKey: "agent:main:main", Part: 1, At: at}
+		infos = append(infos, put(t, b, i, pack(t, talk(k, 4)...)))
+	}
+	if err := archive.Index(context.Background(), b, "main", infos...); err != nil {
+		t.Fatal(err)
+	}
+	return infos
+}
+
+func keys(infos []archive.Info) string {
+	var out []string
+	for _, i := range infos {
+		out = append(out, i.Key)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestIndex(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	infos := fill(t, b, 20)
+	got := listAll(t, b, archive.ListOptions{Limit: 3})
+	if keys(got) != keys(infos) {
+		t.Fatalf("listed\n%s\nwant\n%s", keys(got), keys(infos))
+	}
+	if got[0] != infos[0] {
+		t.Errorf("%+v, want %+v", got[0], infos[0])
+	}
+	for _, i := range listAll(t, b, archive.ListOptions{Session: "01S1", Limit: 2}) {
+		if i.Session != "01S1" {
+			t.Errorf("%s is not of the session", i.Key)
+		}
+	}
+	before := len(b.Keys())
+	if err := archive.Index(t.Context(), b, "main", infos[3], infos[3]); err != nil {
+		t.Fatal(err)
+	}
+	if again := listAll(t, b, archive.ListOptions{}); keys(again) != keys(infos) || len(b.Keys()) != before {
+		t.Errorf("twice is not once:\n%s", keys(again))
+	}
+	if _, _, err := archive.List(t.Context(), b, "main", archive.ListOptions{Cursor: "x"}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("bad cursor: %v", err)
+	}
+	if other, _, err := archive.List(t.Context(), b, "other", archive.ListOptions{}); err != nil || len(other) != 0 {
+		t.Errorf("another agent has %v, %v", other, err)
+	}
+}
+
+func TestIndexRace(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := archive.Index(context.Background(), b, "main", archive.Info{Key: archive.WholeKey("main", fmt.Sprint("s", i)), At: noon}); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	if got := listAll(t, b, archive.ListOptions{}); len(got) != 4 {
+		t.Errorf("%d archives, want 4", len(got))
+	}
+}
+
+func TestRebuild(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	infos := fill(t, b, 6)
+	old := archive.WholeKey("main", "ref") // of the reference: little metadata
+	data := zip(t, reference)
+	if _, err := b.Put(t.Context(), old, strings.NewReader(string(data)), int64(len(data)), tidemark.PutOptions{Metadata: map[string]string{
+		"sessionKey": "agent:main:main", "sessionId": "ref", "agentId": "main", "messageCount": "6", "archivedAt": "2020-01-02T03:04:05.000Z", "inputTokens": "7"}}); err != nil {
+		t.Fatal(err)
+	}
+	bad := archive.PartKey("main", "bad", noon.AddDate(-5, 0, 0))
+	if _, err := b.Put(t.Context(), bad, strings.NewReader("\x1f\x8bgarbage"), 9, tidemark.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), infos[2].Key); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), archive.IndexKey("main", infos[5].At)); err != nil {
+		t.Fatal(err)
+	}
+	last := archive.Progress{}
+	n, err := archive.Rebuild(t.Context(), b, "main", func(p archive.Progress) { last = p })
+	if err != nil || n != 7 || last.Done != 7 {
+		t.Fatalf("%d archives, progress %+v, %v", n, last, err)
+	}
+	got := listAll(t, b, archive.ListOptions{})
+	want := append(append([]archive.Info{}, infos[:2]...), infos[3:]...)
+	if keys(got[:5]) != keys(want) || got[0] != want[0] {
+		t.Errorf("listed\n%s\nwant\n%s", keys(got), keys(want))
+	}
+	if i := got[5]; i.Key != bad || i.Session != "bad" || i.Messages != 0 {
+		t.Errorf("%+v", i)
+	}
+	ref := got[6]
+	if ref.Session != "ref" || ref.Messages != 6 || ref.At.Year() != 2020 || ref.SHA256 != tidemark.HashOf(data) || ref.Usage.Input != 7 {
+		t.Errorf("%+v", ref)
+	}
+	verdicts := map[string]bool{}
+	if err := archive.VerifyAll(t.Context(), b, "main", nil, func(v archive.Verdict) { verdicts[v.Key] = v.OK }); err != nil {
+		t.Fatal(err)
+	}
+	if len(verdicts) != 7 || !verdicts[old] || verdicts[bad] || !verdicts[infos[0].Key] {
+		t.Errorf("verdicts %v", verdicts)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	info := put(t, b, part(1), pack(t, talk(0, 8)...))
+	rows := []struct {
+		name   string
+		change func(*archive.Info)
+		want   string
+	}{
+		{"sound", func(*archive.Info) {}, ""},
+		{"by its metadata only", func(i *archive.Info) { *i = archive.Info{Key: i.Key} }, ""},
+		{"missing", func(i *archive.Info) { i.Key = part(5).Key }, "missing"},
+		{"hash", func(i *archive.Info) { i.SHA256 = tidemark.HashOf(nil) }, "hash is"},
+		{"size", func(i *archive.Info) { i.Bytes++ }, "bytes"},
+		{"count", func(i *archive.Info) { i.Messages++ }, "8 messages, 9 were written"},
+		{"first", func(i *archive.Info) { i.First = "x" }, "begins with"},
+		{"last", func(i *archive.Info) { i.Last = "x" }, "ends with"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			i := info
+			r.change(&i)
+			v, err := archive.Verify(t.Context(), b, i)
+			if err != nil || v.OK != (r.want == "") || !strings.Contains(strings.Join(v.Problems, "; "), r.want) {
+				t.Errorf("%+v, %v, want %q", v, err, r.want)
+			}
+		})
+	}
+	_, body, err := b.Get(t.Context(), info.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	data := pack(t, talk(0, 8)...).Data
+	for at := range data { // any flipped bit is found
+		bad := append([]byte(nil), data...)
+		bad[at] ^= 0x10
+		if _, err := b.Put(t.Context(), info.Key, strings.NewReader(string(bad)), int64(len(bad)), tidemark.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := archive.Verify(t.Context(), b, info); err != nil || v.OK {
+			t.Fatalf("byte %d flipped: %+v, %v", at, v, err)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	say := func(n int, at time.Time, text string) tidemark.Entry {
+		e := entry(n, string(tidemark.NewText(tidemark.User, text).AppendJSON(nil)))
+		e.At = at
+		return e
+	}
+	long := strings.Repeat("filler words ", 60) + "the needle is max_key_part " + strings.Repeat("and more ", 60)
+	one := put(t, b, archive.Info{Key: archive.PartKey("main", "01S", noon), At: noon}, pack(t,
+		say(1, noon, "deploy on Fridays"), say(2, noon.Add(time.Hour), "deploy with pnpm on Fridays"), say(3, noon, long), say(4, noon, "東京タワー"),
+		entry(5, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"rm build\/zebra.txt"}}]}`),
+		entry(6, `{"role":"user","content":"caf\u00e9 noir"}`)))
+	whole, err := archive.PutWhole(t.Context(), b, archive.Info{Key: archive.WholeKey("main", "01S"), At: noon.Add(time.Hour)}, []archive.Info{one}, pack(t, say(7, noon, "tail of pnpm")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := put(t, b, archive.Info{Key: archive.PartKey("main", "01T", noon.AddDate(0, -2, 0)), At: noon.AddDate(0, -2, 0)}, pack(t, say(8, noon, "older deploy")))
+	if err := archive.Index(t.Context(), b, "main", one, whole, two); err != nil {
+		t.Fatal(err)
+	}
+	rows := []struct{ name, query, ids string }{
+		{"one word", "pnpm", "01E0002 01E0007"},
+		{"more terms first, then the newest", "deploy Fridays", "01E0002 01E0001 01E0008"},
+		{"identifier", "max_key_part", "01E0003"},
+		{"part of it", "key part", "01E0003"},
+		{"no spaces", "タワー", "01E0004"},
+		{"arguments of a call, escaped slash", "build/zebra.txt", "01E0005"},
+		{"escaped letters", "café", "01E0006"},
+		{"nothing", "xylophone", ""},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			found, err := archive.Search(t.Context(), b, "main", r.query, archive.SearchOptions{})
+			var ids []string
+			for _, h := range found.Hits {
+				ids = append(ids, string(h.ID))
+			}
+			if err != nil || strings.Join(ids, " ") != r.ids || found.Searched != 2 {
+				t.Errorf("%v, %d searched, %v, want %s", ids, found.Searched, err, r.ids)
+			}
+		})
+	}
+	found, err := archive.Search(t.Context(), b, "main", "needle", archive.SearchOptions{})
+	if err != nil || len(found.Hits) != 1 || !strings.Contains(found.Hits[0].Snippet, "…") || !strings.Contains(found.Hits[0].Snippet, "the needle is") || len(found.Hits[0].Snippet) > 400 || found.Hits[0].Line != 3 || found.Hits[0].Key != whole.Key {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := archive.Search(t.Context(), b, "main", "…", archive.SearchOptions{}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("no words: %v", err)
+	}
+	found, err = archive.Search(t.Context(), b, "main", "deploy", archive.SearchOptions{MaxBytes: 1, Limit: 1})
+	if err != nil || found.Searched != 1 || found.Skipped != 1 || len(found.Hits) != 1 {
+		t.Errorf("bounded: %+v, %v", found, err)
+	}
+	if err := b.Delete(t.Context(), whole.Key); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = archive.Search(t.Context(), b, "main", "older", archive.SearchOptions{}); err != nil || len(found.Hits) != 1 || len(found.Damaged) != 1 {
+		t.Errorf("with one missing: %+v, %v", found, err)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	info := put(t, b, part(1), pack(t, append(talk(0, 3), entry(9, "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\",\"is_error\":true,\"content\":\"```\\nfence\"}]}"))...))
+	var out []byte
+	for _, l := range read(t, b, info.Key) {
+		out = archive.AppendMarkdown(out, l)
+	}
+	for _, want := range []string{"## user (2026-11-21 12:00:00 UTC)\n\nquestion 0", "*[thinking]*", "Calls `Bash`:\n\n```json\n{\"b\":1.0", "Result:\n\n```\nmain.go\n```", "Result (error):\n\n````\n```\nfence\n````"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package archive_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+)
+
+func zip(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// reference is what the reference writes: no trailing line break, its own roles and blocks.
+var reference = strings.Join([]string{
+	`{"role":"user","content":"list it","timestamp":1771400000000}`,
+	`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","thinkingSignature":"sig"},{"type":"text","text":"ok"},{"type":"toolCall","id":"c1","name":"Bash","arguments":{"n":1.0}},{"type":"toolCall","id":"c2","name":"Read","arguments":{"path":"a"}}],"api":"anthropic-messages","provider":"anthropic","model":"claude","usage":{"input":3,"output":5,"cacheRead":100,"cacheWrite":20,"totalTokens":128,"cost":{"total":0.1}},"stopReason":"toolUse","timestamp":1771400001000}`,
+	`{"role":"toolResult","toolCallId":"c1","toolName":"Bash","content":[{"type":"text","text":"a b"}],"isError":false,"timestamp":1771400002000}`,
+	`{"role":"toolResult","toolCallId":"c2","toolName":"Read","content":[{"type":"image","data":"QUJD","mimeType":"image/png"}],"isError":true,"timestamp":1771400003000}`,
+	`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","r2Key":"media/k/u.png","mimeType":"image/png"}],"timestamp":1771400004000}`,
+	`{"role":"user","content":"I wrote \"toolCall\" and \"mimeType\" myself"}`,
+}, "\n")
+
+func TestReference(t *testing.T) {
+	want := []string{
+		`{"role":"user","content":"list it"}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"ok"},{"type":"tool_use","id":"c1","name":"Bash","input":{"n":1.0}},{"type":"tool_use","id":"c2","name":"Read","input":{"path":"a"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"a b"}]},{"type":"tool_result","tool_use_id":"c2","content":[{"source":{"data":"QUJD","media_type":"image/png","type":"base64"},"type":"image"}],"is_error":true}]}`,
+		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"text","text":"[Image media/k/u.png (image/png)]"}]}`,
+		`{"role":"user","content":"I wrote \"toolCall\" and \"mimeType\" myself"}`,
+	}
+	for name, data := range map[string][]byte{"gzip": zip(t, reference), "plain": []byte(reference)} {
+		t.Run(name, func(t *testing.T) {
+			var lines []archive.Line
+			var messages []tidemark.Message
+			for l, err := range archive.Decode(bytes.NewReader(data), archive.Limits{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines, messages = append(lines, l), append(messages, l.Message)
+			}
+			if len(lines) != len(want) {
+				t.Fatalf("%d messages, want %d", len(lines), len(want))
+			}
+			for i, l := range lines {
+				if got := string(l.Message.AppendJSON(nil)); got != want[i] {
+					t.Errorf("message %d is\n%s, want\n%s", i, got, want[i])
+				}
+			}
+			if err := tidemark.Check(messages[:4]); err != nil {
+				t.Error(err)
+			}
+			call := lines[1].Call
+			if call == nil || call.Model != "claude" || call.Stop != "toolUse" || call.Usage != (tidemark.Usage{Input: 3, Output: 5, CacheRead: 100, CacheCreation: 20}) || !call.Reported {
+				t.Errorf("call %+v", call)
+			}
+			if lines[2].N != 3 || lines[2].Lines != 2 || lines[3].N != 5 || lines[0].At.UnixMilli() != 1771400000000 {
+				t.Errorf("lines %+v", lines)
+			}
+		})
+	}
+}
+
+func TestBadArchives(t *testing.T) {
+	good := `{"role":"user","content":"x"}` + "\n"
+	sound := zip(t, strings.Repeat(good, 100))
+	flipped := bytes.Clone(sound)
+	flipped[len(flipped)-6] ^= 1 // checksum
+	rows := []struct {
+		name   string
+		data   []byte
+		limits archive.Limits
+		good   int
+		want   error
+	}{
+		{"empty", nil, archive.Limits{}, 0, nil},
+		{"blank lines", []byte("\n\r\n" + good + "\n\n"), archive.Limits{}, 1, nil},
+		{"no last break", []byte(strings.TrimSpace(good)), archive.Limits{}, 1, nil},
+		{"Windows breaks", []byte(strings.ReplaceAll(good+good, "\n", "\r\n")), archive.Limits{}, 2, nil},
+		{"cut off", sound[:len(sound)-12], archive.Limits{}, -1, tidemark.ErrInvalid},
+		{"checksum", flipped, archive.Limits{}, 100, tidemark.ErrInvalid},
+		{"garbage behind", append(bytes.Clone(sound), "garbage"...), archive.Limits{}, 100, tidemark.ErrInvalid},
+		{"a bad line in between", []byte(good + "{oops\n" + good), archive.Limits{}, 2, tidemark.ErrInvalid},
+		{"unknown role", []byte(`{"role":"system","content":"x"}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"unknown role in the reference's dialect", []byte(`{"role":"system","content":[{"type":"toolCall","id":"a","name":"b"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"result of no call", []byte(`{"role":"toolResult","content":[]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call without a name", []byte(`{"role":"assistant","content":[{"type":"toolCall"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"fields of other types", []byte(`{"role":"user","content":"x","id":7,"usage":"many"}`), archive.Limits{}, 1, nil},
+		{"long line", []byte(good), archive.Limits{Line: 20}, 0, tidemark.ErrTooLarge},
+		{"long line over the buffer", []byte(good + `{"role":"user","content":"` + strings.Repeat("x", 200_000) + `"}`), archive.Limits{Line: 150_000}, 1, tidemark.ErrTooLarge},
+		{"many bytes", []byte(good + good), archive.Limits{Bytes: 40}, 1, tidemark.ErrTooLarge},
+		{"bomb", zip(t, strings.Repeat(good, 200_000)), archive.Limits{Free: 1 << 20, Ratio: 50}, -1, tidemark.ErrTooLarge},
+		{"the same within bounds", zip(t, strings.Repeat(good, 20_000)), archive.Limits{}, 20_000, nil},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			n := 0
+			var bad error
+			for _, err := range archive.Decode(bytes.NewReader(r.data), r.limits) {
+				if err != nil {
+					bad = err
+					continue
+				}
+				n++
+			}
+			if !errors.Is(bad, r.want) || (bad == nil) != (r.want == nil) {
+				t.Errorf("error %v, want %v", bad, r.want)
+			}
+			if r.good >= 0 && n != r.good {
+				t.Errorf("%d messages, want %d", n, r.good)
+			}
+		})
+	}
+}
+
+// FuzzDecode holds that whatever is read can be written, and then reads the same.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(reference))
+	f.Add(zip(f, reference))
+	for _, e := range talk(0, 4) {
+		line, err := archive.AppendLine(nil, e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(line)
+	}
+	f.Add([]byte("{\"role\":\"user\",\"content\":[]}\n{\"role\":\"toolResult\",\"toolCallId\":\"a\",\"content\":\"x\"}"))
+	limits := archive.Limits{Line: 1 << 20, Bytes: 4 << 20}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var out []byte
+		var first []archive.Line
+		for l, err := range archive.Decode(bytes.NewReader(data), limits) {
+			if err != nil {
+				continue
+			}
+			first = append(first, l)
+			var e error
+			if out, e = archive.AppendLine(out, l.Entry()); e != nil {
+				t.Fatalf("line %d was read and cannot be written: %v", l.N, e)
+			}
+		}
+		n := 0
+		for l, err := range archive.Decode(bytes.NewReader(out), archive.Limits{}) {
+			if err != nil {
+				t.Fatalf("what was written cannot be read: %v\n%s", err, out)
+			}
+			if a, b := first[n].Message.AppendJSON(nil), l.Message.AppendJSON(nil); !bytes.Equal(a, b) {
+				t.Fatalf("message %d was %s, is %s", n, a, b)
+			}
+			if l.ID != first[n].ID || !l.At.Equal(first[n].At) {
+				t.Fatalf("line %d was %+v, is %+v", n, first[n], l)
+			}
+			n++
+		}
+		if n != len(first) {
+			t.Fatalf("%d messages, wrote %d", n, len(first))
+		}
+	})
+}
