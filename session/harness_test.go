@@ -177,7 +177,9 @@ type model struct {
 	mu    sync.Mutex
 	calls []tidemark.Request
 	play  func(n int, req tidemark.Request) (tidemark.Message, error) // zero message: the default
-	hold  chan struct{}                                              // if set, a call waits for it
+	hold  chan struct{}                                               // if set, a call waits for it
+
+	entered chan struct{} // if set, told of each call
 }
 
 func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
@@ -186,6 +188,9 @@ func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tide
 		m.calls = append(m.calls, req)
 		n, play, hold := len(m.calls), m.play, m.hold
 		m.mu.Unlock()
+		if m.entered != nil {
+			m.entered <- struct{}{}
+		}
 		if hold != nil {
 			select {
 			case <-hold:

@@ -121,23 +121,9 @@ func TestFailureIsVisibleAndTheNextTurnWorks(t *testing.T) {
 	}
 }
 
-func TestAbortKeepsWhatWasSaidAndAnswersCalls(t *testing.T) {
+func TestAbortWhileTheModelIsCalled(t *testing.T) {
 	h := newHarness(t, session.Settings{})
-	running := make(chan struct{})
-	h.agent.call = func(c tidemark.Block) tidemark.Block {
-		close(running)
-		<-t.Context().Done()
-		return tidemark.ToolResult(c.ID, "late", false)
-	}
-	h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
-		if n > 1 {
-			return tidemark.Message{}, nil
-		}
-		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", nil)}}, nil
-	})
-	hold := make(chan struct{})
-	close(hold)
-	h.model.hold = make(chan struct{})
+	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 1)
 	sub, err := h.Subscribe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,9 +133,7 @@ func TestAbortKeepsWhatWasSaidAndAnswersCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for h.model.count() == 0 {
-		<-sub.C
-	}
+	<-h.model.entered
 	if !h.Abort() {
 		t.Fatal("nothing to abort")
 	}
@@ -159,7 +143,48 @@ func TestAbortKeepsWhatWasSaidAndAnswersCalls(t *testing.T) {
 	if busy, _ := h.Busy(t.Context()); busy != "" {
 		t.Errorf("run %s is still active", busy)
 	}
-	_, _ = running, hold
+}
+
+// TestAbortAnswersCalls: an abort in the middle of a tool leaves a history whose calls all have
+// results, so that the next turn can be sent.
+func TestAbortAnswersCalls(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	running := make(chan struct{})
+	release := make(chan struct{})
+	h.agent.call = func(c tidemark.Block) tidemark.Block {
+		close(running)
+		<-release
+		return tidemark.ToolResult(c.ID, "late", false)
+	}
+	h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
+		if n > 1 {
+			return tidemark.Message{}, nil
+		}
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "send", nil)}}, nil
+	})
+	sub, err := h.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	r, err := h.Post(t.Context(), session.Input{Message: tidemark.NewText(tidemark.User, "go")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-running
+	h.Abort()
+	close(release)
+	if got := h.wait(sub, r.ID); got != "error: Stopped." {
+		t.Fatalf("got %q", got)
+	}
+	sent := h.sent()
+	last := sent[len(sent)-1]
+	if len(last.Results()) != 1 || !strings.Contains(last.Content[0].Content[0].Text, "may have run") {
+		t.Errorf("the open call reads %s", last.AppendJSON(nil))
+	}
+	if got := h.say("and now"); got != "ok 2" {
+		t.Errorf("next turn: %q", got)
+	}
 }
 
 func TestBadInputsNameTheField(t *testing.T) {

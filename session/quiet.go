@@ -1,0 +1,19 @@
+package session
+
+// Working reports whether a run works in this life.
+func (s *Session) Working() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active != ""
+}
+
+// Quiet reports whether no run works in this life and nobody listens: a host may then forget the
+// object, since all that matters is in the database.
+func (s *Session) Quiet() bool { return !s.Working() && s.hub.unheard() }
+
+// unheard reports whether nobody listens.
+func (h *hub) unheard() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs) == 0
+}
