@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Bounds of bodies that are read whole.
+const (
+	maxDepth  = 100
+	maxFields = 1000 // keys of an object of ours
+)
+
+// readBody reads a whole body within a bound.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	return raw, nil
+}
+
+// field is one key of a body of ours and where its value goes.
+type field struct {
+	name string
+	want string // what it must be, for people
+	into any
+}
+
+// decodeBody decodes an object whose keys are all known. An empty body is an empty object.
+func decodeBody(raw []byte, fields ...field) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	if err := checkJSON(raw); err != nil {
+		return err
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		return fmt.Errorf("body: want a JSON object: %w", tidemark.ErrInvalid)
+	}
+	if len(object) > maxFields {
+		return fmt.Errorf("body: %d fields, at most %d: %w", len(object), maxFields, tidemark.ErrTooLarge)
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	unknown := make([]string, 0, len(object))
+	for name := range object {
+		if !slices.Contains(names, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("body: unknown field %s: %w", suggest(slices.Min(unknown), names), tidemark.ErrInvalid)
+	}
+	for _, f := range fields {
+		value, ok := object[f.name]
+		if !ok {
+			continue
+		}
+		if err := f.decode(value); err != nil {
+			return fmt.Errorf("body: %q must be %s: %w", f.name, f.want, tidemark.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// decode leaves the choice to a target that has one; a JSON library would not ask it about null.
+func (f field) decode(value json.RawMessage) error {
+	if own, ok := f.into.(json.Unmarshaler); ok {
+		return own.UnmarshalJSON(value)
+	}
+	return json.Unmarshal(value, f.into)
+}
+
+// suggest quotes an unknown name with the known one that is meant, or all of them.
+func suggest(name string, known []string) string {
+	best, distance := "", 3
+	for _, k := range known {
+		if d := edits(strings.ToLower(clip(name, 64)), strings.ToLower(k)); d < distance {
+			best, distance = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("%q; did you mean %q?", clip(name, 64), best)
+	}
+	return fmt.Sprintf("%q; known are %s", clip(name, 64), strings.Join(known, ", "))
+}
+
+// edits is the Levenshtein distance of two short strings.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// clip cuts a text that is only quoted, at a character.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
+
+// checkJSON reports what decoders accept and later steps choke on, by its byte: text that is not
+// UTF-8, NUL, nesting beyond the bound. A decoder recurses, so depth is checked before it runs.
+func checkJSON(raw []byte) error {
+	if at := invalidUTF8(raw); at >= 0 {
+		return fmt.Errorf("body: invalid UTF-8 at byte %d: %w", at, tidemark.ErrInvalid)
+	}
+	if i := slices.Index(raw, 0); i >= 0 {
+		return fmt.Errorf("body: NUL at byte %d; write it as \\u0000 within a string: %w", i, tidemark.ErrInvalid)
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("body: nested more than %d deep at byte %d: %w", maxDepth, i, tidemark.ErrInvalid)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	if !json.Valid(raw) {
+		_, err := json.DecodeAny(raw)
+		if err == nil {
+			return fmt.Errorf("body: more behind the JSON value: %w", tidemark.ErrInvalid)
+		}
+		return fmt.Errorf("body: no JSON: %w: %w", err, tidemark.ErrInvalid)
+	}
+	return nil
+}
+
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, or -1.
+func invalidUTF8(raw []byte) int {
+	if utf8.Valid(raw) {
+		return -1
+	}
+	for i := 0; i < len(raw); {
+		r, n := utf8.DecodeRune(raw[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}

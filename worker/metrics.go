@@ -1,0 +1,302 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// Metrics counts what happens, for /metrics. On Workers each object has its own, natively all
+// sessions share one. Its methods may be called at once.
+type Metrics struct {
+	rt tidemark.Runtime
+
+	mu       sync.Mutex // guards the following; never held over a wait
+	counts   map[sample]float64
+	working  int // runs in work
+	turns    histogram
+	overhead histogram
+}
+
+// sample is one line of the text: a family and its labels as written.
+type sample struct{ name, labels string }
+
+// family describes one metric. The text is the exposition format of Prometheus
+// (https://prometheus.io/docs/instrumenting/exposition_formats/).
+type family struct{ name, kind, help string }
+
+// Names of the metrics that are counted in more than one place.
+const (
+	namePrefix  = "tidemark_"
+	nameRequest = namePrefix + "http_requests_total"
+	nameErrors  = namePrefix + "errors_total"
+	nameTurns   = namePrefix + "turns_total"
+	nameInputs  = namePrefix + "inputs_total"
+	nameEvents  = namePrefix + "events_total"
+	nameTokens  = namePrefix + "tokens_total"
+	nameCalls   = namePrefix + "model_calls_total"
+	nameModel   = namePrefix + "model_seconds_total"
+	nameCompact = namePrefix + "compactions_total"
+	nameResets  = namePrefix + "resets_total"
+)
+
+// families lists what is counted, in the order of the text.
+var families = []family{
+	{nameRequest, "counter", "HTTP requests by route and status."},
+	{nameErrors, "counter", "Failures by type: of requests, and of model calls by class."},
+	{nameInputs, "counter", "Inputs that turns took up."},
+	{nameTurns, "counter", "Turns by how they ended."},
+	{nameCompact, "counter", "Compactions."},
+	{nameResets, "counter", "Resets."},
+	{nameEvents, "counter", "Logged events by type."},
+	{nameTokens, "counter", "Tokens of model calls by kind, summaries included."},
+	{nameCalls, "counter", "Model calls by outcome."},
+	{nameModel, "counter", "Seconds within model calls."},
+}
+
+// NewMetrics returns counters that stand at zero.
+func NewMetrics(rt tidemark.Runtime) *Metrics {
+	return &Metrics{rt: rt, counts: map[sample]float64{}}
+}
+
+func (m *Metrics) add(name string, n float64, labels ...string) {
+	var b strings.Builder
+	for i := 0; i+1 < len(labels); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `%s="%s"`, labels[i], escapeLabel(labels[i+1]))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[sample{name, b.String()}] += n
+}
+
+// escapeLabel writes a label's value as the format wants it.
+func escapeLabel(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s)
+}
+
+func (m *Metrics) request(route string, status int) {
+	m.add(nameRequest, 1, "route", route, "status", strconv.Itoa(status))
+}
+
+func (m *Metrics) failure(kind string) { m.add(nameErrors, 1, "type", kind) }
+
+// Probe observes one session: its notices, and its model calls, so that what a turn takes beside
+// them can be told. Whoever opens a session sets session.Config.Observe to [Probe.Observe] and wraps
+// its providers with [Probe.Provider].
+type Probe struct {
+	m *Metrics
+
+	mu    sync.Mutex // guards the following; a session has one run at a time
+	run   string
+	began time.Time
+	model time.Duration // within model calls of the run
+	took  int           // inputs of the run that were counted
+}
+
+// Probe returns an observer for one session.
+func (m *Metrics) Probe() *Probe { return &Probe{m: m} }
+
+// Observe counts a notice.
+func (p *Probe) Observe(n session.Notice) {
+	switch n.Type {
+	case session.NoticeStart:
+		p.begin(n.Run)
+	case session.NoticeTaken:
+		p.taken(len(n.Inputs))
+	case session.NoticeEvent:
+		if n.Event == nil {
+			return
+		}
+		p.m.add(nameEvents, 1, "type", n.Event.Type)
+		switch {
+		case n.Event.Type == "compaction" && len(n.Event.Data) > 0: // without data nothing was to be gained
+			p.m.add(nameCompact, 1)
+		case n.Event.Type == "reset":
+			p.m.add(nameResets, 1)
+		}
+	case session.NoticeDone:
+		p.taken(len(n.Inputs))
+		p.end(n.Run, "done")
+	case session.NoticeError:
+		p.end(n.Run, failureOf(n.Err()).kind)
+	}
+}
+
+func (p *Probe) begin(run string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run == "" {
+		p.m.work(1)
+	}
+	p.run, p.began, p.model, p.took = run, p.m.rt.Now(), 0, 0
+}
+
+// taken counts the inputs that a run took since the last notice; each lists all of them.
+func (p *Probe) taken(all int) {
+	p.mu.Lock()
+	fresh := all - p.took
+	p.took = max(p.took, all)
+	p.mu.Unlock()
+	if fresh > 0 {
+		p.m.add(nameInputs, float64(fresh))
+	}
+}
+
+func (p *Probe) end(run, how string) {
+	p.mu.Lock()
+	known := p.run == run && run != ""
+	took, model := p.m.rt.Now().Sub(p.began), p.model
+	if known {
+		p.run = ""
+	}
+	p.mu.Unlock()
+	p.m.add(nameTurns, 1, "end", how)
+	if !known {
+		return
+	}
+	p.m.work(-1)
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	p.m.turns.observe(took)
+	p.m.overhead.observe(max(0, took-model))
+}
+
+func (m *Metrics) work(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.working += n
+}
+
+// Provider returns inner with its calls counted.
+func (p *Probe) Provider(inner tidemark.Provider) tidemark.Provider { return &counted{inner, p} }
+
+// counted counts the calls of a provider.
+type counted struct {
+	inner tidemark.Provider
+	p     *Probe
+}
+
+// Stream implements tidemark.Provider. The time that the reader takes between two pieces counts as
+// the turn's own.
+func (c *counted) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		outcome := "stopped"
+		var spent time.Duration
+		since := c.p.m.rt.Now()
+		for d, err := range c.inner.Stream(ctx, req) {
+			spent += c.p.m.rt.Now().Sub(since)
+			if err != nil {
+				outcome = failureOf(err).kind
+			} else if d.Reply != nil {
+				outcome = "ok"
+				c.p.m.usage(d.Reply.Call.Usage)
+			}
+			if !yield(d, err) {
+				break
+			}
+			since = c.p.m.rt.Now()
+		}
+		c.p.called(outcome, spent)
+	}
+}
+
+func (p *Probe) called(outcome string, spent time.Duration) {
+	p.mu.Lock()
+	p.model += spent
+	p.mu.Unlock()
+	p.m.add(nameCalls, 1, "outcome", outcome)
+	p.m.add(nameModel, spent.Seconds())
+	if outcome != "ok" && outcome != "stopped" {
+		p.m.failure(outcome)
+	}
+}
+
+func (m *Metrics) usage(u tidemark.Usage) {
+	for kind, n := range map[string]tidemark.Tokens{"input": u.Input, "output": u.Output, "cache_read": u.CacheRead, "cache_creation": u.CacheCreation} {
+		m.add(nameTokens, float64(n), "kind", kind)
+	}
+}
+
+// bounds of the histograms, in seconds.
+var bounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+
+// histogram counts durations. Its zero value is empty.
+type histogram struct {
+	buckets [len(bounds) + 1]uint64
+	sum     float64
+}
+
+func (h *histogram) observe(d time.Duration) {
+	i, _ := slices.BinarySearch(bounds[:], d.Seconds())
+	h.buckets[i]++
+	h.sum += d.Seconds()
+}
+
+func (h *histogram) append(b *strings.Builder, name, help string) {
+	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name)
+	total := uint64(0)
+	for i, n := range h.buckets {
+		total += n
+		le := "+Inf"
+		if i < len(bounds) {
+			le = strconv.FormatFloat(bounds[i], 'g', -1, 64)
+		}
+		fmt.Fprintf(b, "%s_bucket{le=%q} %d\n", name, le, total)
+	}
+	fmt.Fprintf(b, "%s_sum %s\n%s_count %d\n", name, strconv.FormatFloat(h.sum, 'g', -1, 64), name, total)
+}
+
+// text writes all metrics.
+func (m *Metrics) text(version string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	byName := func(x, y sample) int {
+		return strings.Compare(x.name+x.labels, y.name+y.labels)
+	}
+	samples := slices.SortedFunc(maps.Keys(m.counts), byName)
+	for _, f := range families {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		for _, s := range samples {
+			if s.name != f.name {
+				continue
+			}
+			b.WriteString(s.name)
+			if s.labels != "" {
+				b.WriteString("{" + s.labels + "}")
+			}
+			b.WriteString(" " + strconv.FormatFloat(m.counts[s], 'g', -1, 64) + "\n")
+		}
+	}
+	gauge := func(name, help string, v float64) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n%s %s\n", name, help, name, name, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	m.turns.append(&b, namePrefix+"turn_seconds", "Seconds of turns, from their begin to their end.")
+	m.overhead.append(&b, namePrefix+"turn_overhead_seconds", "Seconds of turns less those within model calls.")
+	gauge(namePrefix+"sessions_working", "Sessions with a turn in work.", float64(m.working))
+	gauge(namePrefix+"goroutines", "Goroutines of the process.", float64(runtime.NumGoroutine()))
+	fmt.Fprintf(&b, "# HELP %sbuild_info The version, as a label.\n# TYPE %sbuild_info gauge\n%sbuild_info{version=\"%s\"} 1\n", namePrefix, namePrefix, namePrefix, escapeLabel(version))
+	return b.String()
+}
+
+// getMetrics answers a scraper.
+func (c *call) getMetrics() error {
+	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	c.w.WriteHeader(http.StatusOK)
+	_, err := c.w.Write([]byte(c.Metrics.text(c.Version)))
+	return err
+}

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// route is one row of the table: docs/http.md says what each takes and gives.
+type route struct {
+	pattern string // of http.ServeMux
+	open    bool   // needs no token
+	serve   func(*call) error
+}
+
+// hint is the pattern of the one page that says what this is.
+const hint = "GET /{$}"
+
+// routes is the table.
+func routes() []route {
+	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
+	return []route{
+		{"POST " + key + "/messages", false, (*call).postMessage},
+		{"GET /v1/sessions", false, (*call).listSessions},
+		{"GET " + key, false, (*call).getSession},
+		{"PATCH " + key, false, (*call).patchSession},
+		{"GET " + key + "/view", false, (*call).getView},
+		{"GET " + key + "/log", false, (*call).getLog},
+		{"GET " + key + "/entries/{id}", false, (*call).getEntry},
+		{"GET " + key + "/anatomy", false, (*call).getAnatomy},
+		{"GET " + key + "/search", false, (*call).searchSession},
+		{"GET " + key + "/events", false, (*call).liveEvents},
+		{"POST " + key + "/compact", false, (*call).postCompact},
+		{"POST " + key + "/reset", false, (*call).postReset},
+		{"POST " + key + "/abort", false, (*call).postAbort},
+		{"POST " + key + "/undo", false, (*call).postUndo},
+		{"POST " + key + "/import", false, (*call).postImport},
+		{"POST " + key + "/restore", false, (*call).postRestore},
+		{"GET " + agents + "/memory", false, (*call).listMemory},
+		{"GET " + agents + "/memory/{path...}", false, (*call).getMemory},
+		{"PUT " + agents + "/memory/{path...}", false, (*call).putMemory},
+		{"POST " + agents + "/memory-undo", false, (*call).undoMemory},
+		{"GET " + agents + "/memory-search", false, (*call).searchMemory},
+		{"GET " + agents + "/archives", false, (*call).listArchives},
+		{"GET " + agents + "/archives/{name}", false, (*call).getArchive},
+		{"GET " + agents + "/archives-search", false, (*call).searchArchives},
+		{"POST " + agents + "/archives-verify", false, (*call).verifyArchives},
+		{"GET /metrics", false, (*call).getMetrics},
+		{"GET /healthz", true, (*call).getHealth},
+		{hint, true, (*call).getHint},
+	}
+}
+
+// session returns the session that the path names.
+func (c *call) session(create bool) (*session.Session, error) {
+	key, err := tidemark.ParseKey(c.r.PathValue("key"))
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Actors.Session(c.r.Context(), key, create)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", key, err)
+	}
+	return s, nil
+}
+
+// owner returns the agent that the path names, and the name.
+func (c *call) owner(name string) (*agent.Agent, string, error) {
+	key, err := tidemark.ParseKey("agent:" + name + ":main")
+	if err != nil || key.Agent() != name {
+		return nil, "", fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip(name, 80), tidemark.ErrInvalid)
+	}
+	a, err := c.Actors.Agent(c.r.Context(), name)
+	if err != nil {
+		return nil, "", fmt.Errorf("open agent %s: %w", name, err)
+	}
+	return a, name, nil
+}
+
+// Bounds of listings.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// number reads a query parameter that is a whole number within bounds.
+func (c *call) number(name string, otherwise, least, most int64) (int64, error) {
+	s := c.r.URL.Query().Get(name)
+	if s == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s=%s: want a number from %d to %d: %w", name, clip(s, 40), least, most, tidemark.ErrInvalid)
+	}
+	return n, nil
+}
+
+// limit reads ?limit.
+func (c *call) limit() (int, error) {
+	n, err := c.number("limit", defaultLimit, 1, maxLimit)
+	return int(n), err
+}
+
+// flag reads a query parameter that is on or off.
+func (c *call) flag(name string, otherwise bool) (bool, error) {
+	switch s := c.r.URL.Query().Get(name); s {
+	case "":
+		return otherwise, nil
+	case "1", "true":
+		return true, nil
+	case "0", "false":
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s=%s: want 1 or 0: %w", name, clip(s, 40), tidemark.ErrInvalid)
+	}
+}
+
+// one reads a query parameter that is one of a few words; the first is the default.
+func (c *call) one(name string, words ...string) (string, error) {
+	s := c.r.URL.Query().Get(name)
+	if s == "" {
+		return words[0], nil
+	}
+	for _, w := range words {
+		if s == w {
+			return w, nil
+		}
+	}
+	return "", fmt.Errorf("%s=%s: want %q: %w", name, clip(s, 40), words, tidemark.ErrInvalid)
+}
+
+// query reads ?q, which must be there.
+func (c *call) query() (string, error) {
+	const most = 1000
+	q := c.r.URL.Query().Get("q")
+	if q == "" || len(q) > most || invalidUTF8([]byte(q)) >= 0 {
+		return "", fmt.Errorf("q: want words to look for, up to %d bytes of UTF-8: %w", most, tidemark.ErrInvalid)
+	}
+	return q, nil
+}
+
+// reply answers with JSON.
+func (c *call) reply(status int, v any) error { return writeJSON(c.w, status, v) }
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	w.Header().Set("Content-Type", codeJSON)
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)+1))
+	w.WriteHeader(status)
+	_, err = w.Write(append(raw, '\n'))
+	return err
+}
+
+// getHealth answers whoever watches the server.
+func (c *call) getHealth() error {
+	return c.reply(http.StatusOK, struct {
+		OK      bool   `json:"ok"`
+		Version string `json:"version"`
+	}{true, c.Version})
+}
+
+// getHint tells a person who came with a browser what this is.
+func (c *call) getHint() error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := fmt.Fprintf(c.w, "Tidemark %s: a chat backend whose conversations never end and never forget.\n\nSay something:\n  curl http://%s/v1/sessions/main/messages -d '{\"text\":\"hello\"}'\n\nThe routes are in docs/http.md.\n", c.Version, c.r.Host)
+	return err
+}

@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// listSessions answers with the directory of an agent.
+func (c *call) listSessions() error {
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	q := c.r.URL.Query()
+	a, _, err := c.owner(cmp.Or(q.Get("agent"), "main"))
+	if err != nil {
+		return err
+	}
+	page, next, err := a.Sessions(c.r.Context(), q.Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Sessions []tidemark.SessionInfo `json:"sessions"`
+		Next     string                 `json:"next,omitempty"`
+	}{listed(page), next})
+}
+
+// listed makes an empty list of none, so that clients need not tell null from [].
+func listed[T any](page []T) []T {
+	if page == nil {
+		return []T{}
+	}
+	return page
+}
+
+// wireSession is one session with what is its own.
+type wireSession struct {
+	tidemark.SessionInfo
+	Busy     string           `json:"busy,omitempty"` // the run in work
+	Settings session.Override `json:"settings"`
+	Limit    tidemark.Tokens  `json:"limit"` // over this it is compacted
+	Reserve  tidemark.Tokens  `json:"reserve"`
+	Keep     tidemark.Tokens  `json:"keep"`
+}
+
+func (c *call) getSession() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	return c.showSession(s)
+}
+
+func (c *call) showSession(s *session.Session) error {
+	ctx := c.r.Context()
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := s.Override(ctx)
+	if err != nil {
+		return err
+	}
+	busy, err := s.Busy(ctx)
+	if err != nil {
+		return err
+	}
+	b := s.Budget()
+	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep})
+}
+
+// patchSession sets fields of the session's own settings; null takes one back.
+func (c *call) patchSession() error {
+	raw, err := readBody(c.w, c.r, c.MaxBody)
+	if err != nil {
+		return err
+	}
+	// Held against an empty one before the session is made: a mistake must not leave one behind.
+	var alone session.Override
+	if err := decodeOverride(raw, &alone); err != nil {
+		return err
+	}
+	if err := alone.Validate(); err != nil {
+		return err
+	}
+	s, err := c.session(true)
+	if err != nil {
+		return err
+	}
+	own, err := s.Override(c.r.Context())
+	if err != nil {
+		return err
+	}
+	if err := decodeOverride(raw, &own); err != nil {
+		return err
+	}
+	if err := s.Configure(c.r.Context(), own); err != nil {
+		return err
+	}
+	return c.showSession(s)
+}
+
+// decodeOverride changes the settings that a body names.
+func decodeOverride(raw []byte, o *session.Override) error {
+	const text, tokens = "a string or null", "a number of tokens or null"
+	return decodeBody(raw, field{"title", text, nullable[string]{&o.Title}}, field{"model", text, nullable[string]{&o.Model}},
+		field{"window", tokens, nullable[tidemark.Tokens]{&o.Window}}, field{"reserveTokens", tokens, nullable[tidemark.Tokens]{&o.Reserve}},
+		field{"keepRecentTokens", tokens, nullable[tidemark.Tokens]{&o.Keep}})
+}
+
+// nullable decodes null as the zero value, where a decoder would leave what is there.
+type nullable[T any] struct{ to *T }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n nullable[T]) UnmarshalJSON(raw []byte) error {
+	var v T
+	if string(raw) != "null" {
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return err
+		}
+	}
+	*n.to = v
+	return nil
+}
+
+// postAbort stops the turn in work.
+func (c *call) postAbort() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Aborted bool `json:"aborted"`
+	}{s.Abort()})
+}
+
+// postUndo lifts an overlay.
+func (c *call) postUndo() error {
+	raw, err := readBody(c.w, c.r, c.MaxBody)
+	if err != nil {
+		return err
+	}
+	var overlay string
+	if err := decodeBody(raw, field{"overlay", "the id of an overlay", &overlay}); err != nil {
+		return err
+	}
+	if overlay == "" {
+		return fmt.Errorf("body: \"overlay\" is missing; the view names the overlays: %w", tidemark.ErrInvalid)
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	if err := s.Undo(c.r.Context(), tidemark.EntryID(overlay)); err != nil {
+		return err
+	}
+	v, err := s.View(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Overlay string          `json:"overlay"`
+		Size    tidemark.Tokens `json:"size"` // of the view now
+	}{overlay, v.Size})
+}

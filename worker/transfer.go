@@ -1,0 +1,292 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/transcript"
+)
+
+// export streams the history in order. The head is sent with the first message, so that a session
+// that cannot be read is an error and not an empty file.
+func (c *call) export(s *session.Session, format string, all bool) error {
+	kind, line := "application/x-ndjson", archive.AppendLine
+	if format == "md" {
+		kind, line = "text/markdown; charset=utf-8", appendMarkdown
+	}
+	c.w.Header().Set("Content-Type", kind)
+	out := bufio.NewWriterSize(c.w, 64<<10)
+	var buf []byte
+	for e, err := range s.History(c.r.Context(), all) {
+		if err == nil {
+			buf, err = line(buf[:0], e)
+		}
+		if err == nil {
+			_, err = out.Write(buf)
+		}
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+	}
+	return out.Flush()
+}
+
+func appendMarkdown(dst []byte, e tidemark.Entry) ([]byte, error) {
+	m, err := e.Message()
+	if err != nil {
+		return dst, err
+	}
+	return archive.AppendMarkdown(dst, archive.Line{Message: m, At: e.At}), nil
+}
+
+// Bounds of an import.
+const (
+	maxWarnings   = 100
+	progressEvery = 200 // messages between two progress events
+	sniffBytes    = 64 << 10
+)
+
+// imported is what an import came to.
+type imported struct {
+	Type string `json:"type"` // done
+	session.ImportResult
+	BadLines int      `json:"badLines,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// warn notes a line that is passed over.
+func (m *imported) warn(err error) {
+	m.BadLines++
+	if len(m.Warnings) < maxWarnings {
+		m.Warnings = append(m.Warnings, clip(err.Error(), 500))
+	}
+}
+
+// postImport replays the body through the session as it comes.
+func (c *call) postImport() error {
+	format, err := c.one("format", "auto", "claude", "jsonl")
+	if err != nil {
+		return err
+	}
+	window, err := c.number("window", 0, int64(session.MinWindow), int64(session.MaxWindow))
+	if err != nil {
+		return err
+	}
+	s, err := c.session(true)
+	if err != nil {
+		return err
+	}
+	if err := c.narrow(s, tidemark.Tokens(window)); err != nil {
+		return err
+	}
+	body := bufio.NewReaderSize(c.r.Body, sniffBytes)
+	if format == "auto" {
+		start, _ := body.Peek(sniffBytes) // an error comes again with the first read
+		format = sniff(start)
+	}
+	if format == "jsonl" {
+		return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
+			return fromArchive(archive.Decode(body, archive.Limits{}), m)
+		})
+	}
+	in, err := c.spooled(body)
+	if err != nil {
+		return err
+	}
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
+		return fromTranscript(transcript.Messages(in, transcript.Options{}), m)
+	})
+}
+
+// narrow sets the session's window.
+func (c *call) narrow(s *session.Session, window tidemark.Tokens) error {
+	if window == 0 {
+		return nil
+	}
+	own, err := s.Override(c.r.Context())
+	if err != nil {
+		return err
+	}
+	own.Window = window
+	return s.Configure(c.r.Context(), own)
+}
+
+// spooled gives the body as it is, or, on a host without a disk, from memory: the reader of logs
+// goes over them twice.
+func (c *call) spooled(body io.Reader) (io.Reader, error) {
+	if c.MaxSpool <= 0 {
+		return body, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(body, c.MaxSpool+1))
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	if int64(len(raw)) > c.MaxSpool {
+		return nil, fmt.Errorf("a log over %d bytes: send it as format=jsonl, which is read as it comes: %w", c.MaxSpool, tidemark.ErrTooLarge)
+	}
+	return bytes.NewReader(raw), nil
+}
+
+// sniff tells an archive's lines, plain or gzipped, from a log of Claude Code by the first line.
+func sniff(start []byte) string {
+	if len(start) > 1 && start[0] == 0x1f && start[1] == 0x8b {
+		return "jsonl"
+	}
+	first, _, whole := bytes.Cut(bytes.TrimLeft(start, "\xef\xbb\xbf \r\n\t"), []byte("\n"))
+	var line struct {
+		Role    string `json:"role"`
+		Type    string `json:"type"`
+		Session string `json:"sessionId"`
+	}
+	switch err := json.Unmarshal(first, &line); {
+	case err != nil && !whole && bytes.HasPrefix(first, []byte(`{"role":`)): // longer than what was peeked
+		return "jsonl"
+	case err == nil && line.Role != "" && line.Type == "" && line.Session == "":
+		return "jsonl"
+	}
+	return "claude"
+}
+
+// fromTranscript gives the messages of another tool's log; lines that are none are noted.
+func fromTranscript(items iter.Seq2[transcript.Item, error], m *imported) iter.Seq2[session.Imported, error] {
+	return func(yield func(session.Imported, error) bool) {
+		for it, err := range items {
+			var bad *transcript.LineError
+			if errors.As(err, &bad) {
+				m.warn(err)
+				continue
+			}
+			in := session.Imported{Message: it.Message, At: it.At}
+			if it.Message.Role == tidemark.Assistant {
+				in.Call = &tidemark.Call{Model: it.Model, Stop: it.Stop, RequestID: it.Request}
+				if it.Usage != nil {
+					in.Call.Usage = *it.Usage
+				}
+			}
+			if !yield(in, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// fromArchive gives the messages of an archive's lines; lines that are none are noted.
+func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[session.Imported, error] {
+	return func(yield func(session.Imported, error) bool) {
+		var held error // an error is the end if nothing follows it
+		for l, err := range lines {
+			if held != nil {
+				m.warn(held)
+				held = nil
+			}
+			if err != nil {
+				if held = err; !errors.Is(err, tidemark.ErrInvalid) {
+					break
+				}
+				continue
+			}
+			in := session.Imported{Message: l.Message, At: l.At}
+			if l.Call != nil {
+				call := *l.Call
+				call.Reported = false // of another context than this one
+				in.Call = &call
+			}
+			if !yield(in, nil) {
+				return
+			}
+		}
+		if held != nil {
+			yield(session.Imported{}, held)
+		}
+	}
+}
+
+// replay imports messages and answers with what came of it.
+func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[session.Imported, error]) error {
+	events, err := c.streaming()
+	if err != nil {
+		return err
+	}
+	out := imported{Type: "done"}
+	var progress func(int)
+	var to *stream
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	if events {
+		// The body is read while the answer is written, which HTTP/1 allows only when asked for.
+		if err := http.NewResponseController(c.w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return fmt.Errorf("import: %w", err)
+		}
+		to = c.begin()
+		defer to.end()
+		progress = func(done int) {
+			if done%progressEvery == 0 && to.event("progress", wireProgress{Type: "progress", Done: done}) != nil {
+				cancel() // what is imported stays, and goes on when it is sent again
+			}
+		}
+	}
+	out.ImportResult, err = s.Import(ctx, source(&out), progress)
+	switch {
+	case err != nil && to != nil:
+		return to.fail(err)
+	case err != nil:
+		return err
+	case to != nil:
+		return to.event(out.Type, out)
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// wireProgress tells how far a long work is.
+type wireProgress struct {
+	Type  string `json:"type"` // progress
+	Done  int    `json:"done"`
+	Total int    `json:"total,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+}
+
+// postRestore reads an archive into a new or empty session. One that was cut off goes on; a session
+// that holds another conversation is a conflict.
+func (c *call) postRestore() error {
+	raw, err := readBody(c.w, c.r, c.MaxBody)
+	if err != nil {
+		return err
+	}
+	var key string
+	if err := decodeBody(raw, field{"archive", "the key or the name of an archive", &key}); err != nil {
+		return err
+	}
+	if key == "" {
+		return fmt.Errorf("body: \"archive\" is missing; want the key or the name of an archive: %w", tidemark.ErrInvalid)
+	}
+	named, err := tidemark.ParseKey(c.r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	if key, err = archiveKey(named.Agent(), key); err != nil {
+		return err
+	}
+	_, body, err := c.Blobs.Get(c.r.Context(), key) // before the session is made
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", key, err)
+	}
+	defer body.Close()
+	s, err := c.session(true)
+	if err != nil {
+		return err
+	}
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
+		return fromArchive(archive.Decode(body, archive.Limits{}), m)
+	})
+}

@@ -1,0 +1,290 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// wireView is what the model would see now.
+type wireView struct {
+	Session  string             `json:"sessionId"`
+	Size     tidemark.Tokens    `json:"size"`
+	Anchored bool               `json:"anchored"` // size rests on a provider's report
+	Window   tidemark.Tokens    `json:"window"`
+	Limit    tidemark.Tokens    `json:"limit"`
+	Reserve  tidemark.Tokens    `json:"reserve"`
+	Keep     tidemark.Tokens    `json:"keep"`
+	Model    string             `json:"model"`
+	System   wireText           `json:"system"`
+	Tools    []wireTool         `json:"tools"`
+	Note     string             `json:"note,omitempty"`
+	Items    []wireItem         `json:"items"`
+	Overlays []tidemark.EntryID `json:"overlays"` // in effect, oldest first
+	Messages []tidemark.Message `json:"messages,omitempty"`
+}
+
+type wireText struct {
+	Text   string          `json:"text"`
+	Tokens tidemark.Tokens `json:"tokens"`
+}
+
+type wireTool struct {
+	Name   string          `json:"name"`
+	Tokens tidemark.Tokens `json:"tokens"`
+}
+
+// wireItem is one message of the view and where it came from.
+type wireItem struct {
+	ID      tidemark.EntryID `json:"id"` // of the entry, or of the overlay
+	From    tidemark.EntryID `json:"from"`
+	To      tidemark.EntryID `json:"to,omitempty"`
+	Overlay tidemark.EntryID `json:"overlay,omitempty"`
+	Source  string           `json:"source"` // person, model, tool, recall, system
+	Role    tidemark.Role    `json:"role"`
+	Summary bool             `json:"summary,omitempty"`
+	Stubs   int              `json:"stubs,omitempty"` // blocks that an overlay replaced
+	Tokens  tidemark.Tokens  `json:"tokens"`
+	Blocks  []wireBlock      `json:"blocks"`
+}
+
+type wireBlock struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name,omitempty"` // of a tool
+	Tokens tidemark.Tokens `json:"tokens"`
+	Text   string          `json:"text,omitempty"` // its beginning
+}
+
+// previewBytes is how much of a block a view shows.
+const previewBytes = 200
+
+// getView shows what the model would see now, or only the messages.
+func (c *call) getView() error {
+	which, err := c.one("messages", "", "0", "1")
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	v, err := s.View(c.r.Context())
+	if err != nil {
+		return err
+	}
+	req := s.Request(v)
+	if which == "1" {
+		return c.reply(http.StatusOK, listed(req.Sent()))
+	}
+	out := describe(v, req)
+	info, err := s.Info(c.r.Context())
+	if err != nil {
+		return err
+	}
+	b := s.Budget()
+	out.Window, out.Limit, out.Reserve, out.Keep = info.Window, b.Limit(), b.Reserve, b.Keep
+	if which != "0" {
+		out.Messages = listed(req.Sent())
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// describe shows a view item by item.
+func describe(v session.View, req tidemark.Request) wireView {
+	out := wireView{Session: v.Log, Size: v.Size, Anchored: v.Anchor, Model: req.Model, Note: req.Note,
+		System: wireText{v.System, tidemark.EstimateText(v.System)}, Tools: []wireTool{}, Items: []wireItem{}, Overlays: []tidemark.EntryID{}}
+	for _, t := range v.Tools {
+		n := tidemark.EstimateText(t.Name) + tidemark.EstimateText(t.Description) + tidemark.EstimateText(string(t.InputSchema))
+		out.Tools = append(out.Tools, wireTool{t.Name, n})
+	}
+	seen := map[tidemark.EntryID]bool{}
+	for _, r := range v.Shown {
+		if !seen[r.Overlay] {
+			seen[r.Overlay] = true
+			out.Overlays = append(out.Overlays, r.Overlay)
+		}
+	}
+	for _, it := range v.Items {
+		w := wireItem{ID: it.ID, From: it.From, Overlay: it.Overlay, Source: it.Source, Role: it.Message.Role, Summary: compaction.IsSummary(it),
+			Stubs: it.Stubs, Tokens: it.Tokens, Blocks: []wireBlock{}}
+		if it.To != it.From {
+			w.To = it.To
+		}
+		for _, b := range it.Message.Content {
+			w.Blocks = append(w.Blocks, preview(b))
+		}
+		out.Items = append(out.Items, w)
+	}
+	return out
+}
+
+// preview shows the beginning of a block.
+func preview(b tidemark.Block) wireBlock {
+	w := wireBlock{Type: b.Type, Name: b.Name, Tokens: tidemark.EstimateBlock(b), Text: b.Text}
+	switch b.Type {
+	case tidemark.TypeToolUse:
+		w.Text = string(b.Input)
+	case tidemark.TypeToolResult:
+		for _, inner := range b.Content {
+			if w.Text += inner.Text; len(w.Text) > previewBytes {
+				break
+			}
+		}
+	}
+	w.Text = clip(w.Text, previewBytes)
+	return w
+}
+
+// wireEntry is one entry of a log.
+type wireEntry struct {
+	Seq     int64             `json:"seq"`
+	ID      tidemark.EntryID  `json:"id"`
+	Session string            `json:"sessionId"`
+	Kind    tidemark.Kind     `json:"kind"`
+	At      time.Time         `json:"at"`
+	Tokens  tidemark.Tokens   `json:"tokens,omitempty"`
+	Origin  tidemark.Origin   `json:"origin"`
+	Call    *tidemark.Call    `json:"call,omitempty"`
+	Hash    tidemark.Hash     `json:"hash"`
+	Message json.RawMessage   `json:"message,omitempty"`
+	Overlay *tidemark.Overlay `json:"overlay,omitempty"`
+	Event   *tidemark.Event   `json:"event,omitempty"`
+}
+
+func showEntry(e tidemark.Entry) (wireEntry, error) {
+	w := wireEntry{Seq: e.Seq, ID: e.ID, Session: e.Log, Kind: e.Kind, At: e.At.UTC(), Tokens: e.Tokens, Origin: e.Origin, Call: e.Call, Hash: e.Hash}
+	var err error
+	switch e.Kind {
+	case tidemark.KindMessage:
+		w.Message = e.Payload
+	case tidemark.KindOverlay:
+		err = json.Unmarshal(e.Payload, &w.Overlay)
+	case tidemark.KindEvent:
+		err = json.Unmarshal(e.Payload, &w.Event)
+	}
+	if err != nil {
+		return w, fmt.Errorf("read entry %s: %w", e.ID, err)
+	}
+	return w, nil
+}
+
+// getLog lists entries of every kind, or streams the history.
+func (c *call) getLog() error {
+	format, err := c.one("format", "json", "jsonl", "md")
+	if err != nil {
+		return err
+	}
+	all, err := c.flag("all", false)
+	if err != nil {
+		return err
+	}
+	before, err := c.number("before", 0, 0, 1<<53)
+	if err != nil {
+		return err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	if format != "json" {
+		return c.export(s, format, all)
+	}
+	var entries []tidemark.Entry
+	if before != 1 { // nothing stands before the first
+		if entries, err = s.Entries(c.r.Context(), before, limit); err != nil {
+			return err
+		}
+	}
+	out := struct {
+		Entries []wireEntry `json:"entries"`
+		Next    int64       `json:"next,omitempty"`
+	}{Entries: []wireEntry{}}
+	for _, e := range entries {
+		w, err := showEntry(e)
+		if err != nil {
+			return err
+		}
+		out.Entries = append(out.Entries, w)
+	}
+	if len(entries) == limit {
+		out.Next = entries[limit-1].Seq
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// getEntry shows one entry whole.
+func (c *call) getEntry() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	e, err := s.Entry(c.r.Context(), tidemark.EntryID(c.r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	w, err := showEntry(e)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, w)
+}
+
+// getAnatomy lists the records of model calls.
+func (c *call) getAnatomy() error {
+	before, err := c.number("before", 0, 0, 1<<53)
+	if err != nil {
+		return err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	page, err := s.Anatomies(c.r.Context(), before, limit)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Calls []session.Anatomy `json:"calls"`
+		Next  int64             `json:"next,omitempty"`
+	}{Calls: listed(page)}
+	if len(page) == limit {
+		out.Next = page[limit-1].N
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// searchSession finds messages by words.
+func (c *call) searchSession() error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	found, err := s.Search(c.r.Context(), q, limit)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Found []session.Found `json:"found"`
+	}{listed(found)})
+}

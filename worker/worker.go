@@ -1,0 +1,274 @@
+// Package worker is the door: an http.Handler over sessions and agents, the same on every host. It
+// decodes, authenticates, routes and encodes; it decides nothing about conversations.
+//
+// The path of a request is ServeHTTP: a request id, the guard (guard.go), the table of routes
+// (routes.go), a function of the route, and if that fails the table of errors (errors.go). What the
+// routes take and give is written down in docs/http.md.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// Actors finds the actors that a request is for. On Workers the front has found the object already,
+// and the actor of any other key is ErrForbidden. It may be called at once by many requests.
+type Actors interface {
+	// Session returns the session of a key. One that does not exist is made with create, else it
+	// is ErrNotFound.
+	Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error)
+	// Agent returns the agent of a name; ErrNotFound when there is none.
+	Agent(ctx context.Context, name string) (*agent.Agent, error)
+}
+
+// Config is what the handler stands on. Actors, Blobs and Runtime are required; the zero value of
+// every other field is its default.
+type Config struct {
+	Actors  Actors
+	Blobs   tidemark.Blobs
+	Runtime tidemark.Runtime
+
+	// Token guards every route but /healthz and /. Without one only peers on this machine come in,
+	// and those only with Loopback.
+	Token string
+	// Loopback says that RemoteAddr is the real peer, so that one on this machine may do without a
+	// token. Only a native host knows that.
+	Loopback bool
+	// Hosts are names, beside those of this machine, under which requests without a token are
+	// served; Origins are pages of other origins that may call ("https://chat.example.com").
+	Hosts   []string
+	Origins []string
+	// TokenHelp tells a person how to set the token: "set TIDEMARK_TOKEN".
+	TokenHelp string
+
+	Version string       // shown by /healthz and /
+	Logger  *slog.Logger // nil: no logging; it never gets content
+	Metrics *Metrics     // nil: one of its own
+
+	MaxBody int64 // bytes of a body that is read whole, default 32 MB
+	// MaxSpool is how many bytes of an import may stand in memory, for a host without a disk; 0
+	// lets a temporary file hold them, without a bound.
+	MaxSpool int64
+	Wait     time.Duration // longest wait for a turn, default 1 h
+	Ping     time.Duration // between signs of life on a stream, default 15 s
+	// WriteTimeout is how long one write to a client may take, default 30 s.
+	WriteTimeout time.Duration
+}
+
+// Defaults of Config.
+const (
+	DefaultMaxBody            = 32 << 20
+	DefaultWait               = time.Hour
+	DefaultPing               = 15 * time.Second
+	DefaultWriteTimeout       = 30 * time.Second
+	defaultHelp               = "set TIDEMARK_TOKEN"
+	maxRequestID              = 64
+	requestIDHeader           = "X-Request-Id"
+	statusClientGone          = 499 // as nginx counts a client that went away
+	codeJSON, codeEventStream = "application/json", "text/event-stream"
+)
+
+// door is the handler.
+type door struct {
+	Config
+	guard guard
+	mux   *http.ServeMux
+	open  map[string]bool // patterns that need no token
+}
+
+// New returns the handler.
+func New(c Config) (http.Handler, error) {
+	if c.Actors == nil || c.Blobs == nil || c.Runtime == nil {
+		return nil, fmt.Errorf("new worker: Actors, Blobs and Runtime are required: %w", tidemark.ErrInvalid)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics(c.Runtime)
+	}
+	c.MaxBody = orDefault(c.MaxBody, DefaultMaxBody)
+	c.Wait = orDefault(c.Wait, DefaultWait)
+	c.Ping = orDefault(c.Ping, DefaultPing)
+	c.WriteTimeout = orDefault(c.WriteTimeout, DefaultWriteTimeout)
+	if c.TokenHelp == "" {
+		c.TokenHelp = defaultHelp
+	}
+	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}}
+	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp}
+	for _, rt := range routes() {
+		d.open[rt.pattern] = rt.open
+		d.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+			a := w.(*answer)
+			if err := rt.serve(&call{door: d, w: a, r: r}); err != nil {
+				d.fail(a, r, err)
+			}
+		})
+	}
+	return d, nil
+}
+
+func orDefault[T int64 | time.Duration](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+// call is one request on its way through a route.
+type call struct {
+	*door
+	w *answer
+	r *http.Request
+}
+
+// answer notes what became of a response.
+type answer struct {
+	http.ResponseWriter
+	id     string // of the request
+	status int    // 0 while nothing was sent
+	input  string // id of the input that the request made durable
+	broken bool   // what was sent is a part and must not look whole
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := d.Runtime.Now()
+	a := &answer{ResponseWriter: w, id: requestID(r.Header.Get(requestIDHeader), began)}
+	secure(w.Header())
+	w.Header().Set(requestIDHeader, a.id)
+	r, token := split(r)
+	route := "none"
+	defer func() {
+		if p := recover(); p != nil {
+			d.fail(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+		d.Metrics.request(route, a.status)
+		d.Logger.Debug("request", "id", a.id, "route", route, "status", a.status, "ms", d.Runtime.Now().Sub(began).Milliseconds())
+		if a.broken {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	_, pattern := d.mux.Handler(r)
+	if pattern != "" {
+		route = pattern
+	}
+	if !d.open[pattern] {
+		if err := d.guard.admit(asks(r, token)); err != nil {
+			d.fail(a, r, err)
+			return
+		}
+	}
+	if pattern == "" {
+		d.fail(a, r, d.unrouted(w, r))
+		return
+	}
+	d.mux.ServeHTTP(a, r)
+}
+
+// unrouted says why no route fits: the path is unknown, or known with other methods.
+func (d *door) unrouted(w http.ResponseWriter, r *http.Request) error {
+	var allow []string
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		probe := *r
+		probe.Method = m
+		if _, pattern := d.mux.Handler(&probe); pattern != "" {
+			allow = append(allow, m)
+		}
+	}
+	if len(allow) == 0 {
+		return &refused{http.StatusNotFound, "not_found", fmt.Sprintf("no route %s %s; docs/http.md lists them", clip(r.Method, 20), clip(r.URL.Path, 200))}
+	}
+	w.Header().Set("Allow", strings.Join(allow, ", "))
+	return &refused{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s is not for this route; it takes %s", clip(r.Method, 20), strings.Join(allow, ", "))}
+}
+
+// requestID keeps the id that a front gave, if it is one, or makes one.
+func requestID(given string, now time.Time) string {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}
+	if given != "" && len(given) <= maxRequestID && !strings.ContainsFunc(given, odd) {
+		return given
+	}
+	return tidemark.NewID(now)
+}
+
+// secure sets what every answer has: nothing of it is a page, to be framed, sniffed or kept.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// fail answers with an error, or breaks off what was begun, so that no client takes a part for the
+// whole.
+func (d *door) fail(a *answer, r *http.Request, err error) {
+	if r.Context().Err() != nil || errors.Is(err, errLeft) {
+		a.broken = a.status != 0
+		if a.status == 0 {
+			a.status = statusClientGone
+		}
+		return
+	}
+	f := failureOf(err)
+	d.Metrics.failure(f.kind)
+	if f.status == http.StatusInternalServerError {
+		d.Logger.Error("request failed", "id", a.id, "err", err)
+	}
+	if a.status != 0 {
+		a.broken = !errors.Is(err, errTold)
+		return
+	}
+	h := a.Header()
+	if f.retry > 0 {
+		h.Set("Retry-After", fmt.Sprint(int((f.retry+time.Second-1)/time.Second)))
+	}
+	if f.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="tidemark"`)
+	}
+	if err := writeJSON(a, f.status, wireError{Error: f.wire(a)}); err != nil {
+		d.Logger.Debug("answer", "id", a.id, "err", err)
+	}
+}
+
+func (f failure) wire(a *answer) wireFault {
+	return wireFault{Type: f.kind, Message: f.text, RequestID: a.id, Input: a.input}
+}
+
+// What the end of a stream may be marked with.
+var (
+	errTold = errors.New("told on the stream")  // the client knows of the error
+	errLeft = errors.New("the client has left") // or does not read
+)
