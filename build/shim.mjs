@@ -36,7 +36,7 @@ function instance(env) {
 
 const internal = () => Response.json({ error: { type: "internal", message: "internal error" } }, { status: 500 });
 
-// Host is what Session and Agent share. Its name came with the id; Go learns it at attachment.
+// Host is what Session and Agent share. Go learns of an object at its first event.
 class Host extends DurableObject {
   #attached = null;
 
@@ -48,11 +48,22 @@ class Host extends DurableObject {
     const host = instance(this.env);
     o = new HostObject(host, {
       kind: this.constructor.name,
-      name: this.ctx.id.name,
+      name: this.#name(),
       platform: platformOf(this.ctx, this.env),
       owner: this,
     });
     return (this.#attached = o);
+  }
+
+  // The name comes with the first request; an object that its alarm wakes in a new process is not told
+  // any more, so it keeps it.
+  #name() {
+    const { id, storage } = this.ctx;
+    const kept = storage.kv.get("name");
+    if (kept !== undefined) return kept;
+    if (id.name === undefined) throw new Error("an object without a name: it was not reached by the front");
+    storage.kv.put("name", id.name);
+    return id.name;
   }
 
   async fetch(request) {
@@ -69,7 +80,7 @@ class Host extends DurableObject {
 
   #debug() {
     const { host, generation } = this.object();
-    return Response.json({ boots, bootMillis: host.bootMillis, generation, name: this.ctx.id.name, ...host.stats() });
+    return Response.json({ boots, bootMillis: host.bootMillis, generation, ...host.stats() });
   }
 }
 

@@ -20,8 +20,8 @@ for (const f of ["host.mjs", "ops.mjs", "codec.mjs", "workerd.mjs"]) copyFileSyn
 copyFileSync(path.join(root, "test", "contract-shim.mjs"), path.join(folder, "shim.mjs"));
 
 // Every test opens an empty bucket.
-const buckets = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`BUCKET${i}`, `bucket${i}`]));
-const w = await start(folder, {}, buckets);
+const r2Buckets = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`BUCKET${i}`, `bucket${i}`]));
+const w = await start(folder, {}, { r2Buckets });
 const { code, out } = await w.json(`/?run=${encodeURIComponent(run)}`, { signal: AbortSignal.timeout(180_000) });
 await w.dispose();
 if (code !== 0) console.log(out);

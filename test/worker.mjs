@@ -2,7 +2,9 @@
 // instance per object. Run by: node test/worker.mjs [folder of the built probe]
 
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
 import http from "node:http";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { start, wait } from "./workerd.mjs";
@@ -50,6 +52,23 @@ async function upstream() {
   await new Promise((r) => server.listen(0, "127.0.0.1", r));
   return { url: `http://127.0.0.1:${server.address().port}`, open: () => open, close: () => server.close() };
 }
+
+test("rows and a late alarm survive the end of the process", async () => {
+  const disk = await mkdtemp(path.join(tmpdir(), "worker-"));
+  try {
+    let w = await start(folder, {}, { disk });
+    await w.json(at("late", "write?text=before"));
+    await w.json(at("late", "alarm?ms=1000"));
+    await w.dispose();
+    await sleep(1200);
+    w = await start(folder, {}, { disk });
+    await sleep(2000); // nothing asks for the object: only its alarm can wake it
+    assert.deepEqual(await w.json(at("late", "rows")), [["late", "before"], ["late", "alarm"], ["late", "rows"]]);
+    await w.dispose();
+  } finally {
+    await rm(disk, { recursive: true });
+  }
+});
 
 for (const mode of ["shared", "object"]) {
   describe(`one Go instance, ${mode}`, () => {
@@ -170,6 +189,23 @@ for (const mode of ["shared", "object"]) {
     test("a Go timer never fires, and is counted", async () => {
       await assert.rejects(w.get(at("timer", "timer"), { signal: AbortSignal.timeout(500) }), { name: "TimeoutError" });
       assert.ok((await host("timer")).timers > 0);
+    });
+
+    // workerd drops an object after 10 s without events; its alarm then wakes a new one.
+    if (shared) test("a dropped object comes back by its alarm, under its name, in the same instance", async () => {
+      await w.json(at("dropped", "write?text=before"));
+      const first = await host("dropped");
+      await w.json(at("dropped", "alarm?ms=12000"));
+      const end = Date.now() + 14_000;
+      while (Date.now() < end) {
+        await w.json(at("busy", "write?text=x")); // others go on meanwhile
+        await sleep(500);
+      }
+      const rows = await w.json(at("dropped", "rows"));
+      assert.deepEqual(rows, [["dropped", "before"], ["dropped", "alarm"], ["dropped", "rows"]]);
+      const now = await host("dropped");
+      assert.ok(now.generation > first.generation, "it was never dropped: the test proves nothing");
+      assert.equal(now.boots, first.boots);
     });
 
     for (const [what, cause] of [["fatal", "an unrecovered panic"], ["recurse", "an exhausted stack"]]) {

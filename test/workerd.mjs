@@ -1,4 +1,4 @@
-// Starts a built Worker in workerd for tests: no network, no state on disk, a port of its own.
+// Starts a built Worker in workerd for tests: no network, a port of its own.
 
 import { createRequire } from "node:module";
 import { readdirSync } from "node:fs";
@@ -10,8 +10,9 @@ const { Miniflare } = require("miniflare");
 // The date fixes the behaviour of the runtime; enable_request_signal tells when a client has left.
 export const compatibility = { compatibilityDate: "2026-03-01", compatibilityFlags: ["enable_request_signal"] };
 
-// start gives {url, get, json, dispose} for the Worker built into folder, with variables and buckets.
-export async function start(folder, bindings = {}, r2Buckets = { BUCKET: "bucket" }) {
+// start gives {url, get, json, dispose} for the Worker built into folder, with variables and buckets. With
+// disk, a folder, objects and blobs outlive it.
+export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk } = {}) {
   const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
   for (const file of readdirSync(folder)) {
     const full = path.join(folder, file);
@@ -25,6 +26,7 @@ export async function start(folder, bindings = {}, r2Buckets = { BUCKET: "bucket
       AGENT: { className: "Agent", useSQLite: true },
     },
     r2Buckets,
+    ...(disk && { durableObjectsPersist: path.join(disk, "objects"), r2Persist: path.join(disk, "blobs") }),
     bindings: { TIDEMARK_DEBUG: "1", ...bindings },
     handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
   });

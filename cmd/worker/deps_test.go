@@ -15,8 +15,8 @@ const module = "github.com/tidemark-ai/tidemark"
 // linkable are the packages of others that the Worker may link, each with its reason. A new one
 // needs a line here, and its size in RATIONALE; what must never be linked stands in internal/lint.
 var linkable = map[string]string{
-	"github.com/oklog/ulid/v2":             "time-sortable ids of entries",
-	"github.com/syumai/workers/cloudflare": "variables of the Worker (Getenv), which are the same for all objects of an isolate",
+	"github.com/oklog/ulid/v2":                                       "time-sortable ids of entries",
+	"github.com/syumai/workers/cloudflare":                           "variables of the Worker (Getenv), which are the same for all objects of an isolate",
 	"github.com/syumai/workers/cloudflare/internal/cfruntimecontext": "the context contract behind Getenv",
 	"github.com/syumai/workers/cloudflare/kv":                        "imported by the package above, not called",
 	"github.com/syumai/workers/cloudflare/r2":                        "imported by the package above, not called: it has no conditions, pages or metadata, and leaks per await",

@@ -1,75 +1,132 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/worker"
 )
 
-// open gives the handler of one object.
+// bucket is the R2 binding of wrangler.toml.
+const bucket = "BUCKET"
+
+// open gives the handler of one object: the same doors as natively, over the object's own database.
 func open(o *cloudflare.Obj, logger *slog.Logger) cloudflare.App {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintln(w, `{"ok":true}`)
-	})
-	mux.HandleFunc("POST /v1/sessions/{key}/messages", func(w http.ResponseWriter, r *http.Request) {
-		if err := echo(w, r, o); err != nil {
-			logger.Error("message", "object", o.Name(), "err", err)
-			panic(http.ErrAbortHandler)
-		}
-	})
-	return cloudflare.App{HTTP: mux}
+	a := &actors{o: o, logger: logger}
+	door, err := worker.New(worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"), Logger: logger,
+		TokenHelp: "run: wrangler secret put TIDEMARK_TOKEN", MaxSpool: maxSpool})
+	if err != nil {
+		panic(err) // a mistake of this file, not of an input
+	}
+	return cloudflare.App{HTTP: door, Alarm: a.wake}
 }
 
-// echo stores the body as a row and streams what the object holds.
-func echo(w http.ResponseWriter, r *http.Request, o *cloudflare.Obj) error {
-	var in struct {
-		Text string `json:"text"`
-	}
-	raw := make([]byte, 0, 1024)
-	buf := make([]byte, 1024)
-	for len(raw) < 1<<20 {
-		n, err := r.Body.Read(buf)
-		raw = append(raw, buf[:n]...)
-		if err != nil {
-			break
-		}
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		http.Error(w, "body: "+err.Error(), http.StatusBadRequest)
+// maxSpool is how much of an import may stand in the memory that all objects share.
+const maxSpool = 8 << 20
+
+// actors are the actors of one object: its session with its branches, and, as long as agents have
+// no objects of their own, the agent as this session sees it.
+type actors struct {
+	o       *cloudflare.Obj
+	logger  *slog.Logger
+	session *session.Session
+	agent   *agent.Agent
+	next    time.Time // the alarm that is set
+}
+
+// alarm keeps the one alarm of the object at the earliest time that was asked for.
+func (a *actors) alarm(ctx context.Context, at time.Time) error {
+	if !a.next.IsZero() && a.next.Before(at) {
 		return nil
 	}
-	err := o.DB().Tx(r.Context(), []tidemark.Stmt{
-		{SQL: `CREATE TABLE IF NOT EXISTS skeleton(id INTEGER PRIMARY KEY, text TEXT NOT NULL)`},
-		{SQL: `INSERT INTO skeleton(text) VALUES (?)`, Args: []any{in.Text}, Want: 1},
-	})
-	if err != nil {
-		return err
+	a.next = at
+	return a.o.SetAlarm(ctx, at)
+}
+
+// Agent implements worker.Actors.
+func (a *actors) Agent(_ context.Context, name string) (*agent.Agent, error) {
+	if a.agent != nil {
+		return a.agent, nil
 	}
-	rows, err := o.DB().Query(r.Context(), `SELECT id, text FROM skeleton ORDER BY id DESC LIMIT 10`)
-	if err != nil {
-		return err
+	made, err := agent.New(agent.Config{Name: name, DB: a.o.DB(), Blobs: a.o.Blobs(bucket), Runtime: a.o, Logger: a.logger,
+		Schedule: func(at time.Time) {
+			a.o.Go(func() {
+				if err := a.alarm(a.o.Context(), at); err != nil {
+					a.logger.Warn("set alarm", "object", a.o.Name(), "err", err)
+				}
+			})
+		}})
+	if err == nil {
+		a.agent = made
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	flush := http.NewResponseController(w)
-	for _, row := range rows {
-		raw, err := json.Marshal(map[string]any{"object": o.Name(), "id": row.Int(0), "text": row.Text(1)})
+	return made, err
+}
+
+// Session implements worker.Actors: the front has found the object by the key.
+func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error) {
+	if string(key.Root()) != a.o.Name() {
+		return nil, fmt.Errorf("session %s: this object is %s: %w", key, a.o.Name(), tidemark.ErrForbidden)
+	}
+	if a.session != nil && a.session.Key == key {
+		return a.session, nil
+	}
+	if !create {
+		there, err := session.Exists(ctx, a.o.DB(), key)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(w, "data: %s\n\n", raw)
-		if err := flush.Flush(); err != nil {
-			return err
-		}
-		if err := o.Sleep(r.Context(), 5*time.Millisecond); err != nil {
-			return err
+		if !there {
+			return nil, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
 		}
 	}
-	return nil
+	owner, err := a.Agent(ctx, key.Agent())
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(a.o.Context(), session.Config{Key: key, DB: a.o.DB(), Blobs: a.o.Blobs(bucket), Provider: model(a.o), Agent: owner,
+		Runtime: a.o, Alarm: a.alarm, Logger: a.logger, Settings: session.Settings{Model: cloudflare.Env("TIDEMARK_MODEL_ID")}})
+	if err == nil {
+		a.session = s
+	}
+	return s, err
+}
+
+// model is the provider whose key is set, else the offline model.
+func model(o *cloudflare.Obj) tidemark.Provider {
+	if key := cloudflare.Env("ANTHROPIC_API_KEY"); key != "" {
+		return &provider.Anthropic{Key: key, BaseURL: cloudflare.Env("TIDEMARK_MODEL_BASEURL"), Transport: o.Transport(), Runtime: o}
+	}
+	if key := cloudflare.Env("OPENAI_API_KEY"); key != "" {
+		return &provider.OpenAI{Key: key, BaseURL: cloudflare.Env("TIDEMARK_MODEL_BASEURL"), Transport: o.Transport(), Runtime: o}
+	}
+	return provider.Offline{}
+}
+
+// wake does what the alarm was set for.
+func (a *actors) wake(ctx context.Context) error {
+	key, err := tidemark.ParseKey(a.o.Name())
+	if err != nil {
+		return nil // an object of another kind
+	}
+	a.next = time.Time{}
+	s, err := a.Session(ctx, key, false)
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next, err := a.agent.Wake(ctx)
+	if err == nil && !next.IsZero() {
+		err = a.alarm(ctx, next)
+	}
+	return errors.Join(err, s.Wake(ctx))
 }

@@ -198,4 +198,3 @@ func objectOf(r tidemark.Row) tidemark.Object {
 	}
 	return obj
 }
-

@@ -118,4 +118,3 @@ func headerOf(flat tidemark.Row) http.Header {
 	}
 	return h
 }
-
