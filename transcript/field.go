@@ -218,14 +218,15 @@ func names(list ...string) *nameTable {
 
 // intern returns b as a string, without an allocation for what real logs repeat.
 func intern(b []byte) string {
-	if s := knownNames.find(b); s != "" {
+	if s := knownNames.find(b); s != "" || len(b) > maxKey {
 		return s
 	}
-	if len(b) > maxKey {
+	name := string(b)
+	if !utf8.ValidString(name) {
+		name = string([]rune(name)) // as encoding/json reads it
+	}
+	if len(name) > maxKey {
 		return ""
 	}
-	if !utf8.Valid(b) {
-		return string([]rune(string(b))) // as encoding/json reads it
-	}
-	return string(b)
+	return name
 }

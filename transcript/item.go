@@ -14,7 +14,7 @@ import (
 type Item struct {
 	Message tidemark.Message
 	ID      string   // the API's message id; "" for most user lines
-	Lines   []int64  // the lines it was put together from, ascending
+	Lines   []int64  // its lines, ascending, with those that gave a LineError
 	UUIDs   []string // of those lines, "" where one has none
 	Parent  string   // parentUuid of the first line
 
@@ -57,6 +57,11 @@ func (g *group) add(l Line) {
 	if g.over || g.err != nil {
 		return
 	}
+	if len(g.parts.Lines) == 0 {
+		g.first(l)
+	}
+	g.parts.Lines = append(g.parts.Lines, l.Number)
+	g.parts.UUIDs = append(g.parts.UUIDs, l.Get("uuid"))
 	r, ok := l.Role()
 	content, found := l.content()
 	if l.Err != nil || !ok || !found {
@@ -73,12 +78,9 @@ func (g *group) add(l Line) {
 		return
 	}
 	if g.lines++; g.lines == 1 {
-		g.first(l)
 		g.bare = msg
 	}
 	g.blocks = append(g.blocks, msg.Content...)
-	g.parts.Lines = append(g.parts.Lines, l.Number)
-	g.parts.UUIDs = append(g.parts.UUIDs, l.Get("uuid"))
 	if f, ok := l.MessageField("stop_reason"); ok && f.Kind == String {
 		g.parts.Stop = l.Text(f)
 	}

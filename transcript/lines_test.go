@@ -33,12 +33,13 @@ func checkLines(t *testing.T, data []byte) {
 			want = want[:len(want)-1]
 		}
 	}
+	dir := t.TempDir()
 	for name, open := range inputs {
 		for _, maxLine := range []int64{64, 200, 0} {
 			var kinds []string
 			n := 0
 			off := int64(0)
-			for l, err := range Lines(open(data), Options{MaxLine: maxLine, TempDir: t.TempDir()}) {
+			for l, err := range Lines(open(data), Options{MaxLine: maxLine, TempDir: dir}) {
 				if err != nil {
 					t.Fatalf("%s, %d: %v", name, maxLine, err)
 				}

@@ -115,6 +115,8 @@ func TestMessages(t *testing.T) {
 			[]string{`line 1: decode message: decode content: want a string or a list of blocks: invalid`}},
 		{"a broken block costs no text", []string{`{"type":"user","message":{"content":[null,{"type":"text","text":"kept"},7]}}`}, []string{`[1] {"role":"user","content":[{"type":"text","text":"kept"}]}`},
 			[]string{`line 1: block 0 is left out: decode block: no "type": invalid`, `line 1: block 2 is left out`}},
+		{"a line that cannot be read keeps the place", []string{`{"type":"assistant","message":{"id":"m","content":[{"typo":"text"}]}}`, lineUser, `{"type":"assistant","message":{"id":"m","content":"kept"}}`},
+			[]string{`[1 3] {"role":"assistant","content":"kept"}`, `[2] {"role":"user","content":"hi"}`}, []string{`line 1: block 0 is left out`}},
 		{"a message that is too large", []string{lineUser, `{"type":"user","message":{"content":"` + strings.Repeat("x", 2000) + `"}}`, lineUser}, []string{`[1] {"role":"user","content":"hi"}`, `[3] {"role":"user","content":"hi"}`},
 			[]string{`line 2: the message has more than 1000 bytes of content: too large`}},
 		{"large beside the message does not matter", []string{`{"type":"user","toolUseResult":"` + strings.Repeat("x", 2000) + `","message":{"content":"a"}}`}, []string{`[1] {"role":"user","content":"a"}`}, nil},

@@ -123,6 +123,7 @@ var scanCases = []string{
 	`{"message":{"a":1},"message":[1],"x":{"message":{"deep":1}}}`, `{"message":1,"message":{"b":2}}`, `{"message":{"message":{"c":1}}}`,
 	`{"s\u0075mmary":1,"ty\"pe":2,"\ud83d\ude00":3,"":4}`, "{\"\xff\":1,\"caf\u00e9\":2}",
 	` { "a" : [ 1 , { "b" : [ ] } ] , "c" : "d" } `, `{"a":{"b":{"c":"\\\"}"}}}`, `{"a":"}"}`, `[1]x`, `{}{}`,
+	`{"` + strings.Repeat("0", 240) + "\xba\xba\xba\xba\xba\xba" + `":0}`, // longer once decoded
 	`{"` + strings.Repeat("k", 300) + `":1}`, `{"` + strings.Repeat(`\u0041`, 256) + `":1}`, `{"` + strings.Repeat(`\u0041`, 257) + `":1}`,
 	strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth), strings.Repeat(`{"a":`, maxDepth+1) + "1" + strings.Repeat("}", maxDepth+1),
