@@ -66,7 +66,7 @@ func (c call) do(ctx context.Context, body []byte) (*answer, error) {
 		c.runtime.Go(func() { w.run(a.ctx, c, a.cancel) })
 	}
 	w.enter()
-	resp, err := c.transport.RoundTrip(req)
+	resp, err := c.transport.RoundTrip(req) //nolint:bodyclose // answer.end closes it
 	w.leave()
 	if err != nil {
 		err = a.fault(err)

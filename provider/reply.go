@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -39,7 +40,7 @@ func decode(r io.Reader, dec decoder, yield yielder) (reply tidemark.Reply, ok b
 	events := newSSEReader(r)
 	for {
 		ev, err := events.next()
-		if err == io.EOF && dec.finished() {
+		if errors.Is(err, io.EOF) && dec.finished() {
 			break
 		}
 		if err != nil {

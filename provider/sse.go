@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -45,7 +46,7 @@ func (s *sseReader) next() (sseEvent, error) {
 	for {
 		line, err := s.line()
 		if err != nil {
-			if err == io.EOF && any {
+			if errors.Is(err, io.EOF) && any {
 				return s.event(ev), nil
 			}
 			return sseEvent{}, err
@@ -138,10 +139,10 @@ func (s *sseReader) fill() error {
 		s.buf = grown
 	}
 	for range 100 { // io.Reader may return nothing without an error, but not for ever
-		n, err := s.r.Read(s.buf[s.end:])
+		var n int
+		n, s.err = s.r.Read(s.buf[s.end:])
 		s.end += n
-		s.err = err
-		if n > 0 || err != nil {
+		if n > 0 || s.err != nil {
 			return nil
 		}
 	}

@@ -53,7 +53,7 @@ func TestSSEReader(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in)), "error with the data": iotest.DataErrReader(strings.NewReader(c.in))} {
 				got, err := events(r)
-				if err != io.EOF || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", c.want) {
+				if !errors.Is(err, io.EOF) || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", c.want) {
 					t.Errorf("%s: got %q, %v, want %q", how, got, err, c.want)
 				}
 			}

@@ -213,7 +213,6 @@ type apiFailure struct {
 	typ     string
 	code    string // chat completions only
 	message string
-	header  http.Header
 }
 
 // serve returns the handler of a dialect.
