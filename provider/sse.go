@@ -142,7 +142,7 @@ func (s *sseReader) fill() error {
 		var n int
 		n, s.err = s.r.Read(s.buf[s.end:])
 		s.end += n
-		if n > 0 || s.err != nil {
+		if some := n > 0 || s.err != nil; some {
 			return nil
 		}
 	}
