@@ -87,10 +87,7 @@ type door struct {
 }
 
 // New returns the handler.
-func New(c Config) (http.Handler, error) {
-	if c.Actors == nil || c.Blobs == nil || c.Runtime == nil {
-		return nil, fmt.Errorf("new worker: Actors, Blobs and Runtime are required: %w", tidemark.ErrInvalid)
-	}
+func New(c Config) http.Handler {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -115,7 +112,7 @@ func New(c Config) (http.Handler, error) {
 			}
 		})
 	}
-	return d, nil
+	return d
 }
 
 func orDefault[T int64 | time.Duration](v, otherwise T) T {
