@@ -1,5 +1,5 @@
 // go test -exec for GOOS=js GOARCH=wasm: runs a test binary on the bridge of the Worker, with Go
-// timers that never fire, as there. A test that waits for one ends with "deadlock" and the stacks.
+// timers that never fire, as there. A test that waits for one fails at once.
 //
 // Usage, through exec-wasm.sh, which finds a Node that has SQLite:
 //   GOOS=js GOARCH=wasm go test -exec "$PWD/build/exec-wasm.sh" ./...
@@ -38,7 +38,7 @@ setTimeout(() => {
 }, LIMIT_MS).unref();
 
 let running;
-new GoHost({
+const host = new GoHost({
   module: new WebAssembly.Module(fs.readFileSync(binary)),
   env: Object.fromEntries(kept),
   strict: false, // a test's goroutines begin outside of any object's event
@@ -54,8 +54,13 @@ new GoHost({
 });
 
 process.on("exit", (code) => {
-  if (code !== 0 || running.exited) return;
-  // Nothing is left that could wake Go up: let it say so, with its stacks.
+  if (code !== 0 || host.dead || running.exited) return;
+  process.exitCode = 2;
+  if (host.timers > 0) {
+    console.error(`nothing can wake this test up: it asked for ${host.timers} Go timers, and none fires in the Worker. Wait with tidemark.Runtime; -v shows which test it is.`);
+    return;
+  }
+  // Let Go say what its goroutines wait for.
   running._pendingEvent = { id: 0 };
   running._resume();
 });

@@ -75,7 +75,8 @@ func (b *builder) run() error {
 }
 
 func compile(pkg, module string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", module, pkg)
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w"}, inlining...)
+	cmd := exec.Command("go", append(args, "-o", module, pkg)...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -139,3 +140,7 @@ func linked(raw []byte) error {
 	}
 	return nil
 }
+
+// inlining is off but where the time goes: it costs 0.2 MB of the compressed module (2.69 against
+// 2.88 MB measured), and size is the strictest budget of a Worker.
+var inlining = []string{"-gcflags=all=-l", "-gcflags=runtime=", "-gcflags=encoding/json=", "-gcflags=compress/flate=", "-gcflags=unicode/utf8=", "-gcflags=bytes="}

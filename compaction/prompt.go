@@ -74,6 +74,12 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
+// quote escapes a text and indents all lines but its first, so that no line of a tool result can
+// look like the head of something that a person said.
+func quote(s string) string {
+	return strings.NewReplacer("\r\n", "\n  ", "\n", "\n  ", "\r", "\n  ", "\u2028", "\n  ", "\u2029", "\n  ").Replace(escape(s))
+}
+
 // unescape undoes escape, for models that answer with the entities they saw.
 func unescape(s string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
@@ -86,8 +92,8 @@ const (
 	transcribeInput  = 1000
 )
 
-// Transcribe writes items as the summariser reads them: one line head a message, escaped, results
-// cut in the middle, thinking left out, images named.
+// Transcribe writes items as the summariser reads them: a head a block, escaped, further lines
+// indented, results cut in the middle, thinking left out, images named.
 func Transcribe(items []Item) string {
 	var b strings.Builder
 	for _, it := range items {
@@ -95,16 +101,16 @@ func Transcribe(items []Item) string {
 			switch c.Type {
 			case tidemark.TypeText:
 				if t := strings.TrimSpace(tidemark.StripReminders(c.Text)); t != "" {
-					fmt.Fprintf(&b, "[%s] %s\n", it.Message.Role, escape(t))
+					fmt.Fprintf(&b, "[%s] %s\n", it.Message.Role, quote(t))
 				}
 			case tidemark.TypeToolUse:
-				fmt.Fprintf(&b, "[tool call %s] %s\n", escape(c.Name), escape(middle(string(c.Input), transcribeInput)))
+				fmt.Fprintf(&b, "[tool call %s] %s\n", quote(c.Name), quote(middle(string(c.Input), transcribeInput)))
 			case tidemark.TypeToolResult:
 				kind := "tool result"
 				if c.IsError {
 					kind = "tool error"
 				}
-				fmt.Fprintf(&b, "[%s] %s\n", kind, escape(middle(resultText(c), transcribeResult)))
+				fmt.Fprintf(&b, "[%s] %s\n", kind, quote(middle(resultText(c), transcribeResult)))
 			case tidemark.TypeImage:
 				fmt.Fprintf(&b, "[%s] [image]\n", it.Message.Role)
 			}

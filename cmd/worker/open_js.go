@@ -21,11 +21,8 @@ const bucket = "BUCKET"
 // open gives the handler of one object: the same doors as natively, over the object's own database.
 func open(o *cloudflare.Obj, logger *slog.Logger) cloudflare.App {
 	a := &actors{o: o, logger: logger}
-	door, err := worker.New(worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"), Logger: logger,
+	door := worker.New(worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"), Logger: logger,
 		TokenHelp: "run: wrangler secret put TIDEMARK_TOKEN", MaxSpool: maxSpool})
-	if err != nil {
-		panic(err) // a mistake of this file, not of an input
-	}
 	return cloudflare.App{HTTP: door, Alarm: a.wake}
 }
 
