@@ -153,7 +153,7 @@ func (s *scanner) member(f Field, inner *[]Field) bool {
 
 // record lists a field beyond the bound: only one with a known name, and of equal ones the last.
 func record(fields *[]Field, f Field) {
-	if knownNames.find([]byte(f.Name)) == "" {
+	if known([]byte(f.Name)) == "" {
 		return
 	}
 	for i := len(*fields) - 1; i >= MaxFields; i-- {
@@ -199,8 +199,9 @@ func slotOf[T string | []byte](name T) byte {
 	return byte(n)*7 + name[0]*3 + name[n/2]*5 + name[n-1]
 }
 
-func (t *nameTable) find(b []byte) string {
-	for _, n := range t[slotOf(b)] {
+// known returns b as a string, without an allocation, when it is a known name; else "".
+func known(b []byte) string {
+	for _, n := range knownNames[slotOf(b)] {
 		if n == string(b) {
 			return n
 		}
@@ -208,17 +209,17 @@ func (t *nameTable) find(b []byte) string {
 	return ""
 }
 
-func names(list ...string) *nameTable {
+func names(list ...string) nameTable {
 	var t nameTable
 	for _, n := range list {
 		t[slotOf(n)] = append(t[slotOf(n)], n)
 	}
-	return &t
+	return t
 }
 
 // intern returns b as a string, without an allocation for what real logs repeat.
 func intern(b []byte) string {
-	if s := knownNames.find(b); s != "" || len(b) > maxKey {
+	if s := known(b); s != "" || len(b) > maxKey {
 		return s
 	}
 	name := string(b)

@@ -103,7 +103,7 @@ func (l Line) Text(f Field) string {
 		return ""
 	}
 	if in := b[1 : len(b)-1]; bytes.IndexByte(in, '\\') < 0 {
-		if s := knownNames.find(in); s != "" {
+		if s := known(in); s != "" {
 			return s
 		}
 		if utf8.Valid(in) {

@@ -218,14 +218,13 @@ func (r *lineReader) scan(l *Line, data []byte, next func() []byte) {
 		return
 	}
 	l.Value = Field{Key: -1, Start: s.pos(), Kind: kindOf(c)}
-	ok := false
 	if c == '{' {
-		ok = s.object(&r.fields, &r.inner)
+		s.object(&r.fields, &r.inner)
 	} else {
-		ok = s.value()
+		s.value()
 	}
 	l.Value.End = s.pos()
-	if ok {
+	if s.err == nil {
 		if s.space(); !s.atEnd() {
 			s.fail("more behind the value")
 		}

@@ -214,12 +214,12 @@ func (s *scanner) value() bool {
 func (s *scanner) leave(base int) (more, ok bool) {
 	for len(s.stack) > base {
 		closer := s.stack[len(s.stack)-1]
-		switch c := s.space(); {
-		case c == ',':
+		switch s.space() {
+		case ',':
 			s.i++
 			ok := closer == ']' || s.skipKey()
 			return ok, ok
-		case c == closer:
+		case closer:
 			s.pop()
 		default:
 			return false, s.fail("want a comma or the end of the list or object")

@@ -215,12 +215,12 @@ func TestBodyFindsTheFirst(t *testing.T) {
 
 func TestKnownNamesAreFound(t *testing.T) {
 	for _, name := range []string{"type", "uuid", "message", "cache_creation_input_tokens"} {
-		if got := knownNames.find([]byte(name)); got != name {
+		if got := known([]byte(name)); got != name {
 			t.Errorf("%q is found as %q", name, got)
 		}
 	}
 	for _, name := range []string{"", "typf", "Type", "tyype"} {
-		if got := knownNames.find([]byte(name)); got != "" {
+		if got := known([]byte(name)); got != "" {
 			t.Errorf("%q is found as %q", name, got)
 		}
 	}
