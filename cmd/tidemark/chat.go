@@ -1,0 +1,404 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+func (m *Main) chatCommand() *cobra.Command {
+	var message string
+	var window int64
+	c := &cobra.Command{
+		Use: "chat [KEY]", Short: "Talk in a session", Args: cobra.MaximumNArgs(1),
+		Long: `Talk in a session, the main one when no KEY is given.
+
+KEY is a name of your own, or agent:{agent}:main, or
+agent:{agent}:{channel}:{kind}:{peer}. On a terminal it answers as you type;
+from a pipe each line is a message. Answers go to standard output; from a pipe,
+everything else goes to standard error.
+
+Commands: ` + chatHelp + `
+Ctrl-C stops the answer, and leaves when none is on its way.`,
+		Example: `  tidemark chat
+  tidemark chat garden --window 8000
+  tidemark chat --message "What did we decide about the fence?"
+  git log -5 --format=%s | tidemark chat work`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key := "main"
+			if len(args) > 0 {
+				key = args[0]
+			}
+			return m.with(cmd.Context(), func(c *client) error {
+				t := &talk{m: m, c: c, key: key}
+				if err := t.begin(cmd.Context(), window); err != nil {
+					return err
+				}
+				if cmd.Flags().Changed("message") {
+					return t.once(cmd.Context(), message)
+				}
+				return t.loop(cmd.Context())
+			})
+		},
+	}
+	c.Flags().StringVarP(&message, "message", "m", "", "say one thing, print the answer and leave")
+	c.Flags().Int64Var(&window, "window", 0, "give the session a context window of its own, in tokens")
+	return m.jsonFlag(c)
+}
+
+const chatHelp = "/status /view /memory /compact [instructions] /reset /help /quit; // says a /"
+
+// talk is a conversation with a person.
+type talk struct {
+	m      *Main
+	c      *client
+	key    string
+	column bool // text stands on the line
+}
+
+// outcome is how a turn ends; see docs/http.md.
+type outcome struct {
+	Text   string           `json:"text"`
+	Stop   string           `json:"stop"`
+	Events []tidemark.Event `json:"events"`
+}
+
+// sessionView is a session as the API shows it.
+type sessionView struct {
+	tidemark.SessionInfo
+	Busy     string           `json:"busy"`
+	Settings session.Override `json:"settings"`
+	Limit    tidemark.Tokens  `json:"limit"`
+	Reserve  tidemark.Tokens  `json:"reserve"`
+	Keep     tidemark.Tokens  `json:"keep"`
+}
+
+// begin sets the window, when one is given.
+func (t *talk) begin(ctx context.Context, window int64) error {
+	if window == 0 {
+		return nil
+	}
+	return t.c.call(ctx, http.MethodPatch, sessionPath(t.key, ""), map[string]any{"window": window}, nil)
+}
+
+// once says one thing.
+func (t *talk) once(ctx context.Context, message string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	if t.m.json {
+		var out json.RawMessage
+		if err := t.c.post(ctx, sessionPath(t.key, "/messages"), map[string]string{"text": message, "channel": "cli"}, &out); err != nil {
+			return err
+		}
+		return t.m.printJSON(out)
+	}
+	return t.say(ctx, message)
+}
+
+// loop reads messages until the input ends.
+func (t *talk) loop(ctx context.Context) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	if t.m.Terminal {
+		fmt.Fprintln(t.m.Stdout, t.m.dim("session "+t.key+" at "+t.c.where+"  ("+chatHelp+")"))
+	}
+	lines := readLines(t.m.Stdin)
+	for {
+		if t.m.Terminal {
+			fmt.Fprint(t.m.Stdout, "> ")
+		}
+		select {
+		case <-interrupts:
+			fmt.Fprintln(t.m.Stdout)
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case l, ok := <-lines:
+			if !ok || errors.Is(l.err, io.EOF) {
+				if t.m.Terminal {
+					fmt.Fprintln(t.m.Stdout)
+				}
+				return nil
+			}
+			if l.err != nil {
+				return fmt.Errorf("read input: %w", l.err)
+			}
+			over, err := t.line(ctx, l.text, interrupts)
+			if err != nil || over {
+				return err
+			}
+		}
+	}
+}
+
+// line is one line of input.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines gives the lines of r. Its goroutine ends with the input, or with the program.
+func readLines(r io.Reader) <-chan line {
+	lines := make(chan line)
+	go func() {
+		defer close(lines)
+		in := bufio.NewReader(r)
+		for {
+			s, err := in.ReadString('\n')
+			if s = strings.TrimRight(s, "\r\n"); s != "" {
+				lines <- line{text: s}
+			}
+			if err != nil {
+				lines <- line{err: err}
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// line carries out one line. On a terminal a failure is shown and the talk goes on; from a pipe it
+// ends, since the next line may depend on it.
+func (t *talk) line(ctx context.Context, text string, interrupts <-chan os.Signal) (over bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-interrupts:
+				if n > 0 || t.abort(ctx) != nil {
+					cancel()
+				}
+			}
+		}
+	}()
+	switch {
+	case strings.TrimSpace(text) == "":
+	case strings.HasPrefix(text, "//"):
+		err = t.say(ctx, text[1:])
+	case strings.HasPrefix(text, "/"):
+		over, err = t.command(ctx, text)
+	default:
+		err = t.say(ctx, text)
+	}
+	var api *apiError
+	if err != nil && (t.m.Terminal || errors.As(err, &api) && api.Type == "aborted") {
+		t.note(err.Error())
+		if fix := t.m.fix(err); fix != "" {
+			t.note("  " + fix)
+		}
+		err = nil
+	}
+	return over, err
+}
+
+func (t *talk) abort(ctx context.Context) error {
+	return t.c.post(ctx, sessionPath(t.key, "/abort"), nil, nil)
+}
+
+// command carries out a line that begins with a slash.
+func (t *talk) command(ctx context.Context, text string) (over bool, err error) {
+	name, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	switch name {
+	case "/quit", "/exit", "/q":
+		return true, nil
+	case "/help", "/?":
+		t.note(chatHelp)
+	case "/status":
+		return false, t.m.showSession(ctx, t.c, t.key)
+	case "/view":
+		return false, t.m.showView(ctx, t.c, t.key)
+	case "/memory":
+		return false, t.m.catMemory(ctx, t.c, "main", rest)
+	case "/compact":
+		return false, t.act(ctx, "/compact", map[string]string{"instructions": rest})
+	case "/reset", "/new":
+		return false, t.act(ctx, "/reset", map[string]string{"reason": rest})
+	default:
+		t.note("unknown command " + oneLine(name, 40) + "; " + chatHelp)
+	}
+	return false, nil
+}
+
+// say sends a message and shows its answer as it comes, then how full the window is.
+func (t *talk) say(ctx context.Context, text string) error {
+	err := t.stream(ctx, "/messages", map[string]string{"text": text, "channel": "cli"})
+	if err != nil {
+		return err
+	}
+	return t.gauge(ctx)
+}
+
+// act carries out a command of the session and shows what it did.
+func (t *talk) act(ctx context.Context, path string, body any) error {
+	if err := t.stream(ctx, path, body); err != nil {
+		return err
+	}
+	return t.gauge(ctx)
+}
+
+func (t *talk) gauge(ctx context.Context) error {
+	var s sessionView
+	if err := t.c.get(ctx, sessionPath(t.key, ""), &s); err != nil {
+		return err
+	}
+	t.note(gauge(s.ContextTokens, s.Window))
+	return nil
+}
+
+// stream sends a body and shows the events of the answer.
+func (t *talk) stream(ctx context.Context, path string, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	err = t.c.events(ctx, http.MethodPost, sessionPath(t.key, path), bytes.NewReader(raw), t.event)
+	t.newline()
+	return err
+}
+
+// event shows one event of a turn.
+func (t *talk) event(name string, data []byte) error {
+	var n session.Notice
+	if name == "done" || name == "receipt" {
+		return nil
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return fmt.Errorf("event %s: %w", name, err)
+	}
+	switch name {
+	case session.NoticeText:
+		text := n.Text
+		if t.m.Terminal {
+			text = safe(text)
+		}
+		fmt.Fprint(t.m.Stdout, text)
+		t.column = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.column
+	case session.NoticeTool:
+		t.note("[" + n.Text + "]")
+	case session.NoticeRestart:
+		t.note("[the answer begins again]")
+	case session.NoticeCompacting:
+		t.note("[" + n.Text + "]")
+	case session.NoticeEvent:
+		if n.Event != nil {
+			t.note("[" + n.Event.Text + "]")
+		}
+	}
+	return nil
+}
+
+// newline ends the line of an answer.
+func (t *talk) newline() {
+	if t.column {
+		fmt.Fprintln(t.m.Stdout)
+		t.column = false
+	}
+}
+
+// note shows a line beside the conversation: on a terminal among it, else on standard error.
+func (t *talk) note(s string) {
+	t.newline()
+	w := t.m.Stderr
+	if t.m.Terminal {
+		w = t.m.Stdout
+	}
+	fmt.Fprintln(w, t.m.dim(safe(s)))
+}
+
+// Commands outside of a talk.
+
+func (m *Main) resetCommand() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "reset KEY", Short: "Archive a session, remember what matters and begin anew", Args: cobra.ExactArgs(1),
+		Example: `  tidemark reset main`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.act(cmd.Context(), args[0], "/reset", map[string]string{"reason": reason})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return m.jsonFlag(c)
+}
+
+func (m *Main) compactCommand() *cobra.Command {
+	return m.jsonFlag(&cobra.Command{
+		Use: "compact KEY [INSTRUCTIONS]", Short: "Make a session's context smaller now", Args: cobra.MinimumNArgs(1),
+		Example: `  tidemark compact main
+  tidemark compact work keep every file name`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.act(cmd.Context(), args[0], "/compact", map[string]string{"instructions": strings.Join(args[1:], " ")})
+		},
+	})
+}
+
+func (m *Main) abortCommand() *cobra.Command {
+	return m.jsonFlag(&cobra.Command{
+		Use: "abort KEY", Short: "Stop the turn in work", Args: cobra.ExactArgs(1),
+		Example: `  tidemark abort main`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.with(cmd.Context(), func(c *client) error {
+				var out struct {
+					Aborted bool `json:"aborted"`
+				}
+				if err := c.post(cmd.Context(), sessionPath(args[0], "/abort"), nil, &out); err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(out)
+				}
+				text := "nothing was in work"
+				if out.Aborted {
+					text = "stopped"
+				}
+				fmt.Fprintln(m.Stdout, text)
+				return nil
+			})
+		},
+	})
+}
+
+// act carries out a command of a session and prints what people should know.
+func (m *Main) act(ctx context.Context, key, path string, body any) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	return m.with(ctx, func(c *client) error {
+		var raw json.RawMessage
+		if err := c.post(ctx, sessionPath(key, path), body, &raw); err != nil {
+			return err
+		}
+		if m.json {
+			return m.printJSON(raw)
+		}
+		var out outcome
+		if err := json.Unmarshal(raw, &out); err != nil {
+			return err
+		}
+		for _, e := range out.Events {
+			fmt.Fprintln(m.Stdout, safe(e.Text))
+		}
+		if len(out.Events) == 0 {
+			fmt.Fprintln(m.Stdout, safe(out.Text))
+		}
+		return nil
+	})
+}

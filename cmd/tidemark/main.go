@@ -1,0 +1,190 @@
+// Command tidemark is the native binary: the server and the command line.
+//
+// Parts meet here and nowhere else. Every command but serve and doctor speaks HTTP to the same
+// handler: over the network when a server holds the store or --server names one, else in this
+// process, on the local store (client.go). So each command has one code path.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	_ "time/tzdata" // machines without zone files
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	m := &Main{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
+		Terminal: isatty.IsTerminal(os.Stdout.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
+		Progress: isatty.IsTerminal(os.Stderr.Fd()),
+	}
+	code := m.Run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Main is the program with what it was given. Tests run it in their own process.
+type Main struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        []string
+	Terminal       bool // a person types and reads
+	Progress       bool // a person sees Stderr
+
+	// What the flags of every command say.
+	home, config, server string
+	json                 bool
+
+	entered bool // the flags were right, and the command has begun
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// Run parses the arguments, carries out the command and returns the exit code.
+func (m *Main) Run(ctx context.Context, args []string) int {
+	root := m.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage) || !m.entered:
+		fmt.Fprintf(m.Stderr, "tidemark: %s\n  what to do: run `%s --help`\n", err, cmd.CommandPath())
+		return exitUsage
+	case errors.Is(err, errTold):
+		return exitFailed
+	}
+	fmt.Fprintf(m.Stderr, "%s: %s\n", cmd.CommandPath(), strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	if fix := m.fix(err); fix != "" {
+		fmt.Fprintf(m.Stderr, "  what to do: %s\n", fix)
+	}
+	return exitFailed
+}
+
+// errTold is a failure that has been reported already.
+var errTold = errors.New("told")
+
+// fixed is an error that brings its own advice.
+type fixed struct {
+	err error
+	fix string
+}
+
+func (e *fixed) Error() string { return e.err.Error() }
+func (e *fixed) Unwrap() error { return e.err }
+
+// fix says what a person can do about an error.
+func (m *Main) fix(err error) string {
+	var own *fixed
+	var api *apiError
+	switch {
+	case errors.As(err, &own):
+		return own.fix
+	case errors.As(err, &api):
+		return api.fix()
+	case errors.Is(err, context.Canceled):
+		return "nothing is lost; run it again when you like"
+	case errors.Is(err, tidemark.ErrInvalid):
+		return "correct what is named above; `tidemark config check` reads the configuration"
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return "check the path and its permissions"
+	}
+	return "`tidemark doctor` checks the setup"
+}
+
+// root returns the tree of commands.
+func (m *Main) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tidemark",
+		Short: "Conversations that never end and never forget",
+		Long: `Tidemark is a chat backend whose conversations never end and never forget.
+When the model's window fills, it makes the context smaller without losing
+anything: every original stays readable, searchable and recallable.`,
+		Example: `  tidemark demo                     see it work, offline, in a few seconds
+  tidemark serve                    serve the API at 127.0.0.1:8787
+  tidemark chat                     talk in the main session
+  tidemark chat garden --window 8000
+  tidemark import log.jsonl --session work --window 32000`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		PersistentPreRun:  func(*cobra.Command, []string) { m.entered = true },
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(m.Stdin)
+	root.SetOut(m.Stdout)
+	root.SetErr(m.Stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&m.home, "home", "", "folder of the store (TIDEMARK_HOME, default ~/.tidemark)")
+	flags.StringVar(&m.config, "config", "", "configuration document (TIDEMARK_CONFIG, default tidemark.jsonc in the home folder)")
+	flags.StringVar(&m.server, "server", "", "URL of a server to use instead of the local store (TIDEMARK_SERVER)")
+	root.AddGroup(&cobra.Group{ID: "talk", Title: "Talk:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "run", Title: "Run:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("talk", m.chatCommand(), m.importCommand(), m.resetCommand(), m.compactCommand(), m.abortCommand())
+	add("look", m.sessionsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.memoryCommand(), m.archiveCommand())
+	add("run", m.serveCommand(), m.demoCommand(), m.doctorCommand(), m.configCommand(), m.versionCommand())
+	return root
+}
+
+// env returns an environment variable.
+func (m *Main) env(name string) string {
+	for i := len(m.Environ) - 1; i >= 0; i-- {
+		if n, v, ok := strings.Cut(m.Environ[i], "="); ok && n == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// jsonFlag gives a listing its --json.
+func (m *Main) jsonFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
+	return cmd
+}
+
+// group makes a command that only holds others.
+func group(use, short, example string, cmds ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("%s: which one? it has %s", cmd.CommandPath(), names(cmd))
+		}}
+	c.AddCommand(cmds...)
+	return c
+}
+
+func names(cmd *cobra.Command) string {
+	var out []string
+	for _, c := range cmd.Commands() {
+		out = append(out, c.Name())
+	}
+	return strings.Join(out, ", ")
+}

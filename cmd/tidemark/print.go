@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// table prints rows in columns; the first row is the head.
+func table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	_ = t.Flush() // the next write to w fails too
+}
+
+// printJSON prints a value for programs.
+func (m *Main) printJSON(v any) error {
+	raw, err := json.MarshalIndent(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(m.Stdout, string(raw))
+	return err
+}
+
+// count writes a number of tokens in few characters: 950, 3.1k, 200k, 1.2M.
+func count(n tidemark.Tokens) string {
+	const k, m = 1_000, 1_000_000
+	switch {
+	case n >= m:
+		return short(float64(n)/m) + "M"
+	case n >= k:
+		return short(float64(n)/k) + "k"
+	}
+	return fmt.Sprint(int64(n))
+}
+
+func short(f float64) string {
+	const round = 10
+	if f >= round {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	const k, m = 1 << 10, 1 << 20
+	switch {
+	case n >= m:
+		return short(float64(n)/m) + " MB"
+	case n >= k:
+		return short(float64(n)/k) + " KB"
+	}
+	return fmt.Sprint(n, " B")
+}
+
+// gauge draws how full a window is: context 3.1k/200k ▏2%.
+func gauge(used, window tidemark.Tokens) string {
+	const cells, eighths = 10, 8
+	share := float64(used) / float64(max(window, 1))
+	n := min(max(int(share*cells*eighths), 1), cells*eighths)
+	bar := strings.Repeat("█", n/eighths)
+	if n%eighths > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[n%eighths])
+	}
+	return fmt.Sprintf("context %s/%s %s%.0f%%", count(used), count(window), bar, share*100)
+}
+
+// when writes a time in the local zone, today's without the day.
+func when(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "-"
+	case time.Since(t) < 12*time.Hour && time.Since(t) > -time.Minute:
+		return t.Local().Format("15:04:05")
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// oneLine makes a text fit on a line and keeps control characters off a terminal.
+func oneLine(s string, most int) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsSpace(r) {
+			r = ' '
+		}
+		if !unicode.IsPrint(r) || r == ' ' && strings.HasSuffix(b.String(), " ") {
+			continue
+		}
+		if b.WriteRune(r); b.Len() > most {
+			return cut(b.String(), most) + "…"
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func cut(s string, most int) string {
+	for most > 0 && most < len(s) && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:min(most, len(s))]
+}
+
+// safe takes control characters out of a text that goes to a terminal, line breaks and tabs apart.
+func safe(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// limitOf is what the context may grow to before it is compacted, roughly: small windows scale the
+// reserve down.
+func limitOf(c *config.Config) tidemark.Tokens {
+	return c.Model.ContextWindow - min(c.Compaction.ReserveTokens, c.Model.ContextWindow/3)
+}
+
+// dim writes a note for people beside the conversation.
+func (m *Main) dim(s string) string {
+	if !m.Terminal || m.env("NO_COLOR") != "" || cmp.Or(m.env("TERM"), "dumb") == "dumb" {
+		return s
+	}
+	return "\x1b[2m" + s + "\x1b[0m"
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// version is set by the linker for releases; others say their commit.
+var version = ""
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	const short = 12
+	if len(commit) > short {
+		return "0.0.0-" + commit[:short]
+	}
+	return "0.0.0-dev"
+}
+
+func (m *Main) versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(m.Stdout, "tidemark", versionText())
+			return nil
+		}}
+}
+
+func (m *Main) serveCommand() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use: "serve", Short: "Serve the API", Args: cobra.NoArgs,
+		Long: `Serve the HTTP API (docs/http.md) until SIGINT or SIGTERM.
+
+Without TIDEMARK_TOKEN it serves this machine only. While it runs, other
+commands on the same home folder talk to it. Turns in work get
+server.graceSeconds at shutdown; what is unfinished then goes on at the next
+start.`,
+		Example: `  tidemark serve
+  tidemark serve --listen 127.0.0.1:0
+  TIDEMARK_TOKEN=$(openssl rand -hex 16) tidemark serve --listen 0.0.0.0:8787`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd.Context(), listen) },
+	}
+	c.Flags().StringVar(&listen, "listen", "", "address, port 0 for any free one (server.listen, default 127.0.0.1:8787)")
+	return c
+}
+
+// serve opens the store, wakes what an earlier process left and answers requests until it is told
+// to stop.
+func (m *Main) serve(ctx context.Context, listen string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	home, err := m.homeDir()
+	if err != nil {
+		return err
+	}
+	cfg, document, err := m.load(ctx, home)
+	if err != nil {
+		return err
+	}
+	if listen == "" {
+		listen = cfg.Server.Listen
+	}
+	if err := mayListen(listen, cfg); err != nil {
+		return err
+	}
+	log := m.logger(cfg, false)
+	reason := cfg.Resolve()
+	if name := cfg.KeyMissing(); name != "" {
+		return &fixed{fmt.Errorf("model.provider is %q and %s is not set", cfg.Model.Provider, name), "set " + name + ", or model.provider to \"offline\""}
+	}
+	n, err := openStore(ctx, home, cfg, log, true)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return errors.Join(&fixed{fmt.Errorf("listen at %s: %w", listen, err), "stop what is using the port, or give --listen another"}, n.close())
+	}
+	err = m.serveOn(ctx, n, l, func(url string) { m.greet(url, reason, home, document, cfg) })
+	return errors.Join(err, n.close())
+}
+
+// mayListen refuses to be reached from other machines without a token.
+func mayListen(listen string, cfg *config.Config) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usagef("--listen %s: want host and port such as 127.0.0.1:8787", listen)
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() || cfg.Secrets.Token != "" {
+		return nil
+	}
+	return &fixed{fmt.Errorf("%s can be reached from other machines, and there is no token", listen),
+		"set TIDEMARK_TOKEN to a secret of your own, or listen at 127.0.0.1"}
+}
+
+// greet says what a person wants to know at the start.
+func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
+	token := "none, only this machine may call"
+	if cfg.Secrets.Token != "" {
+		token = "required (TIDEMARK_TOKEN)"
+	}
+	if document == "" {
+		document = "none, all defaults"
+	}
+	bucket := cfg.Storage.Bucket
+	where := "folder " + bucketPath(home, cfg)
+	if bucket.Kind == "s3" {
+		where = "s3 " + bucket.Endpoint + " " + bucket.Bucket + "/" + bucket.Prefix
+	}
+	fmt.Fprintf(m.Stdout, "Tidemark %s serves at %s\n", versionText(), url)
+	for _, row := range [][2]string{
+		{"model", cfg.Model.Provider + " " + cfg.Model.ID + " (" + reason + ")"},
+		{"window", fmt.Sprintf("%d tokens, compacted above %d", cfg.Model.ContextWindow, limitOf(cfg))},
+		{"home", home}, {"bucket", where}, {"config", document}, {"token", token},
+		{"talk", "tidemark chat, or curl " + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},
+	} {
+		fmt.Fprintf(m.Stdout, "  %-7s %s\n", row[0], row[1])
+	}
+	for _, w := range cfg.Warnings {
+		fmt.Fprintf(m.Stderr, "warning: %s\n", w)
+	}
+}
+
+// headerTimeout bounds how long a client may take to send the head of a request.
+const headerTimeout = 20 * time.Second
+
+// serveOn answers requests until ctx ends, then lets turns in work go on for the grace period.
+func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(url string)) error {
+	srv := &http.Server{Handler: n.handler(n.cfg.Secrets.Token.Reveal()), ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+	url := "http://" + l.Addr().String()
+	if err := writeServerFile(n.home, url); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer removeServerFile(n.home)
+	if err := n.start(ctx); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	ready(url)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	grace := time.Duration(n.cfg.Server.GraceSeconds) * time.Second
+	n.log.Info("stopping", "grace", grace)
+	end, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	// Streams of events never end by themselves, so Shutdown only stops the accepting here.
+	go func() { _ = srv.Shutdown(end) }()
+	n.drain(end)
+	return srv.Close()
+}
+
+// handler gives the door to the node's actors.
+func (n *node) handler(token string) http.Handler {
+	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true,
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log})
+}
+
+// lockWait is how long a store may be in use by another command before we give up.
+const lockWait = 5 * time.Second
+
+// openStore opens the store of a home. While another command has it, it waits a little; a server
+// that has it is an error at once.
+func openStore(ctx context.Context, home string, cfg *config.Config, log *slog.Logger, serving bool) (*node, error) {
+	const pause = 50 * time.Millisecond
+	deadline := time.Now().Add(lockWait)
+	for {
+		n, err := newNode(home, cfg, log)
+		var locked *native.LockedError
+		if !errors.As(err, &locked) {
+			return n, err
+		}
+		if s := readServerFile(home); s.PID == locked.PID && s.URL != "" {
+			if !serving {
+				return nil, locked
+			}
+			return nil, &fixed{fmt.Errorf("the store %s is served already at %s by process %d", home, s.URL, s.PID), "stop that server, or give --home another folder"}
+		}
+		if time.Now().After(deadline) {
+			return nil, held(home, locked)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

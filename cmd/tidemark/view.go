@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+func (m *Main) viewCommand() *cobra.Command {
+	var messages bool
+	c := &cobra.Command{
+		Use: "view KEY", Short: "Show what the model would see now", Args: cobra.ExactArgs(1),
+		Long: `Show the view: what the model would see now, item by item, with its tokens.
+--messages prints exactly the array of messages that would be sent.`,
+		Example: `  tidemark view main
+  tidemark view main --messages | jq length`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.with(cmd.Context(), func(c *client) error {
+				if messages {
+					return c.raw(cmd.Context(), sessionPath(args[0], "/view?messages=1"), m.Stdout)
+				}
+				return m.showView(cmd.Context(), c, args[0])
+			})
+		},
+	}
+	c.Flags().BoolVar(&messages, "messages", false, "print the array of messages as it would be sent")
+	return m.jsonFlag(c)
+}
+
+// viewed is a view as the API shows it; see docs/http.md.
+type viewed struct {
+	Size   tidemark.Tokens `json:"size"`
+	Window tidemark.Tokens `json:"window"`
+	Limit  tidemark.Tokens `json:"limit"`
+	System struct {
+		Tokens tidemark.Tokens `json:"tokens"`
+	} `json:"system"`
+	Tools []struct {
+		Name   string          `json:"name"`
+		Tokens tidemark.Tokens `json:"tokens"`
+	} `json:"tools"`
+	Items []struct {
+		ID      string          `json:"id"`
+		Role    string          `json:"role"`
+		Source  string          `json:"source"`
+		Summary bool            `json:"summary"`
+		Stubs   int             `json:"stubs"`
+		Tokens  tidemark.Tokens `json:"tokens"`
+		Blocks  []struct {
+			Type, Name, Text string
+		} `json:"blocks"`
+	} `json:"items"`
+}
+
+// showView prints a view for people, or as JSON.
+func (m *Main) showView(ctx context.Context, c *client, key string) error {
+	var raw json.RawMessage
+	path := "/view?messages=0"
+	if m.json {
+		path = "/view"
+	}
+	if err := c.get(ctx, sessionPath(key, path), &raw); err != nil {
+		return err
+	}
+	if m.json {
+		return m.printJSON(raw)
+	}
+	var v viewed
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	tools, names := tidemark.Tokens(0), []string{}
+	for _, t := range v.Tools {
+		tools += t.Tokens
+		names = append(names, t.Name)
+	}
+	fmt.Fprintf(m.Stdout, "%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
+	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {count(v.System.Tokens), "system", "", "system prompt and memory"}}
+	if len(names) > 0 {
+		rows = append(rows, []string{count(tools), "tools", "", strings.Join(names, ", ")})
+	}
+	for _, it := range v.Items {
+		source := it.Source
+		if it.Summary {
+			source = "summary"
+		} else if it.Stubs > 0 {
+			source += fmt.Sprintf(" (%d stubs)", it.Stubs)
+		}
+		var parts []string
+		for _, b := range it.Blocks {
+			parts = append(parts, describe(b.Type, b.Name, b.Text))
+		}
+		rows = append(rows, []string{count(it.Tokens), it.Role, source, oneLine(strings.Join(parts, " | "), 100)})
+	}
+	table(m.Stdout, rows)
+	return nil
+}
+
+// describe writes a block in a few words.
+func describe(kind, name, text string) string {
+	if kind == tidemark.TypeText {
+		return text
+	}
+	return strings.TrimSpace("[" + strings.TrimSpace(kind+" "+name) + "] " + text)
+}
+
+func (m *Main) logCommand() *cobra.Command {
+	var limit int
+	var before int64
+	c := &cobra.Command{
+		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: cobra.ExactArgs(1),
+		Example: `  tidemark log main
+  tidemark log main --limit 500 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.with(cmd.Context(), func(c *client) error {
+				var raw json.RawMessage
+				if err := c.get(cmd.Context(), sessionPath(args[0], fmt.Sprintf("/log?limit=%d&before=%d", limit, before)), &raw); err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(raw)
+				}
+				return m.showLog(raw)
+			})
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 40, "how many entries, up to 1000")
+	c.Flags().Int64Var(&before, "before", 0, "entries before this position")
+	return m.jsonFlag(c)
+}
+
+// showLog prints a page of a log, oldest first.
+func (m *Main) showLog(raw []byte) error {
+	var page struct {
+		Entries []struct {
+			Seq     int64             `json:"seq"`
+			Kind    tidemark.Kind     `json:"kind"`
+			At      time.Time         `json:"at"`
+			Tokens  tidemark.Tokens   `json:"tokens"`
+			Message *tidemark.Message `json:"message"`
+			Overlay *tidemark.Overlay `json:"overlay"`
+			Event   *tidemark.Event   `json:"event"`
+		} `json:"entries"`
+		Next int64 `json:"next"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return err
+	}
+	if page.Next != 0 {
+		fmt.Fprintf(m.Stdout, "… earlier: --before %d\n", page.Next)
+	}
+	rows := make([][]string, 0, len(page.Entries))
+	for i := len(page.Entries) - 1; i >= 0; i-- {
+		e := page.Entries[i]
+		who, text := string(e.Kind), ""
+		switch {
+		case e.Message != nil:
+			who = string(e.Message.Role)
+			var parts []string
+			for _, b := range e.Message.Content {
+				parts = append(parts, describe(b.Type, b.Name, b.Text))
+			}
+			text = strings.Join(parts, " | ")
+		case e.Overlay != nil:
+			text = fmt.Sprintf("%d edits", len(e.Overlay.Edits))
+		case e.Event != nil:
+			who, text = e.Event.Type, e.Event.Text
+		}
+		rows = append(rows, []string{fmt.Sprint(e.Seq), when(e.At), who, count(e.Tokens), oneLine(text, 120)})
+	}
+	table(m.Stdout, rows)
+	return nil
+}
+
+func (m *Main) anatomyCommand() *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "anatomy KEY", Short: "Show what each model call's context was made of, and what it cost", Args: cobra.ExactArgs(1),
+		Example: `  tidemark anatomy main`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.with(cmd.Context(), func(c *client) error {
+				var raw json.RawMessage
+				if err := c.get(cmd.Context(), sessionPath(args[0], fmt.Sprintf("/anatomy?limit=%d", limit)), &raw); err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(raw)
+				}
+				return m.showAnatomy(raw)
+			})
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 20, "how many calls, up to 1000")
+	return m.jsonFlag(c)
+}
+
+func (m *Main) showAnatomy(raw []byte) error {
+	var page struct {
+		Calls []session.Anatomy `json:"calls"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return err
+	}
+	kinds := []string{"person", "model", "tool", "summary", "stub"}
+	rows := [][]string{{"CALL", "AT", "SIZE", "SYSTEM", "TOOLS", "PERSON", "MODEL", "TOOL", "SUMMARY", "STUB", "READ", "CACHED", "OUT", "STOP"}}
+	for i := len(page.Calls) - 1; i >= 0; i-- {
+		a := page.Calls[i]
+		row := []string{fmt.Sprint(a.N), when(time.UnixMilli(a.At)), count(a.Size), count(a.System), count(a.Tools)}
+		for _, k := range kinds {
+			row = append(row, count(a.Parts[k].Tokens))
+		}
+		rows = append(rows, append(row, count(a.Usage.Input+a.Usage.CacheCreation), count(a.Usage.CacheRead), count(a.Usage.Output), a.Stop))
+	}
+	table(m.Stdout, rows)
+	return nil
+}
+
+func (m *Main) exportCommand() *cobra.Command {
+	var format, output string
+	var all bool
+	c := &cobra.Command{
+		Use: "export KEY", Short: "Write a session's whole history", Args: cobra.ExactArgs(1),
+		Long: `Write every message of a session in order, whatever was compacted meanwhile.
+
+jsonl is one {"role","content"} a line, with time and id behind; md is for
+people. --all includes the sessions before a reset.`,
+		Example: `  tidemark export main --format md -o main.md
+  tidemark export main --format jsonl | jq -r .role`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "jsonl" && format != "md" {
+				return usagef("--format %s: want jsonl or md", format)
+			}
+			path := sessionPath(args[0], "/log?format="+format)
+			if all {
+				path += "&all=1"
+			}
+			return m.with(cmd.Context(), func(c *client) error {
+				if output == "" || output == "-" {
+					return c.raw(cmd.Context(), path, m.Stdout)
+				}
+				return toFile(output, func(w io.Writer) error { return c.raw(cmd.Context(), path, w) })
+			})
+		},
+	}
+	c.Flags().StringVar(&format, "format", "jsonl", "jsonl or md")
+	c.Flags().StringVarP(&output, "output", "o", "", "file to write instead of standard output")
+	c.Flags().BoolVar(&all, "all", false, "with the sessions before a reset")
+	return c
+}
+
+// toFile writes a file whole or not at all.
+func toFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	const readable = 0o644
+	if err := os.Chmod(f.Name(), readable); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
