@@ -169,6 +169,18 @@ for (const mode of ["shared", "object"]) {
       assert.equal((await host("p")).generation, generation);
     });
 
+    test("references to JavaScript and memory stay level", async () => {
+      const work = async () => {
+        for (let i = 0; i < 60; i++) await Promise.all(range(10, (k) => w.json(at(`level${k}`, "write?text=x"))));
+        await Promise.all(range(10, async (k) => events(await w.get(at(`level${k}`, "stream?n=20&ms=1")))));
+        return host("level0");
+      };
+      const first = await work();
+      const second = await work();
+      assert.ok(second.refs <= first.refs + 500, `${first.refs} references became ${second.refs}`);
+      assert.ok(second.memory <= first.memory + (1 << 20), `${first.memory} bytes became ${second.memory}`);
+    });
+
     test("no wrong object so far, and one boot for all", async () => {
       const { violations, boots, draining } = await host();
       assert.deepEqual({ violations, draining }, { violations: 0, draining: false });

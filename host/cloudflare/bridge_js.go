@@ -127,6 +127,11 @@ func (b *bridge) call(generation, n int, kind string, payload js.Value) {
 		return
 	}
 	o.Go(func() { o.event(n, kind, payload) })
+	b.tick()
+}
+
+// tick counts an event and collects now and then.
+func (b *bridge) tick() {
 	b.mu.Lock()
 	b.events++
 	collect := b.events%gcEvery == 0
@@ -148,6 +153,7 @@ func (b *bridge) deliver(generation, id int, a answer) {
 	case w.ch <- a:
 	default: // a second answer to one wait: the first stands
 	}
+	b.tick()
 }
 
 // kill ends an object whose Durable Object is gone. It may run in the event of another one.
