@@ -108,6 +108,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
+	node test/turn.mjs dist
 
 e2e-s3:
 	$(call title,a real S3 server)
