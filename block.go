@@ -34,6 +34,7 @@ type Block struct {
 	Source    *Source         // image and document
 
 	raw  json.RawMessage // as it came; nil for a block made here
+	str  json.RawMessage // the JSON string that this text was, when it stood for a whole content
 	bare bool            // Content was a string on the wire
 }
 
@@ -146,7 +147,8 @@ func decodeContent(data json.RawMessage, depth int) (blocks []Block, bare bool, 
 		if err := json.Unmarshal(data, &s); err != nil {
 			return nil, false, fmt.Errorf("decode content: %w: %w", err, ErrInvalid)
 		}
-		return []Block{Text(s)}, true, nil
+		raw := append(json.RawMessage(nil), data...) // a lone surrogate would not survive decoding
+		return []Block{{Type: TypeText, Text: s, str: raw}}, true, nil
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -201,6 +203,9 @@ func (b Block) AppendJSON(dst []byte) []byte {
 
 func appendContent(dst []byte, blocks []Block, bare bool) []byte {
 	if bare && len(blocks) == 1 && blocks[0].Type == TypeText && blocks[0].raw == nil {
+		if blocks[0].str != nil {
+			return append(dst, blocks[0].str...)
+		}
 		return json.AppendString(dst, blocks[0].Text)
 	}
 	dst = append(dst, '[')

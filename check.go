@@ -1,6 +1,9 @@
 package tidemark
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // ShapeError is a breach of what the model APIs demand of a list of messages.
 type ShapeError struct {
@@ -51,7 +54,7 @@ func checkMessage(i int, m Message, seen map[string]bool) error {
 	for _, b := range m.Content {
 		switch b.Type {
 		case TypeText:
-			if b.Text == "" {
+			if strings.TrimSpace(b.Text) == "" {
 				return &ShapeError{i, "empty text block"}
 			}
 		case TypeToolUse:

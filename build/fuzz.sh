@@ -9,6 +9,6 @@ folders=$(build/packages.sh with 'func Fuzz')
 for dir in $folders; do
 	for name in $(grep -ohE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | awk '{ print $2 }'); do
 		printf '\n== %s %s for %s\n' "$dir" "$name" "$time"
-		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 5x "$dir"
 	done
 done

@@ -9,6 +9,7 @@ package compaction
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -177,7 +178,7 @@ func (v View) Messages() []tidemark.Message {
 
 // sendable drops blocks that the API refuses; it copies only when there are any.
 func sendable(blocks []tidemark.Block) []tidemark.Block {
-	empty := func(b tidemark.Block) bool { return b.Type == tidemark.TypeText && b.Text == "" }
+	empty := func(b tidemark.Block) bool { return b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == "" }
 	if !slices.ContainsFunc(blocks, empty) {
 		return blocks
 	}
