@@ -42,6 +42,7 @@ type node struct {
 	life     context.Context
 	end      context.CancelFunc
 	quiet    sync.Once // closes alarms
+	crash    *crash    // for tests, else nil
 
 	mu     sync.Mutex // guards the following; never held while one opens
 	agents map[string]*owner
@@ -78,9 +79,13 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 		return nil, fmt.Errorf("make home folder: %w", err)
 	}
 	var err error
+	if n.crash, err = crashAsked(log); err != nil {
+		return nil, err
+	}
 	if n.blobs, err = openBucket(home, cfg); err != nil {
 		return nil, fmt.Errorf("open bucket: %w", err)
 	}
+	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = newProvider(cfg, n.rt)
 	n.alarms = native.NewAlarms(n.rt, n.fire)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
@@ -160,7 +165,7 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 		return nil, nil, err
 	}
 	a, err := agent.New(agent.Config{
-		Name: name, DB: db, Blobs: n.blobs, Runtime: n.rt, Zone: zone, Sharing: memory.Sharing(n.cfg.Memory.Sharing),
+		Name: name, DB: n.crash.db(db), Blobs: n.blobs, Runtime: n.rt, Zone: zone, Sharing: memory.Sharing(n.cfg.Memory.Sharing),
 		Budget: n.cfg.Memory.PromptTokens, Logger: n.log,
 		Schedule: func(at time.Time) { n.alarms.Set("agent/"+name, at) },
 	})
@@ -240,7 +245,7 @@ func (n *node) openSession(key tidemark.Key, o *owner) (*session.Session, error)
 		return nil, err
 	}
 	return session.Open(n.life, session.Config{
-		Key: key, DB: o.db, Blobs: n.blobs, Provider: n.provider, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
+		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: n.provider, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil

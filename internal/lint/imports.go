@@ -55,6 +55,7 @@ var table = []row{
 	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
+	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
 }
 
 // parted names pairs that must never import each other, whatever the rows say.
