@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/archive"
 )
 
 // archiveKey accepts the key of an archive of the agent, or its name in the agent's folder.
-func archiveKey(agent, name string) (string, error) {
+func archiveKey(owner, name string) (string, error) {
 	key := name
 	if !strings.Contains(name, "/") {
-		key = archive.Folder(agent) + name
+		key = archive.Folder(owner) + name
 	}
 	if err := tidemark.CheckKey(key); err != nil {
 		return "", err
@@ -25,7 +26,7 @@ func archiveKey(agent, name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("archive %q: want {sessionId}.jsonl.gz or {sessionId}-part{ms}.jsonl.gz: %w", clip(name, 200), tidemark.ErrInvalid)
 	}
-	if of != agent {
+	if of != owner {
 		return "", fmt.Errorf("archive %q belongs to agent %s: %w", clip(name, 200), of, tidemark.ErrForbidden)
 	}
 	return key, nil
@@ -157,7 +158,7 @@ func (c *call) verifyArchives() error {
 	if err != nil {
 		return err
 	}
-	_, name, err := c.agentOf()
+	a, name, err := c.agentOf()
 	if err != nil {
 		return err
 	}
@@ -174,21 +175,46 @@ func (c *call) verifyArchives() error {
 		return c.reply(http.StatusOK, out)
 	}
 	if !events {
-		if err := archive.VerifyAll(c.r.Context(), c.Blobs, name, nil, out.add); err != nil {
+		if err := c.verifyAll(a, &out, func(wireProgress) error { return nil }); err != nil {
 			return err
 		}
 		return c.reply(http.StatusOK, out)
 	}
 	to := c.begin()
 	defer to.end()
-	err = archive.VerifyAll(c.r.Context(), c.Blobs, name, func(p archive.Progress) {
-		_ = to.event("progress", wireProgress{Type: "progress", Done: p.Done, Total: p.Total, Key: p.Key, Bytes: p.Bytes}) // the last write tells
-	}, out.add)
-	if err == nil {
+	err = c.verifyAll(a, &out, func(p wireProgress) error { return to.event(p.Type, p) })
+	switch {
+	case err == nil:
 		return to.event(out.Type, out)
-	}
-	if errors.Is(to.dead, errLeft) {
-		return to.dead
+	case errors.Is(err, errLeft):
+		return err
 	}
 	return to.fail(err)
+}
+
+// verifyAll reads every archive that the agent knows of, newest first. It stops when nobody wants
+// to know how far it is.
+func (c *call) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) error {
+	p := wireProgress{Type: "progress"}
+	for cursor := ""; ; {
+		page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Cursor: cursor, Limit: maxLimit})
+		if err != nil {
+			return err
+		}
+		for _, i := range page {
+			p.Key = i.Key
+			if err := progress(p); err != nil {
+				return err
+			}
+			one, err := archive.Verify(c.r.Context(), c.Blobs, i)
+			if err != nil {
+				return err
+			}
+			out.add(one)
+			p.Done, p.Bytes = p.Done+1, p.Bytes+one.Bytes
+		}
+		if cursor = next; next == "" {
+			return nil
+		}
+	}
 }

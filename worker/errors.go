@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -82,7 +83,8 @@ func failureOf(err error) failure {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		f := failure{status: row.status, kind: row.kind, text: session.Explain(err)}
+		// The type says it already.
+		f := failure{status: row.status, kind: row.kind, text: strings.TrimSuffix(session.Explain(err), ": "+row.err.Error())}
 		if row.status == http.StatusServiceUnavailable {
 			f.retry = busyRetry
 		}

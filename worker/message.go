@@ -166,7 +166,7 @@ func (f *follower) follow(ctx context.Context, receipt session.Receipt) error {
 		err = f.watch.err
 	}
 	if err != nil && context.Cause(ctx) != nil && f.r.Context().Err() == nil {
-		err = fmt.Errorf("wait for the turn; send the same id again to read its answer: %w", tidemark.ErrTimeout)
+		err = &refused{http.StatusGatewayTimeout, "timeout", "the turn goes on; send the same id again to read its answer"}
 	}
 	if err == nil {
 		info, e := f.s.Info(f.r.Context())
