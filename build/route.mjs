@@ -4,9 +4,10 @@
 // Longest session key in bytes after decoding; ids of objects are made from it.
 const MAX_KEY = 512;
 
-// route gives {kind, name} or {error}. Everything that is not one session's is its agent's.
+// route gives {kind, name} or {error}. Everything that is not one session's is its agent's. A token may
+// stand before the path, as in /t/{token}/v1/….
 export function route(path, agent) {
-  const [, version, kind, part] = path.split("/");
+  const [, version, kind, part] = path.replace(/^\/t\/[^/]+(?=\/)/, "").split("/");
   if (version !== "v1" || !part || (kind !== "sessions" && kind !== "agents")) return { kind: "agent", name: agent };
   let key;
   try {

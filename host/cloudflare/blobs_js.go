@@ -3,6 +3,7 @@ package cloudflare
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"syscall/js"
@@ -98,7 +99,7 @@ func (b *Blobs) putStream(ctx context.Context, head js.Value, r io.Reader, size 
 		}
 	}
 	if err != nil {
-		b.o.host("putAbort", n)
+		b.o.tell("putAbort", n)
 		return js.Undefined(), err
 	}
 	return b.o.await(ctx, "putEnd", n)
@@ -107,7 +108,7 @@ func (b *Blobs) putStream(ctx context.Context, head js.Value, r io.Reader, size 
 // readExactly fills p; at the last piece the source must end, too.
 func readExactly(r io.Reader, p []byte, last bool) error {
 	if n, err := io.ReadFull(r, p); err != nil {
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("source ended %d bytes early: %w", len(p)-n, tidemark.ErrInvalid)
 		}
 		return err
@@ -115,10 +116,11 @@ func readExactly(r io.Reader, p []byte, last bool) error {
 	if !last {
 		return nil
 	}
-	if n, err := io.CopyN(io.Discard, r, 1); n != 0 || err != io.EOF {
-		if n != 0 {
-			return fmt.Errorf("source is longer than its size: %w", tidemark.ErrInvalid)
-		}
+	n, err := io.CopyN(io.Discard, r, 1)
+	switch {
+	case n != 0:
+		return fmt.Errorf("source is longer than its size: %w", tidemark.ErrInvalid)
+	case !errors.Is(err, io.EOF):
 		return err
 	}
 	return nil

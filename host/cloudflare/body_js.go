@@ -51,7 +51,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Close stops the stream; the sender notices.
 func (b *body) Close() error {
-	b.once.Do(func() { b.o.host("close", b.n) })
+	b.once.Do(func() { b.o.tell("close", b.n) })
 	return nil
 }
 

@@ -2,6 +2,7 @@ package cloudflare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -121,6 +122,13 @@ func (o *Obj) host(method string, args ...any) (v js.Value, err error) {
 	return o.h.Call(method, args...), nil
 }
 
+// tell is host where nobody waits for the outcome: an object that has ended has nothing to hear.
+func (o *Obj) tell(method string, args ...any) {
+	if _, err := o.host(method, args...); err != nil && !errors.Is(err, tidemark.ErrDead) {
+		o.b.logger.Error("host call", "object", o.name, "call", method, "err", err)
+	}
+}
+
 // await calls a method that answers later and waits for it. When ctx ends first the operation is
 // stopped and its answer, if it still comes, is dropped.
 func (o *Obj) await(ctx context.Context, method string, args ...any) (js.Value, error) {
@@ -139,7 +147,7 @@ func (o *Obj) await(ctx context.Context, method string, args ...any) (js.Value, 
 		}
 		return a.v, nil
 	case <-ctx.Done():
-		o.host("cancel", id)
+		o.tell("cancel", id)
 		return js.Undefined(), context.Cause(ctx)
 	case <-o.ctx.Done():
 		return js.Undefined(), tidemark.ErrDead

@@ -89,22 +89,22 @@ func (w *response) flush() {
 func (w *response) finish(err error) {
 	switch {
 	case err != nil && w.started:
-		w.o.host("fail", w.n, "the handler failed")
+		w.o.tell("fail", w.n, "the handler failed")
 	case err != nil:
 		w.sent = http.Header{"Content-Type": {"application/json"}}
 		w.status = http.StatusInternalServerError
 		w.buf = []byte(`{"error":{"type":"internal","message":"internal error"}}`)
-		w.o.host("reply", w.n, w.head(), toBytes(w.buf))
+		w.o.tell("reply", w.n, w.head(), toBytes(w.buf))
 	case w.started:
 		w.flush()
 		if w.err != nil {
-			w.o.host("fail", w.n, "the client has left")
+			w.o.tell("fail", w.n, "the client has left")
 			return
 		}
-		w.o.host("done", w.n)
+		w.o.tell("done", w.n)
 	default:
 		w.WriteHeader(http.StatusOK)
-		w.o.host("reply", w.n, w.head(), toBytes(w.buf))
+		w.o.tell("reply", w.n, w.head(), toBytes(w.buf))
 	}
 }
 

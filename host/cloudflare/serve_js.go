@@ -31,7 +31,7 @@ func (o *Obj) event(n int, kind string, payload js.Value) {
 	case "alarm":
 		o.ring(ctx, n)
 	default:
-		o.host("fail", n, "unknown kind of event "+kind)
+		o.tell("fail", n, "unknown kind of event "+kind)
 	}
 }
 
@@ -54,10 +54,10 @@ func (o *Obj) ring(ctx context.Context, n int) {
 	})
 	if err != nil {
 		o.b.logger.Error("alarm failed", "object", o.name, "err", err)
-		o.host("fail", n, err.Error())
+		o.tell("fail", n, err.Error())
 		return
 	}
-	o.host("done", n)
+	o.tell("done", n)
 }
 
 // serve runs the handler. A panic is a 500, or the end of the stream when that has begun.
@@ -86,7 +86,7 @@ func (o *Obj) guarded(f func() error) (err error) {
 		if p == nil {
 			return
 		}
-		if p == http.ErrAbortHandler {
+		if e, ok := p.(error); ok && errors.Is(e, http.ErrAbortHandler) {
 			err = http.ErrAbortHandler
 			return
 		}
