@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"slices"
 	"strings"
@@ -316,5 +317,53 @@ func TestNoContentInLog(t *testing.T) {
 	s.text(400, "POST", "/v1/sessions/main/messages", `{"text":"xylophone","tetx":"xylophone"}`)
 	if strings.Contains(s.log.String(), "xylophone") || !strings.Contains(s.log.String(), "route=") {
 		t.Error(s.log.String())
+	}
+}
+
+// flood says more pieces than a session keeps for a reader, once it is let on.
+type flood struct{ on, said chan struct{} }
+
+const pieces, pieceBytes = 9000, 4000 // far more than sockets and the session hold
+
+func (f flood) Stream(context.Context, tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		piece := strings.Repeat("x", pieceBytes)
+		for range pieces {
+			if !yield(tidemark.Delta{Text: piece}, nil) {
+				return
+			}
+		}
+		close(f.said)
+		<-f.on
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: tidemark.NewText(tidemark.Assistant, "short"), Call: tidemark.Call{Stop: "end_turn"}}}, nil)
+	}
+}
+
+// TestBehind: a client that reads too slowly for the session is told to begin again, and gets the
+// whole answer.
+func TestBehind(t *testing.T) {
+	f := flood{on: make(chan struct{}), said: make(chan struct{})}
+	s := serve(t, func(_ *worker.Config, a *actors) { a.provider = f })
+	l := s.listen("POST", "/v1/sessions/main/messages", `{"text":"hello"}`)
+	<-f.said // nothing of it was read
+	live := 0
+	for restarted := false; ; {
+		name, data := l.next()
+		switch name {
+		case "text":
+			live++
+		case "restart":
+			if restarted = true; live >= pieces {
+				t.Errorf("behind after all %d pieces", live)
+			}
+			close(f.on)
+		case "done":
+			if !restarted || !strings.Contains(data, `"text":"short"`) {
+				t.Errorf("restarted %v: %s", restarted, data)
+			}
+			return
+		case "EOF":
+			t.Fatalf("the stream ended behind %d pieces: %s", live, data)
+		}
 	}
 }
