@@ -102,6 +102,7 @@ func offlineMessage(req tidemark.Request) tidemark.Message {
 		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(s)}}
 	}
 	if s, ok := parseSummaryRequest(text, req.System); ok {
+		s.limit = req.MaxTokens
 		return say(s.answer())
 	}
 	if len(last.Results()) > 0 {

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"strings"
+
+	"github.com/tidemark-ai/tidemark"
 )
 
 // summaryRequest is a request to condense a conversation, as the compaction engine writes it.
@@ -11,6 +13,7 @@ type summaryRequest struct {
 	lines    []spoken
 	summary  bool // what is asked for
 	facts    bool
+	limit    tidemark.Tokens // of the answer, 0 for none
 }
 
 // spoken is one entry of the conversation.
@@ -87,15 +90,26 @@ func head(line string) (who, text string, ok bool) {
 }
 
 // Bounds of an extract, in bytes. Together they stay well under the 4,096 tokens that a summary is
-// usually given.
+// usually given; see room for less.
 const (
+	usualLimit   = 4096
 	maxItem      = 240
 	maxDecisions = 4000
 	maxQuestions = 1200
 	maxFacts     = 2400
 	maxWork      = 1800
 	maxMemories  = 20
+	// maxRemembered bounds the memories, in bytes; twenty of the longest sentences.
+	maxRemembered = 6000
 )
+
+// room scales a bound in bytes down to the limit of the answer.
+func (r summaryRequest) room(bytes int) int {
+	if r.limit <= 0 || r.limit >= usualLimit {
+		return bytes
+	}
+	return bytes * int(r.limit) / usualLimit
+}
 
 // answer writes what was asked for.
 func (r summaryRequest) answer() string {
@@ -158,10 +172,10 @@ func (r summaryRequest) extract() string {
 		}
 	}
 	var b strings.Builder
-	decisions.write(&b, "## Decisions", maxDecisions, decidesFirmly)
-	questions.write(&b, "## Open questions", maxQuestions, nil)
-	facts.write(&b, "## Facts", maxFacts, durable)
-	r.work().write(&b, "## Work state and last requests", maxWork, nil)
+	decisions.write(&b, "## Decisions", r.room(maxDecisions), decidesFirmly)
+	questions.write(&b, "## Open questions", r.room(maxQuestions), nil)
+	facts.write(&b, "## Facts", r.room(maxFacts), durable)
+	r.work().write(&b, "## Work state and last requests", r.room(maxWork), nil)
 	if b.Len() == 0 {
 		b.WriteString("## Facts\n- Nothing was said that needs to be kept.\n")
 	}
@@ -212,7 +226,13 @@ func (r summaryRequest) durable() []string {
 			seen.add(s)
 		}
 	}
-	return seen.items[:min(len(seen.items), maxMemories)]
+	facts, size := seen.items[:min(len(seen.items), maxMemories)], 0
+	for i, f := range facts {
+		if size += len(f) + 3; size > r.room(maxRemembered) {
+			return facts[:i]
+		}
+	}
+	return facts
 }
 
 func decidesFirmly(lower string) bool {

@@ -186,7 +186,8 @@ func (s *Session) partialStmts(ctx context.Context, r *run) ([]tidemark.Stmt, er
 	m := tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(r.partial)}}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m),
 		Call: &tidemark.Call{Model: s.settings().Model, Stop: "aborted"}, Origin: tidemark.Origin{From: tidemark.FromModel}}
-	return s.entryStmts(ctx, r.Log, &e, m, chain)
+	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
+	return append(stmts, s.countStmt()), err
 }
 
 // Abort stops the run in work. What the model said so far stays in the log.

@@ -203,7 +203,13 @@ func (s *Session) resultStmts(ctx context.Context, r *run, results []tidemark.Bl
 	now := s.Runtime.Now()
 	m := tidemark.Message{Role: tidemark.User, Content: results}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
-	return s.entryStmts(ctx, r.Log, &e, m, chain)
+	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
+	return append(stmts, s.countStmt()), err
+}
+
+// countStmt counts a message that is neither an input nor a whole reply.
+func (s *Session) countStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE heads SET messages = messages + 1 WHERE key = ?`, Args: []any{string(s.Key)}, Want: 1}
 }
 
 // closeCalls answers what a failed or stopped run leaves open, so that no call stays without a
