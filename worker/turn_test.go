@@ -329,7 +329,7 @@ func (f flood) Stream(context.Context, tidemark.Request) iter.Seq2[tidemark.Delt
 	return func(yield func(tidemark.Delta, error) bool) {
 		piece := strings.Repeat("x", pieceBytes)
 		for range pieces {
-			if !yield(tidemark.Delta{Text: piece}, nil) {
+			if !yield(tidemark.Delta{Thinking: piece}, nil) {
 				return
 			}
 		}
@@ -350,7 +350,7 @@ func TestBehind(t *testing.T) {
 	for restarted := false; ; {
 		name, data := l.next()
 		switch name {
-		case "text":
+		case "thinking":
 			live++
 		case "restart":
 			if restarted = true; live >= pieces {
