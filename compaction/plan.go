@@ -51,6 +51,8 @@ type Act struct {
 	Edits []tidemark.Edit
 	// Summarize is the index of the edit that a model must write, or -1.
 	Summarize int
+	// Replaces is the overlay whose span is summarised again, empty for none.
+	Replaces tidemark.EntryID
 }
 
 // Plan asks the strategies in order, each on the view that the former left, until the view is

@@ -180,12 +180,12 @@ func runeCeil(s string, n int) int {
 // Digest is what a summary carries mechanically from one compaction to the next, beside the words
 // of the model: it is computed, so it cannot be invented or forgotten.
 type Digest struct {
-	Index    Index           `json:"index"`
-	Asks     []string        `json:"asks,omitempty"` // newest requests of people, verbatim, oldest first
-	Images   int             `json:"images,omitempty"`
-	Messages int             `json:"messages"` // originals that it stands for, over all compactions
-	Text     string          `json:"text"`     // the model's words alone
-	Tier     string          `json:"tier"`     // full, partial, plaintext
+	Index    Index            `json:"index"`
+	Asks     []string         `json:"asks,omitempty"` // newest requests of people, verbatim, oldest first
+	Images   int              `json:"images,omitempty"`
+	Messages int              `json:"messages"` // originals that it stands for, over all compactions
+	Text     string           `json:"text"`     // the model's words alone
+	Tier     string           `json:"tier"`     // full, partial, plaintext
 	From     tidemark.EntryID `json:"from,omitempty"`
 }
 

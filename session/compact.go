@@ -20,6 +20,7 @@ const (
 	fitAuto   fitMode = "threshold" // if it is over the limit
 	fitForced fitMode = "overflow"  // the provider reported that it is
 	fitManual fitMode = "manual"    // a person asked
+	fitAgain  fitMode = "again"     // an extract stood in for a summary
 )
 
 // Compacted is the data of a compaction event.
@@ -122,7 +123,14 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		return s.install(ctx, r, v, p, part, compaction.Digest{})
 	}
 	edit := p.Act.Edits[p.Act.Summarize]
-	items, prev := s.covered(v, edit)
+	under := v
+	if p.Act.Replaces != "" {
+		var err error
+		if under, err = s.viewWithout(ctx, v.Log, p.Act.Replaces); err != nil {
+			return err
+		}
+	}
+	items, prev := s.covered(under, edit)
 	if p.Chunk == 0 && p.Rolling == "" {
 		p.Rolling = prev.Text
 	}
@@ -216,7 +224,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		edits[i].Summarize = false
 	}
 	after, err := compaction.Preview(v.View, edits)
-	if err == nil && after.Tokens() >= v.View.Tokens() {
+	if err == nil && p.Act.Replaces == "" && after.Tokens() >= v.View.Tokens() {
 		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
 	}
 	if err == nil {
@@ -250,6 +258,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	stmts = append(stmts, usage, p.doneStmt(), tidemark.Stmt{
 		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
 		Args: []any{int64(size), string(s.Key)}, Want: 1})
+	if p.Owed {
+		stmts = append(stmts, s.dueStmt(dueAgain, now.Add(cooldowns[0]), string(entry.ID)))
+	}
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
 	}

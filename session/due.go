@@ -17,6 +17,7 @@ const (
 	dueReset   = "reset"   // the policy's next reset
 	dueOutbox  = "outbox"  // tell the agent again
 	dueExtract = "extract" // memories of a session that was reset without them
+	dueAgain   = "again"   // a summary that an extract stands in for
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -96,6 +97,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			s.report(ctx)
 		case dueExtract:
 			err = s.extractLater(ctx, r.Text(1))
+		case dueAgain:
+			err = s.queueAgain(ctx, r.Text(1))
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)

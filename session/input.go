@@ -15,6 +15,7 @@ const (
 	InputMessage = "message"
 	InputCompact = "compact"
 	InputReset   = "reset"
+	inputAgain   = "summarize-again" // of an alarm: a summary that an extract stands in for
 )
 
 // Input is what someone wants of a session.
@@ -102,7 +103,7 @@ func (s *Session) encodeInput(ctx context.Context, in Input) (string, tidemark.T
 		return "", 0, fmt.Errorf("input id has %d bytes, at most %d: %w", len(in.ID), maxInputID, tidemark.ErrInvalid)
 	}
 	switch in.Kind {
-	case InputCompact, InputReset:
+	case InputCompact, InputReset, inputAgain:
 		if len(in.Text) > maxCommand {
 			return "", 0, fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)
 		}

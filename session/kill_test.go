@@ -250,4 +250,3 @@ func (h *harness) checkArchives(old string, history []tidemark.Message) {
 		h.t.Errorf("parts hold %d messages, which are not the first of the history", len(parts))
 	}
 }
-

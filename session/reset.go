@@ -228,8 +228,7 @@ func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
 	p := &plan{ID: "reset", Log: v.Log}
 	for _, chunk := range compaction.Chunks(items, max(s.settings().Window/4, 1)) {
 		w, err := s.askSummary(ctx, p, v, chunk, true)
-		var api *tidemark.APIError
-		if err != nil && (errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth) || ctx.Err() != nil) {
+		if passing(err) || err != nil && ctx.Err() != nil {
 			return p, err
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive

@@ -33,6 +33,7 @@ type plan struct {
 	Tier         string
 	Facts        []tidemark.Extraction
 	Usage        tidemark.Usage
+	Owed         bool // an extract stands in for what the model could not be asked
 }
 
 // storedAct is a compaction.Act with the flag that Edit does not encode.
@@ -40,6 +41,8 @@ type storedAct struct {
 	By        []string        `json:"by"`
 	Edits     []tidemark.Edit `json:"edits"`
 	Summarize int             `json:"summarize"`
+
+	Replaces tidemark.EntryID `json:"replaces,omitempty"`
 }
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
@@ -51,8 +54,8 @@ func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
 // saveStmt stores a finished chunk, so that it is not paid twice.
 func (p *plan) saveStmt() tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, facts = ?, usage = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
-		Args: []any{p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), mustJSON(p.Usage), p.ID, p.Chunk - 1}, Want: 1}
+		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, facts = ?, usage = ?, owed = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
+		Args: []any{p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), mustJSON(p.Usage), p.Owed, p.ID, p.Chunk - 1}, Want: 1}
 }
 
 func (p *plan) doneStmt() tidemark.Stmt {
@@ -62,7 +65,7 @@ func (p *plan) doneStmt() tidemark.Stmt {
 // openPlan returns the plan that is in work for a log, or nil. One for another log, left by a
 // reset, is dropped.
 func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
-	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage
+	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage, owed
 		FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(s.Key))
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
@@ -72,7 +75,7 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 	}
 	r := rows[0]
 	p := &plan{ID: r.Text(0), Log: r.Text(1), Reason: r.Text(2), Instructions: r.Text(3), At: time.UnixMilli(r.Int(5)), Last: r.Int(6),
-		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10)}
+		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0}
 	if p.Log != log {
 		return nil, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}})
 	}
@@ -97,16 +100,16 @@ func (s *Session) summaryBudget() tidemark.Tokens {
 // the compaction off, with what is finished kept, unless the next call would not fit.
 func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
 	w, err := s.askSummary(ctx, p, v, items, false)
-	var api *tidemark.APIError
 	switch {
 	case err == nil:
 		p.Rolling = w.Summary
 		s.addFacts(p, items, w.Memories)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth) && !hard:
+	case passing(err) && !hard:
 		return errors.Join(err, s.coolDown(ctx))
 	default:
+		p.Owed = p.Owed || passing(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
 		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || overflowed(err) {
 			p.Rolling = join(p.Rolling, compaction.OversizeNote(tokens))
@@ -122,6 +125,13 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 		return fmt.Errorf("store chunk %d: %w", p.Chunk, err)
 	}
 	return nil
+}
+
+// passing reports a failure that is not the fault of what was asked: the provider is down, busy or
+// refuses the key.
+func passing(err error) bool {
+	var api *tidemark.APIError
+	return errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth)
 }
 
 func join(a, b string) string {

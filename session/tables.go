@@ -43,7 +43,7 @@ var tables = [][]string{{
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
 		instructions TEXT NOT NULL, act TEXT NOT NULL, part_ms INTEGER NOT NULL, last INTEGER NOT NULL,
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
-		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL)`,
+		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL)`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
 	// Which stretch of a log stands in which archive part.
 	`CREATE TABLE parts(

@@ -108,6 +108,8 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		err = s.compactNow(ctx, r, text)
 	case InputReset:
 		err = s.resetNow(ctx, r, text)
+	case inputAgain:
+		err = s.summarizeAgain(ctx, r, tidemark.EntryID(text))
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
 		// A command that failed is over: it must not block the queue. What it began is durable.

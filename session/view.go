@@ -55,7 +55,15 @@ func (s *Session) note() string {
 // view reads overlays first, then skeletons of what they leave visible, then the payloads that are
 // shown: a session costs its tail, not its history.
 func (s *Session) view(ctx context.Context, log string) (View, error) {
-	shown, layout, err := s.layout(ctx, log)
+	marks, err := s.log.Marks(ctx, log)
+	if err != nil {
+		return View{}, err
+	}
+	return s.viewOf(ctx, log, marks)
+}
+
+func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark) (View, error) {
+	shown, layout, err := s.layout(ctx, marks)
 	if err != nil {
 		return View{}, err
 	}
@@ -80,12 +88,8 @@ func (s *Session) view(ctx context.Context, log string) (View, error) {
 	return v, nil
 }
 
-// layout places the overlays of a log and reads the replacements of those that are shown.
-func (s *Session) layout(ctx context.Context, log string) ([]compaction.Replacement, compaction.Layout, error) {
-	marks, err := s.log.Marks(ctx, log)
-	if err != nil {
-		return nil, compaction.Layout{}, err
-	}
+// layout places overlays and reads the replacements of those that are shown.
+func (s *Session) layout(ctx context.Context, marks []host.Mark) ([]compaction.Replacement, compaction.Layout, error) {
 	placed, err := s.place(ctx, marks)
 	if err != nil {
 		return nil, compaction.Layout{}, err

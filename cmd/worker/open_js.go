@@ -20,7 +20,7 @@ const bucket = "BUCKET"
 
 // open gives the handler of one object: the same doors as natively, over the object's own database.
 func open(o *cloudflare.Obj, logger *slog.Logger) cloudflare.App {
-	a := &actors{o: o, logger: logger}
+	a := &actors{o: o, logger: logger, live: map[tidemark.Key]*session.Session{}}
 	door := worker.New(worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"), Logger: logger,
 		TokenHelp: "run: wrangler secret put TIDEMARK_TOKEN", MaxSpool: maxSpool})
 	return cloudflare.App{HTTP: door, Alarm: a.wake}
@@ -34,7 +34,7 @@ const maxSpool = 8 << 20
 type actors struct {
 	o       *cloudflare.Obj
 	logger  *slog.Logger
-	session *session.Session
+	live    map[tidemark.Key]*session.Session // of this key and its branches; nothing here waits, so no lock
 	agent   *agent.Agent
 	next    time.Time // the alarm that is set
 }
@@ -72,8 +72,8 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	if string(key.Root()) != a.o.Name() {
 		return nil, fmt.Errorf("session %s: this object is %s: %w", key, a.o.Name(), tidemark.ErrForbidden)
 	}
-	if a.session != nil && a.session.Key == key {
-		return a.session, nil
+	if s := a.live[key]; s != nil {
+		return s, nil
 	}
 	if !create {
 		there, err := session.Exists(ctx, a.o.DB(), key)
@@ -91,7 +91,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	s, err := session.Open(a.o.Context(), session.Config{Key: key, DB: a.o.DB(), Blobs: a.o.Blobs(bucket), Provider: model(a.o), Agent: owner,
 		Runtime: a.o, Alarm: a.alarm, Logger: a.logger, Settings: session.Settings{Model: cloudflare.Env("TIDEMARK_MODEL_ID")}})
 	if err == nil {
-		a.session = s
+		a.live[key] = s
 	}
 	return s, err
 }
@@ -111,7 +111,8 @@ func model(o *cloudflare.Obj) tidemark.Provider {
 func (a *actors) wake(ctx context.Context) error {
 	key, err := tidemark.ParseKey(a.o.Name())
 	if err != nil {
-		return nil // an object of another kind
+		a.logger.Warn("alarm of an object that is no session", "object", a.o.Name(), "err", err)
+		return nil //nolint:nilerr // calling again would not help
 	}
 	a.next = time.Time{}
 	s, err := a.Session(ctx, key, false)

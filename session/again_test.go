@@ -1,0 +1,83 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// shifted is a runtime whose clock can be moved.
+type shifted struct {
+	tidemark.Runtime
+	by *time.Duration
+}
+
+func (r shifted) Now() time.Time { return r.Runtime.Now().Add(*r.by) }
+
+// TestSummaryIsMadeAgain: when the provider is down and the next call would not fit, an extract
+// stands in; when it is back, the span is summarised from the originals, and the facts are kept.
+func TestSummaryIsMadeAgain(t *testing.T) {
+	h := newHarness(t, small)
+	h.stop()
+	var by time.Duration
+	h.rt = shifted{h.rt, &by}
+	h.key = "agent:main:local:dm:again"
+	h.open()
+	down := fails(tidemark.ClassAuth) // no backoff, and may pass
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if !asksSummary(req) {
+			return tidemark.Message{}, nil
+		}
+		_, err := down(req)
+		return tidemark.Message{}, err
+	})
+	for i := 0; len(h.events("compaction")) == 0 && i < 40; i++ {
+		if got := h.say(filler(i)); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+	}
+	if head := h.sent()[0].Content[0].Text; !strings.Contains(head, "Summary unavailable") {
+		t.Fatalf("no extract: %.200q", head)
+	}
+	wake := func() {
+		t.Helper()
+		by += 20 * time.Minute
+		sub, err := h.Subscribe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sub.Close()
+		if err := h.Wake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for n := range sub.C {
+			if n.Type == session.NoticeDone || n.Type == session.NoticeError {
+				return
+			}
+		}
+	}
+	wake() // still down: it is tried again later
+	if head := h.sent()[0].Content[0].Text; !strings.Contains(head, "Summary unavailable") {
+		t.Fatalf("the extract is gone: %.200q", head)
+	}
+	originals := false
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		originals = originals || asksSummary(req) && strings.Contains(req.Messages[0].PlainText(), "message 0: some words")
+		return tidemark.Message{}, nil
+	})
+	wake()
+	if !originals {
+		t.Error("the summary was not made from the originals")
+	}
+	head := h.sent()[0].Content[0].Text
+	if !strings.HasPrefix(head, compaction.SummaryMarker) || !strings.Contains(head, "## Decisions") || strings.Contains(head, "Summary unavailable") {
+		t.Errorf("summary reads %.300q", head)
+	}
+	if got := h.agent.remembered(); len(got) == 0 {
+		t.Errorf("facts %q", got)
+	}
+}
