@@ -1,0 +1,50 @@
+//go:build !js
+
+// Package fault kills the real binary, fills its disk, takes its bucket away and gives it damaged
+// files, and then holds what must be true of what it left: every acknowledged input is there
+// exactly once, no session is busy, no reset is half done, archives verify.
+package fault
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tidemark-fault")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(dir, "tidemark")
+	build := exec.Command("go", "build", "-o", binary, "github.com/tidemark-ai/tidemark/cmd/tidemark")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	code := 1
+	if err := build.Run(); err == nil {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir) // a folder for temporary files
+	os.Exit(code)
+}
+
+// kills is how many random kills are asked for: few in a normal run, 500 in `make fault`.
+func kills(t *testing.T) int {
+	t.Helper()
+	const few = 12
+	asked := os.Getenv("FAULT_KILLS")
+	if asked == "" {
+		return few
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 {
+		t.Fatalf("FAULT_KILLS=%s: want a number from 1", asked)
+	}
+	return n
+}

@@ -1,0 +1,383 @@
+//go:build !js
+
+package fault
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// estate is what a stopped server left on disk.
+type estate struct {
+	t           *testing.T
+	inputs      map[tidemark.Key][]string // ids in the log, in order, over all resets
+	stuck       []string                  // what did not come to its end
+	compactions int
+	resets      int
+	failures    []string // texts of runs that ended in an error
+	results     []string // of tools, that were errors
+}
+
+// inspect reads the databases and the bucket of a home whose server has ended, and holds all of it
+// that must be true at any such time.
+func inspect(t *testing.T, f *fixture) *estate {
+	t.Helper()
+	e := &estate{t: t, inputs: map[tidemark.Key][]string{}}
+	paths, err := filepath.Glob(filepath.Join(f.home, "agents", "*", "tidemark.db"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("databases of %s: %q, %v", f.home, paths, err)
+	}
+	blobs, err := native.NewDir(f.bucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blobs.Close()
+	for _, path := range paths {
+		db, err := native.OpenDB(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &inspection{estate: e, ctx: t.Context(), db: db, blobs: blobs, bucket: f.bucket(), agent: filepath.Base(filepath.Dir(path))}
+		a.states()
+		a.sessions()
+		a.index()
+		a.memory()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return e
+}
+
+// inspection is of one agent.
+type inspection struct {
+	*estate
+	ctx    context.Context
+	db     *native.DB
+	blobs  tidemark.Blobs
+	agent  string
+	bucket string
+	parts  []string // keys of all archives that the database knows
+}
+
+func (a *inspection) query(sql string, args ...any) []tidemark.Row {
+	a.t.Helper()
+	rows, err := a.db.Query(a.ctx, sql, args...)
+	if err != nil {
+		a.t.Fatalf("%s: %v", sql, err)
+	}
+	return rows
+}
+
+// states holds that nothing is half done.
+func (a *inspection) states() {
+	for what, sql := range map[string]string{
+		"run":               `SELECT key || ' ' || id || ' ' || state FROM runs WHERE state NOT IN ('done', 'failed') LIMIT 100`,
+		"input":             `SELECT key || ' ' || id || ' ' || state FROM inputs WHERE state <> 'done' LIMIT 100`,
+		"reset":             `SELECT key || ' ' || old || ' ' || step FROM resets WHERE step <> 'done' LIMIT 100`,
+		"plan":              `SELECT key || ' ' || id FROM plans WHERE state = 'open' LIMIT 100`,
+		"item for an agent": `SELECT key || ' ' || id FROM outbox LIMIT 100`,
+		"memory section":    `SELECT path || ' ' || id FROM agent_sections WHERE done = 0 LIMIT 100`,
+		"archive to index":  `SELECT key FROM agent_archives WHERE indexed = 0 LIMIT 100`,
+		"look at a run":     `SELECT key FROM due WHERE kind = 'run' LIMIT 100`,
+	} {
+		for _, r := range a.query(sql) {
+			a.stuck = append(a.stuck, what+" "+r.Text(0))
+		}
+	}
+	for _, r := range a.query(`SELECT error FROM runs WHERE state = 'failed' LIMIT 10000`) {
+		a.failures = append(a.failures, r.Text(0))
+	}
+}
+
+// sessions walks the conversations, each from its first log to its newest.
+func (a *inspection) sessions() {
+	reached := 0
+	for _, r := range a.query(`SELECT key, log FROM heads LIMIT 1000`) {
+		key := tidemark.Key(r.Text(0))
+		var logs []string
+		for id := r.Text(1); id != ""; {
+			logs = append(logs, id)
+			info := a.query(`SELECT previous FROM logs WHERE id = ? LIMIT 1`, id)
+			if len(info) == 0 {
+				a.t.Errorf("session %s: its log %s is missing", key, id)
+				break
+			}
+			id = info[0].Text(0)
+		}
+		slices.Reverse(logs)
+		reached += len(logs)
+		for i, log := range logs {
+			a.log(key, log, i > 0, i == len(logs)-1)
+		}
+		if n := a.query(`SELECT resets, compactions FROM heads WHERE key = ? LIMIT 1`, string(key))[0]; int(n.Int(0)) != len(logs)-1 {
+			a.t.Errorf("session %s counts %d resets and has %d logs", key, n.Int(0), len(logs))
+		}
+	}
+	if n := a.query(`SELECT count(*) FROM logs LIMIT 1`)[0].Int(0); int(n) != reached {
+		a.t.Errorf("agent %s: %d logs, of which %d belong to sessions: half a reset", a.agent, n, reached)
+	}
+}
+
+// log holds one log: calls have results, archives are the history.
+func (a *inspection) log(key tidemark.Key, log string, after, current bool) {
+	var messages []tidemark.Message
+	var payloads []string
+	seqs := map[int64]int{} // position to index in messages
+	overlays, events := 0, map[string]int{}
+	rows := a.query(`SELECT seq, kind, origin, payload FROM entries WHERE log = ? ORDER BY seq LIMIT 20000`, log)
+	for _, r := range rows {
+		switch tidemark.Kind(r.Text(1)) {
+		case tidemark.KindOverlay:
+			overlays++
+		case tidemark.KindEvent:
+			var e tidemark.Event
+			a.decode(r.Bytes(3), &e)
+			if events[e.Type]++; e.Type == "compaction" && len(e.Data) == 0 {
+				events[e.Type]-- // only says that there was nothing to do
+			}
+		case tidemark.KindMessage:
+			var o tidemark.Origin
+			var m tidemark.Message
+			a.decode(r.Bytes(2), &o)
+			a.decode(r.Bytes(3), &m)
+			if o.Input != "" {
+				a.inputs[key] = append(a.inputs[key], o.Input)
+			}
+			seqs[r.Int(0)] = len(messages)
+			messages, payloads = append(messages, m), append(payloads, string(m.AppendJSON(nil)))
+		}
+	}
+	a.compactions += overlays
+	if after {
+		a.resets++
+	}
+	want := map[bool]int{true: 1}[after]
+	if events["reset"] != want || events["compaction"] != overlays {
+		a.t.Errorf("log %s of %s has %d overlays and events %v, want %d resets", log, key, overlays, events, want)
+	}
+	a.answered(log, messages)
+	stored := a.archivedParts(log, seqs, payloads)
+	if whole := a.whole(log); current {
+		if whole {
+			a.t.Errorf("log %s of %s is in work and archived as a whole", log, key)
+		}
+	} else if len(messages) > 0 {
+		a.parts = append(a.parts, archive.WholeKey(a.agent, log))
+		if got := a.lines(archive.WholeKey(a.agent, log)); !slices.Equal(got, payloads) {
+			a.t.Errorf("the archive of %s has %d messages which are not the %d of its log", log, len(got), len(payloads))
+		}
+	}
+	if stored > len(payloads) {
+		a.t.Errorf("the parts of %s hold %d messages, its log %d", log, stored, len(payloads))
+	}
+}
+
+func (a *inspection) decode(raw []byte, out any) {
+	if err := json.Unmarshal(raw, out); err != nil {
+		a.t.Errorf("%.200s: %v", raw, err)
+	}
+}
+
+// answered holds that each call has its result in the next message and each result its call.
+func (a *inspection) answered(log string, messages []tidemark.Message) {
+	seen := map[string]bool{}
+	for i, m := range messages {
+		var asked, answers []string
+		if i > 0 {
+			asked = messages[i-1].Calls()
+		}
+		for _, b := range m.Content {
+			if b.Type != tidemark.TypeToolResult {
+				continue
+			}
+			answers = append(answers, b.ToolUseID)
+			if b.IsError && len(b.Content) > 0 {
+				a.results = append(a.results, b.Content[0].Text)
+			}
+		}
+		if !slices.Equal(asked, answers) {
+			a.t.Errorf("log %s, message %d: calls %q have the results %q", log, i, asked, answers)
+		}
+		for _, id := range m.Calls() {
+			if seen[id] {
+				a.t.Errorf("log %s: call %s is there twice", log, id)
+			}
+			seen[id] = true
+		}
+	}
+	if n := len(messages); n > 0 && len(messages[n-1].Calls()) > 0 {
+		a.t.Errorf("log %s ends with a call without a result", log)
+	}
+}
+
+// archivedParts holds that the parts of a log are the beginning of it, each message in one of them,
+// and returns how many messages they hold.
+func (a *inspection) archivedParts(log string, seqs map[int64]int, payloads []string) int {
+	next := 0
+	for _, r := range a.query(`SELECT first, last, key FROM parts WHERE log = ? ORDER BY first LIMIT 10000`, log) {
+		last, ok := seqs[r.Int(1)]
+		got := a.lines(r.Text(2))
+		if !ok || last < next || !slices.Equal(got, payloads[next:last+1]) {
+			a.t.Errorf("part %s of %d messages is not messages %d to %d of its log", r.Text(2), len(got), next, last)
+			return next
+		}
+		next = last + 1
+		a.parts = append(a.parts, r.Text(2))
+	}
+	return next
+}
+
+// whole reports whether a log is archived as a whole session.
+func (a *inspection) whole(log string) bool {
+	_, body, err := a.blobs.Get(a.ctx, archive.WholeKey(a.agent, log))
+	if err != nil {
+		return false
+	}
+	body.Close()
+	return true
+}
+
+// lines returns the messages of an archive.
+func (a *inspection) lines(key string) []string {
+	var out []string
+	for l, err := range archive.Read(a.ctx, a.blobs, key) {
+		if err != nil {
+			a.t.Errorf("archive %s: %v", key, err)
+			return out
+		}
+		out = append(out, string(l.Message.AppendJSON(nil)))
+	}
+	return out
+}
+
+// index holds that the index lists each archive that the sessions made, once, and that each is
+// what was written.
+func (a *inspection) index() {
+	var listed []string
+	for cursor := ""; ; {
+		page, next, err := archive.List(a.ctx, a.blobs, a.agent, archive.ListOptions{Cursor: cursor, Limit: 1000})
+		if err != nil {
+			a.t.Errorf("list archives of %s: %v", a.agent, err)
+			return
+		}
+		for _, i := range page {
+			listed = append(listed, i.Key)
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(a.parts)
+	if !slices.Equal(listed, a.parts) {
+		a.t.Errorf("agent %s: the index has %d archives, the sessions made %d: %q", a.agent, len(listed), len(a.parts), differ(listed, a.parts))
+	}
+	err := archive.VerifyAll(a.ctx, a.blobs, a.agent, nil, func(v archive.Verdict) {
+		if !v.OK {
+			a.t.Errorf("archive %s: %q", v.Key, v.Problems)
+		}
+	})
+	if err != nil {
+		a.t.Errorf("verify archives of %s: %v", a.agent, err)
+	}
+}
+
+// memory holds that each fact stands in its file once, and that no line stands there twice.
+func (a *inspection) memory() {
+	files := map[string]string{}
+	for _, r := range a.query(`SELECT path, text FROM agent_facts WHERE agent = ? LIMIT 20000`, a.agent) {
+		path, fact := r.Text(0), r.Text(1)
+		if _, ok := files[path]; !ok {
+			raw, err := os.ReadFile(a.file(path))
+			if err != nil {
+				a.t.Errorf("memory: %v", err)
+			}
+			files[path] = string(raw)
+		}
+		if n := strings.Count(files[path], fact); n != 1 {
+			a.t.Errorf("%s has fact %q %d times", path, fact, n)
+		}
+	}
+	for _, path := range append(keys(files), "MEMORY.md") {
+		raw, err := os.ReadFile(a.file(path))
+		if err != nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for line := range bytes.Lines(raw) {
+			if s := string(line); strings.HasPrefix(s, "- ") {
+				if seen[s] {
+					a.t.Errorf("%s has %q twice", path, s)
+				}
+				seen[s] = true
+			}
+		}
+	}
+	// What a plan or a reset found is remembered.
+	for _, r := range a.query(`SELECT facts FROM plans WHERE state = 'done' LIMIT 20000`) {
+		var xs []tidemark.Extraction
+		a.decode(r.Bytes(0), &xs)
+		for _, x := range xs {
+			if n := a.query(`SELECT count(*) FROM agent_extractions WHERE id = ? LIMIT 1`, x.ID)[0].Int(0); n != 1 {
+				a.t.Errorf("extraction %s is remembered %d times", x.ID, n)
+			}
+		}
+	}
+}
+
+// file is where the folder bucket keeps a file of the agent.
+func (a *inspection) file(path string) string {
+	return filepath.Join(a.bucket, "agents", a.agent, path)
+}
+
+func keys(m map[string]string) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// differ returns what stands in only one of two sorted lists, a few of each.
+func differ(a, b []string) []string {
+	const few = 5
+	var out []string
+	for _, x := range a {
+		if !slices.Contains(b, x) && len(out) < few {
+			out = append(out, "+"+x)
+		}
+	}
+	for _, x := range b {
+		if !slices.Contains(a, x) && len(out) < 2*few {
+			out = append(out, "-"+x)
+		}
+	}
+	return out
+}
+
+// count is how often each id occurs.
+func count(ids []string) map[string]int {
+	out := map[string]int{}
+	for _, id := range ids {
+		out[id]++
+	}
+	return out
+}
+
+// String is a short account.
+func (e *estate) String() string {
+	return fmt.Sprintf("compactions=%d resets=%d failed=%d", e.compactions, e.resets, len(e.failures))
+}
