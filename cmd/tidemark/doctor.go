@@ -1,8 +1,328 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-func (m *Main) doctorCommand() *cobra.Command { return &cobra.Command{Use: "doctor"} }
-func (m *Main) demoCommand() *cobra.Command   { return &cobra.Command{Use: "demo"} }
+func (m *Main) doctorCommand() *cobra.Command {
+	return m.jsonFlag(&cobra.Command{
+		Use: "doctor", Short: "Check the setup: configuration, store, bucket, model, clock", Args: cobra.NoArgs,
+		Long: `Check everything that a turn stands on and say how to mend what is wrong.
+It writes one small object to the bucket and removes it; it asks the model
+provider for its list of models, which costs nothing.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.doctor(cmd.Context()) },
+	})
+}
+
+// Verdicts of the doctor.
+const (
+	fine = "ok"
+	odd  = "warn"
+	bad  = "fail"
+)
+
+// finding is one line of the doctor.
+type finding struct {
+	Check   string `json:"check"`
+	Verdict string `json:"verdict"` // ok, warn, fail
+	Text    string `json:"text"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// doctor runs the checks in order and prints each as it is done.
+type doctor struct {
+	m     *Main
+	home  string
+	cfg   *config.Config
+	found []finding
+}
+
+func (m *Main) doctor(ctx context.Context) error {
+	home, err := m.homeDir()
+	if err != nil {
+		return err
+	}
+	d := &doctor{m: m, home: home}
+	d.config(ctx)
+	d.folder()
+	if d.cfg != nil {
+		d.databases(ctx)
+		d.bucket(ctx)
+		d.provider(ctx)
+		d.token()
+		d.clock()
+	}
+	failed := slices.ContainsFunc(d.found, func(f finding) bool { return f.Verdict == bad })
+	if m.json {
+		err = m.printJSON(map[string]any{"ok": !failed, "checks": d.found})
+	}
+	if failed {
+		err = errors.Join(err, errTold)
+	}
+	return err
+}
+
+func (d *doctor) add(check, verdict, fix, format string, args ...any) {
+	f := finding{check, verdict, fmt.Sprintf(format, args...), fix}
+	d.found = append(d.found, f)
+	if d.m.json {
+		return
+	}
+	fmt.Fprintf(d.m.Stdout, "%-4s  %-9s  %s\n", f.Verdict, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                 "))
+	if f.Fix != "" {
+		fmt.Fprintf(d.m.Stdout, "%17s→ %s\n", "", f.Fix)
+	}
+}
+
+func (d *doctor) config(ctx context.Context) {
+	cfg, path, err := d.m.load(ctx, d.home)
+	if err != nil {
+		d.add("config", bad, "correct what is named; docs/config.md has every key", "%s", err)
+		return
+	}
+	d.cfg = cfg
+	if path == "" {
+		path = "no document, all defaults"
+	}
+	d.add("config", fine, "", "%s", path)
+	for _, w := range cfg.Warnings {
+		d.add("config", odd, "unset it, or correct its name", "%s", w)
+	}
+}
+
+func (d *doctor) folder() {
+	const private = 0o700
+	err := os.MkdirAll(d.home, private)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(d.home, ".doctor-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		d.add("home", bad, "make the folder writable, or set TIDEMARK_HOME to another", "%s", err)
+		return
+	}
+	d.add("home", fine, "", "%s can be written", d.home)
+}
+
+// databases reads every database to its end. Those that a server holds are the server's.
+func (d *doctor) databases(ctx context.Context) {
+	found, err := filepath.Glob(database(d.home, "*"))
+	if err != nil || len(found) == 0 {
+		d.add("database", fine, "", "none yet; the first command makes it")
+		return
+	}
+	for _, path := range found {
+		db, err := native.OpenDB(path)
+		var locked *native.LockedError
+		if errors.As(err, &locked) {
+			d.held(ctx, locked)
+			return
+		}
+		if err == nil {
+			err = errors.Join(db.Check(ctx), db.Close())
+		}
+		if err != nil {
+			d.add("database", bad, "put back a copy of the file; archives in the bucket can be restored with `tidemark archive restore`", "%s", err)
+			continue
+		}
+		d.add("database", fine, "", "%s is whole", path)
+	}
+}
+
+// held asks the server that has the store.
+func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
+	s := readServerFile(d.home)
+	if s.PID != locked.PID || s.URL == "" {
+		d.add("database", odd, "run the doctor again when that command has ended", "in use by process %d, not read", locked.PID)
+		return
+	}
+	if err := d.m.remote(s.URL).get(ctx, "/healthz", nil); err != nil {
+		d.add("server", bad, fmt.Sprintf("stop process %d and start the server again", s.PID), "the server at %s has the store and does not answer: %s", s.URL, err)
+		return
+	}
+	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
+}
+
+// bucket writes, reads and removes one object, and tries the conditions that archives rest on.
+func (d *doctor) bucket(ctx context.Context) {
+	const fix = "check storage.bucket: path and permissions of a folder; endpoint, name and AWS_ACCESS_KEY_ID of S3"
+	blobs, err := openBucket(d.home, d.cfg)
+	if err != nil {
+		d.add("bucket", bad, fix, "%s", err)
+		return
+	}
+	if c, ok := blobs.(io.Closer); ok {
+		defer c.Close()
+	}
+	where := "folder " + bucketPath(d.home, d.cfg)
+	if b := d.cfg.Storage.Bucket; b.Kind == "s3" {
+		where = "s3 bucket " + b.Bucket
+	}
+	if err := tryBucket(ctx, blobs); errors.Is(err, errCondition) {
+		d.add("bucket", bad, `set storage.bucket.conditional to "none" and run one process`, "%s: %s", where, err)
+	} else if err != nil {
+		d.add("bucket", bad, fix, "%s: %s", where, err)
+	} else {
+		d.add("bucket", fine, "", "%s: write, read, condition and delete work", where)
+	}
+}
+
+var errCondition = errors.New("the store ignores If-None-Match")
+
+func tryBucket(ctx context.Context, blobs tidemark.Blobs) error {
+	key, text := "doctor/"+tidemark.NewID(time.Now()), []byte("written by tidemark doctor\n")
+	put := func() error {
+		_, err := blobs.Put(ctx, key, bytes.NewReader(text), int64(len(text)), tidemark.PutOptions{IfAbsent: true, ContentType: "text/plain"})
+		return err
+	}
+	if err := put(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	err := put()
+	switch {
+	case err == nil:
+		err = errCondition
+	case errors.Is(err, tidemark.ErrConflict):
+		err = nil
+	}
+	if err == nil {
+		var body io.ReadCloser
+		if _, body, err = blobs.Get(ctx, key); err == nil {
+			var got []byte
+			got, err = io.ReadAll(io.LimitReader(body, 1<<10))
+			if err = errors.Join(err, body.Close()); err == nil && !bytes.Equal(got, text) {
+				err = errors.New("read: other bytes than were written")
+			}
+		}
+	}
+	return errors.Join(err, blobs.Delete(ctx, key))
+}
+
+// providerTimeout bounds the question for the list of models.
+const providerTimeout = 15 * time.Second
+
+// provider asks the model API for its models.
+func (d *doctor) provider(ctx context.Context) {
+	reason := d.cfg.Resolve()
+	model := d.cfg.Model
+	if model.Provider == config.Offline {
+		d.add("model", fine, "", "built-in offline model (%s)", reason)
+		return
+	}
+	if name := d.cfg.KeyMissing(); name != "" {
+		d.add("model", bad, "set "+name+" in the environment", "%s %s: %s is not set", model.Provider, model.ID, name)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	status, names, skew, err := d.models(ctx)
+	who := model.Provider + " " + model.ID
+	switch {
+	case err != nil:
+		d.add("model", bad, "check the network, HTTPS_PROXY and model.baseUrl", "%s cannot be reached: %s", who, err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		d.add("model", bad, "set a valid key in the environment", "%s refuses the key (%d)", who, status)
+	case status != http.StatusOK:
+		d.add("model", odd, "if turns fail, check model.baseUrl", "%s answers, but lists no models (%d)", who, status)
+	case len(names) > 0 && !slices.Contains(names, model.ID):
+		d.add("model", odd, "if turns fail, set model.id to one of: "+oneLine(strings.Join(names, ", "), 200), "%s does not list this model", who)
+	default:
+		d.add("model", fine, "", "%s answers and takes the key (%s)", who, reason)
+	}
+	if skew > 5*time.Minute || skew < -5*time.Minute {
+		d.add("clock", odd, "set the machine's clock", "the clock differs from the provider's by %s", skew.Round(time.Second))
+	}
+}
+
+// models lists the models that the provider has, as far as its first page goes.
+func (d *doctor) models(ctx context.Context) (status int, names []string, skew time.Duration, err error) {
+	model, base, header := d.cfg.Model, "https://api.openai.com/v1", http.Header{}
+	if model.Provider == config.Anthropic {
+		base = "https://api.anthropic.com"
+		header.Set("X-Api-Key", d.cfg.Secrets.Anthropic.Reveal())
+		header.Set("Anthropic-Version", "2023-06-01")
+	} else if key := d.cfg.Secrets.OpenAI.Reveal(); key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	if model.BaseURL != "" {
+		base = strings.TrimRight(model.BaseURL, "/")
+	}
+	path := "/models"
+	if model.Provider == config.Anthropic {
+		path = "/v1/models?limit=1000"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	req.Header = header
+	resp, err := native.Transport().RoundTrip(req)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	defer resp.Body.Close()
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		skew = time.Since(at)
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+	if err == nil && resp.StatusCode == http.StatusOK && json.Unmarshal(raw, &list) == nil {
+		for _, m := range list.Data {
+			names = append(names, m.ID)
+		}
+	}
+	return resp.StatusCode, names, skew, err
+}
+
+func (d *doctor) token() {
+	listen := d.cfg.Server.Listen
+	var own *fixed
+	if err := mayListen(listen, d.cfg); errors.As(err, &own) {
+		d.add("token", bad, own.fix, "%s", err)
+		return
+	}
+	if d.cfg.Secrets.Token == "" {
+		host, _, _ := net.SplitHostPort(listen)
+		d.add("token", fine, "", "none; a server at %s answers this machine only", host)
+		return
+	}
+	d.add("token", fine, "", "set (TIDEMARK_TOKEN)")
+}
+
+func (d *doctor) clock() {
+	zone, err := d.cfg.Agent(mainAgent).Zone()
+	if err != nil {
+		d.add("clock", bad, "set userTimezone to an IANA name", "%s", err)
+		return
+	}
+	now := time.Now()
+	if built := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); now.Before(built) {
+		d.add("clock", bad, "set the machine's clock", "the clock says %s", now.Format(time.DateOnly))
+		return
+	}
+	d.add("clock", fine, "", "%s in %s; memory files and daily resets go by it (userTimezone)", now.In(zone).Format("2006-01-02 15:04"), zone)
+}

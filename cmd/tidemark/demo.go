@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+func (m *Main) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo", Short: "See it work: offline, without a key, in a few seconds", Args: cobra.NoArgs,
+		Long: `Hold a scripted conversation that fills a small window, and show what happens:
+it is compacted, remembered, archived, reset, verified, searched and restored.
+Everything is real and stays in a folder to look at; nothing leaves this machine.`,
+		Example: `  tidemark demo
+  tidemark demo --home /tmp/look`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.demo(cmd.Context()) },
+	}
+}
+
+const demoKey = "main"
+
+// demoDocument is the configuration of the demo: a window small enough to be filled in a second. It
+// is left in the home folder, so that whoever looks around finds the same limits.
+const demoDocument = `{
+  // written by tidemark demo
+  "model": { "provider": "offline", "contextWindow": 5000 },
+  "compaction": { "reserveTokens": 1500, "keepRecentTokens": 1000 },
+}
+`
+
+// demoConfig leaves the demo's document in its home folder. One that is there already stays.
+func demoConfig(home string) (*config.Config, error) {
+	const private = 0o700
+	if err := os.MkdirAll(home, private); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(home, documentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = f.WriteString(demoDocument)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	return config.Parse(documentName, []byte(demoDocument))
+}
+
+// demo is a scripted conversation with a narrator.
+type demo struct {
+	m     *Main
+	c     *client
+	home  string
+	step  int
+	began time.Time
+
+	said   int // messages of the person
+	before sessionView
+	whole  archive.Info
+}
+
+func (m *Main) demo(ctx context.Context) error {
+	home := m.home
+	if home == "" {
+		var err error
+		if home, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
+			return err
+		}
+	}
+	home, err := filepath.Abs(home)
+	if err != nil {
+		return err
+	}
+	cfg, err := demoConfig(home)
+	if err != nil {
+		return err
+	}
+	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), true)
+	if err != nil {
+		return err
+	}
+	d := &demo{m: m, c: inProcess(n), home: home, began: time.Now()}
+	for _, step := range []func(context.Context) error{d.open, d.talk, d.look, d.ask, d.remembered, d.archived, d.reset, d.find, d.restore, d.end} {
+		if err := step(ctx); err != nil {
+			return errors.Join(err, d.c.end())
+		}
+	}
+	return d.c.end()
+}
+
+// tell begins a step.
+func (d *demo) tell(title string) {
+	d.step++
+	fmt.Fprintf(d.m.Stdout, "\n%d. %s\n\n", d.step, title)
+}
+
+func (d *demo) show(format string, args ...any) {
+	fmt.Fprintf(d.m.Stdout, "   "+format+"\n", args...)
+}
+
+// path shows where an object of the bucket lies.
+func (d *demo) path(key string) string {
+	return filepath.Join(d.home, bucketName, filepath.FromSlash(key))
+}
+
+func (d *demo) open(ctx context.Context) error {
+	var s sessionView
+	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err == nil && s.Messages > 0 {
+		return &fixed{fmt.Errorf("the main session of %s holds %d messages already", d.home, s.Messages), "give --home a new folder, or none"}
+	}
+	fmt.Fprintf(d.m.Stdout, "Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
+		d.c.local.cfg.Model.ContextWindow, limitOf(d.c.local.cfg), d.home)
+	return nil
+}
+
+// talk holds the conversation and shows how the window fills.
+func (d *demo) talk(ctx context.Context) error {
+	d.tell("A conversation fills the window. When it is over the limit, it is compacted.")
+	for _, line := range demoLines() {
+		out, err := d.say(ctx, line)
+		if err != nil {
+			return err
+		}
+		for _, e := range out.Events {
+			d.show("    » %s", e.Text)
+		}
+		var s sessionView
+		if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+			return err
+		}
+		d.before = s
+		d.show("%-44s  %s", oneLine(line, 40), gauge(s.ContextTokens, s.Window))
+	}
+	if d.before.Compactions == 0 {
+		return errors.New("the conversation was never compacted")
+	}
+	return nil
+}
+
+func (d *demo) say(ctx context.Context, text string) (outcome, error) {
+	var out outcome
+	d.said++
+	return out, d.c.post(ctx, sessionPath(demoKey, "/messages"), map[string]string{"text": text, "channel": "cli"}, &out)
+}
+
+// look shows what the model sees now.
+func (d *demo) look(ctx context.Context) error {
+	d.tell("What the model sees now is a summary of the older part and the newest messages as they were.")
+	var v viewed
+	if err := d.c.get(ctx, sessionPath(demoKey, "/view?messages=0"), &v); err != nil {
+		return err
+	}
+	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), gauge(v.Size, v.Window))
+	for _, it := range v.Items {
+		if it.Summary && len(it.Blocks) > 0 {
+			d.show("the summary (%s tokens) begins: %s", count(it.Tokens), oneLine(it.Blocks[0].Text, 300))
+		}
+	}
+	return nil
+}
+
+// ask asks for what left the view.
+func (d *demo) ask(ctx context.Context) error {
+	d.tell("It still knows what was said at the beginning.")
+	const question = "Which opening day did we decide on?"
+	out, err := d.say(ctx, question)
+	if err != nil {
+		return err
+	}
+	d.show("you:      %s", question)
+	who := "tidemark:"
+	for _, line := range strings.Split(cut(out.Text, 600), "\n") {
+		if strings.TrimSpace(line) != "" {
+			d.show("%-9s %s", who, oneLine(line, 110))
+			who = ""
+		}
+	}
+	return nil
+}
+
+// remembered shows the daily memory file.
+func (d *demo) remembered(ctx context.Context) error {
+	d.tell("What is worth remembering went to a daily file that you can read and edit.")
+	var list struct {
+		Files []struct{ Path string }
+	}
+	if err := d.c.get(ctx, agentPath(mainAgent, "/memory"), &list); err != nil {
+		return err
+	}
+	for _, f := range list.Files {
+		var text strings.Builder
+		if err := d.c.raw(ctx, memoryPath(mainAgent, f.Path), &text); err != nil {
+			return err
+		}
+		d.show("%s", d.path("agents/main/"+f.Path))
+		for _, line := range strings.Split(strings.TrimSpace(text.String()), "\n") {
+			line, _, _ = strings.Cut(line, "<!--") // what the machine notes behind a fact
+			if strings.TrimSpace(line) != "" {
+				d.show("  | %s", oneLine(line, 110))
+			}
+		}
+	}
+	if len(list.Files) == 0 {
+		d.show("(nothing yet)")
+	}
+	return nil
+}
+
+// archived lists and verifies the archive.
+func (d *demo) archived(ctx context.Context) error {
+	d.tell("What left the view was archived first: gzipped JSON lines, each with a checksum.")
+	return d.verify(ctx)
+}
+
+func (d *demo) verify(ctx context.Context) error {
+	var out verdicts
+	if err := d.c.post(ctx, agentPath(mainAgent, "/archives-verify"), struct{}{}, &out); err != nil {
+		return err
+	}
+	for _, v := range out.Verdicts {
+		d.show("%s", d.path(v.Key))
+		d.show("  verified: %t, %d messages, %s", v.OK, v.Messages, size(v.Bytes))
+	}
+	if out.Bad > 0 || out.OK == 0 {
+		return fmt.Errorf("%d archives ok, %d damaged", out.OK, out.Bad)
+	}
+	return nil
+}
+
+// reset begins anew.
+func (d *demo) reset(ctx context.Context) error {
+	d.tell("A reset archives the whole session, remembers and begins anew.")
+	if err := d.c.get(ctx, sessionPath(demoKey, ""), &d.before); err != nil {
+		return err
+	}
+	var out outcome
+	if err := d.c.post(ctx, sessionPath(demoKey, "/reset"), struct{}{}, &out); err != nil {
+		return err
+	}
+	for _, e := range out.Events {
+		d.show("» %s", e.Text)
+	}
+	var s sessionView
+	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+		return err
+	}
+	d.show("the session now: %d messages, %s", s.Messages, gauge(s.ContextTokens, s.Window))
+	list, err := pages[archive.Info](ctx, d.c, agentPath(mainAgent, "/archives"), "archives")
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if a.Whole() {
+			d.whole = a
+		}
+	}
+	if d.whole.Key == "" {
+		return errors.New("the whole session is not in the archive")
+	}
+	return nil
+}
+
+// find searches the archive.
+func (d *demo) find(ctx context.Context) error {
+	d.tell("Nothing is lost: the originals are found by words.")
+	const words = "oven Lahti"
+	var out struct {
+		Hits []archive.Hit `json:"hits"`
+	}
+	if err := d.c.get(ctx, agentPath(mainAgent, "/archives-search?limit=3&q=oven+Lahti"), &out); err != nil {
+		return err
+	}
+	d.show("tidemark archive search %s", words)
+	for _, h := range out.Hits {
+		d.show("  %s:%d  %s: %s", filepath.Base(h.Key), h.Line, h.Role, oneLine(h.Snippet, 110))
+	}
+	if len(out.Hits) == 0 {
+		return fmt.Errorf("search %s: nothing was found", words)
+	}
+	return nil
+}
+
+// restore brings the archived session back under another name and compares.
+func (d *demo) restore(ctx context.Context) error {
+	d.tell("And an archive can be brought back as a session.")
+	var out struct {
+		Messages int             `json:"messages"`
+		Context  tidemark.Tokens `json:"contextTokens"`
+		Window   tidemark.Tokens `json:"window"`
+	}
+	if err := d.c.post(ctx, sessionPath("found", "/restore"), map[string]string{"archive": d.whole.Key}, &out); err != nil {
+		return err
+	}
+	d.show("tidemark archive restore %s --session found", filepath.Base(d.whole.Key))
+	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, gauge(out.Context, out.Window))
+	same, err := d.compare(ctx)
+	if err != nil {
+		return err
+	}
+	d.show("compared with the original, message by message: %d equal", same)
+	if same != d.before.Messages {
+		return fmt.Errorf("%d of %d messages are equal", same, d.before.Messages)
+	}
+	return nil
+}
+
+// compare counts the messages that are the same in the archive and in the restored session.
+func (d *demo) compare(ctx context.Context) (same int, err error) {
+	var a, b strings.Builder
+	if err := d.c.raw(ctx, agentPath(mainAgent, "/archives/"+filepath.Base(d.whole.Key)+"?format=jsonl"), &a); err != nil {
+		return 0, err
+	}
+	if err := d.c.raw(ctx, sessionPath("found", "/log?format=jsonl"), &b); err != nil {
+		return 0, err
+	}
+	old, back := strings.Split(strings.TrimSpace(a.String()), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n")
+	for i := range min(len(old), len(back)) {
+		var x, y tidemark.Message
+		if err := errors.Join(json.Unmarshal([]byte(old[i]), &x), json.Unmarshal([]byte(back[i]), &y)); err != nil {
+			return same, err
+		}
+		if string(x.AppendJSON(nil)) == string(y.AppendJSON(nil)) {
+			same++
+		}
+	}
+	return same, nil
+}
+
+func (d *demo) end(context.Context) error {
+	fmt.Fprintf(d.m.Stdout, "\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
+	for _, c := range []string{"sessions ls", "view found", "archive ls", "memory cat", "chat"} {
+		d.show("tidemark --home %s %s", d.home, c)
+	}
+	_, err := io.WriteString(d.m.Stdout, "\nOr start for real: tidemark serve, then tidemark chat.\n")
+	return err
+}
+
+// demoLines is what the person says.
+func demoLines() []string {
+	return []string{
+		"Hello! I am Mira, and I am about to open a small bakery in Turku with my sister Aino.",
+		"We decided that the opening day is Saturday, 3 May. The lease of the shop in Linnankatu 12 begins on 1 April.",
+		"Aino paints the sign. She wants it dark green with cream letters, like the door of our grandmother's house.",
+		"The oven comes from Lahti and costs 4,200 euros. I paid half of it on Monday, the invoice number is LA-20931.",
+		"Please remember that I am allergic to hazelnuts, so nothing with hazelnuts is baked in our shop.",
+		"The menu for the first week: rye bread, cardamom buns, Karelian pasties, a lemon tart and one cake that changes every day.",
+		"Rye bread needs a starter that is a week old. I have two: one from my mother, called Reino, and a younger one of wheat.",
+		"I prefer to bake at night, from two to six, so that the bread is warm when we open at seven.",
+		"The inspector of the city comes on 22 April at ten. He wants to see the plan of the kitchen in docs/kitchen.pdf.",
+		"Our budget is 31,000 euros in all. So far we spent 4,200 on the oven, 1,850 on shelves and 960 on tins and baskets.",
+		"The shelves are from a joiner in Naantali. Six boards of oak, each 180 cm long, delivered on 8 April by a man called Pekka.",
+		"Flour: the mill in Halikko sells rye for 0.92 euros a kilo and wheat for 0.78, if we take 500 kilos a month.",
+		"The web page will be at https://example.com/leipomo and shows only the address, the hours and the cake of the day.",
+		"I like the name Kaksi Siskoa, two sisters. Aino would rather call it Reino, after the starter. We vote on Sunday.",
+		"The till must speak with the accountant's program; the error it gave today was E4012: no such ledger.",
+		"Coffee is from a roaster in Pori. Aino wants only filter coffee, no machine that hisses. I agreed.",
+		"For the opening we bake 120 cardamom buns and 60 loaves of rye. Each guest gets one bun for free until they are gone.",
+		"The vote is done: the name is Kaksi Siskoa. Aino may name the first cake after Reino instead.",
+		"Our cousin Eero helps on Saturdays. He can carry flour, he cannot make change, and he sings.",
+		"The window of the shop needs new glass, 2.10 by 1.60 metres. Two offers: 640 euros from Raisio, 580 from Kaarina.",
+		"We take the offer from Kaarina. They come on 14 April in the morning; someone must be there to open the door.",
+		"The neighbour upstairs asks us not to run the mixer before five. I promised to knead by hand until then.",
+		"The lemon tart failed twice: the crust was wet. Next time I bake it blind at 190 degrees for 20 minutes.",
+		"It worked: 190 degrees, 20 minutes blind, then 12 with the filling. Write that into the recipe of the tart.",
+		"The accountant says the error E4012 means that the ledger of 2026 was never opened. She opens it tomorrow.",
+		"Paper bags: 5,000 with the name in dark green, 310 euros, ready in ten days. I ordered them today.",
+		"The inspector wrote: he comes on 24 April instead, at nine. The plan of the kitchen stays as it is.",
+		"Shall we open on Sundays too? Aino says yes, I say no, and Eero says that he sings best on Sundays.",
+	}
+}
