@@ -49,10 +49,14 @@ type Source struct {
 // Text returns a text block.
 func Text(s string) Block { return Block{Type: TypeText, Text: s} }
 
-// ToolUse returns a call of a tool; an empty input is the empty object.
+// ToolUse returns a call of a tool; an empty input is the empty object, one over several lines is
+// compacted.
 func ToolUse(id, name string, input json.RawMessage) Block {
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
+	}
+	if line, err := oneLine(input); err == nil { // what is no JSON is not ours to mend
+		input = line
 	}
 	return Block{Type: TypeToolUse, ID: id, Name: name, Input: input}
 }
@@ -147,8 +151,7 @@ func decodeContent(data json.RawMessage, depth int) (blocks []Block, bare bool, 
 		if err := json.Unmarshal(data, &s); err != nil {
 			return nil, false, fmt.Errorf("decode content: %w: %w", err, ErrInvalid)
 		}
-		raw := append(json.RawMessage(nil), data...) // a lone surrogate would not survive decoding
-		return []Block{{Type: TypeText, Text: s, str: raw}}, true, nil
+		return []Block{{Type: TypeText, Text: s, str: copyUTF8(data)}}, true, nil // a lone surrogate would not survive decoding
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -180,6 +183,9 @@ func (b Block) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `,"name":`...)
 		dst = json.AppendString(dst, b.Name)
 		dst = append(dst, `,"input":`...)
+		if len(b.Input) == 0 {
+			dst = append(dst, "{}"...)
+		}
 		dst = append(dst, b.Input...)
 	case TypeToolResult:
 		dst = append(dst, `,"tool_use_id":`...)
@@ -196,6 +202,9 @@ func (b Block) AppendJSON(dst []byte) []byte {
 		dst = json.AppendString(dst, b.Signature)
 	default:
 		dst = append(dst, `,"text":`...)
+		if b.str != nil {
+			return append(append(dst, b.str...), '}')
+		}
 		dst = json.AppendString(dst, b.Text)
 	}
 	return append(dst, '}')

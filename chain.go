@@ -14,7 +14,8 @@ import (
 // chain although cache markers, thinking, signatures and system reminders moved between requests.
 //
 // Identity is the role and the blocks without cache_control, thinking and <system-reminder> spans;
-// string content equals one text block; a call is its id, name and canonical input; a result its
+// white space around a text does not count, since a reminder behind it brings some; string content
+// equals one text block; a call is its id, name and canonical input; a result its
 // id and the hash of its content. Blocks of other types count with their JSON as sent, less
 // cache_control.
 func Chain(prev Hash, m Message) Hash {
@@ -39,13 +40,13 @@ func identify(h hash.Hash, b Block) {
 	switch b.Type {
 	case TypeThinking, TypeRedactedThinking:
 	case TypeText:
-		if t := StripReminders(b.Text); t != "" {
+		if t := strings.TrimSpace(StripReminders(b.Text)); t != "" {
 			field(h, "text", t)
 		}
 	case TypeToolUse:
 		field(h, "call", b.ID)
 		field(h, "name", b.Name)
-		field(h, "input", canonical(b.Input))
+		field(h, "input", canonical(b.Input, false))
 	case TypeToolResult:
 		sub := sha256.New()
 		for _, c := range b.Content {
@@ -54,18 +55,21 @@ func identify(h hash.Hash, b Block) {
 		field(h, "result", b.ToolUseID)
 		field(h, "content", hex.EncodeToString(sub.Sum(nil)))
 	default:
-		field(h, b.Type, canonical(b.AppendJSON(nil)))
+		field(h, "block", canonical(b.AppendJSON(nil), true)) // its type is part of it
 	}
 }
 
-// canonical returns JSON with sorted keys and without cache_control; numbers keep their form.
-// What is not JSON stands for itself.
-func canonical(raw json.RawMessage) string {
+// canonical returns JSON with sorted keys; numbers keep their form. Of a block its cache_control is
+// left out, but not of the arguments of a call. What is not JSON stands for itself.
+func canonical(raw json.RawMessage, block bool) string {
+	if len(raw) == 0 {
+		return "{}"
+	}
 	v, err := json.DecodeAny(raw)
 	if err != nil {
 		return string(raw)
 	}
-	if m, ok := v.(map[string]any); ok {
+	if m, ok := v.(map[string]any); ok && block {
 		delete(m, "cache_control")
 	}
 	out, err := json.Marshal(v)

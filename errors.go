@@ -3,6 +3,7 @@ package tidemark
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -52,7 +53,7 @@ type APIError struct {
 func (e *APIError) Error() string {
 	s := fmt.Sprintf("model API: %s", e.Class)
 	if e.Status != 0 {
-		s += fmt.Sprintf(" (%d %s)", e.Status, e.Type)
+		s += " (" + strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, e.Type)) + ")"
 	}
 	if e.Message != "" {
 		s += ": " + e.Message

@@ -13,17 +13,18 @@ type Key string
 const maxKeyPart = 128
 
 // ParseKey normalises a key that a person or a client typed. A bare name is a conversation of the
-// default agent: "main" is agent:main:main, "garden" is agent:main:local:dm:garden.
+// default agent: "main" is agent:main:main, "garden" is agent:main:local:dm:garden. Case does not
+// matter.
 func ParseKey(s string) (Key, error) {
 	root, branch, branched := strings.Cut(s, "#")
 	parts := strings.Split(root, ":")
 	switch {
-	case len(parts) == 1 && parts[0] == "main":
+	case len(parts) == 1 && strings.EqualFold(parts[0], "main"):
 		parts = []string{"agent", "main", "main"}
 	case len(parts) == 1:
 		parts = []string{"agent", "main", "local", "dm", parts[0]}
 	}
-	if parts[0] != "agent" || len(parts) != 3 && len(parts) != 5 || len(parts) == 3 && parts[2] != "main" {
+	if !strings.EqualFold(parts[0], "agent") || len(parts) != 3 && len(parts) != 5 || len(parts) == 3 && !strings.EqualFold(parts[2], "main") {
 		return "", fmt.Errorf("session key %q: want a name, \"agent:{agent}:main\" or \"agent:{agent}:{channel}:{kind}:{peer}\": %w", clip(s), ErrInvalid)
 	}
 	for i, p := range parts {

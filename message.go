@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -118,14 +119,24 @@ func countImages(blocks []Block) int {
 }
 
 // oneLine returns data, compacted only if it holds a line break between tokens: payloads are lines
-// of archives and of server-sent events. The result never aliases data.
+// of archives and of server-sent events. The result is UTF-8 and never aliases data.
 func oneLine(data []byte) (json.RawMessage, error) {
 	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
-		return append(json.RawMessage(nil), data...), nil
+		return copyUTF8(data), nil
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, data); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return copyUTF8(b.Bytes()), nil
+}
+
+// copyUTF8 copies data and replaces each byte that is not UTF-8 as decoding its strings does: JSON
+// is UTF-8 (https://www.rfc-editor.org/rfc/rfc8259#section-8.1), and a host that holds text as
+// UTF-16 would store other bytes than were hashed.
+func copyUTF8(data []byte) json.RawMessage {
+	if utf8.Valid(data) {
+		return append(json.RawMessage(nil), data...)
+	}
+	return json.RawMessage(string([]rune(string(data))))
 }

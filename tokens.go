@@ -12,7 +12,7 @@ const imageTokens Tokens = 1600
 // ("Token Estimation"). Characters are UTF-16 units, as JavaScript counts them.
 func EstimateChars(chars int) Tokens {
 	// ceil(chars / 4 * 1.2) in integers: chars * 3 / 10, rounded up.
-	return Tokens((int64(chars)*3 + 9) / 10)
+	return Tokens((int64(max(chars, 0))*3 + 9) / 10)
 }
 
 // EstimateText estimates a text such as a system prompt.
@@ -33,7 +33,8 @@ func EstimateBlock(b Block) Tokens {
 // inlineData returns the characters of inline base64 in blocks and what they count instead.
 func inlineData(blocks []Block) (chars int, flat Tokens) {
 	for _, b := range blocks {
-		if b.Source != nil && (b.Type == TypeImage || b.Type == TypeDocument) {
+		// A document of plain text or of blocks counts as the words that it is.
+		if b.Source != nil && b.Source.Type != "text" && b.Source.Type != "content" && (b.Type == TypeImage || b.Type == TypeDocument) {
 			chars += b.Source.Bytes
 			flat += imageTokens
 		}
