@@ -54,15 +54,6 @@ func MarshalIndent(v any) ([]byte, error) {
 // Unmarshal decodes data into v.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v) }
 
-// AppendString appends s as a JSON string, without HTML escapes. Invalid UTF-8 becomes U+FFFD.
-func AppendString(dst []byte, s string) []byte {
-	b, err := Marshal(s)
-	if err != nil {
-		return append(dst, '"', '"')
-	}
-	return append(dst, b...)
-}
-
 // DecodeAny decodes any JSON value, with numbers kept as they came.
 func DecodeAny(data []byte) (any, error) {
 	d := stdjson.NewDecoder(bytes.NewReader(data))
