@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,38 +20,47 @@ import (
 func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
 		const page = 200
-		for {
-			skeletons, err := s.log.Skeletons(ctx, log, r)
+		skeletons, err := s.log.Skeletons(ctx, log, r)
+		if err != nil {
+			yield(tidemark.Entry{}, err)
+			return
+		}
+		for at := 0; at < len(skeletons); at += page {
+			entries, err := s.pageOf(ctx, skeletons[at:min(at+page, len(skeletons))])
 			if err != nil {
 				yield(tidemark.Entry{}, err)
 				return
 			}
-			if len(skeletons) == 0 {
-				return
-			}
-			for at := 0; at < len(skeletons); at += page {
-				seqs := make([]int64, 0, page)
-				for _, k := range skeletons[at:min(at+page, len(skeletons))] {
-					seqs = append(seqs, k.Seq)
-				}
-				entries, err := s.log.Payloads(ctx, seqs)
-				if err != nil {
-					yield(tidemark.Entry{}, err)
+			for _, e := range entries {
+				if !yield(e, nil) {
 					return
 				}
-				for _, e := range entries {
-					m, err := s.message(ctx, e)
-					if err == nil && strings.Contains(string(e.Payload), blobField) {
-						e.Payload = m.AppendJSON(nil)
-					}
-					if !yield(e, err) || err != nil {
-						return
-					}
-				}
 			}
-			return
 		}
 	}
+}
+
+// pageOf reads the entries of some skeletons whole.
+func (s *Session) pageOf(ctx context.Context, skeletons []tidemark.Skeleton) ([]tidemark.Entry, error) {
+	seqs := make([]int64, len(skeletons))
+	for i, k := range skeletons {
+		seqs[i] = k.Seq
+	}
+	entries, err := s.log.Payloads(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entries {
+		if !bytes.Contains(e.Payload, []byte(blobField)) {
+			continue
+		}
+		m, err := s.message(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		entries[i].Payload = m.AppendJSON(nil)
+	}
+	return entries, nil
 }
 
 // History yields every message of the current session in order, or, with all, of the sessions
