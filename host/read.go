@@ -43,6 +43,54 @@ func (l *Log) Marks(ctx context.Context, log string) ([]Mark, error) {
 	}
 }
 
+// Chain returns the link of the newest message of a history, empty when it has none. It reads no
+// payload: a turn asks for it before each message that it appends.
+func (l *Log) Chain(ctx context.Context, log string) (tidemark.Hash, error) {
+	segments, err := l.segments(ctx, log, 0)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range segments {
+		rows, err := l.DB.Query(ctx, `SELECT chain FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT 1`, s.Log, s.To)
+		if err != nil {
+			return "", fmt.Errorf("read chain of %s: %w", log, err)
+		}
+		if len(rows) > 0 {
+			return tidemark.Hash(rows[0].Text(0)), nil
+		}
+	}
+	return "", nil
+}
+
+// Chains returns the links of all messages of a history, oldest first.
+func (l *Log) Chains(ctx context.Context, log string) ([]tidemark.Hash, error) {
+	segments, err := l.segments(ctx, log, 0)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(segments)
+	var out []tidemark.Hash
+	low := int64(0)
+	const page = 1000
+	for _, s := range segments {
+		for after := low; ; {
+			rows, err := l.DB.Query(ctx, `SELECT seq, chain FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
+			if err != nil {
+				return nil, fmt.Errorf("read chain of %s: %w", log, err)
+			}
+			for _, r := range rows {
+				after = r.Int(0)
+				out = append(out, tidemark.Hash(r.Text(1)))
+			}
+			if len(rows) < page {
+				break
+			}
+		}
+		low = max(low, s.To)
+	}
+	return out, nil
+}
+
 // Messages returns the message entries of a history within a range, oldest first, with payloads,
 // in bounded pages. A range that would give more than limit bytes of payload is ErrTooLarge.
 func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([]tidemark.Entry, error) {

@@ -97,16 +97,9 @@ type importer struct {
 
 // load reads the chain that is there and the size of the view.
 func (m *importer) load(ctx context.Context) error {
-	for e, err := range m.s.log.Walk(ctx, m.r.Log, 0) {
-		if err != nil {
-			return err
-		}
-		if e.Kind == tidemark.KindMessage {
-			m.there = append(m.there, e.Chain)
-		}
-	}
-	for i, j := 0, len(m.there)-1; i < j; i, j = i+1, j-1 {
-		m.there[i], m.there[j] = m.there[j], m.there[i]
+	var err error
+	if m.there, err = m.s.log.Chains(ctx, m.r.Log); err != nil {
+		return err
 	}
 	m.limit = m.s.budget().Limit()
 	return m.measure(ctx)

@@ -178,7 +178,7 @@ func (s *Session) fail(r *run, why error) {
 
 // partialStmts appends what the model said before it was stopped: the person has read it.
 func (s *Session) partialStmts(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
-	chain, err := s.chain(ctx, r.Log)
+	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, results []tidemark.Bl
 	if len(results) == 0 {
 		return nil, nil
 	}
-	chain, err := s.chain(ctx, r.Log)
+	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
 		return nil, err
 	}

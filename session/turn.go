@@ -78,7 +78,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		}
 		return true, s.step(ctx, r, stateDone, s.undueStmt(dueRun))
 	}
-	chain, err := s.chain(ctx, r.Log)
+	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
 		return false, err
 	}
@@ -187,7 +187,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 // commit appends a reply with its tool calls and its usage in one transaction. Without calls the
 // turn is over.
 func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) error {
-	chain, err := s.chain(ctx, r.Log)
+	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
 		return err
 	}

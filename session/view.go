@@ -263,19 +263,6 @@ func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
 	return rows[0].Text(0), nil
 }
 
-// chain returns the link of the newest message of a log.
-func (s *Session) chain(ctx context.Context, log string) (tidemark.Hash, error) {
-	for e, err := range s.log.Walk(ctx, log, 0) {
-		if err != nil {
-			return "", err
-		}
-		if e.Kind == tidemark.KindMessage {
-			return e.Chain, nil
-		}
-	}
-	return "", nil
-}
-
 // entryStmts completes a message entry and returns what stores it: the entry and its words.
 func (s *Session) entryStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
 	full, err := s.hydrate(ctx, m)
