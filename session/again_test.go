@@ -54,9 +54,11 @@ func TestSummaryIsMadeAgain(t *testing.T) {
 		if err := h.Wake(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for n := range sub.C {
-			if n.Type == session.NoticeDone || n.Type == session.NoticeError {
-				return
+		for range sub.Ready {
+			for n, ok := sub.Next(); ok; n, ok = sub.Next() {
+				if n.Type == session.NoticeDone || n.Type == session.NoticeError {
+					return
+				}
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func TestPreviousSummaryIsPassedAsSuch(t *testing.T) {
 		if strings.Contains(prompt, "decided on walnut") {
 			kept = "decided on walnut"
 		}
-		if strings.Contains(between(prompt, "<conversation>", "</conversation>"), compaction.SummaryMarker) {
+		if strings.Contains(inner(prompt, "<conversation>", "</conversation>"), compaction.SummaryMarker) {
 			t.Error("a summary stands in the conversation to be summarised")
 		}
 		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text("<summary>" + kept + " and more</summary><memories>none</memories>")}}, nil
@@ -103,7 +103,7 @@ func TestPreviousSummaryIsPassedAsSuch(t *testing.T) {
 	}
 }
 
-func between(s, a, b string) string {
+func inner(s, a, b string) string {
 	_, s, _ = strings.Cut(s, a)
 	s, _, _ = strings.Cut(s, b)
 	return s

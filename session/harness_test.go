@@ -83,15 +83,17 @@ func (h *harness) wait(sub *session.Subscription, id string) string {
 	text := ""
 	for {
 		select {
-		case n := <-sub.C:
-			if n.Type == session.NoticeReply {
-				text = n.Message.PlainText()
-			}
-			if (n.Type == session.NoticeDone || n.Type == session.NoticeError) && slices.Contains(n.Inputs, id) {
-				if n.Type == session.NoticeError {
+		case <-sub.Ready:
+			for n, ok := sub.Next(); ok; n, ok = sub.Next() {
+				if n.Type == session.NoticeReply {
+					text = n.Message.PlainText()
+				}
+				if n.Type == session.NoticeError && slices.Contains(n.Inputs, id) {
 					return "error: " + n.Text
 				}
-				return text
+				if n.Type == session.NoticeDone && slices.Contains(n.Inputs, id) {
+					return text
+				}
 			}
 		case <-timeout:
 			h.t.Fatalf("input %s: no end of its turn", id)

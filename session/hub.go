@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -53,18 +54,24 @@ type hub struct {
 	partial strings.Builder // visible text of the call in work
 }
 
-// Subscription receives notices until it is closed or falls behind.
+// Subscription receives notices until it is closed or falls behind. It is read by one goroutine:
+// when Ready gives, take what Next has.
 type Subscription struct {
-	C       <-chan Notice // closed when the subscriber fell behind or closed it
-	Run     string        // the run in work when it began
-	Partial string        // the text of its answer so far
-	c       chan Notice
-	h       *hub
+	Ready   <-chan struct{} // there are notices, or the subscriber fell behind
+	Run     string          // the run in work when it began
+	Partial string          // the text of its answer so far
+
+	h      *hub
+	ready  chan struct{}
+	queue  []Notice // guarded by h.mu
+	bytes  int      // of text in the queue
+	behind bool     // cut off because it read too slowly
 }
 
 // Bounds of the hub.
 const (
 	maxBehind  = 4096    // notices that a slow reader may be behind
+	maxUnread  = 4 << 20 // bytes of their text
 	maxSubs    = 1000    // readers of one session
 	maxPartial = 1 << 20 // bytes of text kept for those who come later
 )
@@ -76,31 +83,66 @@ func (h *hub) subscribe() (*Subscription, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.subs) >= maxSubs {
-		return nil, errors.Join(errors.New("too many listeners on this session"), tidemark.ErrBusy)
+		return nil, fmt.Errorf("%d readers listen to this session already: %w", maxSubs, tidemark.ErrBusy)
 	}
-	c := make(chan Notice, maxBehind)
-	sub := &Subscription{C: c, c: c, h: h, Run: h.run, Partial: h.partial.String()}
+	ready := make(chan struct{}, 1)
+	u := &Subscription{Ready: ready, ready: ready, h: h, Run: h.run, Partial: h.partial.String()}
 	if h.subs == nil {
 		h.subs = map[*Subscription]bool{}
 	}
-	h.subs[sub] = true
-	return sub, nil
+	h.subs[u] = true
+	return u, nil
+}
+
+// Next returns the oldest notice that was not read; ok is false when there is none.
+func (u *Subscription) Next() (n Notice, ok bool) {
+	u.h.mu.Lock()
+	defer u.h.mu.Unlock()
+	if len(u.queue) == 0 {
+		return Notice{}, false
+	}
+	n = u.queue[0]
+	u.bytes -= len(n.Text)
+	if u.queue = u.queue[1:]; len(u.queue) == 0 {
+		u.queue = nil
+	}
+	return n, true
+}
+
+// Behind reports that the reader was cut off because it read too slowly: the log has the rest.
+func (u *Subscription) Behind() bool {
+	u.h.mu.Lock()
+	defer u.h.mu.Unlock()
+	return u.behind && len(u.queue) == 0
 }
 
 // Close ends the subscription.
 func (u *Subscription) Close() {
 	u.h.mu.Lock()
 	defer u.h.mu.Unlock()
-	u.h.drop(u)
+	delete(u.h.subs, u)
 }
 
-// drop is called with the lock held.
-func (h *hub) drop(u *Subscription) {
-	if h.subs[u] {
-		delete(h.subs, u)
-		close(u.c)
+// push is called with the lock held. Pieces of one text that were not read become one.
+func (u *Subscription) push(n Notice) {
+	if last := len(u.queue) - 1; last > 0 && (n.Type == NoticeText || n.Type == NoticeThinking) && u.queue[last].Type == n.Type &&
+		u.queue[last].Run == n.Run && len(u.queue[last].Text) < mergeText {
+		u.queue[last].Text += n.Text
+	} else {
+		u.queue = append(u.queue, n)
+	}
+	if u.bytes += len(n.Text); len(u.queue) > maxBehind || u.bytes > maxUnread {
+		u.behind = true
+		delete(u.h.subs, u)
+	}
+	select {
+	case u.ready <- struct{}{}:
+	default:
 	}
 }
+
+// mergeText bounds the text that unread pieces are joined to, so that joining stays linear.
+const mergeText = 4096
 
 // send never waits: who is too far behind is cut off, and reads the log instead.
 func (h *hub) send(n Notice) {
@@ -122,11 +164,7 @@ func (h *hub) send(n Notice) {
 		h.partial.Reset()
 	}
 	for u := range h.subs {
-		select {
-		case u.c <- n:
-		default:
-			h.drop(u)
-		}
+		u.push(n)
 	}
 }
 

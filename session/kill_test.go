@@ -152,8 +152,10 @@ func (h *harness) playUntilDeath(m *mortal) []string {
 		ended := false
 		for !ended {
 			select {
-			case n := <-sub.C:
-				ended = (n.Type == session.NoticeDone || n.Type == session.NoticeError) && slices.Contains(n.Inputs, r.ID)
+			case <-sub.Ready:
+				for n, ok := sub.Next(); ok && !ended; n, ok = sub.Next() {
+					ended = (n.Type == session.NoticeDone || n.Type == session.NoticeError) && slices.Contains(n.Inputs, r.ID)
+				}
 			case <-m.dead:
 				ended = true
 			}

@@ -199,17 +199,9 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 	tick := f.every(ticking, f.Ping)
 	for !f.ended {
 		select {
-		case n, ok := <-f.sub.C:
-			if !ok {
-				if err := f.again(ctx); err != nil {
-					return err
-				}
-				continue
-			}
-			for _, p := range f.see(n) {
-				if err := f.emit(p.Type, p); err != nil {
-					return err
-				}
+		case <-f.sub.Ready:
+			if err := f.drain(ctx); err != nil {
+				return err
 			}
 		case <-tick:
 			if f.stream != nil {
@@ -292,6 +284,21 @@ func (f *follower) partial() error {
 	return f.emit(session.NoticeText, session.Notice{Type: session.NoticeText, Run: f.sub.Run, Text: f.sub.Partial})
 }
 
+// drain hands on what is there to read. Who fell behind begins again with what the log says.
+func (f *follower) drain(ctx context.Context) error {
+	for n, ok := f.sub.Next(); ok && !f.ended; n, ok = f.sub.Next() {
+		for _, p := range f.see(n) {
+			if err := f.emit(p.Type, p); err != nil {
+				return err
+			}
+		}
+	}
+	if f.sub.Behind() && !f.ended {
+		return f.again(ctx)
+	}
+	return nil
+}
+
 // liveEvents passes on all notices of a session from now on.
 func (c *call) liveEvents() error {
 	s, err := c.session(false)
@@ -313,12 +320,14 @@ func (c *call) liveEvents() error {
 	tick := c.every(ctx, c.Ping)
 	for {
 		select {
-		case n, ok := <-sub.C:
-			if !ok {
-				return out.fail(&refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
+		case <-sub.Ready:
+			for n, ok := sub.Next(); ok; n, ok = sub.Next() {
+				if err := out.event(n.Type, c.told(n)); err != nil {
+					return err
+				}
 			}
-			if err := out.event(n.Type, c.told(n)); err != nil {
-				return err
+			if sub.Behind() {
+				return out.fail(&refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
 			}
 		case <-tick:
 			if err := out.ping(); err != nil {
