@@ -88,8 +88,19 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 	if !due || h.Messages == 0 {
 		return nil
 	}
-	return s.reset(ctx, r, reason)
+	err = s.reset(ctx, r, reason)
+	if errors.Is(err, errNotArchived) {
+		// The person is answered in the old session; the reset is begun again with the next input.
+		s.Logger.Warn("reset put off", "session", s.Key, "err", err)
+		event := tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."}
+		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+		return nil
+	}
+	return err
 }
+
+// errNotArchived says that a reset did not begin to change anything.
+var errNotArchived = errors.New("the session stays as it is, because its archive could not be written")
 
 // resetByAlarm queues the reset that is due, unless the session is empty.
 func (s *Session) resetByAlarm(ctx context.Context) error {
@@ -137,7 +148,10 @@ func (s *Session) reset(ctx context.Context, r *run, reason string) error {
 	}
 	if x.Step == stepArchive {
 		if err := s.archiveWhole(ctx, r, x); err != nil {
-			return fmt.Errorf("reset: the session stays as it is, because its archive could not be written: %w", err)
+			if ctx.Err() != nil || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) {
+				return err
+			}
+			return fmt.Errorf("reset: %w: %w", errNotArchived, err)
 		}
 	}
 	if x.Step == stepExtract {

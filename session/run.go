@@ -47,7 +47,10 @@ func (s *Session) kick() {
 				s.retryLater(s.life)
 				return
 			}
-			s.work(r)
+			if !s.work(r) { // nothing was taken up, so the same would happen again at once
+				s.retryLater(s.life)
+				return
+			}
 		}
 	})
 }
@@ -76,8 +79,9 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 // heartbeat is how long a run may be silent before a wake looks after it.
 const heartbeat = time.Minute
 
-// work carries a run through and records how it ended.
-func (s *Session) work(r *run) {
+// work carries a run through and records how it ended. It reports whether the run took anything up
+// or ended well: if not, what waits still waits.
+func (s *Session) work(r *run) bool {
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
 	s.cancel, s.active = cancel, r.ID
@@ -97,6 +101,7 @@ func (s *Session) work(r *run) {
 	}
 	s.report(s.life)
 	s.setAlarm(s.life)
+	return err == nil || len(r.took) > 0
 }
 
 // cause returns why ctx ended if it did, since "context canceled" tells no one anything.

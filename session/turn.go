@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -160,16 +161,18 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 
 // stream makes the call and passes on what arrives. said is the text so far, for an abort.
 func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
+	var text strings.Builder
+	defer func() { said = text.String() }()
 	req := s.request(view)
 	for d, err := range s.Provider.Stream(ctx, req) {
 		if err != nil {
-			return reply, said, err
+			return reply, "", err
 		}
 		switch {
 		case d.Reply != nil:
 			reply = *d.Reply
 		case d.Text != "":
-			said += d.Text
+			text.WriteString(d.Text)
 			s.hub.send(Notice{Type: NoticeText, Run: r.ID, Text: d.Text})
 		case d.Thinking != "":
 			s.hub.send(Notice{Type: NoticeThinking, Run: r.ID, Text: d.Thinking})
@@ -178,10 +181,10 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		}
 	}
 	if len(reply.Message.Content) == 0 {
-		return reply, said, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
+		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
 	}
 	s.anatomy(ctx, r, view, reply)
-	return reply, said, nil
+	return reply, "", nil
 }
 
 // commit appends a reply with its tool calls and its usage in one transaction. Without calls the
