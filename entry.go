@@ -63,7 +63,8 @@ type Origin struct {
 
 // Call is what one call of a model was and cost.
 type Call struct {
-	Model     string `json:"model,omitempty"`
+	Model     string `json:"model,omitempty"`           // as the provider names it
+	Requested string `json:"requested_model,omitempty"` // as it was asked for, which may be an alias
 	Stop      string `json:"stop_reason,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
 	Usage     Usage  `json:"usage"`

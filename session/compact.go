@@ -264,7 +264,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
 	}
-	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+	if err := s.last(ctx, r, stmts...); err != nil {
 		return fmt.Errorf("install overlay: %w", err)
 	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
@@ -320,7 +320,7 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 		if e != nil {
 			return e
 		}
-		if e := s.step(ctx, r, stateCalling, stmts...); e != nil {
+		if e := s.last(ctx, r, stmts...); e != nil {
 			return e
 		}
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})

@@ -60,7 +60,7 @@ func (m *meter) taken() reads {
 }
 
 const (
-	tail    = 60  // messages that stand behind the last compaction
+	tail  = 60  // messages that stand behind the last compaction
 	apart = 100 // messages between two compactions
 )
 

@@ -180,6 +180,7 @@ type model struct {
 	calls []tidemark.Request
 	play  func(n int, req tidemark.Request) (tidemark.Message, error) // zero message: the default
 	hold  chan struct{}                                               // if set, a call waits for it
+	usage tidemark.Usage                                              // reported with each reply, if set
 
 	entered chan struct{} // if set, told of each call
 }
@@ -206,8 +207,10 @@ func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tide
 		if play != nil {
 			msg, err = play(n, req)
 		}
-		if err != nil {
-			yield(tidemark.Delta{}, err)
+		if err != nil { // with a message: cut off behind it
+			if t := msg.PlainText(); t == "" || yield(tidemark.Delta{Text: t}, nil) {
+				yield(tidemark.Delta{}, err)
+			}
 			return
 		}
 		if len(msg.Content) == 0 {
@@ -220,7 +223,7 @@ func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tide
 		if len(msg.Calls()) > 0 {
 			stop = "tool_use"
 		}
-		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: msg, Call: tidemark.Call{Model: req.Model, Stop: stop}}}, nil)
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: msg, Call: tidemark.Call{Model: req.Model, Stop: stop, Usage: m.usage, Reported: m.usage != tidemark.Usage{}}}}, nil)
 	}
 }
 

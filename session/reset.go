@@ -303,7 +303,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	if err != nil {
 		return err
 	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+	if err := s.last(ctx, r, append(stmts, more...)...); err != nil {
 		return fmt.Errorf("move to the new session: %w", err)
 	}
 	r.Log = x.New

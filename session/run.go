@@ -32,6 +32,7 @@ type run struct {
 	took    []string // inputs that it took up in this life
 	partial string   // what the model said before an abort
 	forced  bool     // an overflow was answered with a compaction already
+	command *queued  // what it carries out, nil for messages
 }
 
 // kick starts a run if inputs wait and none is in work. It returns at once.
@@ -128,6 +129,16 @@ func (s *Session) step(ctx context.Context, r *run, state string, stmts ...tidem
 	}
 	r.State = state
 	return nil
+}
+
+// last is step for the last write of what a run does beside answering, a compaction or a reset. When
+// a command asked for it the same transaction ends the command and the run: a kill right behind it
+// must not make the next life do it again.
+func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) error {
+	if r.command == nil {
+		return s.step(ctx, r, stateCalling, stmts...)
+	}
+	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.undueStmt(dueRun))...)
 }
 
 // doneStmt marks the inputs of a run as answered.

@@ -98,7 +98,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 
 // command carries out a queued command and ends the run.
 func (s *Session) command(ctx context.Context, r *run, q queued) error {
-	r.took = append(r.took, q.ID)
+	r.took, r.command = append(r.took, q.ID), &q
 	var text string
 	if err := jsonText(q.Payload, &text); err != nil {
 		return err
@@ -119,8 +119,10 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		}
 		return err
 	}
-	if err := s.step(ctx, r, stateDone, commandDone(r, q), s.undueStmt(dueRun)); err != nil {
-		return fmt.Errorf("finish /%s: %w", q.Kind, err)
+	if r.State != stateDone { // it had nothing to do
+		if err := s.last(ctx, r); err != nil {
+			return fmt.Errorf("finish /%s: %w", q.Kind, err)
+		}
 	}
 	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
 	return nil
@@ -183,6 +185,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	if len(reply.Message.Content) == 0 {
 		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
 	}
+	reply.Call.Requested = req.Model
 	s.anatomy(ctx, r, view, reply)
 	return reply, "", nil
 }

@@ -201,7 +201,7 @@ func (s *Session) size(v View, entries []compaction.Visible) (tidemark.Tokens, b
 	}
 	var since tidemark.Tokens
 	for i := len(entries) - 1; i >= 0 && entries[i].Seq > newest; i-- {
-		if c := entries[i].Call; c != nil && c.Reported && c.Model == s.settings().Model {
+		if c := entries[i].Call; c != nil && c.Reported && c.Requested == s.settings().Model {
 			return c.Usage.Context() + since, true
 		}
 		since += entries[i].Tokens

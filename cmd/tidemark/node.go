@@ -36,6 +36,7 @@ type node struct {
 	cfg      *config.Config
 	blobs    tidemark.Blobs
 	provider tidemark.Provider
+	metrics  *worker.Metrics
 	rt       *native.Runtime
 	log      *slog.Logger
 	alarms   *native.Alarms
@@ -87,6 +88,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	}
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = newProvider(cfg, n.rt)
+	n.metrics = worker.NewMetrics(n.rt)
 	n.alarms = native.NewAlarms(n.rt, n.fire)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -244,8 +246,9 @@ func (n *node) openSession(key tidemark.Key, o *owner) (*session.Session, error)
 	if err != nil {
 		return nil, err
 	}
+	probe := n.metrics.Probe()
 	return session.Open(n.life, session.Config{
-		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: n.provider, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
+		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil

@@ -182,7 +182,7 @@ func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(
 // handler gives the door to the node's actors.
 func (n *node) handler(token string) http.Handler {
 	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log})
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics})
 }
 
 // lockWait is how long a store may be in use by another command before we give up.

@@ -20,9 +20,10 @@ const bucket = "BUCKET"
 
 // open gives the handler of one object: the same doors as natively, over the object's own database.
 func open(o *cloudflare.Obj, logger *slog.Logger) cloudflare.App {
-	a := &actors{o: o, logger: logger, live: map[tidemark.Key]*session.Session{}}
+	metrics := worker.NewMetrics(o)
+	a := &actors{o: o, logger: logger, metrics: metrics, live: map[tidemark.Key]*session.Session{}}
 	door := worker.New(worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"), Logger: logger,
-		TokenHelp: "run: wrangler secret put TIDEMARK_TOKEN", MaxSpool: maxSpool})
+		TokenHelp: "run: wrangler secret put TIDEMARK_TOKEN", MaxSpool: maxSpool, Metrics: metrics})
 	return cloudflare.App{HTTP: door, Alarm: a.wake}
 }
 
@@ -34,6 +35,7 @@ const maxSpool = 8 << 20
 type actors struct {
 	o       *cloudflare.Obj
 	logger  *slog.Logger
+	metrics *worker.Metrics
 	live    map[tidemark.Key]*session.Session // of this key and its branches; nothing here waits, so no lock
 	agent   *agent.Agent
 	next    time.Time // the alarm that is set
@@ -88,7 +90,8 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.Open(a.o.Context(), session.Config{Key: key, DB: a.o.DB(), Blobs: a.o.Blobs(bucket), Provider: model(a.o), Agent: owner,
+	probe := a.metrics.Probe()
+	s, err := session.Open(a.o.Context(), session.Config{Key: key, DB: a.o.DB(), Blobs: a.o.Blobs(bucket), Provider: probe.Provider(model(a.o)), Observe: probe.Observe, Agent: owner,
 		Runtime: a.o, Alarm: a.alarm, Logger: a.logger, Settings: session.Settings{Model: cloudflare.Env("TIDEMARK_MODEL_ID")}})
 	if err == nil {
 		a.live[key] = s
