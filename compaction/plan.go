@@ -21,11 +21,14 @@ const (
 	DefaultKeep    tidemark.Tokens = 20_000
 )
 
-// Fit scales reserve and keep down to a third of the window each when the window is too small for
-// them, so that a trigger below zero cannot make every turn compact.
+// Fit scales reserve and keep down when the window is too small for them: when what the reserve
+// leaves would not even hold what is to be kept, the reserve is at most half of the window. What is
+// kept is at most half of what may be sent, or each compaction would be followed by the next.
 func (b Budget) Fit() Budget {
-	b.Reserve = min(b.Reserve, b.Window/3)
-	b.Keep = min(b.Keep, b.Window/3)
+	if b.Window-b.Reserve < b.Keep {
+		b.Reserve = min(b.Reserve, b.Window/2)
+	}
+	b.Keep = min(b.Keep, b.Limit()/2)
 	return b
 }
 
