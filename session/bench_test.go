@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,12 @@ func resident() int64 {
 		}
 	}
 	return 0
+}
+
+// returned is what is resident after the heap gave back all that it could.
+func returned() int64 {
+	debug.FreeOSMemory()
+	return resident()
 }
 
 // heap is what is in use after a collection.

@@ -16,15 +16,22 @@ import (
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// meter counts what a database gives.
+// meter counts what a database is asked and what it gives.
 type meter struct {
 	tidemark.DB
 	mu    sync.Mutex // guards the following
 	count reads
 }
 
-// reads is what was read through the database port.
-type reads struct{ queries, rows, bytes int }
+// reads is what went through the database port.
+type reads struct{ queries, rows, bytes, writes int }
+
+func (m *meter) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	m.mu.Lock()
+	m.count.writes++
+	m.mu.Unlock()
+	return m.DB.Tx(ctx, stmts)
+}
 
 func (m *meter) Query(ctx context.Context, sql string, args ...any) ([]tidemark.Row, error) {
 	rows, err := m.DB.Query(ctx, sql, args...)
