@@ -30,6 +30,9 @@ type Config struct {
 	Sharing memory.Sharing  // who sees its daily files; empty is memory.SharePeer
 	Budget  tidemark.Tokens // of persona and memory in a prompt; 0 is memory.DefaultBudget
 	Logger  *slog.Logger    // nil logs nothing
+	// FlushEvery is the shortest time between two writes of one object; 0 is DefaultFlush, which R2
+	// needs. A folder can do with less.
+	FlushEvery time.Duration
 	// Schedule asks the host to call Wake at that time or later. It must not wait. Without it the
 	// host calls Wake by itself, with the time that the last call returned.
 	Schedule func(at time.Time)
@@ -55,6 +58,9 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if cfg.Sharing, err = memory.ParseSharing(string(cfg.Sharing)); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if cfg.FlushEvery <= 0 {
+		cfg.FlushEvery = DefaultFlush
 	}
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC

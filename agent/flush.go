@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// flushEvery is the shortest time between two writes of one object: R2 takes one a second
+	// DefaultFlush is the shortest time between two writes of one object: R2 takes one a second
 	// (https://developers.cloudflare.com/r2/platform/limits/).
-	flushEvery = 2 * time.Second
-	maxBackoff = 5 * time.Minute
+	DefaultFlush = 2 * time.Second
+	maxBackoff   = 5 * time.Minute
 	// clockSlack is how far ahead a planned write may lie; beyond it the clock was moved back.
 	clockSlack  = 2 * maxBackoff
 	flushTries  = 8   // of a write that a person or another process races with
@@ -36,7 +36,7 @@ func (a *Agent) claim(ctx context.Context, path string) error {
 	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_writes(agent, path, next) VALUES(?, ?, ?) ON CONFLICT(agent, path) DO UPDATE SET next = excluded.next
 			WHERE agent_writes.next <= ? OR agent_writes.next > ?`,
-		Args: []any{a.cfg.Name, path, now.Add(flushEvery).UnixMilli(), now.UnixMilli(), now.Add(clockSlack).UnixMilli()}, Want: 1,
+		Args: []any{a.cfg.Name, path, now.Add(a.cfg.FlushEvery).UnixMilli(), now.UnixMilli(), now.Add(clockSlack).UnixMilli()}, Want: 1,
 	}})
 }
 
@@ -48,7 +48,7 @@ func (a *Agent) settle(ctx context.Context, path string, failed error) {
 		a.cfg.Logger.Warn("write memory", "agent", a.cfg.Name, "path", path, "err", failed)
 		stmt = tidemark.Stmt{
 			SQL:  `UPDATE agent_writes SET fails = fails + 1, next = ? + MIN(?, ? * (1 << MIN(fails, 10))) WHERE agent = ? AND path = ?`,
-			Args: []any{now.UnixMilli(), maxBackoff.Milliseconds(), flushEvery.Milliseconds(), a.cfg.Name, path},
+			Args: []any{now.UnixMilli(), maxBackoff.Milliseconds(), a.cfg.FlushEvery.Milliseconds(), a.cfg.Name, path},
 		}
 	}
 	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
@@ -200,7 +200,7 @@ func (a *Agent) next(ctx context.Context) time.Time {
 	switch {
 	case err != nil:
 		a.cfg.Logger.Warn("plan wake", "agent", a.cfg.Name, "err", err)
-		return now.Add(flushEvery)
+		return now.Add(a.cfg.FlushEvery)
 	case len(rows) == 0:
 		return time.Time{}
 	}

@@ -168,7 +168,7 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	a, err := agent.New(agent.Config{
 		Name: name, DB: n.crash.db(db), Blobs: n.blobs, Runtime: n.rt, Zone: zone, Sharing: memory.Sharing(n.cfg.Memory.Sharing),
-		Budget: n.cfg.Memory.PromptTokens, Logger: n.log,
+		Budget: n.cfg.Memory.PromptTokens, Logger: n.log, FlushEvery: n.flushEvery(),
 		Schedule: func(at time.Time) { n.alarms.Set("agent/"+name, at) },
 	})
 	if err == nil {
@@ -179,6 +179,16 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	n.alarms.Set("agent/"+name, n.rt.Now())
 	return db, a, nil
+}
+
+// flushEvery is how often an agent may write one object: a folder takes it as it comes, a bucket
+// behind S3 gets the agent's default.
+func (n *node) flushEvery() time.Duration {
+	const folder = 100 * time.Millisecond
+	if _, ok := n.blobs.(*native.Dir); ok {
+		return folder
+	}
+	return 0
 }
 
 // Session implements worker.Actors.
