@@ -6,6 +6,8 @@
 package fault
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,8 +28,10 @@ func TestMain(m *testing.M) {
 	binary = filepath.Join(dir, "tidemark")
 	build := exec.Command("go", "build", "-o", binary, "github.com/tidemark-ai/tidemark/cmd/tidemark")
 	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	// Tests wait for processes more than they work.
+	flag.Parse()
 	code := 1
-	if err := build.Run(); err == nil {
+	if err := errors.Join(flag.Set("test.parallel", "6"), build.Run()); err == nil {
 		code = m.Run()
 	}
 	_ = os.RemoveAll(dir) // a folder for temporary files

@@ -26,6 +26,7 @@ type estate struct {
 	compactions int
 	resets      int
 	failures    []string // texts of runs that ended in an error
+	idle        int      // compactions that found nothing to do
 	results     []string // of tools, that were errors
 }
 
@@ -145,7 +146,8 @@ func (a *inspection) log(key tidemark.Key, log string, after, current bool) {
 			var e tidemark.Event
 			a.decode(r.Bytes(3), &e)
 			if events[e.Type]++; e.Type == "compaction" && len(e.Data) == 0 {
-				events[e.Type]-- // only says that there was nothing to do
+				events[e.Type]--
+				a.idle++
 			}
 		case tidemark.KindMessage:
 			var o tidemark.Origin

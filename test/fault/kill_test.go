@@ -205,7 +205,7 @@ func (e *estate) account(talkers []*talker, kills int) {
 			e.t.Errorf("a run ended with %q, which no kill explains", text)
 		}
 	}
-	fmt.Printf("kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d %s\n", kills, acknowledged, lost, duplicated, len(e.stuck), e)
+	e.t.Logf("kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d %s", kills, acknowledged, lost, duplicated, len(e.stuck), e)
 }
 
 // ordered holds that what one talker said stands in the log in the order in which it was said.

@@ -25,6 +25,8 @@ type model struct {
 	n *atomic.Int64 // makes ids of calls and facts unique over all models of a test
 	// between is how long the model pauses between the events of an answer.
 	between time.Duration
+	// gate lets one event pass for each value; nil for all.
+	gate <-chan struct{}
 }
 
 func newModel(t *testing.T, n *atomic.Int64, between time.Duration) *model {
@@ -36,7 +38,7 @@ func newModel(t *testing.T, n *atomic.Int64, between time.Duration) *model {
 func (m *model) answer(c tidemarktest.APICall) tidemarktest.Step {
 	const words, piece = 25, 60
 	n := m.n.Add(1)
-	step := tidemarktest.Step{Delay: m.between, Piece: piece}
+	step := tidemarktest.Step{Delay: m.between, Piece: piece, Gate: m.gate}
 	last := c.Messages[len(c.Messages)-1]
 	text := c.LastText()
 	_, task, summary := strings.Cut(text, "</conversation>")
