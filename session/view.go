@@ -155,13 +155,19 @@ func editIDs(o tidemark.Overlay) []tidemark.EntryID {
 func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout) ([]compaction.Visible, error) {
 	var out []compaction.Visible
 	var seqs []int64
+	stubs := map[int64][]compaction.Placed{} // by the entry that they are in
+	for _, p := range layout.Shown {
+		if p.Block > 0 {
+			stubs[p.From] = append(stubs[p.From], p)
+		}
+	}
 	for _, gap := range layout.Gaps(1, 1<<53) {
 		skeletons, err := s.log.Skeletons(ctx, log, host.Range{From: gap.From, To: gap.To})
 		if err != nil {
 			return nil, err
 		}
 		for _, k := range skeletons {
-			if compaction.NeedsPayload(k, layout.Shown) {
+			if compaction.NeedsPayload(k, stubs[k.Seq]) {
 				seqs = append(seqs, k.Seq)
 			}
 			out = append(out, compaction.Visible{Skeleton: k})
