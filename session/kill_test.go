@@ -219,6 +219,9 @@ func (h *harness) checkWhole(acknowledged []string) {
 	if len(order) != 2 {
 		h.t.Fatalf("%d sessions, want 2: the reset is not whole", len(order))
 	}
+	if all, err := h.Logs(h.t.Context()); err != nil || len(all) != 2 {
+		h.t.Errorf("%d sessions with empty ones, want 2, %v: the reset was done again", len(all), err)
+	}
 	h.checkArchives(order[0], logs[order[0]])
 	h.sent()
 	if n := len(h.events("reset")); n != 1 {
