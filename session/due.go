@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -13,11 +14,11 @@ import (
 
 // Kinds of what may be due. A key has one of each.
 const (
-	dueRun     = "run"     // look after the run in work
-	dueReset   = "reset"   // the policy's next reset
-	dueOutbox  = "outbox"  // tell the agent again
-	dueExtract = "extract" // memories of a session that was reset without them
-	dueAgain   = "again"   // a summary that an extract stands in for
+	dueRun     = "run"      // look after the run in work
+	dueReset   = "reset"    // the policy's next reset
+	dueOutbox  = "outbox"   // tell the agent again
+	dueExtract = "extract:" // before a session id: memories of one that was reset without them
+	dueAgain   = "again"    // a summary that an extract stands in for
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -88,7 +89,11 @@ func (s *Session) Wake(ctx context.Context) error {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
 	for _, r := range rows {
-		switch kind := r.Text(0); kind {
+		kind := r.Text(0)
+		if strings.HasPrefix(kind, dueExtract) {
+			kind = dueExtract
+		}
+		switch kind {
 		case dueRun:
 			err = s.lookAfter(ctx)
 		case dueReset:
@@ -131,6 +136,9 @@ func (s *Session) lookAfter(ctx context.Context) error {
 	return nil
 }
 
+// resetRetry is the pause before a reset that could not be made is tried again.
+const resetRetry = 5 * time.Minute
+
 // nextReset keeps the alarm of the reset policy, jittered so that a thousand sessions do not wake
 // in one second.
 func (s *Session) nextReset(ctx context.Context) {
@@ -138,10 +146,15 @@ func (s *Session) nextReset(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	at := reset.Next(s.settings().Reset, h.Active, s.Runtime.Now())
+	now := s.Runtime.Now()
+	at := reset.Next(s.settings().Reset, h.Active, now)
 	stmt := s.undueStmt(dueReset)
 	if !at.IsZero() && h.Messages > 0 {
-		stmt = s.dueStmt(dueReset, at.Add(reset.Jitter(string(s.Key))), "")
+		wait := reset.Jitter(string(s.Key))
+		if !at.After(now) { // it was tried
+			wait = max(wait, resetRetry)
+		}
+		stmt = s.dueStmt(dueReset, at.Add(wait), "")
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
 		s.Logger.Warn("plan reset", "session", s.Key, "err", err)

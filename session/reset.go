@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ type Reset struct {
 	TokensCleared tidemark.Tokens `json:"tokensCleared"`
 	Memories      int             `json:"memories"`
 	MemoriesOwed  bool            `json:"memoriesOwed,omitempty"` // extracted later
+	Usage         tidemark.Usage  `json:"usage"`                  // of the calls for the memories
 }
 
 // resetNow carries out /reset. A reset that an alarm asked for is done only if it is still due.
@@ -56,15 +58,18 @@ func (s *Session) resetNow(ctx context.Context, r *run, reason string) error {
 			return err
 		}
 		due, why := reset.Due(s.settings().Reset, h.Active, s.Runtime.Now())
-		if !due {
+		if !due || h.Messages == 0 {
 			return nil
 		}
-		reason = why
+		return s.reset(ctx, r, why)
 	}
-	if reason == "" {
-		reason = "manual"
+	err := s.reset(ctx, r, cmp.Or(reason, "manual"))
+	if errors.Is(err, errNotArchived) {
+		// Who asked is told that the session stays as it is: it must not vanish with the next input.
+		drop := tidemark.Stmt{SQL: `DELETE FROM resets WHERE old = ? AND step = ?`, Args: []any{r.Log, stepArchive}}
+		return errors.Join(err, s.step(ctx, r, stateCalling, drop))
 	}
-	return s.reset(ctx, r, reason)
+	return err
 }
 
 // reasonAlarm marks a reset that the policy's alarm asked for.
@@ -92,7 +97,17 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 	if errors.Is(err, errNotArchived) {
 		// The person is answered in the old session; the reset is begun again with the next input.
 		s.Logger.Warn("reset put off", "session", s.Key, "err", err)
+		if open != nil {
+			return nil // said before
+		}
 		event := tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."}
+		stmts, err := s.eventStmts(r.Log, event)
+		if err != nil {
+			return err
+		}
+		if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+			return err
+		}
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 		return nil
 	}
@@ -108,9 +123,15 @@ func (s *Session) resetByAlarm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if due, _ := reset.Due(s.settings().Reset, h.Active, s.Runtime.Now()); due && h.Messages > 0 {
-		_, err = s.Post(ctx, Input{ID: "reset:" + h.Log, Kind: InputReset, Text: reasonAlarm})
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueReset)}))
+	now := s.Runtime.Now()
+	if due, _ := reset.Due(s.settings().Reset, h.Active, now); due && h.Messages > 0 {
+		// The next try is planned before this one begins, since its end plans anew. A try of its own
+		// is an input of its own; one too many finds nothing due.
+		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueReset, now.Add(resetRetry), "")}); err != nil {
+			return fmt.Errorf("plan reset: %w", err)
+		}
+		_, err = s.Post(ctx, Input{ID: fmt.Sprintf("reset:%s:%d", h.Log, now.UnixMilli()), Kind: InputReset, Text: reasonAlarm})
+		return err
 	}
 	s.nextReset(ctx)
 	return nil
@@ -183,8 +204,13 @@ func (s *Session) archiveWhole(ctx context.Context, r *run, x *resetting) error 
 		if err != nil {
 			return err
 		}
-		info, err := archive.PutWhole(ctx, s.Blobs, archive.Info{Key: archive.WholeKey(s.Key.Agent(), x.Old), SessionKey: s.Key, Session: x.Old,
-			Agent: s.Key.Agent(), At: x.At, Usage: h.Usage}, infos, pack)
+		want := archive.Info{Key: archive.WholeKey(s.Key.Agent(), x.Old), SessionKey: s.Key, Session: x.Old, Agent: s.Key.Agent(), At: x.At, Usage: h.Usage}
+		info, err := archive.PutWhole(ctx, s.Blobs, want, infos, pack)
+		if errors.Is(err, tidemark.ErrConflict) {
+			if err = s.dropStale(ctx, x.Old, want.Key); err == nil {
+				info, err = archive.PutWhole(ctx, s.Blobs, want, infos, pack)
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -198,6 +224,26 @@ func (s *Session) archiveWhole(ctx context.Context, r *run, x *resetting) error 
 	}
 	x.Step = stepExtract
 	return nil
+}
+
+// dropStale removes the whole file that an earlier try wrote, if its answer was lost and the session
+// went on: a file whose messages are the first of this history.
+func (s *Session) dropStale(ctx context.Context, log, key string) error {
+	history, err := s.log.Skeletons(ctx, log, host.Range{From: 1, To: 1 << 53})
+	if err != nil {
+		return err
+	}
+	n := 0
+	for l, err := range archive.Read(ctx, s.Blobs, key) {
+		if err != nil {
+			return err
+		}
+		if n >= len(history) || l.ID != history[n].ID {
+			return fmt.Errorf("archive %s exists with messages that are not of this session; move it away", key)
+		}
+		n++
+	}
+	return s.Blobs.Delete(ctx, key)
 }
 
 // extract asks for the memories of what no compaction has read yet.
@@ -221,7 +267,7 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
 	}
 	if x.owed {
-		stmts = append(stmts, s.dueStmt(dueExtract, s.Runtime.Now().Add(cooldowns[0]), x.Old))
+		stmts = append(stmts, s.dueStmt(dueExtract+x.Old, s.Runtime.Now().Add(cooldowns[0]), x.Old))
 	}
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return fmt.Errorf("store memories: %w", err)
@@ -262,9 +308,9 @@ func (s *Session) extractLater(ctx context.Context, old string) error {
 	}
 	p, err := s.extraction(ctx, v)
 	if err != nil {
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract+old, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
 	}
-	stmts := []tidemark.Stmt{s.undueStmt(dueExtract)}
+	stmts := []tidemark.Stmt{s.undueStmt(dueExtract + old)}
 	for _, f := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
 	}
@@ -287,7 +333,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	}
 	now := s.Runtime.Now()
 	done := Reset{Reason: x.Reason, Old: x.Old, New: x.New, Messages: x.Messages, Archive: x.Archive, TokensCleared: h.Context,
-		Memories: countFacts(x.facts), MemoriesOwed: x.owed}
+		Memories: countFacts(x.facts), MemoriesOwed: x.owed, Usage: x.usage}
 	event := tidemark.Event{Type: "reset", Text: done.line(), Data: []byte(mustJSON(done))}
 	stmts := []tidemark.Stmt{
 		s.log.CreateStmt(host.Info{ID: x.New, Key: s.Key, Previous: x.Old, Created: now}),
