@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,7 +130,8 @@ func (s *Session) place(ctx context.Context, marks []host.Mark) ([]compaction.Pl
 		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
 		ids = append(ids, editIDs(m.Overlay)...)
 	}
-	seqs, err := s.log.Seqs(ctx, ids)
+	slices.Sort(ids) // each summary begins at the same entry as the one before
+	seqs, err := s.log.Seqs(ctx, slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}
