@@ -71,15 +71,15 @@ const (
 	apart = 100 // messages between two compactions
 )
 
-// compacted is the history of a session that was compacted every hundred messages, so that each
-// summary covers the one before and the last leaves the tail.
-func compacted(n int) []tidemark.Entry {
+// compacted is the history of a session that was compacted at its end and every so many messages
+// before it, so that each summary covers the one before and the last leaves the tail.
+func compacted(n, every int) []tidemark.Entry {
 	messages := history(n)
 	var out []tidemark.Entry
 	for i, m := range messages {
 		out = append(out, m)
 		left := n - i - 1
-		if left != 0 && left%apart != 0 || i+1 < tail+2 {
+		if left%every != 0 || i+1 < tail+2 {
 			continue
 		}
 		out = append(out, overlay(m.At, tidemark.Edit{From: messages[0].ID, To: messages[i-tail].ID,
@@ -168,7 +168,7 @@ func TestWakeCostsTheTail(t *testing.T) {
 	cost := map[int]reads{}
 	for _, n := range []int{100, 1000, 10_000} {
 		m := &meter{DB: hosttest.DB(t)}
-		c := stored(t, m, hosttest.Runtime(t), compacted(n))
+		c := stored(t, m, hosttest.Runtime(t), compacted(n, apart))
 		m.taken()
 		v := woken(t, c)
 		cost[n] = m.taken()
@@ -202,7 +202,7 @@ func TestCoveredViewReadsLittle(t *testing.T) {
 		fits    bool // into the window
 		most    int  // bytes
 	}{
-		{"under summaries", compacted(10_000), tail + 1, true, 100 << 10},
+		{"under summaries", compacted(10_000, apart), tail + 1, true, 100 << 10},
 		{"under a summary and 4,900 stubs", stubbed(10_000, 5000), 5001, true, 2 << 20},
 		{"under 9,900 stubs", stubbed(10_000, 0), 10_000, false, 3 << 20},
 	} {
