@@ -71,10 +71,15 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := host.Migrate(context.Background(), cfg.DB, "agent", tables); err != nil {
+	if err := Migrate(context.Background(), cfg.DB); err != nil {
 		return nil, fmt.Errorf("new agent %s: %w", cfg.Name, err)
 	}
 	return &Agent{cfg: cfg}, nil
+}
+
+// Migrate brings the tables of agents in a database up to date, as New does.
+func Migrate(ctx context.Context, db tidemark.DB) error {
+	return host.Migrate(ctx, db, "agent", tables)
 }
 
 // tables begin with agent_ and name the agent, because natively its sessions and other agents live

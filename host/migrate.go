@@ -9,10 +9,26 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
+// NewerError says that a newer version of the program wrote a database. It is
+// [tidemark.ErrInvalid].
+type NewerError struct {
+	Space string
+	Has   int // version of the database
+	Knows int // newest version that this program knows
+}
+
+// Error names both versions and what to do.
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("the tables %q have version %d, this program knows %d: run the newer program that wrote them", e.Space, e.Has, e.Knows)
+}
+
+// Is makes the error an [tidemark.ErrInvalid].
+func (e *NewerError) Is(target error) bool { return target == tidemark.ErrInvalid }
+
 // Migrate brings the tables of one space (session, agent, …) up to date. Migrations are an
 // append-only list: each runs once, in order, in one transaction with its version; a statement
 // that is in use never changes, a new one is added. A database that a newer version of the
-// program wrote is refused, since it may hold what this one would lose.
+// program wrote is refused, a [*NewerError], since it may hold what this one would lose.
 func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]string) error {
 	const table = `CREATE TABLE IF NOT EXISTS schema_versions(space TEXT PRIMARY KEY, version INTEGER NOT NULL)`
 	if err := db.Tx(ctx, []tidemark.Stmt{{SQL: table}}); err != nil {
@@ -27,7 +43,7 @@ func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]s
 		version = int(rows[0].Int(0))
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("migrate %s: the database has version %d, this program knows %d: run the newer program that wrote it: %w", space, version, len(migrations), tidemark.ErrInvalid)
+		return &NewerError{Space: space, Has: version, Knows: len(migrations)}
 	}
 	for ; version < len(migrations); version++ {
 		stmts := make([]tidemark.Stmt, 0, len(migrations[version])+1)

@@ -17,9 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
 )
 
 func (m *Main) doctorCommand() *cobra.Command {
@@ -139,7 +142,15 @@ func (d *doctor) databases(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			err = errors.Join(db.Check(ctx), db.Close())
+			err = errors.Join(db.Check(ctx), agent.Migrate(ctx, db))
+			if err == nil {
+				_, err = session.Migrate(ctx, db)
+			}
+			err = errors.Join(err, db.Close())
+		}
+		if newer := (*host.NewerError)(nil); errors.As(err, &newer) {
+			d.add("database", bad, "install the newer tidemark", "%s: %s", path, err)
+			continue
 		}
 		if err != nil {
 			d.add("database", bad, "put back a copy of the file; archives in the bucket can be restored with `tidemark archive restore`", "%s", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/provider"
@@ -175,10 +176,19 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 		_, err = session.Migrate(n.life, db)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
+		return nil, nil, errors.Join(unopened(database(n.home, name), err), db.Close())
 	}
 	n.alarms.Set("agent/"+name, n.rt.Now())
 	return db, a, nil
+}
+
+// unopened says which database it is, and what to do about one that is ahead of this program.
+func unopened(path string, err error) error {
+	err = fmt.Errorf("open %s: %w", path, err)
+	if newer := (*host.NewerError)(nil); errors.As(err, &newer) {
+		return &fixed{err, "install the newer tidemark, or give --home another folder; nothing was changed"}
+	}
+	return err
 }
 
 // flushEvery is how often an agent may write one object: a folder takes it as it comes, a bucket
