@@ -35,9 +35,13 @@ type apiError struct {
 	where   string
 }
 
-// Error is the server's own message.
+// Error is the server's own message, with what is not there said to be so.
 func (e *apiError) Error() string {
-	return cmp.Or(e.Message, fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status)))
+	text := cmp.Or(e.Message, fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status)))
+	if e.Type == "not_found" && !strings.Contains(text, "no such") && !strings.Contains(text, "not found") {
+		text += ": not found"
+	}
+	return text
 }
 
 // fix says what a person can do about it.

@@ -116,9 +116,12 @@ func (d *demo) path(key string) string {
 }
 
 func (d *demo) open(ctx context.Context) error {
-	var s sessionView
-	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err == nil && s.Messages > 0 {
-		return &fixed{fmt.Errorf("the main session of %s holds %d messages already", d.home, s.Messages), "give --home a new folder, or none"}
+	there, err := pages[tidemark.SessionInfo](ctx, d.c, "/v1/sessions", "sessions")
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 {
+		return &fixed{fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none"}
 	}
 	fmt.Fprintf(d.m.Stdout, "Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
 		d.c.local.cfg.Model.ContextWindow, limitOf(d.c.local.cfg), d.home)

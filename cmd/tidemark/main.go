@@ -132,7 +132,6 @@ anything: every original stays readable, searchable and recallable.`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 		PersistentPreRun:  func(*cobra.Command, []string) { m.entered = true },
-		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(m.Stdin)

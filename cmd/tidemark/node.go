@@ -127,11 +127,11 @@ func (n *node) owner(name string, create bool) (*owner, error) {
 	o := n.agents[name]
 	if o == nil && !create && !n.known(name) {
 		n.mu.Unlock()
-		return nil, fmt.Errorf("agent %s: %w", name, tidemark.ErrNotFound)
+		return nil, fmt.Errorf("there is no such agent: %w", tidemark.ErrNotFound)
 	}
 	if n.closed {
 		n.mu.Unlock()
-		return nil, fmt.Errorf("agent %s: the server is stopping: %w", name, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("the server is stopping: %w", tidemark.ErrUnavailable)
 	}
 	if o == nil {
 		o = &owner{}
@@ -216,7 +216,7 @@ func (n *node) Session(ctx context.Context, key tidemark.Key, create bool) (*ses
 			return nil, err
 		}
 		if !there {
-			return nil, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
+			return nil, fmt.Errorf("there is no such session: %w", tidemark.ErrNotFound)
 		}
 	}
 	return n.seated(key, o)
@@ -232,7 +232,7 @@ func (n *node) seated(key tidemark.Key, o *owner) (*session.Session, error) {
 	}
 	if n.closed {
 		n.mu.Unlock()
-		return nil, fmt.Errorf("session %s: the server is stopping: %w", key, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("the server is stopping: %w", tidemark.ErrUnavailable)
 	}
 	if st == nil {
 		if err := n.makeRoom(); err != nil {

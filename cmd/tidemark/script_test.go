@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write what the scripts compare with")
+
+// TestMain makes this test binary the program, when a script calls it by its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tidemark": func() {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		main := &Main{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}
+		os.Exit(main.Run(ctx, os.Args[1:]))
+	}})
+}
+
+// TestScripts runs the real program: see testdata/script. Each script's first lines say which rule
+// it guards.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, Deadline: time.Now().Add(3 * time.Minute),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TIDEMARK_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("HOME", e.WorkDir)
+			talk := strings.Join(demoLines(), "\n") + "\n"
+			return os.WriteFile(filepath.Join(e.WorkDir, "talk.txt"), []byte(talk), 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell,
+		},
+	})
+}
+
+// code N PROGRAM ARGS… runs a program that must end with exit code N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if want, err := strconv.Atoi(args[0]); err != nil || (got == want) == neg {
+		ts.Fatalf("exit code %d, want %s (not: %t)", got, args[0], neg)
+	}
+}
+
+// fetch METHOD PATH [BODY] calls the server of the home and prints its answer.
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	s := readServerFile(ts.Getenv("TIDEMARK_HOME"))
+	req, err := http.NewRequestWithContext(context.Background(), args[0], s.URL+args[1], strings.NewReader(strings.Join(args[2:], " ")))
+	ts.Check(err)
+	if token := ts.Getenv("TIDEMARK_TOKEN"); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if (resp.StatusCode >= 300) != neg {
+		ts.Fatalf("%s %s: %s", args[0], args[1], resp.Status)
+	}
+}
+
+// up waits until the server of the home answers.
+func up(ts *testscript.TestScript, _ bool, _ []string) {
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		if s := readServerFile(ts.Getenv("TIDEMARK_HOME")); s.URL != "" {
+			c := (&Main{}).remote(s.URL)
+			if c.get(context.Background(), "/healthz", nil) == nil {
+				return
+			}
+		}
+		<-time.After(20 * time.Millisecond) // a process starts; nothing tells us when
+	}
+	ts.Fatalf("no server came up")
+}
+
+// name VARIABLE PATTERN sets a variable to the one file that a pattern names.
+func name(ts *testscript.TestScript, _ bool, args []string) {
+	found, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if len(found) == 0 {
+		ts.Fatalf("no file %s", args[1])
+	}
+	ts.Setenv(args[0], found[0])
+}
+
+// gunzip FILE prints what zcat would.
+func gunzip(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec("zcat", args...))
+}
+
+// shell runs a line of shell, for pipes.
+func shell(ts *testscript.TestScript, neg bool, args []string) {
+	if err := ts.Exec("sh", "-c", strings.Join(args, " ")); (err != nil) != neg {
+		ts.Fatalf("%v", err)
+	}
+}
+
+// claudeLog FILE N writes a log as Claude Code does, with N rounds: a question, an answer that
+// thinks and calls a tool in two lines of one message, the result, and a line that is no message.
+func claudeLog(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var b strings.Builder
+	for i := range n {
+		at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute).Format(time.RFC3339)
+		pad := strings.Repeat(fmt.Sprintf("the file number %d has a line about planting; ", i), 20)
+		fmt.Fprintf(&b, `{"type":"user","uuid":"u%d","sessionId":"s","timestamp":%q,"message":{"role":"user","content":"question %d: %s"}}`+"\n", i, at, i, pad)
+		fmt.Fprintf(&b, `{"type":"assistant","uuid":"a%d","sessionId":"s","timestamp":%q,"message":{"id":"m%d","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"hm","signature":"sig%d"}],"usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i)
+		fmt.Fprintf(&b, `{"type":"assistant","uuid":"b%d","sessionId":"s","timestamp":%q,"message":{"id":"m%d","role":"assistant","model":"claude-x","content":[{"type":"tool_use","id":"t%d","name":"Read","input":{"path":"/a/%d","z":1.0}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i, i)
+		fmt.Fprintf(&b, `{"type":"user","uuid":"r%d","sessionId":"s","timestamp":%q,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"}]}}`+"\n", i, at, i, pad)
+		fmt.Fprintf(&b, `{"type":"assistant","uuid":"c%d","sessionId":"s","timestamp":%q,"message":{"id":"n%d","role":"assistant","model":"claude-x","content":[{"type":"text","text":"answer %d"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i)
+		fmt.Fprintf(&b, `{"type":"progress","sessionId":"s","timestamp":%q,"data":{}}`+"\n", at)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+func TestGauge(t *testing.T) {
+	for _, r := range []struct {
+		used, window tidemark.Tokens
+		want         string
+	}{
+		{0, 200_000, "context 0/200k ▏0%"},
+		{3_100, 200_000, "context 3.1k/200k ▏2%"},
+		{100_000, 200_000, "context 100k/200k █████50%"},
+		{999, 1_000, "context 999/1k █████████▉100%"},
+		{400_000, 200_000, "context 400k/200k ██████████200%"},
+		{1, 0, "context 1/0 ██████████100%"},
+		{1_250_000, 2_000_000, "context 1.2M/2M ██████▎62%"},
+	} {
+		if got := gauge(r.used, r.window); got != r.want {
+			t.Errorf("gauge(%d, %d) = %q, want %q", r.used, r.window, got, r.want)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for _, r := range []struct {
+		name, in, want string
+		most           int
+	}{
+		{"breaks", " a\n\tb ", "a b", 10},
+		{"escape codes", "\x1b[31mred\x07", "[31mred", 10},
+		{"cut at a character", "ääääää", "ää…", 5},
+		{"empty", "", "", 5},
+	} {
+		if got := oneLine(r.in, r.most); got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+	if got := safe("a\x1b[2Jb\nc\r"); got != "a[2Jb\nc" {
+		t.Errorf("safe: %q", got)
+	}
+}
+
+func TestReadEvents(t *testing.T) {
+	for _, r := range []struct {
+		name, in, want string
+		err            error
+	}{
+		{"two", "event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", "a=1;b=2;", nil},
+		{"data of two lines", "data: 1\ndata: 2\n\n", "=1\n2;", nil},
+		{"ping", ": ping\n\nevent: a\ndata: 1\n\n", "a=1;", nil},
+		{"carriage returns", "event: a\r\ndata:1\r\n\r\n", "a=1;", nil},
+		{"cut off within an event", "event: a\ndata: 1\n\nevent: b\nda", "a=1;", io.ErrUnexpectedEOF},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			var got strings.Builder
+			err := readEvents(strings.NewReader(r.in), func(name string, data []byte) error {
+				fmt.Fprintf(&got, "%s=%s;", name, data)
+				return nil
+			})
+			if got.String() != r.want || !errors.Is(err, r.err) && (r.err == nil) != (err == nil) {
+				t.Errorf("got %q, %v; want %q, %v", got.String(), err, r.want, r.err)
+			}
+		})
+	}
+}
+
+// TestHandlerTransport: an answer of this process streams, ends with its reader, and a handler that
+// breaks off is an error for the reader, as it is over the network.
+func TestHandlerTransport(t *testing.T) {
+	gone := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		fmt.Fprint(w, "first\n")
+		<-r.Context().Done()
+	})
+	mux.HandleFunc("GET /broken", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "half")
+		panic(http.ErrAbortHandler)
+	})
+	mux.HandleFunc("GET /empty", func(http.ResponseWriter, *http.Request) {})
+	get := func(path string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := handlerTransport{mux}.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	resp := get("/stream")
+	first := make([]byte, 6)
+	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "first\n" {
+		t.Fatalf("read %q, %v while the handler runs", first, err)
+	}
+	resp.Body.Close()
+	<-gone
+	if _, err := io.ReadAll(get("/broken").Body); !errors.Is(err, http.ErrAbortHandler) {
+		t.Errorf("a broken answer ends with %v", err)
+	}
+	if resp := get("/empty"); resp.StatusCode != http.StatusOK {
+		t.Errorf("an empty answer is %d", resp.StatusCode)
+	}
+}
+
+// testNode opens a store in a folder of the test.
+func testNode(t *testing.T, home string, set func(*config.Config)) *node {
+	t.Helper()
+	cfg := config.Default()
+	if set != nil {
+		set(cfg)
+	}
+	n, err := openStore(t.Context(), home, cfg, (&Main{Stderr: io.Discard}).logger(cfg, true), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestNodeForgets: quiet sessions make room for others, those that someone listens to stay, and a
+// forgotten one is there again when it is asked for.
+func TestNodeForgets(t *testing.T) {
+	n := testNode(t, t.TempDir(), func(c *config.Config) { c.Server.MaxSessions = 3 })
+	defer n.close()
+	heard, err := n.Session(t.Context(), "agent:main:local:dm:heard", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := heard.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if _, err := n.Session(t.Context(), tidemark.Key(fmt.Sprintf("agent:main:local:dm:s%d", i)), true); err != nil {
+			t.Fatalf("session %d: %v", i, err)
+		}
+		if len(n.live) > 3 {
+			t.Fatalf("%d sessions in memory, at most 3", len(n.live))
+		}
+	}
+	if again, err := n.Session(t.Context(), "agent:main:local:dm:heard", false); err != nil || again != heard {
+		t.Errorf("the session that is listened to was dropped (%v)", err)
+	}
+	if _, err := n.Session(t.Context(), "agent:main:local:dm:s0", false); err != nil {
+		t.Errorf("a forgotten session: %v", err)
+	}
+	sub.Close()
+	n.mu.Lock()
+	n.forget(time.Now().Add(time.Hour), 100)
+	left := len(n.live)
+	n.mu.Unlock()
+	if left != 0 {
+		t.Errorf("%d sessions stay though all are quiet", left)
+	}
+}
+
+// TestNodeFinds: what was never made is not found and leaves no trace.
+func TestNodeFinds(t *testing.T) {
+	home := t.TempDir()
+	n := testNode(t, home, func(c *config.Config) { c.Agents = []config.Agent{{ID: "work"}} })
+	defer n.close()
+	for _, r := range []struct {
+		name  string
+		key   tidemark.Key
+		agent string
+		want  error
+	}{
+		{name: "session", key: "agent:main:local:dm:nobody", want: tidemark.ErrNotFound},
+		{name: "session of no agent", key: "agent:nobody:main", want: tidemark.ErrNotFound},
+		{name: "agent", agent: "nobody", want: tidemark.ErrNotFound},
+		{name: "configured agent", agent: "work"},
+		{name: "main agent", agent: "main"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			var err error
+			if r.agent != "" {
+				_, err = n.Agent(t.Context(), r.agent)
+			} else {
+				_, err = n.Session(t.Context(), r.key, false)
+			}
+			if !errors.Is(err, r.want) {
+				t.Errorf("got %v, want %v", err, r.want)
+			}
+		})
+	}
+	if n.known("nobody") {
+		t.Error("looking for an agent made it")
+	}
+}
+
+// TestNodeResumes: an input that was durable when the process ended is answered by the next one,
+// without anybody asking.
+func TestNodeResumes(t *testing.T) {
+	home, key := t.TempDir(), tidemark.Key("agent:main:main")
+	n := testNode(t, home, nil)
+	s, err := n.Session(t.Context(), key, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.end() // no run can begin any more, as if the process had died here
+	if _, err := s.Post(t.Context(), session.Input{ID: "one", Message: tidemark.NewText(tidemark.User, "hello"), Origin: tidemark.Origin{From: tidemark.FromPerson}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.close(); err != nil {
+		t.Fatal(err)
+	}
+	n = testNode(t, home, nil)
+	defer n.close()
+	if err := n.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		s, err := n.Session(ctx, key, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok, err := s.Reply(ctx, "one"); ok && err == nil {
+			return
+		}
+		if n.rt.Sleep(ctx, time.Millisecond) != nil {
+			t.Fatal("the input was not taken up")
+		}
+	}
+}
+
+// TestStoreHasOneOwner: a second opener is told who has the store.
+func TestStoreHasOneOwner(t *testing.T) {
+	home := t.TempDir()
+	n := testNode(t, home, nil)
+	_, err := newNode(home, config.Default(), n.log)
+	var locked *native.LockedError
+	if !errors.As(err, &locked) {
+		t.Fatalf("a second opener got %v", err)
+	}
+	if err := n.close(); err != nil {
+		t.Fatal(err)
+	}
+	n = testNode(t, home, nil)
+	if err := n.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzReadEvents: what the reader makes of a stream does not depend on what is within an event's
+// lines, and it never fails on a stream of whole events.
+func FuzzReadEvents(f *testing.F) {
+	f.Add("text", "hello\nworld")
+	f.Add("", ": x")
+	f.Fuzz(func(t *testing.T, name, data string) {
+		if strings.ContainsAny(name+data, "\r\x00") || strings.Contains(name, "\n") {
+			t.Skip("the writer splits these itself")
+		}
+		stream := "event: " + name + "\n"
+		for _, l := range strings.Split(data, "\n") {
+			stream += "data: " + l + "\n"
+		}
+		var gotName, gotData string
+		err := readEvents(strings.NewReader(": ping\n\n"+stream+"\n"), func(n string, d []byte) error {
+			gotName, gotData = n, string(d)
+			return nil
+		})
+		if err != nil || gotName != name || gotData != data {
+			t.Errorf("%q=%q came as %q=%q (%v)", name, data, gotName, gotData, err)
+		}
+	})
+}
