@@ -187,16 +187,16 @@ func (j *joined) readPart(p []byte) (int, error) {
 	j.sum.Write(p[:n])
 	if j.left -= int64(n); j.left > 0 {
 		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
+			return n, io.ErrUnexpectedEOF
 		}
 		return n, err
 	}
 	if got := hex.EncodeToString(j.sum.Sum(nil)); part.SHA256 != "" && got != string(part.SHA256) {
 		return 0, fmt.Errorf("hash %s, want %s: %w", got, part.SHA256, tidemark.ErrInvalid)
 	}
-	err = j.body.Close()
+	closed := j.body.Close()
 	j.body, j.parts = nil, j.parts[1:]
-	return n, err
+	return n, closed
 }
 
 // Close closes a part that was not read to its end.

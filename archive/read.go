@@ -171,7 +171,7 @@ func decodeLine(raw []byte) (l Line, result bool, err error) {
 	}
 	var x extra
 	if json.Unmarshal(raw, &x) != nil {
-		return l, result, nil // the message counts; fields of ours that others gave other types do not
+		return l, result, nil //nolint:nilerr // the message counts; fields of ours that others gave other types do not
 	}
 	l.ID, l.At, l.Origin = x.ID, when(x.Timestamp), x.Origin
 	if l.Message.Role == tidemark.Assistant && (x.Usage != nil || x.Model != "" || x.StopReason != "") {
@@ -217,12 +217,12 @@ func rawLines(r io.Reader, limits Limits) iter.Seq2[[]byte, error] {
 		}
 		lines := lineReader{r: bufio.NewReaderSize(text, 64<<10), limit: limits.Line}
 		for {
-			line, err := lines.next()
+			line, more, err := lines.next()
 			switch {
-			case err == io.EOF:
-				return
 			case err != nil:
 				yield(nil, damaged(err))
+				return
+			case !more:
 				return
 			case lines.total > limits.Bytes || zipped && lines.total > limits.Free && lines.total/limits.Ratio > in.n:
 				yield(nil, fmt.Errorf("%d bytes of text from %d bytes: %w", lines.total, in.n, tidemark.ErrTooLarge))
@@ -264,26 +264,27 @@ type lineReader struct {
 	total int64
 }
 
-// next returns a line without its break; io.EOF after the last.
-func (l *lineReader) next() ([]byte, error) {
+// next returns a line without its break; more is false after the last. Only io.EOF itself is the end:
+// a bucket whose connection broke may say so in an error that wraps it.
+func (l *lineReader) next() (line []byte, more bool, err error) {
 	l.long = l.long[:0]
 	for {
 		piece, err := l.r.ReadSlice('\n')
 		l.total += int64(len(piece))
 		if len(l.long)+len(piece) > l.limit {
-			return nil, fmt.Errorf("a line is longer than %d bytes: %w", l.limit, tidemark.ErrTooLarge)
+			return nil, false, fmt.Errorf("a line is longer than %d bytes: %w", l.limit, tidemark.ErrTooLarge)
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			l.long = append(l.long, piece...)
 			continue
 		}
-		if err == io.EOF && len(l.long)+len(piece) > 0 {
-			err = nil
+		if err != nil && err != io.EOF {
+			return nil, false, err
 		}
 		if len(l.long) > 0 {
 			piece = append(l.long, piece...)
 			l.long = piece
 		}
-		return bytes.TrimRight(piece, "\r\n"), err
+		return bytes.TrimRight(piece, "\r\n"), err == nil || len(piece) > 0, nil
 	}
 }

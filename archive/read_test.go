@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -121,6 +124,23 @@ func TestBadArchives(t *testing.T) {
 			}
 			if r.good >= 0 && n != r.good {
 				t.Errorf("%d messages, want %d", n, r.good)
+			}
+		})
+	}
+}
+
+// TestBrokenSource: a connection that broke is not the end of an archive, whatever its error wraps.
+func TestBrokenSource(t *testing.T) {
+	broken := fmt.Errorf("read blob: connection lost: %w", io.EOF)
+	text := strings.Repeat(`{"role":"user","content":"x"}`+"\n", 3)
+	for name, data := range map[string][]byte{"plain": []byte(text), "gzip": zip(t, text)[:20]} {
+		t.Run(name, func(t *testing.T) {
+			var got error
+			for _, err := range archive.Decode(io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)), archive.Limits{}) {
+				got = err
+			}
+			if got == nil || !strings.Contains(got.Error(), "connection lost") {
+				t.Errorf("error %v, want %v", got, broken)
 			}
 		})
 	}

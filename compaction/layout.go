@@ -146,13 +146,13 @@ func Lay(placed []Placed) Layout {
 	return l
 }
 
-// hides reports whether o covers the place where e would be shown. An insertion at the first entry
-// of a span stands before it; e of equal span and an earlier row is inside o.
-func (o Placed) hides(e Placed) bool {
-	if e.Insert && e.From == o.From {
+// hides reports whether p covers the place where e would be shown. An insertion at the first entry
+// of a span stands before it; e of equal span and an earlier row is inside p.
+func (p Placed) hides(e Placed) bool {
+	if e.Insert && e.From == p.From {
 		return false
 	}
-	return o.covers(e.From)
+	return p.covers(e.From)
 }
 
 // hole returns what a span hides: itself less what it keeps.

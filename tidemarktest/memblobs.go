@@ -51,9 +51,8 @@ func (b *Blobs) Put(ctx context.Context, key string, r io.Reader, size int64, op
 	}
 	content, err := io.ReadAll(io.LimitReader(r, size+1))
 	if err == nil && size >= 0 && int64(len(content)) == size {
-		_, err = io.ReadFull(r, make([]byte, 1)) // a source may break after its last byte
-		if err == io.EOF {
-			err = nil
+		if _, e := io.ReadFull(r, make([]byte, 1)); e != io.EOF {
+			err = e // a source may break after its last byte
 		}
 	}
 	if err != nil {

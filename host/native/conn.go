@@ -5,6 +5,7 @@ package native
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 
@@ -93,7 +94,7 @@ func (c *conn) query(ctx context.Context, sql string, args []any) (page []tidema
 	for {
 		vals := make([]driver.Value, n)
 		switch err := rows.Next(vals); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return page, nil
 		case err != nil:
 			return nil, err

@@ -116,7 +116,7 @@ func (d *Dir) put(ctx context.Context, key string, r io.Reader, size int64, opt 
 		return tidemark.Object{}, err
 	}
 	tmp := tmpDir + "/" + rand.Text()
-	defer d.root.Remove(tmp) // it is gone already when all went well
+	defer func() { _ = d.root.Remove(tmp) }() // gone already when all went well; a leftover is swept at the next start
 	info, sum, err := d.writeTemp(ctx, tmp, body)
 	if err != nil {
 		return tidemark.Object{}, err
@@ -357,7 +357,7 @@ func gone(err error) bool {
 // lock keeps others from changing the key, in this process and in others, until unlock.
 func (d *Dir) lock(key string) (unlock func(), err error) {
 	h := fnv.New32a()
-	io.WriteString(h, key)
+	h.Write([]byte(key))
 	n := h.Sum32() % stripes
 	d.mu[n].Lock()
 	f, err := d.root.OpenFile(fmt.Sprintf("%s/%02d", lockDir, n), os.O_RDWR|os.O_CREATE, filePerm)

@@ -239,7 +239,7 @@ func (s *S3) condition(ctx context.Context, in *s3.PutObjectInput, opt tidemark.
 		return func() {}, nil
 	}
 	h := fnv.New32a()
-	io.WriteString(h, *in.Key)
+	h.Write([]byte(*in.Key))
 	mu := &s.mu[h.Sum32()%stripes]
 	mu.Lock()
 	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: in.Bucket, Key: in.Key})
@@ -288,10 +288,10 @@ type s3Body struct {
 // Read implements [io.Reader].
 func (b *s3Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = b.s.fail(b.ctx, "read", b.key, err)
+	if err == nil || err == io.EOF {
+		return n, err
 	}
-	return n, err
+	return n, b.s.fail(b.ctx, "read", b.key, err)
 }
 
 // Delete implements [tidemark.Blobs].
