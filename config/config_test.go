@@ -95,7 +95,7 @@ func TestMistakes(t *testing.T) {
 		{"misplaced", `{"reserveTokens": 1}`, `did you mean "compaction.reserveTokens"?`},
 		{"nothing near", `{"server": {"qqqqqqqqqq": 1}}`, `unknown key; server has listen, graceSeconds`},
 		{"line", "{\n  // x\n  \"model\": {\n    \"ids\": \"x\"\n  }\n}", `c.jsonc:4:5: model.ids: unknown key; did you mean "model.id"?`},
-		{"type", `{"compaction": {"reserveTokens": "a lot"}}`, `compaction.reserveTokens: found the string "a lot", want a whole number from 0 to 10000000`},
+		{"type", `{"compaction": {"reserveTokens": "a lot"}}`, `compaction.reserveTokens: found the string "a lot", want a whole number from 1 to 10000000`},
 		{"fraction", `{"compaction": {"reserveTokens": 1.5}}`, `found the number 1.5, want a whole number`},
 		{"bounds", `{"model": {"contextWindow": 1}}`, `found the number 1, want a whole number from 2000 to 10000000`},
 		{"switch", `{"compaction": {"enabled": "yes"}}`, `found the string "yes", want true or false`},

@@ -96,12 +96,12 @@ func contextKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Compaction.Enabled },
 		},
 		{
-			Name: "compaction.reserveTokens", Type: Number, Default: "20000", Max: maxTokens,
+			Name: "compaction.reserveTokens", Type: Number, Default: "20000", Min: 1, Max: maxTokens,
 			Doc: "Tokens of the window that are left free for the next reply. Scaled down on windows too small for it.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.ReserveTokens },
 		},
 		{
-			Name: "compaction.keepRecentTokens", Type: Number, Default: "20000", Max: maxTokens,
+			Name: "compaction.keepRecentTokens", Type: Number, Default: "20000", Min: 1, Max: maxTokens,
 			Doc: "Tokens of the newest messages that a compaction leaves as they are. Scaled down on windows too small for it.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.KeepRecent },
 		},

@@ -23,15 +23,19 @@ import (
 )
 
 func main() {
+	os.Exit(run())
+}
+
+// run is the program on what the process was given.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
 	m := &Main{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
 		Terminal: isatty.IsTerminal(os.Stdout.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
 		Progress: isatty.IsTerminal(os.Stderr.Fd()),
 	}
-	code := m.Run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	return m.Run(ctx, os.Args[1:])
 }
 
 // Exit codes.

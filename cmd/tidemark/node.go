@@ -169,7 +169,7 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	a, err := agent.New(agent.Config{
 		Name: name, DB: n.crash.db(db), Blobs: n.blobs, Runtime: n.rt, Zone: zone, Sharing: memory.Sharing(n.cfg.Memory.Sharing),
-		Budget: n.cfg.Memory.PromptTokens, Logger: n.log, FlushEvery: n.flushEvery(),
+		Budget: min(n.cfg.Memory.PromptTokens, n.cfg.Model.ContextWindow/memoryShare), Logger: n.log, FlushEvery: n.flushEvery(),
 		Schedule: func(at time.Time) { n.alarms.Set("agent/"+name, at) },
 	})
 	if err == nil {
@@ -181,6 +181,10 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	n.alarms.Set("agent/"+name, n.rt.Now())
 	return db, a, nil
 }
+
+// memoryShare bounds what memory takes of a prompt when the window is too small for
+// memory.promptTokens: a quarter.
+const memoryShare = 4
 
 // unopened says which database it is, and what to do about one that is ahead of this program.
 func unopened(path string, err error) error {

@@ -9,11 +9,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,12 +22,7 @@ var update = flag.Bool("update", false, "write what the scripts compare with")
 
 // TestMain makes this test binary the program, when a script calls it by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tidemark": func() {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		main := &Main{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}
-		os.Exit(main.Run(ctx, os.Args[1:]))
-	}})
+	testscript.Main(m, map[string]func(){"tidemark": func() { os.Exit(run()) }})
 }
 
 // TestScripts runs the real program: see testdata/script. Each script's first lines say which rule

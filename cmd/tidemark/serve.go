@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,7 +154,7 @@ const headerTimeout = 20 * time.Second
 func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(url string)) error {
 	srv := &http.Server{Handler: n.handler(n.cfg.Secrets.Token.Reveal()), ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
-	url := "http://" + l.Addr().String()
+	url := "http://" + reachable(l.Addr())
 	if err := writeServerFile(n.home, url); err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -177,6 +178,15 @@ func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(
 	go func() { _ = srv.Shutdown(end) }()
 	n.drain(end)
 	return srv.Close()
+}
+
+// reachable is an address at which this machine reaches a listener.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
 
 // handler gives the door to the node's actors.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// onTerminal runs a chat of a person at a terminal, who types what the reader gives.
+func onTerminal(t *testing.T, typed io.Reader, environ ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	m := &Main{Stdin: typed, Stdout: &out, Stderr: &out, Terminal: true,
+		Environ: append([]string{"TIDEMARK_HOME=" + t.TempDir(), "TERM=dumb"}, environ...)}
+	if code := m.Run(t.Context(), []string{"chat"}); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	return out.String()
+}
+
+func wantAll(t *testing.T, out string, parts ...string) {
+	t.Helper()
+	rest := out
+	for _, p := range parts {
+		_, after, ok := strings.Cut(rest, p)
+		if !ok {
+			t.Fatalf("%q is not there, or not in its place:\n%s", p, out)
+		}
+		rest = after
+	}
+}
+
+// TestTerminal: everything stands in one place, and after a failure the talk goes on.
+func TestTerminal(t *testing.T) {
+	out := onTerminal(t, strings.NewReader("the fence is green\n/frob\n/compact\n/memory x.md\nWhat colour is the fence?\n"))
+	wantAll(t, out, "session main at", "> Noted: “the fence is green”\n", "context ", "/200k", "> unknown command /frob",
+		"> [Nothing to compact yet", "no memory file", "> This is", "green", "\n> \n")
+}
+
+// TestInterrupt: Ctrl-C stops the answer that is on its way and not the talk.
+func TestInterrupt(t *testing.T) {
+	var calls atomic.Int64
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		say := func(text, stop string) {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":%s}]}\n\n", text, stop)
+			w.(http.Flusher).Flush()
+		}
+		if calls.Add(1) > 1 {
+			say("Shorter then.", `"stop"`)
+			fmt.Fprint(w, "data: [DONE]\n\n")
+			return
+		}
+		say("A very long answer", "null")
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Signal(os.Interrupt)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+	}))
+	defer api.Close()
+	out := onTerminal(t, strings.NewReader("Tell me everything.\nShorter.\n/quit\n"), "OPENAI_BASE_URL="+api.URL, "TIDEMARK_MODEL_ID=m")
+	wantAll(t, out, "> ", "Stopped.", "> Shorter then.", "context ")
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+}
