@@ -41,8 +41,8 @@ type Compacted struct {
 }
 
 // fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
-// that an earlier life began is carried out, and no plan is made while the summariser is in its
-// cooldown, unless the next call would not fit at all.
+// that an earlier life began is carried out, but neither it nor a new one while the summariser is in
+// its cooldown, unless the next call would not fit at all.
 func (s *Session) fit(ctx context.Context, r *run, v View, mode fitMode) (View, error) {
 	return s.fitWith(ctx, r, v, mode, "")
 }
@@ -53,15 +53,15 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return v, err
 	}
 	hard := mode == fitForced || v.Size > s.settings().Window
-	if p == nil {
-		h, err := s.head(ctx)
-		if err != nil {
+	if mode == fitAuto && p == nil && (s.settings().NoCompaction || !s.budget().Over(v.View)) {
+		return v, nil
+	}
+	if mode == fitAuto && !hard {
+		if cooling, err := s.cooling(ctx); cooling || err != nil {
 			return v, err
 		}
-		if mode == fitAuto && (s.settings().NoCompaction || !s.budget().Over(v.View)) ||
-			mode == fitAuto && !hard && s.Runtime.Now().Before(h.Cooldown) {
-			return v, nil
-		}
+	}
+	if p == nil {
 		if p, err = s.newPlan(ctx, r, v, mode, instructions); err != nil {
 			return v, s.cannot(v, mode, err)
 		}
@@ -96,6 +96,13 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 		return nil, err
 	}
 	now := s.Runtime.Now()
+	parts, err := s.parts(ctx, v.Log)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(parts); n > 0 && !now.After(parts[n-1].Info.At) { // its time names the next part, in order
+		now = parts[n-1].Info.At.Add(time.Millisecond)
+	}
 	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull}
 	for _, e := range act.Edits {
 		for _, it := range v.Items {
@@ -240,7 +247,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
-		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: now.Sub(p.At).Milliseconds(), Overlay: entry.ID, Instructions: p.Instructions}
+		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions}
 	stmts, err := s.log.AppendStmts(p.Log, entry)
 	if err != nil {
 		return err

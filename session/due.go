@@ -43,10 +43,11 @@ func Due(ctx context.Context, db tidemark.DB) (map[tidemark.Key]time.Time, error
 	for _, r := range rows {
 		out[tidemark.Key(r.Text(0))] = time.UnixMilli(r.Int(1))
 	}
-	// An input whose process died before its run began has nothing due yet.
-	rows, err = db.Query(ctx, `SELECT DISTINCT key FROM inputs WHERE state = 'new' LIMIT ?`, most)
+	// An input whose process died before its run began has nothing due yet, and nobody works on a run
+	// of an earlier process: neither waits for the heartbeat.
+	rows, err = db.Query(ctx, `SELECT key FROM inputs WHERE state = 'new' UNION SELECT key FROM runs WHERE state IN ('calling', 'tools') LIMIT ?`, most)
 	if err != nil {
-		return nil, fmt.Errorf("read waiting inputs: %w", err)
+		return nil, fmt.Errorf("read waiting inputs and runs: %w", err)
 	}
 	for _, r := range rows {
 		out[tidemark.Key(r.Text(0))] = time.Time{}
@@ -177,16 +178,17 @@ const (
 // fails stays in the outbox and is tried again by alarm.
 func (s *Session) report(ctx context.Context) {
 	s.nextReset(ctx)
-	rows, err := s.DB.Query(ctx, `SELECT id, kind, payload FROM outbox WHERE key = ? ORDER BY at, id LIMIT 200`, string(s.Key))
+	rows, err := s.DB.Query(ctx, `SELECT id, kind, payload FROM outbox WHERE key = ? ORDER BY at, id LIMIT ?`, string(s.Key), outboxPage)
 	if err != nil {
 		s.Logger.Warn("read outbox", "session", s.Key, "err", err)
 		return
 	}
 	var infos []archive.Info
-	var told []tidemark.Stmt
+	var told, indexed []tidemark.Stmt // rows that the agent has
 	failed := false
 	for _, r := range rows {
 		err := error(nil)
+		done := tidemark.Stmt{SQL: `DELETE FROM outbox WHERE id = ?`, Args: []any{r.Text(0)}}
 		switch r.Text(1) {
 		case outFacts:
 			var x tidemark.Extraction
@@ -194,12 +196,12 @@ func (s *Session) report(ctx context.Context) {
 				err = s.Agent.Remember(ctx, x)
 			}
 			if err == nil {
-				told = append(told, tidemark.Stmt{SQL: `DELETE FROM outbox WHERE id = ?`, Args: []any{r.Text(0)}})
+				told = append(told, done)
 			}
 		case outArchive:
 			var i archive.Info
 			if err = json.Unmarshal(r.Bytes(2), &i); err == nil {
-				infos = append(infos, i)
+				infos, indexed = append(infos, i), append(indexed, done)
 			}
 		}
 		if err != nil {
@@ -211,19 +213,24 @@ func (s *Session) report(ctx context.Context) {
 		if err := s.Agent.Report(ctx, info, infos); err != nil {
 			s.Logger.Warn("report to agent", "session", s.Key, "err", err)
 			failed = true
-		} else if len(infos) > 0 {
-			told = append(told, tidemark.Stmt{SQL: `DELETE FROM outbox WHERE key = ? AND kind = ? AND id <= ?`,
-				Args: []any{string(s.Key), outArchive, rows[len(rows)-1].Text(0)}})
+		} else {
+			told = append(told, indexed...)
 		}
 	}
 	next := s.undueStmt(dueOutbox)
-	if failed {
+	switch {
+	case failed:
 		next = s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")
+	case len(rows) == outboxPage: // there may be more
+		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
 	if err := s.DB.Tx(ctx, append(told, next)); err != nil {
 		s.Logger.Warn("clear outbox", "session", s.Key, "err", err)
 	}
 }
+
+// outboxPage is how many items the agent is told at a time.
+const outboxPage = 200
 
 // outboxRetry is how long the agent is left alone after it failed.
 const outboxRetry = time.Minute

@@ -257,6 +257,7 @@ type fakeAgent struct {
 	archives []archive.Info
 	fail     error
 	call     func(tidemark.Block) tidemark.Block
+	told     func() // if set, called by Report
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
@@ -285,6 +286,9 @@ func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {
 }
 
 func (a *fakeAgent) Report(_ context.Context, _ tidemark.SessionInfo, infos []archive.Info) error {
+	if a.told != nil {
+		a.told()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.archives = append(a.archives, infos...)

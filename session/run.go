@@ -33,10 +33,18 @@ type run struct {
 	partial string   // what the model said before an abort
 	forced  bool     // an overflow was answered with a compaction already
 	command *queued  // what it carries out, nil for messages
+	unended bool     // its end could not be written: it is to be taken up again
 }
 
-// kick starts a run if inputs wait and none is in work. It returns at once.
+// kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
+// life looks for more when it ends, so ten thousand inputs behind it cost no attempt each.
 func (s *Session) kick() {
+	s.mu.Lock()
+	busy := s.active != ""
+	s.mu.Unlock()
+	if busy {
+		return
+	}
 	s.Runtime.Go(func() {
 		for s.life.Err() == nil {
 			r, err := s.begin(s.life)
@@ -64,6 +72,7 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 		return nil, err
 	}
 	r := &run{ID: tidemark.NewID(now), Log: h.Log, State: stateCalling, Started: now}
+	s.claim(r.ID)
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
@@ -71,10 +80,28 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 		Args: []any{r.ID, string(s.Key), h.Log, s.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), string(s.Key)}, Want: 1,
 	}, s.dueStmt(dueRun, now.Add(heartbeat), "")})
 	if err != nil {
+		s.release(r.ID)
 		return nil, fmt.Errorf("begin run: %w", err)
 	}
 	s.setAlarm(ctx)
 	return r, nil
+}
+
+// claim reports whether the caller is the one in this life to work on a run.
+func (s *Session) claim(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mine[run] {
+		return false
+	}
+	s.mine[run] = true
+	return true
+}
+
+func (s *Session) release(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mine, run)
 }
 
 // heartbeat is how long a run may be silent before a wake looks after it.
@@ -83,6 +110,12 @@ const heartbeat = time.Minute
 // work carries a run through and records how it ended. It reports whether the run took anything up
 // or ended well: if not, what waits still waits.
 func (s *Session) work(r *run) bool {
+	defer func() {
+		s.release(r.ID)
+		if r.unended {
+			s.retryLater(s.life)
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
 	s.cancel, s.active = cancel, r.ID
@@ -138,7 +171,8 @@ func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) erro
 	if r.command == nil {
 		return s.step(ctx, r, stateCalling, stmts...)
 	}
-	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.undueStmt(dueRun))...)
+	// Nobody resumes a run that is done, so what it has for the agent is due by itself.
+	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.undueStmt(dueRun), s.dueStmt(dueOutbox, s.Runtime.Now(), ""))...)
 }
 
 // doneStmt marks the inputs of a run as answered.
@@ -160,7 +194,7 @@ func (s *Session) fail(r *run, why error) {
 		more, err := s.closeCalls(ctx, r, why)
 		if err != nil {
 			s.Logger.Error("close calls", "session", s.Key, "run", r.ID, "err", err)
-			s.retryLater(ctx)
+			r.unended = true
 			return
 		}
 		stmts = append(stmts, more...)
@@ -183,11 +217,12 @@ func (s *Session) fail(r *run, why error) {
 	stmts = append(stmts, event...)
 	stmts = append(stmts, doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}},
 		s.undueStmt(dueRun))
-	if err := s.step(ctx, r, stateFailed, stmts...); err != nil {
-		if !errors.Is(err, tidemark.ErrConflict) {
-			s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
-			s.retryLater(ctx)
-		}
+	if err := s.step(ctx, r, stateFailed, stmts...); err != nil && !errors.Is(err, tidemark.ErrConflict) {
+		// It has not ended: it goes on at the state it had, when the storage is back.
+		s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
+		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(why)})
+		r.unended = true
+		return
 	}
 	s.hub.send(Notice{Type: NoticeError, Run: r.ID, Inputs: r.took, Text: Explain(why), err: why})
 }
@@ -226,30 +261,27 @@ func (s *Session) Busy(ctx context.Context) (string, error) {
 	return rows[0].Text(0), nil
 }
 
-// resume takes up a run that an earlier life left, and starts one for inputs that wait.
+// resume takes up a run that no one works on, because an earlier life left it or its end could not
+// be written, and starts one for inputs that wait.
 func (s *Session) resume(ctx context.Context) error {
-	rows, err := s.DB.Query(ctx, `SELECT id, log, state, attempt, round, started, owner FROM runs WHERE key = ? AND state IN ('calling', 'tools') LIMIT 1`, string(s.Key))
+	id, err := s.Busy(ctx)
 	if err != nil {
 		return fmt.Errorf("find run: %w", err)
 	}
-	if len(rows) == 0 {
+	if id == "" {
 		s.kick()
 		return nil
 	}
-	row := rows[0]
-	r := &run{ID: row.Text(0), Log: row.Text(1), State: row.Text(2), Attempt: int(row.Int(3)), Round: int(row.Int(4)), Started: time.UnixMilli(row.Int(5))}
-	if row.Text(6) == s.owner {
+	if !s.claim(id) {
 		return nil // it works in this life
 	}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{s.owner, r.ID, row.Text(6), r.State}, Want: 1}})
-	if errors.Is(err, tidemark.ErrConflict) {
-		return nil // a later life has it
-	}
+	r, err := s.takeOver(ctx, id)
 	if err != nil {
-		return fmt.Errorf("take over run %s: %w", r.ID, err)
-	}
-	if r.took, err = s.inputsOf(ctx, r.ID); err != nil {
-		return err
+		s.release(id)
+		if errors.Is(err, tidemark.ErrConflict) {
+			return nil // it has ended meanwhile, or a later life has it
+		}
+		return fmt.Errorf("take over run %s: %w", id, err)
 	}
 	s.Logger.Info("resume run", "session", s.Key, "run", r.ID, "state", r.State, "round", r.Round)
 	s.Runtime.Go(func() {
@@ -258,6 +290,25 @@ func (s *Session) resume(ctx context.Context) error {
 		s.kick()
 	})
 	return nil
+}
+
+// takeOver makes this life the owner of a run and reads where it stands.
+func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
+	rows, err := s.DB.Query(ctx, `SELECT log, state, attempt, round, started, owner FROM runs WHERE id = ? LIMIT 1`, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 || rows[0].Text(1) != stateCalling && rows[0].Text(1) != stateTools {
+		return nil, tidemark.ErrConflict
+	}
+	row := rows[0]
+	r := &run{ID: id, Log: row.Text(0), State: row.Text(1), Attempt: int(row.Int(2)), Round: int(row.Int(3)), Started: time.UnixMilli(row.Int(4))}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{s.owner, r.ID, row.Text(5), r.State}, Want: 1}})
+	if err != nil {
+		return nil, err
+	}
+	r.took, err = s.inputsOf(ctx, r.ID)
+	return r, err
 }
 
 func (s *Session) inputsOf(ctx context.Context, run string) ([]string, error) {

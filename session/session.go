@@ -92,9 +92,10 @@ type Session struct {
 	hub   hub
 	now   atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	mu     sync.Mutex // guards the following 2 fields; never held over a wait
+	mu     sync.Mutex // guards the following 3 fields; never held over a wait
 	cancel context.CancelCauseFunc
-	active string // id of the run that works in this life
+	active string          // id of the run that works in this life
+	mine   map[string]bool // runs that this life has begun or taken up and not let go of
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -113,7 +114,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, owner: tidemark.NewID(c.Runtime.Now())}
+	s := &Session{Config: c, log: log, life: life, owner: tidemark.NewID(c.Runtime.Now()), mine: map[string]bool{}}
 	s.hub.observe = c.Observe
 	for _, step := range []func(context.Context) error{s.ensure, s.loadSettings, s.resume} {
 		if err := step(life); err != nil {

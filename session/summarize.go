@@ -238,6 +238,17 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
 // cooldowns is how long the summariser is left alone after it failed once, twice, and more often.
 var cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
+// cooling reports whether the summariser is to be left alone. A pause that ends later than any can
+// is one of a clock that was moved back, and over.
+func (s *Session) cooling(ctx context.Context) (bool, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return false, err
+	}
+	left := h.Cooldown.Sub(s.Runtime.Now())
+	return left > 0 && left <= cooldowns[len(cooldowns)-1], nil
+}
+
 func (s *Session) coolDown(ctx context.Context) error {
 	h, err := s.head(ctx)
 	if err != nil {
