@@ -104,13 +104,18 @@ func TestS3Prefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	tidemarktest.TestBlobs(t, func(t *testing.T) tidemark.Blobs {
+	open := func(t *testing.T) tidemark.Blobs {
 		n++
 		cfg.Prefix = fmt.Sprintf("tide/mark %d/", n)
 		return openTestS3(t, cfg)
-	})
-	if page, _, err := other.List(t.Context(), "tide/mark 1/", "", 10); err != nil || len(page) == 0 || !strings.HasPrefix(page[0].Key, "tide/mark 1/") {
-		t.Errorf("the prefixed keys are %v, %v", page, err)
+	}
+	tidemarktest.TestBlobs(t, open)
+	if _, err := open(t).Put(t.Context(), "a/b", strings.NewReader("y"), 1, tidemark.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	page, _, err := other.List(t.Context(), cfg.Prefix, "", 10)
+	if err != nil || len(page) != 1 || page[0].Key != cfg.Prefix+"a/b" {
+		t.Errorf("the keys below %s are %v, %v", cfg.Prefix, page, err)
 	}
 }
 
