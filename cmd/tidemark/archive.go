@@ -50,7 +50,7 @@ func (m *Main) archiveLs() *cobra.Command {
 					}
 					rows = append(rows, []string{path.Base(a.Key), plainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), size(a.Bytes), when(a.At)})
 				}
-				table(m.Stdout, rows)
+				table(m.out, rows)
 				return nil
 			})
 		}}
@@ -69,7 +69,7 @@ func (m *Main) archiveCat() *cobra.Command {
 				if !raw {
 					p += "?format=jsonl"
 				}
-				return c.raw(cmd.Context(), p, m.Stdout)
+				return c.raw(cmd.Context(), p, m.out)
 			})
 		}}
 	agentFlag(c, &of)
@@ -98,7 +98,7 @@ func (m *Main) archiveSearch() *cobra.Command {
 					return err
 				}
 				for _, h := range out.Hits {
-					fmt.Fprintf(m.Stdout, "%s:%d  %-9s  %s\n", path.Base(h.Key), h.Line, h.Role, oneLine(h.Snippet, 300))
+					m.out.printf("%s:%d  %-9s  %s\n", path.Base(h.Key), h.Line, h.Role, oneLine(h.Snippet, 300))
 				}
 				return nothing(m, len(out.Hits), "no archived message has these words")
 			})
@@ -155,12 +155,12 @@ func (m *Main) verify(ctx context.Context, c *client, of, name string) error {
 			if !v.OK {
 				word = "BAD "
 			}
-			fmt.Fprintf(m.Stdout, "%s %s  %d messages, %s\n", word, path.Base(v.Key), v.Messages, size(v.Bytes))
+			m.out.printf("%s %s  %d messages, %s\n", word, path.Base(v.Key), v.Messages, size(v.Bytes))
 			for _, p := range v.Problems {
-				fmt.Fprintf(m.Stdout, "     %s\n", p)
+				m.out.printf("     %s\n", p)
 			}
 		}
-		fmt.Fprintf(m.Stdout, "%d archives ok, %d damaged\n", out.OK, out.Bad)
+		m.out.printf("%d archives ok, %d damaged\n", out.OK, out.Bad)
 	}
 	if err == nil && out.Bad > 0 {
 		err = &fixed{errors.New("archives are damaged"), "restore these files from a copy of the bucket; what is not yet reset can be exported with `tidemark export`"}

@@ -114,23 +114,23 @@ func (t *talk) loop(ctx context.Context) error {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	if t.m.Terminal {
-		fmt.Fprintln(t.m.Stdout, t.m.dim("session "+t.key+" at "+t.c.where+"  ("+chatHelp+")"))
+		t.m.out.line(t.m.dim("session " + t.key + " at " + t.c.where + "  (" + chatHelp + ")"))
 	}
 	lines := readLines(t.m.Stdin)
 	for {
 		if t.m.Terminal {
-			fmt.Fprint(t.m.Stdout, "> ")
+			t.m.out.put("> ")
 		}
 		select {
 		case <-interrupts:
-			fmt.Fprintln(t.m.Stdout)
+			t.m.out.line()
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case l, ok := <-lines:
 			if !ok || errors.Is(l.err, io.EOF) {
 				if t.m.Terminal {
-					fmt.Fprintln(t.m.Stdout)
+					t.m.out.line()
 				}
 				return nil
 			}
@@ -291,7 +291,7 @@ func (t *talk) event(name string, data []byte) error {
 		if t.m.Terminal {
 			text = safe(text)
 		}
-		fmt.Fprint(t.m.Stdout, text)
+		t.m.out.put(text)
 		t.column = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.column
 	case session.NoticeTool:
 		t.note("[" + n.Text + "]")
@@ -310,7 +310,7 @@ func (t *talk) event(name string, data []byte) error {
 // newline ends the line of an answer.
 func (t *talk) newline() {
 	if t.column {
-		fmt.Fprintln(t.m.Stdout)
+		t.m.out.line()
 		t.column = false
 	}
 }
@@ -318,11 +318,11 @@ func (t *talk) newline() {
 // note shows a line beside the conversation: on a terminal among it, else on standard error.
 func (t *talk) note(s string) {
 	t.newline()
-	w := t.m.Stderr
+	w := t.m.err
 	if t.m.Terminal {
-		w = t.m.Stdout
+		w = t.m.out
 	}
-	fmt.Fprintln(w, t.m.dim(safe(s)))
+	w.line(t.m.dim(safe(s)))
 }
 
 // Commands outside of a talk.
@@ -370,7 +370,7 @@ func (m *Main) abortCommand() *cobra.Command {
 				if out.Aborted {
 					text = "stopped"
 				}
-				fmt.Fprintln(m.Stdout, text)
+				m.out.line(text)
 				return nil
 			})
 		},
@@ -394,10 +394,10 @@ func (m *Main) act(ctx context.Context, key, path string, body any) error {
 			return err
 		}
 		for _, e := range out.Events {
-			fmt.Fprintln(m.Stdout, safe(e.Text))
+			m.out.line(safe(e.Text))
 		}
 		if len(out.Events) == 0 {
-			fmt.Fprintln(m.Stdout, safe(out.Text))
+			m.out.line(safe(out.Text))
 		}
 		return nil
 	})

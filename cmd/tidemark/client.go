@@ -117,7 +117,7 @@ func (m *Main) with(ctx context.Context, f func(*client) error) error {
 	err = f(c)
 	if c.local != nil && err == nil && c.local.working() {
 		if m.Progress {
-			fmt.Fprintln(m.Stderr, "(a turn is in work here; waiting for its end, Ctrl-C leaves it for the next command)")
+			m.err.line("(a turn is in work here; waiting for its end, Ctrl-C leaves it for the next command)")
 		}
 		c.local.drain(ctx)
 	}
@@ -249,11 +249,14 @@ func readEvents(r io.Reader, f func(name string, data []byte) error) error {
 	name, data := "", []byte(nil)
 	for {
 		line, err := in.ReadBytes('\n')
-		if err != nil && (!errors.Is(err, io.EOF) || len(line) > 0) {
-			return cmp.Or(err, io.ErrUnexpectedEOF)
+		if errors.Is(err, io.EOF) {
+			if err = io.ErrUnexpectedEOF; len(line) == 0 && data == nil {
+				err = nil
+			}
+			return err
 		}
 		if err != nil {
-			return nil
+			return err
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		field, value, _ := bytes.Cut(line, []byte(":"))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +49,7 @@ func (m *Main) configShow() *cobra.Command {
 			}{{"ANTHROPIC_API_KEY", c.Secrets.Anthropic}, {"OPENAI_API_KEY", c.Secrets.OpenAI}, {"TIDEMARK_TOKEN", c.Secrets.Token}} {
 				rows = append(rows, []string{s.name, s.value.String(), "environment"})
 			}
-			table(m.Stdout, rows)
+			table(m.out, rows)
 			return nil
 		}})
 }
@@ -80,9 +79,9 @@ func (m *Main) configCheck() *cobra.Command {
 				path = "no document, all defaults"
 			}
 			for _, w := range c.Warnings {
-				fmt.Fprintf(m.Stderr, "warning: %s\n", w)
+				m.err.printf("warning: %s\n", w)
 			}
-			fmt.Fprintf(m.Stdout, "ok: %s\n", path)
+			m.out.printf("ok: %s\n", path)
 			return nil
 		}})
 }
@@ -90,7 +89,7 @@ func (m *Main) configCheck() *cobra.Command {
 func (m *Main) configSchema() *cobra.Command {
 	return &cobra.Command{Use: "schema", Short: "Print the JSON Schema of the document", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := m.Stdout.Write(config.Schema())
+			_, err := m.out.Write(config.Schema())
 			return err
 		}}
 }

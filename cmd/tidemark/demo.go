@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,11 +102,11 @@ func (m *Main) demo(ctx context.Context) error {
 // tell begins a step.
 func (d *demo) tell(title string) {
 	d.step++
-	fmt.Fprintf(d.m.Stdout, "\n%d. %s\n\n", d.step, title)
+	d.m.out.printf("\n%d. %s\n\n", d.step, title)
 }
 
 func (d *demo) show(format string, args ...any) {
-	fmt.Fprintf(d.m.Stdout, "   "+format+"\n", args...)
+	d.m.out.printf("   "+format+"\n", args...)
 }
 
 // path shows where an object of the bucket lies.
@@ -123,7 +122,7 @@ func (d *demo) open(ctx context.Context) error {
 	if len(there) > 0 {
 		return &fixed{fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none"}
 	}
-	fmt.Fprintf(d.m.Stdout, "Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
+	d.m.out.printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
 		d.c.local.cfg.Model.ContextWindow, limitOf(d.c.local.cfg), d.home)
 	return nil
 }
@@ -342,12 +341,12 @@ func (d *demo) compare(ctx context.Context) (same int, err error) {
 }
 
 func (d *demo) end(context.Context) error {
-	fmt.Fprintf(d.m.Stdout, "\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
+	d.m.out.printf("\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
 	for _, c := range []string{"sessions ls", "view found", "archive ls", "memory cat", "chat"} {
 		d.show("tidemark --home %s %s", d.home, c)
 	}
-	_, err := io.WriteString(d.m.Stdout, "\nOr start for real: tidemark serve, then tidemark chat.\n")
-	return err
+	d.m.out.line("\nOr start for real: tidemark serve, then tidemark chat.")
+	return nil
 }
 
 // demoLines is what the person says.

@@ -89,9 +89,9 @@ func (d *doctor) add(check, verdict, fix, format string, args ...any) {
 	if d.m.json {
 		return
 	}
-	fmt.Fprintf(d.m.Stdout, "%-4s  %-9s  %s\n", f.Verdict, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                 "))
+	d.m.out.printf("%-4s  %-9s  %s\n", f.Verdict, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                 "))
 	if f.Fix != "" {
-		fmt.Fprintf(d.m.Stdout, "%17s→ %s\n", "", f.Fix)
+		d.m.out.printf("%17s→ %s\n", "", f.Fix)
 	}
 }
 

@@ -105,20 +105,20 @@ func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader,
 		return err
 	}
 	for _, w := range more.Warnings {
-		fmt.Fprintf(m.Stderr, "passed over: %s\n", w)
+		m.err.printf("passed over: %s\n", w)
 	}
 	if more.BadLines > len(more.Warnings) {
-		fmt.Fprintf(m.Stderr, "passed over: %d more lines\n", more.BadLines-len(more.Warnings))
+		m.err.printf("passed over: %d more lines\n", more.BadLines-len(more.Warnings))
 	}
 	if m.json {
 		return m.printJSON(out)
 	}
-	table(m.Stdout, [][]string{
+	table(m.out, [][]string{
 		{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
 		{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", gauge(out.ContextTokens, out.Window)},
 	})
 	if out.Skipped > 0 {
-		fmt.Fprintf(m.Stdout, "%d messages were there from an earlier import\n", out.Skipped)
+		m.out.printf("%d messages were there from an earlier import\n", out.Skipped)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (m *Main) progress(data []byte, read, size int64) error {
 		const percent = 100
 		text += fmt.Sprintf(", %d%% of %s read", read*percent/size, ofSize(size))
 	}
-	fmt.Fprintf(m.Stderr, "\r\x1b[K%s", text)
+	m.err.printf("\r\x1b[K%s", text)
 	return nil
 }
 
@@ -147,6 +147,6 @@ func ofSize(n int64) string { return size(n) }
 
 func (m *Main) progressEnd() {
 	if m.Progress {
-		fmt.Fprint(m.Stderr, "\r\x1b[K")
+		m.err.put("\r\x1b[K")
 	}
 }

@@ -57,7 +57,8 @@ type Main struct {
 	home, config, server string
 	json                 bool
 
-	entered bool // the flags were right, and the command has begun
+	out, err *output // Stdout and Stderr
+	entered  bool    // the flags were right, and the command has begun
 }
 
 // usageError is a mistake in how the program was called.
@@ -69,22 +70,26 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 
 // Run parses the arguments, carries out the command and returns the exit code.
 func (m *Main) Run(ctx context.Context, args []string) int {
+	m.out, m.err = &output{w: m.Stdout}, &output{w: m.Stderr}
 	root := m.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = m.out.failure()
+	}
 	var usage *usageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage) || !m.entered:
-		fmt.Fprintf(m.Stderr, "tidemark: %s\n  what to do: run `%s --help`\n", err, cmd.CommandPath())
+		m.err.printf("tidemark: %s\n  what to do: run `%s --help`\n", err, cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, errTold):
 		return exitFailed
 	}
-	fmt.Fprintf(m.Stderr, "%s: %s\n", cmd.CommandPath(), strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	m.err.printf("%s: %s\n", cmd.CommandPath(), strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	if fix := m.fix(err); fix != "" {
-		fmt.Fprintf(m.Stderr, "  what to do: %s\n", fix)
+		m.err.printf("  what to do: %s\n", fix)
 	}
 	return exitFailed
 }
@@ -139,8 +144,8 @@ anything: every original stays readable, searchable and recallable.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(m.Stdin)
-	root.SetOut(m.Stdout)
-	root.SetErr(m.Stderr)
+	root.SetOut(m.out)
+	root.SetErr(m.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&m.home, "home", "", "folder of the store (TIDEMARK_HOME, default ~/.tidemark)")
 	flags.StringVar(&m.config, "config", "", "configuration document (TIDEMARK_CONFIG, default tidemark.jsonc in the home folder)")

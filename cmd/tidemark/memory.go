@@ -59,7 +59,7 @@ func (m *Main) memoryLs() *cobra.Command {
 				for _, f := range list {
 					rows = append(rows, []string{f.Path, size(f.Size), when(f.Modified)})
 				}
-				table(m.Stdout, rows)
+				table(m.out, rows)
 				return nil
 			})
 		}}
@@ -92,12 +92,12 @@ func (m *Main) catMemory(ctx context.Context, c *client, of, path string) error 
 			}
 		}
 		if path == "" {
-			fmt.Fprintln(m.Stderr, "nothing is remembered yet; memories are written at compaction and at reset")
+			m.err.line("nothing is remembered yet; memories are written at compaction and at reset")
 			return nil
 		}
-		fmt.Fprintln(m.Stderr, m.dim("agents/"+of+"/"+path))
+		m.err.line(m.dim("agents/" + of + "/" + path))
 	}
-	return c.raw(ctx, memoryPath(of, path), m.Stdout)
+	return c.raw(ctx, memoryPath(of, path), m.out)
 }
 
 func (m *Main) memorySearch() *cobra.Command {
@@ -117,7 +117,7 @@ func (m *Main) memorySearch() *cobra.Command {
 					return m.printJSON(out)
 				}
 				for _, f := range out.Found {
-					fmt.Fprintf(m.Stdout, "%s:%d: %s\n", f.Path, f.Line, oneLine(f.Text, 300))
+					m.out.printf("%s:%d: %s\n", f.Path, f.Line, oneLine(f.Text, 300))
 				}
 				return nothing(m, len(out.Found), "nothing that is remembered has these words")
 			})
@@ -139,7 +139,7 @@ func (m *Main) memoryUndo() *cobra.Command {
 				if m.json {
 					return m.printJSON(f)
 				}
-				fmt.Fprintf(m.Stdout, "%s is as it was before its last edit (%s)\n", f.Path, size(f.Size))
+				m.out.printf("%s is as it was before its last edit (%s)\n", f.Path, size(f.Size))
 				return nil
 			})
 		}}
@@ -185,7 +185,7 @@ func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error
 		return err
 	}
 	if bytes.Equal(old, text) {
-		fmt.Fprintln(m.Stderr, "nothing was changed")
+		m.err.line("nothing was changed")
 		return nil
 	}
 	resp, err := c.do(ctx, http.MethodPut, memoryPath(of, path), bytes.NewReader(text), condition...)
@@ -208,7 +208,7 @@ func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error
 	if m.json {
 		return m.printJSON(f)
 	}
-	fmt.Fprintf(m.Stdout, "%s written, %s; `tidemark memory undo %s` brings the version before back\n", f.Path, size(f.Size), f.Path)
+	m.out.printf("%s written, %s; `tidemark memory undo %s` brings the version before back\n", f.Path, size(f.Size), f.Path)
 	return nil
 }
 
@@ -233,7 +233,7 @@ func (m *Main) editor(ctx context.Context, name string, old []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, old, 0o600); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,12 +15,12 @@ import (
 )
 
 // table prints rows in columns; the first row is the head.
-func table(w io.Writer, rows [][]string) {
+func table(w *output, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+		_, _ = fmt.Fprintln(t, strings.Join(r, "\t")) // w remembers a failure
 	}
-	_ = t.Flush() // the next write to w fails too
+	_ = t.Flush()
 }
 
 // printJSON prints a value for programs.
@@ -30,8 +29,8 @@ func (m *Main) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(m.Stdout, string(raw))
-	return err
+	m.out.line(string(raw))
+	return nil
 }
 
 // count writes a number of tokens in few characters: 950, 3.1k, 200k, 1.2M.

@@ -45,7 +45,7 @@ func versionText() string {
 func (m *Main) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(m.Stdout, "tidemark", versionText())
+			m.out.line("tidemark", versionText())
 			return nil
 		}}
 }
@@ -133,17 +133,17 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 	if bucket.Kind == "s3" {
 		where = "s3 " + bucket.Endpoint + " " + bucket.Bucket + "/" + bucket.Prefix
 	}
-	fmt.Fprintf(m.Stdout, "Tidemark %s serves at %s\n", versionText(), url)
+	m.out.printf("Tidemark %s serves at %s\n", versionText(), url)
 	for _, row := range [][2]string{
 		{"model", cfg.Model.Provider + " " + cfg.Model.ID + " (" + reason + ")"},
 		{"window", fmt.Sprintf("%d tokens, compacted above %d", cfg.Model.ContextWindow, limitOf(cfg))},
 		{"home", home}, {"bucket", where}, {"config", document}, {"token", token},
 		{"talk", "tidemark chat, or curl " + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},
 	} {
-		fmt.Fprintf(m.Stdout, "  %-7s %s\n", row[0], row[1])
+		m.out.printf("  %-7s %s\n", row[0], row[1])
 	}
 	for _, w := range cfg.Warnings {
-		fmt.Fprintf(m.Stderr, "warning: %s\n", w)
+		m.err.printf("warning: %s\n", w)
 	}
 }
 

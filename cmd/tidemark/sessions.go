@@ -44,7 +44,7 @@ func (m *Main) sessionsLs() *cobra.Command {
 					rows = append(rows, []string{plainKey(string(s.Key)), fmt.Sprint(s.Messages), count(s.ContextTokens) + "/" + count(s.Window),
 						fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), when(s.UpdatedAt), oneLine(s.Title, 60)})
 				}
-				table(m.Stdout, rows)
+				table(m.out, rows)
 				return nil
 			})
 		}}
@@ -127,7 +127,7 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 		}
 		rows = append(rows, []string{"its own", string(own)})
 	}
-	table(m.Stdout, rows)
+	table(m.out, rows)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (m *Main) sessionsSearch() *cobra.Command {
 					return err
 				}
 				for _, f := range out.Found {
-					fmt.Fprintf(m.Stdout, "%s  %s  %-9s  %s\n", f.Entry, when(f.At), f.Role, oneLine(f.Text, 300))
+					m.out.printf("%s  %s  %-9s  %s\n", f.Entry, when(f.At), f.Role, oneLine(f.Text, 300))
 				}
 				return nothing(m, len(out.Found), "no message has these words")
 			})
@@ -215,7 +215,7 @@ func (m *Main) sessionsSearch() *cobra.Command {
 // nothing says so when a listing for people is empty.
 func nothing(m *Main, n int, text string) error {
 	if n == 0 {
-		fmt.Fprintln(m.Stderr, text)
+		m.err.line(text)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (m *Main) viewCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
 				if messages {
-					return c.raw(cmd.Context(), sessionPath(args[0], "/view?messages=1"), m.Stdout)
+					return c.raw(cmd.Context(), sessionPath(args[0], "/view?messages=1"), m.out)
 				}
 				return m.showView(cmd.Context(), c, args[0])
 			})
@@ -84,7 +84,7 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		tools += t.Tokens
 		names = append(names, t.Name)
 	}
-	fmt.Fprintf(m.Stdout, "%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
+	m.out.printf("%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
 	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {count(v.System.Tokens), "system", "", "system prompt and memory"}}
 	if len(names) > 0 {
 		rows = append(rows, []string{count(tools), "tools", "", strings.Join(names, ", ")})
@@ -102,7 +102,7 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		}
 		rows = append(rows, []string{count(it.Tokens), it.Role, source, oneLine(strings.Join(parts, " | "), 100)})
 	}
-	table(m.Stdout, rows)
+	table(m.out, rows)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (m *Main) showLog(raw []byte) error {
 		return err
 	}
 	if page.Next != 0 {
-		fmt.Fprintf(m.Stdout, "… earlier: --before %d\n", page.Next)
+		m.out.printf("… earlier: --before %d\n", page.Next)
 	}
 	rows := make([][]string, 0, len(page.Entries))
 	for i := len(page.Entries) - 1; i >= 0; i-- {
@@ -178,7 +178,7 @@ func (m *Main) showLog(raw []byte) error {
 		}
 		rows = append(rows, []string{fmt.Sprint(e.Seq), when(e.At), who, count(e.Tokens), oneLine(text, 120)})
 	}
-	table(m.Stdout, rows)
+	table(m.out, rows)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (m *Main) showAnatomy(raw []byte) error {
 		}
 		rows = append(rows, append(row, count(a.Usage.Input+a.Usage.CacheCreation), count(a.Usage.CacheRead), count(a.Usage.Output), a.Stop))
 	}
-	table(m.Stdout, rows)
+	table(m.out, rows)
 	return nil
 }
 
@@ -246,7 +246,7 @@ people. --all includes the sessions before a reset.`,
 			}
 			return m.with(cmd.Context(), func(c *client) error {
 				if output == "" || output == "-" {
-					return c.raw(cmd.Context(), path, m.Stdout)
+					return c.raw(cmd.Context(), path, m.out)
 				}
 				return toFile(output, func(w io.Writer) error { return c.raw(cmd.Context(), path, w) })
 			})
@@ -264,7 +264,7 @@ func toFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
 	if err := write(f); err != nil {
 		f.Close()
 		return err

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// output is where a command prints. It remembers the first failure, which Main.Run reports, so that
+// a full disk behind a redirection is no success; a reader that has seen enough (head) is none.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.err = fmt.Errorf("write output: %w", err)
+	}
+	return n, o.err
+}
+
+func (o *output) printf(format string, args ...any) { _, _ = fmt.Fprintf(o, format, args...) }
+func (o *output) line(args ...any)                  { _, _ = fmt.Fprintln(o, args...) }
+func (o *output) put(args ...any)                   { _, _ = fmt.Fprint(o, args...) }
+
+// failure is what went wrong with the printing.
+func (o *output) failure() error {
+	if errors.Is(o.err, syscall.EPIPE) {
+		return nil
+	}
+	return o.err
+}
