@@ -11,8 +11,8 @@ module=$(go list -m)
 
 case "${1:-}" in
 native)
-	# internal/lint is run by `make rules`, test by `make e2e`.
-	go list ./... | sed "s,^$module,.," | grep -vxE '\./(internal/lint|test)' ;;
+	# internal/lint is run by `make rules`, test and what is below it by `make e2e`.
+	go list ./... | sed "s,^$module,.," | grep -vxE '\./(internal/lint|test(/.*)?)' ;;
 js)
 	# What only runs natively. A test under js/wasm that needs it carries the tag !js.
 	GOOS=js GOARCH=wasm go list -e -f '{{if .GoFiles}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... |

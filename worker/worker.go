@@ -241,8 +241,11 @@ func (d *door) fail(a *answer, r *http.Request, err error) {
 	}
 	f := failureOf(err)
 	d.Metrics.failure(f.kind)
-	if f.status == http.StatusInternalServerError {
+	switch {
+	case f.status == http.StatusInternalServerError:
 		d.Logger.Error("request failed", "id", a.id, "err", err)
+	case errors.Is(err, tidemark.ErrUnavailable): // a disk or a bucket, which whoever runs this must mend
+		d.Logger.Warn("request failed", "id", a.id, "err", err)
 	}
 	if a.status != 0 {
 		a.broken = !errors.Is(err, errTold)

@@ -69,6 +69,35 @@ func TestKillAtArrow(t *testing.T) {
 				killAt(t, when+row.name)
 			})
 		}
+		t.Run(row.name+", then silence", func(t *testing.T) {
+			t.Parallel()
+			killAndWait(t, row.name)
+		})
+	}
+}
+
+// killAndWait plays the scenario on a server that dies at a place; the next one must bring what was
+// begun to its end by itself, since nobody says anything any more.
+func killAndWait(t *testing.T, place string) {
+	var ids atomic.Int64
+	f := newFixture(t, newModel(t, &ids, 0).URL, tight())
+	doomed := f.serve("TIDEMARK_CRASH_AT=" + place)
+	var at address
+	at.set(doomed.url)
+	k := newTalker(t, &at, "main")
+	for _, in := range scenario() {
+		k.try(in)
+	}
+	if !doomed.killed() {
+		t.Fatalf("the server ended otherwise, or not:\n%s", doomed.log)
+	}
+	s := f.serve()
+	f.quiet(s)
+	s.stop()
+	e := inspect(t, f)
+	e.account([]*talker{k}, 1)
+	if len(e.failures) > 0 {
+		t.Errorf("failures %q", e.failures)
 	}
 }
 

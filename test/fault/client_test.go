@@ -86,6 +86,20 @@ func (k *talker) deliver(in input) string {
 	return ""
 }
 
+// try sends an input once, and notes what became of it.
+func (k *talker) try(in input) {
+	_, durable := k.send(in)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if in.kind != "messages" {
+		return
+	}
+	k.sent = append(k.sent, in.id)
+	if durable {
+		k.acknowledged = append(k.acknowledged, in.id)
+	}
+}
+
 // send sends an input once. durable is true when the server has acknowledged it.
 func (k *talker) send(in input) (answer string, durable bool) {
 	base := k.at.get()

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 	code := 1
 	if err := errors.Join(flag.Set("test.parallel", "6"), build.Run()); err == nil {
 		code = m.Run()
+		fmt.Printf("all: kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d\n", total.kills.Load(), total.acknowledged.Load(),
+			total.lost.Load(), total.duplicated.Load(), total.stuck.Load())
 	}
 	_ = os.RemoveAll(dir) // a folder for temporary files
 	os.Exit(code)

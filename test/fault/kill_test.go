@@ -205,8 +205,16 @@ func (e *estate) account(talkers []*talker, kills int) {
 			e.t.Errorf("a run ended with %q, which no kill explains", text)
 		}
 	}
+	total.kills.Add(int64(kills))
+	total.acknowledged.Add(int64(acknowledged))
+	total.lost.Add(int64(lost))
+	total.duplicated.Add(int64(duplicated))
+	total.stuck.Add(int64(len(e.stuck)))
 	e.t.Logf("kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d %s", kills, acknowledged, lost, duplicated, len(e.stuck), e)
 }
+
+// total is what all tests of this run came to.
+var total struct{ kills, acknowledged, lost, duplicated, stuck atomic.Int64 }
 
 // ordered holds that what one talker said stands in the log in the order in which it was said.
 func (e *estate) ordered(key tidemark.Key, k *talker) {

@@ -5,6 +5,7 @@ package fault
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	_ "modernc.org/sqlite" // reads beside the server, without its lock
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -155,6 +158,48 @@ func (s *server) kill() {
 	}
 	<-s.done
 	s.judge()
+}
+
+// quiet waits until a running server has nothing left to do, and reports what it does not get done.
+func (f *fixture) quiet(s *server) {
+	f.t.Helper()
+	path := filepath.Join(f.home, "agents", "main", "tidemark.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer db.Close()
+	const enough = 15 * time.Second
+	var left []string
+	for end := time.Now().Add(enough); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if left = outstanding(f.t, db); len(left) == 0 {
+			return
+		}
+	}
+	f.t.Errorf("after %s without any input there is still %q\n%s", enough, left, s.log)
+}
+
+// outstanding lists what is half done, see unfinished.
+func outstanding(t *testing.T, db *sql.DB) []string {
+	t.Helper()
+	var out []string
+	for what, query := range unfinished {
+		rows, err := db.QueryContext(t.Context(), query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, what+" "+name)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
 
 // killed reports whether a signal ended the process, and waits for it.
