@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -122,10 +123,9 @@ func safe(s string) string {
 	}, s)
 }
 
-// limitOf is what the context may grow to before it is compacted, roughly: small windows scale the
-// reserve down.
+// limitOf is what the context may grow to before it is compacted.
 func limitOf(c *config.Config) tidemark.Tokens {
-	return c.Model.ContextWindow - min(c.Compaction.ReserveTokens, c.Model.ContextWindow/3)
+	return compaction.Budget{Window: c.Model.ContextWindow, Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent}.Fit().Limit()
 }
 
 // dim writes a note for people beside the conversation.
