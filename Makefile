@@ -29,7 +29,7 @@ define title
 endef
 
 .PHONY: help run build test check bench lint fuzz fault e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-s3 race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -59,7 +59,7 @@ fault: ## Kill it at every arrow and FAULT_KILLS times at random (500)
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \
 		grep -vE '^ *(=== |--- PASS: .*/|[a-z_]+\.go:[0-9]+: kills=1 )'
 
-e2e: e2e-worker e2e-s3 e2e-native ## End to end: the native binary, and the Worker on workerd
+e2e: e2e-worker e2e-s3 e2e-sdk e2e-native ## End to end: the native binary, the Worker, an S3 server, vendors' SDKs
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
@@ -104,12 +104,19 @@ e2e-native: build
 	$(call title,end to end: native)
 	go test -count=1 -timeout 15m ./test/...
 
-# The bridge under faults, by a Worker that misbehaves on request, then the Worker itself.
+# The bridge under faults, by a Worker that misbehaves on request, the contracts of its ports, then
+# the Worker itself.
 e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
+	node test/contract.mjs
 	node test/turn.mjs dist
+
+# In a module of its own, so that no SDK is a requirement of ours.
+e2e-sdk:
+	$(call title,end to end: the SDKs of the vendors)
+	go -C test/sdk test -count=1 -timeout 10m ./...
 
 e2e-s3:
 	$(call title,a real S3 server)

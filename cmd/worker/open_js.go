@@ -115,7 +115,7 @@ func (a *actors) wake(ctx context.Context) error {
 	key, err := tidemark.ParseKey(a.o.Name())
 	if err != nil {
 		a.logger.Warn("alarm of an object that is no session", "object", a.o.Name(), "err", err)
-		return nil //nolint:nilerr // calling again would not help
+		return nil // calling again would not help
 	}
 	a.next = time.Time{}
 	s, err := a.Session(ctx, key, false)
