@@ -107,6 +107,9 @@ func (p Placed) around(q Placed) bool {
 	if !p.span() || p.From > q.From || p.To < q.To {
 		return false
 	}
+	if q.Block > 0 && !p.covers(q.From) {
+		return false // a block of an entry that the span keeps
+	}
 	if q.span() && p.From == q.From && p.To == q.To {
 		return p.Row > q.Row || p.Row == q.Row && p.N > q.N
 	}

@@ -78,7 +78,7 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 			}
 			act.Edits = append(act.Edits, e)
 		}
-		next, err := Preview(v, edits)
+		next, err := Preview(v, edits, b)
 		if err != nil {
 			return act, fmt.Errorf("plan %s: %w", s.Name(), err)
 		}
@@ -90,16 +90,30 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 	return act, nil
 }
 
-// summaryAllowance is what Preview counts for a summary that is yet to be written.
-const summaryAllowance tidemark.Tokens = 1500
+// allowance is what is counted for a summary that is yet to be written: 1,500 tokens, less in a
+// small window.
+func (b Budget) allowance() tidemark.Tokens { return min(1500, b.Window/8) }
+
+// minGain is the least that a summary must promise to free: below it the prompt cache is worth more.
+func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }
+
+// verbatim is how many tokens of the estimate may stay word for word. When the provider counts more
+// than the estimate does, as it does for Chinese, less of the estimate fits into the same budget.
+func (b Budget) verbatim(v View) tidemark.Tokens {
+	estimated, counted := v.Tokens(), v.Size-v.Fixed
+	if counted <= estimated || estimated == 0 {
+		return b.Keep
+	}
+	return b.Keep * estimated / counted
+}
 
 var errNoItem = errors.New("edit names an entry that is not in the view")
 
 // Preview returns the view as it would be with the edits: what the next strategy plans on.
-func Preview(v View, edits []tidemark.Edit) (View, error) {
+func Preview(v View, edits []tidemark.Edit, b Budget) (View, error) {
 	before := v.Tokens()
 	for _, e := range edits {
-		next, err := previewOne(v, e)
+		next, err := previewOne(v, e, b)
 		if err != nil {
 			return v, err
 		}
@@ -110,7 +124,7 @@ func Preview(v View, edits []tidemark.Edit) (View, error) {
 	return v, nil
 }
 
-func previewOne(v View, e tidemark.Edit) ([]Item, error) {
+func previewOne(v View, e tidemark.Edit, b Budget) ([]Item, error) {
 	from := slices.IndexFunc(v.Items, func(it Item) bool { return it.From == e.From })
 	if from >= 0 && e.Block > 0 {
 		return previewBlock(v.Items, from, e)
@@ -126,7 +140,7 @@ func previewOne(v View, e tidemark.Edit) ([]Item, error) {
 		inside := old.Seq >= it.Seq && old.Last <= it.Last
 		if inside && !placed {
 			placed = true
-			out = append(out, planned(it, e)...)
+			out = append(out, planned(it, e, b)...)
 		}
 		if !inside || slices.Contains(e.Keep, old.From) {
 			out = append(out, old)
@@ -136,9 +150,9 @@ func previewOne(v View, e tidemark.Edit) ([]Item, error) {
 }
 
 // planned returns what an edit would put into the view at it.
-func planned(it Item, e tidemark.Edit) []Item {
+func planned(it Item, e tidemark.Edit, b Budget) []Item {
 	if e.Summarize {
-		it.Message, it.Tokens = tidemark.NewText(tidemark.User, SummaryMarker), summaryAllowance
+		it.Message, it.Tokens = tidemark.NewText(tidemark.User, SummaryMarker), b.allowance()
 		return []Item{it}
 	}
 	out := make([]Item, len(e.Messages))

@@ -21,23 +21,13 @@ var _ Strategy = Summary{}
 // Name is "summary".
 func (Summary) Name() string { return "summary" }
 
-// minGain is the least that a summary must promise to free; below it the prompt cache is worth
-// more.
-const minGain tidemark.Tokens = 500
-
 // Plan cuts the view where the newest part within the keep budget begins, moved to the next legal
 // cut point. The newest turn of a person always stays, in place when the cut lies before it, else
 // as a hole in the span. Oversized blocks of what stays are shortened first.
 func (Summary) Plan(v View, b Budget) []tidemark.Edit {
-	short := shorten(v, b)
-	left := v
-	if len(short) > 0 {
-		if next, err := Preview(v, short); err == nil {
-			left = next
-		}
-		if !b.Over(left) && left.Size+minGain <= v.Size {
-			return short
-		}
+	short, left := shorten(v, b)
+	if len(short) > 0 && !b.Over(left) && left.Size+b.minGain() <= v.Size {
+		return short
 	}
 	covered, ok := cover(left, b)
 	if !ok {
@@ -54,28 +44,32 @@ func (Summary) Plan(v View, b Budget) []tidemark.Edit {
 	return append(out, e)
 }
 
-// cover marks the items that a summary would replace.
+// cover marks the items that a summary would replace: all before the newest part, but the newest
+// turn of a person. The newest exchange stays, since the model may not have seen its results yet.
 func cover(v View, b Budget) (covered []bool, ok bool) {
 	legal := Cuts(v.Items)
 	cut := len(v.Items)
-	var tail tidemark.Tokens
-	for cut > 0 && tail+v.Items[cut-1].Tokens <= b.Keep {
+	keep, tail := b.verbatim(v), tidemark.Tokens(0)
+	for cut > 0 && tail+v.Items[cut-1].Tokens <= keep {
 		cut--
 		tail += v.Items[cut].Tokens
 	}
 	for cut < len(v.Items) && !legal[cut] {
 		cut++
 	}
+	for cut == len(v.Items) && cut > 0 || cut > 0 && !legal[cut] {
+		cut--
+	}
 	turn := lastTurn(v.Items)
 	covered = make([]bool, len(v.Items))
-	freed := -summaryAllowance
+	freed := -b.allowance()
 	for i := range v.Items[:cut] {
 		if i != turn {
 			covered[i] = true
 			freed += v.Items[i].Tokens
 		}
 	}
-	return covered, freed >= minGain
+	return covered, freed >= b.minGain()
 }
 
 // spanOver returns the edit that replaces the covered items and keeps the others that lie between
@@ -108,12 +102,46 @@ const (
 	shortTail = 600
 )
 
-// shorten plans stubs for blocks of the newest part that alone would not fit: a tool result or a
-// text over half of what may be kept. The whole text stays in the log and is named by its entry.
-func shorten(v View, b Budget) []tidemark.Edit {
-	limit := max(b.Keep/2, 1000)
+// shorten plans stubs for blocks that alone take half of what may be kept, and returns the view with
+// them. When the newest exchange alone is still over the limit, because many middling results came at
+// once, its blocks are shortened further. The whole text stays in the log, named by its entry.
+func shorten(v View, b Budget) ([]tidemark.Edit, View) {
+	const least = 500
+	limit := max(b.verbatim(v)/2, least)
+	edits := oversized(v.Items, limit)
+	left, err := Preview(v, edits, b)
+	for err == nil && limit > least && newestExchange(left) > b.Limit()-left.Fixed {
+		limit = max(limit/2, least)
+		edits = oversized(v.Items, limit)
+		left, err = Preview(v, edits, b)
+	}
+	if err != nil {
+		return nil, v
+	}
+	return edits, left
+}
+
+// newestExchange returns the tokens that no cut point can part from the end of the view, with the
+// newest turn of a person.
+func newestExchange(v View) tidemark.Tokens {
+	legal := Cuts(v.Items)
+	cut := len(v.Items) - 1
+	for cut > 0 && !legal[cut] {
+		cut--
+	}
+	var n tidemark.Tokens
+	for i, it := range v.Items {
+		if i >= cut || i == lastTurn(v.Items) {
+			n += it.Tokens
+		}
+	}
+	return n
+}
+
+// oversized returns the edits that shorten every block over a limit.
+func oversized(items []Item, limit tidemark.Tokens) []tidemark.Edit {
 	var edits []tidemark.Edit
-	for _, it := range v.Items {
+	for _, it := range items {
 		if it.Span() || it.Tokens <= limit || it.Stubs > 0 {
 			continue
 		}

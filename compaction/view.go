@@ -239,6 +239,11 @@ func answers(m tidemark.Message, open []string) tidemark.Message {
 	var rest []tidemark.Block
 	ordered := true
 	for _, b := range m.Content {
+		if b.Type == tidemark.TypeToolUse { // a call that a user made, which no API takes
+			rest = append(rest, tidemark.Text(fmt.Sprintf("[%s %s %s]", b.Type, b.Name, b.Input)))
+			ordered = false
+			continue
+		}
 		if b.Type != tidemark.TypeToolResult {
 			rest = append(rest, b)
 			continue

@@ -163,11 +163,14 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 	return out, nil
 }
 
+// payloadPage is how many rows are read at a time: each may have a megabyte.
+const payloadPage = 32
+
 // Payloads returns message entries by position, with payloads, in order.
 func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
 	out := make([]tidemark.Entry, 0, len(seqs))
 	for len(seqs) > 0 {
-		n := min(len(seqs), tidemark.MaxParams)
+		n := min(len(seqs), payloadPage)
 		args := make([]any, n)
 		for i, s := range seqs[:n] {
 			args[i] = s

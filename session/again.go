@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,8 +17,10 @@ func (s *Session) queueAgain(ctx context.Context, overlay string) error {
 		return err
 	}
 	id := fmt.Sprintf("again:%s:%d", overlay, h.Failures) // a later try is another input
-	_, err = s.Post(ctx, Input{ID: id, Kind: inputAgain, Text: overlay})
-	return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueAgain)}))
+	if _, err := s.Post(ctx, Input{ID: id, Kind: inputAgain, Text: overlay}); err != nil {
+		return err
+	}
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueAgain)})
 }
 
 // summarizeAgain writes the summary for which an extract stands in, from the originals in the log,

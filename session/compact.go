@@ -230,7 +230,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		edits[i].Data = []byte(mustJSON(d))
 		edits[i].Summarize = false
 	}
-	after, err := compaction.Preview(v.View, edits)
+	after, err := compaction.Preview(v.View, edits, s.budget())
 	if err == nil && p.Act.Replaces == "" && after.Tokens() >= v.View.Tokens() {
 		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
 	}

@@ -108,12 +108,21 @@ func (s *Session) Wake(ctx context.Context) error {
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)
+			err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ? AND at <= ?`,
+				Args: []any{now.Add(wakeRetry).UnixMilli(), string(s.Key), r.Text(0), now.UnixMilli()}}})
+		}
+		if err != nil {
+			return fmt.Errorf("wake %s: put off %s: %w", s.Key, r.Text(0), err)
 		}
 	}
 	s.kick()
 	s.setAlarm(ctx)
 	return nil
 }
+
+// wakeRetry is how long something that is due and failed is left alone: an alarm in the past would
+// ring again at once.
+const wakeRetry = time.Minute
 
 // lookAfter resumes a run that no one works on, and otherwise looks again later.
 func (s *Session) lookAfter(ctx context.Context) error {
@@ -217,7 +226,8 @@ func (s *Session) report(ctx context.Context) {
 			told = append(told, indexed...)
 		}
 	}
-	next := s.undueStmt(dueOutbox)
+	next := tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM outbox WHERE key = ?)`,
+		Args: []any{string(s.Key), dueOutbox, string(s.Key)}}
 	switch {
 	case failed:
 		next = s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")

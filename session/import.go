@@ -41,6 +41,8 @@ func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], pro
 	if err != nil {
 		return ImportResult{}, err
 	}
+	defer s.kick() // what was said meanwhile waits
+	defer s.release(r.ID)
 	im := importer{s: s, r: r, progress: progress}
 	err = im.load(ctx)
 	if err == nil {
@@ -53,7 +55,6 @@ func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], pro
 		return ImportResult{}, fmt.Errorf("end import: %w", err)
 	}
 	s.report(ctx)
-	s.kick()
 	return s.importResult(ctx, r, im.skipped)
 }
 
@@ -64,12 +65,16 @@ func (s *Session) beginImport(ctx context.Context) (*run, error) {
 		return nil, err
 	}
 	now := s.Runtime.Now()
-	r := &run{ID: tidemark.NewID(now), Log: h.Log, State: stateCalling, Started: now}
+	r := s.newRun(h.Log)
+	s.claim(r.ID)
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
-		Args: []any{r.ID, string(s.Key), h.Log, s.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key)}, Want: 1,
+		Args: []any{r.ID, string(s.Key), h.Log, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key)}, Want: 1,
 	}})
+	if err != nil {
+		s.release(r.ID)
+	}
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil, fmt.Errorf("import into %s: a turn is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
 	}

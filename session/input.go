@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +79,9 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("store input %s: %w", in.ID, err)
 	}
-	if r.Session, err = s.log.Ref(ctx, headRef(s.Key)); err != nil {
-		return Receipt{}, err
-	}
 	s.kick()
-	return r, nil
+	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
+	return r, err
 }
 
 // receipt returns what became of an input.
@@ -140,19 +139,31 @@ type queued struct {
 	Kind    string
 	At      time.Time
 	Origin  tidemark.Origin
-	Payload []byte
+	Payload []byte // read when it is taken up
 	Tokens  tidemark.Tokens
 }
 
-// waiting returns the oldest inputs that wait.
+// load reads the payloads of the inputs that are taken up.
+func (s *Session) load(ctx context.Context, q []queued) error {
+	for i := range q {
+		rows, err := s.DB.Query(ctx, `SELECT payload FROM inputs WHERE n = ? LIMIT 1`, q[i].N)
+		if err != nil || len(rows) == 0 {
+			return fmt.Errorf("read input %s: %w", q[i].ID, cmp.Or(err, tidemark.ErrNotFound))
+		}
+		q[i].Payload = rows[0].Bytes(0)
+	}
+	return nil
+}
+
+// waiting returns the oldest inputs that wait, without their payloads.
 func (s *Session) waiting(ctx context.Context) ([]queued, error) {
-	rows, err := s.DB.Query(ctx, `SELECT n, id, kind, at, origin, payload, tokens FROM inputs WHERE key = ? AND state = 'new' ORDER BY n LIMIT ?`, string(s.Key), maxTaken)
+	rows, err := s.DB.Query(ctx, `SELECT n, id, kind, at, origin, tokens FROM inputs WHERE key = ? AND state = 'new' ORDER BY n LIMIT ?`, string(s.Key), maxTaken)
 	if err != nil {
 		return nil, fmt.Errorf("read queue: %w", err)
 	}
 	out := make([]queued, len(rows))
 	for i, r := range rows {
-		out[i] = queued{N: r.Int(0), ID: r.Text(1), Kind: r.Text(2), At: time.UnixMilli(r.Int(3)), Payload: r.Bytes(5), Tokens: tidemark.Tokens(r.Int(6))}
+		out[i] = queued{N: r.Int(0), ID: r.Text(1), Kind: r.Text(2), At: time.UnixMilli(r.Int(3)), Tokens: tidemark.Tokens(r.Int(5))}
 		if err := json.Unmarshal(r.Bytes(4), &out[i].Origin); err != nil {
 			return nil, fmt.Errorf("read input %s: %w", out[i].ID, err)
 		}
@@ -192,8 +203,7 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 		}
 		chain = e.Chain
 		stmts = append(stmts, more...)
-		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'taken', run = ? WHERE n = ? AND state = 'new'`, Args: []any{r.ID, in.N}, Want: 1})
-		r.took = append(r.took, in.ID)
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'taken', run = ?, payload = '' WHERE n = ? AND state = 'new'`, Args: []any{r.ID, in.N}, Want: 1})
 	}
 	return stmts, chain, nil
 }

@@ -39,6 +39,9 @@ func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Mes
 		if err != nil {
 			return m, err
 		}
+		if ref.Bare && len(m.Content) == 1 {
+			return tidemark.NewText(m.Role, full.Text), nil
+		}
 		if !copied {
 			out = tidemark.Message{Role: m.Role, Content: append([]tidemark.Block(nil), m.Content...)}
 			copied = true
@@ -48,9 +51,11 @@ func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Mes
 	return out, nil
 }
 
+// maxReference bounds a stored block that may be a reference.
+const maxReference = 2048
+
 // reference reads the reference in a stored block.
 func reference(b tidemark.Block) (blobRef, bool) {
-	const maxReference = 2048
 	raw := b.AppendJSON(nil)
 	if len(raw) > maxReference || !bytes.Contains(raw, []byte(blobField)) {
 		return blobRef{}, false

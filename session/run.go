@@ -34,6 +34,7 @@ type run struct {
 	forced  bool     // an overflow was answered with a compaction already
 	command *queued  // what it carries out, nil for messages
 	unended bool     // its end could not be written: it is to be taken up again
+	owner   string   // who works on it: new with each take-over, so the last one wins
 }
 
 // kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
@@ -56,8 +57,11 @@ func (s *Session) kick() {
 				s.retryLater(s.life)
 				return
 			}
-			if !s.work(r) { // nothing was taken up, so the same would happen again at once
+			switch s.work(r) {
+			case workStalled: // nothing was taken up, so the same would happen again at once
 				s.retryLater(s.life)
+				return
+			case workStopped: // what waits is answered with the next input
 				return
 			}
 		}
@@ -71,13 +75,13 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{ID: tidemark.NewID(now), Log: h.Log, State: stateCalling, Started: now}
+	r := s.newRun(h.Log)
 	s.claim(r.ID)
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
 			AND EXISTS (SELECT 1 FROM inputs WHERE key = ? AND state = 'new')`,
-		Args: []any{r.ID, string(s.Key), h.Log, s.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), string(s.Key)}, Want: 1,
+		Args: []any{r.ID, string(s.Key), h.Log, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), string(s.Key)}, Want: 1,
 	}, s.dueStmt(dueRun, now.Add(heartbeat), "")})
 	if err != nil {
 		s.release(r.ID)
@@ -85,6 +89,12 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 	}
 	s.setAlarm(ctx)
 	return r, nil
+}
+
+// newRun returns a run that is about to begin on a log.
+func (s *Session) newRun(log string) *run {
+	now := s.Runtime.Now()
+	return &run{ID: tidemark.NewID(now), Log: log, State: stateCalling, Started: now, owner: tidemark.NewID(now)}
 }
 
 // claim reports whether the caller is the one in this life to work on a run.
@@ -107,35 +117,64 @@ func (s *Session) release(run string) {
 // heartbeat is how long a run may be silent before a wake looks after it.
 const heartbeat = time.Minute
 
-// work carries a run through and records how it ended. It reports whether the run took anything up
-// or ended well: if not, what waits still waits.
-func (s *Session) work(r *run) bool {
-	defer func() {
-		s.release(r.ID)
-		if r.unended {
-			s.retryLater(s.life)
-		}
-	}()
+// worked says how a run ended for the queue behind it.
+type worked int
+
+const (
+	workDone    worked = iota // look for more
+	workStalled               // it took nothing up: try again later
+	workStopped               // a person stopped it before it took anything up
+)
+
+// work carries a run through and records how it ended. A panic ends the turn visibly, and goes on
+// to the runtime, which counts it.
+func (s *Session) work(r *run) worked {
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
 	s.cancel, s.active = cancel, r.ID
 	s.mu.Unlock()
 	defer func() {
-		s.mu.Lock()
-		s.cancel, s.active = nil, ""
-		s.mu.Unlock()
-		cancel(nil)
+		if p := recover(); p != nil {
+			s.fail(r, fmt.Errorf("the turn failed inside the server: %w", errPanic))
+			s.ended(r, cancel)
+			panic(p)
+		}
 	}()
 	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().TurnTimeout)
 	defer stop()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	err := s.turn(limited, r)
 	if err != nil {
-		s.fail(r, cause(limited, err))
+		err = cause(limited, err)
+		s.fail(r, err)
 	}
+	s.ended(r, cancel)
 	s.report(s.life)
 	s.setAlarm(s.life)
-	return err == nil || len(r.took) > 0
+	switch {
+	case err == nil || len(r.took) > 0:
+		return workDone
+	case errors.Is(err, tidemark.ErrAborted):
+		return workStopped
+	}
+	return workStalled
+}
+
+// errPanic stands for what a person need not read.
+var errPanic = errors.New("internal error")
+
+// ended lets go of a run. The next one may have begun already, so only what is r's is cleared.
+func (s *Session) ended(r *run, cancel context.CancelCauseFunc) {
+	s.mu.Lock()
+	if s.active == r.ID {
+		s.cancel, s.active = nil, ""
+	}
+	delete(s.mine, r.ID)
+	s.mu.Unlock()
+	cancel(nil)
+	if r.unended {
+		s.retryLater(s.life)
+	}
 }
 
 // cause returns why ctx ended if it did, since "context canceled" tells no one anything.
@@ -151,7 +190,7 @@ func cause(ctx context.Context, err error) error {
 func (s *Session) fence(r *run, state string) tidemark.Stmt {
 	return tidemark.Stmt{
 		SQL:  `UPDATE runs SET state = ?, updated = ?, round = ?, attempt = ? WHERE id = ? AND owner = ? AND state = ? AND log = ?`,
-		Args: []any{state, s.Runtime.Now().UnixMilli(), r.Round, r.Attempt, r.ID, s.owner, r.State, r.Log}, Want: 1,
+		Args: []any{state, s.Runtime.Now().UnixMilli(), r.Round, r.Attempt, r.ID, r.owner, r.State, r.Log}, Want: 1,
 	}
 }
 
@@ -177,7 +216,7 @@ func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) erro
 
 // doneStmt marks the inputs of a run as answered.
 func doneStmt(r *run) tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done' WHERE run = ? AND state = 'taken'`, Args: []any{r.ID}}
+	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done' WHERE run = ? AND state = 'taken'`, Args: []any{r.ID}} // inputs_run
 }
 
 // fail ends a run visibly: the row, an event in the log, a notice. Calls without a result get one,
@@ -210,14 +249,20 @@ func (s *Session) fail(r *run, why error) {
 	if errors.Is(why, tidemark.ErrAborted) {
 		kind = "abort"
 	}
-	event, err := s.eventStmts(r.Log, tidemark.Event{Type: kind, Text: Explain(why)})
-	if err != nil {
-		s.Logger.Error("record failure", "session", s.Key, "err", err)
+	if len(r.took) > 0 { // else it is tried again, and the log need not say so each time
+		event, err := s.eventStmts(r.Log, tidemark.Event{Type: kind, Text: Explain(why)})
+		if err != nil {
+			s.Logger.Error("record failure", "session", s.Key, "err", err)
+		}
+		stmts = append(stmts, event...)
 	}
-	stmts = append(stmts, event...)
 	stmts = append(stmts, doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}},
 		s.undueStmt(dueRun))
-	if err := s.step(ctx, r, stateFailed, stmts...); err != nil && !errors.Is(err, tidemark.ErrConflict) {
+	err := s.step(ctx, r, stateFailed, stmts...)
+	if errors.Is(err, tidemark.ErrConflict) {
+		return // another life has the run and answers it
+	}
+	if err != nil {
 		// It has not ended: it goes on at the state it had, when the storage is back.
 		s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
 		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(why)})
@@ -302,8 +347,9 @@ func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
 		return nil, tidemark.ErrConflict
 	}
 	row := rows[0]
-	r := &run{ID: id, Log: row.Text(0), State: row.Text(1), Attempt: int(row.Int(2)), Round: int(row.Int(3)), Started: time.UnixMilli(row.Int(4))}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{s.owner, r.ID, row.Text(5), r.State}, Want: 1}})
+	r := &run{ID: id, Log: row.Text(0), State: row.Text(1), Attempt: int(row.Int(2)), Round: int(row.Int(3)), Started: time.UnixMilli(row.Int(4)),
+		owner: tidemark.NewID(s.Runtime.Now())}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{r.owner, r.ID, row.Text(5), r.State}, Want: 1}})
 	if err != nil {
 		return nil, err
 	}

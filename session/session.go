@@ -86,11 +86,10 @@ type Config struct {
 // what is kept here can be lost at any time.
 type Session struct {
 	Config
-	log   *host.Log
-	life  context.Context // ends when the host drops the object
-	owner string          // fences runs against an earlier life of this object
-	hub   hub
-	now   atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
+	log  *host.Log
+	life context.Context // ends when the host drops the object
+	hub  hub
+	now  atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
 	mu     sync.Mutex // guards the following 3 fields; never held over a wait
 	cancel context.CancelCauseFunc
@@ -114,7 +113,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, owner: tidemark.NewID(c.Runtime.Now()), mine: map[string]bool{}}
+	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}}
 	s.hub.observe = c.Observe
 	for _, step := range []func(context.Context) error{s.ensure, s.loadSettings, s.resume} {
 		if err := step(life); err != nil {

@@ -28,6 +28,7 @@ var tables = [][]string{{
 		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,
 		run TEXT NOT NULL DEFAULT '', UNIQUE(key, id))`,
 	`CREATE INDEX inputs_new ON inputs(key, state, n)`,
+	`CREATE INDEX inputs_run ON inputs(run)`,
 	// A run is calling, in tools, done or failed. One is active a key.
 	`CREATE TABLE runs(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL,
@@ -55,6 +56,7 @@ var tables = [][]string{{
 		at INTEGER NOT NULL, archive TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0)`,
 	// What is to be told to the agent, until it has it.
 	`CREATE TABLE outbox(id TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, at INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0)`,
+	`CREATE INDEX outbox_key ON outbox(key, at, id)`,
 	// One alarm an object: the earliest of these.
 	`CREATE TABLE due(key TEXT NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, kind))`,
 	`CREATE INDEX due_at ON due(at)`,

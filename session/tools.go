@@ -41,9 +41,13 @@ func (s *Session) callStmts(r *run, m tidemark.Message) []tidemark.Stmt {
 		if b.Type != tidemark.TypeToolUse {
 			continue
 		}
+		state, result := callRegistered, ""
+		if len(stmts) >= maxCalls {
+			state, result = callDone, string(tidemark.ToolResult(b.ID, fmt.Sprintf("not run: a reply may make %d calls", maxCalls), true).AppendJSON(nil))
+		}
 		stmts = append(stmts, tidemark.Stmt{
-			SQL:  `INSERT INTO calls(run, round, n, id, call, idempotent, state) VALUES(?, ?, ?, ?, ?, ?, 'registered')`,
-			Args: []any{r.ID, r.Round, len(stmts), b.ID, string(b.AppendJSON(nil)), idempotent[b.Name]}, Want: 1})
+			SQL:  `INSERT INTO calls(run, round, n, id, call, idempotent, state, result) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
+			Args: []any{r.ID, r.Round, len(stmts), b.ID, string(b.AppendJSON(nil)), idempotent[b.Name], state, result}, Want: 1})
 	}
 	return stmts
 }
@@ -59,7 +63,7 @@ type call struct {
 }
 
 func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
-	rows, err := s.DB.Query(ctx, `SELECT n, id, call, idempotent, state, result FROM calls WHERE run = ? AND round = ? ORDER BY n LIMIT ?`, r.ID, r.Round, maxCalls)
+	rows, err := s.DB.Query(ctx, `SELECT n, id, call, idempotent, state, result FROM calls WHERE run = ? AND round = ? ORDER BY n LIMIT 10000`, r.ID, r.Round)
 	if err != nil {
 		return nil, fmt.Errorf("read calls: %w", err)
 	}
@@ -124,7 +128,12 @@ func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []t
 	}
 	var failed error
 	for range calls {
-		d := <-out
+		var d done
+		select {
+		case d = <-out:
+		case <-ctx.Done(): // a tool that does not heed its context is not waited for
+			return context.Cause(ctx)
+		}
 		if d.err != nil {
 			failed = d.err
 		}
@@ -182,7 +191,7 @@ func bound(id string, b tidemark.Block) tidemark.Block {
 func (s *Session) mark(ctx context.Context, r *run, c call, state, result string) error {
 	err := s.DB.Tx(ctx, []tidemark.Stmt{
 		{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
-			Args: []any{s.Runtime.Now().UnixMilli(), r.ID, s.owner, r.Log}, Want: 1},
+			Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1},
 		{SQL: `UPDATE calls SET state = ?, result = ? WHERE run = ? AND round = ? AND n = ?`, Args: []any{state, result, r.ID, r.Round, c.N}, Want: 1},
 	})
 	if err != nil {

@@ -67,6 +67,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	fresh := r.Round == 0 && len(r.took) == 0
 	if fresh && len(q) > 0 {
 		if q[0].Kind != InputMessage {
+			if err := s.load(ctx, q[:1]); err != nil {
+				return false, err
+			}
 			return true, s.command(ctx, r, q[0])
 		}
 		if err := s.resetIfDue(ctx, r, q[0]); err != nil {
@@ -78,6 +81,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 			return false, nil
 		}
 		return true, s.step(ctx, r, stateDone, s.undueStmt(dueRun))
+	}
+	if err := s.load(ctx, q); err != nil {
+		return false, err
 	}
 	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
@@ -91,6 +97,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return false, fmt.Errorf("take inputs: %w", err)
+	}
+	for _, in := range q {
+		r.took = append(r.took, in.ID)
 	}
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
 	return false, nil
@@ -113,8 +122,11 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		err = s.summarizeAgain(ctx, r, tidemark.EntryID(text))
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
+		if errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) {
+			return err // another life carries it out
+		}
 		// A command that failed is over: it must not block the queue. What it began is durable.
-		if tx := s.DB.Tx(s.life, []tidemark.Stmt{commandDone(r, q)}); tx != nil {
+		if tx := s.step(s.life, r, stateCalling, commandDone(r, q)); tx != nil {
 			return errors.Join(err, tx)
 		}
 		return err
@@ -166,6 +178,9 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	var text strings.Builder
 	defer func() { said = text.String() }()
 	req := s.request(view)
+	if err := tidemark.Check(req.Messages); err != nil { // the view repairs what it can; this would be a mistake of ours
+		return reply, "", fmt.Errorf("the view cannot be sent: %w: %w", err, tidemark.ErrInvalid)
+	}
 	for d, err := range s.Provider.Stream(ctx, req) {
 		if err != nil {
 			return reply, "", err

@@ -85,7 +85,7 @@ func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark) (Vi
 	}
 	v.Tools = s.tools()
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
-	v.Size, v.Anchor = s.size(v, entries)
+	v.Size, v.Anchor = s.size(v, entries, marks)
 	return v, nil
 }
 
@@ -202,10 +202,10 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 // size returns the context size: the provider's last report for a single call plus the estimate of
 // what came since, if no overlay was written after it and the model is the same; else the estimate
 // of all that would be sent.
-func (s *Session) size(v View, entries []compaction.Visible) (tidemark.Tokens, bool) {
+func (s *Session) size(v View, entries []compaction.Visible, marks []host.Mark) (tidemark.Tokens, bool) {
 	newest := int64(0)
-	for _, r := range v.Shown {
-		newest = max(newest, r.Row)
+	for _, m := range marks { // a lift changes what is sent as much as an overlay does
+		newest = max(newest, m.Seq)
 	}
 	var since tidemark.Tokens
 	for i := len(entries) - 1; i >= 0 && entries[i].Seq > newest; i-- {
@@ -330,41 +330,62 @@ const blobField = "tidemark_blob"
 type blobRef struct {
 	SHA256 string `json:"sha256"`
 	Bytes  int    `json:"bytes"`
+	Bare   bool   `json:"bare,omitempty"` // it was the whole content, as a string
 }
 
-// spill stores large blocks under their hash and returns the message with references instead. The
-// object is there before the reference, so a reference never dangles.
+// rowBytes is the size over which a message gives up its largest blocks too, so that its row fits
+// into every database with room for the rest.
+const rowBytes = 1 << 20
+
+// spill stores large blocks under their hash and returns the message with references instead: those
+// that are large by themselves, then the largest until the message fits into a row. The object is
+// there before the reference, so a reference never dangles.
 func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
-	out := m
-	copied := false
+	raws := make([][]byte, len(m.Content))
+	order := make([]int, len(m.Content))
+	total := 0
 	for i, b := range m.Content {
-		raw := b.AppendJSON(nil)
-		if len(raw) <= spillBytes {
-			continue
+		raws[i], order[i] = b.AppendJSON(nil), i
+		total += len(raws[i])
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
+	out := m
+	for n, i := range order {
+		if len(raws[i]) <= spillBytes && total <= rowBytes || len(raws[i]) <= maxReference {
+			break
 		}
-		sum := string(tidemark.HashOf(raw))
-		_, err := s.Blobs.Put(ctx, s.artifact(sum), bytes.NewReader(raw), int64(len(raw)), tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
-		if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
-			return m, fmt.Errorf("store block of %d bytes: %w", len(raw), err)
+		ref, err := s.store(ctx, m.Content[i], raws[i], m.Bare())
+		if err != nil {
+			return m, err
 		}
-		short := map[string]any{"type": b.Type, blobField: blobRef{sum, len(raw)}}
-		switch b.Type {
-		case tidemark.TypeToolUse:
-			short["id"], short["name"], short["input"] = b.ID, b.Name, struct{}{}
-		case tidemark.TypeToolResult:
-			short["tool_use_id"], short["is_error"] = b.ToolUseID, b.IsError
-		}
-		var ref tidemark.Block
-		if err := json.Unmarshal([]byte(mustJSON(short)), &ref); err != nil {
-			return m, fmt.Errorf("store block: %w", err)
-		}
-		if !copied {
-			out = tidemark.Message{Role: m.Role, Content: append([]tidemark.Block(nil), m.Content...)}
-			copied = true
+		if n == 0 {
+			out = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
 		}
 		out.Content[i] = ref
+		total -= len(raws[i])
 	}
 	return out, nil
+}
+
+// store puts a block into the bucket and returns the reference to it.
+func (s *Session) store(ctx context.Context, b tidemark.Block, raw []byte, bare bool) (tidemark.Block, error) {
+	sum := string(tidemark.HashOf(raw))
+	_, err := s.Blobs.Put(ctx, s.artifact(sum), bytes.NewReader(raw), int64(len(raw)), tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
+	if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
+		return b, fmt.Errorf("store block of %d bytes: %w", len(raw), err)
+	}
+	short := map[string]any{"type": b.Type, blobField: blobRef{sum, len(raw), bare}}
+	switch b.Type {
+	case tidemark.TypeToolUse:
+		short["id"], short["name"], short["input"] = b.ID, b.Name, struct{}{}
+	case tidemark.TypeToolResult:
+		short["tool_use_id"], short["is_error"] = b.ToolUseID, b.IsError
+	}
+	var ref tidemark.Block
+	if err := json.Unmarshal([]byte(mustJSON(short)), &ref); err != nil {
+		return b, fmt.Errorf("store block: %w", err)
+	}
+	return ref, nil
 }
 
 func (s *Session) artifact(sum string) string {
