@@ -68,9 +68,9 @@ func (s *Session) beginImport(ctx context.Context) (*run, error) {
 	r := s.newRun(h.Log)
 	s.claim(r.ID)
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
-		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
-			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
-		Args: []any{r.ID, string(s.Key), h.Log, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key)}, Want: 1,
+		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, key, log, ?, 'calling', ?, ?
+			FROM heads WHERE key = ? AND log = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
+		Args: []any{r.ID, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), h.Log, string(s.Key)}, Want: 1,
 	}})
 	if err != nil {
 		s.release(r.ID)

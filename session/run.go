@@ -68,7 +68,9 @@ func (s *Session) kick() {
 	})
 }
 
-// begin makes the row of a run.
+// begin makes the row of a run. The head may move between our look at it and the insert, by a reset
+// that ends meanwhile; a run of the old log would write where nobody looks, so it is not begun, and
+// whoever moved the head looks for what waits.
 func (s *Session) begin(ctx context.Context) (*run, error) {
 	now := s.Runtime.Now()
 	h, err := s.head(ctx)
@@ -78,10 +80,10 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 	r := s.newRun(h.Log)
 	s.claim(r.ID)
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
-		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, ?, ?, ?, 'calling', ?, ?
-			WHERE NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
+		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, key, log, ?, 'calling', ?, ?
+			FROM heads WHERE key = ? AND log = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
 			AND EXISTS (SELECT 1 FROM inputs WHERE key = ? AND state = 'new')`,
-		Args: []any{r.ID, string(s.Key), h.Log, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), string(s.Key)}, Want: 1,
+		Args: []any{r.ID, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), h.Log, string(s.Key), string(s.Key)}, Want: 1,
 	}, s.dueStmt(dueRun, now.Add(heartbeat), "")})
 	if err != nil {
 		s.release(r.ID)
