@@ -112,6 +112,7 @@ type Bucket struct {
 // Server is the native server.
 type Server struct {
 	Listen       string
+	Origins      []string // pages of other origins that may call
 	GraceSeconds int
 	MaxSessions  int
 	IdleMinutes  int

@@ -106,7 +106,7 @@ func (k Key) decode(value string) any {
 		case "false":
 			return false
 		}
-	case Choices:
+	case Choices, Origins:
 		var list []any
 		for _, s := range strings.Split(value, ",") {
 			list = append(list, strings.TrimSpace(s))

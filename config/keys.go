@@ -21,6 +21,7 @@ const (
 	URL     Type = "url"    // http or https
 	Address Type = "address"
 	Name    Type = "name" // lower case letters, digits, - and _
+	Origins Type = "origins"
 )
 
 // Key is one setting that can be made.
@@ -288,6 +289,11 @@ func serverKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Server.Listen },
 		},
 		{
+			Name: "server.origins", Type: Origins, Default: `[]`,
+			Doc: "Pages of other origins that may call, each as the browser sends it in Origin. Others get 403; the server's own pages need no entry.",
+			at:  func(c *Config, _ string) any { return &c.Server.Origins },
+		},
+		{
 			Name: "server.graceSeconds", Type: Number, Default: "10", Max: 3600,
 			Doc: "How long turns in work may go on at shutdown. What is unfinished then goes on at the next start.",
 			at:  func(c *Config, _ string) any { return &c.Server.GraceSeconds },
@@ -356,6 +362,8 @@ func (k Key) want() string {
 		return `a URL such as "https://example.com/v1"`
 	case Address:
 		return `host and port such as "127.0.0.1:8787"`
+	case Origins:
+		return `a list of origins such as "http://localhost:3000", with no path and no slash at the end`
 	case Name:
 		return "1 to 64 lower case letters, digits, - and _"
 	}

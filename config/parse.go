@@ -317,21 +317,32 @@ func setNumber(ptr any, i int64) {
 	}
 }
 
-// list returns a list of allowed values, none twice, at least one.
+// list returns a list of allowed values, none twice; of choices there is at least one.
 func (k Key) list(v any) ([]string, bool) {
 	elements, ok := v.([]any)
-	if !ok || len(elements) == 0 {
+	if !ok || len(elements) == 0 && k.Type == Choices || len(elements) > maxNamed {
 		return nil, false
 	}
-	var out []string
+	out := []string{}
 	for _, e := range elements {
 		s, ok := e.(string)
-		if !ok || !slices.Contains(strings.Fields(k.Values), s) || slices.Contains(out, s) {
+		fits := slices.Contains(strings.Fields(k.Values), s) || k.Type == Origins && isOrigin(s)
+		if !ok || !fits || slices.Contains(out, s) {
 			return nil, false
 		}
 		out = append(out, s)
 	}
 	return out, true
+}
+
+// isOrigin reports whether a text is an origin as browsers send it: lower case, without the port that
+// the scheme has anyway (https://html.spec.whatwg.org/multipage/browsers.html#ascii-serialisation-of-an-origin).
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || s != strings.ToLower(u.Scheme+"://"+u.Host) {
+		return false
+	}
+	return u.Scheme+":"+u.Port() != "http:80" && u.Scheme+":"+u.Port() != "https:443"
 }
 
 // fits reports whether a string is what a key takes.

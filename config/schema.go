@@ -105,6 +105,11 @@ func (k Key) schema() string {
 		add("minItems", 1)
 		add("uniqueItems", true)
 		add("items", map[string]any{"enum": strings.Fields(k.Values)})
+	case Origins:
+		add("type", "array")
+		add("maxItems", maxNamed)
+		add("uniqueItems", true)
+		add("items", map[string]any{"type": "string", "pattern": "^[a-z][a-z0-9+.-]*://[^/]+$"})
 	case URL:
 		add("type", "string")
 		add("format", "uri")

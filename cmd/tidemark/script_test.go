@@ -57,13 +57,17 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fetch METHOD PATH [BODY] calls the server of the home and prints its answer.
+// fetch METHOD PATH [BODY] calls the server of the home and prints its answer. Origin=URL instead of a
+// body makes it the call of that page.
 func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	s := readServerFile(ts.Getenv("TIDEMARK_HOME"))
 	req, err := http.NewRequestWithContext(context.Background(), args[0], s.URL+args[1], strings.NewReader(strings.Join(args[2:], " ")))
 	ts.Check(err)
 	if token := ts.Getenv("TIDEMARK_TOKEN"); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if page, ok := strings.CutPrefix(strings.Join(args[2:], " "), "Origin="); ok {
+		req.Header.Set("Origin", page)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	ts.Check(err)

@@ -191,7 +191,7 @@ func reachable(a net.Addr) string {
 
 // handler gives the door to the node's actors.
 func (n *node) handler(token string) http.Handler {
-	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true,
+	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics})
 }
 

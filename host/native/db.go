@@ -91,6 +91,9 @@ func OpenDB(path string) (*DB, error) {
 	if d.lock, err = lockDatabase(path); err != nil {
 		return nil, err
 	}
+	if f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm); err == nil {
+		f.Close() // SQLite alone would make the file readable for everyone; what stops us here it names better
+	}
 	if err := d.openWriter(); err != nil {
 		d.lock.Close()
 		return nil, err

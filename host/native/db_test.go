@@ -3,7 +3,9 @@
 package native
 
 import (
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -22,6 +24,21 @@ func openTestDB(t testing.TB, path string) *DB {
 		}
 	})
 	return db
+}
+
+// TestDBPrivate: a database and its log hold conversations, so nobody else may read them.
+func TestDBPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.db")
+	write(t, openTestDB(t, path), `CREATE TABLE k (x INTEGER)`)
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if perm := info.Mode().Perm(); perm != filePerm && runtime.GOOS != "windows" {
+			t.Errorf("t.db%s has mode %o, want %o", suffix, perm, filePerm)
+		}
+	}
 }
 
 func TestDB(t *testing.T) {
