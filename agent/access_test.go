@@ -163,7 +163,7 @@ func TestBadCalls(t *testing.T) {
 		{"ambiguous edit", "main", "memory_edit", `{"path":"MEMORY.md","old":"two","new":"1"}`, "occurs 2 times"},
 		{"missing text", "main", "memory_edit", `{"path":"MEMORY.md","old":"three","new":"1"}`, "not in the file"},
 		{"empty edit", "main", "memory_edit", `{"path":"MEMORY.md"}`, "give old, new or undo"},
-		{"nothing to undo", "main", "memory_edit", `{"path":"SOUL.md","undo":true}`, "no earlier text"},
+		{"nothing to undo", "main", "memory_edit", `{"path":"SOUL.md","undo":true}`, "no such file"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

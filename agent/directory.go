@@ -129,6 +129,23 @@ func (a *Agent) Archives(ctx context.Context, opt archive.ListOptions) (page []a
 	return page, next, nil
 }
 
+// Mend compares the bucket with the index of archives, see [archive.Mend]. What was reported and only
+// waits to be indexed is not called lost.
+func (a *Agent) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, a.cfg.Name, flushPage)
+	if err != nil {
+		return archive.Survey{}, fmt.Errorf("mend index: %w", err)
+	}
+	s, err := archive.Mend(ctx, a.cfg.Blobs, a.cfg.Name, b)
+	for _, r := range rows {
+		s.Added = slices.DeleteFunc(s.Added, func(key string) bool { return key == r.Text(0) })
+	}
+	if err == nil && len(s.Added) > 0 {
+		a.cfg.Logger.Warn("archives were not in the index", "agent", a.cfg.Name, "added", len(s.Added), "first", s.Added[0])
+	}
+	return s, err
+}
+
 const (
 	defaultPage = 100
 	maxPage     = 1000

@@ -115,7 +115,8 @@ func (a *Agent) put(ctx context.Context, path string, content []byte, ifMatch, b
 	if bytes.Equal(old, content) && !opt.IfAbsent {
 		return File{Path: path, ETag: opt.IfMatch, Size: int64(len(content)), Content: content}, nil
 	}
-	if len(old) > 0 {
+	// Of a file that is new the empty text is kept, so that its first edit can be undone too.
+	if len(old) > 0 || opt.IfAbsent {
 		if err := a.keep(ctx, path, old, by); err != nil {
 			return File{}, fmt.Errorf("keep the old text: %w", err)
 		}
@@ -185,9 +186,9 @@ func (a *Agent) Versions(ctx context.Context, path string) ([]Version, error) {
 	return out, nil
 }
 
-// Undo puts back the text before the last edit; again, the one before that. What the agent
-// remembered in a daily file since then stays. The undone text is kept as a version too. With
-// nothing to undo it is ErrNotFound.
+// Undo puts back the text before the last edit; again, the one before that. Of a file that the edit
+// made an empty one is left. What the agent remembered in a daily file since then stays. The undone
+// text is kept as a version too. With nothing to undo it is ErrNotFound.
 func (a *Agent) Undo(ctx context.Context, path string) (File, error) {
 	versions, err := a.Versions(ctx, path)
 	if err != nil {
@@ -218,7 +219,18 @@ func (a *Agent) Undo(ctx context.Context, path string) (File, error) {
 		err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_versions SET undone = 1 WHERE agent = ? AND path = ? AND seq >= ?`, Args: []any{a.cfg.Name, path, v.ID}}})
 		return f, err
 	}
-	return File{}, fmt.Errorf("undo %s: no earlier text is kept: %w", path, tidemark.ErrNotFound)
+	return File{}, a.nothingToUndo(path, opt.IfAbsent, len(versions))
+}
+
+// nothingToUndo says why.
+func (a *Agent) nothingToUndo(path string, absent bool, versions int) error {
+	switch {
+	case absent && versions == 0:
+		return fmt.Errorf("undo %s: there is no such file: %w", path, tidemark.ErrNotFound)
+	case versions > 0:
+		return fmt.Errorf("undo %s: every edit of it is undone; its versions have the texts: an edit to undo: %w", path, tidemark.ErrNotFound)
+	}
+	return fmt.Errorf("undo %s: nobody has edited it here; what was remembered in it is no edit, take it out with one: an edit to undo: %w", path, tidemark.ErrNotFound)
 }
 
 // edit is a change of a file by its own text, tried again when a person changed it meanwhile.

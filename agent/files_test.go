@@ -36,9 +36,11 @@ func TestEditAndUndo(t *testing.T) {
 	}
 	undo("v2\n")
 	undo("v1\n")
-	if _, err := w.Undo(t.Context(), "MEMORY.md"); !errors.Is(err, tidemark.ErrNotFound) {
-		t.Errorf("a third undo: %v", err)
+	undo("") // as before it was there
+	if _, err := w.Undo(t.Context(), "MEMORY.md"); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), "every edit") {
+		t.Errorf("a fourth undo: %v", err)
 	}
+	edit("", "v1\n")
 	edit("v1", "v4")
 	undo("v1\n")
 	versions, err := w.Versions(t.Context(), "MEMORY.md")
@@ -75,6 +77,36 @@ func TestUndoKeepsFacts(t *testing.T) {
 	}
 	if got := w.stored(day); strings.Count(got, "first fact") != 1 || strings.Count(got, "second fact") != 1 || strings.Contains(got, "rewritten") {
 		t.Errorf("file\n%s", got)
+	}
+}
+
+// TestUndoFirst undoes what made a file, and says why there is nothing to undo.
+func TestUndoFirst(t *testing.T) {
+	w := newWorld(t)
+	put := func(path, text string) {
+		t.Helper()
+		if _, err := w.PutFile(t.Context(), path, []byte(text), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("SOUL.md", "one")
+	put("memory/2026-11-20.md", "- bread\n")
+	w.remember(scope(t, "main"), "x1", "first fact")
+	for _, tc := range []struct{ name, path, left, want string }{
+		{"made by an edit", "SOUL.md", "", ""},
+		{"daily file made by an edit", "memory/2026-11-20.md", "", ""},
+		{"daily file that the agent made", day, "first fact", "no edit"},
+		{"not there", "USER.md", "", "no such file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := w.Undo(t.Context(), tc.path)
+			if (err == nil) != (tc.want == "") || err != nil && (!errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+			if got := w.stored(tc.path); !strings.Contains(got, tc.left) || tc.left == "" && got != "" {
+				t.Errorf("left %q", got)
+			}
+		})
 	}
 }
 
@@ -228,7 +260,49 @@ func TestArchiveIndex(t *testing.T) {
 	if err != nil || len(listed) != 3 {
 		t.Errorf("the index has %+v, %v", listed, err)
 	}
+	// One that nobody reported is found in the bucket; one that is to be indexed is none of those.
+	isDown = true
+	late := archive.Info{Key: archive.PartKey("main", "01S", noon.Add(time.Hour)), SessionKey: "agent:main:main", Session: "01S", Agent: "main", Part: 4, Messages: 4, At: noon.Add(time.Hour)}
+	if err := w.Report(t.Context(), tidemark.SessionInfo{}, []archive.Info{late}); err != nil {
+		t.Fatal(err)
+	}
+	isDown = false
+	lost := archive.WholeKey("main", "01LOST")
+	for _, key := range []string{lost, late.Key} {
+		write(t, w.blobs, strings.TrimPrefix(key, "agents/main/"), "{\"role\":\"user\",\"content\":\"x\"}\n")
+	}
+	survey, err := w.Mend(t.Context(), archive.Bounds{})
+	if err != nil || len(survey.Added) != 1 || survey.Added[0] != lost {
+		t.Errorf("%+v, %v", survey, err)
+	}
 	if err := w.Report(t.Context(), tidemark.SessionInfo{}, []archive.Info{{Key: archive.WholeKey("other", "x")}}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("archive of another agent: %v", err)
+	}
+}
+
+// TestPromptWithin: large files written by a person stay within what a small window leaves.
+func TestPromptWithin(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Repeat("- a line that a person wrote into the file\n", 2000)
+	for _, path := range []string{day, "memory/2026-11-20.md", "MEMORY.md", "SOUL.md"} {
+		if _, err := w.PutFile(t.Context(), path, []byte(text), "*"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name        string
+		most, bound tidemark.Tokens
+	}{
+		{"a quarter of 4,000", 1000, 1000},
+		{"a quarter of 20,000", 5000, 5000},
+		{"more than the budget", 1_000_000, 12_000},
+		{"nothing", 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := w.PromptWithin(t.Context(), scope(t, "main"), noon, tc.most)
+			if n := tidemark.EstimateText(got); err != nil || n > tc.bound || n < tc.bound/2 {
+				t.Errorf("%d tokens, at most %d, %v", n, tc.bound, err)
+			}
+		})
 	}
 }

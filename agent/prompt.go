@@ -14,6 +14,15 @@ import (
 // budget. It has no clock, so it changes only with the files and the day. With an error comes what
 // could still be read: a bucket that is down must not end a conversation.
 func (a *Agent) Prompt(ctx context.Context, scope tidemark.Scope, now time.Time) (string, error) {
+	return a.PromptWithin(ctx, scope, now, a.cfg.Budget)
+}
+
+// PromptWithin is Prompt for a session whose own window leaves less than the budget: most is what
+// persona and memory may take. More than the budget is never given.
+func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error) {
+	if most = min(most, a.cfg.Budget); most <= 0 {
+		return "", nil
+	}
 	if err := a.own(scope); err != nil {
 		return "", fmt.Errorf("prompt: %w", err)
 	}
@@ -39,7 +48,7 @@ func (a *Agent) Prompt(ctx context.Context, scope tidemark.Scope, now time.Time)
 	if failed != nil {
 		failed = fmt.Errorf("prompt for %s: %w", scope.Key, failed)
 	}
-	return p.Assemble(a.cfg.Budget), failed
+	return p.Assemble(most), failed
 }
 
 // runtime says where the model is. It names no time, which would break the cached prefix.

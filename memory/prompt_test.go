@@ -33,7 +33,7 @@ func TestAssembleBudget(t *testing.T) {
 		fmt.Fprintf(&day, "- fact number %d about 東京 and 🗼\n", i)
 	}
 	lines := strings.Split(strings.TrimSpace(day.String()), "\n")
-	for _, budget := range []tidemark.Tokens{1500, 4000, 12_000, 100_000} {
+	for _, budget := range []tidemark.Tokens{1000, 1500, 4000, 12_000, 100_000} {
 		for mask := range 16 {
 			p := memory.Prompt{Soul: "be kind", Runtime: "Agent: main", Today: memory.Note{Path: "memory/2026-11-21.md", Text: day.String()}}
 			for bit, field := range []*string{&p.Human, &p.LongTerm, &p.ToolNotes, &p.Yesterday.Text} {
