@@ -12,7 +12,7 @@ type Key string
 // maxKeyPart bounds each part of a key in bytes.
 const maxKeyPart = 128
 
-// ParseKey normalises a key that a person or a client typed. A bare name is a conversation of the
+// ParseKey reads a key that a person or a client typed, in lower case. A bare name is a conversation of the
 // default agent: "main" is agent:main:main, "garden" is agent:main:local:dm:garden. Case does not
 // matter.
 func ParseKey(s string) (Key, error) {
@@ -29,35 +29,33 @@ func ParseKey(s string) (Key, error) {
 	}
 	for i, p := range parts {
 		if parts[i] = cleanPart(p, i == 1); parts[i] == "" || len(p) > maxKeyPart {
-			return "", fmt.Errorf("session key %q: part %d must have 1 to %d letters, digits or -_.@+: %w", clip(s), i+1, maxKeyPart, ErrInvalid)
+			return "", fmt.Errorf("session key %q: part %d must have 1 to %d of a-z, 0-9, - and _, behind the agent also . @ and +: %w", clip(s), i+1, maxKeyPart, ErrInvalid)
 		}
 	}
 	key := strings.Join(parts, ":")
 	if branched {
 		if branch = cleanPart(branch, false); branch == "" || len(branch) > maxKeyPart {
-			return "", fmt.Errorf("session key %q: the branch name after # must have 1 to %d letters, digits or -_.@+: %w", clip(s), maxKeyPart, ErrInvalid)
+			return "", fmt.Errorf("session key %q: the branch name after # must have 1 to %d of a-z, 0-9, - _ . @ and +: %w", clip(s), maxKeyPart, ErrInvalid)
 		}
 		key += "#" + branch
 	}
 	return Key(key), nil
 }
 
-// cleanPart lowers s and replaces what a key may not hold; agent ids go into bucket paths, so they
-// allow less.
+// cleanPart lowers s; it is empty when s holds what a key may not. Nothing is replaced: two names
+// that differ must not become one conversation. Agent ids go into bucket paths, so they allow less.
 func cleanPart(s string, agent bool) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + ('a' - 'A')
-		case !agent && (r == '.' || r == '@' || r == '+'):
-			return r
-		case agent:
-			return '-'
+	out := strings.ToLower(s)
+	for _, r := range out {
+		plain := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+		if !plain && (agent || r != '.' && r != '@' && r != '+') {
+			return ""
 		}
-		return '_'
-	}, s)
+	}
+	if strings.Trim(out, ".") == "" {
+		return ""
+	}
+	return out
 }
 
 func clip(s string) string {

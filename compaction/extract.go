@@ -25,26 +25,32 @@ const maxIndexed = 40
 var (
 	urlRE    = regexp.MustCompile(`https?://[^\s"'<>)\]}]+`)
 	pathRE   = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+\.\w{1,8}\b|(?:/[\w.@-]+){2,}|\b[\w-]+\.(?:go|ts|tsx|js|py|rs|md|json|toml|yaml|yml|sql|sh|ex|exs|html|css|txt|csv)\b`)
-	idRE     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{7,40}\b|\b[A-Z][A-Z0-9]{1,9}-\d+\b|(?:^|\s)#\d+\b|\bv?\d+\.\d+\.\d+[\w.-]*`)
+	idRE     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,10}-\d+\b|(?:^|\s)#\d+\b|\bv?\d+\.\d+\.\d+[\w.-]*`)
 	numberRE = regexp.MustCompile(`(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|s|MB|GB|KB|kg|km|EUR|USD|tokens))?|\b\d{1,2}:\d{2}\b`)
 	errorRE  = regexp.MustCompile(`(?i)\b(?:error|panic|fatal|exception|failed|cannot|undefined|denied|refused|timed? ?out)\b`)
 )
 
 // Add indexes a text. Numbers count only in what people and the model said: results are full of
-// them. Errors are whole lines.
-func (x *Index) Add(text string, said bool) {
+// them. Errors are whole lines of what was said or came back, not of what was asked for.
+func (x *Index) Add(text string, said, asked bool) {
 	const maxText = 200_000
 	text = text[:runeFloor(text, min(len(text), maxText))]
-	x.URLs = appendAll(x.URLs, urlRE.FindAllString(text, maxIndexed))
+	for _, u := range urlRE.FindAllString(text, maxIndexed) {
+		u, _, _ = strings.Cut(u, "$") // an unexpanded variable
+		x.URLs = appendAll(x.URLs, []string{strings.TrimRight(u, "`.,;:!?*_\\")})
+	}
 	bare := urlRE.ReplaceAllString(text, " ")
 	x.Paths = appendAll(x.Paths, pathRE.FindAllString(bare, maxIndexed))
 	for _, id := range idRE.FindAllString(bare, maxIndexed) {
-		if id = strings.TrimSpace(id); strings.ContainsAny(id, "0123456789") {
+		if id = strings.TrimSpace(id); strings.ContainsAny(id, "0123456789") && strings.ContainsFunc(id, notDigit) {
 			x.IDs = appendAll(x.IDs, []string{id})
 		}
 	}
 	if said {
 		x.Numbers = appendAll(x.Numbers, numberRE.FindAllString(bare, maxIndexed))
+	}
+	if asked {
+		return
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); len(line) > 8 && len(line) < 300 && errorRE.MatchString(line) {
@@ -52,6 +58,9 @@ func (x *Index) Add(text string, said bool) {
 		}
 	}
 }
+
+// notDigit tells an identifier from a date or a count.
+func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 // appendAll adds what is new, moves what is known to the end, and keeps the newest.
 func appendAll(list, more []string) []string {
@@ -101,11 +110,11 @@ func Gather(prev Digest, items []Item) Digest {
 		for _, b := range it.Message.Content {
 			switch b.Type {
 			case tidemark.TypeText:
-				d.Index.Add(tidemark.StripReminders(b.Text), true)
+				d.Index.Add(tidemark.StripReminders(b.Text), true, false)
 			case tidemark.TypeToolUse:
-				d.Index.Add(string(b.Input), false)
+				d.Index.Add(string(b.Input), false, true)
 			case tidemark.TypeToolResult:
-				d.Index.Add(resultText(b), false)
+				d.Index.Add(resultText(b), false, false)
 			}
 		}
 	}

@@ -120,7 +120,11 @@ func Preview(v View, edits []tidemark.Edit, b Budget) (View, error) {
 		v.Items = next
 	}
 	after := v.Tokens()
-	v.Size = max(v.Fixed+after, v.Size-(before-after))
+	if counted := v.Size - v.Fixed; counted > before && before > 0 { // the provider counts more than we estimate
+		v.Size = v.Fixed + after*counted/before
+	} else {
+		v.Size = max(v.Fixed+after, v.Size-(before-after))
+	}
 	return v, nil
 }
 

@@ -42,7 +42,7 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 		edit := v.Shown[i].Edit
 		edit.Messages, edit.Data, edit.Summarize = nil, nil, true
 		now := s.Runtime.Now()
-		p = &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(fitAgain), At: now, Size: v.Size, Tier: tierFull,
+		p = &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(fitAgain), At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize(),
 			Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{edit}, Replaces: overlay}}
 		if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {
 			return fmt.Errorf("store plan: %w", err)

@@ -27,8 +27,9 @@ const (
 type Compacted struct {
 	Reason       string           `json:"reason"`
 	By           []string         `json:"strategies"`
-	Tier         string           `json:"tier,omitempty"` // of a summary: full, partial, plaintext
-	Messages     int              `json:"messages"`       // that left the view
+	Tier         string           `json:"tier,omitempty"`      // of a summary: full, partial, plaintext
+	Messages     int              `json:"messages"`            // that left the view
+	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
 	Limit        tidemark.Tokens  `json:"limitTokens"`
@@ -53,7 +54,14 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return v, err
 	}
 	hard := mode == fitForced || v.Size > s.settings().Window
-	if mode == fitAuto && p == nil && (s.settings().NoCompaction || !s.budget().Over(v.View)) {
+	needless := mode == fitAuto && (s.settings().NoCompaction || !s.budget().Over(v.View))
+	if p != nil && (needless || mode == fitManual && instructions != p.Instructions) {
+		if err := s.dropPlan(ctx, r, p); err != nil { // it is not wanted any more, or not like this
+			return v, err
+		}
+		p = nil
+	}
+	if needless {
 		return v, nil
 	}
 	if mode == fitAuto && !hard {
@@ -103,7 +111,7 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	if n := len(parts); n > 0 && !now.After(parts[n-1].Info.At) { // its time names the next part, in order
 		now = parts[n-1].Info.At.Add(time.Millisecond)
 	}
-	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull}
+	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
 	for _, e := range act.Edits {
 		for _, it := range v.Items {
 			if e.Block == 0 && it.To == e.To {
@@ -138,10 +146,13 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		}
 	}
 	items, prev := s.covered(under, edit)
+	if len(items) == 0 {
+		return errors.Join(s.dropPlan(ctx, r, p), fmt.Errorf("the messages of the plan are not in the view any more: %w", tidemark.ErrNoGain))
+	}
 	if p.Chunk == 0 && p.Rolling == "" {
 		p.Rolling = prev.Text
 	}
-	chunks := compaction.Chunks(items, max(s.settings().Window/4, 1))
+	chunks := compaction.Chunks(items, p.ChunkSize)
 	for p.Chunk < len(chunks) {
 		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
 			return err
@@ -238,8 +249,8 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		err = s.checkEdits(ctx, v, edits)
 	}
 	if err != nil {
-		drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
-		return errors.Join(err, s.step(ctx, r, stateCalling, drop))
+		// What it cost is accounted, and the same is not planned again at once.
+		return errors.Join(err, s.dropPlan(ctx, r, p), s.rest(ctx))
 	}
 	now := s.Runtime.Now()
 	size := v.Fixed + after.Tokens()
@@ -248,6 +259,11 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions}
+	for _, e := range edits {
+		if e.Block > 0 {
+			done.Shortened++
+		}
+	}
 	stmts, err := s.log.AppendStmts(p.Log, entry)
 	if err != nil {
 		return err
@@ -265,6 +281,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	stmts = append(stmts, usage, p.doneStmt(), tidemark.Stmt{
 		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
 		Args: []any{int64(size), string(s.Key)}, Want: 1})
+	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), "")) // if this life cannot tell the agent
 	if p.Owed {
 		stmts = append(stmts, s.dueStmt(dueAgain, now.Add(cooldowns[0]), string(entry.ID)))
 	}
@@ -290,7 +307,15 @@ func countFacts(xs []tidemark.Extraction) int {
 // line is what people read of a compaction.
 func (c Compacted) line() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Compacted %d messages: context %d → %d tokens (limit %d)", c.Messages, c.Before, c.After, c.Limit)
+	switch {
+	case c.Messages == 0 && c.Shortened > 0:
+		fmt.Fprintf(&b, "Shortened %d oversized block(s), which stay whole in the log", c.Shortened)
+	case c.Shortened > 0:
+		fmt.Fprintf(&b, "Compacted %d messages and shortened %d oversized block(s)", c.Messages, c.Shortened)
+	default:
+		fmt.Fprintf(&b, "Compacted %d messages", c.Messages)
+	}
+	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
 	if c.Tier != "" && c.Tier != tierFull {
 		fmt.Fprintf(&b, ", %s summary", c.Tier)
 	}
@@ -299,6 +324,19 @@ func (c Compacted) line() string {
 	}
 	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
 	return b.String()
+}
+
+// dropPlan ends a plan that is not carried out, and accounts what it cost.
+func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
+	usage, err := s.addUsage(ctx, p.Usage)
+	if err != nil {
+		return err
+	}
+	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
+	if err := s.step(ctx, r, stateCalling, usage, drop); err != nil {
+		return fmt.Errorf("drop plan %s: %w", p.ID, err)
+	}
+	return nil
 }
 
 // checkEdits refuses a row that the view could not show whole.
@@ -322,7 +360,7 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 	}
 	_, err = s.fitWith(ctx, r, v, fitManual, instructions)
 	if errors.Is(err, tidemark.ErrNoGain) {
-		event := tidemark.Event{Type: "compaction", Text: "Nothing to compact yet: what would leave the view is smaller than a summary of it."}
+		event := tidemark.Event{Type: "notice", Text: "Nothing to compact yet: what would leave the view is smaller than a summary of it."}
 		stmts, e := s.eventStmts(r.Log, event)
 		if e != nil {
 			return e

@@ -304,7 +304,8 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) error {
 	}
 	idle := tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
 		Args: []any{string(s.Key), string(s.Key)}, Want: 1}
-	if err := s.DB.Tx(ctx, append(stmts, idle)); err != nil {
+	stmts = append(stmts, idle, tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}})
+	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("undo overlay %s: %w", overlay, err)
 	}
 	return nil

@@ -63,15 +63,15 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		return Receipt{}, err
 	}
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{
-		SQL: `INSERT INTO inputs(key, id, kind, state, at, origin, payload, tokens)
-			SELECT ?, ?, ?, 'new', ?, ?, ?, ? WHERE (SELECT count(*) FROM inputs WHERE key = ? AND state = 'new') < ?
+		SQL: `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash, tokens)
+			SELECT ?, ?, ?, 'new', ?, ?, ?, ?, ? WHERE (SELECT count(*) FROM inputs WHERE key = ? AND state = 'new') < ?
 			ON CONFLICT(key, id) DO NOTHING`,
-		Args: []any{string(s.Key), in.ID, in.Kind, now.UnixMilli(), mustJSON(in.Origin), payload, int64(tokens), string(s.Key), maxQueued},
+		Args: []any{string(s.Key), in.ID, in.Kind, now.UnixMilli(), mustJSON(in.Origin), payload, inputHash(in.Kind, payload), int64(tokens), string(s.Key), maxQueued},
 		Want: 1,
 	}})
 	r := Receipt{ID: in.ID, State: "new"}
 	if errors.Is(err, tidemark.ErrConflict) {
-		if r, err = s.receipt(ctx, in.ID); errors.Is(err, tidemark.ErrNotFound) {
+		if r, err = s.receipt(ctx, in.ID, inputHash(in.Kind, payload)); errors.Is(err, tidemark.ErrNotFound) {
 			return Receipt{}, fmt.Errorf("input %s: %d inputs wait already: %w", in.ID, maxQueued, tidemark.ErrBusy)
 		}
 		r.Duplicate = true
@@ -85,15 +85,23 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 }
 
 // receipt returns what became of an input.
-func (s *Session) receipt(ctx context.Context, id string) (Receipt, error) {
-	rows, err := s.DB.Query(ctx, `SELECT state FROM inputs WHERE key = ? AND id = ? LIMIT 1`, string(s.Key), id)
+func (s *Session) receipt(ctx context.Context, id, hash string) (Receipt, error) {
+	rows, err := s.DB.Query(ctx, `SELECT state, hash FROM inputs WHERE key = ? AND id = ? LIMIT 1`, string(s.Key), id)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if len(rows) == 0 {
 		return Receipt{}, tidemark.ErrNotFound
 	}
+	if rows[0].Text(1) != hash {
+		return Receipt{}, fmt.Errorf("input id %s was used for another message; give each message an id of its own: %w", id, tidemark.ErrConflict)
+	}
 	return Receipt{ID: id, State: rows[0].Text(0)}, nil
+}
+
+// inputHash tells whether two inputs of one id are the same.
+func inputHash(kind, payload string) string {
+	return string(tidemark.HashOf([]byte(kind + "\n" + payload)))
 }
 
 // encodeInput validates an input and returns its payload as stored.

@@ -253,7 +253,9 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 		if err != nil {
 			return err
 		}
-		p, err := s.extraction(ctx, v)
+		limited, stop := s.Runtime.WithTimeout(ctx, extractDeadline)
+		p, err := s.extraction(limited, v)
+		stop()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -266,6 +268,7 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 	for _, f := range x.facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
 	}
+	stmts = append(stmts, s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), ""))
 	if x.owed {
 		stmts = append(stmts, s.dueStmt(dueExtract+x.Old, s.Runtime.Now().Add(cooldowns[0]), x.Old))
 	}
@@ -275,6 +278,10 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 	x.Step = stepMove
 	return nil
 }
+
+// extractDeadline bounds how long a reset, and the person behind it, waits for memories; what is
+// not there by then is owed.
+const extractDeadline = 3 * time.Minute
 
 // extraction asks chunk by chunk for memories of the newest part of a view. What was finished is
 // returned with the error.
@@ -286,7 +293,7 @@ func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
 		}
 	}
 	p := &plan{ID: "reset", Log: v.Log}
-	for _, chunk := range compaction.Chunks(items, max(s.settings().Window/4, 1)) {
+	for _, chunk := range compaction.Chunks(items, s.chunkSize()) {
 		w, err := s.askSummary(ctx, p, v, chunk, true)
 		if passing(err) || err != nil && ctx.Err() != nil {
 			return p, err

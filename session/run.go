@@ -240,6 +240,13 @@ func (s *Session) fail(r *run, why error) {
 		}
 		stmts = append(stmts, more...)
 	}
+	if r.State == stateCalling {
+		more, err := s.setAside(ctx, r, why)
+		if err != nil {
+			s.Logger.Error("set aside what was refused", "session", s.Key, "run", r.ID, "err", err)
+		}
+		stmts = append(stmts, more...)
+	}
 	if r.partial != "" && r.State == stateCalling {
 		more, err := s.partialStmts(ctx, r)
 		if err != nil {

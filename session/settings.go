@@ -22,7 +22,7 @@ type Override struct {
 
 // Bounds of an Override.
 const (
-	MinWindow tidemark.Tokens = 2_000
+	MinWindow tidemark.Tokens = 4_000
 	MaxWindow tidemark.Tokens = 10_000_000
 	maxTitle                  = 200
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -28,7 +29,8 @@ type plan struct {
 	At           time.Time // names the archive part
 	Last         int64     // newest position that leaves the view
 	Size         tidemark.Tokens
-	Chunk        int // chunks that are finished
+	Chunk        int             // chunks that are finished
+	ChunkSize    tidemark.Tokens // at which they were cut; the window may change meanwhile
 	Rolling      string
 	Tier         string
 	Facts        []tidemark.Extraction
@@ -47,8 +49,8 @@ type storedAct struct {
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL:  `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, created) VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)`,
-		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), p.At.UnixMilli()}, Want: 1}
+		SQL:  `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, chunk_size, created) VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)`,
+		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), int64(p.ChunkSize), p.At.UnixMilli()}, Want: 1}
 }
 
 // saveStmt stores a finished chunk, so that it is not paid twice.
@@ -65,7 +67,7 @@ func (p *plan) doneStmt() tidemark.Stmt {
 // openPlan returns the plan that is in work for a log, or nil. One for another log, left by a
 // reset, is dropped.
 func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
-	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage, owed
+	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage, owed, chunk_size
 		FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(s.Key))
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
@@ -75,7 +77,7 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 	}
 	r := rows[0]
 	p := &plan{ID: r.Text(0), Log: r.Text(1), Reason: r.Text(2), Instructions: r.Text(3), At: time.UnixMilli(r.Int(5)), Last: r.Int(6),
-		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0}
+		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0, ChunkSize: tidemark.Tokens(r.Int(14))}
 	if p.Log != log {
 		return nil, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}})
 	}
@@ -208,10 +210,7 @@ func (s *Session) summaryModel() string {
 // earlier chunks, the newest within a budget.
 func (s *Session) known(v View, p *plan) string {
 	const most = 12_000
-	text := ""
-	if len(v.System) > len(s.settings().System) {
-		text = v.System[len(s.settings().System):]
-	}
+	text := strings.TrimPrefix(v.System, s.settings().System)
 	for _, x := range p.Facts {
 		for _, f := range x.Facts {
 			text += "\n- " + f.Text
@@ -233,6 +232,15 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
 		x.Facts = append(x.Facts, tidemark.Fact{Text: t, Sources: []tidemark.EntryID{items[0].From, items[len(items)-1].To}})
 	}
 	p.Facts = append(p.Facts, x)
+}
+
+// chunkSize is how much is summarised at a time: a quarter of the window, as in the reference.
+func (s *Session) chunkSize() tidemark.Tokens { return max(s.settings().Window/4, 1) }
+
+// rest keeps automatic compactions from being planned for a while.
+func (s *Session) rest(ctx context.Context) error {
+	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET cooldown = ? WHERE key = ?`,
+		Args: []any{s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1}})
 }
 
 // cooldowns is how long the summariser is left alone after it failed once, twice, and more often.

@@ -25,7 +25,7 @@ var tables = [][]string{{
 	// An input is new, taken by a run, or done.
 	`CREATE TABLE inputs(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
-		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,
+		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, hash TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,
 		run TEXT NOT NULL DEFAULT '', UNIQUE(key, id))`,
 	`CREATE INDEX inputs_new ON inputs(key, state, n)`,
 	`CREATE INDEX inputs_run ON inputs(run)`,
@@ -44,7 +44,7 @@ var tables = [][]string{{
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
 		instructions TEXT NOT NULL, act TEXT NOT NULL, part_ms INTEGER NOT NULL, last INTEGER NOT NULL,
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
-		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL)`,
+		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL)`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
 	// Which stretch of a log stands in which archive part.
 	`CREATE TABLE parts(
