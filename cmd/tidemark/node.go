@@ -64,6 +64,7 @@ type owner struct {
 type seat struct {
 	once sync.Once
 	s    *session.Session
+	end  context.CancelFunc // ends the life of the object, when it is forgotten
 	err  error
 	used time.Time
 }
@@ -249,17 +250,19 @@ func (n *node) seated(key tidemark.Key, o *owner) (*session.Session, error) {
 	st.used = n.rt.Now()
 	n.mu.Unlock()
 	st.once.Do(func() {
-		s, err := n.openSession(key, o)
+		life, end := context.WithCancel(n.life)
+		s, err := n.openSession(life, key, o)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if st.s, st.err = s, err; err != nil {
+		if st.s, st.end, st.err = s, end, err; err != nil {
 			delete(n.live, key)
+			end()
 		}
 	})
 	return st.s, st.err
 }
 
-func (n *node) openSession(key tidemark.Key, o *owner) (*session.Session, error) {
+func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*session.Session, error) {
 	if o == nil { // another request made the seat and has not opened it yet
 		var err error
 		if o, err = n.owner(key.Agent(), false); err != nil {
@@ -271,7 +274,7 @@ func (n *node) openSession(key tidemark.Key, o *owner) (*session.Session, error)
 		return nil, err
 	}
 	probe := n.metrics.Probe()
-	return session.Open(n.life, session.Config{
+	return session.Open(life, session.Config{
 		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
@@ -326,6 +329,7 @@ func (n *node) forget(before time.Time, limit int) {
 	}
 	slices.SortFunc(keys, func(a, b tidemark.Key) int { return n.live[a].used.Compare(n.live[b].used) })
 	for _, key := range keys[:min(limit, len(keys))] {
+		n.live[key].end() // what it still reports is in its outbox, for the next life
 		delete(n.live, key)
 	}
 }
