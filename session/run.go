@@ -72,6 +72,13 @@ func (s *Session) kick() {
 // that ends meanwhile; a run of the old log would write where nobody looks, so it is not begun, and
 // whoever moved the head looks for what waits.
 func (s *Session) begin(ctx context.Context) (*run, error) {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM inputs WHERE key = ? AND state = 'new' LIMIT 1`, string(s.Key))
+	if err != nil {
+		return nil, fmt.Errorf("begin run: %w", err)
+	}
+	if len(rows) == 0 { // as at the end of most turns: no need to ask for the write lock
+		return nil, tidemark.ErrConflict
+	}
 	now := s.Runtime.Now()
 	h, err := s.head(ctx)
 	if err != nil {
@@ -139,6 +146,7 @@ func (s *Session) work(r *run) worked {
 		if p := recover(); p != nil {
 			s.fail(r, fmt.Errorf("the turn failed inside the server: %w", errPanic))
 			s.ended(r, cancel)
+			s.kick() // this goroutine does not look for more
 			panic(p)
 		}
 	}()
