@@ -97,28 +97,26 @@ func pieces(b tidemark.Block) iter.Seq[tidemark.Delta] {
 // offlineMessage decides what to say or call.
 func offlineMessage(req tidemark.Request) tidemark.Message {
 	last := req.Messages[len(req.Messages)-1]
-	text := last.PlainText()
+	summary, text := parts(last)
 	say := func(s string) tidemark.Message {
 		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(s)}}
 	}
-	if s, ok := parseSummaryRequest(text, req.System); ok {
+	if s, ok := parseSummaryRequest(last.PlainText(), req.System); ok {
 		s.limit = req.MaxTokens
 		return say(s.answer())
 	}
 	if len(last.Results()) > 0 {
-		found := reportResults(req.Messages)
-		if text != "" {
-			found += "\n\n" + converse(req, text)
-		}
-		return say(found)
+		return say(afterTools(req, text))
 	}
 	if tool, input, ok := toolFor(req.Tools, text); ok {
 		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{
-			tidemark.Text("Let me use " + tool + "."),
 			tidemark.ToolUse(offlineCallID(req), tool, input),
 		}}
 	}
-	return say(converse(req, text))
+	if text == "" && summary != "" {
+		return say("I have read the summary. What comes next?")
+	}
+	return say(converse(req, len(req.Messages)-1, text))
 }
 
 // offlineCallID names a call by what was asked, so that the same request gives the same id and no
@@ -152,7 +150,6 @@ var (
 	appendArgs = []string{"text", "content", "fact", "entry", "memory", "note", "line"}
 	searchArgs = []string{"query", "q", "search", "text", "pattern"}
 	requests   = [...]request{
-		{phrases: []string{"remember that ", "remember: ", "note that ", "keep in mind that ", "save to memory: ", "remember "}, tools: []string{"memory_append"}, args: appendArgs},
 		{phrases: []string{"search memory for ", "search your memory for ", "look in memory for ", "what do you remember about ", "do you remember ", "what do you know about "},
 			inside: true, tools: []string{"memory_search"}, args: searchArgs},
 		{phrases: []string{"what did we say about ", "what did i say about ", "what did we decide about ", "what did we decide on ", "did we talk about ", "search history for ", "search the history for ", "recall "},
@@ -160,12 +157,15 @@ var (
 	}
 )
 
-// toolFor returns the call that a person asks for, if its tool is offered: one of the requests
-// above, or "call NAME {arguments}".
+// maxAsked bounds a request for a tool, in bytes: what is longer was pasted, not asked.
+const maxAsked = 2000
+
+// toolFor returns the call that a person asks for, if its tool is offered: to remember something,
+// in any sentence, one of the requests above, or "call NAME {arguments}".
 func toolFor(tools []tidemark.Tool, text string) (name string, input json.RawMessage, ok bool) {
 	text = strings.TrimSpace(text)
-	if len(text) > 2000 {
-		return "", nil, false // pasted, not asked
+	if len(text) > maxAsked {
+		return "", nil, false
 	}
 	offered := map[string]tidemark.Tool{}
 	for _, t := range tools {
@@ -177,7 +177,12 @@ func toolFor(tools []tidemark.Tool, text string) (name string, input json.RawMes
 			return name, toolInput(args), true
 		}
 	}
-	for _, polite := range [...]string{"please ", "can you ", "could you ", "please "} {
+	if t, ok := offered[rememberTool]; ok {
+		if facts, _ := toRemember(text); len(facts) > 0 {
+			return rememberTool, callInput(argument(t, appendArgs), strings.Join(facts, "\n")), true
+		}
+	}
+	for _, polite := range [...]string{"please ", "can you ", "could you "} {
 		text, _ = cutPrefixFold(text, polite)
 	}
 	for _, r := range requests {
@@ -187,12 +192,17 @@ func toolFor(tools []tidemark.Tool, text string) (name string, input json.RawMes
 		}
 		for _, name := range r.tools {
 			if t, ok := offered[name]; ok {
-				in := append(json.AppendString([]byte{'{'}, argument(t, r.args)), ':')
-				return name, append(json.AppendString(in, what), '}'), true
+				return name, callInput(argument(t, r.args), what), true
 			}
 		}
 	}
 	return "", nil, false
+}
+
+// callInput is the input of a call with one argument.
+func callInput(name, value string) json.RawMessage {
+	in := append(json.AppendString([]byte{'{'}, name), ':')
+	return append(json.AppendString(in, value), '}')
 }
 
 // match returns what is asked for.

@@ -7,14 +7,17 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// converse answers a text from what the request holds.
-func converse(req tidemark.Request, text string) string {
+// converse answers a text of the message at a place from what the request holds.
+func converse(req tidemark.Request, at int, text string) string {
 	if greets(text) {
 		return "Hello. I am Tidemark's offline model: I need no key, I remember what you tell me and quote it when you ask. Tell me something, or ask what we said about it."
 	}
-	hits := rank(known(req), text, 3)
+	hits := rank(known(req, at), text, 3)
 	var b strings.Builder
 	question := asks(lastSentence(text))
+	if !question {
+		hits = related(hits, text)
+	}
 	switch {
 	case question && len(hits) == 0:
 		return "I find nothing about that here. I am the offline model and can only quote what I was told; set an API key for a model that knows more."
@@ -30,6 +33,25 @@ func converse(req tidemark.Request, text string) string {
 		b.WriteString("\n" + h.lead + ": “" + clip(h.text, maxSentence) + "”")
 	}
 	return b.String()
+}
+
+// related leaves the passages that share most of a statement's words, and more than one: a word in
+// common is no reason to bring something up.
+func related(hits []passage, text string) []passage {
+	said := wordSet(strings.Join(words(text), " "))
+	var out []passage
+	for _, h := range hits {
+		shared := 0
+		for w := range wordSet(strings.Join(words(h.text), " ")) {
+			if said[w] {
+				shared++
+			}
+		}
+		if shared > 1 && shared*2 >= len(said) {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 func greets(text string) bool {
@@ -62,9 +84,9 @@ func lastSentence(text string) string {
 }
 
 // known returns what can be quoted, the oldest first: memory in the system prompt, then the
-// messages before the last, then the note. What the model itself said is left out: it was quoted
-// from there.
-func known(req tidemark.Request) []passage {
+// messages but the one that is answered, then the note. What the model itself said is left out: it
+// was quoted from there; so are questions, which answer nothing.
+func known(req tidemark.Request, at int) []passage {
 	var out []passage
 	add := func(lead string, texts []string) {
 		for _, t := range texts {
@@ -75,15 +97,14 @@ func known(req tidemark.Request) []passage {
 	}
 	add("From memory", memoryLines(req.System))
 	for i, m := range req.Messages {
-		if m.Role != tidemark.User || i == len(req.Messages)-1 {
+		if m.Role != tidemark.User {
 			continue
 		}
-		text := m.PlainText()
-		if strings.HasPrefix(text, "[Conversation summary") {
-			add("From the summary", factLines(text))
-			continue
+		summary, said := parts(m)
+		add("From the summary", factLines(summary))
+		if i != at {
+			add("You said", statements(said))
 		}
-		add("You said", sentences(tidemark.StripReminders(text)))
 	}
 	add("From memory", memoryLines(req.Note))
 	return out
@@ -101,20 +122,28 @@ func memoryLines(s string) []string {
 		case strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<"):
 			inside = strings.Contains(lower, "memor") && !strings.HasPrefix(line, "</")
 		case line != "" && (inside || strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "* ")):
-			out = append(out, sentences(line)...)
+			out = append(out, statements(line)...)
 		}
 	}
 	return out
 }
 
-// factLines returns the lines of a summary without its headings and notes.
+// factLines returns what a summary says was said: without headings, notes, the index of names, calls
+// and the model's own answers.
 func factLines(s string) []string {
 	var out []string
+	index := false
 	for line := range strings.Lines(s) {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "[") {
-			out = append(out, sentences(line)...)
+		if strings.HasPrefix(line, "#") {
+			index = strings.HasPrefix(line, "## Index of") || strings.HasPrefix(line, "## Tool calls")
+			continue
 		}
+		item := strings.TrimPrefix(line, "- ")
+		if index || notice(item) || strings.HasPrefix(item, "Last answer: ") || strings.HasPrefix(item, "Called ") || strings.HasPrefix(item, "assistant: ") {
+			continue
+		}
+		out = append(out, statements(strings.TrimPrefix(bare(item), "user: "))...)
 	}
 	return out
 }
@@ -141,17 +170,19 @@ func reportResults(messages []tidemark.Message) string {
 func reportResult(call, result tidemark.Block) string {
 	texts := resultTexts(result)
 	text := strings.Join(texts, "\n")
-	query := strings.Join(inputTexts(call.Input), " ")
+	query := strings.ReplaceAll(strings.Join(inputTexts(call.Input), " "), "\n", " ")
 	switch {
 	case result.IsError:
 		return "The tool " + call.Name + " failed: " + clip(text, maxSentence)
-	case call.Name == "memory_append":
+	case call.Name == rememberTool && strings.HasPrefix(text, "Nothing new"):
+		return "I know that already: “" + clip(query, maxSentence) + "”"
+	case call.Name == rememberTool:
 		return "I will remember that: “" + clip(query, maxSentence) + "”"
 	}
 	var lines []passage
 	for _, t := range texts {
 		for _, s := range sentences(t) {
-			if strings.Trim(s, "#-=*[]{}(), ") != "" && len(lines) < maxSentences {
+			if strings.Trim(s, "#-=*[]{}(), ") != "" && !asks(s) && len(lines) < maxSentences {
 				lines = append(lines, passage{text: s})
 			}
 		}

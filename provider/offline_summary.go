@@ -131,59 +131,96 @@ func (r summaryRequest) answer() string {
 	return strings.TrimSpace(b.String())
 }
 
-// extract sorts what was said into sections, behind what the previous summary holds.
+// extract sorts what the person said into sections, behind what the previous summary holds. What
+// the model said is no fact: it quotes, or may err.
 func (r summaryRequest) extract() string {
-	decisions, questions, facts := newSection(), newSection(), newSection()
-	old := ""
-	for line := range strings.Lines(r.previous) {
-		line = strings.TrimSpace(line)
-		item, isItem := strings.CutPrefix(line, "- ")
-		switch {
-		case strings.HasPrefix(line, "#"):
-			old = strings.ToLower(line)
-		case line == "" || strings.HasPrefix(line, "[Conversation summary"):
-		case strings.Contains(old, "decision"):
-			decisions.add(item)
-		case strings.Contains(old, "question") || strings.Contains(old, "open"):
-			questions.add(item)
-		case (strings.Contains(old, "work") || strings.Contains(old, "request")) && isItem: // rewritten each time
-		default:
-			facts.add(item)
-		}
-	}
+	x := newExtract()
+	x.previous(r.previous)
 	for _, l := range r.lines {
-		if l.who != "user" && l.who != "assistant" {
-			continue
-		}
-		for _, s := range sentences(l.text) {
-			lower := strings.ToLower(s)
-			switch {
-			case asks(s):
-				if l.who == "user" {
-					questions.add(s)
-				}
-			case decides(lower):
-				decisions.add(s)
-			case open(lower):
-				questions.add(s)
-			case l.who == "user" && (durable(lower) || concrete(s)):
-				facts.add(s)
-			}
+		if l.who == "user" {
+			x.said(l.text)
 		}
 	}
+	work := r.work(x.seen)
 	var b strings.Builder
-	decisions.write(&b, "## Decisions", r.room(maxDecisions), decidesFirmly)
-	questions.write(&b, "## Open questions", r.room(maxQuestions), nil)
-	facts.write(&b, "## Facts", r.room(maxFacts), durable)
-	r.work().write(&b, "## Work state and last requests", r.room(maxWork), nil)
+	x.decisions.write(&b, "## Decisions", r.room(maxDecisions), decidesFirmly)
+	x.questions.write(&b, "## Open questions", r.room(maxQuestions), nil)
+	x.facts.write(&b, "## Facts", r.room(maxFacts), durable)
+	work.write(&b, "## Work state and last requests", r.room(maxWork), nil)
 	if b.Len() == 0 {
-		b.WriteString("## Facts\n- Nothing was said that needs to be kept.\n")
+		b.WriteString("## Facts\n- " + nothingSaid + "\n")
 	}
 	return b.String()
 }
 
-// work is where things stand: the newest requests, the last answer, the last tools.
-func (r summaryRequest) work() *section {
+// extract is the sections of a summary. They share what was seen: a fact stands in one of them.
+type extract struct {
+	decisions, questions, facts *section
+	seen                        map[string]bool
+}
+
+func newExtract() *extract {
+	seen := map[string]bool{}
+	return &extract{&section{seen: seen}, &section{seen: seen}, &section{seen: seen}, seen}
+}
+
+// previous takes over the former summary, or what stood in for one, but its state of work, which is
+// written anew each time.
+func (x *extract) previous(summary string) {
+	heading := ""
+	for line := range strings.Lines(summary) {
+		line = strings.TrimSpace(line)
+		item, isItem := strings.CutPrefix(line, "- ")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			heading = strings.ToLower(line)
+		case line == "" || notice(item) || item == nothingSaid:
+		case strings.Contains(heading, "decision"):
+			x.decisions.add(bare(item))
+		case strings.Contains(heading, "question") || strings.Contains(heading, "open"):
+			x.questions.add(bare(item))
+		case strings.Contains(heading, "last turns"):
+			if text, ok := strings.CutPrefix(item, "user: "); ok {
+				x.said(text)
+			}
+		case strings.Contains(heading, "tool calls"):
+		case (strings.Contains(heading, "work") || strings.Contains(heading, "request")) && isItem:
+		default:
+			x.facts.add(bare(item))
+		}
+	}
+}
+
+// said sorts the sentences of a person.
+func (x *extract) said(text string) {
+	for _, s := range sentences(withoutNotices(text)) {
+		if notice(s) {
+			continue
+		}
+		if asks(s) {
+			x.questions.add(s)
+			continue
+		}
+		wanted := remembers(s, bare(s))
+		s = bare(s)
+		lower := strings.ToLower(s)
+		switch {
+		case decides(lower) || resolves(lower):
+			x.decisions.add(s)
+		case open(lower):
+			x.questions.add(s)
+		case wanted || durable(lower) || concrete(s):
+			x.facts.add(s)
+		}
+	}
+}
+
+// nothingSaid stands in a summary without any item.
+const nothingSaid = "Nothing was said that needs to be kept."
+
+// work is where things stand: the newest requests as far as no other section holds them, the last
+// answer unless it only quotes, the last tools.
+func (r summaryRequest) work(seen map[string]bool) *section {
 	var asked, tools []string
 	answer := ""
 	for _, l := range r.lines {
@@ -191,9 +228,13 @@ func (r summaryRequest) work() *section {
 		switch {
 		case text == "":
 		case l.who == "user":
-			asked = append(asked, "Asked: "+text)
+			if text = unsaid(l.text, seen); text != "" {
+				asked = append(asked, "Asked: "+text)
+			}
 		case l.who == "assistant":
-			answer = "Last answer: " + text
+			if answer = ""; !quotes(text) {
+				answer = "Last answer: " + text
+			}
 		case strings.HasPrefix(l.who, "tool call "):
 			tools = append(tools, "Called "+strings.TrimPrefix(l.who, "tool call ")+" "+text)
 		}
@@ -209,30 +250,25 @@ func (r summaryRequest) work() *section {
 	return s
 }
 
-// durable returns what the person said that will matter elsewhere and is not known yet. Only their
-// own words count: what tools and models say may be planted.
-func (r summaryRequest) durable() []string {
-	known := " " + normal(r.memories) + " "
-	seen := newSection()
-	for _, l := range r.lines {
-		if l.who != "user" {
-			continue
-		}
-		for _, s := range sentences(l.text) {
-			n := normal(s)
-			if len(s) < 8 || len(s) > maxSentence || asks(s) || !durable(strings.ToLower(s)) || strings.Contains(known, " "+n+" ") {
-				continue
-			}
-			seen.add(s)
+// unsaid returns the sentences of a text that no section holds.
+func unsaid(text string, seen map[string]bool) string {
+	var out []string
+	for _, s := range sentences(withoutNotices(text)) {
+		if !notice(s) && !seen[nearKey(clip(bare(s), maxItem), false)] {
+			out = append(out, s)
 		}
 	}
-	facts, size := seen.items[:min(len(seen.items), maxMemories)], 0
-	for i, f := range facts {
-		if size += len(f) + 3; size > r.room(maxRemembered) {
-			return facts[:i]
+	return strings.Join(out, " ")
+}
+
+// quotes reports whether an answer is one of ours, which only repeat.
+func quotes(answer string) bool {
+	for _, l := range leads {
+		if strings.HasPrefix(answer, l) {
+			return true
 		}
 	}
-	return facts
+	return strings.HasPrefix(answer, "This is what ") || strings.HasPrefix(answer, "I find nothing about that here") || strings.HasPrefix(answer, "Hello. I am Tidemark's")
 }
 
 func decidesFirmly(lower string) bool {
@@ -291,7 +327,7 @@ func newSection() *section { return &section{seen: map[string]bool{}} }
 
 func (s *section) add(item string) {
 	item = clip(strings.Join(strings.Fields(item), " "), maxItem)
-	if key := normal(item); key != "" && !s.seen[key] {
+	if key := nearKey(item, false); key != "" && !s.seen[key] {
 		s.seen[key] = true
 		s.items = append(s.items, item)
 	}

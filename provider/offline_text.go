@@ -28,7 +28,7 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// words returns the words of a text that carry meaning, in lower case, without a plural s. Scripts
+// words returns the words of a text that carry meaning, in lower case, as their stems. Scripts
 // that do not part words by spaces give one word a character.
 func words(s string) []string {
 	var out []string
@@ -42,10 +42,7 @@ func words(s string) []string {
 		if stopWords[w] {
 			return
 		}
-		if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
-			w = w[:len(w)-1]
-		}
-		if len(w) > 1 {
+		if w = stem(w); len(w) > 1 {
 			out = append(out, w)
 		}
 	}
@@ -64,6 +61,35 @@ func words(s string) []string {
 	}
 	flush(len(s))
 	return out
+}
+
+// stems of words whose forms share no ending.
+var stems = map[string]string{"decision": "decid", "chose": "choos", "chosen": "choos", "choice": "choos", "agreement": "agr", "bought": "buy", "told": "tell"}
+
+// stem cuts the endings of plurals and verbs, so that decide, decides, decided and deciding are one.
+func stem(w string) string {
+	if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+		w = w[:len(w)-1]
+	}
+	if s, ok := stems[w]; ok {
+		return s
+	}
+	for _, end := range [...]string{"ing", "ed"} {
+		cut, ok := strings.CutSuffix(w, end)
+		if !ok || len(cut) < 3 {
+			continue
+		}
+		n := len(cut)
+		if cut[n-1] == cut[n-2] && strings.IndexByte("bdgmnprt", cut[n-1]) >= 0 { // planned, preferred
+			cut = cut[:n-1]
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(cut, "e"), "i")
+	}
+	if n := len(w); n > 3 && (w[n-1] == 'e' || w[n-1] == 'y') {
+		w = strings.TrimSuffix(w[:n-1], "e")
+		w = strings.TrimSuffix(w, "i")
+	}
+	return w
 }
 
 // sentences parts a text at line ends and at . ! ? before a space; bullets lose their dash.
@@ -144,7 +170,7 @@ func rank(passages []passage, query string, n int) []passage {
 	var out []passage
 	said := map[string]bool{}
 	for _, h := range hits {
-		key := normal(h.text)
+		key := nearKey(h.text, false)
 		if len(out) == n || len(out) > 0 && h.score < out[0].score*0.4 {
 			break
 		}
@@ -169,7 +195,9 @@ func asks(s string) bool {
 	}
 	first, _, _ := strings.Cut(strings.ToLower(s), " ")
 	switch strings.TrimRight(first, ",'’s") {
-	case "what", "who", "whose", "where", "when", "why", "how", "which", "tell", "list", "show":
+	case "when", "where": // "When I travel, I prefer trains." is no question
+		return !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "!") && !strings.Contains(s, ",")
+	case "what", "who", "whose", "why", "how", "which", "tell", "list", "show":
 		return true
 	}
 	return false
