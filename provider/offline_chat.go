@@ -35,8 +35,9 @@ func converse(req tidemark.Request, at int, text string) string {
 	return b.String()
 }
 
-// related leaves the passages that share most of a statement's words, and more than one: a word in
-// common is no reason to bring something up.
+// related leaves the passages that a statement has to do with. Of memory and summaries, which hold
+// much, they share most of its words and more than one; what was said in this conversation may
+// share a single one, unless the statement is short.
 func related(hits []passage, text string) []passage {
 	said := wordSet(strings.Join(words(text), " "))
 	var out []passage
@@ -47,7 +48,7 @@ func related(hits []passage, text string) []passage {
 				shared++
 			}
 		}
-		if shared > 1 && shared*2 >= len(said) {
+		if shared > 1 && shared*2 >= len(said) || h.lead == "You said" && len(said) > 3 {
 			out = append(out, h)
 		}
 	}

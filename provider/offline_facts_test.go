@@ -46,6 +46,8 @@ func TestOfflineRecalls(t *testing.T) {
 		{"a bullet of a daily file", tidemark.Request{System: memoryPrompt, Tools: memoryTools, Messages: chat("What is my cat called?")}, "This is what I have on that.\n\nFrom memory: “my cat is Misu”"},
 		{"a statement brings up nothing unrelated", tidemark.Request{System: memoryPrompt, Messages: chat("I prefer wine 3.")}, "Noted: “I prefer wine 3.”"},
 		{"a statement brings up what it is about", tidemark.Request{System: memoryPrompt, Messages: chat("My cat Misu sleeps.")}, "Noted: “My cat Misu sleeps.”\n\nIt goes with this:\n\nFrom memory: “my cat is Misu”"},
+		{"a long statement brings up what was said", tidemark.Request{Messages: chat("The shelves are oak.", "ok", "Pekka brings the shelves on Friday morning.")}, "Noted: “Pekka brings the shelves on Friday morning.”\n\nIt goes with this:\n\nYou said: “The shelves are oak.”"},
+		{"a short one does not", tidemark.Request{Messages: chat("I prefer tea.", "ok", "I prefer wine 3.")}, "Noted: “I prefer wine 3.”"},
 		{"a summary without its state of work", tidemark.Request{Messages: chat(summary, "ok", "what did we decide?")}, "This is what I have on that.\n\nFrom the summary: “We decided on walnut.”"},
 		{"a summary in the same message", tidemark.Request{Messages: []tidemark.Message{merged}}, "This is what I have on that.\n\nFrom the summary: “We decided on walnut.”"},
 		{"no tasks of a machine", tidemark.Request{Messages: chat("<task-notification>\nThe port is 1.\n</task-notification>\nThe port is 2.", "ok", "Which port?")}, "This is what I have on that.\n\nYou said: “The port is 2.”"},
