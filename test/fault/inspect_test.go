@@ -181,7 +181,7 @@ func (a *inspection) log(key tidemark.Key, log string, after, current bool) {
 	} else if len(messages) > 0 {
 		a.parts = append(a.parts, archive.WholeKey(a.agent, log))
 		if got := a.lines(archive.WholeKey(a.agent, log)); !slices.Equal(got, payloads) {
-			a.t.Errorf("the archive of %s has %d messages which are not the %d of its log", log, len(got), len(payloads))
+			a.t.Errorf("the archive of %s has %d messages which are not the %d of its log, from message %d on", log, len(got), len(payloads), common(got, payloads))
 		}
 	}
 	if stored > len(payloads) {
@@ -354,6 +354,15 @@ func keys(m map[string]string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// common is how many elements two lists begin with alike.
+func common(a, b []string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // differ returns what stands in only one of two sorted lists, a few of each.

@@ -34,9 +34,9 @@ func (c *crowd) talk(k *talker, name string, rng *rand.Rand) {
 		id := fmt.Sprintf("%s-%05d", name, n)
 		in := input{id: id, kind: "messages", text: long(id), how: []string{wait, leave, leave, stream}[rng.IntN(4)]}
 		switch p := rng.IntN(100); {
-		case p < 3:
+		case p < 6:
 			in.kind, in.text = "reset", "asked by "+name
-		case p < 9:
+		case p < 12:
 			in.kind, in.text = "compact", "keep what "+name+" said"
 		case p < 25:
 			in.text = wantLook + in.text

@@ -36,10 +36,20 @@ type fixture struct {
 // are keys of the document beside those.
 func newFixture(t *testing.T, url string, settings map[string]any) *fixture {
 	t.Helper()
-	f := &fixture{t: t, home: filepath.Join(t.TempDir(), "home")}
-	if err := os.MkdirAll(f.home, 0o700); err != nil {
+	home, err := os.MkdirTemp("", "tidemark-fault-home") //nolint:usetesting // what a failure left is worth reading
+	if err != nil {
 		t.Fatal(err)
 	}
+	f := &fixture{t: t, home: home}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what it left is in %s", home)
+			return
+		}
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
 	f.configure(url, settings)
 	return f
 }
