@@ -35,10 +35,12 @@ func (m *Main) archiveLs() *cobra.Command {
 	c := &cobra.Command{Use: "ls", Short: "List archives, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
-				list, err := pages[archive.Info](cmd.Context(), c, agentPath(of, "/archives?session="+url.QueryEscape(session)), "archives")
+				var found beside
+				list, err := pagesOf[archive.Info](cmd.Context(), c, agentPath(of, "/archives?session="+url.QueryEscape(session)), "archives", &found)
 				if err != nil {
 					return err
 				}
+				found.note(m)
 				if m.json {
 					return m.printJSON(list)
 				}
@@ -126,6 +128,27 @@ type verdicts struct {
 	Verdicts []archive.Verdict `json:"verdicts"`
 	OK       int               `json:"ok"`
 	Bad      int               `json:"bad"`
+	beside
+}
+
+// beside is what lies in the bucket and was not in the index of archives.
+type beside struct {
+	Added   []string `json:"added,omitempty"`   // archives that the index has from now on
+	Stray   []string `json:"stray,omitempty"`   // files that are no archives
+	Partial bool     `json:"partial,omitempty"` // there may be more
+}
+
+// note tells people of it.
+func (b beside) note(m *Main) {
+	for _, key := range b.Added {
+		m.err.printf("added to the index: %s\n", oneLine(path.Base(key), 200))
+	}
+	for _, key := range b.Stray {
+		m.err.printf("no archive, and passed over: %s\n", oneLine(key, 300))
+	}
+	if b.Partial {
+		m.err.line("there may be more files beside the index; `tidemark archive verify` looks at all")
+	}
 }
 
 // verify checks one archive or all, and fails when one is damaged.
@@ -155,12 +178,20 @@ func (m *Main) verify(ctx context.Context, c *client, of, name string) error {
 			if !v.OK {
 				word = "BAD "
 			}
-			m.out.printf("%s %s  %d messages, %s\n", word, path.Base(v.Key), v.Messages, size(v.Bytes))
+			m.out.printf("%s %s  %s, %s\n", word, path.Base(v.Key), plural(v.Messages, "message"), size(v.Bytes))
 			for _, p := range v.Problems {
 				m.out.printf("     %s\n", p)
 			}
 		}
-		m.out.printf("%d archives ok, %d damaged\n", out.OK, out.Bad)
+		beside{Added: out.Added}.note(m) // stray files are among the verdicts
+		m.out.printf("%s ok, %d damaged", plural(out.OK, "archive"), out.Bad-len(out.Stray))
+		if len(out.Added)+len(out.Stray) > 0 {
+			m.out.printf(", %d were not in the index, %s", len(out.Added), plural(len(out.Stray), "stray file"))
+		}
+		m.out.line()
+	}
+	if err == nil && out.Bad > 0 && out.Bad == len(out.Stray) {
+		return &fixed{fmt.Errorf("%s among the archives", plural(out.Bad, "stray file")), "move what is named above to another place; nobody can say what it holds"}
 	}
 	if err == nil && out.Bad > 0 {
 		err = &fixed{errors.New("archives are damaged"), "restore these files from a copy of the bucket; what is not yet reset can be exported with `tidemark export`"}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -42,10 +43,19 @@ Ctrl-C stops the answer, and leaves when none is on its way.`,
 			if len(args) > 0 {
 				key = args[0]
 			}
+			narrow, err := ownWindow(cmd, window)
+			if err != nil {
+				return err
+			}
 			return m.with(cmd.Context(), func(c *client) error {
 				t := &talk{m: m, c: c, key: key}
-				if err := t.begin(cmd.Context(), window); err != nil {
+				if err := c.ready(); err != nil {
 					return err
+				}
+				if narrow {
+					if err := t.begin(cmd.Context(), window); err != nil {
+						return err
+					}
 				}
 				if cmd.Flags().Changed("message") {
 					return t.once(cmd.Context(), message)
@@ -86,11 +96,8 @@ type sessionView struct {
 	Keep     tidemark.Tokens  `json:"keep"`
 }
 
-// begin sets the window, when one is given.
+// begin sets the window.
 func (t *talk) begin(ctx context.Context, window int64) error {
-	if window == 0 {
-		return nil
-	}
 	return t.c.call(ctx, http.MethodPatch, sessionPath(t.key, ""), map[string]any{"window": window}, nil)
 }
 
@@ -98,6 +105,9 @@ func (t *talk) begin(ctx context.Context, window int64) error {
 func (t *talk) once(ctx context.Context, message string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	if err := checkText(message); err != nil {
+		return err
+	}
 	if t.m.json {
 		var out json.RawMessage
 		if err := t.c.post(ctx, sessionPath(t.key, "/messages"), map[string]string{"text": message, "channel": "cli"}, &out); err != nil {
@@ -115,6 +125,12 @@ func (t *talk) loop(ctx context.Context) error {
 	defer signal.Stop(interrupts)
 	if t.m.Terminal {
 		t.m.out.line(t.m.dim("session " + t.key + " at " + t.c.where + "  (" + chatHelp + ")"))
+	}
+	if t.c.local != nil && t.m.Terminal {
+		if err := writeServerFile(t.c.local.home, serverFile{Talk: true}); err != nil {
+			return err
+		}
+		defer removeServerFile(t.c.local.home)
 	}
 	lines := readLines(t.m.Stdin)
 	for {
@@ -190,7 +206,10 @@ func (t *talk) line(ctx context.Context, text string, interrupts <-chan os.Signa
 			}
 		}
 	}()
+	bad := checkText(text)
 	switch {
+	case bad != nil:
+		err = bad
 	case strings.TrimSpace(text) == "":
 	case strings.HasPrefix(text, "//"):
 		err = t.say(ctx, text[1:])
@@ -208,6 +227,18 @@ func (t *talk) line(ctx context.Context, text string, interrupts <-chan os.Signa
 		err = nil
 	}
 	return over, err
+}
+
+// checkText refuses what is not UTF-8: JSON cannot carry it, and a message is never altered.
+func checkText(text string) error {
+	for i, r := range text {
+		if r != utf8.RuneError || strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+			continue
+		}
+		return &fixed{fmt.Errorf("message %q: byte %d (0x%02x) is not UTF-8", cut(strings.ToValidUTF8(text, "?"), 40), i+1, text[i]),
+			"convert it first, for example by: iconv -f latin1 -t utf-8"}
+	}
+	return nil
 }
 
 func (t *talk) abort(ctx context.Context) error {
@@ -330,7 +361,7 @@ func (t *talk) note(s string) {
 func (m *Main) resetCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "reset KEY", Short: "Archive a session, remember what matters and begin anew", Args: cobra.ExactArgs(1),
+		Use: "reset KEY", Short: "Archive a session, remember what matters and begin anew", Args: oneKey,
 		Example: `  tidemark reset main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.act(cmd.Context(), args[0], "/reset", map[string]string{"reason": reason})
@@ -342,7 +373,7 @@ func (m *Main) resetCommand() *cobra.Command {
 
 func (m *Main) compactCommand() *cobra.Command {
 	return m.jsonFlag(&cobra.Command{
-		Use: "compact KEY [INSTRUCTIONS]", Short: "Make a session's context smaller now", Args: cobra.MinimumNArgs(1),
+		Use: "compact KEY [INSTRUCTIONS]", Short: "Make a session's context smaller now", Args: func(cmd *cobra.Command, args []string) error { return oneKey(cmd, args[:min(len(args), 1)]) },
 		Example: `  tidemark compact main
   tidemark compact work keep every file name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -353,7 +384,7 @@ func (m *Main) compactCommand() *cobra.Command {
 
 func (m *Main) abortCommand() *cobra.Command {
 	return m.jsonFlag(&cobra.Command{
-		Use: "abort KEY", Short: "Stop the turn in work", Args: cobra.ExactArgs(1),
+		Use: "abort KEY", Short: "Stop the turn in work", Args: oneKey,
 		Example: `  tidemark abort main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
@@ -382,6 +413,11 @@ func (m *Main) act(ctx context.Context, key, path string, body any) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	return m.with(ctx, func(c *client) error {
+		if path == "/compact" { // a reset goes on without what the model would remember
+			if err := c.ready(); err != nil {
+				return err
+			}
+		}
 		var raw json.RawMessage
 		if err := c.post(ctx, sessionPath(key, path), body, &raw); err != nil {
 			return err

@@ -26,49 +26,6 @@ type client struct {
 	end   func() error // gives up what the client stands on
 }
 
-// apiError is an answer that reports a failure.
-type apiError struct {
-	Status  int
-	Type    string `json:"type"`
-	Message string `json:"message"`
-	Request string `json:"requestId"`
-	where   string
-}
-
-// Error is the server's own message, with what is not there said to be so.
-func (e *apiError) Error() string {
-	text := cmp.Or(e.Message, fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status)))
-	if e.Type == "not_found" && !strings.Contains(text, "no such") && !strings.Contains(text, "not found") {
-		text += ": not found"
-	}
-	return text
-}
-
-// fix says what a person can do about it.
-func (e *apiError) fix() string {
-	switch e.Type {
-	case "not_found":
-		return "`tidemark sessions ls`, `tidemark memory ls` and `tidemark archive ls` show what there is"
-	case "unauthorized":
-		return "set TIDEMARK_TOKEN to the server's token"
-	case "conflict", "busy":
-		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
-	case "aborted":
-		return "say it again when you like; what was said before is in the log"
-	case "rate", "overloaded", "network", "timeout", "unavailable":
-		return "try again in a moment; `tidemark doctor` checks the setup"
-	case "auth":
-		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
-	case "overflow", "too_large":
-		return "raise the session's window with `tidemark sessions set KEY --window N`, or send less"
-	case "no_gain":
-		return "nothing needs to be done: there is nothing to make smaller yet"
-	case "invalid", "bad_request", "changed":
-		return "correct what is named above"
-	}
-	return "the server's log has it under request " + cmp.Or(e.Request, "?")
-}
-
 // connect finds the store: a server that is named, the local store, or the server that has it.
 func (m *Main) connect(ctx context.Context) (*client, error) {
 	named := cmp.Or(m.server, m.env("TIDEMARK_SERVER"))
@@ -77,7 +34,7 @@ func (m *Main) connect(ctx context.Context) (*client, error) {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, usagef("--server %s: want a URL such as http://127.0.0.1:8787", named)
 		}
-		return m.remote(strings.TrimRight(named, "/")), nil
+		return m.remote(strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1")), nil
 	}
 	home, err := m.homeDir()
 	if err != nil {
@@ -105,6 +62,15 @@ func (m *Main) remote(base string) *client {
 // inProcess speaks to a node of this process.
 func inProcess(n *node) *client {
 	return &client{base: "http://localhost", rt: handlerTransport{n.handler("")}, where: n.home, local: n, end: n.close}
+}
+
+// ready refuses what needs the model when this process would call it without a key. A server has
+// looked at its start.
+func (c *client) ready() error {
+	if c.local == nil {
+		return nil
+	}
+	return needKey(c.local.cfg)
 }
 
 // with connects, carries f out and gives the store up again. A turn that the store had in work
@@ -153,7 +119,7 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, he
 	if json.Unmarshal(raw, &w) != nil {
 		w.Error.Message = ""
 	}
-	w.Error.Status, w.Error.where = resp.StatusCode, c.where
+	w.Error.Status, w.Error.where, w.Error.path = resp.StatusCode, c.where, path
 	return nil, &w.Error
 }
 
@@ -224,7 +190,7 @@ func (c *client) events(ctx context.Context, method, path string, body io.Reader
 		if err := json.Unmarshal(data, &w); err != nil {
 			return fmt.Errorf("error event of %s: %w", c.where, err)
 		}
-		w.Error.where = c.where
+		w.Error.where, w.Error.path = c.where, path
 		return &w.Error
 	})
 	if err == nil && !ended {

@@ -72,6 +72,7 @@ func (m *Main) configCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.Warnings = append(c.Warnings, refusals(c)...)
 			if m.json {
 				return m.printJSON(map[string]any{"ok": true, "file": path, "problems": []string{}, "warnings": c.Warnings})
 			}
@@ -84,6 +85,19 @@ func (m *Main) configCheck() *cobra.Command {
 			m.out.printf("ok: %s\n", path)
 			return nil
 		}})
+}
+
+// refusals says what `tidemark serve` would refuse. It is no mistake of the document: secrets may be
+// set where the server runs, and not here.
+func refusals(c *config.Config) []string {
+	var out []string
+	c.Resolve()
+	for _, err := range []error{mayListen(c.Server.Listen, c), needKey(c)} {
+		if own := (*fixed)(nil); errors.As(err, &own) {
+			out = append(out, "`tidemark serve` would refuse to start here: "+own.Error()+"; "+own.fix)
+		}
+	}
+	return out
 }
 
 func (m *Main) configSchema() *cobra.Command {

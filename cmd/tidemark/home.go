@@ -161,15 +161,17 @@ func (m *Main) logger(c *config.Config, quiet bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m.Stderr, opt))
 }
 
-// serverFile is what a server leaves in the home folder for the command line.
+// serverFile is what a process that keeps the store for long leaves in the home folder for others.
 type serverFile struct {
-	URL string `json:"url"`
-	PID int    `json:"pid"`
+	URL  string `json:"url,omitempty"` // of a server
+	PID  int    `json:"pid"`
+	Talk bool   `json:"talk,omitempty"` // a chat, which serves nobody
 }
 
-// writeServerFile tells other commands where the server of this home is.
-func writeServerFile(home, url string) error {
-	raw, err := json.MarshalIndent(serverFile{URL: url, PID: os.Getpid()})
+// writeServerFile tells other commands who has this home.
+func writeServerFile(home string, s serverFile) error {
+	s.PID = os.Getpid()
+	raw, err := json.MarshalIndent(s)
 	if err != nil {
 		return err
 	}
@@ -203,6 +205,6 @@ func held(home string, locked *native.LockedError) error {
 	if locked.PID > 0 {
 		who = "process " + strconv.Itoa(locked.PID)
 	}
-	return &fixed{fmt.Errorf("the store %s is in use by %s, which is not a server of it: %w", home, who, locked),
-		"wait until that command has ended, or give --home another folder"}
+	return &fixed{fmt.Errorf("the store %s is in use by %s, which is not a server of it", home, who),
+		"wait until that command has ended, or stop it; `tidemark serve` lets several commands use a store at once"}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +32,10 @@ ended when it is imported again.`,
 			if key == "" {
 				return usagef("--session is missing: into which session?")
 			}
+			narrow, err := ownWindow(cmd, window)
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
 			in, size, err := m.open(args[0])
@@ -39,10 +44,15 @@ ended when it is imported again.`,
 			}
 			defer in.Close()
 			path := sessionPath(key, "/import?format="+format)
-			if window != 0 {
+			if narrow {
 				path += "&window=" + strconv.FormatInt(window, 10)
 			}
-			return m.with(ctx, func(c *client) error { return m.replay(ctx, c, path, in, size) })
+			return m.with(ctx, func(c *client) error {
+				if err := c.ready(); err != nil {
+					return err
+				}
+				return m.replay(ctx, c, path, in, size)
+			})
 		},
 	}
 	f := c.Flags()
@@ -61,22 +71,31 @@ func (m *Main) open(path string) (in io.ReadCloser, size int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if info, err := f.Stat(); err == nil {
-		size = info.Size()
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder, want a file", path)
 	}
-	return f, size, nil
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
-// counter counts what is read through it.
+// counter counts what is read through it, and keeps a failure of the reading apart from one of the
+// server.
 type counter struct {
 	io.Reader
-	n atomic.Int64
+	n      atomic.Int64
+	broken atomic.Pointer[error]
 }
 
 // Read implements io.Reader.
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n.Add(int64(n))
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.broken.Store(&err)
+	}
 	return n, err
 }
 
@@ -101,14 +120,21 @@ func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader,
 		return json.Unmarshal(data, &more)
 	})
 	m.progressEnd()
+	if broken := read.broken.Load(); broken != nil && err != nil && ctx.Err() == nil {
+		return &fixed{fmt.Errorf("read log: %w", *broken), "check the path; what was read before is in the session, and importing again goes on there"}
+	}
 	if err != nil {
 		return err
 	}
-	for _, w := range more.Warnings {
+	const few = 5 // a person sees what they are like
+	for _, w := range more.Warnings[:min(few, len(more.Warnings))] {
 		m.err.printf("passed over: %s\n", w)
 	}
-	if more.BadLines > len(more.Warnings) {
-		m.err.printf("passed over: %d more lines\n", more.BadLines-len(more.Warnings))
+	if more.BadLines > few {
+		m.err.printf("passed over: %s\n", plural(more.BadLines-few, "more line"))
+	}
+	if out.Messages == 0 {
+		return &fixed{errors.New("no message in this file; is it a Claude Code log?"), "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"}
 	}
 	if m.json {
 		return m.printJSON(out)
@@ -118,7 +144,7 @@ func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader,
 		{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", gauge(out.ContextTokens, out.Window)},
 	})
 	if out.Skipped > 0 {
-		m.out.printf("%d messages were there from an earlier import\n", out.Skipped)
+		m.out.printf("there from an earlier import: %s\n", plural(out.Skipped, "message"))
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -18,8 +16,6 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
-
-	"github.com/tidemark-ai/tidemark"
 )
 
 func main() {
@@ -61,13 +57,6 @@ type Main struct {
 	entered  bool    // the flags were right, and the command has begun
 }
 
-// usageError is a mistake in how the program was called.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
-
 // Run parses the arguments, carries out the command and returns the exit code.
 func (m *Main) Run(ctx context.Context, args []string) int {
 	m.out, m.err = &output{w: m.Stdout}, &output{w: m.Stderr}
@@ -77,52 +66,7 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = m.out.failure()
 	}
-	var usage *usageError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage) || !m.entered:
-		m.err.printf("tidemark: %s\n  what to do: run `%s --help`\n", err, cmd.CommandPath())
-		return exitUsage
-	case errors.Is(err, errTold):
-		return exitFailed
-	}
-	m.err.printf("%s: %s\n", cmd.CommandPath(), strings.ReplaceAll(err.Error(), "\n", "\n  "))
-	if fix := m.fix(err); fix != "" {
-		m.err.printf("  what to do: %s\n", fix)
-	}
-	return exitFailed
-}
-
-// errTold is a failure that has been reported already.
-var errTold = errors.New("told")
-
-// fixed is an error that brings its own advice.
-type fixed struct {
-	err error
-	fix string
-}
-
-func (e *fixed) Error() string { return e.err.Error() }
-func (e *fixed) Unwrap() error { return e.err }
-
-// fix says what a person can do about an error.
-func (m *Main) fix(err error) string {
-	var own *fixed
-	var api *apiError
-	switch {
-	case errors.As(err, &own):
-		return own.fix
-	case errors.As(err, &api):
-		return api.fix()
-	case errors.Is(err, context.Canceled):
-		return "nothing is lost; run it again when you like"
-	case errors.Is(err, tidemark.ErrInvalid):
-		return "correct what is named above; `tidemark config check` reads the configuration"
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-		return "check the path and its permissions"
-	}
-	return "`tidemark doctor` checks the setup"
+	return m.report(cmd, err)
 }
 
 // root returns the tree of commands.
@@ -146,6 +90,7 @@ anything: every original stays readable, searchable and recallable.`,
 	root.SetIn(m.Stdin)
 	root.SetOut(m.out)
 	root.SetErr(m.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&m.home, "home", "", "folder of the store (TIDEMARK_HOME, default ~/.tidemark)")
 	flags.StringVar(&m.config, "config", "", "configuration document (TIDEMARK_CONFIG, default tidemark.jsonc in the home folder)")
@@ -158,7 +103,7 @@ anything: every original stays readable, searchable and recallable.`,
 		}
 	}
 	add("talk", m.chatCommand(), m.importCommand(), m.resetCommand(), m.compactCommand(), m.abortCommand())
-	add("look", m.sessionsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.memoryCommand(), m.archiveCommand())
+	add("look", m.sessionsCommand(), m.agentsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.memoryCommand(), m.archiveCommand())
 	add("run", m.serveCommand(), m.demoCommand(), m.doctorCommand(), m.configCommand(), m.versionCommand())
 	return root
 }
@@ -181,12 +126,37 @@ func (m *Main) jsonFlag(cmd *cobra.Command) *cobra.Command {
 
 // group makes a command that only holds others.
 func group(use, short, example string, cmds ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("%s: which one? it has %s", cmd.CommandPath(), names(cmd))
+	c := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s: which one? it has %s", cmd.CommandPath(), names(cmd))
+			}
+			cmd.SuggestionsMinimumDistance = 2 // cobra's own for the root; it has none for groups
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return usagef("%s: unknown command %q; did you mean %s?", cmd.CommandPath(), args[0], strings.Join(near, " or "))
+			}
+			return usagef("%s: unknown command %q; it has %s", cmd.CommandPath(), args[0], names(cmd))
 		}}
 	c.AddCommand(cmds...)
 	return c
+}
+
+// ownWindow reports whether --window was given. 0 would mean the configured one, silently.
+func ownWindow(cmd *cobra.Command, window int64) (bool, error) {
+	given := cmd.Flags().Changed("window")
+	if given && window <= 0 {
+		return false, usagef("--window %d: want the size of a context window in tokens, such as 32000", window)
+	}
+	return given, nil
+}
+
+// oneKey takes the one session that a command is about. There is no default: a mistake here would
+// archive or stop a conversation that nobody meant.
+func oneKey(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("%s: which session? `tidemark sessions ls` lists them; the one of a plain `tidemark chat` is main", cmd.CommandPath())
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 func names(cmd *cobra.Command) string {

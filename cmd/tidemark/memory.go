@@ -76,7 +76,7 @@ func (m *Main) memoryCat() *cobra.Command {
 			})
 		}}
 	agentFlag(c, &of)
-	return c
+	return m.jsonFlag(c)
 }
 
 // catMemory prints a memory file; an empty path is the newest daily file.
@@ -93,9 +93,21 @@ func (m *Main) catMemory(ctx context.Context, c *client, of, path string) error 
 		}
 		if path == "" {
 			m.err.line("nothing is remembered yet; memories are written at compaction and at reset")
+			if m.json {
+				return m.printJSON(nil)
+			}
 			return nil
 		}
-		m.err.line(m.dim("agents/" + of + "/" + path))
+		if !m.json {
+			m.err.line(m.dim("agents/" + of + "/" + path))
+		}
+	}
+	if m.json {
+		var text strings.Builder
+		if err := c.raw(ctx, memoryPath(of, path), &text); err != nil {
+			return err
+		}
+		return m.printJSON(map[string]string{"path": path, "text": text.String()})
 	}
 	return c.raw(ctx, memoryPath(of, path), m.out)
 }
@@ -167,6 +179,9 @@ wrote meanwhile is never overwritten.`,
 
 // edit replaces a memory file if nobody else changed it meanwhile.
 func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error {
+	if from == "" && !m.Terminal {
+		return &fixed{errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input"}
+	}
 	old, condition, err := readMemory(ctx, c, of, path)
 	if err != nil {
 		return err

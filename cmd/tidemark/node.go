@@ -122,6 +122,24 @@ func (n *node) Agent(_ context.Context, name string) (*agent.Agent, error) {
 	return o.agent, nil
 }
 
+// Agents names the agents that are there: the main one, those that are configured, and those that
+// have a database.
+func (n *node) Agents(context.Context) ([]string, error) {
+	found, err := filepath.Glob(database(n.home, "*"))
+	if err != nil {
+		return nil, err
+	}
+	names := []string{mainAgent}
+	for _, path := range found {
+		names = append(names, filepath.Base(filepath.Dir(path)))
+	}
+	for _, a := range n.cfg.Agents {
+		names = append(names, a.ID)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // owner returns an agent; with create, one that is not there yet is made.
 func (n *node) owner(name string, create bool) (*owner, error) {
 	n.mu.Lock()

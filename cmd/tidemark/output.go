@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"syscall"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // output is where a command prints. It remembers the first failure, which Main.Run reports, so that
@@ -29,6 +32,15 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) printf(format string, args ...any) { _, _ = fmt.Fprintf(o, format, args...) }
 func (o *output) line(args ...any)                  { _, _ = fmt.Fprintln(o, args...) }
 func (o *output) put(args ...any)                   { _, _ = fmt.Fprint(o, args...) }
+
+// json writes a value on one line.
+func (o *output) json(v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		raw = []byte(strconv.Quote(err.Error()))
+	}
+	o.line(string(raw))
+}
 
 // failure is what went wrong with the printing.
 func (o *output) failure() error {

@@ -34,6 +34,14 @@ func (m *Main) printJSON(v any) error {
 	return nil
 }
 
+// plural writes a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprint(n, " ", thing, "s")
+}
+
 // count writes a number of tokens in few characters: 950, 3.1k, 200k, 1.2M.
 func count(n tidemark.Tokens) string {
 	const k, m = 1_000, 1_000_000

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,11 +45,14 @@ func versionText() string {
 }
 
 func (m *Main) versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+	return m.jsonFlag(&cobra.Command{Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if m.json {
+				return m.printJSON(map[string]string{"version": versionText(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			m.out.line("tidemark", versionText())
 			return nil
-		}}
+		}})
 }
 
 func (m *Main) serveCommand() *cobra.Command {
@@ -90,8 +95,8 @@ func (m *Main) serve(ctx context.Context, listen string) error {
 	}
 	log := m.logger(cfg, false)
 	reason := cfg.Resolve()
-	if name := cfg.KeyMissing(); name != "" {
-		return &fixed{fmt.Errorf("model.provider is %q and %s is not set", cfg.Model.Provider, name), "set " + name + ", or model.provider to \"offline\""}
+	if err := needKey(cfg); err != nil {
+		return err
 	}
 	n, err := openStore(ctx, home, cfg, log, true)
 	if err != nil {
@@ -99,17 +104,42 @@ func (m *Main) serve(ctx context.Context, listen string) error {
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return errors.Join(&fixed{fmt.Errorf("listen at %s: %w", listen, err), "stop what is using the port, or give --listen another"}, n.close())
+		return errors.Join(&fixed{fmt.Errorf("listen at %s: %w", listen, err), listenFix(err)}, n.close())
 	}
 	err = m.serveOn(ctx, n, l, func(url string) { m.greet(url, reason, home, document, cfg) })
 	return errors.Join(err, n.close())
 }
 
+// listenFix says what to do about an address that cannot be had.
+func listenFix(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "stop what is using the port, or give --listen another; port 0 takes any free one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "give --listen an address that this machine has, such as 127.0.0.1:8787"
+	case errors.Is(err, os.ErrPermission):
+		return "give --listen a port above 1023"
+	}
+	return "give --listen an address such as 127.0.0.1:8787"
+}
+
+// needKey refuses a model that cannot be called for want of a key.
+func needKey(cfg *config.Config) error {
+	name := cfg.KeyMissing()
+	if name == "" {
+		return nil
+	}
+	return &fixed{fmt.Errorf("model.provider is %q and %s is not set", cfg.Model.Provider, name), "set " + name + ", or model.provider to \"offline\""}
+}
+
 // mayListen refuses to be reached from other machines without a token.
 func mayListen(listen string, cfg *config.Config) error {
-	host, _, err := net.SplitHostPort(listen)
+	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return usagef("--listen %s: want host and port such as 127.0.0.1:8787", listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return usagef("--listen %s: port %q: want 0 to 65535; 0 takes any free one", listen, port)
 	}
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() || cfg.Secrets.Token != "" {
@@ -121,9 +151,9 @@ func mayListen(listen string, cfg *config.Config) error {
 
 // greet says what a person wants to know at the start.
 func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
-	token := "none, only this machine may call"
+	token, header := "none, only this machine may call", ""
 	if cfg.Secrets.Token != "" {
-		token = "required (TIDEMARK_TOKEN)"
+		token, header = "required (TIDEMARK_TOKEN)", `-H "Authorization: Bearer $TIDEMARK_TOKEN" `
 	}
 	if document == "" {
 		document = "none, all defaults"
@@ -138,7 +168,7 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 		{"model", cfg.Model.Provider + " " + cfg.Model.ID + " (" + reason + ")"},
 		{"window", fmt.Sprintf("%d tokens, compacted above %d", cfg.Model.ContextWindow, limitOf(cfg))},
 		{"home", home}, {"bucket", where}, {"config", document}, {"token", token},
-		{"talk", "tidemark chat, or curl " + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},
+		{"talk", "tidemark chat, or curl " + header + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},
 	} {
 		m.out.printf("  %-7s %s\n", row[0], row[1])
 	}
@@ -155,7 +185,7 @@ func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(
 	srv := &http.Server{Handler: n.handler(n.cfg.Secrets.Token.Reveal()), ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
 	url := "http://" + reachable(l.Addr())
-	if err := writeServerFile(n.home, url); err != nil {
+	if err := writeServerFile(n.home, serverFile{URL: url}); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	defer removeServerFile(n.home)
@@ -209,7 +239,12 @@ func openStore(ctx context.Context, home string, cfg *config.Config, log *slog.L
 		if !errors.As(err, &locked) {
 			return n, err
 		}
-		if s := readServerFile(home); s.PID == locked.PID && s.URL != "" {
+		s := readServerFile(home)
+		if s.PID == locked.PID && s.Talk {
+			return nil, &fixed{fmt.Errorf("the store %s is in use by `tidemark chat` (process %d)", home, s.PID),
+				"end that chat; to use the store from several places, run `tidemark serve`: chats and other commands then go through it"}
+		}
+		if s.PID == locked.PID && s.URL != "" {
 			if !serving {
 				return nil, locked
 			}

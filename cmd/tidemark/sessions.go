@@ -52,12 +52,40 @@ func (m *Main) sessionsLs() *cobra.Command {
 	return m.jsonFlag(c)
 }
 
+func (m *Main) agentsCommand() *cobra.Command {
+	return m.jsonFlag(&cobra.Command{Use: "agents", Short: "List agents, the owners of sessions, memory and archives", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return m.with(cmd.Context(), func(c *client) error {
+				var out struct {
+					Agents []struct {
+						ID string `json:"id"`
+					} `json:"agents"`
+				}
+				if err := c.get(cmd.Context(), "/v1/agents", &out); err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(out.Agents)
+				}
+				for _, a := range out.Agents {
+					m.out.line(a.ID)
+				}
+				return nil
+			})
+		}})
+}
+
 func agentFlag(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "agent", "main", "whose")
 }
 
 // pages reads a whole listing, page by page. The list is never nil.
 func pages[T any](ctx context.Context, c *client, path, name string) ([]T, error) {
+	return pagesOf[T](ctx, c, path, name, nil)
+}
+
+// pagesOf is pages with what the first page says beside its list, unless head is nil.
+func pagesOf[T any](ctx context.Context, c *client, path, name string, head any) ([]T, error) {
 	list := []T{}
 	cursor := ""
 	for {
@@ -65,9 +93,18 @@ func pages[T any](ctx context.Context, c *client, path, name string) ([]T, error
 		if strings.Contains(path, "?") {
 			sep = "&"
 		}
-		var page map[string]json.RawMessage
-		if err := c.get(ctx, path+sep+"limit="+strconv.Itoa(pageSize)+"&cursor="+url.QueryEscape(cursor), &page); err != nil {
+		var raw json.RawMessage
+		if err := c.get(ctx, path+sep+"limit="+strconv.Itoa(pageSize)+"&cursor="+url.QueryEscape(cursor), &raw); err != nil {
 			return nil, err
+		}
+		if head != nil && cursor == "" {
+			if err := json.Unmarshal(raw, head); err != nil {
+				return nil, fmt.Errorf("listing of %s: %w", name, err)
+			}
+		}
+		var page map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("listing of %s: %w", name, err)
 		}
 		var some []T
 		if err := json.Unmarshal(page[name], &some); err != nil {
@@ -88,7 +125,7 @@ func pages[T any](ctx context.Context, c *client, path, name string) ([]T, error
 }
 
 func (m *Main) sessionsShow() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{Use: "show KEY", Short: "Show one session", Args: cobra.ExactArgs(1),
+	return m.jsonFlag(&cobra.Command{Use: "show KEY", Short: "Show one session", Args: oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error { return m.showSession(cmd.Context(), c, args[0]) })
 		}})
@@ -152,6 +189,9 @@ func (m *Main) sessionsSet() *cobra.Command {
 				if cmd.Flags().Changed(s.flag) {
 					body[s.name] = s.value
 				}
+			}
+			if _, err := ownWindow(cmd, window); err != nil {
+				return err
 			}
 			for _, name := range unset {
 				body[name] = nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // onTerminal runs a chat of a person at a terminal, who types what the reader gives.
@@ -72,5 +73,34 @@ func TestInterrupt(t *testing.T) {
 	wantAll(t, out, "> ", "Stopped.", "> Shorter then.", "context ")
 	if n := calls.Load(); n != 2 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+// TestTalkHoldsStore: beside a chat that has the store another command fails at once, not after the
+// wait for a command that ends soon, and names the way to have both.
+func TestTalkHoldsStore(t *testing.T) {
+	home := t.TempDir()
+	typed, typing := io.Pipe()
+	var said, told bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		m := &Main{Stdin: typed, Stdout: &said, Stderr: &said, Terminal: true, Environ: []string{"TIDEMARK_HOME=" + home, "TERM=dumb"}}
+		ended <- m.Run(t.Context(), []string{"chat"})
+	}()
+	if _, err := io.WriteString(typing, "/help\n"); err != nil { // taken once the chat stands
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &told, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + home}}
+	if code := m.Run(t.Context(), []string{"sessions", "ls"}); code != exitFailed || time.Since(begun) > lockWait {
+		t.Errorf("exit code %d after %s", code, time.Since(begun))
+	}
+	wantAll(t, told.String(), "in use by `tidemark chat` (process ", "what to do: ", "`tidemark serve`")
+	typing.Close()
+	if code := <-ended; code != exitOK {
+		t.Errorf("the chat ended with %d: %s", code, &said)
+	}
+	if s := readServerFile(home); s != (serverFile{}) {
+		t.Errorf("the chat left %+v", s)
 	}
 }

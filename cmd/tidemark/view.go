@@ -19,7 +19,7 @@ import (
 func (m *Main) viewCommand() *cobra.Command {
 	var messages bool
 	c := &cobra.Command{
-		Use: "view KEY", Short: "Show what the model would see now", Args: cobra.ExactArgs(1),
+		Use: "view KEY", Short: "Show what the model would see now", Args: oneKey,
 		Long: `Show the view: what the model would see now, item by item, with its tokens.
 --messages prints exactly the array of messages that would be sent.`,
 		Example: `  tidemark view main
@@ -94,7 +94,7 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		if it.Summary {
 			source = "summary"
 		} else if it.Stubs > 0 {
-			source += fmt.Sprintf(" (%d stubs)", it.Stubs)
+			source += " (" + plural(it.Stubs, "stub") + ")"
 		}
 		var parts []string
 		for _, b := range it.Blocks {
@@ -118,7 +118,7 @@ func (m *Main) logCommand() *cobra.Command {
 	var limit int
 	var before int64
 	c := &cobra.Command{
-		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: cobra.ExactArgs(1),
+		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: oneKey,
 		Example: `  tidemark log main
   tidemark log main --limit 500 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -172,7 +172,7 @@ func (m *Main) showLog(raw []byte) error {
 			}
 			text = strings.Join(parts, " | ")
 		case e.Overlay != nil:
-			text = fmt.Sprintf("%d edits", len(e.Overlay.Edits))
+			text = plural(len(e.Overlay.Edits), "edit")
 		case e.Event != nil:
 			who, text = e.Event.Type, e.Event.Text
 		}
@@ -185,7 +185,7 @@ func (m *Main) showLog(raw []byte) error {
 func (m *Main) anatomyCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "anatomy KEY", Short: "Show what each model call's context was made of, and what it cost", Args: cobra.ExactArgs(1),
+		Use: "anatomy KEY", Short: "Show what each model call's context was made of, and what it cost", Args: oneKey,
 		Example: `  tidemark anatomy main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
@@ -229,7 +229,7 @@ func (m *Main) exportCommand() *cobra.Command {
 	var format, output string
 	var all bool
 	c := &cobra.Command{
-		Use: "export KEY", Short: "Write a session's whole history", Args: cobra.ExactArgs(1),
+		Use: "export KEY", Short: "Write a session's whole history", Args: oneKey,
 		Long: `Write every message of a session in order, whatever was compacted meanwhile.
 
 jsonl is one {"role","content"} a line, with time and id behind; md is for

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// flagError says of a flag's value what is wanted instead of how Go failed to read it.
+func flagError(err error) error {
+	text, _, number := strings.Cut(err.Error(), ": strconv.Parse")
+	if !number {
+		return err
+	}
+	return usagef("%s: want a whole number", text)
+}
+
+// errTold is a failure that has been reported already.
+var errTold = errors.New("told")
+
+// fixed is an error that brings its own advice.
+type fixed struct {
+	err error
+	fix string
+}
+
+func (e *fixed) Error() string { return e.err.Error() }
+func (e *fixed) Unwrap() error { return e.err }
+
+// told is a failure as programs read it, in the shape of the API's.
+type told struct {
+	Error struct {
+		Type    string `json:"type"` // the API's, or usage, or failed
+		Message string `json:"message"`
+		Fix     string `json:"fix,omitempty"`
+		Request string `json:"requestId,omitempty"`
+	} `json:"error"`
+}
+
+// report says on standard error what failed and what to do, and returns the exit code.
+func (m *Main) report(cmd *cobra.Command, err error) int {
+	var usage *usageError
+	var api *apiError
+	code, who, kind := exitFailed, cmd.CommandPath(), "failed"
+	var fix string
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage) || !m.entered:
+		code, who, kind, fix = exitUsage, "tidemark", "usage", "run `"+cmd.CommandPath()+" --help`"
+	case errors.Is(err, errTold):
+		return exitFailed
+	default:
+		fix = m.fix(err)
+	}
+	if m.json {
+		var out told
+		out.Error.Type, out.Error.Message, out.Error.Fix = kind, err.Error(), fix
+		if errors.As(err, &api) {
+			out.Error.Type, out.Error.Request = cmp.Or(api.Type, kind), api.Request
+		}
+		m.err.json(out)
+		return code
+	}
+	m.err.printf("%s: %s\n", who, strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "\n  "))
+	if fix != "" {
+		m.err.printf("  what to do: %s\n", fix)
+	}
+	return code
+}
+
+// fix says what a person can do about an error.
+func (m *Main) fix(err error) string {
+	var own *fixed
+	var api *apiError
+	switch {
+	case errors.As(err, &own):
+		return own.fix
+	case errors.As(err, &api):
+		return api.fix()
+	case errors.Is(err, context.Canceled):
+		return "nothing is lost; run it again when you like"
+	case errors.Is(err, tidemark.ErrInvalid):
+		return "correct what is named above; `tidemark config check` reads the configuration"
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return "check the path and its permissions"
+	}
+	return "`tidemark doctor` checks the setup"
+}
+
+// apiError is an answer that reports a failure.
+type apiError struct {
+	Status  int    `json:"-"`
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Request string `json:"requestId"`
+	where   string
+	path    string // what was asked for
+}
+
+// Error is the server's own message, with what is not there said to be so.
+func (e *apiError) Error() string {
+	text := cmp.Or(e.Message, fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status)))
+	if e.Type == "not_found" && !strings.Contains(text, "not found") {
+		text += ": not found"
+	}
+	return text
+}
+
+// about reports whether the path has a part.
+func (e *apiError) about(part string) bool { return strings.Contains(e.path, part) }
+
+// fix says what a person can do about it.
+func (e *apiError) fix() string {
+	switch e.Type {
+	case "not_found":
+		return e.lists()
+	case "unauthorized":
+		return "set TIDEMARK_TOKEN to the server's token"
+	case "forbidden":
+		return "call it from this machine, or set TIDEMARK_TOKEN there and here; server.origins has the pages that may call"
+	case "conflict":
+		if e.about("/import") || e.about("/restore") {
+			return "choose another --session; `tidemark sessions ls` shows which names are taken"
+		}
+		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
+	case "busy":
+		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
+	case "aborted":
+		return "say it again when you like; what was said before is in the log"
+	case "rate", "overloaded", "network", "timeout", "unavailable":
+		return "try again in a moment; `tidemark doctor` checks the setup"
+	case "auth":
+		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
+	case "overflow", "too_large":
+		return "raise the session's window with `tidemark sessions set KEY --window N`, or send less"
+	case "no_gain":
+		return "nothing needs to be done: there is nothing to make smaller yet"
+	case "damaged":
+		return "put a copy of that file back into the bucket; `tidemark archive verify ARCHIVE` says all that is wrong with it"
+	case "invalid", "bad_request", "changed":
+		return e.correct()
+	}
+	return "the server's log has it under request " + cmp.Or(e.Request, "?")
+}
+
+// correct says what is wanted where the message cannot.
+func (e *apiError) correct() string {
+	switch {
+	case e.about("/archives") || e.about("/restore"):
+		return "correct what is named above; `tidemark archive ls` shows the archives"
+	case e.about("/import") && strings.Contains(e.Message, "no message"):
+		return "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"
+	}
+	return "correct what is named above"
+}
+
+// lists names the command that shows what there is of the kind that was not found.
+func (e *apiError) lists() string {
+	switch {
+	case strings.HasPrefix(e.Message, "no route"):
+		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
+	case e.about("/memory-undo"):
+		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
+	case e.about("/memory"):
+		return "`tidemark memory ls` shows the files there are"
+	case e.about("/archives"), e.about("/restore"):
+		return "`tidemark archive ls` shows the archives there are"
+	}
+	return "`tidemark sessions ls` shows the sessions there are"
+}
