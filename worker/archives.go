@@ -32,7 +32,10 @@ func archiveKey(owner, name string) (string, error) {
 	return key, nil
 }
 
-// listArchives lists archives, newest first.
+// mendBounds bound how far a listing or a search looks beside the index; a verification has none.
+var mendBounds = archive.Bounds{Objects: 5000, Added: 500}
+
+// listArchives lists archives, newest first. The first page holds the index against the bucket.
 func (c *call) listArchives() error {
 	limit, err := c.limit()
 	if err != nil {
@@ -43,6 +46,12 @@ func (c *call) listArchives() error {
 		return err
 	}
 	q := c.r.URL.Query()
+	var beside archive.Survey
+	if q.Get("cursor") == "" {
+		if beside, err = a.Mend(c.r.Context(), mendBounds); err != nil {
+			return err
+		}
+	}
 	page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Session: q.Get("session"), Cursor: q.Get("cursor"), Limit: limit})
 	if err != nil {
 		return err
@@ -50,7 +59,8 @@ func (c *call) listArchives() error {
 	return c.reply(http.StatusOK, struct {
 		Archives []archive.Info `json:"archives"`
 		Next     string         `json:"next,omitempty"`
-	}{listed(page), next})
+		archive.Survey
+	}{listed(page), next, beside})
 }
 
 // getArchive sends an archive as it is stored, or its lines.
@@ -73,7 +83,7 @@ func (c *call) getArchive() error {
 	}
 	defer body.Close()
 	if format == "jsonl" {
-		return c.lines(body)
+		return c.lines(key, body)
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/gzip")
@@ -87,11 +97,20 @@ func (c *call) getArchive() error {
 	return nil
 }
 
-// lines sends the messages of an archive, one a line, in our own form.
-func (c *call) lines(body io.Reader) error {
+// lines sends the messages of an archive, one a line, in our own form. It reads the archive twice: a
+// damage far behind must be told in words, which a stream that has begun cannot do.
+func (c *call) lines(key string, body io.Reader) error {
+	for _, err := range archive.Decode(body, archive.Limits{}) {
+		if errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrTooLarge) {
+			return damaged(key, err)
+		}
+		if err != nil {
+			return fmt.Errorf("read archive %s: %w", key, err)
+		}
+	}
 	c.w.Header().Set("Content-Type", "application/x-ndjson")
 	var buf []byte
-	for l, err := range archive.Decode(body, archive.Limits{}) {
+	for l, err := range archive.Read(c.r.Context(), c.Blobs, key) {
 		if err == nil {
 			buf, err = archive.AppendLine(buf[:0], l.Entry())
 		}
@@ -99,10 +118,16 @@ func (c *call) lines(body io.Reader) error {
 			_, err = c.w.Write(buf)
 		}
 		if err != nil {
-			return fmt.Errorf("read archive: %w", err)
+			return err
 		}
 	}
 	return nil
+}
+
+// damaged is the error of an archive that cannot be read.
+func damaged(key string, err error) error {
+	text := strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
+	return &refused{http.StatusUnprocessableEntity, "damaged", fmt.Sprintf("archive %s is damaged: %s; format=gz sends it as it is stored", key, text)}
 }
 
 // searchArchives finds messages in archives.
@@ -115,8 +140,11 @@ func (c *call) searchArchives() error {
 	if err != nil {
 		return err
 	}
-	_, name, err := c.agentOf()
+	a, name, err := c.agentOf()
 	if err != nil {
+		return err
+	}
+	if _, err := a.Mend(c.r.Context(), mendBounds); err != nil {
 		return err
 	}
 	found, err := archive.Search(c.r.Context(), c.Blobs, name, q, archive.SearchOptions{Session: c.r.URL.Query().Get("session"), Limit: limit})
@@ -133,6 +161,7 @@ type verdicts struct {
 	Verdicts []archive.Verdict `json:"verdicts"`
 	OK       int               `json:"ok"`
 	Bad      int               `json:"bad"`
+	archive.Survey
 }
 
 func (v *verdicts) add(one archive.Verdict) {
@@ -192,10 +221,17 @@ func (c *call) verifyArchives() error {
 	return to.fail(err)
 }
 
-// verifyAll reads every archive that the agent knows of, newest first. It stops when nobody wants
-// to know how far it is.
-func (c *call) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) error {
+// verifyAll reads every archive that the index or the bucket has, newest first. What lies among them
+// and is no archive counts as bad, since nobody can say what it holds. It stops when nobody wants to
+// know how far it is.
+func (c *call) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) (err error) {
 	p := wireProgress{Type: "progress"}
+	if out.Survey, err = a.Mend(c.r.Context(), archive.Bounds{}); err != nil {
+		return err
+	}
+	for _, key := range out.Stray {
+		out.add(archive.Verdict{Key: key, Problems: []string{"a stray file: no archive has such a name; move it away"}})
+	}
 	for cursor := ""; ; {
 		page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Cursor: cursor, Limit: maxLimit})
 		if err != nil {

@@ -105,7 +105,7 @@ func TestCommands(t *testing.T) {
 	s := serve(t, nil)
 	fill(t, s, "main")
 	nothing := get[turn](s, 200, "POST", "/v1/sessions/main/compact", `{"instructions":"keep lamps"}`)
-	if len(nothing.Events) != 1 || nothing.Events[0].Type != "compaction" || nothing.Text != nothing.Events[0].Text {
+	if len(nothing.Events) != 1 || nothing.Events[0].Type != "notice" || nothing.Text != nothing.Events[0].Text {
 		t.Errorf("%+v", nothing)
 	}
 	before := get[tidemark.SessionInfo](s, 200, "GET", "/v1/sessions/main", "")
@@ -379,7 +379,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	l := get[list](s, 200, "GET", path+"?versions=1", "")
-	if len(l.Versions) != 2 || l.Versions[0].By == "" {
+	if len(l.Versions) != 3 || l.Versions[0].By == "" {
 		t.Fatalf("%+v", l)
 	}
 	if got := s.text(200, "GET", fmt.Sprintf("%s?version=%d", path, l.Versions[1].ID), ""); got != "- first\n" {

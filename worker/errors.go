@@ -83,8 +83,10 @@ func failureOf(err error) failure {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		// The type says it already.
-		f := failure{status: row.status, kind: row.kind, text: strings.TrimSuffix(session.Explain(err), ": "+row.err.Error())}
+		f := failure{status: row.status, kind: row.kind, text: session.Explain(err)}
+		if !errors.Is(row.err, tidemark.ErrNotFound) { // of the others the type says enough: a person reads "not found" in the words
+			f.text = strings.TrimSuffix(f.text, ": "+row.err.Error())
+		}
 		if row.status == http.StatusServiceUnavailable {
 			f.retry = busyRetry
 		}

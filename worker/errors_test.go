@@ -55,6 +55,9 @@ func TestFailureOf(t *testing.T) {
 			if f.status != tc.status || f.kind != tc.kind || f.retry != tc.retry || f.text == "" {
 				t.Errorf("got %+v", f)
 			}
+			if f.kind == "not_found" && !strings.Contains(f.text, "not found") || f.kind == "busy" && strings.Contains(f.text, "busy") {
+				t.Errorf("says %q", f.text)
+			}
 			if f.kind == "internal" && strings.Contains(f.text, tc.err.Error()) {
 				t.Errorf("an unknown error is spelt out: %s", f.text)
 			}

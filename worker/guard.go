@@ -64,8 +64,12 @@ func asks(r *http.Request, inPath string) asked {
 
 // admit returns why a request may not come in, or nil.
 func (g guard) admit(a asked) error {
+	if a.origin == "null" {
+		return fmt.Errorf("a page without an origin (a file, a sandboxed frame) may not call this server; serve the page over http: %w", tidemark.ErrForbidden)
+	}
 	if a.origin != "" && !sameOrigin(a.origin, a.host) && !slices.Contains(g.origins, a.origin) {
-		return fmt.Errorf("a page of %s may not call this server; allow its origin in the configuration: %w", clip(a.origin, 100), tidemark.ErrForbidden)
+		return fmt.Errorf("a page of %[1]s may not call this server; to allow it, list %[1]q in server.origins of the configuration: %[2]w",
+			clip(a.origin, 100), tidemark.ErrForbidden)
 	}
 	if g.token != "" {
 		return g.admitToken(a)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -19,31 +21,37 @@ func TestAdmit(t *testing.T) {
 		g    guard
 		a    asked
 		want error
+
+		foreign bool // says how a page of this origin is allowed
 	}{
-		{"no token, this machine", open, asked{host: "127.0.0.1:8787", peer: local}, nil},
-		{"no token, IPv6", open, asked{host: "[::1]:8787", peer: "[::1]:50000"}, nil},
-		{"no token, mapped IPv4", open, asked{host: "localhost", peer: "[::ffff:127.0.0.1]:50000"}, nil},
-		{"no token, subdomain of localhost", open, asked{host: "tidemark.localhost:8787", peer: local}, nil},
-		{"no token, a host that is allowed", open, asked{host: "tide.lan:8787", peer: local}, nil},
-		{"no token, another machine", open, asked{host: "localhost", peer: far}, tidemark.ErrUnauthorized},
-		{"no token, peer unknown", open, asked{host: "localhost"}, tidemark.ErrUnauthorized},
-		{"no token, rebound name", open, asked{host: "evil.example:8787", peer: local}, tidemark.ErrForbidden},
-		{"no token, no host", open, asked{peer: local}, tidemark.ErrForbidden},
-		{"no token, name that begins like it", open, asked{host: "localhost.evil.example", peer: local}, tidemark.ErrForbidden},
-		{"no token, own page", open, asked{host: "localhost:8787", peer: local, origin: "http://localhost:8787"}, nil},
-		{"no token, page of another port", open, asked{host: "localhost:8787", peer: local, origin: "http://localhost:3000"}, tidemark.ErrForbidden},
-		{"no token, page of a file", open, asked{host: "localhost:8787", peer: local, origin: "null"}, tidemark.ErrForbidden},
-		{"no token on a Worker", worker, asked{host: "localhost", peer: "127.0.0.1"}, tidemark.ErrUnauthorized},
-		{"token", closed, asked{host: "any.example", peer: far, token: "secret"}, nil},
-		{"no token where one is set", closed, asked{host: "localhost", peer: local}, tidemark.ErrUnauthorized},
-		{"wrong token", closed, asked{host: "localhost", peer: local, token: "secret2"}, tidemark.ErrUnauthorized},
-		{"part of the token", closed, asked{host: "localhost", peer: local, token: "secre"}, tidemark.ErrUnauthorized},
-		{"token from a foreign page", closed, asked{host: "any.example", token: "secret", origin: "https://evil.example"}, tidemark.ErrForbidden},
-		{"token from a page that is allowed", closed, asked{host: "any.example", token: "secret", origin: "https://chat.example.com"}, nil},
+		{"no token, this machine", open, asked{host: "127.0.0.1:8787", peer: local}, nil, false},
+		{"no token, IPv6", open, asked{host: "[::1]:8787", peer: "[::1]:50000"}, nil, false},
+		{"no token, mapped IPv4", open, asked{host: "localhost", peer: "[::ffff:127.0.0.1]:50000"}, nil, false},
+		{"no token, subdomain of localhost", open, asked{host: "tidemark.localhost:8787", peer: local}, nil, false},
+		{"no token, a host that is allowed", open, asked{host: "tide.lan:8787", peer: local}, nil, false},
+		{"no token, another machine", open, asked{host: "localhost", peer: far}, tidemark.ErrUnauthorized, false},
+		{"no token, peer unknown", open, asked{host: "localhost"}, tidemark.ErrUnauthorized, false},
+		{"no token, rebound name", open, asked{host: "evil.example:8787", peer: local}, tidemark.ErrForbidden, false},
+		{"no token, no host", open, asked{peer: local}, tidemark.ErrForbidden, false},
+		{"no token, name that begins like it", open, asked{host: "localhost.evil.example", peer: local}, tidemark.ErrForbidden, false},
+		{"no token, own page", open, asked{host: "localhost:8787", peer: local, origin: "http://localhost:8787"}, nil, false},
+		{"no token, page of another port", open, asked{host: "localhost:8787", peer: local, origin: "http://localhost:3000"}, tidemark.ErrForbidden, true},
+		{"no token, page of a file", open, asked{host: "localhost:8787", peer: local, origin: "null"}, tidemark.ErrForbidden, false},
+		{"no token on a Worker", worker, asked{host: "localhost", peer: "127.0.0.1"}, tidemark.ErrUnauthorized, false},
+		{"token", closed, asked{host: "any.example", peer: far, token: "secret"}, nil, false},
+		{"no token where one is set", closed, asked{host: "localhost", peer: local}, tidemark.ErrUnauthorized, false},
+		{"wrong token", closed, asked{host: "localhost", peer: local, token: "secret2"}, tidemark.ErrUnauthorized, false},
+		{"part of the token", closed, asked{host: "localhost", peer: local, token: "secre"}, tidemark.ErrUnauthorized, false},
+		{"token from a foreign page", closed, asked{host: "any.example", token: "secret", origin: "https://evil.example"}, tidemark.ErrForbidden, true},
+		{"token from a page that is allowed", closed, asked{host: "any.example", token: "secret", origin: "https://chat.example.com"}, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if err := tc.g.admit(tc.a); !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+			err := tc.g.admit(tc.a)
+			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if foreign := "list " + strconv.Quote(tc.a.origin) + " in server.origins"; tc.foreign != strings.Contains(errText(err), foreign) {
+				t.Errorf("%v, want %q: %v", err, foreign, tc.foreign)
 			}
 		})
 	}

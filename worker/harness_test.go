@@ -10,8 +10,10 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +43,10 @@ type actors struct {
 	agents   map[string]*agent.Agent
 }
 
-var _ worker.Actors = (*actors)(nil)
+var (
+	_ worker.Actors = (*actors)(nil)
+	_ worker.Lister = (*actors)(nil)
+)
 
 func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error) {
 	ag, err := a.Agent(ctx, key.Agent())
@@ -80,6 +85,13 @@ func (a *actors) Agent(_ context.Context, name string) (*agent.Agent, error) {
 		a.agents[name] = ag
 	}
 	return ag, err
+}
+
+// Agents lists those that were asked for.
+func (a *actors) Agents(context.Context) ([]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.agents)), nil
 }
 
 // server is a real HTTP server over real sessions.

@@ -15,6 +15,28 @@ import (
 // agentOf returns the agent that the path names.
 func (c *call) agentOf() (*agent.Agent, string, error) { return c.owner(c.r.PathValue("agent")) }
 
+// listAgents lists the agents of a host that knows them.
+func (c *call) listAgents() error {
+	all, ok := c.Actors.(Lister)
+	if !ok {
+		return &refused{http.StatusNotImplemented, "not_implemented", "this host does not know which agents there are; name one"}
+	}
+	names, err := all.Agents(c.r.Context())
+	if err != nil {
+		return fmt.Errorf("list agents: %w", err)
+	}
+	type item struct {
+		ID string `json:"id"`
+	}
+	out := struct {
+		Agents []item `json:"agents"`
+	}{[]item{}}
+	for _, name := range names {
+		out.Agents = append(out.Agents, item{name})
+	}
+	return c.reply(http.StatusOK, out)
+}
+
 // listMemory lists memory files.
 func (c *call) listMemory() error {
 	limit, err := c.limit()

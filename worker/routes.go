@@ -41,6 +41,7 @@ func routes() []route {
 		{"POST " + key + "/undo", false, (*call).postUndo},
 		{"POST " + key + "/import", false, (*call).postImport},
 		{"POST " + key + "/restore", false, (*call).postRestore},
+		{"GET /v1/agents", false, (*call).listAgents},
 		{"GET " + agents + "/memory", false, (*call).listMemory},
 		{"GET " + agents + "/memory/{path...}", false, (*call).getMemory},
 		{"PUT " + agents + "/memory/{path...}", false, (*call).putMemory},

@@ -32,6 +32,7 @@ var requests = []struct {
 	{"POST", "/v1/sessions/main/compact", `{"instructions":"keep the garden"}`, 200},
 	{"POST", "/v1/sessions/main/reset", `{"reason":"test"}`, 200},
 	{"POST", "/v1/sessions/other/import?format=jsonl", `{"role":"user","content":"hi"}` + "\n", 200},
+	{"GET", "/v1/agents", "", 200},
 	{"GET", "/v1/agents/main/archives", "", 200},
 	{"GET", "/v1/agents/main/archives/{archive}", "", 200},
 	{"GET", "/v1/agents/main/archives/{archive}?format=jsonl", "", 200},

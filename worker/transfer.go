@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -51,7 +52,9 @@ func appendMarkdown(dst []byte, e tidemark.Entry) ([]byte, error) {
 
 // Bounds of an import.
 const (
-	maxWarnings   = 100
+	maxWarnings   = 10
+	maxWarning    = 200 // bytes of one
+	maxProbe      = 32 << 20
 	progressEvery = 200 // messages between two progress events
 	sniffBytes    = 64 << 10
 )
@@ -62,13 +65,15 @@ type imported struct {
 	session.ImportResult
 	BadLines int      `json:"badLines,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+
+	read int // messages of the log, those that were there before too
 }
 
 // warn notes a line that is passed over.
 func (m *imported) warn(err error) {
 	m.BadLines++
 	if len(m.Warnings) < maxWarnings {
-		m.Warnings = append(m.Warnings, clip(err.Error(), 500))
+		m.Warnings = append(m.Warnings, clip(err.Error(), maxWarning))
 	}
 }
 
@@ -82,6 +87,15 @@ func (c *call) postImport() error {
 	if err != nil {
 		return err
 	}
+	body := bufio.NewReaderSize(c.r.Body, sniffBytes)
+	if format == "auto" {
+		start, _ := body.Peek(sniffBytes) // an error comes again with the first read
+		format = sniff(start)
+	}
+	log, err := c.probe(body, reader(format)) // before the session is made
+	if err != nil {
+		return err
+	}
 	s, err := c.session(true)
 	if err != nil {
 		return err
@@ -89,23 +103,62 @@ func (c *call) postImport() error {
 	if err := c.narrow(s, tidemark.Tokens(window)); err != nil {
 		return err
 	}
-	body := bufio.NewReaderSize(c.r.Body, sniffBytes)
-	if format == "auto" {
-		start, _ := body.Peek(sniffBytes) // an error comes again with the first read
-		format = sniff(start)
+	if format == "claude" {
+		if log, err = c.spooled(log); err != nil {
+			return err
+		}
 	}
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return reader(format)(log, m) })
+}
+
+// reader returns how the messages of a format are read.
+func reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
 	if format == "jsonl" {
-		return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
-			return fromArchive(archive.Decode(body, archive.Limits{}), m)
-		})
+		return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
+			return fromArchive(archive.Decode(r, archive.Limits{}), m)
+		}
 	}
-	in, err := c.spooled(body)
-	if err != nil {
-		return err
+	return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
+		return fromTranscript(transcript.Messages(r, transcript.Options{}), m)
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
-		return fromTranscript(transcript.Messages(in, transcript.Options{}), m)
-	})
+}
+
+// probe reads as much of a log as has a message in it, and gives the whole back to be read. A log
+// without one is an error; behind maxProbe bytes nobody looks any more.
+func (c *call) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
+	most := int64(maxProbe)
+	if c.MaxSpool > 0 {
+		most = min(most, c.MaxSpool)
+	}
+	var start bytes.Buffer
+	for size := int64(sniffBytes); ; size *= 2 {
+		n, err := io.CopyN(&start, body, min(size, most)-int64(start.Len()))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read log: %w", err)
+		}
+		var m imported
+		for _, bad := range read(bytes.NewReader(start.Bytes()), &m) {
+			if bad == nil {
+				return io.MultiReader(&start, body), nil
+			}
+			m.warn(bad)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, noMessage(m)
+		case n == 0 || size >= most:
+			return io.MultiReader(&start, body), nil
+		}
+	}
+}
+
+// noMessage is the error of a log without a message.
+func noMessage(m imported) error {
+	why := ""
+	if len(m.Warnings) > 0 {
+		why = "; the first of " + strconv.Itoa(m.BadLines) + ": " + m.Warnings[0]
+	}
+	return fmt.Errorf("no message in this file; is it a log of Claude Code, or an export or archive of Tidemark (JSON lines)?%s: %w", why, tidemark.ErrInvalid)
 }
 
 // narrow sets the session's window.
@@ -173,6 +226,9 @@ func fromTranscript(items iter.Seq2[transcript.Item, error], m *imported) iter.S
 					in.Call.Usage = *it.Usage
 				}
 			}
+			if err == nil {
+				m.read++
+			}
 			if !yield(in, err) || err != nil {
 				return
 			}
@@ -201,6 +257,7 @@ func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[se
 				call.Reported = false // of another context than this one
 				in.Call = &call
 			}
+			m.read++
 			if !yield(in, nil) {
 				return
 			}
@@ -236,6 +293,9 @@ func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[sessi
 		}
 	}
 	out.ImportResult, err = s.Import(ctx, source(&out), progress)
+	if out.read == 0 && (err == nil || errors.Is(err, tidemark.ErrInvalid)) {
+		err = noMessage(out)
+	}
 	switch {
 	case err != nil && to != nil:
 		return to.fail(err)
@@ -282,11 +342,16 @@ func (c *call) postRestore() error {
 		return fmt.Errorf("restore %s: %w", key, err)
 	}
 	defer body.Close()
+	log, err := c.probe(body, reader("jsonl"))
+	if errors.Is(err, tidemark.ErrInvalid) {
+		return damaged(key, err)
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", key, err)
+	}
 	s, err := c.session(true)
 	if err != nil {
 		return err
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] {
-		return fromArchive(archive.Decode(body, archive.Limits{}), m)
-	})
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return reader("jsonl")(log, m) })
 }

@@ -78,7 +78,6 @@ func TestMessageQueued(t *testing.T) {
 func TestStream(t *testing.T) {
 	g := newGate()
 	g.piece = "a\nb\r\nc "
-	g.on <- nil
 	s := serve(t, func(_ *worker.Config, a *actors) { a.provider = g })
 	l := s.listen("POST", "/v1/sessions/main/messages?stream=1", `{"text":"hello"}`)
 	data, _ := l.until("text")
@@ -86,6 +85,7 @@ func TestStream(t *testing.T) {
 	if err := json.Unmarshal([]byte(data), &n); err != nil || n.Text != "a\nb\r\nc " {
 		t.Errorf("%q %v", data, err)
 	}
+	g.on <- nil // earlier, the pieces may be read as one
 	data, names := l.until("done")
 	var got turn
 	if err := json.Unmarshal([]byte(data), &got); err != nil || got.Text != "a\nb\r\nc second" || got.Usage.Input != 5 {
@@ -232,7 +232,11 @@ func TestBadBodies(t *testing.T) {
 		{"depth bomb", "POST", key + "/messages", `{"content":` + strings.Repeat("[", 1<<20), 400, "deep at byte"},
 		{"too large", "POST", key + "/messages", `{"text":"` + strings.Repeat("a", 3<<20) + `"}`, 413, "too large"},
 		{"unknown field", "POST", key + "/messages", `{"message_":"a"}`, 400, `did you mean "message"`},
-		{"empty text", "POST", key + "/messages", `{"text":""}`, 400, "empty text"},
+		{"empty text", "POST", key + "/messages", `{"text":""}`, 400, `"text" is empty; say something`},
+		{"white space", "POST", key + "/messages", `{"text":" \n"}`, 400, `"text" is empty`},
+		{"empty block", "POST", key + "/messages", `{"content":[{"type":"text","text":""}]}`, 400, "the content has empty"},
+		{"no blocks", "POST", key + "/messages", `{"content":[]}`, 400, "the content has empty content"},
+		{"tool call", "POST", key + "/messages", `{"content":[{"type":"tool_use","id":"a","name":"b","input":{}}]}`, 400, "the content has a tool call"},
 		{"tool result", "POST", key + "/messages", `{"content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}`, 400, "tool_result"},
 		{"assistant", "POST", key + "/messages", `{"message":{"role":"assistant","content":"y"}}`, 400, "role of an input must be user"},
 		{"long id", "POST", key + "/messages", `{"text":"a","id":"` + strings.Repeat("i", 201) + `"}`, 400, "201 bytes"},
@@ -251,7 +255,7 @@ func TestBadBodies(t *testing.T) {
 		{"archive is none", "POST", key + "/restore", `{"archive":"x"}`, 400, "jsonl.gz"},
 		{"archive of another agent", "POST", key + "/restore", `{"archive":"agents/b/sessions/x.jsonl.gz"}`, 403, "belongs to agent b"},
 		{"archive outside", "POST", key + "/restore", `{"archive":"agents/main/sessions/../x.jsonl.gz"}`, 400, "dotted"},
-		{"archive that is not there", "POST", key + "/restore", `{"archive":"x.jsonl.gz"}`, 404, ""},
+		{"archive that is not there", "POST", key + "/restore", `{"archive":"x.jsonl.gz"}`, 404, "not found"},
 		{"import format", "POST", key + "/import?format=csv", ``, 400, "format=csv"},
 		{"import window", "POST", key + "/import?window=5", ``, 400, "window=5"},
 		{"limit", "GET", "/v1/sessions?limit=0", "", 400, "limit=0"},
@@ -259,12 +263,12 @@ func TestBadBodies(t *testing.T) {
 		{"cursor", "GET", "/v1/sessions?cursor=x", "", 400, "cursor"},
 		{"agent", "GET", "/v1/sessions?agent=A%20b", "", 400, "agent"},
 		{"no query", "GET", "/v1/agents/main/memory-search", "", 400, "q: want words"},
-		{"view of nothing", "GET", "/v1/sessions/absent/view", "", 404, ""},
-		{"log of nothing", "GET", "/v1/sessions/absent/log", "", 404, ""},
-		{"abort of nothing", "POST", "/v1/sessions/absent/abort", "", 404, ""},
-		{"compact of nothing", "POST", "/v1/sessions/absent/compact", "", 404, ""},
+		{"view of nothing", "GET", "/v1/sessions/absent/view", "", 404, "not found"},
+		{"log of nothing", "GET", "/v1/sessions/absent/log", "", 404, "not found"},
+		{"abort of nothing", "POST", "/v1/sessions/absent/abort", "", 404, "not found"},
+		{"compact of nothing", "POST", "/v1/sessions/absent/compact", "", 404, "not found"},
 		{"memory path", "GET", "/v1/agents/main/memory/secrets.txt", "", 400, "no memory file"},
-		{"memory that is not there", "GET", "/v1/agents/main/memory/MEMORY.md", "", 404, ""},
+		{"memory that is not there", "GET", "/v1/agents/main/memory/MEMORY.md", "", 404, "not found"},
 		{"memory in no UTF-8", "PUT", "/v1/agents/main/memory/MEMORY.md", "\xff", 400, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -274,11 +278,30 @@ func TestBadBodies(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{`{"txet":"a"}`, `{"window":1}`} { // what is wrong in itself makes no session
-		s.do("POST", "/v1/sessions/absent/messages", bad)
-		s.do("PATCH", "/v1/sessions/absent", bad)
+	s.text(404, "GET", key, "") // what is wrong in itself makes no session
+	for _, bad := range []string{`{"txet":"a"}`, `{"window":1}`} {
+		s.do("PATCH", key, bad)
 	}
-	s.text(404, "GET", "/v1/sessions/absent", "")
+	s.text(404, "GET", key, "")
+}
+
+// TestOddText holds docs/http.md to what becomes of characters that are none.
+func TestOddText(t *testing.T) {
+	s := serve(t, nil)
+	for _, tc := range []struct{ name, body, want string }{
+		{"NUL", `{"text":"a \u0000 b"}`, `"content":"a \u0000 b"`},
+		{"lone surrogate in text", `{"text":"a \ud800 b"}`, `"content":"a ` + "\ufffd" + ` b"`},
+		{"lone surrogate in content", `{"content":"a \ud800 b"}`, `"content":"a \ud800 b"`},
+		{"lone surrogate in a block", `{"content":[{"type":"text","text":"a \ud800 b"}]}`, `"text":"a \ud800 b"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			key := "/v1/sessions/" + strings.ReplaceAll(tc.name, " ", "-")
+			s.text(200, "POST", key+"/messages", tc.body)
+			if first, _, _ := strings.Cut(s.text(200, "GET", key+"/log?format=jsonl", ""), "\n"); !strings.Contains(first, tc.want) {
+				t.Errorf("stored %s, want %s", first, tc.want)
+			}
+		})
+	}
 }
 
 // TestLargeMessage: 1 MB of text goes through, and comes out whole.

@@ -31,6 +31,12 @@ type Actors interface {
 	Agent(ctx context.Context, name string) (*agent.Agent, error)
 }
 
+// Lister is what Actors are beside, on a host that knows the agents there are.
+type Lister interface {
+	// Agents returns the names of all agents, in order.
+	Agents(ctx context.Context) ([]string, error)
+}
+
 // Config is what the handler stands on. Actors, Blobs and Runtime are required; the zero value of
 // every other field is its default.
 type Config struct {
