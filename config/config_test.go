@@ -99,7 +99,7 @@ func TestMistakes(t *testing.T) {
 		{"line", "{\n  // x\n  \"model\": {\n    \"ids\": \"x\"\n  }\n}", `c.jsonc:4:5: model.ids: unknown key; did you mean "model.id"?`},
 		{"type", `{"compaction": {"reserveTokens": "a lot"}}`, `compaction.reserveTokens: found the string "a lot", want a whole number from 1 to 10000000`},
 		{"fraction", `{"compaction": {"reserveTokens": 1.5}}`, `found the number 1.5, want a whole number`},
-		{"bounds", `{"model": {"contextWindow": 1}}`, `found the number 1, want a whole number from 2000 to 10000000`},
+		{"bounds", `{"model": {"contextWindow": 1}}`, `found the number 1, want a whole number from 4000 to 10000000`},
 		{"switch", `{"compaction": {"enabled": "yes"}}`, `found the string "yes", want true or false`},
 		{"choice", `{"model": {"provider": "claude"}}`, `want one of "anthropic", "openai", "offline"`},
 		{"group as text", `{"model": "gpt"}`, `model: found the string "gpt", want an object { … } with provider, id,`},

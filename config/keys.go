@@ -72,7 +72,7 @@ func modelKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Model.BaseURL },
 		},
 		{
-			Name: "model.contextWindow", Type: Number, Default: "200000", Min: 2_000, Max: maxTokens,
+			Name: "model.contextWindow", Type: Number, Default: "200000", Min: 4_000, Max: maxTokens,
 			Doc: "Tokens that the model takes at most, its reply included.",
 			at:  func(c *Config, _ string) any { return &c.Model.ContextWindow },
 		},

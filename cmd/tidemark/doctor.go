@@ -29,7 +29,7 @@ func (m *Main) doctorCommand() *cobra.Command {
 	return m.jsonFlag(&cobra.Command{
 		Use: "doctor", Short: "Check the setup: configuration, store, bucket, model, clock", Args: cobra.NoArgs,
 		Long: `Check everything that a turn stands on and say how to mend what is wrong.
-It writes one small object to the bucket and removes it; it asks the model
+It writes small objects to the bucket and removes them; it asks the model
 provider for its list of models, which costs nothing.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.doctor(cmd.Context()) },
 	})
@@ -174,7 +174,7 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
 }
 
-// bucket writes, reads and removes one object, and tries the conditions that archives rest on.
+// bucket writes, reads and removes objects where agents keep theirs, and tries the conditions that archives rest on.
 func (d *doctor) bucket(ctx context.Context) {
 	const fix = "check storage.bucket: path and permissions of a folder; endpoint, name and AWS_ACCESS_KEY_ID of S3"
 	blobs, err := openBucket(d.home, d.cfg)
@@ -189,7 +189,12 @@ func (d *doctor) bucket(ctx context.Context) {
 	if b := d.cfg.Storage.Bucket; b.Kind == "s3" {
 		where = "s3 bucket " + b.Bucket
 	}
-	if err := tryBucket(ctx, blobs); errors.Is(err, errCondition) {
+	id := tidemark.NewID(time.Now())
+	err = tryBucket(ctx, blobs, "doctor/"+id)
+	if err == nil { // a folder or a policy may allow the one and not the other
+		err = tryBucket(ctx, blobs, agentsName+"/"+mainAgent+"/doctor/"+id)
+	}
+	if errors.Is(err, errCondition) {
 		d.add("bucket", bad, `set storage.bucket.conditional to "none" and run one process`, "%s: %s", where, err)
 	} else if err != nil {
 		d.add("bucket", bad, fix, "%s: %s", where, err)
@@ -200,14 +205,14 @@ func (d *doctor) bucket(ctx context.Context) {
 
 var errCondition = errors.New("the store ignores If-None-Match")
 
-func tryBucket(ctx context.Context, blobs tidemark.Blobs) error {
-	key, text := "doctor/"+tidemark.NewID(time.Now()), []byte("written by tidemark doctor\n")
+func tryBucket(ctx context.Context, blobs tidemark.Blobs, key string) error {
+	text := []byte("written by tidemark doctor\n")
 	put := func() error {
 		_, err := blobs.Put(ctx, key, bytes.NewReader(text), int64(len(text)), tidemark.PutOptions{IfAbsent: true, ContentType: "text/plain"})
 		return err
 	}
 	if err := put(); err != nil {
-		return fmt.Errorf("write: %w", err)
+		return fmt.Errorf("write %s: %w", key, err)
 	}
 	err := put()
 	switch {

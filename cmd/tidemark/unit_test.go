@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,15 @@ func TestGauge(t *testing.T) {
 		if got := gauge(r.used, r.window); got != r.want {
 			t.Errorf("gauge(%d, %d) = %q, want %q", r.used, r.window, got, r.want)
 		}
+	}
+}
+
+// TestWindowBounds: what the document takes as a window is what a session takes.
+func TestWindowBounds(t *testing.T) {
+	keys := config.Keys()
+	i := slices.IndexFunc(keys, func(k config.Key) bool { return k.Name == "model.contextWindow" })
+	if k := keys[i]; tidemark.Tokens(k.Min) != session.MinWindow || tidemark.Tokens(k.Max) != session.MaxWindow {
+		t.Errorf("the document takes %d to %d, a session %d to %d", k.Min, k.Max, session.MinWindow, session.MaxWindow)
 	}
 }
 
