@@ -228,9 +228,9 @@ func (a *Agent) nothingToUndo(path string, absent bool, versions int) error {
 	case absent && versions == 0:
 		return fmt.Errorf("undo %s: there is no such file: %w", path, tidemark.ErrNotFound)
 	case versions > 0:
-		return fmt.Errorf("undo %s: every edit of it is undone; its versions have the texts: an edit to undo: %w", path, tidemark.ErrNotFound)
+		return fmt.Errorf("undo %s: every edit of it is undone already, its versions keep the texts; an edit to undo was %w", path, tidemark.ErrNotFound)
 	}
-	return fmt.Errorf("undo %s: nobody has edited it here; what was remembered in it is no edit, take it out with one: an edit to undo: %w", path, tidemark.ErrNotFound)
+	return fmt.Errorf("undo %s: what was remembered in it is no edit, take it out with one; an edit to undo was %w", path, tidemark.ErrNotFound)
 }
 
 // edit is a change of a file by its own text, tried again when a person changed it meanwhile.

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -156,7 +157,7 @@ func (c *call) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[s
 func noMessage(m imported) error {
 	why := ""
 	if len(m.Warnings) > 0 {
-		why = "; the first of " + strconv.Itoa(m.BadLines) + ": " + m.Warnings[0]
+		why = " The first of " + strconv.Itoa(m.BadLines) + " bad lines: " + strings.TrimSuffix(m.Warnings[0], ": "+tidemark.ErrInvalid.Error())
 	}
 	return fmt.Errorf("no message in this file; is it a log of Claude Code, or an export or archive of Tidemark (JSON lines)?%s: %w", why, tidemark.ErrInvalid)
 }

@@ -315,6 +315,11 @@ func TestLargeMessage(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &line); err != nil || line.PlainText() != text {
 		t.Errorf("%d bytes came out, %v", len(line.PlainText()), err)
 	}
+	f := get[fault](s, 413, "POST", "/v1/sessions/larger/messages", `{"text":"`+strings.Repeat("a", session.MaxMessage)+`"}`)
+	if !strings.Contains(f.Error.Message, "at most 25165824") {
+		t.Errorf("%+v", f)
+	}
+	s.text(404, "GET", "/v1/sessions/larger", "")
 }
 
 // TestPanic: a handler that panics answers 500 without its words, and the log has them.
