@@ -320,7 +320,7 @@ func (c Compacted) line() string {
 		fmt.Fprintf(&b, ", %s summary", c.Tier)
 	}
 	if c.Memories > 0 {
-		fmt.Fprintf(&b, ", %d memories", c.Memories)
+		b.WriteString(", " + memories(c.Memories))
 	}
 	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
 	return b.String()
@@ -350,6 +350,14 @@ func (s *Session) checkEdits(ctx context.Context, v View, edits []tidemark.Edit)
 		shown[i] = r.Placed
 	}
 	return compaction.CheckOverlay(shown, row)
+}
+
+// memories says how many, as people do.
+func memories(n int) string {
+	if n == 1 {
+		return "1 memory"
+	}
+	return fmt.Sprintf("%d memories", n)
 }
 
 // compactNow carries out /compact.

@@ -372,7 +372,7 @@ func (d Reset) line() string {
 		s += " to " + d.Archive
 	}
 	if d.Memories > 0 {
-		s += fmt.Sprintf(", %d memories kept", d.Memories)
+		s += ", " + memories(d.Memories) + " kept"
 	}
 	if d.MemoriesOwed {
 		s += ", memories follow when the model can be reached"

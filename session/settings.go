@@ -58,7 +58,7 @@ func (s *Session) Configure(ctx context.Context, o Override) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	err := s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET settings = ?, title = ? WHERE key = ?`,
+	err := s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET settings = ?, title = ?, prompt = '' WHERE key = ?`,
 		Args: []any{mustJSON(o), o.Title, string(s.Key)}, Want: 1}})
 	if err != nil {
 		return fmt.Errorf("configure %s: %w", s.Key, err)

@@ -238,7 +238,7 @@ func (s *Session) system(ctx context.Context) (string, error) {
 		return s.prompt(ctx, h.Prompt)
 	}
 	text := s.settings().System
-	more, err := s.Agent.Prompt(ctx, s.Scope(), now)
+	more, err := s.askPrompt(ctx, now)
 	if err != nil {
 		s.Logger.Warn("read memory for the prompt", "session", s.Key, "err", err)
 		if h.Prompt != "" {
@@ -258,6 +258,19 @@ func (s *Session) system(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("store prompt: %w", err)
 	}
 	return text, nil
+}
+
+// measured is an agent that can keep its memory within a budget of the one who asks.
+type measured interface {
+	PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error)
+}
+
+// askPrompt asks the agent for its part of the system prompt, at most a quarter of the window.
+func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, error) {
+	if a, ok := s.Agent.(measured); ok {
+		return a.PromptWithin(ctx, s.Scope(), now, s.settings().Window/4)
+	}
+	return s.Agent.Prompt(ctx, s.Scope(), now)
 }
 
 func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
@@ -369,6 +382,9 @@ func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Messa
 
 // store puts a block into the bucket and returns the reference to it.
 func (s *Session) store(ctx context.Context, b tidemark.Block, raw []byte, bare bool) (tidemark.Block, error) {
+	if len(raw) > MaxMessage {
+		return b, fmt.Errorf("block of %d bytes, at most %d: %w", len(raw), MaxMessage, tidemark.ErrTooLarge)
+	}
 	sum := string(tidemark.HashOf(raw))
 	_, err := s.Blobs.Put(ctx, s.artifact(sum), bytes.NewReader(raw), int64(len(raw)), tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
 	if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
