@@ -217,3 +217,41 @@ func TestOneIDTwoMessages(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAnEarlierLifeTakesNothingBack: a later life has taken the run over; an object that should be
+// gone does not call the model for it again when it is woken.
+func TestAnEarlierLifeTakesNothingBack(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	hold := make(chan struct{})
+	h.model.hold, h.model.entered = hold, make(chan struct{}, 10)
+	earlier := h.Session
+	r, err := h.Post(t.Context(), session.Input{Message: tidemark.NewText(tidemark.User, "hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-h.model.entered
+	h.open()
+	sub, err := h.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	<-h.model.entered
+	due := tidemark.Stmt{SQL: `UPDATE due SET at = 1`}
+	if err := h.db.Tx(t.Context(), []tidemark.Stmt{due}); err != nil {
+		t.Fatal(err)
+	}
+	hold <- struct{}{} // one of the two calls returns, then the other
+	hold <- struct{}{}
+	if err := earlier.Wake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, failure, ok, err := h.Reply(t.Context(), r.ID); !ok && err == nil {
+		h.wait(sub, r.ID)
+	} else if failure != "" || err != nil {
+		t.Errorf("reply %s: %s, %v", e.ID, failure, err)
+	}
+	if n := h.model.count(); n != 2 {
+		t.Errorf("the model was called %d times", n)
+	}
+}

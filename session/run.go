@@ -103,7 +103,7 @@ func (s *Session) begin(ctx context.Context) (*run, error) {
 // newRun returns a run that is about to begin on a log.
 func (s *Session) newRun(log string) *run {
 	now := s.Runtime.Now()
-	return &run{ID: tidemark.NewID(now), Log: log, State: stateCalling, Started: now, owner: tidemark.NewID(now)}
+	return &run{ID: tidemark.NewID(now), Log: log, State: stateCalling, Started: now, owner: s.owner()}
 }
 
 // claim reports whether the caller is the one in this life to work on a run.
@@ -365,8 +365,9 @@ func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
 	}
 	row := rows[0]
 	r := &run{ID: id, Log: row.Text(0), State: row.Text(1), Attempt: int(row.Int(2)), Round: int(row.Int(3)), Started: time.UnixMilli(row.Int(4)),
-		owner: tidemark.NewID(s.Runtime.Now())}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND state = ?`, Args: []any{r.owner, r.ID, row.Text(5), r.State}, Want: 1}})
+		owner: s.owner()}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND owner < ? AND state = ?`,
+		Args: []any{r.owner, r.ID, row.Text(5), s.ownerBound(), r.State}, Want: 1}})
 	if err != nil {
 		return nil, err
 	}

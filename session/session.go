@@ -86,10 +86,11 @@ type Config struct {
 // what is kept here can be lost at any time.
 type Session struct {
 	Config
-	log  *host.Log
-	life context.Context // ends when the host drops the object
-	hub  hub
-	now  atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
+	log    *host.Log
+	life   context.Context // ends when the host drops the object
+	number int64           // of this life, counted in the database
+	hub    hub
+	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
 	mu     sync.Mutex // guards the following 3 fields; never held over a wait
 	cancel context.CancelCauseFunc
@@ -115,13 +116,35 @@ func Open(life context.Context, c Config) (*Session, error) {
 	}
 	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}}
 	s.hub.observe = c.Observe
-	for _, step := range []func(context.Context) error{s.ensure, s.loadSettings, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}
 	}
 	return s, nil
 }
+
+// begins counts this life of the session. An object that should be gone but is not, because its host
+// forgot it or was slow to drop it, has a lower number and can take no run from a later one.
+func (s *Session) begins(ctx context.Context) error {
+	count := tidemark.Stmt{SQL: `UPDATE heads SET lives = lives + 1 WHERE key = ?`, Args: []any{string(s.Key)}, Want: 1}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{count}); err != nil {
+		return err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT lives FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
+	if err == nil && len(rows) > 0 {
+		s.number = rows[0].Int(0)
+	}
+	return err
+}
+
+// owner returns a new name for who works on a run: it sorts by life.
+func (s *Session) owner() string {
+	return fmt.Sprintf("%012d/%s", s.number, tidemark.NewID(s.Runtime.Now()))
+}
+
+// ownerBound sorts behind every owner of this life and before those of later ones.
+func (s *Session) ownerBound() string { return fmt.Sprintf("%012d0", s.number) }
 
 // Exists reports whether a database holds a conversation; opening one makes it.
 func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error) {

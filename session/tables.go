@@ -20,7 +20,7 @@ var tables = [][]string{{
 		compactions INTEGER NOT NULL DEFAULT 0, resets INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{}',
 		prompt TEXT NOT NULL DEFAULT '', prompt_day TEXT NOT NULL DEFAULT '',
 		cooldown INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
-		settings TEXT NOT NULL DEFAULT '{}')`,
+		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0)`,
 	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL)`,
 	// An input is new, taken by a run, or done.
 	`CREATE TABLE inputs(
