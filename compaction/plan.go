@@ -99,12 +99,14 @@ func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }
 
 // verbatim is how many tokens of the estimate may stay word for word. When the provider counts more
 // than the estimate does, as it does for Chinese, less of the estimate fits into the same budget.
+// It is at most half of what the fixed part leaves, so that the summary fits beside it.
 func (b Budget) verbatim(v View) tidemark.Tokens {
+	keep := min(b.Keep, max(b.Limit()-v.Fixed, 0)/2)
 	estimated, counted := v.Tokens(), v.Size-v.Fixed
 	if counted <= estimated || estimated == 0 {
-		return b.Keep
+		return keep
 	}
-	return b.Keep * estimated / counted
+	return keep * estimated / counted
 }
 
 var errNoItem = errors.New("edit names an entry that is not in the view")

@@ -237,7 +237,7 @@ func (s *Session) archivePart(ctx context.Context, p *plan) (archive.Info, error
 func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part archive.Info, d compaction.Digest) error {
 	edits := append([]tidemark.Edit(nil), p.Act.Edits...)
 	if i := p.Act.Summarize; i >= 0 {
-		edits[i].Messages = []tidemark.Message{compaction.Render(d, part.Key, s.summaryBudget())}
+		edits[i].Messages = []tidemark.Message{compaction.Render(d, part.Key, s.summaryBudget(v))}
 		edits[i].Data = []byte(mustJSON(d))
 		edits[i].Summarize = false
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -253,5 +254,35 @@ func TestAnEarlierLifeTakesNothingBack(t *testing.T) {
 	}
 	if n := h.model.count(); n != 2 {
 		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// fullMemory is an agent whose memory fills whatever it may.
+type fullMemory struct{ *fakeAgent }
+
+func (a fullMemory) PromptWithin(_ context.Context, _ tidemark.Scope, _ time.Time, most tidemark.Tokens) (string, error) {
+	return strings.Repeat("- fact\n", int(most)*10/3/8), nil
+}
+
+// TestMemoryLeavesRoom: system prompt, summary and tail fit the limit together, however much is
+// remembered, so that no compaction is followed by the next.
+func TestMemoryLeavesRoom(t *testing.T) {
+	for _, window := range []tidemark.Tokens{6000, 8000, 16_000, 32_000} {
+		h := newHarness(t, session.Settings{})
+		h.stop()
+		h.key = tidemark.Key(fmt.Sprintf("agent:main:local:dm:w%d", window))
+		life, stop := context.WithCancel(context.Background())
+		defer stop()
+		s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: fullMemory{h.agent}, Runtime: h.rt,
+			Settings: session.Settings{Model: "test", Window: window}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Session = s
+		h.fill(3)
+		v, err := h.View(t.Context())
+		if err != nil || v.Size > h.Budget().Limit() {
+			t.Errorf("window %d: %d tokens behind a compaction, limit %d, fixed %d, %v", window, v.Size, h.Budget().Limit(), v.Fixed, err)
+		}
 	}
 }

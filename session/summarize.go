@@ -92,9 +92,11 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 // summaryDeadline bounds one call of the summariser.
 const summaryDeadline = 5 * time.Minute
 
-// summaryBudget is the most tokens that a summary message may take.
-func (s *Session) summaryBudget() tidemark.Tokens {
-	return min(max(s.settings().Window/8, 400), 2*compaction.SummaryTokens)
+// summaryBudget is the most tokens that a summary message may take: an eighth of the window, and a
+// quarter of what system prompt and tools leave, since half of that is kept word for word.
+func (s *Session) summaryBudget(v View) tidemark.Tokens {
+	const least, most = 300, 2 * compaction.SummaryTokens
+	return min(max(min(s.settings().Window/8, (s.budget().Limit()-v.Fixed)/4), least), most)
 }
 
 // summarizeChunk brings a plan one chunk further. Tier 1 asks the model with the rolling summary;
@@ -121,7 +123,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 			p.Tier = tierPlaintext
 		}
 	}
-	p.Rolling = compaction.Bound(p.Rolling, s.summaryBudget())
+	p.Rolling = compaction.Bound(p.Rolling, s.summaryBudget(v)*2/3)
 	p.Chunk++
 	if err := s.step(ctx, r, stateCalling, p.saveStmt(), s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")); err != nil {
 		return fmt.Errorf("store chunk %d: %w", p.Chunk, err)

@@ -265,10 +265,10 @@ type measured interface {
 	PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error)
 }
 
-// askPrompt asks the agent for its part of the system prompt, at most a quarter of the window.
+// askPrompt asks the agent for its part of the system prompt, at most a quarter of what may be sent.
 func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, error) {
 	if a, ok := s.Agent.(measured); ok {
-		return a.PromptWithin(ctx, s.Scope(), now, s.settings().Window/4)
+		return a.PromptWithin(ctx, s.Scope(), now, s.budget().Limit()/4)
 	}
 	return s.Agent.Prompt(ctx, s.Scope(), now)
 }
