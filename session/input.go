@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -104,29 +105,48 @@ func inputHash(kind, payload string) string {
 	return string(tidemark.HashOf([]byte(kind + "\n" + payload)))
 }
 
-// encodeInput validates an input and returns its payload as stored.
-func (s *Session) encodeInput(ctx context.Context, in Input) (string, tidemark.Tokens, error) {
+// Validate reports what a session would refuse of an input, so that a door can say so before it
+// makes a session for it.
+func (in Input) Validate() error {
 	if len(in.ID) > maxInputID {
-		return "", 0, fmt.Errorf("input id has %d bytes, at most %d: %w", len(in.ID), maxInputID, tidemark.ErrInvalid)
+		return fmt.Errorf("input id has %d bytes, at most %d: %w", len(in.ID), maxInputID, tidemark.ErrInvalid)
+	}
+	if !utf8.ValidString(in.ID) {
+		return fmt.Errorf("input id: want UTF-8: %w", tidemark.ErrInvalid)
 	}
 	switch in.Kind {
 	case InputCompact, InputReset, inputAgain:
 		if len(in.Text) > maxCommand {
-			return "", 0, fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)
+			return fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)
 		}
-		return mustJSON(in.Text), 0, nil
-	case InputMessage:
+		return nil
+	case InputMessage, "":
 	default:
-		return "", 0, fmt.Errorf("input kind %q: want message, compact or reset: %w", in.Kind, tidemark.ErrInvalid)
+		return fmt.Errorf("input kind %q: want message, compact or reset: %w", in.Kind, tidemark.ErrInvalid)
 	}
 	if in.Message.Role != tidemark.User {
-		return "", 0, fmt.Errorf("role of an input must be user: %w", tidemark.ErrInvalid)
+		return fmt.Errorf("the role of an input must be user: %w", tidemark.ErrInvalid)
 	}
 	if len(in.Message.Results()) > 0 {
-		return "", 0, fmt.Errorf("an input answers no tool calls, but has a tool_result block: %w", tidemark.ErrInvalid)
+		return fmt.Errorf("an input answers no tool calls, but has a tool_result block: %w", tidemark.ErrInvalid)
 	}
-	if err := tidemark.Check([]tidemark.Message{in.Message}); err != nil {
-		return "", 0, fmt.Errorf("message: %w: %w", err, tidemark.ErrInvalid)
+	var shape *tidemark.ShapeError
+	if errors.As(tidemark.Check([]tidemark.Message{in.Message}), &shape) {
+		return fmt.Errorf("the content has %s: %w", shape.Rule, tidemark.ErrInvalid)
+	}
+	if n := len(in.Message.AppendJSON(nil)); n > MaxMessage {
+		return fmt.Errorf("a message of %d bytes, at most %d: %w", n, MaxMessage, tidemark.ErrTooLarge)
+	}
+	return nil
+}
+
+// encodeInput validates an input and returns its payload as stored.
+func (s *Session) encodeInput(ctx context.Context, in Input) (string, tidemark.Tokens, error) {
+	if err := in.Validate(); err != nil {
+		return "", 0, err
+	}
+	if in.Kind != InputMessage {
+		return mustJSON(in.Text), 0, nil
 	}
 	tokens := tidemark.Estimate(in.Message)
 	m, err := s.spill(ctx, in.Message)

@@ -64,36 +64,6 @@ func plainWord(s string) bool {
 	return true
 }
 
-// maxInputID is the longest id of an input, in bytes.
-const maxInputID = 200
-
-// admissible reports what a session would refuse of an input, before one is made for it.
-func admissible(in session.Input) error {
-	if len(in.ID) > maxInputID {
-		return fmt.Errorf("input id has %d bytes, at most %d: %w", len(in.ID), maxInputID, tidemark.ErrInvalid)
-	}
-	if invalidUTF8([]byte(in.ID)) >= 0 {
-		return fmt.Errorf("input id: want UTF-8: %w", tidemark.ErrInvalid)
-	}
-	if in.Kind != "" && in.Kind != session.InputMessage {
-		return nil
-	}
-	if in.Message.Role != tidemark.User {
-		return fmt.Errorf("body: the role of an input must be user: %w", tidemark.ErrInvalid)
-	}
-	if len(in.Message.Results()) > 0 {
-		return fmt.Errorf("body: an input answers no tool calls, but has a tool_result block: %w", tidemark.ErrInvalid)
-	}
-	var shape *tidemark.ShapeError
-	if errors.As(tidemark.Check([]tidemark.Message{in.Message}), &shape) {
-		return fmt.Errorf("body: the content has %s: %w", shape.Rule, tidemark.ErrInvalid)
-	}
-	if n := len(in.Message.AppendJSON(nil)); n > session.MaxMessage {
-		return fmt.Errorf("body: a message of %d bytes, at most %d: %w", n, session.MaxMessage, tidemark.ErrTooLarge)
-	}
-	return nil
-}
-
 // postMessage says something in a session.
 func (c *call) postMessage() error {
 	raw, err := readBody(c.w, c.r, c.MaxBody)
@@ -134,8 +104,8 @@ func (c *call) deliver(in session.Input, create bool) error {
 		}
 		in.ID = key
 	}
-	if err := admissible(in); err != nil {
-		return err
+	if err := in.Validate(); err != nil {
+		return fmt.Errorf("body: %w", err)
 	}
 	events, err := c.streaming()
 	if err != nil {
