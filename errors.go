@@ -25,6 +25,32 @@ var (
 	ErrDead         = errors.New("object is gone")          // its host dropped it
 )
 
+// sentinels are the errors above, for a wire that carries one of them between two objects.
+var sentinels = []error{
+	ErrNotFound, ErrConflict, ErrTooLarge, ErrInvalid, ErrUnauthorized, ErrForbidden, ErrBusy, ErrAborted,
+	ErrTimeout, ErrUnavailable, ErrNoGain, ErrOverflow, ErrDead,
+}
+
+// Sentinel returns the error above that err wraps, nil for none.
+func Sentinel(err error) error {
+	for _, s := range sentinels {
+		if errors.Is(err, s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// SentinelOf returns the error above with that text, nil for none.
+func SentinelOf(text string) error {
+	for _, s := range sentinels {
+		if s.Error() == text {
+			return s
+		}
+	}
+	return nil
+}
+
 // Class sorts the failures of a model API by what may be done about them.
 type Class string
 

@@ -52,10 +52,10 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Name == "" {
 		cfg.Name = "main"
 	}
-	key, err := tidemark.ParseKey("agent:" + cfg.Name + ":main")
-	if err != nil || key.Agent() != cfg.Name || strings.ContainsRune(cfg.Name, ':') {
+	if !validName(cfg.Name) {
 		return nil, fmt.Errorf("new agent: name %.80q: want lower-case letters, digits, - and _: %w", cfg.Name, tidemark.ErrInvalid)
 	}
+	var err error
 	if cfg.Sharing, err = memory.ParseSharing(string(cfg.Sharing)); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
@@ -75,6 +75,11 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("new agent %s: %w", cfg.Name, err)
 	}
 	return &Agent{cfg: cfg}, nil
+}
+
+func validName(name string) bool {
+	key, err := tidemark.ParseKey("agent:" + name + ":main")
+	return err == nil && key.Agent() == name && !strings.ContainsRune(name, ':')
 }
 
 // Migrate brings the tables of agents in a database up to date, as New does.
@@ -105,6 +110,9 @@ var tables = [][]string{{
 	`CREATE TABLE agent_versions(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, path TEXT NOT NULL, at INTEGER NOT NULL,
 		replaced_by TEXT NOT NULL, body TEXT NOT NULL, undone INTEGER NOT NULL DEFAULT 0)`,
 	`CREATE INDEX agent_versions_path ON agent_versions(agent, path, seq)`,
+}, {
+	// Other agents that are there, where nobody else can list them.
+	`CREATE TABLE agent_names(name TEXT PRIMARY KEY)`,
 }}
 
 // own reports a scope of another agent, whose memory this one must not touch.

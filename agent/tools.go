@@ -31,6 +31,10 @@ func (a *Agent) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if a.own(scope) != nil {
 		return nil
 	}
+	return toolsOf(scope)
+}
+
+func toolsOf(scope tidemark.Scope) []tidemark.Tool {
 	tools := []tidemark.Tool{
 		{
 			Name: ToolRead, Idempotent: true,

@@ -192,6 +192,12 @@ func (s *Session) report(ctx context.Context) {
 		s.Logger.Warn("read outbox", "session", s.Key, "err", err)
 		return
 	}
+	if at := s.nextReport(); len(rows) == 0 && at.After(s.Runtime.Now()) {
+		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOutbox, at, "")}); err != nil {
+			s.Logger.Warn("put off report", "session", s.Key, "err", err)
+		}
+		return
+	}
 	var infos []archive.Info
 	var told, indexed []tidemark.Stmt // rows that the agent has
 	failed := false
@@ -224,6 +230,7 @@ func (s *Session) report(ctx context.Context) {
 			failed = true
 		} else {
 			told = append(told, indexed...)
+			s.hasReported()
 		}
 	}
 	next := tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM outbox WHERE key = ?)`,
@@ -244,3 +251,22 @@ const outboxPage = 200
 
 // outboxRetry is how long the agent is left alone after it failed.
 const outboxRetry = time.Minute
+
+// nextReport is when the directory may be told again. A clock that was set back holds nothing up.
+func (s *Session) nextReport() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reported.After(s.Runtime.Now()) {
+		s.reported = time.Time{}
+	}
+	if s.reported.IsZero() {
+		return time.Time{}
+	}
+	return s.reported.Add(s.Settings.ReportEvery)
+}
+
+func (s *Session) hasReported() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reported = s.Runtime.Now()
+}

@@ -53,6 +53,9 @@ type Settings struct {
 	MaxRounds    int            // model calls in one turn, default 50
 	ToolTimeout  time.Duration  // default 60 s
 	TurnTimeout  time.Duration  // default 30 min
+	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
+	// to be told; 0 tells after every turn.
+	ReportEvery time.Duration
 }
 
 // Defaults of Settings.
@@ -92,10 +95,11 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	mu     sync.Mutex // guards the following 3 fields; never held over a wait
-	cancel context.CancelCauseFunc
-	active string          // id of the run that works in this life
-	mine   map[string]bool // runs that this life has begun or taken up and not let go of
+	mu       sync.Mutex // guards the following 4 fields; never held over a wait
+	cancel   context.CancelCauseFunc
+	active   string          // id of the run that works in this life
+	mine     map[string]bool // runs that this life has begun or taken up and not let go of
+	reported time.Time       // when the agent's directory was told last
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
