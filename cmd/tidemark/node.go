@@ -18,10 +18,8 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
-	"github.com/tidemark-ai/tidemark/memory"
-	"github.com/tidemark-ai/tidemark/provider"
-	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -89,27 +87,13 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 		return nil, fmt.Errorf("open bucket: %w", err)
 	}
 	n.blobs = n.crash.blobs(n.blobs)
-	n.provider = newProvider(cfg, n.rt)
+	n.provider = setup.Provider(cfg, n.rt, native.Transport())
 	n.metrics = worker.NewMetrics(n.rt)
 	n.alarms = native.NewAlarms(n.rt, n.fire)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
-}
-
-// newProvider wires the model. Retry only bounds a call in time: the session itself tries again.
-func newProvider(cfg *config.Config, rt tidemark.Runtime) tidemark.Provider {
-	var p tidemark.Provider
-	switch m := cfg.Model; m.Provider {
-	case config.Anthropic:
-		p = &provider.Anthropic{Key: cfg.Secrets.Anthropic.Reveal(), BaseURL: m.BaseURL, Model: m.ID, Transport: native.Transport(), Runtime: rt, MaxTokens: m.MaxTokens}
-	case config.OpenAI:
-		p = &provider.OpenAI{Key: cfg.Secrets.OpenAI.Reveal(), BaseURL: m.BaseURL, Model: m.ID, Transport: native.Transport(), Runtime: rt, MaxTokens: m.MaxTokens}
-	default:
-		return provider.Offline{}
-	}
-	return &provider.Retry{Provider: p, Runtime: rt, Tries: 1, Total: time.Duration(cfg.Timeouts.LLMMs) * time.Millisecond}
 }
 
 // Agent implements worker.Actors. An agent is there when it is the main one, is configured or has a
@@ -178,7 +162,7 @@ func (n *node) known(name string) bool {
 }
 
 func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
-	zone, err := n.cfg.Agent(name).Zone()
+	c, err := setup.Agent(n.cfg, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,11 +170,9 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := agent.New(agent.Config{
-		Name: name, DB: n.crash.db(db), Blobs: n.blobs, Runtime: n.rt, Zone: zone, Sharing: memory.Sharing(n.cfg.Memory.Sharing),
-		Budget: min(n.cfg.Memory.PromptTokens, n.cfg.Model.ContextWindow/memoryShare), Logger: n.log, FlushEvery: n.flushEvery(),
-		Schedule: func(at time.Time) { n.alarms.Set("agent/"+name, at) },
-	})
+	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.crash.db(db), n.blobs, n.rt, n.log, n.flushEvery()
+	c.Schedule = func(at time.Time) { n.alarms.Set("agent/"+name, at) }
+	a, err := agent.New(c)
 	if err == nil {
 		_, err = session.Migrate(n.life, db)
 	}
@@ -200,10 +182,6 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	n.alarms.Set("agent/"+name, n.rt.Now())
 	return db, a, nil
 }
-
-// memoryShare bounds what memory takes of a prompt when the window is too small for
-// memory.promptTokens: a quarter.
-const memoryShare = 4
 
 // unopened says which database it is, and what to do about one that is ahead of this program.
 func unopened(path string, err error) error {
@@ -287,7 +265,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 			return nil, err
 		}
 	}
-	settings, err := n.settings(key)
+	settings, err := setup.Session(n.cfg, key)
 	if err != nil {
 		return nil, err
 	}
@@ -299,28 +277,6 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 			return nil
 		},
 	})
-}
-
-// settings returns what is configured for a session.
-func (n *node) settings(key tidemark.Key) (session.Settings, error) {
-	c, a := n.cfg, n.cfg.Agent(key.Agent())
-	zone, err := a.Zone()
-	if err != nil {
-		return session.Settings{}, err
-	}
-	p := c.Reset(key)
-	policy, err := reset.Parse(reset.Settings{Mode: p.Mode, AtHour: p.AtHour, IdleMinutes: p.IdleMinutes, Zone: p.Zone}, zone)
-	if err != nil {
-		return session.Settings{}, err
-	}
-	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	return session.Settings{
-		Model: c.Model.ID, Window: c.Model.ContextWindow, MaxTokens: c.Model.MaxTokens, System: a.SystemPrompt,
-		Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent,
-		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
-		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
-		ToolTimeout: ms(c.Timeouts.ToolMs), TurnTimeout: ms(c.Timeouts.TurnMs),
-	}, nil
 }
 
 // makeRoom forgets the quiet sessions that were used least lately when there are too many. It is

@@ -45,6 +45,8 @@ var table = []row{
 	{pkg: "agent", may: "memory archive reset host", why: "it calls its sessions through ports of the root"},
 	{pkg: "worker", may: "session agent channel config archive memory transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
+	{pkg: "setup", may: "session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
+
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
