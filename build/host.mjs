@@ -20,6 +20,9 @@ globalThis.tryCatch ??= (fn) => {
 // heap in WASM never shrinks, and an isolate has 128 MB.
 const DRAIN_BYTES = 48 << 20;
 
+// What all instances of the isolate have counted: those that ended took their own counts with them.
+export const tally = { violations: 0, timers: 0, events: 0, fatals: 0 };
+
 // GoHost boots one Go instance. Options:
 //   module    the compiled WebAssembly.Module
 //   env       bindings and variables, for syumai/workers
@@ -73,6 +76,7 @@ export class GoHost {
   #noTimers(go) {
     go.importObject.gojs["runtime.scheduleTimeoutEvent"] = (sp) => {
       this.timers++;
+      tally.timers++;
       go.mem.setInt32((sp >>> 0) + 16, 1, true);
     };
     go.importObject.gojs["runtime.clearTimeoutEvent"] = () => {};
@@ -95,12 +99,19 @@ export class GoHost {
   get refs() { return this.#go._values.length; }
   get current() { return this.#current; }
 
+  // violate notes a host call for another object than the one whose event runs.
+  violate() {
+    this.violations++;
+    tally.violations++;
+  }
+
   // enter runs f, which calls into Go, as an event of object h.
   enter(h, f) {
     if (this.dead) throw named("Dead", "the Go instance has ended");
     const previous = this.#current;
     this.#current = h;
     this.events++;
+    tally.events++;
     try {
       return f();
     } finally {
@@ -138,6 +149,7 @@ export class GoHost {
   fatal(e) {
     if (this.dead) return;
     this.dead = true;
+    tally.fatals++;
     const all = [...this.objects.values()];
     this.objects.clear();
     this.#names.clear();

@@ -39,12 +39,17 @@ export class Ops {
   // idle tells whether nothing of this object would be lost if it moved to another instance.
   get idle() { return this.#calls.size === 0 && this.#waits.size === 0; }
 
+  // pending counts what is in flight, for a look from outside.
+  get pending() {
+    return { calls: this.#calls.size, waits: this.#waits.size, bodies: this.#bodies.size, puts: this.#puts.size };
+  }
+
   // guard refuses what cannot be right: an object that has ended, or a goroutine that woke up in the
   // event of another object.
   #guard() {
     if (this.dead || this.host.dead) throw named("Dead", "the object has ended");
     if (this.host.current === this || !this.host.strict) return;
-    this.host.violations++;
+    this.host.violate();
     throw named("Guard", `host call for ${this.name} in an event of ${this.host.current?.name ?? "none"}`);
   }
 

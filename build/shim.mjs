@@ -4,7 +4,7 @@
 import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
-import { GoHost, HostObject } from "./host.mjs";
+import { GoHost, HostObject, tally } from "./host.mjs";
 import { platformOf } from "./workerd.mjs";
 import { route } from "./route.mjs";
 
@@ -68,7 +68,11 @@ class Host extends DurableObject {
 
   async fetch(request) {
     try {
-      if (this.env.TIDEMARK_DEBUG === "1" && new URL(request.url).pathname.endsWith("/debug/host")) return this.#debug();
+      if (this.env.TIDEMARK_DEBUG === "1") {
+        const { pathname } = new URL(request.url);
+        if (pathname.endsWith("/debug/host")) return this.#debug();
+        if (pathname.endsWith("/debug/evict")) this.ctx.abort("evicted on request"); // as a deploy does, in mid-turn
+      }
       return await this.object().fetch(request);
     } catch (e) {
       console.error(`${this.constructor.name} ${request.method}: ${e.message}`);
@@ -79,8 +83,11 @@ class Host extends DurableObject {
   async alarm() { await this.object().alarm(); }
 
   #debug() {
-    const { host, generation } = this.object();
-    return Response.json({ boots, bootMillis: host.bootMillis, generation, ...host.stats() });
+    const o = this.object();
+    const { host, generation, pending } = o;
+    return Response.json({
+      id: this.ctx.id.toString(), boots, bootMillis: host.bootMillis, generation, pending, total: tally, ...host.stats(),
+    });
   }
 }
 

@@ -9,5 +9,5 @@ import (
 
 func main() {
 	logger := cloudflare.NewLogger(slog.LevelInfo)
-	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return open(o, logger) })
+	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, open(o, logger)) })
 }
