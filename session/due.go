@@ -55,6 +55,18 @@ func Due(ctx context.Context, db tidemark.DB) (map[tidemark.Key]time.Time, error
 	return out, nil
 }
 
+// NextDue returns when the earliest thing in a database is due, the zero time for never.
+func NextDue(ctx context.Context, db tidemark.DB) (time.Time, error) {
+	rows, err := db.Query(ctx, `SELECT min(at) FROM due LIMIT 1`)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read what is due: %w", err)
+	}
+	if len(rows) == 0 || rows[0].Null(0) {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(rows[0].Int(0)), nil
+}
+
 // setAlarm asks the host to wake the session when the next thing is due.
 func (s *Session) setAlarm(ctx context.Context) {
 	if s.Alarm == nil || ctx.Err() != nil {

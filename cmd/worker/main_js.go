@@ -9,5 +9,6 @@ import (
 
 func main() {
 	logger := cloudflare.NewLogger(slog.LevelInfo)
-	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, open(o, logger)) })
+	in := &instance{logger: logger, env: cloudflare.Environ()}
+	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, in.open(o)) })
 }

@@ -12,6 +12,19 @@ import (
 // an isolate have the same ones, so the shared instance may hold them.
 func Env(name string) string { return cloudflare.Getenv(name) }
 
+// Environ lists all variables and secrets as os.Environ does; bindings of other kinds are no text. Call
+// it while the instance starts, before [Serve].
+func Environ() []string {
+	entries := js.Global().Get("Object").Call("entries", js.Global().Get("context").Get("env"))
+	var out []string
+	for i := range entries.Length() {
+		if v := entries.Index(i).Index(1); v.Type() == js.TypeString {
+			out = append(out, entries.Index(i).Index(0).String()+"="+v.String())
+		}
+	}
+	return out
+}
+
 // NewLogger writes JSON lines to the console, which Workers collect.
 func NewLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(console{}, &slog.HandlerOptions{Level: level}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,9 @@ func (o *Obj) Kind() string { return o.kind }
 
 // Name is the name by which the front found the object.
 func (o *Obj) Name() string { return o.name }
+
+// Logger is the one that the instance was given.
+func (o *Obj) Logger() *slog.Logger { return o.b.logger }
 
 // Panics is the number of panics that Go recovered since the object was opened.
 func (o *Obj) Panics() int64 { return o.panics.Load() }

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// owner is the object of one agent.
+type owner struct {
+	in    *instance
+	o     *cloudflare.Obj
+	clock clock
+
+	mu         sync.Mutex // guards the following; the agent opens under it, nothing waits
+	agent      *agent.Agent
+	cfg        *config.Config // that it was opened with
+	introduced bool           // the main agent knows of it
+}
+
+var (
+	_ worker.Actors = (*owner)(nil)
+	_ worker.Lister = (*owner)(nil)
+)
+
+// openAgent serves the object of an agent: the doors, and what the objects of its sessions ask.
+func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
+	w := &owner{in: in, o: o, clock: clock{o: o}}
+	door := worker.New(in.door(o, w, worker.NewMetrics(o)))
+	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, agent.PeerPath) { // the front lets nobody come here
+			w.peer(rw, r)
+			return
+		}
+		door.ServeHTTP(rw, r)
+	})}
+}
+
+// Session implements worker.Actors: sessions have objects of their own.
+func (w *owner) Session(_ context.Context, key tidemark.Key, _ bool) (*session.Session, error) {
+	return nil, fmt.Errorf("session %s: this object is agent %s: %w", key, w.o.Name(), tidemark.ErrForbidden)
+}
+
+// Agent implements worker.Actors. An agent is there when it is the main one, is configured or was told
+// something by a session.
+func (w *owner) Agent(ctx context.Context, name string) (*agent.Agent, error) {
+	if name != w.o.Name() {
+		return nil, fmt.Errorf("agent %s: this object is agent %s: %w", name, w.o.Name(), tidemark.ErrForbidden)
+	}
+	return w.get(ctx, false)
+}
+
+// Agents implements worker.Lister.
+func (w *owner) Agents(ctx context.Context) ([]string, error) {
+	a, err := w.get(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := w.in.config(ctx, w.o)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cfg.Agents {
+		names = append(names, c.ID)
+	}
+	names = append(names, mainAgent, w.o.Name())
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// get returns the agent; with create, one that nobody has told anything yet is made.
+func (w *owner) get(ctx context.Context, create bool) (*agent.Agent, error) {
+	cfg, err := w.in.config(ctx, w.o)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.agent != nil && w.cfg == cfg {
+		return w.agent, nil
+	}
+	name := w.o.Name()
+	if !create && name != mainAgent && !slices.ContainsFunc(cfg.Agents, func(a config.Agent) bool { return a.ID == name }) {
+		there, err := agent.Exists(ctx, w.o.DB())
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, fmt.Errorf("there is no such agent: %w", tidemark.ErrNotFound)
+		}
+	}
+	c, err := setup.Agent(cfg, name)
+	if err != nil {
+		return nil, err
+	}
+	c.DB, c.Blobs, c.Runtime, c.Logger, c.Schedule = w.o.DB(), w.o.Blobs(bucket), w.o, w.in.logger, w.schedule
+	a, err := agent.New(c)
+	if err != nil {
+		return nil, err
+	}
+	if w.agent == nil { // what an earlier life of the object left is due
+		w.schedule(w.o.Now())
+	}
+	w.agent, w.cfg = a, cfg
+	return a, nil
+}
+
+// schedule asks for a wake and does not wait for the alarm to be set.
+func (w *owner) schedule(at time.Time) {
+	w.o.Go(func() {
+		if err := w.clock.set(w.o.Context(), at); err != nil {
+			w.in.logger.Warn("set alarm", "object", w.o.Name(), "err", err)
+		}
+	})
+}
+
+// peer answers the object of a session.
+func (w *owner) peer(rw http.ResponseWriter, r *http.Request) {
+	a, err := w.get(r.Context(), true)
+	if err != nil {
+		w.in.logger.Warn("open agent", "object", w.o.Name(), "err", err)
+		http.Error(rw, "agent", http.StatusServiceUnavailable)
+		return
+	}
+	w.introduce()
+	a.Peer(rw, r)
+}
+
+// introduce tells the main agent, once a life, that this one is there.
+func (w *owner) introduce() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.introduced || w.o.Name() == mainAgent {
+		return
+	}
+	w.introduced = true
+	w.o.Go(func() {
+		to := &agent.Remote{Name: mainAgent, Transport: w.o.Peer(agents, mainAgent), Runtime: w.o}
+		if err := to.Introduce(w.o.Context(), w.o.Name()); err != nil {
+			w.in.logger.Warn("introduce", "object", w.o.Name(), "err", err)
+			w.mu.Lock()
+			w.introduced = false
+			w.mu.Unlock()
+		}
+	})
+}
+
+// wake carries out what is pending.
+func (w *owner) wake(ctx context.Context) error {
+	w.clock.next = time.Time{}
+	a, err := w.get(ctx, true)
+	next := time.Time{}
+	if err == nil {
+		next, err = a.Wake(ctx)
+	}
+	return w.clock.rung(ctx, next, err)
+}

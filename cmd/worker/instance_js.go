@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// Bindings of wrangler.toml.
+const (
+	bucket       = "BUCKET"
+	agents       = "AGENT"
+	classSession = "Session"
+	mainAgent    = "main" // knows which other agents there are
+)
+
+// Bounds of the configuration in the bucket.
+const (
+	document    = "config.json"
+	maxDocument = 1 << 20
+	configAge   = time.Minute // how long what was read is good
+)
+
+// instance is what all objects of a Go instance share. No object waits for another here.
+type instance struct {
+	logger *slog.Logger
+	env    []string // variables and secrets of the Worker
+
+	mu   sync.Mutex // guards the following; never held over a wait
+	cfg  *config.Config
+	raw  string // the document that cfg was made of
+	read time.Time
+}
+
+// open gives the handler of one object, by its class.
+func (in *instance) open(o *cloudflare.Obj) cloudflare.App {
+	if o.Kind() == classSession {
+		return openSession(in, o)
+	}
+	return openAgent(in, o)
+}
+
+// config returns the settings: the document in the bucket, with the Worker's variables over it. They
+// are read again now and then, and stay the same value while nothing has changed. While the bucket
+// is down those that were read before are good.
+func (in *instance) config(ctx context.Context, o *cloudflare.Obj) (*config.Config, error) {
+	cfg, fresh := in.known(o.Now())
+	if fresh {
+		return cfg, nil
+	}
+	raw, err := readDocument(ctx, o)
+	if err != nil && cfg != nil && ctx.Err() == nil {
+		in.logger.Warn("read configuration", "object", o.Name(), "err", err)
+		return cfg, nil
+	}
+	if err == nil {
+		cfg, err = in.parse(raw, o.Now())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %s: %w", strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()), tidemark.ErrUnavailable)
+	}
+	return cfg, nil
+}
+
+func (in *instance) known(now time.Time) (cfg *config.Config, fresh bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	age := now.Sub(in.read)
+	return in.cfg, in.cfg != nil && age >= 0 && age < configAge
+}
+
+// parse makes the settings of a document, unless they are there.
+func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.cfg != nil && in.raw == raw {
+		in.read = now
+		return in.cfg, nil
+	}
+	cfg := config.Default()
+	if raw != "" {
+		var err error
+		if cfg, err = config.Parse(document, []byte(raw)); err != nil {
+			return nil, err
+		}
+	}
+	if err := cfg.Override(in.env); err != nil {
+		return nil, err
+	}
+	reason := cfg.Resolve()
+	if name := cfg.KeyMissing(); name != "" {
+		return nil, fmt.Errorf("model.provider is %q and %s is not set; run: npx wrangler secret put %s", cfg.Model.Provider, name, name)
+	}
+	in.cfg, in.raw, in.read = cfg, raw, now
+	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "warnings", cfg.Warnings)
+	return cfg, nil
+}
+
+// readDocument returns the document in the bucket, empty when there is none.
+func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
+	_, body, err := o.Blobs(bucket).Get(ctx, document)
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(io.LimitReader(body, maxDocument+1))
+	if err == nil && len(raw) > maxDocument {
+		err = fmt.Errorf("%s is over %d bytes", document, maxDocument)
+	}
+	return string(raw), err
+}
+
+// maxSpool is how much of an import may stand in the memory that all objects share.
+const maxSpool = 8 << 20
+
+// door opens the HTTP doors over an object's actors.
+func (in *instance) door(o *cloudflare.Obj, a worker.Actors, m *worker.Metrics) worker.Config {
+	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
+		TokenHelp: "run: npx wrangler secret put TIDEMARK_TOKEN", Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
+		Logger: in.logger, Metrics: m, MaxSpool: maxSpool}
+}
+
+// origins are those of server.origins. Here they are a variable only: the front decides by it, too,
+// and does not read the bucket.
+func origins(list string) []string {
+	var out []string
+	for _, s := range strings.Split(list, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// clock keeps the one alarm of an object at the earliest time that was asked for.
+type clock struct {
+	o    *cloudflare.Obj
+	next time.Time // zero: none is known to be set
+}
+
+// set asks to be woken at a time or before.
+func (c *clock) set(ctx context.Context, at time.Time) error {
+	if at.IsZero() || !c.next.IsZero() && !at.Before(c.next) {
+		return nil
+	}
+	c.next = at
+	err := c.o.SetAlarm(ctx, at)
+	if err != nil {
+		c.next = time.Time{}
+	}
+	return err
+}
+
+// wakeAgain is when a wake that failed is tried again, atLeast the pause between two wakes.
+const (
+	wakeAgain = time.Minute
+	atLeast   = time.Second
+)
+
+// rung sets the alarm again behind a wake: for the next thing that is due, or to try again. The
+// platform itself gives up after some failures, so a failed wake is not one to it.
+func (c *clock) rung(ctx context.Context, next time.Time, err error) error {
+	now := c.o.Now()
+	if err != nil {
+		c.o.Logger().Warn("wake", "object", c.o.Name(), "err", err)
+		next = now.Add(wakeAgain)
+	}
+	if next.IsZero() {
+		return nil
+	}
+	if first := now.Add(atLeast); next.Before(first) {
+		next = first
+	}
+	return c.set(ctx, next)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// conversation is the object of one session and its branches.
+type conversation struct {
+	in      *instance
+	o       *cloudflare.Obj
+	metrics *worker.Metrics
+	clock   clock
+
+	mu   sync.Mutex // guards the following; sessions open under it, nothing waits
+	live map[tidemark.Key]*seat
+}
+
+// seat is a session in memory.
+type seat struct {
+	*session.Session
+	cfg *config.Config // that it was opened with
+	end context.CancelFunc
+}
+
+var _ worker.Actors = (*conversation)(nil)
+
+// openSession serves the object of a session.
+func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
+	c := &conversation{in: in, o: o, metrics: worker.NewMetrics(o), clock: clock{o: o}, live: map[tidemark.Key]*seat{}}
+	return cloudflare.App{HTTP: worker.New(in.door(o, c, c.metrics)), Alarm: c.wake}
+}
+
+// Agent implements worker.Actors: the front knows better than to ask here.
+func (c *conversation) Agent(_ context.Context, name string) (*agent.Agent, error) {
+	return nil, fmt.Errorf("agent %s: this object is session %s: %w", name, c.o.Name(), tidemark.ErrForbidden)
+}
+
+// Session implements worker.Actors: the front has found the object by the key.
+func (c *conversation) Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error) {
+	if string(key.Root()) != c.o.Name() {
+		return nil, fmt.Errorf("session %s: this object is %s: %w", key, c.o.Name(), tidemark.ErrForbidden)
+	}
+	cfg, err := c.in.config(ctx, c.o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.seated(ctx, key, create, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s.Session, c.rearm(ctx)
+}
+
+// seated returns the session in memory or opens it. One that was opened with settings that have
+// changed since is opened anew as soon as it is quiet.
+func (c *conversation) seated(ctx context.Context, key tidemark.Key, create bool, cfg *config.Config) (*seat, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.live[key]; s != nil {
+		if s.cfg == cfg || !s.Quiet() {
+			return s, nil
+		}
+		s.end()
+		delete(c.live, key)
+	}
+	if !create {
+		there, err := session.Exists(ctx, c.o.DB(), key)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, fmt.Errorf("there is no such session: %w", tidemark.ErrNotFound)
+		}
+	}
+	s, err := c.openSeat(key, cfg)
+	if err == nil {
+		c.live[key] = s
+	}
+	return s, err
+}
+
+// reportEvery spares the agent's object, which many sessions share.
+const reportEvery = time.Minute
+
+func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, error) {
+	settings, err := setup.Session(cfg, key)
+	if err != nil {
+		return nil, err
+	}
+	settings.ReportEvery = reportEvery
+	life, end := context.WithCancel(c.o.Context())
+	probe := c.metrics.Probe()
+	s, err := session.Open(life, session.Config{
+		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set,
+		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
+		Agent: &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
+	})
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &seat{Session: s, cfg: cfg, end: end}, nil
+}
+
+// rearm sets the alarm in a new life of the object for whatever an earlier one left.
+func (c *conversation) rearm(ctx context.Context) error {
+	if !c.clock.next.IsZero() {
+		return nil
+	}
+	due, err := session.Due(ctx, c.o.DB())
+	if err != nil {
+		return err
+	}
+	for key, at := range due {
+		if at.IsZero() && c.working(key) {
+			continue // its heartbeat is due later
+		}
+		if at.IsZero() {
+			at = c.o.Now()
+		}
+		err = errors.Join(err, c.clock.set(ctx, at))
+	}
+	return err
+}
+
+// working reports whether a session in memory looks after itself.
+func (c *conversation) working(key tidemark.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.live[key]
+	return s != nil && s.Working()
+}
+
+// wake does what is due in the session and its branches.
+func (c *conversation) wake(ctx context.Context) error {
+	c.clock.next = time.Time{}
+	next, err := c.wakeDue(ctx)
+	return c.clock.rung(ctx, next, err)
+}
+
+func (c *conversation) wakeDue(ctx context.Context) (time.Time, error) {
+	if _, err := session.Migrate(ctx, c.o.DB()); err != nil {
+		return time.Time{}, err
+	}
+	due, err := session.Due(ctx, c.o.DB())
+	if err != nil {
+		return time.Time{}, err
+	}
+	for key, at := range due {
+		if at.After(c.o.Now()) {
+			continue
+		}
+		s, failed := c.Session(ctx, key, false)
+		if failed == nil {
+			failed = s.Wake(ctx)
+		}
+		if failed != nil && !errors.Is(failed, tidemark.ErrNotFound) {
+			err = errors.Join(err, fmt.Errorf("%s: %w", key, failed))
+		}
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return session.NextDue(ctx, c.o.DB())
+}
