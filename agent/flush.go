@@ -168,9 +168,9 @@ func (a *Agent) current(ctx context.Context, path string) ([]byte, tidemark.PutO
 	return memory.Append(file, a.cfg.Zone, sections...), opt, nil
 }
 
-// Wake carries out what is pending: sections of memory files, lines of the archive index. It
-// returns when it wants to be called again, zero for not before something new happens. It is called
-// at the start of a host and by its alarm; calling it too often does no harm.
+// Wake carries out what is due: sections of memory files, lines of the archive index, the nightly
+// sweep. It returns when it wants to be called again. It is called at the start of a host and by its
+// alarm; calling it too often does no harm.
 func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
 	if err != nil {
@@ -183,11 +183,14 @@ func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
 	if err := a.indexPending(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
 	}
-	old := a.now().Add(-keepDone).UnixMilli()
-	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM agent_sections WHERE agent = ? AND done > 0 AND done < ?`, Args: []any{a.cfg.Name, old}}}); err != nil {
+	if err := a.sweep(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
 	}
-	return a.next(ctx), ctx.Err()
+	next = a.next(ctx)
+	if at, err := a.sweepAt(ctx); err == nil && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
+	return next, ctx.Err()
 }
 
 // next is when the earliest pending write is allowed; zero when nothing is pending.

@@ -446,7 +446,7 @@ func (n *node) settle(ctx context.Context, a *agent.Agent) {
 	const tries = 3
 	for range tries {
 		next, err := a.Wake(ctx)
-		if err != nil || next.IsZero() || n.rt.Sleep(ctx, time.Until(next)) != nil {
+		if err != nil || time.Until(next) > settleTime || n.rt.Sleep(ctx, time.Until(next)) != nil {
 			return
 		}
 	}
