@@ -124,7 +124,7 @@ func serve(t *testing.T, change func(*worker.Config, *actors)) *server {
 	t.Helper()
 	life, stop := context.WithCancel(context.Background())
 	rt := hosttest.Runtime(t)
-	a := &actors{t: t, db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt),
+	a := &actors{t: t, db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt.Now),
 		settings: session.Settings{Model: "offline"}, life: life, sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
 	s := &server{t: t, actors: a, log: &logBuffer{}}
 	c := worker.Config{Actors: a, Blobs: a.blobs, Runtime: a.rt, Metrics: a.metrics, Loopback: true, Version: "test",

@@ -20,7 +20,7 @@ import (
 // Metrics counts what happens, for /metrics. On Workers each object has its own, natively all
 // sessions share one. Its methods may be called at once.
 type Metrics struct {
-	rt tidemark.Runtime
+	now func() time.Time
 
 	mu       sync.Mutex // guards the following; never held over a wait
 	counts   map[sample]float64
@@ -65,9 +65,9 @@ var families = []family{
 	{nameModel, "counter", "Seconds within model calls."},
 }
 
-// NewMetrics returns counters that stand at zero.
-func NewMetrics(rt tidemark.Runtime) *Metrics {
-	return &Metrics{rt: rt, counts: map[sample]float64{}}
+// NewMetrics returns counters that stand at zero. They may serve many doors.
+func NewMetrics(now func() time.Time) *Metrics {
+	return &Metrics{now: now, counts: map[sample]float64{}}
 }
 
 func (m *Metrics) add(name string, n float64, labels ...string) {
@@ -142,7 +142,7 @@ func (p *Probe) begin(run string) {
 	if p.run == "" {
 		p.m.work(1)
 	}
-	p.run, p.began, p.model, p.took = run, p.m.rt.Now(), 0, 0
+	p.run, p.began, p.model, p.took = run, p.m.now(), 0, 0
 }
 
 // taken counts the inputs that a run took since the last notice; each lists all of them.
@@ -159,7 +159,7 @@ func (p *Probe) taken(all int) {
 func (p *Probe) end(run, how string) {
 	p.mu.Lock()
 	known := p.run == run && run != ""
-	took, model := p.m.rt.Now().Sub(p.began), p.model
+	took, model := p.m.now().Sub(p.began), p.model
 	if known {
 		p.run = ""
 	}
@@ -196,9 +196,9 @@ func (c *counted) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[ti
 	return func(yield func(tidemark.Delta, error) bool) {
 		outcome := "stopped"
 		var spent time.Duration
-		since := c.p.m.rt.Now()
+		since := c.p.m.now()
 		for d, err := range c.inner.Stream(ctx, req) {
-			spent += c.p.m.rt.Now().Sub(since)
+			spent += c.p.m.now().Sub(since)
 			if err != nil {
 				outcome = failureOf(err).kind
 			} else if d.Reply != nil {
@@ -208,7 +208,7 @@ func (c *counted) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[ti
 			if !yield(d, err) {
 				break
 			}
-			since = c.p.m.rt.Now()
+			since = c.p.m.now()
 		}
 		c.p.called(outcome, spent)
 	}

@@ -98,7 +98,7 @@ func New(c Config) http.Handler {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Metrics == nil {
-		c.Metrics = NewMetrics(c.Runtime)
+		c.Metrics = NewMetrics(c.Runtime.Now)
 	}
 	c.MaxBody = orDefault(c.MaxBody, DefaultMaxBody)
 	c.Wait = orDefault(c.Wait, DefaultWait)

@@ -88,7 +88,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	}
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = setup.Provider(cfg, n.rt, native.Transport())
-	n.metrics = worker.NewMetrics(n.rt)
+	n.metrics = worker.NewMetrics(n.rt.Now)
 	n.alarms = native.NewAlarms(n.rt, n.fire)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())

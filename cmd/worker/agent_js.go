@@ -38,7 +38,7 @@ var (
 // openAgent serves the object of an agent: the doors, and what the objects of its sessions ask.
 func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 	w := &owner{in: in, o: o, clock: clock{o: o}}
-	door := worker.New(in.door(o, w, worker.NewMetrics(o)))
+	door := worker.New(in.door(o, w))
 	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, agent.PeerPath) { // the front lets nobody come here
 			w.peer(rw, r)

@@ -33,8 +33,9 @@ const (
 
 // instance is what all objects of a Go instance share. No object waits for another here.
 type instance struct {
-	logger *slog.Logger
-	env    []string // variables and secrets of the Worker
+	logger  *slog.Logger
+	env     []string        // variables and secrets of the Worker
+	metrics *worker.Metrics // of all objects of the isolate
 
 	mu   sync.Mutex // guards the following; never held over a wait
 	cfg  *config.Config
@@ -127,10 +128,10 @@ func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
 const maxSpool = 8 << 20
 
 // door opens the HTTP doors over an object's actors.
-func (in *instance) door(o *cloudflare.Obj, a worker.Actors, m *worker.Metrics) worker.Config {
+func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
 		TokenHelp: "run: npx wrangler secret put TIDEMARK_TOKEN", Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
-		Logger: in.logger, Metrics: m, MaxSpool: maxSpool}
+		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool}
 }
 
 // origins are those of server.origins. Here they are a variable only: the front decides by it, too,

@@ -18,10 +18,9 @@ import (
 
 // conversation is the object of one session and its branches.
 type conversation struct {
-	in      *instance
-	o       *cloudflare.Obj
-	metrics *worker.Metrics
-	clock   clock
+	in    *instance
+	o     *cloudflare.Obj
+	clock clock
 
 	mu   sync.Mutex // guards the following; sessions open under it, nothing waits
 	live map[tidemark.Key]*seat
@@ -38,8 +37,8 @@ var _ worker.Actors = (*conversation)(nil)
 
 // openSession serves the object of a session.
 func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
-	c := &conversation{in: in, o: o, metrics: worker.NewMetrics(o), clock: clock{o: o}, live: map[tidemark.Key]*seat{}}
-	return cloudflare.App{HTTP: worker.New(in.door(o, c, c.metrics)), Alarm: c.wake}
+	c := &conversation{in: in, o: o, clock: clock{o: o}, live: map[tidemark.Key]*seat{}}
+	return cloudflare.App{HTTP: worker.New(in.door(o, c)), Alarm: c.wake}
 }
 
 // Agent implements worker.Actors: the front knows better than to ask here.
@@ -101,7 +100,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	}
 	settings.ReportEvery = reportEvery
 	life, end := context.WithCancel(c.o.Context())
-	probe := c.metrics.Probe()
+	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
 		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
