@@ -20,7 +20,7 @@ func hi() tidemark.Request {
 	return tidemark.Request{Model: "m", System: "s", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi there")}}
 }
 
-// dialects gives both wire providers against a fake server.
+// dialects gives all wire providers against a fake server.
 func dialects(t *testing.T, api *tidemarktest.API, key string) map[string]tidemark.Provider {
 	rt := tidemarktest.NewRuntime(t)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -28,6 +28,10 @@ func dialects(t *testing.T, api *tidemarktest.API, key string) map[string]tidema
 	return map[string]tidemark.Provider{
 		"anthropic": &Anthropic{Key: key, BaseURL: api.URL, Transport: transport, Runtime: rt},
 		"openai":    &OpenAI{Key: key, BaseURL: api.URL + "/v1", Transport: transport, Runtime: rt},
+
+		"workersai flat":    &WorkersAI{Key: key, BaseURL: api.URL + "/ai/flat", Transport: transport, Runtime: rt},
+		"workersai choices": &WorkersAI{Key: key, BaseURL: api.URL + "/ai/choices", Transport: transport, Runtime: rt},
+		"workersai both":    &WorkersAI{Key: key, BaseURL: api.URL + "/ai/both", Transport: transport, Runtime: rt},
 	}
 }
 

@@ -37,6 +37,7 @@ var overflowTexts = [...]string{
 	"context_window_exceeded",                // Anthropic's stop reason, proxies
 	"context length exceeded",                // Together, DeepInfra
 	"maximum prompt length",                  // xAI
+	"context window limit",                   // Workers AI
 	"exceeds the maximum number of tokens",   // Gemini
 	"reduce the length of the messages",      // OpenAI, older
 	"request_too_large",                      // Anthropic: over 32 MB
@@ -110,7 +111,8 @@ type wireError struct {
 
 // parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
 // {"error":{"message","type","code"}}, Ollama's {"error":"…"}, vLLM's {"message","type","code"},
-// FastAPI's {"detail":…}; anything else is its own message.
+// FastAPI's {"detail":…}, Workers AI's {"internalCode","description"} and {"errors":[{"code","message"}]};
+// anything else is its own message.
 func parseError(body []byte) wireError {
 	var outer struct {
 		Error     json.RawMessage `json:"error"`
@@ -119,6 +121,9 @@ func parseError(body []byte) wireError {
 		Type      json.RawMessage `json:"type"`
 		Code      json.RawMessage `json:"code"`
 		RequestID string          `json:"request_id"`
+		Internal  json.RawMessage `json:"internalCode"`
+		Text      json.RawMessage `json:"description"`
+		Errors    json.RawMessage `json:"errors"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
 		return wireError{Message: strings.TrimSpace(string(body))}
@@ -130,6 +135,8 @@ func parseError(body []byte) wireError {
 		return e
 	case len(outer.Error) > 0 && outer.Error[0] == '"':
 		return wireError{Message: scalar(outer.Error), ID: outer.RequestID}
+	case len(outer.Internal) > 0:
+		return wireError{Type: scalar(outer.Internal), Message: scalar(outer.Text)}
 	case len(outer.Message) > 0:
 		typ := scalar(outer.Code) // the finer of the two, where there are both
 		if typ == "" {
@@ -138,6 +145,13 @@ func parseError(body []byte) wireError {
 		return wireError{Type: typ, Message: scalar(outer.Message), ID: outer.RequestID}
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
+	}
+	var list []struct {
+		Code    json.RawMessage `json:"code"`
+		Message json.RawMessage `json:"message"`
+	}
+	if json.Unmarshal(outer.Errors, &list) == nil && len(list) > 0 {
+		return wireError{Type: scalar(list[0].Code), Message: scalar(list[0].Message)}
 	}
 	return wireError{Type: scalar(outer.Type), Message: strings.TrimSpace(string(body))}
 }
@@ -208,7 +222,7 @@ func networkError(message, key string) *tidemark.APIError {
 
 // requestID finds the id that the API's support asks for.
 func requestID(h http.Header) string {
-	for _, name := range [...]string{"Request-Id", "X-Request-Id", "Cf-Ray"} {
+	for _, name := range [...]string{"Request-Id", "X-Request-Id", "Cf-Ai-Req-Id", "Cf-Ray"} {
 		if id := h.Get(name); id != "" {
 			return id
 		}

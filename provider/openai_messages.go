@@ -12,6 +12,11 @@ import (
 type chatWriter struct {
 	buf  []byte
 	many bool
+
+	// What Workers AI wants otherwise.
+	strict bool              // content is never null
+	names  map[string]string // of calls by id; a result tells the name too. nil: it does not
+	image  func(url string) (note string)
 }
 
 func (w *chatWriter) begin(role string) {
@@ -49,7 +54,7 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 	}
 	w.begin("assistant")
 	w.buf = append(w.buf, `,"content":`...)
-	if len(texts) == 0 {
+	if len(texts) == 0 && !w.strict {
 		w.buf = append(w.buf, `null`...)
 	} else {
 		w.buf = json.AppendString(w.buf, strings.Join(texts, "\n\n"))
@@ -59,6 +64,9 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 			w.buf = append(w.buf, `,"tool_calls":[`...)
 		} else {
 			w.buf = append(w.buf, ',')
+		}
+		if w.names != nil {
+			w.names[c.ID] = c.Name
 		}
 		w.buf = append(w.buf, `{"id":`...)
 		w.buf = json.AppendString(w.buf, c.ID)
@@ -82,7 +90,7 @@ func (w *chatWriter) user(m tidemark.Message) {
 			rest = append(rest, w.result(b)...)
 			continue
 		}
-		rest = append(rest, partOf(b))
+		rest = append(rest, w.part(b))
 	}
 	w.parts(rest)
 }
@@ -92,7 +100,7 @@ func (w *chatWriter) result(b tidemark.Block) []chatPart {
 	var texts []string
 	var images []chatPart
 	for _, c := range b.Content {
-		p := partOf(c)
+		p := w.part(c)
 		if p.image != "" {
 			images = append(images, p)
 			continue
@@ -111,6 +119,10 @@ func (w *chatWriter) result(b tidemark.Block) []chatPart {
 		text = "[empty result]" // several servers refuse empty content
 	}
 	w.begin("tool")
+	if name := w.names[b.ToolUseID]; name != "" {
+		w.buf = append(w.buf, `,"name":`...)
+		w.buf = json.AppendString(w.buf, name)
+	}
 	w.buf = append(w.buf, `,"tool_call_id":`...)
 	w.buf = json.AppendString(w.buf, b.ToolUseID)
 	w.buf = append(w.buf, `,"content":`...)
@@ -149,6 +161,18 @@ func (w *chatWriter) parts(parts []chatPart) {
 		w.buf = append(json.AppendString(w.buf, p.image), `}}`...)
 	}
 	w.buf = append(w.buf, `]}`...)
+}
+
+// part converts a block; of an image that may not be sent only a note is left.
+func (w *chatWriter) part(b tidemark.Block) chatPart {
+	p := partOf(b)
+	if p.image == "" || w.image == nil {
+		return p
+	}
+	if note := w.image(p.image); note != "" {
+		return chatPart{text: note}
+	}
+	return p
 }
 
 // partOf converts a block. What this API has no form for becomes a note, so that the model knows

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -36,27 +37,31 @@ type openaiChunk struct {
 	Model   string          `json:"model"`
 	Error   json.RawMessage `json:"error"`
 	Usage   *openaiUsage    `json:"usage"`
-	Choices []struct {
-		Index        int         `json:"index"`
-		Delta        *openaiPart `json:"delta"`
-		Message      *openaiPart `json:"message"`
-		FinishReason string      `json:"finish_reason"`
-	} `json:"choices"`
+	Choices []openaiChoice  `json:"choices"`
+}
+
+type openaiChoice struct {
+	Index        int         `json:"index"`
+	Delta        *openaiPart `json:"delta"`
+	Message      *openaiPart `json:"message"`
+	FinishReason string      `json:"finish_reason"`
 }
 
 type openaiPart struct {
-	Content   looseText `json:"content"`
-	Refusal   string    `json:"refusal"`
-	Reasoning string    `json:"reasoning"`         // OpenRouter, Ollama
-	Thoughts  string    `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
-	ToolCalls []struct {
-		Index    *int   `json:"index"`
-		ID       string `json:"id"`
-		Function struct {
-			Name      string    `json:"name"`
-			Arguments looseText `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
+	Content   looseText    `json:"content"`
+	Refusal   string       `json:"refusal"`
+	Reasoning string       `json:"reasoning"`         // OpenRouter, Ollama
+	Thoughts  string       `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
+	ToolCalls []openaiCall `json:"tool_calls"`
+}
+
+type openaiCall struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string    `json:"name"`
+		Arguments looseText `json:"arguments"`
+	} `json:"function"`
 }
 
 type openaiUsage struct {
@@ -68,8 +73,8 @@ type openaiUsage struct {
 	CacheHit tidemark.Tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
 }
 
-// looseText is a string where some endpoints send null, a list of text parts, or, for arguments, an
-// object; objects keep their JSON.
+// looseText is a string where some endpoints send null, a list of text parts, a number (Workers AI,
+// where a token is a numeral) or, for arguments, an object; numbers and objects keep their JSON.
 type looseText string
 
 // UnmarshalJSON exists because of these forms.
@@ -88,7 +93,7 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 			*t += looseText(p.Text)
 		}
 		return nil
-	case data[0] == '{':
+	case data[0] != '"':
 		*t = looseText(data)
 		return nil
 	}
@@ -117,8 +122,14 @@ func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err er
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
 		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
 	}
-	if err := r.head(c, ev.Data); err != nil {
-		return nil, false, err
+	ds, err = r.chunk(c, ev.Data)
+	return ds, false, err
+}
+
+// chunk takes up a chunk; data is its JSON, for the words of an error.
+func (r *openaiReply) chunk(c openaiChunk, data []byte) ([]tidemark.Delta, error) {
+	if err := r.head(c, data); err != nil {
+		return nil, err
 	}
 	r.out = r.out[:0]
 	for _, choice := range c.Choices {
@@ -128,11 +139,11 @@ func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err er
 		r.finish = or(choice.FinishReason, r.finish)
 		if choice.Delta != nil {
 			if err := r.add(*choice.Delta); err != nil {
-				return nil, false, err
+				return nil, err
 			}
 		}
 	}
-	return r.out, false, nil
+	return r.out, nil
 }
 
 // head takes up what a chunk holds beside its choices.
@@ -218,10 +229,13 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 		}
 	}
 	switch r.finish {
-	case "length":
+	case finishLength, "model_length":
 		r.call.Stop = stopLength
 	case "content_filter":
 		r.call.Stop = stopRefusal
+	case "error":
+		return tidemark.Reply{}, &tidemark.APIError{Class: tidemark.ClassOverloaded, Status: http.StatusOK, Type: r.finish,
+			Message: "the model stopped with an error", RequestID: r.call.RequestID}
 	default: // stop, tool_calls, function_call, eos, nothing: what counts is whether there are calls
 		r.call.Stop = stopEnd
 		if len(m.Calls()) > 0 {
@@ -261,6 +275,11 @@ func (r *openaiReply) whole(data []byte) (tidemark.Reply, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
 	}
+	return r.wholeChunk(c, data)
+}
+
+// wholeChunk reads such an answer, decoded; data is its JSON, for the words of an error.
+func (r *openaiReply) wholeChunk(c openaiChunk, data []byte) (tidemark.Reply, error) {
 	if err := r.head(c, data); err != nil {
 		return tidemark.Reply{}, err
 	}

@@ -89,6 +89,11 @@ func readWhole(a *answer, read func([]byte) (tidemark.Reply, error), yield yield
 		yield(tidemark.Delta{}, a.fault(err))
 		return
 	}
+	passOn(reply, yield)
+}
+
+// passOn yields a reply that came in one piece.
+func passOn(reply tidemark.Reply, yield yielder) {
 	for _, b := range reply.Message.Content {
 		d := tidemark.Delta{}
 		switch b.Type {

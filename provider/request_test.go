@@ -41,10 +41,16 @@ func sample(t testing.TB) tidemark.Request {
 }
 
 func TestGoldenRequests(t *testing.T) {
+	workersai := func(how attempt) []byte {
+		body, _ := (&WorkersAI{}).body(sample(t), how)
+		return body
+	}
 	for _, c := range []struct {
 		name string
 		body []byte
 	}{
+		{"workersai", workersai(attempt{stream: true, images: true})},
+		{"workersai_plain", workersai(attempt{})},
 		{"anthropic", (&Anthropic{}).body(sample(t))},
 		{"anthropic_thinking", (&Anthropic{Model: "d", Thinking: 2000, MaxTokens: 50}).body(tidemark.Request{Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})},
 		{"openai", (&OpenAI{}).body(sample(t), true)},

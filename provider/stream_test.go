@@ -38,7 +38,11 @@ func decoderFor(name string) decoder {
 		{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("call_0", "a", nil)}},
 		{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("call_0", "ok", false)}},
 	}}
-	return newOpenAIReply(req, "sk-test", func() string { n++; return fmt.Sprintf("NEW%d", n) })
+	newID := func() string { n++; return fmt.Sprintf("NEW%d", n) }
+	if strings.HasPrefix(name, "workersai") {
+		return newWorkersAIReply(req, "sk-test", 64, newID)
+	}
+	return newOpenAIReply(req, "sk-test", newID)
 }
 
 // read decodes a stream as a provider does, without the network.
@@ -54,7 +58,7 @@ func read(name string, r io.Reader) outcome {
 	})
 	if err != nil {
 		a := &answer{parent: tBackground, ctx: tBackground}
-		if !errors.As(a.fault(err), &o.Error) {
+		if !errors.As(workersaiError(a.fault(err)), &o.Error) {
 			panic("not an *APIError: " + err.Error())
 		}
 		return o
@@ -147,7 +151,7 @@ func (c *chopped) Read(p []byte) (int, error) {
 	return c.r.Read(p[:n])
 }
 
-// fuzzStream holds the law of both decoders: however the bytes are chunked, the outcome is the
+// fuzzStream holds the law of the decoders: however the bytes are chunked, the outcome is the
 // same, and a reply can be sent again.
 func fuzzStream(f *testing.F, dialect string) {
 	files, err := filepath.Glob("testdata/stream/" + dialect + "*.sse")
@@ -183,3 +187,4 @@ func fuzzStream(f *testing.F, dialect string) {
 
 func FuzzAnthropicStream(f *testing.F) { fuzzStream(f, "anthropic") }
 func FuzzOpenAIStream(f *testing.F)    { fuzzStream(f, "openai") }
+func FuzzWorkersAIStream(f *testing.F) { fuzzStream(f, "workersai") }

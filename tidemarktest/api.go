@@ -14,8 +14,8 @@ import (
 
 // API is a fake model server over real HTTP. It speaks Anthropic's Messages API
 // (POST /v1/messages, streaming or not, and /v1/messages/count_tokens) and chat completions
-// (POST /v1/chat/completions, streaming or not), lists models (GET /v1/models), refuses with 400
-// what the real ones refuse (tidemark.Check, more than four cache markers, changed signed thinking),
+// (POST /v1/chat/completions, streaming or not), Workers AI in all its shapes (below /ai/; see
+// api_workersai.go), lists models (GET /v1/models), refuses with 400 what the real ones refuse (tidemark.Check, more than four cache markers, changed signed thinking),
 // counts tokens with our estimator, accounts prompt caching by prefix as the Messages API does, and
 // records all it was sent. What it answers is a script: queued steps, then a function, then an
 // echo. A test that runs the real binary gives it the URL.
@@ -76,6 +76,8 @@ func NewAPI(tb testing.TB) *API {
 	mux.HandleFunc("POST /v1/messages", a.serve(dialectAnthropic))
 	mux.HandleFunc("POST /v1/messages/count_tokens", a.serve(dialectCount))
 	mux.HandleFunc("POST /v1/chat/completions", a.serve(dialectOpenAI))
+	mux.HandleFunc("POST /ai/{shape}/run/{model...}", a.serve(dialectWorkersAI))
+	mux.HandleFunc("POST /ai/{shape}/binding", a.serve(dialectWorkersAIBinding))
 	mux.HandleFunc("GET /v1/models", serveModels)
 	a.server = httptest.NewServer(mux)
 	a.URL = a.server.URL

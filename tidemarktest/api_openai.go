@@ -51,6 +51,11 @@ func decodeOpenAI(c *APICall) error {
 	if err := json.Unmarshal(c.Body, &r); err != nil {
 		return fmt.Errorf("the request is not valid: %w", err)
 	}
+	return fillOpenAI(c, r)
+}
+
+// fillOpenAI takes a decoded request over into the call.
+func fillOpenAI(c *APICall, r openaiRequest) error {
 	if r.Model == "" {
 		return errors.New("you must provide a model parameter")
 	}
