@@ -34,6 +34,7 @@ const (
 // instance is what all objects of a Go instance share. No object waits for another here.
 type instance struct {
 	logger  *slog.Logger
+	level   slog.LevelVar   // of logger, as configured
 	env     []string        // variables and secrets of the Worker
 	metrics *worker.Metrics // of all objects of the isolate
 
@@ -103,6 +104,9 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 		return nil, fmt.Errorf("model.provider is %q and %s is not set; run: npx wrangler secret put %s", cfg.Model.Provider, name, name)
 	}
 	in.cfg, in.raw, in.read = cfg, raw, now
+	if err := in.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, fmt.Errorf("log.level: %w", err)
+	}
 	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "warnings", cfg.Warnings)
 	return cfg, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"time"
 	_ "time/tzdata" // workerd has no zone files
 
@@ -10,7 +9,7 @@ import (
 )
 
 func main() {
-	logger := cloudflare.NewLogger(slog.LevelInfo)
-	in := &instance{logger: logger, env: cloudflare.Environ(), metrics: worker.NewMetrics(time.Now)}
-	cloudflare.Serve(logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, in.open(o)) })
+	in := &instance{env: cloudflare.Environ(), metrics: worker.NewMetrics(time.Now)}
+	in.logger = cloudflare.NewLogger(&in.level)
+	cloudflare.Serve(in.logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, in.open(o)) })
 }

@@ -26,7 +26,7 @@ func Environ() []string {
 }
 
 // NewLogger writes JSON lines to the console, which Workers collect.
-func NewLogger(level slog.Level) *slog.Logger {
+func NewLogger(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(console{}, &slog.HandlerOptions{Level: level}))
 }
 

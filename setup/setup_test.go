@@ -1,0 +1,124 @@
+package setup_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+	_ "time/tzdata" // the machine may have no zone files
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/setup"
+)
+
+// set reads a document and variables.
+func set(t *testing.T, doc string, env ...string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("test.jsonc", []byte(doc))
+	if err == nil {
+		err = c.Override(env)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Resolve()
+	return c
+}
+
+// TestSession: each setting arrives where it is obeyed.
+func TestSession(t *testing.T) {
+	c := set(t, `{
+		"model": {"id": "m", "contextWindow": 9000, "maxTokens": 70},
+		"systemPrompt": "general",
+		"userTimezone": "Europe/Berlin",
+		"compaction": {"enabled": false, "extractMemories": false, "reserveTokens": 11, "keepRecentTokens": 12, "model": "small"},
+		"session": {"maxRounds": 3, "resetPolicies": {"web": {"mode": "daily", "atHour": 5}}},
+		"timeouts": {"toolMs": 2000, "turnMs": 3000},
+		"agents": {"list": [{"id": "work", "systemPrompt": "at work", "userTimezone": "Asia/Tokyo"}]}
+	}`)
+	s, err := setup.Session(c, "agent:work:web:dm:anna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	five, sixty := 5, 60
+	policy, err := reset.Parse(reset.Settings{Mode: "daily", AtHour: &five, IdleMinutes: &sixty}, tokyo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name      string
+		got, want any
+	}{
+		{"model", s.Model, "m"},
+		{"window", s.Window, tidemark.Tokens(9000)},
+		{"reply", s.MaxTokens, tidemark.Tokens(70)},
+		{"system prompt of the agent", s.System, "at work"},
+		{"reserve", s.Reserve, tidemark.Tokens(11)},
+		{"keep", s.Keep, tidemark.Tokens(12)},
+		{"no compaction", s.NoCompaction, true},
+		{"no memories", s.NoMemories, true},
+		{"summaries", s.SummaryModel, "small"},
+		{"rounds", s.MaxRounds, 3},
+		{"tools", s.ToolTimeout, 2 * time.Second},
+		{"turn", s.TurnTimeout, 3 * time.Second},
+		{"zone", s.Zone.String(), "Asia/Tokyo"},
+		{"reset", reflect.DeepEqual(s.Reset, policy), true},
+	} {
+		if !reflect.DeepEqual(row.got, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, row.got, row.want)
+		}
+	}
+	if s, err := setup.Session(c, "agent:main:main"); err != nil || s.System != "general" || s.Zone.String() != "Europe/Berlin" || reflect.DeepEqual(s.Reset, policy) {
+		t.Errorf("the main session has %+v, %v", s, err)
+	}
+}
+
+// TestAgent: memory takes a quarter of a small window at most.
+func TestAgent(t *testing.T) {
+	for _, row := range []struct {
+		name, doc string
+		budget    tidemark.Tokens
+	}{
+		{"small window", `{"model": {"contextWindow": 8000}, "memory": {"promptTokens": 6000}}`, 2000},
+		{"as configured", `{"memory": {"promptTokens": 6000}}`, 6000},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, err := setup.Agent(set(t, row.doc), "main")
+			if err != nil || a.Budget != row.budget || a.Name != "main" || a.Zone != time.UTC {
+				t.Errorf("%+v, %v, want a budget of %d", a, err, row.budget)
+			}
+		})
+	}
+}
+
+// TestProvider: whoever has a key answers, within a deadline.
+func TestProvider(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		env  []string
+		want any
+	}{
+		{"none", nil, provider.Offline{}},
+		{"anthropic", []string{"ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k"}, &provider.Anthropic{}},
+		{"openai", []string{"OPENAI_API_KEY=k"}, &provider.OpenAI{}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := setup.Provider(set(t, "", row.env...), nil, nil)
+			if r, ok := p.(*provider.Retry); ok {
+				if r.Total <= 0 || r.Tries != 1 {
+					t.Errorf("bounds %v, %d tries", r.Total, r.Tries)
+				}
+				p = r.Provider
+			}
+			if reflect.TypeOf(p) != reflect.TypeOf(row.want) {
+				t.Errorf("%T, want %T", p, row.want)
+			}
+		})
+	}
+}
