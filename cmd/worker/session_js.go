@@ -21,8 +21,9 @@ type conversation struct {
 	in    *instance
 	o     *cloudflare.Obj
 	clock clock
+	armed bool // the alarm was set for what an earlier life left
 
-	mu   sync.Mutex // guards the following; sessions open under it, nothing waits
+	mu   sync.Mutex // guards live; sessions open under it
 	live map[tidemark.Key]*seat
 }
 
@@ -59,7 +60,8 @@ func (c *conversation) Session(ctx context.Context, key tidemark.Key, create boo
 	if err != nil {
 		return nil, err
 	}
-	return s.Session, c.rearm(ctx)
+	c.rearm(ctx)
+	return s.Session, nil
 }
 
 // seated returns the session in memory or opens it. One that was opened with settings that have
@@ -114,14 +116,11 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 }
 
 // rearm sets the alarm in a new life of the object for whatever an earlier one left.
-func (c *conversation) rearm(ctx context.Context) error {
-	if !c.clock.next.IsZero() {
-		return nil
+func (c *conversation) rearm(ctx context.Context) {
+	if c.armed {
+		return
 	}
 	due, err := session.Due(ctx, c.o.DB())
-	if err != nil {
-		return err
-	}
 	for key, at := range due {
 		if at.IsZero() && c.working(key) {
 			continue // its heartbeat is due later
@@ -131,7 +130,9 @@ func (c *conversation) rearm(ctx context.Context) error {
 		}
 		err = errors.Join(err, c.clock.set(ctx, at))
 	}
-	return err
+	if c.armed = err == nil; err != nil {
+		c.in.logger.Warn("set alarm", "object", c.o.Name(), "err", err)
+	}
 }
 
 // working reports whether a session in memory looks after itself.
