@@ -46,8 +46,8 @@ func ParseKey(s string) (Key, error) {
 // that differ must not become one conversation. Agent ids go into bucket paths, so they allow less.
 func cleanPart(s string, agent bool) string {
 	out := strings.ToLower(s)
-	for _, r := range out {
-		plain := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+	for _, r := range s { // s itself: letters beyond ASCII may lower to a plain one
+		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 		if !plain && (agent || r != '.' && r != '@' && r != '+') {
 			return ""
 		}

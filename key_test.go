@@ -2,12 +2,14 @@ package tidemark_test
 
 import (
 	"errors"
+	"os"
 	"path"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 func TestParseKey(t *testing.T) {
@@ -63,6 +65,23 @@ func TestParseKey(t *testing.T) {
 				t.Errorf("error %q", err)
 			}
 		})
+	}
+}
+
+// TestKeyRoots holds ParseKey to the rows that the front of the Worker is held to, too.
+func TestKeyRoots(t *testing.T) {
+	raw, err := os.ReadFile("testdata/keys.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct{ Key, Root string }
+	if err := json.Unmarshal(raw, &rows); err != nil || len(rows) == 0 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if key, err := tidemark.ParseKey(r.Key); string(key.Root()) != r.Root || (err == nil) != (r.Root != "") {
+			t.Errorf("%q: root %q, %v; want %q", r.Key, key.Root(), err, r.Root)
+		}
 	}
 }
 
