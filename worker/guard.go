@@ -74,7 +74,10 @@ func (g guard) admit(a asked) error {
 	if g.token != "" {
 		return g.admitToken(a)
 	}
-	if !g.loopback || !loopbackPeer(a.peer) {
+	if !g.loopback {
+		return fmt.Errorf("this server has no token and lets nobody in; %s: %w", g.help, tidemark.ErrUnauthorized)
+	}
+	if !loopbackPeer(a.peer) {
 		return fmt.Errorf("this server has no token and answers its own machine only; %s: %w", g.help, tidemark.ErrUnauthorized)
 	}
 	// A page may point a name of its own at 127.0.0.1 (DNS rebinding); its requests carry that name.
