@@ -110,6 +110,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
+	TIDEMARK_PROBE=$(CURDIR)/.cache/probe go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	node test/turn.mjs dist
 

@@ -21,6 +21,7 @@ export function platformOf() {
       if (!buckets.has(name)) buckets.set(name, new Bucket());
       return buckets.get(name);
     },
+    ai: () => undefined,
     stream: () => new TransformStream(),
     fixedStream: (size) => fixedLength(size),
     fetch(space, name, url, init) {

@@ -267,14 +267,32 @@ export class Ops {
     for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
     const abort = new AbortController();
     const init = { method, headers, body: body ?? undefined, signal: abort.signal, redirect: "manual" };
+    this.#exchange(id, abort, () => this.#platform.fetch(space, name, url, init));
+  }
+
+  // exchange delivers a response as the row [body number, status, ...headers]; abort ends it.
+  #exchange(id, abort, send) {
     const stop = () => abort.abort();
     const answer = async () => {
-      const res = await this.#platform.fetch(space, name, url, init);
+      const res = await send();
       const n = res.body ? this.#body(res.body.getReader(), stop) : 0;
       return { n, head: pack([[n, res.status, ...[...res.headers].flat()]]) };
     };
     let n = 0;
     this.#wait(id, answer().then((a) => { n = a.n; return a.head; }), stop, () => n && this.#drop(n));
+  }
+
+  // runModel runs a model of Workers AI: the row [binding, model, ...headers], and the inputs as JSON.
+  runModel(id, packed, inputs) {
+    this.#guard();
+    const [[binding, model, ...flat]] = unpack(packed);
+    const ai = this.#platform.ai(binding);
+    if (!ai) throw named("Missing", `no Workers AI is bound as ${binding}`);
+    const extraHeaders = {};
+    for (let i = 0; i < flat.length; i += 2) extraHeaders[flat[i]] = flat[i + 1];
+    const abort = new AbortController();
+    const options = { returnRawResponse: true, signal: abort.signal, extraHeaders };
+    this.#exchange(id, abort, async () => ai.run(model, JSON.parse(new TextDecoder().decode(inputs)), options));
   }
 
   // --- bucket ---

@@ -11,6 +11,7 @@ export function platformOf(state, env) {
     },
     alarm: { set: (ms) => storage.setAlarm(ms), delete: () => storage.deleteAlarm() },
     bucket: (name) => env[name],
+    ai: (name) => env[name],
     stream: () => new IdentityTransformStream(),
     fixedStream: (size) => new FixedLengthStream(size),
     fetch(space, name, url, init) {

@@ -25,6 +25,11 @@ const (
 	workersaiFirst                  = 2 * time.Minute
 )
 
+// workersaiElsewhere is what a host without the binding says.
+const workersaiElsewhere = `workers-ai is the binding of a Worker, which this host has not. Reach the same models by its API: ` +
+	`set model.provider to "openai", model.baseUrl to https://api.cloudflare.com/client/v4/accounts/ACCOUNT_ID/ai/v1, ` +
+	`model.id to the model, and OPENAI_API_KEY to an API token with the permission Workers AI`
+
 // WorkersAI is Cloudflare's own models, through the binding of a Worker
 // (https://developers.cloudflare.com/workers-ai/configuration/bindings/). Newer models answer in the
 // shape of chat completions, older ones in one of their own, some in both at once; all are read.
@@ -34,10 +39,9 @@ const (
 // change after the first call.
 type WorkersAI struct {
 	Model     string            // for requests that name none, such as @cf/zai-org/glm-4.7-flash
-	Transport http.RoundTripper // over the binding: host/cloudflare, Obj.AI
+	Transport http.RoundTripper // over the binding: host/cloudflare, Transport.AI
 	Runtime   tidemark.Runtime  // nil: no deadlines
 	MaxTokens tidemark.Tokens   // bound on replies of requests without one, 0: 8192
-	Affinity  string            // calls with the same one meet the same prompt cache; it is sent as it is
 	BaseURL   string            // in front of /run/{model}; the binding when empty
 	Key       string            // bearer token, for the REST API; the binding needs none
 	FirstByte time.Duration     // longest wait for the answer to begin, 0: 2 minutes
@@ -46,7 +50,8 @@ type WorkersAI struct {
 
 var _ tidemark.Provider = (*WorkersAI)(nil)
 
-// NewWorkersAI returns the provider over a binding: transport is Obj.AI("AI") of host/cloudflare.
+// NewWorkersAI returns the provider over a binding: transport is Transport.AI("AI") of host/cloudflare,
+// nil on a host without bindings, where every call says what to do instead.
 func NewWorkersAI(model string, transport http.RoundTripper, runtime tidemark.Runtime) *WorkersAI {
 	return &WorkersAI{Model: model, Transport: transport, Runtime: runtime}
 }
@@ -58,6 +63,10 @@ type attempt struct{ stream, images bool }
 // long as its bound was cut off by it.
 func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
+		if w.Transport == nil {
+			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: workersaiElsewhere})
+			return
+		}
 		for how := (attempt{stream: true, images: true}); ; {
 			next, err := w.once(ctx, req, how, yield)
 			if err != nil {
@@ -116,9 +125,6 @@ func (w *WorkersAI) call(model string) call {
 	h.Set("Accept", "text/event-stream, application/json")
 	if w.Key != "" {
 		h.Set("Authorization", "Bearer "+w.Key)
-	}
-	if w.Affinity != "" {
-		h.Set("X-Session-Affinity", w.Affinity) // https://developers.cloudflare.com/workers-ai/features/prompt-caching/
 	}
 	return call{
 		url: strings.TrimSuffix(or(w.BaseURL, WorkersAIURL), "/") + (&url.URL{Path: "/run/" + model}).EscapedPath(), header: h, key: w.Key,

@@ -14,10 +14,10 @@ import (
 )
 
 func workersAI(api *tidemarktest.API) *WorkersAI {
-	return &WorkersAI{BaseURL: api.URL + "/ai/flat", Transport: http.DefaultTransport, Affinity: "tide"}
+	return &WorkersAI{BaseURL: api.URL + "/ai/flat", Transport: http.DefaultTransport}
 }
 
-// TestWorkersAISends: the model is in the path, a bound is always sent, calls of one affinity say so.
+// TestWorkersAISends: the model is in the path, a bound is always sent.
 func TestWorkersAISends(t *testing.T) {
 	api := tidemarktest.NewAPI(t)
 	req := hi()
@@ -28,7 +28,7 @@ func TestWorkersAISends(t *testing.T) {
 			t.Errorf("%s: %+v, %v", model, reply.Call, err)
 		}
 		calls := api.Calls()
-		if c := calls[len(calls)-1]; c.Model != model || c.MaxTokens != workersaiTokens || c.Header.Get("X-Session-Affinity") != "tide" || !c.Stream {
+		if c := calls[len(calls)-1]; c.Model != model || c.MaxTokens != workersaiTokens || !c.Stream {
 			t.Errorf("%s: sent as %q, %d tokens, %v", model, c.Model, c.MaxTokens, c.Header)
 		}
 	}
@@ -36,6 +36,14 @@ func TestWorkersAISends(t *testing.T) {
 	p.MaxTokens = 7
 	if _, err := tidemark.Complete(t.Context(), p, req); err != nil || api.Calls()[2].MaxTokens != 7 {
 		t.Errorf("bound %d, %v", api.Calls()[2].MaxTokens, err)
+	}
+}
+
+// TestWorkersAIElsewhere: a host without the binding names the way that it has.
+func TestWorkersAIElsewhere(t *testing.T) {
+	_, err := tidemark.Complete(t.Context(), NewWorkersAI("@cf/x/y", nil, nil), hi())
+	if e := apiError(t, err); e.Class != tidemark.ClassBadRequest || !strings.Contains(e.Message, "/ai/v1") || !strings.Contains(e.Message, "OPENAI_API_KEY") {
+		t.Error(err)
 	}
 }
 

@@ -11,8 +11,8 @@ const { Miniflare } = require("miniflare");
 export const compatibility = { compatibilityDate: "2026-03-01", compatibilityFlags: ["enable_request_signal"] };
 
 // start gives {url, get, json, dispose} for the Worker built into folder, with variables and buckets. With
-// disk, a folder, objects and blobs outlive it.
-export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk } = {}) {
+// disk, a folder, objects and blobs outlive it. more is for Miniflare.
+export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk, more } = {}) {
   const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
   for (const file of readdirSync(folder)) {
     const full = path.join(folder, file);
@@ -29,6 +29,7 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
     ...(disk && { durableObjectsPersist: path.join(disk, "objects"), r2Persist: path.join(disk, "blobs") }),
     bindings: { TIDEMARK_DEBUG: "1", ...bindings },
     handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
+    ...more,
   });
   const base = await mf.ready;
   const url = (p) => new URL(p, base).href;

@@ -77,7 +77,7 @@ func NewAPI(tb testing.TB) *API {
 	mux.HandleFunc("POST /v1/messages/count_tokens", a.serve(dialectCount))
 	mux.HandleFunc("POST /v1/chat/completions", a.serve(dialectOpenAI))
 	mux.HandleFunc("POST /ai/{shape}/run/{model...}", a.serve(dialectWorkersAI))
-	mux.HandleFunc("POST /ai/{shape}/binding", a.serve(dialectWorkersAIBinding))
+	mux.HandleFunc("POST /ai/binding", a.serve(dialectWorkersAIBinding))
 	mux.HandleFunc("GET /v1/models", serveModels)
 	a.server = httptest.NewServer(mux)
 	a.URL = a.server.URL

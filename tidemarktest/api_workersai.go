@@ -13,10 +13,11 @@ import (
 )
 
 // Workers AI (https://developers.cloudflare.com/workers-ai/models/) answers in three shapes, by model:
-// flat, its own; choices, that of chat completions; or both at once. The path says which:
+// flat, its own; choices, that of chat completions; or both at once. The path says which, or the
+// vendor of the model, as in @cf/both/x:
 //
 //	POST /ai/{shape}/run/{model}   as its REST API
-//	POST /ai/{shape}/binding       as the binding of a Worker sends it, also through Miniflare's proxy
+//	POST /ai/binding               as the binding of a Worker sends it, also through Miniflare's proxy
 var (
 	dialectWorkersAI        = dialect{key: openaiKey, decode: decodeWorkersAI, fail: failWorkersAI, events: workersaiEvents, whole: workersaiWhole}
 	dialectWorkersAIBinding = dialect{key: openaiKey, decode: decodeBinding, fail: failBinding, events: workersaiEvents, whole: workersaiBare}
@@ -109,7 +110,11 @@ func failBinding(w http.ResponseWriter, _ string, e apiFailure) {
 
 // workersaiShape is flat, choices or both.
 func workersaiShape(c APICall) string {
-	shape, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "/ai/"), "/")
+	from := strings.TrimPrefix(c.Path, "/ai/")
+	if from == "binding" {
+		_, from, _ = strings.Cut(c.Model, "/")
+	}
+	shape, _, _ := strings.Cut(from, "/")
 	return shape
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"syscall/js"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -48,12 +49,16 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx := req.Context()
 	row := append([]any{t.space, t.name, req.Method, req.URL.String()}, flatten(req.Header)...)
-	v, err := t.o.await(ctx, "fetchOut", toBytes(packRows(row)), payload)
+	v, err := t.o.await(req.Context(), "fetchOut", toBytes(packRows(row)), payload)
 	if err != nil {
 		return nil, err
 	}
+	return t.o.response(req, v)
+}
+
+// response reads the row [body number, status, ...headers].
+func (o *Obj) response(req *http.Request, v js.Value) (*http.Response, error) {
 	rows, err := unpackRows(fromBytes(v))
 	if err != nil || len(rows) != 1 || len(rows[0]) < 2 {
 		return nil, errWire
@@ -62,7 +67,7 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 	res := &http.Response{
 		StatusCode: int(head.Int(1)), Request: req, ContentLength: -1,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: headerOf(head[2:]), Body: newBody(ctx, t.o, int(head.Int(0))),
+		Header: headerOf(head[2:]), Body: newBody(req.Context(), o, int(head.Int(0))),
 	}
 	res.Status = strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode)
 	settleLength(res)

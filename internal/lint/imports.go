@@ -51,7 +51,7 @@ var table = []row{
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
 
-	{pkg: "host/probe", may: "host host/cloudflare", test: true, why: "it proves the bridge in workerd, without any business"},
+	{pkg: "host/probe", may: "host host/cloudflare provider", test: true, why: "it proves the bridge in workerd, and a provider on it, without any business"},
 
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
 	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
