@@ -13,6 +13,8 @@ COUNT    ?= 1
 FUZZTIME ?= 20s
 # How many random kills `make fault` does; tests of the name TestKill* read it and do few without.
 FAULT_KILLS ?= 500
+# How long each storm of `make chaos` lasts; `make test` has a short one.
+CHAOS_SECONDS ?= 180
 
 # The general linter, in a module of its own so that none of its 200 requirements is ours.
 LINT := .cache/bin/golangci-lint
@@ -28,7 +30,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build test check bench lint fuzz fault e2e wasm test-js clean \
+.PHONY: help run build test check bench lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
 
 help: ## List the targets
@@ -58,6 +60,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 fault: ## Kill it at every arrow and FAULT_KILLS times at random (500)
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \
 		grep -vE '^ *(=== |--- PASS: .*/|[a-z_]+\.go:[0-9]+: kills=1 )'
+
+chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
+	go run ./build -tags chaos -out .cache/chaos
+	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
 e2e: e2e-worker e2e-s3 e2e-sdk e2e-native ## End to end: the native binary, the Worker, an S3 server, vendors' SDKs
 
@@ -113,6 +119,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	node test/turn.mjs dist
+	$(MAKE) chaos CHAOS_SECONDS=15
 
 # In a module of its own, so that no SDK is a requirement of ours.
 e2e-sdk:

@@ -1,0 +1,147 @@
+// Attribution under chaos, in workerd: hundreds of objects, dozens of streaming turns at once, and
+// clients cut off, turns aborted, panics, fatal errors, evictions, collections, memory hogs. Then every
+// session must hold its own words, whole and once. One line a mode says what happened. Run by:
+// node test/chaos.mjs [folder of a Worker built with -tags chaos]
+//
+// CHAOS_SECONDS   length of the storm, for each mode (15)
+// CHAOS_MODES     shared,object
+// CHAOS_OBJECTS   sessions (200)
+// CHAOS_CLIENTS   streaming at once (50)
+// CHAOS_SEED      of what is done when; timing is the machine's
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { client } from "./chaos/client.mjs";
+import { files, history, log, rest, stored } from "./chaos/check.mjs";
+import { provider } from "./chaos/provider.mjs";
+import { at, Storm } from "./chaos/storm.mjs";
+import { start, wait } from "./workerd.mjs";
+
+const folder = path.resolve(process.argv[2] ?? ".cache/chaos");
+const number = (name, otherwise) => Number(process.env[name] || otherwise);
+const seconds = number("CHAOS_SECONDS", 15);
+const objects = number("CHAOS_OBJECTS", 200);
+const clients = number("CHAOS_CLIENTS", 50);
+const seed = number("CHAOS_SEED", Date.now() % 1e6);
+const modes = (process.env.CHAOS_MODES || "shared,object").split(",");
+
+const TOKEN = "open sesame";
+const sessions = Array.from({ length: objects }, (_, i) => `c${String(i).padStart(3, "0")}`);
+const compacting = sessions.slice(0, 12); // with a window so small that they compact in the storm
+
+// chance gives a seeded source of numbers in [0, 1).
+function chance(seed) {
+  let a = seed;
+  return () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), a | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+// inBatches runs f on all, some at once: a look at 200 objects must not be a storm of its own.
+async function inBatches(all, f) {
+  const out = [];
+  for (let i = 0; i < all.length; i += 20) out.push(...(await Promise.all(all.slice(i, i + 20).map(f))));
+  return out;
+}
+
+const quantile = (all, q) => all.sort((a, b) => a - b)[Math.min(all.length - 1, Math.floor(all.length * q))] ?? 0;
+
+for (const mode of modes) {
+  test(`chaos, ${mode}`, async () => {
+    const disk = await mkdtemp(path.join(tmpdir(), "chaos-"));
+    const random = chance(seed);
+    const model = await provider(random);
+    const w = await start(folder, {
+      TIDEMARK_INSTANCE: mode, TIDEMARK_TOKEN: TOKEN, ANTHROPIC_API_KEY: "fake", TIDEMARK_MODEL_BASEURL: model.url, TIDEMARK_MODEL_ID: "chaos",
+    }, { disk });
+    let ended = false;
+    const c = client(w.url("/"), TOKEN);
+    const storm = new Storm({ client: c, random, sessions, compacting, shared: mode === "shared" });
+    try {
+      const base = await quiet(c, storm, "base");
+      await inBatches(compacting, async (s) => {
+        const { status } = await c.json("PATCH", at(s), { window: 4000 });
+        assert.equal(status, 200, `set the window of ${s}`);
+      });
+      await storm.run({ seconds, clients });
+      const ids = await settle(c, storm);
+      const end = await after(c, storm, model, base);
+      await w.dispose();
+      ended = true;
+      const all = files(path.join(disk, "objects"));
+      for (const [session, id] of ids) stored(storm, session, all.get(id));
+      report(mode, storm, end, model);
+    } finally {
+      if (!ended) await w.dispose();
+      c.close();
+      model.close();
+      await rm(disk, { recursive: true, force: true });
+    }
+  });
+}
+
+// quiet tells what an instance holds when one session has had a turn and nothing is in flight.
+async function quiet(c, storm, session) {
+  const r = await storm.stream(session, storm.message(session));
+  assert.equal(r, "done");
+  await rest(c, session);
+  return (await c.json("GET", at(session, "/debug/runtime"))).value;
+}
+
+// settle lets every session come to rest, reads its log, and gives the id of its object.
+async function settle(c, storm) {
+  const ids = new Map();
+  await inBatches([...sessions, "base"], async (session) => {
+    const host = await rest(c, session);
+    if (!host) return;
+    ids.set(session, host.id);
+    const entries = await log(c, session);
+    history(storm, session, entries.filter((e) => e.kind === "message"));
+    storm.compactions = (storm.compactions ?? 0) + entries.filter((e) => e.kind === "overlay").length;
+  });
+  return ids;
+}
+
+// after looks at what is left when all is quiet.
+async function after(c, storm, model, base) {
+  const look = async (session) => (await c.json("GET", at(session, "/debug/runtime"))).value;
+  let now;
+  try {
+    await wait(async () => {
+      now = await inBatches(storm.shared ? ["base"] : sessions, look);
+      return now.every((n) => n && n.goroutines <= base.goroutines) && model.seen.open === 0;
+    }, 15_000);
+  } catch {
+    storm.fault("left", `${Math.max(...now.map((n) => n?.goroutines))} goroutines, ${base.goroutines} before; ${model.seen.open} connections`);
+  }
+  const { value: host } = await c.json("GET", at("base", "/debug/host"));
+  return { host, goroutines: Math.max(...now.map((n) => n?.goroutines)), base: base.goroutines, heap: Math.max(...now.map((n) => n?.heap)) };
+}
+
+function report(mode, storm, { host, goroutines, base, heap }, model) {
+  const n = storm.counts;
+  if (host.total.violations > 0) storm.fault("violations", `${host.total.violations} host calls for another object`);
+  for (const f of model.seen.foreign) storm.fault("foreign", f);
+  for (const b of model.seen.bad) storm.fault("wrong", b);
+  const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
+  const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9);
+  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
+    `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
+    `compactions=${storm.compactions} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
+    `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
+    `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
+  if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
+  assert.equal(storm.faults.slice(0, 20).join("\n"), "");
+  // What proves something only if it happened.
+  for (const what of ["complete", "cut", "aborted", "panics", "fatals", "evictions", "broken", "again"]) assert.ok(n[what] > 0, `no ${what}: the storm proves nothing`);
+  assert.ok(late.length > 0, "no stream was in flight when its instance ended");
+  assert.ok(most < 2000, `a stream of a dead instance ended after ${most} ms`);
+  // On a machine that is busy with something else any request takes its time; so do the ends of streams.
+  assert.ok(p90 < 200 + ping, `a tenth of the streams of dead instances took ${p90} ms and more to end, any request ${ping} ms`);
+}

@@ -1,0 +1,60 @@
+// A client that can be cut off, and that tells how each of its streams came to an end.
+
+import http from "node:http";
+
+// How long a request may be silent. A stream that hangs for ever ends here, and counts as late.
+const PATIENCE = 20_000;
+
+// client calls a Worker at base. Connections are kept, as browsers do; a cut one is not used again.
+export function client(base, token) {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1000 });
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+
+  // open sends a request and gives {done, cut}. on sees each event of a stream. done resolves, never
+  // rejects, to {status, raw, end}, where end is whole, broken, cut or silent.
+  function open(method, path, { body, accept = "application/json", on = () => {} } = {}) {
+    let cut = false, silent = false, req;
+    const done = new Promise((resolve) => {
+      let status = 0, raw = "", read = 0;
+      const finish = (end) => resolve({ status, raw, end: cut ? "cut" : silent ? "silent" : end, at: performance.now() });
+      req = http.request(new URL(path, base), { method, agent, headers: { ...headers, accept } }, (res) => {
+        status = res.statusCode;
+        res.setEncoding("utf8");
+        res.on("data", (chunk) => {
+          raw += chunk;
+          for (let i; (i = raw.indexOf("\n\n", read)) >= 0; read = i + 2) {
+            const e = event(raw.slice(read, i));
+            if (e) on(e);
+          }
+        });
+        res.on("close", () => finish(res.complete ? "whole" : "broken"));
+      });
+      req.setTimeout(PATIENCE, () => { silent = true; req.destroy(); });
+      req.on("error", () => finish("broken"));
+      req.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+    return { done, cut: () => { cut = true; req.destroy(); } };
+  }
+
+  // json gives {status, value}; value is undefined when there is no whole answer.
+  async function json(method, path, body) {
+    const r = await open(method, path, { body }).done;
+    if (r.end !== "whole") return { status: 0, end: r.end };
+    try {
+      return { status: r.status, value: r.raw ? JSON.parse(r.raw) : null };
+    } catch {
+      return { status: r.status, text: r.raw };
+    }
+  }
+  return { open, json, close: () => agent.destroy() };
+}
+
+function event(frame) {
+  const i = frame.indexOf("data: ");
+  if (i < 0) return null; // a comment
+  try {
+    return JSON.parse(frame.slice(i + 6));
+  } catch {
+    return { type: "unreadable", frame };
+  }
+}

@@ -1,0 +1,227 @@
+// The storm: clients that talk, leave and come back, and what is done to the objects meanwhile.
+
+import { reply, token, tokens } from "./provider.mjs";
+
+const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+export const at = (session, what = "") => `/v1/sessions/${encodeURIComponent(`agent:main:web:dm:${session}`)}${what}`;
+
+// Storm holds what was sent and what came back. Everything that must not happen is a line in faults.
+export class Storm {
+  counts = { turns: 0, complete: 0, cut: 0, aborted: 0, again: 0, queued: 0, broken: 0, failed: 0, panics: 0, fatals: 0, evictions: 0, collections: 0, hogs: 0 };
+  faults = [];
+  inputs = new Map(); // token -> {session, acked, answered}
+  latencies = []; // ms from a fatal error to the end of each stream of the dead instance
+  pings = []; // ms that a trivial request took in the storm
+  streams = new Set(); // in flight, with a receipt
+  #busy = new Set();
+  #numbers = new Map();
+  #hogged = -Infinity;
+
+  constructor({ client, random, sessions, compacting, shared }) {
+    Object.assign(this, { client, random, sessions, compacting: new Set(compacting), shared });
+  }
+
+  // run keeps clients talking for a time, then waits for the last of them.
+  async run({ seconds, clients }) {
+    this.until = performance.now() + seconds * 1000;
+    const loop = async (pause, f) => {
+      while (performance.now() < this.until) {
+        await sleep(pause * (0.5 + this.random()));
+        await f();
+      }
+    };
+    const many = (n, f) => Array.from({ length: n }, f);
+    await Promise.all([
+      ...many(clients, () => loop(20, () => this.#visit())),
+      loop(this.shared ? 5000 : 400, () => this.#fatal()),
+      loop(400, () => this.#evict()),
+      loop(250, () => this.#panic()),
+      loop(1000, () => this.#collect()),
+      loop(10_000, () => this.#hog()),
+      loop(200, () => this.#ping()),
+    ]);
+  }
+
+  fault(kind, text) { this.faults.push(`${kind}: ${text}`); }
+
+  #pick(from) { return from[Math.floor(this.random() * from.length)]; }
+
+  // victim is a session in the middle of a stream, mostly.
+  #victim() {
+    const live = [...this.streams];
+    return live.length > 0 && this.random() < 0.7 ? this.#pick(live).session : this.#pick(this.sessions);
+  }
+
+  message(session) {
+    const n = (this.#numbers.get(session) ?? 0) + 1;
+    this.#numbers.set(session, n);
+    const id = token(session, n);
+    this.inputs.set(id, { session, acked: false, answered: false });
+    const most = this.compacting.has(session) ? 100 : 20;
+    return { id, text: `Answer ${id} please. ${"The tide comes and goes. ".repeat(Math.floor(this.random() * most))}` };
+  }
+
+  // visit is one client with one session: a message, and what becomes of its stream.
+  async #visit() {
+    const session = this.#pick(this.random() < 0.2 ? [...this.compacting] : this.sessions);
+    if (this.#busy.has(session)) return;
+    this.#busy.add(session);
+    try {
+      const message = this.message(session);
+      const dice = this.random();
+      if (dice < 0.1) await this.#whole(session, message);
+      else await this.#streamed(session, message, dice);
+    } finally {
+      this.#busy.delete(session);
+    }
+  }
+
+  // whole waits for the answer in one piece.
+  async #whole(session, message) {
+    this.counts.turns++;
+    const { status, value } = await this.client.json("POST", at(session, "/messages"), message);
+    if (status !== 200) return;
+    const input = this.inputs.get(message.id);
+    input.acked = input.answered = true;
+    this.#right(session, value.text, true);
+    this.counts.complete++;
+  }
+
+  // streamed follows a stream; some are cut, some aborted, some get a second message meanwhile. One that
+  // breaks is asked for again by the same id, mostly.
+  async #streamed(session, message, dice) {
+    const after = 2 + Math.floor(this.random() * 15);
+    let act = dice < 0.22 ? "cut" : dice < 0.3 ? "abort" : dice < 0.36 ? "second" : "";
+    for (let tries = 0; tries < 4; tries++) {
+      const end = await this.stream(session, message, act && { act, after });
+      if (end === "done" || end === "aborted" || end === "failed") return;
+      if (this.random() < 0.4) return; // left to the session itself
+      act = "";
+      this.counts.again++;
+      await sleep(this.random() * 200);
+    }
+  }
+
+  // stream sends a message and says how its stream ended: done, aborted, failed, broken, cut.
+  async stream(session, message, { act = "", after = 0 } = {}) {
+    this.counts.turns++;
+    const s = { session, text: "", began: 0, end: "broken" };
+    let n = 0, second;
+    const call = this.client.open("POST", at(session, "/messages"), { body: message, accept: "text/event-stream", on: (e) => {
+      this.#event(s, message, e);
+      if (e.type === "text" && ++n === after && act === "cut") call.cut();
+      if (e.type === "text" && n === after && act === "abort") second = this.client.json("POST", at(session, "/abort"));
+      if (e.type === "text" && n === after && act === "second") second = this.stream(session, this.message(session));
+    } });
+    const r = await call.done;
+    this.streams.delete(s);
+    if (r.end === "silent") this.fault("late", `a stream of ${session} was silent for 20 s`);
+    if (r.end === "cut") { s.end = "cut"; this.counts.cut++; }
+    if (s.end === "broken") this.#broke(s, r);
+    const other = tokens(r.raw).find((t) => t.session !== session);
+    if (other) this.fault("foreign", `${other.token} in a stream of ${session}`);
+    this.#right(session, s.text, false);
+    if (act === "second" && second) this.counts.queued++;
+    if (act === "abort" && (await second)?.value?.aborted) this.counts.aborted++;
+    await second;
+    return s.end;
+  }
+
+  #event(s, message, e) {
+    const input = this.inputs.get(message.id);
+    switch (e.type) {
+      case "receipt":
+        input.acked = true;
+        s.began = performance.now();
+        this.streams.add(s);
+        break;
+      case "taken": s.taken = e.inputs.at(-1); break;
+      case "text": s.text += e.text; break;
+      case "restart": s.text = ""; break;
+      case "done":
+        s.end = "done";
+        input.answered = true;
+        this.counts.complete++;
+        this.#right(s.session, e.text, true);
+        if (s.text && s.text !== e.text) this.fault("wrong", `the pieces of ${message.id} are not its answer: ${s.text} ${e.text}`);
+        if (s.taken && !e.text.startsWith(s.taken)) this.fault("wrong", `${s.taken} was answered by ${e.text.slice(0, 40)}`);
+        break;
+      case "error": this.#ended(s, e.error); break;
+      case "unreadable": this.fault("wrong", `a frame of ${s.session} is not JSON: ${e.frame.slice(0, 200)}`);
+    }
+  }
+
+  #ended(s, { type, message }) {
+    if (type === "aborted") s.end = "aborted";
+    else if (/cut off: try again/.test(message)) s.end = "broken"; // the instance has ended
+    else {
+      s.end = "failed";
+      this.counts.failed++;
+      this.reasons ??= new Map();
+      this.reasons.set(message, (this.reasons.get(message) ?? 0) + 1);
+    }
+  }
+
+  // broke notes a stream that ended with neither an answer nor an error of its turn.
+  #broke(s, r) {
+    this.counts.broken++;
+    if (s.killed) this.latencies.push(Math.max(0, r.at - s.killed));
+  }
+
+  // right compares a text with the answer that its first token asks for.
+  #right(session, text, whole) {
+    const first = tokens(text)[0];
+    if (!first) return text && text.length > 20 && this.fault("wrong", `${session} said ${text.slice(0, 60)}`);
+    if (first.session !== session) return this.fault("foreign", `${first.token} answered ${session}`);
+    const want = reply(first.token);
+    if (whole ? text !== want : !want.startsWith(text)) this.fault("wrong", `${session}: ${text.slice(0, 200)}`);
+  }
+
+  // fatal ends the instance of a session, and notes when its answer came: from then on the streams of
+  // that instance must not hang.
+  async #fatal() {
+    if (performance.now() - this.#hogged < 4000) return; // two instances may be alive
+    const session = this.#victim();
+    const how = this.#pick(["panic", "throw", "stack"]);
+    const hit = [...this.streams].filter((s) => this.shared || s.session === session);
+    const { status, end } = await this.client.json("POST", at(session, `/debug/fatal?how=${how}`));
+    if (end === "silent") this.fault("late", `a request that ended its instance (${how}) was not answered`);
+    if (status === 200) this.fault("wrong", `a fatal ${how} was answered with 200`);
+    this.counts.fatals++;
+    const now = performance.now();
+    for (const s of hit) s.killed ??= now;
+  }
+
+  // ping measures how long the busy process takes to answer anything at all.
+  async #ping() {
+    const began = performance.now();
+    await this.client.json("GET", at("base", "/debug/host"));
+    this.pings.push(performance.now() - began);
+  }
+
+  async #evict() {
+    await this.client.open("POST", at(this.#victim(), "/debug/evict")).done;
+    this.counts.evictions++;
+  }
+
+  async #panic() {
+    const dice = this.random();
+    const path = dice < 0.2 ? "/debug/background" : dice < 0.6 ? "/debug/panic?after=5" : "/debug/panic";
+    const r = await this.client.open("POST", at(this.#victim(), path)).done;
+    this.counts.panics++;
+    if (dice >= 0.6 && r.end === "whole" && r.status !== 500) this.fault("wrong", `a panic was answered with ${r.status}`);
+  }
+
+  async #collect() {
+    await this.client.open("POST", at(this.#victim(), `/debug/gc?percent=${this.#pick([5, 5, 75])}`)).done;
+    this.counts.collections++;
+  }
+
+  // hog makes an instance drain: its memory passes the limit, and its objects move on when they are idle.
+  async #hog() {
+    this.#hogged = performance.now() + 60_000;
+    await this.client.open("POST", at(this.#victim(), "/debug/hog?mb=50")).done;
+    this.#hogged = performance.now();
+    this.counts.hogs++;
+  }
+}
