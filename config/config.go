@@ -46,7 +46,7 @@ type Config struct {
 
 // Model says who answers.
 type Model struct {
-	Provider      string // anthropic, openai, offline; empty until [Config.Resolve]
+	Provider      string // anthropic, openai, workers-ai, offline; empty until [Config.Resolve]
 	ID            string
 	BaseURL       string
 	ContextWindow tidemark.Tokens
@@ -162,6 +162,7 @@ type Secrets struct {
 const (
 	Anthropic = "anthropic"
 	OpenAI    = "openai"
+	WorkersAI = "workers-ai"
 	Offline   = "offline"
 )
 
@@ -169,6 +170,15 @@ const (
 const (
 	DefaultAnthropicModel = "claude-sonnet-4-5"
 	DefaultOpenAIModel    = "gpt-5-mini"
+	DefaultWorkersAIModel = "@cf/zai-org/glm-4.7-flash" // calls tools, in many languages
+)
+
+// Windows of models of Workers AI, which are smaller than model.contextWindow's default. They differ by
+// model (https://developers.cloudflare.com/workers-ai/models/): of one that we do not know the smallest
+// of those that call tools is assumed.
+const (
+	workersaiWindow      tidemark.Tokens = 131_072 // of DefaultWorkersAIModel
+	workersaiWindowOther tidemark.Tokens = 24_000
 )
 
 // Resolve chooses a provider and a model when none is set: whichever has a key, else the built-in
@@ -185,9 +195,27 @@ func (c *Config) Resolve() (reason string) {
 		c.Model.Provider, reason = Offline, "no ANTHROPIC_API_KEY or OPENAI_API_KEY in the environment"
 	}
 	if c.Model.ID == "" {
-		c.Model.ID = map[string]string{Anthropic: DefaultAnthropicModel, OpenAI: DefaultOpenAIModel, Offline: Offline}[c.Model.Provider]
+		c.Model.ID = map[string]string{Anthropic: DefaultAnthropicModel, OpenAI: DefaultOpenAIModel, WorkersAI: DefaultWorkersAIModel, Offline: Offline}[c.Model.Provider]
+	}
+	if c.Model.Provider == WorkersAI && c.Origin["model.contextWindow"] == "" {
+		c.guessWindow()
 	}
 	return reason
+}
+
+// guessWindow sets the window of a model of Workers AI that none was set for.
+func (c *Config) guessWindow() {
+	window := workersaiWindow
+	if c.Model.ID != DefaultWorkersAIModel {
+		window = workersaiWindowOther
+	}
+	if c.Model.ContextWindow == window {
+		return
+	}
+	c.Model.ContextWindow = window
+	if window == workersaiWindowOther {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("model.contextWindow is not set: %d assumed for %.80s; its page on developers.cloudflare.com/workers-ai/models says more", window, c.Model.ID))
+	}
 }
 
 // KeyMissing names the variable that the provider needs and that is not set, empty for none. An

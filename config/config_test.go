@@ -101,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		{"fraction", `{"compaction": {"reserveTokens": 1.5}}`, `found the number 1.5, want a whole number`},
 		{"bounds", `{"model": {"contextWindow": 1}}`, `found the number 1, want a whole number from 4000 to 10000000`},
 		{"switch", `{"compaction": {"enabled": "yes"}}`, `found the string "yes", want true or false`},
-		{"choice", `{"model": {"provider": "claude"}}`, `want one of "anthropic", "openai", "offline"`},
+		{"choice", `{"model": {"provider": "claude"}}`, `want one of "anthropic", "openai", "workers-ai", "offline"`},
 		{"group as text", `{"model": "gpt"}`, `model: found the string "gpt", want an object { … } with provider, id,`},
 		{"document as list", `[]`, `found the list [], want an object`},
 		{"list", `{"compaction": {"strategies": []}}`, `want a list of "summary"`},
@@ -129,6 +129,7 @@ func TestMistakes(t *testing.T) {
 		{"s3 key", `{"storage": {"bucket": {"secretKey": "x"}}}`, `AWS_SECRET_ACCESS_KEY`},
 		{"s3 without bucket", `{"storage": {"bucket": {"kind": "s3"}}}`, `storage.bucket.bucket: missing`},
 		{"bucket of a folder", `{"storage": {"bucket": {"bucket": "b"}}}`, `set it to "s3"`},
+		{"endpoint of a binding", `{"model": {"provider": "workers-ai", "baseUrl": "https://x/v1"}}`, `set model.provider to "openai"`},
 		{"model of an endpoint", `{"model": {"provider": "openai", "baseUrl": "http://x/v1"}}`, `model.id: missing`},
 		{"too long", `{"systemPrompt": "` + strings.Repeat("x", 300<<10) + `"}`, `at most 262144`},
 	} {
@@ -234,6 +235,7 @@ func TestResolve(t *testing.T) {
 		{"openai", ``, []string{"OPENAI_API_KEY=k"}, "openai", config.DefaultOpenAIModel, ""},
 		{"set", `{"model": {"provider": "offline"}}`, []string{"OPENAI_API_KEY=k"}, "offline", "offline", ""},
 		{"no key", `{"model": {"provider": "anthropic", "id": "x"}}`, nil, "anthropic", "x", "ANTHROPIC_API_KEY"},
+		{"workers ai", `{"model": {"provider": "workers-ai"}}`, []string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=http://x/v1"}, "workers-ai", config.DefaultWorkersAIModel, ""},
 		{"endpoint without key", `{"model": {"provider": "openai", "id": "x", "baseUrl": "http://x"}}`, nil, "openai", "x", ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -247,6 +249,33 @@ func TestResolve(t *testing.T) {
 			c.Resolve()
 			if c.Model.Provider != r.provider || c.Model.ID != r.id || c.KeyMissing() != r.lacks {
 				t.Errorf("%s %s, lacks %q", c.Model.Provider, c.Model.ID, c.KeyMissing())
+			}
+		})
+	}
+}
+
+// TestWindows: the window of a model of Workers AI is guessed only when none is set, and said when it is
+// no more than a guess.
+func TestWindows(t *testing.T) {
+	for _, r := range []struct {
+		name, doc string
+		want      tidemark.Tokens
+		warns     int
+	}{
+		{"its default", `{"model": {"provider": "workers-ai"}}`, 131_072, 0},
+		{"another", `{"model": {"provider": "workers-ai", "id": "@cf/x/y"}}`, 24_000, 1},
+		{"set", `{"model": {"provider": "workers-ai", "id": "@cf/x/y", "contextWindow": 200000}}`, 200_000, 0},
+		{"not its own", `{"model": {"provider": "openai", "id": "m"}}`, 200_000, 0},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			c, err := config.Parse("c", []byte(r.doc))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Resolve()
+			c.Resolve() // again, as a caller may
+			if c.Model.ContextWindow != r.want || len(c.Warnings) != r.warns {
+				t.Errorf("%d tokens, warnings %q", c.Model.ContextWindow, c.Warnings)
 			}
 		})
 	}

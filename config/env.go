@@ -49,7 +49,7 @@ func (c *Config) Override(environ []string) error {
 			c.warnUnknown(name, keys)
 		}
 	}
-	if url := env["OPENAI_BASE_URL"]; url != "" && c.Model.BaseURL == "" && c.Model.Provider != Anthropic && c.Model.Provider != Offline {
+	if url := env["OPENAI_BASE_URL"]; url != "" && c.Model.BaseURL == "" && c.Model.Provider != Anthropic && c.Model.Provider != WorkersAI && c.Model.Provider != Offline {
 		problems = append(problems, c.openAIBase(url)...)
 	}
 	if len(problems) == 0 {

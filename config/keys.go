@@ -57,13 +57,13 @@ func Keys() []Key {
 func modelKeys() []Key {
 	return []Key{
 		{
-			Name: "model.provider", Type: Choice, Values: "anthropic openai offline",
-			Doc: "Who answers. When it is not set: anthropic if ANTHROPIC_API_KEY is set, else openai if OPENAI_API_KEY is, else the built-in offline model.",
+			Name: "model.provider", Type: Choice, Values: "anthropic openai workers-ai offline",
+			Doc: "Who answers. When it is not set: anthropic if ANTHROPIC_API_KEY is set, else openai if OPENAI_API_KEY is, else the built-in offline model. workers-ai works on Cloudflare only.",
 			at:  func(c *Config, _ string) any { return &c.Model.Provider },
 		},
 		{
 			Name: "model.id", Type: Text,
-			Doc: "Name of the model, as the provider knows it. When it is not set: " + DefaultAnthropicModel + " or " + DefaultOpenAIModel + ".",
+			Doc: "Name of the model, as the provider knows it. When it is not set: " + DefaultAnthropicModel + ", " + DefaultOpenAIModel + " or " + DefaultWorkersAIModel + ".",
 			at:  func(c *Config, _ string) any { return &c.Model.ID },
 		},
 		{
@@ -73,7 +73,7 @@ func modelKeys() []Key {
 		},
 		{
 			Name: "model.contextWindow", Type: Number, Default: "200000", Min: 4_000, Max: maxTokens,
-			Doc: "Tokens that the model takes at most, its reply included.",
+			Doc: "Tokens that the model takes at most, its reply included. With workers-ai, when it is not set: 131072 for " + DefaultWorkersAIModel + ", else 24000.",
 			at:  func(c *Config, _ string) any { return &c.Model.ContextWindow },
 		},
 		{

@@ -264,6 +264,9 @@ func (c *Config) check(at func(key string) string) []Problem {
 	if c.Model.Provider == OpenAI && c.Model.BaseURL != "" && c.Model.ID == "" {
 		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.id", Text: "missing; an endpoint of one's own needs the name of a model"})
 	}
+	if c.Model.Provider == WorkersAI && c.Model.BaseURL != "" {
+		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.baseUrl", Text: `is set, and workers-ai is a binding without an endpoint; take it away, or set model.provider to "openai"`})
+	}
 	return out
 }
 

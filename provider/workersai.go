@@ -25,10 +25,12 @@ const (
 	workersaiFirst                  = 2 * time.Minute
 )
 
-// workersaiElsewhere is what a host without the binding says.
-const workersaiElsewhere = `workers-ai is the binding of a Worker, which this host has not. Reach the same models by its API: ` +
-	`set model.provider to "openai", model.baseUrl to https://api.cloudflare.com/client/v4/accounts/ACCOUNT_ID/ai/v1, ` +
-	`model.id to the model, and OPENAI_API_KEY to an API token with the permission Workers AI`
+// What a host without the binding says, and what to do instead.
+const (
+	NoWorkersAI    = "workers-ai is the binding of a Worker, which this host has not"
+	WorkersAIByAPI = `reach the same models by their API: set model.provider to "openai", model.id to the model, OPENAI_API_KEY to an API token ` +
+		`with the permission Workers AI, and model.baseUrl to https://api.cloudflare.com/client/v4/accounts/ACCOUNT_ID/ai/v1`
+)
 
 // WorkersAI is Cloudflare's own models, through the binding of a Worker
 // (https://developers.cloudflare.com/workers-ai/configuration/bindings/). Newer models answer in the
@@ -64,7 +66,7 @@ type attempt struct{ stream, images bool }
 func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
 		if w.Transport == nil {
-			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: workersaiElsewhere})
+			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: NoWorkersAI + "; " + WorkersAIByAPI})
 			return
 		}
 		for how := (attempt{stream: true, images: true}); ; {

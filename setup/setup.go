@@ -28,10 +28,24 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 		p = &provider.Anthropic{Key: c.Secrets.Anthropic.Reveal(), BaseURL: m.BaseURL, Model: m.ID, Transport: network, Runtime: rt, MaxTokens: m.MaxTokens}
 	case config.OpenAI:
 		p = &provider.OpenAI{Key: c.Secrets.OpenAI.Reveal(), BaseURL: m.BaseURL, Model: m.ID, Transport: network, Runtime: rt, MaxTokens: m.MaxTokens}
+	case config.WorkersAI:
+		w := provider.NewWorkersAI(m.ID, binding(network), rt)
+		w.MaxTokens = m.MaxTokens
+		p = w
 	default:
 		return provider.Offline{}
 	}
 	return &provider.Retry{Provider: p, Runtime: rt, Tries: 1, Total: milliseconds(c.Timeouts.LLMMs)}
+}
+
+// binding gives the way to Workers AI, nil on a host that has none: the provider then says so.
+func binding(network http.RoundTripper) http.RoundTripper {
+	if t, ok := network.(interface {
+		AI(binding string) http.RoundTripper
+	}); ok {
+		return t.AI("AI")
+	}
+	return nil
 }
 
 // Agent returns what an agent is opened with; the host adds the ports.

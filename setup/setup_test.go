@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"net/http"
 	"reflect"
 	"testing"
 	"time"
@@ -107,6 +108,7 @@ func TestProvider(t *testing.T) {
 		{"none", nil, provider.Offline{}},
 		{"anthropic", []string{"ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k"}, &provider.Anthropic{}},
 		{"openai", []string{"OPENAI_API_KEY=k"}, &provider.OpenAI{}},
+		{"workers ai", []string{"TIDEMARK_MODEL_PROVIDER=workers-ai"}, &provider.WorkersAI{}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := setup.Provider(set(t, "", row.env...), nil, nil)
@@ -118,6 +120,36 @@ func TestProvider(t *testing.T) {
 			}
 			if reflect.TypeOf(p) != reflect.TypeOf(row.want) {
 				t.Errorf("%T, want %T", p, row.want)
+			}
+		})
+	}
+}
+
+// bound is a network of a host that binds Workers AI.
+type bound struct{ http.RoundTripper }
+
+func (b bound) AI(binding string) http.RoundTripper {
+	if binding != "AI" {
+		return nil
+	}
+	return b
+}
+
+// TestWorkersAI: the binding is used where the host has one.
+func TestWorkersAI(t *testing.T) {
+	c := set(t, `{"model": {"provider": "workers-ai", "maxTokens": 70}}`)
+	for _, row := range []struct {
+		name    string
+		network http.RoundTripper
+		want    http.RoundTripper
+	}{
+		{"bound", bound{}, bound{}},
+		{"not bound", http.DefaultTransport, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := setup.Provider(c, nil, row.network).(*provider.Retry).Provider.(*provider.WorkersAI)
+			if w.Transport != row.want || w.MaxTokens != 70 || w.Model != config.DefaultWorkersAIModel {
+				t.Errorf("%+v", w)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -243,6 +244,10 @@ func (d *doctor) provider(ctx context.Context) {
 	model := d.cfg.Model
 	if model.Provider == config.Offline {
 		d.add("model", fine, "", "built-in offline model (%s)", reason)
+		return
+	}
+	if model.Provider == config.WorkersAI {
+		d.add("model", bad, provider.WorkersAIByAPI, provider.NoWorkersAI)
 		return
 	}
 	if name := d.cfg.KeyMissing(); name != "" {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -123,8 +124,11 @@ func listenFix(err error) string {
 	return "give --listen an address such as 127.0.0.1:8787"
 }
 
-// needKey refuses a model that cannot be called for want of a key.
+// needKey refuses a model that cannot be called for want of a key, or that only Workers have.
 func needKey(cfg *config.Config) error {
+	if cfg.Model.Provider == config.WorkersAI {
+		return &fixed{errors.New("model.provider: " + provider.NoWorkersAI), provider.WorkersAIByAPI}
+	}
 	name := cfg.KeyMissing()
 	if name == "" {
 		return nil

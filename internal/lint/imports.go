@@ -58,6 +58,7 @@ var table = []row{
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
+	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
 
 // parted names pairs that must never import each other, whatever the rows say.
