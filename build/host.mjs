@@ -16,34 +16,59 @@ globalThis.tryCatch ??= (fn) => {
   }
 };
 
-// Beyond this much memory an instance takes no new objects and is left once its own are idle: a Go
-// heap in WASM never shrinks, and an isolate has 128 MB.
-const DRAIN_BYTES = 48 << 20;
+// Bounds of an instance; tests set others.
+export const LIMITS = {
+  // Beyond this much memory an instance takes no new objects, its own move as soon as they are idle, and
+  // it is left: a Go heap in WASM never shrinks, and an isolate has 128 MB.
+  drainBytes: 48 << 20,
+  // An object that was idle for so long leaves Go; its next event brings it back from its database.
+  quietMs: 5 * 60_000,
+  // An object that heard nothing for so long, whatever it waits for, was dropped by the platform, which
+  // tells nobody: the longest turn is as long, and a stream is heard of every few seconds.
+  lostMs: 2 * 60 * 60_000,
+  // Between two looks for such objects.
+  sweepMs: 30_000,
+};
 
 // What all instances of the isolate have counted: those that ended took their own counts with them.
-export const tally = { violations: 0, timers: 0, events: 0, fatals: 0 };
+// left: instances that were drained or dropped when idle; freed: instances whose memory was collected.
+export const tally = { violations: 0, timers: 0, events: 0, fatals: 0, boots: 0, failed: 0, left: 0, freed: 0, swept: 0 };
+
+const freed = new FinalizationRegistry(() => tally.freed++);
+
+// What an object that has ended belongs to: nothing of its instance may stay in memory through it.
+const NOWHERE = Object.freeze({ dead: true, draining: false, strict: true, current: null });
 
 // GoHost boots one Go instance. Options:
 //   module    the compiled WebAssembly.Module
 //   env       bindings and variables, for syumai/workers
-//   strict    refuse host calls outside the object's own events (default true)
-//   onFatal   told once when the instance has ended
+//   strict    refuse host calls outside the object's own events, and let go of idle ones (default true)
+//   limits    other values of LIMITS
+//   onFatal   told once when the instance has ended by an error, with it and the instance
+//   onDrain   told once when it has grown too large, with the instance
 //   configure sets arguments and the like before Go starts
+//
+// A module that does not start throws an error of the name Boot.
 export class GoHost {
   dead = false;
   draining = false;
   violations = 0; // host calls for another object than the one whose event runs
   timers = 0; // Go timers asked for; they never fire
   events = 0;
+  cause = null; // the error that ended it
   objects = new Map(); // generation -> HostObject
   #current = null;
+  #depth = 0; // of events within events
+  #swept = Date.now();
   #generation = 0;
   #names = new Map(); // class/name -> HostObject
   #reaper = new FinalizationRegistry((generation) => this.kill(generation));
 
-  constructor({ module, env, strict = true, onFatal, configure }) {
+  constructor({ module, env, strict = true, limits, onFatal, onDrain, configure }) {
     this.strict = strict;
+    this.limits = { ...LIMITS, ...limits };
     this.onFatal = onFatal;
+    this.onDrain = onDrain;
     this.binding = {};
     const go = new globalThis.Go();
     go.env = { GOGC: "75", GOMEMLIMIT: "64MiB" };
@@ -51,9 +76,21 @@ export class GoHost {
     configure?.(go, this);
     this.#noTimers(go);
     this.#watch(go);
-    const instance = new WebAssembly.Instance(module, { ...go.importObject, workers: { ready() {} } });
     this.#go = go;
-    this.#run(go, instance, env);
+    try {
+      const instance = new WebAssembly.Instance(module, { ...go.importObject, workers: { ready() {} } });
+      this.#run(go, instance, env);
+      if (strict && !this.binding.call) throw new Error("it has no functions to be called by");
+      freed.register(instance.exports.mem);
+    } catch (e) {
+      this.cause ??= e;
+    }
+    if (this.cause) {
+      this.dead = true;
+      tally.failed++;
+      throw named("Boot", `the Go module did not start: ${this.cause.message}`);
+    }
+    tally.boots++;
   }
   #go;
 
@@ -110,20 +147,54 @@ export class GoHost {
     if (this.dead) throw named("Dead", "the Go instance has ended");
     const previous = this.#current;
     this.#current = h;
+    this.#depth++;
     this.events++;
     tally.events++;
+    if (h) h.heard = Date.now();
     try {
       return f();
     } finally {
       this.#current = previous;
-      if (this.memory > DRAIN_BYTES) this.draining = true;
+      if (this.#depth === 1 && this.strict) this.#tidy();
+      this.#depth--;
     }
+  }
+
+  // tidy lets go of objects behind an event: of those that were not heard of for long, and, when the
+  // instance drains, of all that are idle. Their next event finds another instance.
+  #tidy() {
+    if (this.dead) return;
+    if (!this.draining && this.memory > this.limits.drainBytes) this.#drain();
+    const now = Date.now();
+    if (!this.draining && now - this.#swept < this.limits.sweepMs) return;
+    this.#swept = now;
+    for (const h of [...this.objects.values()]) {
+      const quiet = now - h.heard;
+      const move = this.draining && h.idle;
+      if (!move && quiet <= (h.idle ? this.limits.quietMs : this.limits.lostMs)) continue;
+      if (!move) tally.swept++;
+      this.kill(h.generation);
+    }
+    if (this.draining && this.objects.size === 0) this.leave();
+  }
+
+  #drain() {
+    this.draining = true;
+    this.onDrain?.(this);
+  }
+
+  // leave ends an instance that no object is in any more.
+  leave() {
+    if (this.dead) return;
+    this.dead = true;
+    tally.left++;
   }
 
   // attach adds an object and tells Go. An older generation of the same name ends: its host is gone.
   // owner, if given, is the Durable Object whose collection ends the generation.
   attach(h, owner) {
     h.generation = ++this.#generation;
+    h.heard = Date.now();
     const name = `${h.kind}/${h.name}`;
     const old = this.#names.get(name);
     if (old) this.kill(old.generation);
@@ -132,16 +203,23 @@ export class GoHost {
     if (owner) this.#reaper.register(owner, h.generation, h);
   }
 
-  // kill ends one generation from any event; its goroutines unwind without touching JavaScript.
+  // kill ends one generation from any event; its goroutines unwind without touching JavaScript. What it
+  // still has in flight ends in its own I/O context, if that is alive.
   kill(generation) {
     const h = this.objects.get(generation);
     if (!h || this.dead) return;
-    h.dead = true;
+    const { go } = h;
+    h.leave();
     this.objects.delete(generation);
     this.#reaper.unregister(h);
     const name = `${h.kind}/${h.name}`;
     if (this.#names.get(name) === h) this.#names.delete(name);
-    this.enter(null, () => h.go.kill(generation));
+    h.die(named("Dead", "the object has ended"));
+    try {
+      this.enter(null, () => go.kill(generation));
+    } catch (e) {
+      this.fatal(e);
+    }
   }
 
   // fatal ends everything in flight. Other objects' streams must not be touched from here, their I/O
@@ -149,11 +227,12 @@ export class GoHost {
   fatal(e) {
     if (this.dead) return;
     this.dead = true;
+    this.cause = e;
     tally.fatals++;
     const all = [...this.objects.values()];
     this.objects.clear();
     this.#names.clear();
-    this.onFatal?.(e);
+    this.onFatal?.(e, this);
     for (const h of all) h.die(e);
   }
 
@@ -174,14 +253,22 @@ export class HostObject extends Ops {
     this.kind = kind;
     this.name = name;
     this.go = binding ?? host.binding;
-    new Promise((resolve) => (this.die = resolve)).then((e) => this.failAll(e));
+    new Promise((resolve) => (this.die = resolve)).then((e) => this.failAll(e)); // in this object's I/O context
     host.attach(this, owner);
     if (!binding) host.enter(this, () => this.go.open(this.generation, kind, name, this));
   }
 
-  // fetch serves a request and answers with a Response, streaming if the handler flushed.
-  fetch(request) {
-    return this.call("fetch", this.request(request), { head: request.method === "HEAD", signal: request.signal });
+  // leave parts it from its instance, so that the instance's memory can be collected.
+  leave() {
+    this.dead = true;
+    this.host = NOWHERE;
+    this.go = null;
+  }
+
+  // fetch serves a request and answers with a Response, streaming if the handler flushed. id, if given,
+  // is the request's.
+  fetch(request, id) {
+    return this.call("fetch", this.request(request, id), { head: request.method === "HEAD", signal: request.signal });
   }
 
   // alarm runs the object's alarm handler; a rejection makes the platform try again.

@@ -30,14 +30,16 @@ export class Ops {
   #bodies = new Map(); // body number -> {reader, stop}
   #puts = new Map(); // put number -> {writer, done}
   #next = 0;
+  #called = false;
 
   constructor(host, platform) {
     this.host = host;
     this.#platform = platform;
   }
 
-  // idle tells whether nothing of this object would be lost if it moved to another instance.
-  get idle() { return this.#calls.size === 0 && this.#waits.size === 0; }
+  // idle tells whether nothing of this object would be lost if it moved to another instance. One that was
+  // just opened is about to be called.
+  get idle() { return this.#called && this.#calls.size === 0 && this.#waits.size === 0; }
 
   // pending counts what is in flight, for a look from outside.
   get pending() {
@@ -85,7 +87,9 @@ export class Ops {
   // call runs one event in Go. The promise is this object's own: none is shared between contexts.
   call(kind, payload, { head = false, signal }) {
     const n = ++this.#next;
+    this.#called = true;
     return new Promise((resolve, reject) => {
+      if (this.dead) throw named("Dead", "the object has ended");
       this.#calls.set(n, { resolve, reject, head });
       signal?.addEventListener("abort", () => this.#gone(n), { once: true });
       try {
@@ -100,13 +104,19 @@ export class Ops {
   // gone tells Go that the client of a call has left.
   #gone(n) {
     if (!this.#calls.has(n) || this.dead || this.host.dead) return;
-    this.host.enter(this, () => this.go.gone(this.generation, n));
+    try {
+      this.host.enter(this, () => this.go.gone(this.generation, n));
+    } catch (e) {
+      console.error(said(e)); // as in deliver
+    }
   }
 
-  // request gives a request as one row: method, url, body number, headers.
-  request(r) {
+  // request gives a request as one row: method, url, body number, headers. id, if given, is the request's.
+  request(r, id) {
     const body = r.body ? this.#body(r.body.getReader(), () => {}) : 0;
-    return pack([[r.method, r.url, body, ...[...r.headers].flat()]]);
+    const headers = [...r.headers].filter(([name]) => !id || name !== "x-request-id");
+    if (id) headers.push(["x-request-id", id]);
+    return pack([[r.method, r.url, body, ...headers.flat()]]);
   }
 
   // reply answers a call in one piece.
@@ -172,9 +182,10 @@ export class Ops {
     reject(e); // of no effect once the head is out
   }
 
-  // failAll ends what is in flight after the instance has died; it runs in this object's context.
+  // failAll ends what is in flight after the instance has died or the object was taken out of it; it runs
+  // in this object's context.
   failAll(e) {
-    this.dead = true;
+    this.leave();
     for (const call of this.#calls.values()) this.#cut(call, e);
     for (const stop of this.#waits.values()) stop();
     for (const body of this.#bodies.values()) body.stop();

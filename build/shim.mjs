@@ -1,58 +1,91 @@
-// The Worker: a front that finds the object which owns a request, and the Durable Object classes,
-// which hold no business: they hand events to the Go instance.
+// The Worker: the front, which finds the object that owns a request, and the Durable Object classes, which
+// hold no business: they hand events to the Go instance.
 
 import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
+import { failure, front, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { platformOf } from "./workerd.mjs";
-import { route } from "./route.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
 // objects?"). With TIDEMARK_INSTANCE=object each object has its own.
 let shared = null;
-let boots = 0;
+// The instance before, while it drains. There is room for one: what it still has in flight when the next
+// one drains is ended.
+let leaving = null;
+
+const apart = (env) => env.TIDEMARK_INSTANCE === "object";
+
+// In object mode an instance goes this long after its object fell idle, and its memory with it.
+const LINGER_MS = 2000;
+
+// The platform gives an alarm up after six failures. Behind them it is set again, for later.
+const ALARM_TRIES = 5;
+const ALARM_AGAIN_MS = 5 * 60_000;
+
+// log writes a line like those of Go.
+function log(msg, fields) {
+  console.error(JSON.stringify({ time: new Date().toISOString(), level: "ERROR", msg, ...fields }));
+}
+
+// limits are those of tests.
+const limits = (env) => (env.TIDEMARK_DEBUG === "1" && env.TIDEMARK_LIMITS ? JSON.parse(env.TIDEMARK_LIMITS) : {});
 
 function bootGo(env) {
   const started = Date.now();
   const host = new GoHost({
     module,
     env,
-    onFatal(e) {
+    limits: limits(env),
+    onFatal(e, host) {
       if (shared === host) shared = null;
-      console.error(`go instance ended: ${e.message}`);
+      log("go instance ended", { object: host.current?.name, objects: host.objects.size, err: `${e.name}: ${e.message}` });
+    },
+    onDrain(host) {
+      if (shared !== host) return;
+      shared = null;
+      leaving?.fatal(new Error("it drained for too long"));
+      leaving = host;
     },
   });
-  boots++;
   host.bootMillis = Date.now() - started;
   return host;
 }
 
 function instance(env) {
-  if (env.TIDEMARK_INSTANCE === "object") return bootGo(env);
-  if (!shared || shared.dead || shared.draining) shared = bootGo(env);
-  return shared;
+  if (leaving?.dead) leaving = null;
+  if (apart(env)) return bootGo(env);
+  return (shared ??= bootGo(env));
 }
 
-const internal = () => Response.json({ error: { type: "internal", message: "internal error" } }, { status: 500 });
+// told is what a client hears of an event that failed.
+function told(e, host) {
+  if (e.name === "Boot") return `${e.message}; nothing was lost, and the next request tries again`;
+  const cause = host?.cause;
+  if (cause) {
+    return `the Go instance of this object ended in the middle of the request (${cause.message}); what was stored before is kept: send it again, the next request has a new instance`;
+  }
+  if (e.name === "Dead") return "this object was replaced in the middle of the request; what was stored before is kept: send it again";
+  return "internal error; the server's log has it under this requestId";
+}
 
 // Host is what Session and Agent share. Go learns of an object at its first event.
 class Host extends DurableObject {
   #attached = null;
+  #linger = null;
 
-  // The object in a live Go instance. An instance that drains is left as soon as nothing is in flight.
+  // The object in a live Go instance. One that drains, or that dropped the object as idle, was left.
   object() {
-    let o = this.#attached;
-    if (o && !o.dead && !o.host.dead && !(o.host.draining && o.idle)) return o;
-    if (o && !o.host.dead) o.host.kill(o.generation);
+    const o = this.#attached;
+    if (o && !o.dead && !o.host.dead) return o;
     const host = instance(this.env);
-    o = new HostObject(host, {
-      kind: this.constructor.name,
-      name: this.#name(),
-      platform: platformOf(this.ctx, this.env),
-      owner: this,
-    });
-    return (this.#attached = o);
+    const kind = this.constructor.name;
+    try {
+      return (this.#attached = new HostObject(host, { kind, name: this.#name(), platform: platformOf(this.ctx, this.env), owner: this }));
+    } catch (e) {
+      throw host.cause ?? e; // that it has ended says less than why
+    }
   }
 
   // The name comes with the first request; an object that its alarm wakes in a new process is not told
@@ -66,27 +99,63 @@ class Host extends DurableObject {
     return id.name;
   }
 
-  async fetch(request) {
+  // event runs f with the object; what fails is logged with the object, and thrown with what a client is told.
+  async #event(id, f) {
+    let host;
     try {
-      if (this.env.TIDEMARK_DEBUG === "1") {
-        const { pathname } = new URL(request.url);
-        if (pathname.endsWith("/debug/host")) return this.#debug();
-        if (pathname.endsWith("/debug/evict")) this.ctx.abort("evicted on request"); // as a deploy does, in mid-turn
-      }
-      return await this.object().fetch(request);
+      const o = this.object();
+      host = o.host;
+      return await f(o);
     } catch (e) {
-      console.error(`${this.constructor.name} ${request.method}: ${e.message}`);
-      return internal();
+      log("event failed", { object: `${this.constructor.name}/${this.ctx.id.name ?? this.ctx.id}`, id, err: `${e.name}: ${e.message}` });
+      throw new Error(told(e, host), { cause: e });
+    } finally {
+      if (apart(this.env)) this.#dropLater();
     }
   }
 
-  async alarm() { await this.object().alarm(); }
+  // dropLater lets go of an instance of the object's own once it is idle.
+  #dropLater() {
+    clearTimeout(this.#linger);
+    this.#linger = setTimeout(() => {
+      const o = this.#attached;
+      if (!o || o.dead || o.host.dead) return;
+      if (!o.idle) return this.#dropLater();
+      const { host } = o;
+      host.kill(o.generation);
+      host.leave();
+    }, limits(this.env).lingerMs ?? LINGER_MS);
+  }
+
+  async fetch(request) {
+    if (this.env.TIDEMARK_DEBUG === "1") {
+      const { pathname } = new URL(request.url);
+      if (pathname.endsWith("/debug/host")) return this.#debug();
+      if (pathname.endsWith("/debug/evict")) this.ctx.abort("evicted on request"); // as a deploy does, in mid-turn
+    }
+    const id = requestID(request.headers.get("x-request-id"));
+    try {
+      return await this.#event(id, (o) => o.fetch(request, id));
+    } catch (e) {
+      return failure(id, 500, "internal", e.message);
+    }
+  }
+
+  async alarm(info) {
+    try {
+      await this.#event("alarm", (o) => o.alarm());
+    } catch (e) {
+      if ((info?.retryCount ?? 0) < ALARM_TRIES) throw e;
+      await this.ctx.storage.setAlarm(Date.now() + ALARM_AGAIN_MS);
+    }
+  }
 
   #debug() {
     const o = this.object();
     const { host, generation, pending } = o;
     return Response.json({
-      id: this.ctx.id.toString(), boots, bootMillis: host.bootMillis, generation, pending, total: tally, ...host.stats(),
+      id: this.ctx.id.toString(), boots: tally.boots, bootMillis: host.bootMillis, generation, pending, total: tally,
+      leaving: leaving && !leaving.dead ? leaving.stats() : null, ...host.stats(),
     });
   }
 }
@@ -95,11 +164,19 @@ export class Session extends Host {}
 export class Agent extends Host {}
 
 export default {
-  // A request goes to the object that owns it; token and size are checked before any object wakes.
+  // A request goes to the object that owns it, after everything that can be said without one.
   async fetch(request, env) {
-    const to = route(new URL(request.url).pathname, env.TIDEMARK_AGENT || "main");
-    if (to.error) return Response.json({ error: { type: "invalid_request_error", message: to.error } }, { status: 400 });
+    const { answer, to } = await front(request, env);
+    if (answer) return answer;
     const space = to.kind === "session" ? env.SESSION : env.AGENT;
-    return space.get(space.idFromName(to.name)).fetch(request);
+    try {
+      return await space.get(space.idFromName(to.name)).fetch(request);
+    } catch (e) {
+      const id = requestID(request.headers.get("x-request-id"));
+      log("object failed", { object: to.name, id, err: e.message });
+      const res = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept: send it again`);
+      res.headers.set("retry-after", "2");
+      return res;
+    }
   },
 };

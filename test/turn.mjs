@@ -15,7 +15,7 @@ let w, boot;
 
 before(async () => {
   w = await start(folder, { TIDEMARK_TOKEN: "open sesame" });
-  boot = await w.json("/debug/host");
+  boot = await get("/debug/host");
 });
 after(() => w.dispose());
 
@@ -119,7 +119,7 @@ test("a reset archives the conversation and begins an empty one", async () => {
 });
 
 test("no host call for another object, one boot, within the budgets", async () => {
-  const h = await w.json("/debug/host");
+  const h = await get("/debug/host");
   const mib = (n) => (n / 2 ** 20).toFixed(1);
   console.log(`# boot ${boot.bootMillis} ms, ${mib(boot.memory)} MiB; now ${mib(h.memory)} MiB, ${h.objects} objects, ${h.events} events, ${boot.timers}, ${h.timers} Go timers`);
   assert.deepEqual({ violations: h.violations, boots: h.boots, dead: h.dead }, { violations: 0, boots: 1, dead: false });

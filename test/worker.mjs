@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 import { start, wait } from "./workerd.mjs";
 
 const folder = path.resolve(process.argv[2] ?? ".cache/probe");
+const token = "probe";
 const at = (key, what) => `/v1/sessions/${encodeURIComponent(key)}/${what}`;
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 const range = (n, f) => Array.from({ length: n }, (_, i) => f(i));
@@ -27,7 +28,7 @@ async function events(res) {
 // leave opens a request, waits for its first bytes and cuts the connection.
 function leave(url) {
   return new Promise((resolve, reject) => {
-    const q = http.get(url, (res) => res.once("data", () => { q.destroy(); resolve(); }));
+    const q = http.get(url, { headers: { "x-tidemark-token": token } }, (res) => res.once("data", () => { q.destroy(); resolve(); }));
     q.on("error", reject);
   });
 }
@@ -56,12 +57,12 @@ async function upstream() {
 test("rows and a late alarm survive the end of the process", async () => {
   const disk = await mkdtemp(path.join(tmpdir(), "worker-"));
   try {
-    let w = await start(folder, {}, { disk });
+    let w = await start(folder, {}, { disk, token });
     await w.json(at("late", "write?text=before"));
     await w.json(at("late", "alarm?ms=1000"));
     await w.dispose();
     await sleep(1200);
-    w = await start(folder, {}, { disk });
+    w = await start(folder, {}, { disk, token });
     await sleep(2000); // nothing asks for the object: only its alarm can wake it
     assert.deepEqual(await w.json(at("late", "rows")), [["late", "before"], ["late", "alarm"], ["late", "rows"]]);
     await w.dispose();
@@ -78,7 +79,7 @@ for (const mode of ["shared", "object"]) {
     const notes = async (key) => (await w.json(at(key, "rows"))).map(([, text]) => text);
 
     before(async () => {
-      w = await start(folder, { TIDEMARK_INSTANCE: mode, PROBE: "tide" });
+      w = await start(folder, { TIDEMARK_INSTANCE: mode, PROBE: "tide" }, { token });
       up = await upstream();
     });
     after(async () => {

@@ -5,14 +5,26 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 
 const require = createRequire(new URL("../build/package.json", import.meta.url));
-const { Miniflare } = require("miniflare");
+export const { Miniflare } = require("miniflare");
 
 // The date fixes the behaviour of the runtime; enable_request_signal tells when a client has left.
 export const compatibility = { compatibilityDate: "2026-03-01", compatibilityFlags: ["enable_request_signal"] };
 
-// start gives {url, get, json, dispose} for the Worker built into folder, with variables and buckets. With
-// disk, a folder, objects and blobs outlive it. more is for Miniflare.
-export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk, more } = {}) {
+// modulesOf lists the modules of the Worker built into folder, its entry first.
+export function modulesOf(folder) {
+  const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
+  for (const file of readdirSync(folder)) {
+    const full = path.join(folder, file);
+    if (file.endsWith(".wasm")) modules.push({ type: "CompiledWasm", path: full });
+    else if (/\.m?js$/.test(file) && file !== "shim.mjs") modules.push({ type: "ESModule", path: full });
+  }
+  return modules;
+}
+
+// start gives {url, get, json, dispose, mf} for the Worker built into folder, with variables and buckets.
+// With disk, a folder, objects and blobs outlive it. With token, the Worker wants that one and get and json
+// send it. more is for Miniflare.
+export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk, token, more } = {}) {
   const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
   for (const file of readdirSync(folder)) {
     const full = path.join(folder, file);
@@ -20,27 +32,28 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
     else if (/\.m?js$/.test(file) && file !== "shim.mjs") modules.push({ type: "ESModule", path: full });
   }
   const mf = new Miniflare({
-    ...compatibility, modulesRoot: folder, modules, cf: false, host: "127.0.0.1", port: 0,
+    ...compatibility, modulesRoot: folder, modules: modulesOf(folder), cf: false, host: "127.0.0.1", port: 0,
     durableObjects: {
       SESSION: { className: "Session", useSQLite: true },
       AGENT: { className: "Agent", useSQLite: true },
     },
     r2Buckets,
     ...(disk && { durableObjectsPersist: path.join(disk, "objects"), r2Persist: path.join(disk, "blobs") }),
-    bindings: { TIDEMARK_DEBUG: "1", ...bindings },
+    bindings: { TIDEMARK_DEBUG: "1", ...(token && { TIDEMARK_TOKEN: token }), ...bindings },
     handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
     ...more,
   });
   const base = await mf.ready;
   const url = (p) => new URL(p, base).href;
-  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(20_000), ...init });
+  const own = token && { authorization: `Bearer ${token}` };
+  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(20_000), ...init, headers: { ...own, ...init?.headers } });
   const json = async (p, init) => {
     const r = await get(p, init);
     const text = await r.text();
     if (!r.ok) throw new Error(`${p}: ${r.status} ${text}`);
     return text && JSON.parse(text);
   };
-  return { url, get, json, dispose: () => mf.dispose() };
+  return { url, get, json, mf, dispose: () => mf.dispose() };
 }
 
 // wait polls until f gives a truthy value; it fails after ms.

@@ -70,6 +70,7 @@ func (w worker) ask(ctx context.Context, session string, values url.Values) (*ht
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("X-Tidemark-Token", "probe")
 	return http.DefaultClient.Do(req)
 }
 

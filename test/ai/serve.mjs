@@ -5,7 +5,7 @@
 import { start } from "../workerd.mjs";
 
 const [folder, upstream] = process.argv.slice(2);
-const w = await start(folder, {}, { more: { ai: { binding: "AI", remoteProxyConnectionString: new URL(upstream) } } });
+const w = await start(folder, {}, { token: "probe", more: { ai: { binding: "AI", remoteProxyConnectionString: new URL(upstream) } } });
 console.log(w.url("/"));
 process.stdin.resume().on("end", async () => {
   await w.dispose();

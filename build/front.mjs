@@ -1,0 +1,129 @@
+// The front: what is decided before any object wakes, so that a stranger costs no object and no Go. The
+// rules of who may come in, their words and the form of an error are those of worker/guard.go and
+// worker/errors.go; the door in Go holds them again.
+
+import { internal, route, split } from "./route.mjs";
+
+// Most bytes of a body that is read whole, as in worker (DefaultMaxBody).
+const MAX_BODY = 32 << 20;
+// An import is read as it comes; more than this the platform itself takes on paid plans only.
+const MAX_IMPORT = 100 << 20;
+// Longest path and query.
+const MAX_URL = 8 << 10;
+
+const MAX_REQUEST_ID = 64;
+const HELP = "run: npx wrangler secret put TIDEMARK_TOKEN";
+
+// What every answer has: nothing of it is a page, to be framed, sniffed or kept.
+const SECURE = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+// front gives {answer}, a Response, or {to}, the {kind, name} of the object that the request is for.
+export async function front(request, env) {
+  const url = new URL(request.url);
+  const id = requestID(request.headers.get("x-request-id"));
+  const refuse = (status, type, message) => ({ answer: failure(id, status, type, message) });
+
+  const long = url.pathname.length + url.search.length;
+  if (long > MAX_URL) return refuse(414, "too_large", `path and query of ${long} bytes, at most ${MAX_URL}`);
+  if (internal(request.url) || internal(url.href)) {
+    return refuse(404, "not_found", `no route ${clip(request.method, 20)} ${clip(url.pathname, 200)}; docs/http.md lists them`);
+  }
+  const { path, token } = split(url.pathname);
+  const open = request.method === "GET" || request.method === "HEAD" ? OPEN[path] : undefined;
+  if (open) return { answer: open(id, url, env) };
+
+  const no = foreign(request, url, env) ?? await strange(request, token, env);
+  if (no) return refuse(...no);
+
+  const size = Number(request.headers.get("content-length") ?? 0);
+  const most = /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
+  if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
+
+  const to = route(path, env.TIDEMARK_AGENT || "main");
+  return to.error ? refuse(400, "invalid", to.error) : { to };
+}
+
+// version is the id of what was uploaded; a local one has none.
+const version = (env) => env.VERSION?.tag || env.VERSION?.id || "";
+
+// What anybody may ask.
+const OPEN = {
+  "/healthz": (id, _, env) => say(id, 200, { ok: true, version: version(env) }),
+  "/": (id, url, env) => new Response(
+    `Tidemark ${version(env)}: a chat backend whose conversations never end and never forget.\n\nSay something:\n  curl ${url.origin}/v1/sessions/main/messages -H "authorization: Bearer $TIDEMARK_TOKEN" -d '{"text":"hello"}'\n\nThe routes are in docs/http.md.\n`,
+    { headers: { ...SECURE, "x-request-id": id, "content-type": "text/plain; charset=utf-8" } },
+  ),
+};
+
+// foreign says why a page may not call, as status, type and message. Without any, all others may not.
+function foreign(request, url, env) {
+  const origin = request.headers.get("origin");
+  if (origin === null) return null;
+  if (origin === "null") {
+    return [403, "forbidden", "a page without an origin (a file, a sandboxed frame) may not call this server; serve the page over http"];
+  }
+  const allowed = (env.TIDEMARK_SERVER_ORIGINS ?? "").split(",").map((s) => s.trim());
+  if (origin === "" || sameOrigin(origin, url.host) || allowed.includes(origin)) return null;
+  const name = clip(origin, 100);
+  return [403, "forbidden", `a page of ${name} may not call this server; to allow it, list ${JSON.stringify(name)} in server.origins of the configuration`];
+}
+
+// The scheme is not compared: a proxy in front may have taken the TLS off.
+function sameOrigin(origin, host) {
+  try {
+    return new URL(origin).host.toLowerCase() === host.toLowerCase();
+  } catch {
+    return false;
+  }
+}
+
+// strange says why somebody is not let in by the token.
+async function strange(request, inPath, env) {
+  const want = env.TIDEMARK_TOKEN;
+  if (!want) return [401, "unauthorized", `this server has no token and lets nobody in; ${HELP}`];
+  const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
+  const got = inPath || request.headers.get("x-tidemark-token") || bearer.trim();
+  if (!got) return [401, "unauthorized", `no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" (${HELP})`];
+  if (!await same(want, got)) return [401, "unauthorized", `wrong token (${HELP})`];
+  return null;
+}
+
+// same compares digests, so that the time it takes says nothing about the token.
+async function same(a, b) {
+  const digest = async (s) => new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s)));
+  const [x, y] = await Promise.all([digest(a), digest(b)]);
+  let differ = 0;
+  for (let i = 0; i < x.length; i++) differ |= x[i] ^ y[i];
+  return differ === 0;
+}
+
+// failure is the answer that reports an error.
+export function failure(id, status, type, message) {
+  const answer = say(id, status, { error: { type, message, requestId: id } });
+  if (status === 401) answer.headers.set("www-authenticate", 'Bearer realm="tidemark"');
+  return answer;
+}
+
+function say(id, status, body) {
+  return new Response(`${JSON.stringify(body)}\n`, {
+    status, headers: { ...SECURE, "x-request-id": id, "content-type": "application/json" },
+  });
+}
+
+// requestID keeps the id that a client gave, if it is one, or makes one: time first, like those of Go.
+export function requestID(given) {
+  if (given && given.length <= MAX_REQUEST_ID && /^[\w-]+$/.test(given)) return given;
+  const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+  let time = "";
+  for (let ms = Date.now(); time.length < 10; ms = Math.floor(ms / 32)) time = digits[ms % 32] + time;
+  return time + Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => digits[b % 32]).join("");
+}
+
+// clip cuts a text that is only quoted. What it quotes is ASCII: a URL, a method, an origin.
+const clip = (s, most) => (s.length > most ? `${s.slice(0, most)}…` : s);
