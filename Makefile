@@ -116,7 +116,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
-	TIDEMARK_PROBE=$(CURDIR)/.cache/probe go test -count=1 -timeout 3m ./test/ai
+	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	node test/turn.mjs dist
 	$(MAKE) chaos CHAOS_SECONDS=15

@@ -17,8 +17,9 @@ type line struct {
 	Cause string             `json:"cause,omitempty"`
 }
 
-// model makes one call through the binding named by ai, with the request's body as messages, and
-// sends each delta on a line. first and idle are deadlines in milliseconds.
+// model makes one call through the binding named by ai, or of the endpoint base by fetch, with the
+// request's body as messages, and sends each delta on a line. first and idle are deadlines in
+// milliseconds.
 func (p *probe) model(w http.ResponseWriter, r *http.Request) error {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -31,9 +32,15 @@ func (p *probe) model(w http.ResponseWriter, r *http.Request) error {
 	if r.FormValue("tool") != "" {
 		req.Tools = []tidemark.Tool{{Name: r.FormValue("tool")}}
 	}
-	m := provider.NewWorkersAI(r.FormValue("model"), p.o.Transport().AI(r.FormValue("ai")), p.o)
-	m.FirstByte = time.Duration(number(r, "first")) * time.Millisecond
-	m.Idle = time.Duration(number(r, "idle")) * time.Millisecond
+	first, idle := time.Duration(number(r, "first"))*time.Millisecond, time.Duration(number(r, "idle"))*time.Millisecond
+	var m tidemark.Provider
+	if base := r.FormValue("base"); base != "" {
+		m = &provider.OpenAI{Model: r.FormValue("model"), BaseURL: base, Transport: p.o.Transport(), Runtime: p.o, FirstByte: first, Idle: idle}
+	} else {
+		ai := provider.NewWorkersAI(r.FormValue("model"), p.o.Transport().AI(r.FormValue("ai")), p.o)
+		ai.FirstByte, ai.Idle = first, idle
+		m = ai
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	for d, err := range m.Stream(r.Context(), req) {
 		out := line{Delta: d}

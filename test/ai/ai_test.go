@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,12 +30,18 @@ type worker struct {
 
 func serve(t *testing.T) worker {
 	t.Helper()
-	folder := os.Getenv("TIDEMARK_PROBE")
+	return start(t, "TIDEMARK_PROBE")
+}
+
+// start runs what is built in the folder that a variable names.
+func start(t *testing.T, variable string, vars ...string) worker {
+	t.Helper()
+	folder := os.Getenv(variable)
 	if folder == "" {
-		t.Skip("TIDEMARK_PROBE is not set to a folder that go run ./build -main ./host/probe -out made: make e2e-worker does")
+		t.Skip(variable + " is not set to a folder that go run ./build made: make e2e-worker does it")
 	}
 	api := tidemarktest.NewAPI(t)
-	cmd := exec.Command("node", "serve.mjs", folder, api.URL+"/ai/binding")
+	cmd := exec.Command("node", append([]string{"serve.mjs", folder, api.URL + "/ai/binding"}, vars...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -199,28 +207,32 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestHangs: a service that says nothing is left at its deadline, and its connection is closed.
+// TestHangs: a service that says nothing is left at its deadline, and its connection is closed, through
+// the binding and by fetch.
 func TestHangs(t *testing.T) {
 	w := serve(t)
-	for _, c := range []struct {
-		name string
-		step tidemarktest.Step
-	}{
-		{"before the answer", tidemarktest.Step{Hang: true}},
-		{"after its head", tidemarktest.Step{Text: "Hello", Stall: 1}},
-		{"in the middle", tidemarktest.Step{Text: strings.Repeat("Hello there ", 20), Stall: 500}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w.api.Push(c.step)
-			values := model("flat")
-			values.Set("first", "600")
-			values.Set("idle", "400")
-			o := w.call(t, "hanging", values)
-			if o.err == nil || o.err.Class != tidemark.ClassNetwork || !strings.HasPrefix(o.err.Message, "no data for") {
-				t.Fatalf("%+v, %v", o, o.err)
-			}
-			w.idle(t)
-		})
+	fetched := model("flat")
+	fetched.Set("base", w.api.URL+"/v1")
+	for way, values := range map[string]url.Values{"binding": model("flat"), "fetch": fetched} {
+		values.Set("first", "600")
+		values.Set("idle", "400")
+		for _, c := range []struct {
+			name string
+			step tidemarktest.Step
+		}{
+			{"before the answer", tidemarktest.Step{Hang: true}},
+			{"after its head", tidemarktest.Step{Text: "Hello", Stall: 1}},
+			{"in the middle", tidemarktest.Step{Text: strings.Repeat("Hello there ", 20), Stall: 500}},
+		} {
+			t.Run(way+" "+c.name, func(t *testing.T) {
+				w.api.Push(c.step)
+				o := w.call(t, "hanging", values)
+				if o.err == nil || o.err.Class != tidemark.ClassNetwork || !strings.HasPrefix(o.err.Message, "no data for") {
+					t.Fatalf("%+v, %v", o, o.err)
+				}
+				w.idle(t)
+			})
+		}
 	}
 }
 
@@ -253,4 +265,58 @@ func TestClientLeaves(t *testing.T) {
 	}
 	cancel()
 	w.idle(t)
+}
+
+// post sends JSON to a door of the Worker and gives the status and the answer.
+func (w worker) post(t *testing.T, path, body string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer sesame")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(raw)
+}
+
+// TestTurn: the whole Worker talks through the binding, by its settings alone. A turn that is aborted
+// leaves a service that hangs, and the next one is answered.
+func TestTurn(t *testing.T) {
+	w := start(t, "TIDEMARK_WORKER", "TIDEMARK_TOKEN=sesame", "TIDEMARK_MODEL_PROVIDER=workers-ai", "TIDEMARK_MODEL_ID=@cf/both/fake")
+	const session = "v1/sessions/agent:main:web:dm:anna/"
+	if status, answer := w.post(t, session+"messages", `{"text":"Low tide is at 7."}`); status != http.StatusOK || !strings.Contains(answer, "You said: Low tide is at 7.") {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if c := w.api.Calls()[0]; c.Model != "@cf/both/fake" || c.System == "" || len(c.Header.Get("X-Session-Affinity")) != 32 {
+		t.Errorf("called %q with system %q, %v", c.Model, c.System, c.Header)
+	}
+
+	w.api.Push(tidemarktest.Step{Hang: true})
+	var turn sync.WaitGroup
+	turn.Go(func() { w.post(t, session+"messages", `{"text":"Are you there?"}`) })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := w.api.Await(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := w.post(t, session+"abort", `{}`); status != http.StatusOK {
+		t.Fatalf("abort: %d %s", status, answer)
+	}
+	turn.Wait()
+	w.idle(t)
+
+	if status, answer := w.post(t, session+"messages", `{"text":"And now?"}`); status != http.StatusOK || !strings.Contains(answer, "And now?") {
+		t.Fatalf("%d %s", status, answer)
+	}
 }
