@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -44,9 +45,7 @@ func (p *probe) model(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	for d, err := range m.Stream(r.Context(), req) {
 		out := line{Delta: d}
-		if api, ok := err.(*tidemark.APIError); ok {
-			out.Error = api
-		} else if err != nil {
+		if err != nil && !errors.As(err, &out.Error) {
 			out.Cause = err.Error()
 		}
 		raw, err := json.Marshal(out)
