@@ -1,0 +1,172 @@
+//go:build !js
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// people are what was said by people in a history, in order.
+func people(all []tidemark.Message) []string {
+	var out []string
+	for _, m := range all {
+		if m.Role == tidemark.User && len(m.Results()) == 0 {
+			for _, b := range m.Content {
+				if b.Type == tidemark.TypeText {
+					out = append(out, b.Text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestQueue: what is said while a turn runs waits, keeps its order, and is answered once.
+func TestQueue(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		k := begin(t, s, "web", "a")
+		gate := make(chan struct{})
+		k.model.Push(tidemarktest.Step{Text: "First.", Gate: gate})
+		e := k.stream("message 0", "q0")
+		e.until("taken")
+		const n = 6
+		for i := 1; i < n; i++ {
+			r := ask[struct{ ID, State string }](k, 202, "POST", k.path("/messages?wait=0"), map[string]string{"text": fmt.Sprintf("message %d", i), "id": fmt.Sprintf("q%d", i)})
+			if r.ID != fmt.Sprintf("q%d", i) || r.State != "new" {
+				t.Errorf("%+v", r)
+			}
+		}
+		if got := k.info(); got.Busy == "" {
+			t.Errorf("%+v", got)
+		}
+		close(gate)
+		e.done()
+		for i := range n {
+			got := ask[turn](k, 200, "POST", k.path("/messages"), map[string]string{"text": fmt.Sprintf("message %d", i), "id": fmt.Sprintf("q%d", i)})
+			if got.Text == "" || !got.Duplicate {
+				t.Errorf("input %d: %+v", i, got)
+			}
+		}
+		log := k.messages()
+		if got, want := strings.Join(people(log), ","), "message 0,message 1,message 2,message 3,message 4,message 5"; got != want {
+			t.Errorf("said %s", got)
+		}
+		if log[len(log)-1].Role != tidemark.Assistant {
+			t.Errorf("%s", same(log))
+		}
+	})
+}
+
+// TestAbort: a turn that is stopped lets go of the model, says so, and the session goes on.
+func TestAbort(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		k := begin(t, s, "web", "a")
+		k.model.Push(tidemarktest.Step{Text: "This one is held back for good.", Stall: 700})
+		e := k.stream("Speak.", "a1")
+		e.until("text")
+		if k.model.Open() != 1 {
+			t.Fatalf("%d calls of the model are open", k.model.Open())
+		}
+		type aborted struct{ Aborted bool }
+		if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); !got.Aborted {
+			t.Error("nothing was stopped")
+		}
+		ev, _ := e.until("error")
+		if !strings.Contains(ev.data, `"type":"aborted"`) || !strings.Contains(ev.data, `"input":"a1"`) {
+			t.Errorf("%s", ev.data)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := k.model.Idle(ctx); err != nil {
+			t.Errorf("the call of the model is still open: %v", err)
+		}
+		if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); got.Aborted {
+			t.Error("a quiet session was stopped")
+		}
+		if got := k.say("And now?"); got.Text == "" || k.info().Busy != "" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestOneSession: many clients at once speak in one session; each is answered with its own turn.
+func TestOneSession(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		k := begin(t, s, "web", "a")
+		k.set("onesession-a", 100_000)
+		const n = 12
+		texts := make([]string, n)
+		atOnce(n, func(i int) {
+			got, all := k.stream(fmt.Sprintf("voice %d.", i), fmt.Sprintf("v%d", i)).done()
+			if texts[i] = got.Text; got.ID != fmt.Sprintf("v%d", i) || said(all) != got.Text {
+				t.Errorf("input %d got %+v, pieces %q", i, got, said(all))
+			}
+		})
+		log := k.messages()
+		if err := tidemark.Check(log); err != nil {
+			t.Error(err)
+		}
+		all := "\n" + strings.Join(people(log), "\n") + "\n"
+		for i := range n {
+			if strings.Count(all, fmt.Sprintf("\nvoice %d.\n", i)) != 1 || texts[i] == "" {
+				t.Errorf("voice %d is %d times in the log, and was answered %q", i, strings.Count(all, fmt.Sprintf("voice %d.", i)), texts[i])
+			}
+		}
+		if busy := k.info().Busy; busy != "" {
+			t.Errorf("busy with %s", busy)
+		}
+	})
+}
+
+// TestManySessions: twenty conversations at once, none sees a word of another.
+func TestManySessions(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		const n = 20
+		talks := make([]*talk, n)
+		for i := range talks {
+			talks[i] = begin(t, s, "web", fmt.Sprintf("p%d", i))
+		}
+		for round := range 2 {
+			atOnce(n, func(i int) {
+				text := fmt.Sprintf("round %d of peer %d.", round, i)
+				got, all := talks[i].stream(text, "").done()
+				if !strings.HasPrefix(got.Text, "You said: "+text) || said(all) != got.Text {
+					t.Errorf("peer %d was answered %q, pieces %q", i, got.Text, said(all))
+				}
+			})
+		}
+		for i, k := range talks {
+			log := same(k.messages()) + k.text(k.path("/log")) + k.text(k.path("/view"))
+			for other := range n {
+				if has := strings.Contains(log, fmt.Sprintf("of peer %d.", other)); has != (other == i) {
+					t.Errorf("session %d and peer %d: %v", i, other, has)
+				}
+			}
+		}
+		// The directory hears of all of them, in its time.
+		k := talks[0]
+		eventually(t, s, func() string {
+			var out struct{ Sessions []about }
+			if err := json.Unmarshal([]byte(k.text("/v1/sessions?limit=1000")), &out); err != nil {
+				t.Fatal(err)
+			}
+			found := 0
+			for _, a := range out.Sessions {
+				if strings.HasPrefix(a.Key, "agent:main:web:dm:manysessions-p") {
+					found++
+				}
+			}
+			if found != n {
+				return fmt.Sprintf("the directory has %d of %d sessions", found, n)
+			}
+			return ""
+		})
+	})
+}
