@@ -20,12 +20,14 @@ import (
 )
 
 // shimFiles are the JavaScript modules of the Worker, in this folder.
-var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "route.mjs"}
+var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "route.mjs", "key.mjs"}
 
 // banned are linked functions that the Worker must do without. A package like crypto/tls is always
 // among the imports of net/http, so only the linked module shows whether the code is in.
 var banned = []struct{ function, why string }{
-	{"crypto/tls.(*Conn).clientHandshake", "http.Client or http.Transport is used: 4.8 MB; use the RoundTripper of host/cloudflare"},
+	{"net/http.(*Transport).roundTrip", "http.Client or http.Transport is used: there are no sockets; use the RoundTripper of host/cloudflare"},
+	{"crypto/tls.Client", "TLS is used: it stands in for itself and fails, see standIns"},
+	{"crypto/tls.NewListener", "TLS is used: it stands in for itself and fails, see standIns"},
 	{"net/http.(*Client).do", "http.Client is used: it brings timers and TLS; use the RoundTripper of host/cloudflare"},
 	{"net/http.(*Server).Serve", "http.Server is used: the shim is the server"},
 	{"text/template.(*Template).Execute", "templates keep every method of every type; build text with fmt"},
@@ -94,7 +96,16 @@ func chaotic(raw []byte) error {
 }
 
 func compile(pkg, tags, module string) error {
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-tags=" + tags}, inlining...)
+	temp, err := os.MkdirTemp("", "build")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	over, err := overlay(temp)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-tags=" + tags, "-overlay=" + over}, inlining...)
 	cmd := exec.Command("go", append(args, "-o", module, pkg)...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -107,17 +118,17 @@ func compile(pkg, tags, module string) error {
 // copyScripts lays the shim and the toolchain's own loader beside the module; the loader must be of
 // the very version that compiled it.
 func (b *builder) copyScripts() error {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
+	root, err := goSays("env", "GOROOT")
 	if err != nil {
-		return fmt.Errorf("find the toolchain: %w", err)
+		return err
 	}
-	folder, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build").Output()
+	folder, err := goSays("list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
 	if err != nil {
-		return fmt.Errorf("find the shim: %w", err)
+		return err
 	}
-	from := []string{filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js")}
+	from := []string{filepath.Join(root, "lib", "wasm", "wasm_exec.js")}
 	for _, f := range shimFiles {
-		from = append(from, filepath.Join(strings.TrimSpace(string(folder)), f))
+		from = append(from, filepath.Join(folder, f))
 	}
 	for _, f := range from {
 		raw, err := os.ReadFile(f)
