@@ -45,7 +45,7 @@ export async function front(request, env) {
   const most = /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
 
-  const to = route(path, env.TIDEMARK_AGENT || "main");
+  const to = route(path, url.searchParams);
   return to.error ? refuse(400, "invalid", to.error) : { to };
 }
 

@@ -1,7 +1,6 @@
 // Paths: which object owns one, the token that may stand in it, and which are never let in.
 
-// Longest session key in bytes after decoding; ids of objects are made from it.
-const MAX_KEY = 512;
+import { rootKey } from "./key.mjs";
 
 // split takes a token out of "/t/{token}/…", as worker/guard.go does: one whose encoding is broken is none.
 export function split(path) {
@@ -14,22 +13,28 @@ export function split(path) {
   }
 }
 
-// route gives {kind, name} or {error} for a path without a token. A session's branches live with it, so
-// the part of the key before "#" decides. Everything that is not one session's is its agent's.
-export function route(path, agent) {
+// route gives {kind, name} or {error} for a path without a token. A session's branches live with it.
+// Everything that is not one session's is its agent's, which the path or the query names. What is no
+// key or no name goes to the main agent: the door there says what is wrong with it.
+export function route(path, query = new URLSearchParams()) {
   const [, version, kind, part] = path.split("/");
-  if (version !== "v1" || !part || (kind !== "sessions" && kind !== "agents")) return { kind: "agent", name: agent };
-  let key;
+  if (version !== "v1") return agent(MAIN);
+  if (!part || (kind !== "sessions" && kind !== "agents")) return agent(query.get("agent") ?? MAIN);
+  let name;
   try {
-    key = decodeURIComponent(part);
+    name = decodeURIComponent(part);
   } catch {
     return { error: `path ${kind}: "${part.slice(0, 80)}" is not valid percent-encoding` };
   }
-  const name = kind === "sessions" ? key.split("#")[0] : key;
-  if (!name) return { error: `path ${kind}: the key is empty` };
-  if (new TextEncoder().encode(name).length > MAX_KEY) return { error: `path ${kind}: the key is over ${MAX_KEY} bytes` };
-  return { kind: kind === "sessions" ? "session" : "agent", name };
+  if (kind === "agents") return agent(name);
+  const root = rootKey(name);
+  return root ? { kind: "session", name: root } : agent(MAIN);
 }
+
+// The agent that is always there.
+const MAIN = "main";
+
+const agent = (name) => ({ kind: "agent", name: rootKey(`agent:${name}:main`) === `agent:${name}:main` ? name : MAIN });
 
 // How often an encoding may be encoded again until nobody reads it.
 const MAX_LAYERS = 5;
