@@ -132,6 +132,42 @@ func TestAttemptsOverLives(t *testing.T) {
 	}
 }
 
+// TestAttemptsOfOneAreNotAnothers: what came in while a deadly call was made for the last time is not
+// failed with it, for it was never asked.
+func TestAttemptsOfOneAreNotAnothers(t *testing.T) {
+	h, _ := newTimed(t, session.Settings{}, noon)
+	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 10)
+	var ids []string
+	post := func(text string) {
+		r, err := h.Post(t.Context(), say(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	post("deadly")
+	for i := range 3 {
+		<-h.model.entered
+		h.stop()
+		h.idle()
+		if i == 2 {
+			post("harmless")
+			close(h.model.hold)
+		}
+		h.open()
+	}
+	h.idle()
+	for i, want := range []string{"3 times", ""} {
+		e, why, ok, err := h.Reply(t.Context(), ids[i])
+		if !ok || err != nil || (want == "") != (why == "") || !strings.Contains(why, want) {
+			t.Errorf("input %d ended with entry %q, %q, %v, %v, want %q", i, e.ID, why, ok, err, want)
+		}
+	}
+	if n := h.model.count(); n != 4 {
+		t.Errorf("%d calls, want 4", n)
+	}
+}
+
 // TestProviderHangs: a call without an end is stopped by the deadline of the turn.
 func TestProviderHangs(t *testing.T) {
 	h, c := newTimed(t, session.Settings{TurnTimeout: 10 * time.Minute}, noon)

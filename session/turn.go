@@ -64,6 +64,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if r.Attempt >= maxAttempts {
+		return false, nil // it is about to fail, and what waits was never asked: that is for the next run
+	}
 	fresh := r.Round == 0 && len(r.took) == 0
 	if fresh && len(q) > 0 {
 		if q[0].Kind != InputMessage {
