@@ -24,20 +24,23 @@ export class Storm {
   // run keeps clients talking for a time, then waits for the last of them.
   async run({ seconds, clients }) {
     this.until = performance.now() + seconds * 1000;
-    const loop = async (pause, f) => {
-      while (performance.now() < this.until) {
+    // What ends instances ends earlier: what the last one lost count of must show.
+    const mild = performance.now() + seconds * 700;
+    const loop = async (pause, f, until = this.until) => {
+      for (;;) {
         await sleep(pause * (0.5 + this.random()));
+        if (performance.now() > until) return;
         await f();
       }
     };
     const many = (n, f) => Array.from({ length: n }, f);
     await Promise.all([
       ...many(clients, () => loop(20, () => this.#visit())),
-      loop(this.shared ? 5000 : 400, () => this.#fatal()),
+      loop(this.shared ? 4000 : 400, () => this.#fatal(), mild),
       loop(400, () => this.#evict()),
       loop(250, () => this.#panic()),
       loop(1000, () => this.#collect()),
-      loop(10_000, () => this.#hog()),
+      loop(10_000, () => this.#hog(), mild),
       loop(200, () => this.#ping()),
     ]);
   }
@@ -95,7 +98,7 @@ export class Storm {
     for (let tries = 0; tries < 4; tries++) {
       const end = await this.stream(session, message, act && { act, after });
       if (end === "done" || end === "aborted" || end === "failed") return;
-      if (this.random() < 0.4) return; // left to the session itself
+      if (this.random() < 0.4 || performance.now() > this.until) return; // left to the session itself
       act = "";
       this.counts.again++;
       await sleep(this.random() * 200);
@@ -179,9 +182,8 @@ export class Storm {
 
   // fatal ends the instance of a session, and notes when its answer came: from then on the streams of
   // that instance must not hang.
-  async #fatal() {
+  async #fatal(session = this.#victim()) {
     if (performance.now() - this.#hogged < 4000) return; // two instances may be alive
-    const session = this.#victim();
     const how = this.#pick(["panic", "throw", "stack"]);
     const hit = [...this.streams].filter((s) => this.shared || s.session === session);
     const { status, end } = await this.client.json("POST", at(session, `/debug/fatal?how=${how}`));
@@ -190,6 +192,19 @@ export class Storm {
     this.counts.fatals++;
     const now = performance.now();
     for (const s of hit) s.killed ??= now;
+  }
+
+  // calm ends an instance once more, when little else goes on, and gives how long each of its streams took
+  // to end.
+  async calm(sessions) {
+    const from = this.latencies.length;
+    const all = (this.shared ? sessions : sessions.slice(0, 1)).map((s) => this.stream(s, this.message(s)));
+    const end = performance.now() + 10_000;
+    while (this.streams.size < all.length && performance.now() < end) await sleep(10);
+    await sleep(300);
+    await this.#fatal(sessions[0]);
+    await Promise.all(all);
+    return this.latencies.slice(from);
   }
 
   // ping measures how long the busy process takes to answer anything at all.
