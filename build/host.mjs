@@ -255,7 +255,10 @@ export class HostObject extends Ops {
     this.go = binding ?? host.binding;
     new Promise((resolve) => (this.die = resolve)).then((e) => this.failAll(e)); // in this object's I/O context
     host.attach(this, owner);
-    if (!binding) host.enter(this, () => this.go.open(this.generation, kind, name, this));
+    if (binding) return;
+    this.opening = true;
+    host.enter(this, () => this.go.open(this.generation, kind, name, this));
+    this.opening = false;
   }
 
   // leave parts it from its instance, so that the instance's memory can be collected.

@@ -23,6 +23,7 @@ const said = (e) => (e instanceof Error ? `${e.name}: ${e.message}` : `Error: ${
 
 export class Ops {
   dead = false;
+  opening = false;
   generation = 0;
   #platform;
   #calls = new Map(); // number of the call -> {resolve, reject, writer, head}
@@ -30,16 +31,15 @@ export class Ops {
   #bodies = new Map(); // body number -> {reader, stop}
   #puts = new Map(); // put number -> {writer, done}
   #next = 0;
-  #called = false;
 
   constructor(host, platform) {
     this.host = host;
     this.#platform = platform;
   }
 
-  // idle tells whether nothing of this object would be lost if it moved to another instance. One that was
-  // just opened is about to be called.
-  get idle() { return this.#called && this.#calls.size === 0 && this.#waits.size === 0; }
+  // idle tells whether nothing of this object would be lost if it moved to another instance. One that is
+  // being opened is about to be called.
+  get idle() { return !this.opening && this.#calls.size === 0 && this.#waits.size === 0; }
 
   // pending counts what is in flight, for a look from outside.
   get pending() {
@@ -87,7 +87,6 @@ export class Ops {
   // call runs one event in Go. The promise is this object's own: none is shared between contexts.
   call(kind, payload, { head = false, signal }) {
     const n = ++this.#next;
-    this.#called = true;
     return new Promise((resolve, reject) => {
       if (this.dead) throw named("Dead", "the object has ended");
       this.#calls.set(n, { resolve, reject, head });
