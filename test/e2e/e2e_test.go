@@ -7,6 +7,7 @@
 package e2e
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,7 +39,9 @@ func TestMain(m *testing.M) {
 		// Tests wait for servers more than they work.
 		if err = flag.Set("test.parallel", "24"); err == nil {
 			code = m.Run()
-			closeShared()
+			if err = closeShared(); err != nil {
+				code = 1
+			}
 		}
 	}
 	if err != nil {
@@ -114,14 +117,16 @@ func sharedSite(t *testing.T, name string) *site {
 	return shared.sites[name]
 }
 
-func closeShared() {
+func closeShared() error {
 	shared.Lock()
 	defer shared.Unlock()
+	var errs []error
 	for name, s := range shared.sites {
 		if err := s.close(); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func report(t *testing.T, err error) {

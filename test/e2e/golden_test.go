@@ -18,6 +18,7 @@ var (
 	aStamp  = regexp.MustCompile(`\b1[789]\d{11}\b`) // milliseconds
 	aTokens = regexp.MustCompile(`("(?:contextTokens|[a-z_]+_tokens|tokensCleared|size|context|bytes|rawBytes|seq|n|last|next|requestMs)":)\d+`)
 	aHash   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+	anETag  = regexp.MustCompile(`"etag":"[^"]*"`) // each store makes its own
 	// aFix is how a person sets the token, which each host says in its own words.
 	aFix = regexp.MustCompile(`\((?:set|run: npx wrangler secret put) TIDEMARK_TOKEN\)`)
 )
@@ -36,6 +37,7 @@ func plain(text string) string {
 	text = aDate.ReplaceAllString(text, "DATE")
 	text = aStamp.ReplaceAllString(text, "MS")
 	text = aTokens.ReplaceAllString(text, "${1}N")
+	text = anETag.ReplaceAllString(text, `"etag":"ETAG"`)
 	text = aHash.ReplaceAllString(text, "HASH")
 	return aFix.ReplaceAllString(text, "(FIX)")
 }

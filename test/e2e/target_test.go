@@ -126,14 +126,25 @@ func (s *site) halt(how string) error {
 func (s *site) close() error {
 	s.mu.Lock()
 	running := s.at != ""
-	s.at = ""
 	s.mu.Unlock()
 	var err error
 	if running {
-		err = s.stop(gracefully)
+		err = errors.Join(s.sound(), s.halt(gracefully))
 	}
 	s.front.CloseClientConnections()
 	s.front.Close()
+	return err
+}
+
+// sound reports what a Worker counted that must never be.
+func (s *site) sound() error {
+	if _, ok := s.target.(*workerd); !ok {
+		return nil
+	}
+	h, err := s.health()
+	if err == nil && (h.Total.Violations != 0 || h.Total.Fatals != 0) {
+		err = fmt.Errorf("the Worker counted %d host calls for another object and %d ends of its Go instance\n%s", h.Total.Violations, h.Total.Fatals, s.said())
+	}
 	return err
 }
 
