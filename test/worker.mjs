@@ -103,12 +103,10 @@ for (const mode of ["shared", "object"]) {
       assert.deepEqual(await notes("root"), ["a", "b", "rows"]);
     });
 
-    test("a key that cannot be one is 400", async () => {
-      for (const bad of ["/v1/sessions/%zz/rows", "/v1/sessions/%23branch/rows", `/v1/sessions/${"k".repeat(600)}/rows`]) {
-        const r = await w.get(bad);
-        assert.equal(r.status, 400);
-        assert.match((await r.json()).error.message, /^path sessions: /);
-      }
+    test("a path that cannot be read is 400", async () => {
+      const r = await w.get("/v1/sessions/%zz/rows");
+      assert.equal(r.status, 400);
+      assert.match((await r.json()).error.message, /^path sessions: /);
     });
 
     test("20 streams at once arrive whole, in order and as they are made", async () => {
@@ -195,7 +193,7 @@ for (const mode of ["shared", "object"]) {
       await w.json(at("latest", "write?text=1"));
       const got = await w.json(at("thief", "steal"));
       assert.equal(got.own, false);
-      assert.match(got.error, /Guard: host call for latest in an event of thief/);
+      assert.match(got.error, /Guard: host call for \S+:latest in an event of \S+:thief/);
       assert.equal((await host()).violations, 1);
     });
 

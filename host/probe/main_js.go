@@ -27,7 +27,7 @@ func main() {
 		for path, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 			"write": p.write, "rows": p.rows, "stream": p.stream, "relay": p.relay, "wait": p.wait, "steal": p.steal,
 			"blob": p.blob, "alarm": p.alarm, "peer": p.peer, "timeout": p.timeout, "count": p.count, "env": p.env,
-			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "empty": p.empty, "model": p.model,
+			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model,
 		} {
 			mux.HandleFunc("/v1/sessions/{key}/"+path, func(w http.ResponseWriter, r *http.Request) {
 				if err := f(w, r); err != nil {
@@ -42,10 +42,15 @@ func main() {
 // probe serves one object.
 type probe struct{ o *cloudflare.Obj }
 
+// bare are the keys that the tests use: a name of one's own, which the front makes a whole key of.
+const bare = "agent:main:local:dm:"
+
+func (p *probe) name() string { return strings.TrimPrefix(p.o.Name(), bare) }
+
 func (p *probe) note(ctx context.Context, text string) error {
 	return p.o.DB().Tx(ctx, []tidemark.Stmt{
 		{SQL: `CREATE TABLE IF NOT EXISTS notes(id INTEGER PRIMARY KEY, object TEXT, text TEXT)`},
-		{SQL: `INSERT INTO notes(object, text) VALUES (?, ?)`, Args: []any{p.o.Name(), text}, Want: 1},
+		{SQL: `INSERT INTO notes(object, text) VALUES (?, ?)`, Args: []any{p.name(), text}, Want: 1},
 	})
 }
 
@@ -89,7 +94,7 @@ func (p *probe) stream(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	for i := range number(r, "n") {
-		fmt.Fprintf(w, "data: %s %d\n\n", p.o.Name(), i)
+		fmt.Fprintf(w, "data: %s %d\n\n", p.name(), i)
 		err := errors.Join(p.note(r.Context(), fmt.Sprint("stream ", i)), control.Flush(), p.o.Sleep(r.Context(), time.Duration(number(r, "ms"))*time.Millisecond))
 		if err != nil {
 			return p.note(p.o.Context(), "cut")
@@ -102,7 +107,7 @@ func (p *probe) stream(w http.ResponseWriter, r *http.Request) error {
 func (p *probe) relay(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := p.o.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.FormValue("url"), strings.NewReader("from "+p.o.Name()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.FormValue("url"), strings.NewReader("from "+p.name()))
 	if err != nil {
 		return err
 	}
@@ -150,10 +155,10 @@ func (p *probe) steal(w http.ResponseWriter, r *http.Request) error {
 
 func (p *probe) blob(w http.ResponseWriter, r *http.Request) error {
 	b := p.o.Blobs("BUCKET")
-	key := p.o.Name() + "/" + r.FormValue("key")
+	key := p.name() + "/" + r.FormValue("key")
 	size := int64(number(r, "size"))
 	put, err := b.Put(r.Context(), key, io.LimitReader(pattern{}, size), size, tidemark.PutOptions{
-		IfAbsent: true, ContentType: "text/plain", Metadata: map[string]string{"sessionKey": p.o.Name()},
+		IfAbsent: true, ContentType: "text/plain", Metadata: map[string]string{"sessionKey": p.name()},
 	})
 	if err != nil {
 		return answer(w, map[string]any{"conflict": errors.Is(err, tidemark.ErrConflict), "error": err.Error()})
@@ -167,7 +172,7 @@ func (p *probe) blob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, _, err := b.List(r.Context(), p.o.Name()+"/", "", 10)
+	page, _, err := b.List(r.Context(), p.name()+"/", "", 10)
 	if err != nil {
 		return err
 	}
@@ -195,7 +200,7 @@ func (p *probe) peer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	res, err := p.o.Peer("SESSION", name).RoundTrip(req)
+	res, err := p.o.Peer("SESSION", bare+name).RoundTrip(req)
 	if err != nil {
 		return err
 	}
@@ -260,6 +265,15 @@ func deep(n int) int {
 		return 0
 	}
 	return deep(n-1) + 1
+}
+
+// hog needs megabytes for a moment; the memory of WASM never shrinks again.
+func (p *probe) hog(_ http.ResponseWriter, r *http.Request) error {
+	held := make([]byte, number(r, "mb")<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	return nil
 }
 
 // timer waits for a Go timer, which never fires.

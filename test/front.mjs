@@ -1,0 +1,221 @@
+// Proves in workerd what stands before Go and around it, with the probe (host/probe): the front, which
+// lets no stranger wake an object, and the life of Go instances: one that does not start, ends, grows or is
+// idle. Run by: node test/front.mjs [folder of the built probe] [folder of the built Worker]
+
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { start, wait } from "./workerd.mjs";
+
+const probe = path.resolve(process.argv[2] ?? ".cache/probe");
+const worker = path.resolve(process.argv[3] ?? "dist");
+const token = "open sesame";
+const at = (key, what) => `/v1/sessions/${encodeURIComponent(key)}/${what}`;
+const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+const range = (n, f) => Array.from({ length: n }, (_, i) => f(i));
+const folder = () => mkdtempSync(path.join(tmpdir(), "front-"));
+
+// events reads an SSE answer to its end.
+const events = async (res) => [...(await res.text()).matchAll(/^data: (.*)$/gm)].map((m) => m[1]);
+
+// raw sends a request line as it is: fetch would put the path in order first.
+function raw(base, line, headers = "") {
+  const { hostname, port } = new URL(base);
+  return new Promise((resolve, reject) => {
+    let got = "";
+    const socket = net.connect(Number(port), hostname, () => {
+      socket.write(`${line} HTTP/1.1\r\nhost: ${hostname}:${port}\r\nconnection: close\r\n${headers}\r\n`);
+    });
+    socket.setTimeout(10_000, () => socket.destroy(new Error("no answer")));
+    socket.on("data", (b) => (got += b)).on("end", () => resolve(Number(got.split(" ")[1]))).on("error", reject);
+  });
+}
+
+// objects counts the databases under a folder of objects.
+const objects = (disk) => readdirSync(path.join(disk, "objects"), { recursive: true })
+  .filter((f) => /[0-9a-f]{64}\.sqlite$/.test(f)).length;
+
+describe("a stranger", () => {
+  let w, disk;
+  before(async () => {
+    disk = folder();
+    w = await start(probe, { TIDEMARK_TOKEN: token }, { disk });
+  });
+  after(async () => {
+    await w.dispose();
+    rmSync(disk, { recursive: true });
+  });
+
+  test("wakes no object, whatever he asks for", async () => {
+    const paths = ["/", "/healthz", "/v1/sessions", "/v1/agents/x/memory", "/t/wrong/v1/sessions/y/rows", "/internal/agent/tell", "/nothing", "/v1/sessions/%zz", "/debug/host"];
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(range(40, async (i) => {
+        const p = i < paths.length ? paths[i] : at(`stranger ${round} ${i}`, "rows");
+        const init = [{}, { method: "POST", body: "x".repeat(1000) }, { headers: { authorization: "Bearer no" } }, { method: "OPTIONS" }][round % 4];
+        const { status } = await w.get(p, init);
+        assert.ok([200, 401, 404].includes(status), `${p}: ${status}`);
+      }));
+    }
+    assert.equal(objects(disk), 0);
+    await w.json(at("owner", "write?text=x"), { headers: { authorization: `Bearer ${token}` } });
+    assert.equal(objects(disk), 1, "the count would not have seen them");
+  });
+
+  test("a body that says it is too large is refused before it is sent", async () => {
+    const headers = `authorization: Bearer ${token}\r\ncontent-length: ${(32 << 20) + 1}\r\n`;
+    assert.equal(await raw(w.url("/"), `POST ${at("large", "count")}`, headers), 413);
+    assert.equal(objects(disk), 1);
+  });
+
+  test("nobody comes to where objects talk to each other, even with the token", async () => {
+    const headers = `authorization: Bearer ${token}\r\n`;
+    for (const p of [
+      "/internal/agent/tell", "//internal/x", "/%69nternal/x", "/%2569nternal/x", "/./internal/x", "/v1/../internal/x", "/v1/%2e%2e/internal/x",
+      "/v1/..%2finternal/x", "/\\internal\\x", "/%5cinternal/x", `/t/${encodeURIComponent(token)}/internal/x`, `/t/${encodeURIComponent(token)}//internal/x`,
+      "/INTERNAL/x", "/v1/sessions/a/..%2f..%2f..%2finternal",
+    ]) assert.equal(await raw(w.url("/"), `POST ${p}`, headers), 404, p);
+    assert.equal(objects(disk), 1);
+  });
+});
+
+// Behind the front stands the door in Go with a check of its own: asked past the front, it must say the same.
+test("the front says what the door in Go says", async () => {
+  for (const TIDEMARK_TOKEN of [token, ""]) {
+    const w = await start(worker, { TIDEMARK_TOKEN, TIDEMARK_SERVER_ORIGINS: "https://chat.example.com" });
+    const space = await w.mf.getDurableObjectNamespace("SESSION");
+    const key = "agent:main:web:dm:p";
+    const door = space.get(space.idFromName(key));
+    for (const headers of [
+      {}, { authorization: "Bearer no" }, { authorization: "Basic x" }, { "x-tidemark-token": "no" }, { origin: "null" }, { origin: "https://evil.example" },
+      { origin: "https://evil.example", authorization: `Bearer ${token}` }, { origin: "https://chat.example.com" }, { origin: "" },
+      { authorization: `bearer  ${token}` }, { "x-tidemark-token": token, authorization: "Bearer sk" },
+    ]) {
+      for (const [method, p] of [["GET", at(key, "view")], ["OPTIONS", at(key, "messages")], ["GET", `/t/no${at(key, "view")}`], ["GET", "/healthz"]]) {
+        const init = { method, headers: { "x-request-id": "same", "accept-encoding": "identity", ...headers } };
+        const [a, b] = await Promise.all([w.get(p, init), door.fetch(w.url(p), init)]);
+        const shown = async (r) => ({ status: r.status, text: await r.text(), headers: Object.fromEntries([...r.headers].filter(([k]) => !["date", "transfer-encoding", "content-length", "connection", "keep-alive"].includes(k))) });
+        assert.deepEqual(await shown(a), await shown(b), `${method} ${p} ${JSON.stringify(headers)}`);
+      }
+    }
+    await w.dispose();
+  }
+});
+
+describe("a Go instance", () => {
+  let w;
+  const begin = async (limits, vars, from = probe) => {
+    await w?.dispose();
+    w = await start(from, { TIDEMARK_LIMITS: JSON.stringify(limits), ...vars }, { token });
+  };
+  // host looks at the instance of an object, behind an event of it.
+  const host = async (key = "look") => {
+    await w.get(at(key, "empty"));
+    return w.json(at(key, "debug/host"));
+  };
+  const notes = async (key) => (await w.json(at(key, "rows"))).map(([, text]) => text);
+  after(() => w.dispose());
+
+  test("that does not start says so, and each event tries again", async () => {
+    const broken = folder();
+    cpSync(probe, broken, { recursive: true });
+    writeFileSync(path.join(broken, "app.wasm"), new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+    await begin({}, {}, broken);
+    for (let i = 0; i < 3; i++) {
+      const res = await w.get(at("a", "rows"));
+      const { error } = await res.json();
+      assert.equal(res.status, 500);
+      assert.equal(error.type, "internal");
+      assert.match(error.message, /the Go module did not start: .*; nothing was lost, and the next request tries again/);
+      assert.equal(error.requestId, res.headers.get("x-request-id"));
+    }
+    assert.equal((await w.get("/healthz")).status, 200);
+    rmSync(broken, { recursive: true });
+  });
+
+  test("that ends says what happened, and the next request is fine", async () => {
+    await begin({});
+    for (const [what, cause] of [["fatal", /exited with code 2/], ["recurse", /call stack/]]) {
+      await w.json(at("a", "write?text=kept"));
+      const res = await w.get(at("a", what), { headers: { "x-request-id": "of-mine" } });
+      const { error } = await res.json();
+      assert.deepEqual([res.status, error.type, error.requestId], [500, "internal", "of-mine"]);
+      assert.match(error.message, cause);
+      assert.match(error.message, /what was stored before is kept: send it again/);
+      assert.ok((await notes("a")).includes("kept"));
+    }
+    const res = await w.get(at("a", "panic"));
+    assert.match((await res.json()).error.message, /^internal error/);
+    assert.equal((await host()).boots, 3, "a panic that is recovered ends nothing");
+  });
+
+  test("that has grown is left: idle objects move, what is in flight ends on the old one", async () => {
+    await begin({ drainBytes: 24 << 20 });
+    for (const k of ["a", "b", "c"]) await w.json(at(k, "write?text=before"));
+    const stream = events(await w.get(at("flow", "stream?n=60&ms=20")));
+    await w.json(at("hog", "hog?mb=30"));
+    const now = await host("a");
+    assert.deepEqual([now.boots, now.draining, now.objects], [2, false, 1]);
+    assert.ok(now.memory < 24 << 20, `${now.memory} bytes`);
+    assert.deepEqual([now.leaving.objects, now.leaving.draining], [1, true], "only the stream is still there");
+    assert.deepEqual(await notes("b"), ["before", "rows"]);
+    assert.deepEqual(await stream, range(60, (i) => `flow ${i}`));
+    const then = await host("a");
+    assert.deepEqual([then.leaving, then.total.left, then.violations, then.boots], [null, 1, 0, 2]);
+  });
+
+  test("that drains ends at last when the next one drains", async () => {
+    await begin({ drainBytes: 24 << 20 });
+    const stream = events(await w.get(at("endless", "stream?n=100000&ms=20")));
+    await w.json(at("hog", "hog?mb=30"));
+    assert.equal((await host()).leaving.objects, 1);
+    await w.json(at("hog", "hog?mb=30"));
+    const got = await stream;
+    assert.match(got.at(-1), /cut off/);
+    assert.deepEqual(got.slice(0, -1), range(got.length - 1, (i) => `endless ${i}`));
+    assert.deepEqual([(await host()).leaving, (await notes("endless")).at(-1)], [null, "rows"]);
+  });
+
+  // The collector takes its time: what is shown is that nothing holds the memory of those that ended.
+  for (const [how, mode] of [["was left", "shared"], ["was idle", "object"], ["has ended", "shared"]]) {
+    test(`that ${how} gives its memory back`, async () => {
+      await begin({ drainBytes: how === "was left" ? 24 << 20 : 1 << 30, lingerMs: 50 }, { TIDEMARK_INSTANCE: mode });
+      await wait(async () => {
+        await Promise.all(range(4, (i) => w.json(at(`k${i}`, "write?text=x"))));
+        await (await w.get(at("hog", "hog?mb=30"))).text();
+        if (how === "has ended") await (await w.get(at("hog", "fatal"))).text();
+        await sleep(100);
+        const { total } = await host();
+        return total.freed >= 10 && total.freed >= total.boots - 8;
+      }, 30_000);
+      assert.equal((await host()).violations, 0);
+    });
+  }
+
+  test("lets go of objects that are quiet, and of those that hang", async () => {
+    await begin({ quietMs: 300, lostMs: 1500, sweepMs: 50 });
+    await Promise.all(range(10, (i) => w.json(at(`quiet${i}`, "write?text=before"))));
+    const hang = w.get(at("hang", "timer"));
+    assert.equal((await host()).objects, 12);
+    await wait(async () => (await host()).objects === 2);
+    assert.equal((await host()).total.swept, 10);
+    await wait(async () => (await host()).objects === 1);
+    const res = await hang;
+    assert.equal(res.status, 500);
+    assert.match((await res.json()).error.message, /replaced in the middle of the request/);
+    assert.deepEqual(await notes("quiet3"), ["before", "rows"]);
+    assert.equal((await host()).boots, 1);
+  });
+
+  test("of an object's own goes when it is idle, not in the middle of a stream", async () => {
+    await begin({ lingerMs: 100 }, { TIDEMARK_INSTANCE: "object" });
+    const stream = events(await w.get(at("own", "stream?n=40&ms=20")));
+    await w.json(at("other", "write?text=x"));
+    await wait(async () => (await host()).total.left === 1);
+    assert.deepEqual(await stream, range(40, (i) => `own ${i}`));
+    await wait(async () => (await host()).total.left >= 2);
+    assert.deepEqual((await notes("other")), ["x", "rows"]);
+  });
+});
