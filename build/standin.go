@@ -44,6 +44,15 @@ func overlay(folder string) (string, error) {
 		}
 		replace[filepath.Join(dir, "standin.go")] = filepath.Join(ours, s.dir, s.dir+".go")
 	}
+	zones, err := smallZones(filepath.Join(root, "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		return "", err
+	}
+	data := filepath.Join(folder, "zzipdata.go")
+	if err := os.WriteFile(data, zones, 0o600); err != nil {
+		return "", err
+	}
+	replace[filepath.Join(root, "src", "time", "tzdata", "zzipdata.go")] = data
 	raw, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
