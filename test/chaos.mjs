@@ -71,7 +71,9 @@ for (const mode of modes) {
         const { status } = await c.json("PATCH", at(s), { window: 4000 });
         assert.equal(status, 200, `set the window of ${s}`);
       });
+      await inBatches(sessions, (s) => c.json("GET", at(s, "/debug/host"))); // all are alive
       await storm.run({ seconds, clients });
+      if (seconds >= 60) storm.alarms = await alone(storm, model);
       const ids = await settle(c, storm);
       const end = await after(c, storm, model, base);
       await w.dispose();
@@ -101,10 +103,19 @@ async function quiet(c, storm, session) {
 async function calmly(storm) {
   let best = Infinity;
   for (let tries = 0; tries < 5 && best >= BOUND; tries++) {
-    const all = await storm.calm(sessions.slice(tries * 20, tries * 20 + 20));
-    if (all.length > 0) best = Math.min(best, Math.max(...all));
+    const { latencies } = await storm.strike(sessions.slice(tries * 20, tries * 20 + 20));
+    if (latencies.length > 0) best = Math.min(best, Math.max(...latencies));
   }
   return best;
+}
+
+// alone ends instances in the middle of turns and touches their objects no more: their alarms must bring the
+// turns to an end. It takes as long as a run may be silent, a minute.
+async function alone(storm, model) {
+  const { ids } = await storm.strike(sessions.slice(100, 110));
+  await wait(() => ids.every((id) => model.seen.whole.has(id)), 120_000)
+    .catch(() => storm.fault("missing", `no alarm took up ${ids.filter((id) => !model.seen.whole.has(id))}`));
+  return ids.length;
 }
 
 // settle lets every session come to rest, reads its log, and gives the id of its object.
@@ -135,6 +146,9 @@ async function after(c, storm, model, base) {
     storm.fault("left", `${Math.max(...now.map((n) => n?.goroutines))} goroutines, ${base.goroutines} before; ${model.seen.open} connections`);
   }
   const { value: host } = await c.json("GET", at("base", "/debug/host"));
+  const { value: agent } = await c.json("GET", "/v1/agents/main/debug/host");
+  const waits = Object.values(agent.pending).reduce((a, b) => a + b);
+  if (waits > 0) storm.fault("left", `the agent has ${JSON.stringify(agent.pending)} in flight`);
   return { host, goroutines: Math.max(...now.map((n) => n?.goroutines)), base: base.goroutines, heap: Math.max(...now.map((n) => n?.heap)) };
 }
 
@@ -145,10 +159,10 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
   for (const b of model.seen.bad) storm.fault("wrong", b);
   const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
   const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9);
-  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
+  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
     `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
-    `compactions=${storm.compactions} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
-    `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
+    `compactions=${storm.compactions} alarms=${storm.alarms ?? 0} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
+    `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} waits=0 connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
     `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
   if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
   assert.equal(storm.faults.slice(0, 20).join("\n"), "");

@@ -49,12 +49,14 @@ export function client(base, token) {
   return { open, json, close: () => agent.destroy() };
 }
 
+// event reads one frame. Every byte of it counts: a name that is not its event's type is not overlooked.
 function event(frame) {
-  const i = frame.indexOf("data: ");
-  if (i < 0) return null; // a comment
+  const text = frame.replace(/^\n+/, "");
+  if (text === "" || text.startsWith(":")) return null;
+  const [, name, data] = text.match(/^event: (\w+)\ndata: (.*)$/) ?? [];
   try {
-    return JSON.parse(frame.slice(i + 6));
-  } catch {
-    return { type: "unreadable", frame };
-  }
+    const e = JSON.parse(data);
+    if (e.type === name) return e;
+  } catch {} // as below
+  return { type: "unreadable", frame };
 }

@@ -20,10 +20,10 @@ export function pieces(token) {
 
 export const reply = (token) => pieces(token).join("");
 
-// provider listens and gives {url, calls, foreign, open, close}. random drives the pace, the cuts of
+// provider listens and gives {url, seen, close}. random drives the pace, the cuts of
 // the bytes, and a clock that is wrong by up to ten years.
 export async function provider(random) {
-  const seen = { calls: 0, summaries: 0, open: 0, bad: [], foreign: [] };
+  const seen = { calls: 0, summaries: 0, open: 0, whole: new Set(), bad: [], foreign: [] };
   const server = http.createServer(async (req, res) => {
     seen.open++;
     res.on("close", () => seen.open--);
@@ -59,6 +59,7 @@ async function answer(seen, random, req, res) {
   const pause = summary ? 20 : random() < 0.3 ? 30 : 120;
   res.writeHead(200, { "content-type": "text/event-stream", date: new Date(Date.now() + (random() - 0.5) * 6e11).toUTCString() });
   await send(res, random, texts, pause, Math.ceil(raw.length / 4));
+  if (res.writableEnded) seen.whole.add(own.token);
 }
 
 // send writes the events of an answer, now and then cut in the middle of a character.
