@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 
 BIN      := bin/tidemark
 ARGS     ?=
+ENV      ?=
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 20s
@@ -30,7 +31,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build test check bench lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build dev deploy dry-run test check bench lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
 
 help: ## List the targets
@@ -44,7 +45,7 @@ build: ## Build bin/tidemark
 
 test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
 
-check: fmt-check vet tidy-check rules lint wasm ## Format, vet, lint, import table, budgets, size of the Worker
+check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
@@ -71,7 +72,15 @@ wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
 	go run ./build
 
+dev: $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (PORT=n)
+	@node build/cloud.mjs dev
+
+deploy: $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets and bucket (ENV=staging)
+	@node build/cloud.mjs deploy $(ENV)
+
 test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
+	$(call title,tests of the shim)
+	node --test build/*.test.mjs
 	$(call title,tests under js/wasm)
 	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
 
@@ -116,10 +125,16 @@ e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
+	node test/front.mjs .cache/probe dist
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	node test/turn.mjs dist
 	$(MAKE) chaos CHAOS_SECONDS=15
+
+# What a deployment would send, for each environment of wrangler.toml.
+dry-run: $(NODE_MODULES)
+	$(call title,what a deployment would send)
+	node build/cloud.mjs check
 
 # In a module of its own, so that no SDK is a requirement of ours.
 e2e-sdk:
