@@ -20,6 +20,7 @@ type clock struct {
 
 	mu     sync.Mutex // guards the following
 	now    time.Time
+	skew   time.Duration // of the wall clock; timers do not know of it
 	timers []*timer
 	sleepy bool
 	slept  []time.Duration
@@ -33,12 +34,20 @@ type timer struct {
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return c.now.Add(c.skew)
+}
+
+// jump moves the wall clock alone, as a host that sets its time does.
+func (c *clock) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.skew += d
 }
 
 // set moves the clock, in either direction, and fires what is due.
 func (c *clock) set(now time.Time) {
 	c.mu.Lock()
+	now = now.Add(-c.skew)
 	c.now = now
 	var due []*timer
 	c.timers = slices.DeleteFunc(c.timers, func(t *timer) bool {
