@@ -37,12 +37,15 @@ var banned = []struct{ function, why string }{
 	{chaosDoor, "it has the doors that break it: build without the tag chaos"},
 }
 
+// theWorker is what is built unless something else is asked for.
+const theWorker = "./cmd/worker"
+
 // chaosDoor is in a module that was built with the tag chaos, and in no other.
 const chaosDoor = "main.chaos.fatal"
 
 func main() {
 	b := builder{}
-	flag.StringVar(&b.pkg, "main", "./cmd/worker", "package to build")
+	flag.StringVar(&b.pkg, "main", theWorker, "package to build")
 	flag.StringVar(&b.tags, "tags", "", "build tags, separated by commas")
 	flag.StringVar(&b.out, "out", "dist", "folder to build into")
 	flag.IntVar(&b.budget, "budget", 3_000_000, "most bytes of the module, gzip -9")
@@ -69,7 +72,7 @@ func (b *builder) run() error {
 	if err := b.copyScripts(); err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(module)
+	raw, sizes, err := b.finish(module)
 	if err != nil {
 		return err
 	}
@@ -79,12 +82,42 @@ func (b *builder) run() error {
 	}
 	fmt.Printf("%s: %d bytes, gzip -9 %d of %d\n", module, len(raw), packed, b.budget)
 	if packed > b.budget {
-		return fmt.Errorf("%s is %d bytes over its budget: see which package grew with `go run ./build` on the last commit", module, packed-b.budget)
+		return fmt.Errorf("%s is %d bytes over its budget; the most code is in%s", module, packed-b.budget, largest(sizes, 5))
+	}
+	if err := unexpected(sizes); err != nil {
+		return err
+	}
+	if b.pkg == theWorker {
+		if err := stale(sizes); err != nil {
+			return err
+		}
 	}
 	if slices.Contains(strings.Split(b.tags, ","), "chaos") {
 		return chaotic(raw)
 	}
 	return linked(raw)
+}
+
+// finish measures the packages of the compiled module, then takes the names of its functions off.
+func (b *builder) finish(module string) ([]byte, map[string]int, error) {
+	raw, err := os.ReadFile(module)
+	if err != nil {
+		return nil, nil, err
+	}
+	parts, err := sections(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	packages, err := goSays(worker, "list", "-deps", "-tags="+b.tags, b.pkg)
+	if err != nil {
+		return nil, nil, err
+	}
+	sizes, err := codeSizes(parts, strings.Fields(packages))
+	if err != nil {
+		return nil, nil, err
+	}
+	raw = strip(raw, parts)
+	return raw, sizes, os.WriteFile(module, raw, 0o644)
 }
 
 // chaotic reports a module that lacks the doors it was built for: then the ban on them proves nothing.
@@ -105,9 +138,9 @@ func compile(pkg, tags, module string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-tags=" + tags, "-overlay=" + over}, inlining...)
+	args := append([]string{"build", "-trimpath", "-ldflags=-w", "-tags=" + tags, "-overlay=" + over}, inlining...)
 	cmd := exec.Command("go", append(args, "-o", module, pkg)...)
-	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	cmd.Env = append(os.Environ(), worker...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("compile %s: %w", pkg, err)
@@ -118,11 +151,11 @@ func compile(pkg, tags, module string) error {
 // copyScripts lays the shim and the toolchain's own loader beside the module; the loader must be of
 // the very version that compiled it.
 func (b *builder) copyScripts() error {
-	root, err := goSays("env", "GOROOT")
+	root, err := goSays(nil, "env", "GOROOT")
 	if err != nil {
 		return err
 	}
-	folder, err := goSays("list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
+	folder, err := goSays(nil, "list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
 	if err != nil {
 		return err
 	}
@@ -170,6 +203,9 @@ func linked(raw []byte) error {
 	}
 	return nil
 }
+
+// worker is the target.
+var worker = []string{"GOOS=js", "GOARCH=wasm"}
 
 // inlining is off but where the time goes: it costs 0.2 MB of the compressed module (2.69 against
 // 2.88 MB measured), and size is the strictest budget of a Worker.

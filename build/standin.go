@@ -21,11 +21,11 @@ var standIns = []struct{ pkg, dir, why string }{
 
 // overlay writes the file that tells the compiler of the stand-ins, into folder.
 func overlay(folder string) (string, error) {
-	root, err := goSays("env", "GOROOT")
+	root, err := goSays(nil, "env", "GOROOT")
 	if err != nil {
 		return "", err
 	}
-	ours, err := goSays("list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
+	ours, err := goSays(nil, "list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
 	if err != nil {
 		return "", err
 	}
@@ -61,9 +61,10 @@ func overlay(folder string) (string, error) {
 	return name, os.WriteFile(name, raw, 0o600)
 }
 
-// goSays gives what the go command prints.
-func goSays(args ...string) (string, error) {
+// goSays gives what the go command prints, with env added to the environment.
+func goSays(env []string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()

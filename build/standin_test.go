@@ -27,7 +27,7 @@ func TestOverlay(t *testing.T) {
 	if err := json.Unmarshal(raw, &made); err != nil {
 		t.Fatal(err)
 	}
-	root, err := goSays("env", "GOROOT")
+	root, err := goSays(nil, "env", "GOROOT")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func exists(name string) bool {
 // TestStandInNames: a stand-in declares nothing that the original lacks, so that what compiles here
 // compiles there.
 func TestStandInNames(t *testing.T) {
-	root, err := goSays("env", "GOROOT")
+	root, err := goSays(nil, "env", "GOROOT")
 	if err != nil {
 		t.Fatal(err)
 	}

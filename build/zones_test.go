@@ -11,7 +11,7 @@ import (
 
 func zoneArchive(t *testing.T) string {
 	t.Helper()
-	root, err := goSays("env", "GOROOT")
+	root, err := goSays(nil, "env", "GOROOT")
 	if err != nil {
 		t.Fatal(err)
 	}
