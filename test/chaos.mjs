@@ -158,12 +158,12 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
   for (const f of model.seen.foreign) storm.fault("foreign", f);
   for (const b of model.seen.bad) storm.fault("wrong", b);
   const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
-  const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9);
+  const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9), gone = quantile(storm.evicted, 1);
   console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
     `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
     `compactions=${storm.compactions} alarms=${storm.alarms ?? 0} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
     `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} waits=0 connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
-    `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
+    `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms evicted=${storm.evicted.length} evicted_max=${gone.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
   if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
   assert.equal(storm.faults.slice(0, 20).join("\n"), "");
   // What proves something only if it happened.
@@ -172,6 +172,7 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
 // In the storm a stream ends as soon as the busy process answers anything at all; in the calm at once.
   const slow = Math.max(...storm.pings);
   assert.ok(most < 2000 + slow, `a stream of a dead instance ended after ${most} ms`);
+  assert.ok(gone < 2000 + slow, `a stream of an evicted object ended after ${gone} ms`);
   assert.ok(p90 < BOUND + slow, `a tenth of the streams of dead instances took ${p90} ms and more to end, any request up to ${slow} ms`);
   assert.ok(calm < BOUND, `in the calm the streams of a dead instance took ${calm} ms to end`);
 }

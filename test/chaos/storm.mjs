@@ -11,6 +11,7 @@ export class Storm {
   faults = [];
   inputs = new Map(); // token -> {session, acked, answered}
   latencies = []; // ms from a fatal error to the end of each stream of the dead instance
+  evicted = []; // the same from the request to evict its object
   live = 0; // most objects of one instance at once
   peak = 0; // most streams at once
   pings = []; // ms that a trivial request took in the storm
@@ -44,7 +45,7 @@ export class Storm {
       loop(1000, () => this.#collect()),
       loop(10_000, () => this.#hog(), mild),
       loop(200, () => this.#ping()),
-      loop(80, () => this.#touch()),
+      this.shared && loop(80, () => this.#touch()), // else each has its own instance, and keeps it
     ]);
   }
 
@@ -174,7 +175,8 @@ export class Storm {
   // broke notes a stream that ended with neither an answer nor an error of its turn.
   #broke(s, r) {
     this.counts.broken++;
-    if (s.killed) this.latencies.push(Math.max(0, r.at - s.killed));
+    if (s.evicted) this.evicted.push(r.at - s.evicted);
+    else if (s.struck) this.latencies.push(s.killed ? Math.max(0, r.at - s.killed) : 0);
   }
 
   // right compares a text with the answer that its first token asks for.
@@ -196,6 +198,7 @@ export class Storm {
   async #fatal(session) {
     const how = this.#pick(["panic", "throw", "stack"]);
     const hit = [...this.streams].filter((s) => this.shared || s.session === session);
+    for (const s of hit) s.struck = true;
     const { status, end } = await this.client.json("POST", at(session, `/debug/fatal?how=${how}`));
     if (end === "silent") this.fault("late", `a request that ended its instance (${how}) was not answered`);
     if (status === 200) this.fault("wrong", `a fatal ${how} was answered with 200`);
@@ -223,7 +226,7 @@ export class Storm {
     const began = performance.now();
     const { value } = await this.client.json("GET", at("base", "/debug/host"));
     this.pings.push(performance.now() - began);
-    this.live = Math.max(this.live, value?.objects ?? 0);
+    if (value) this.live = Math.max(this.live, this.shared ? value.objects : value.total.boots - value.total.left - value.total.fatals - this.counts.evictions);
   }
 
   // touch wakes some objects, in turn, so that all of them are alive most of the time.
@@ -232,8 +235,12 @@ export class Storm {
     await Promise.all(this.sessions.slice(this.touched, this.touched + 8).map((s) => this.client.json("GET", at(s, "/debug/host"))));
   }
 
+  // evict drops an object as the platform does, without a word to it.
   async #evict() {
-    await this.client.open("POST", this.#object("/debug/evict")).done;
+    const path = this.#object("/debug/evict");
+    const hit = [...this.streams].filter((s) => path.startsWith(at(s.session, "/")));
+    for (const s of hit) s.evicted ??= performance.now();
+    await this.client.open("POST", path).done;
     this.counts.evictions++;
   }
 
