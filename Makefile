@@ -117,7 +117,8 @@ test-once:
 
 e2e-native: build
 	$(call title,end to end: native)
-	go test -count=1 -timeout 15m ./test/...
+	go list ./test/... | grep -v /test/e2e | xargs go test -count=1 -timeout 15m
+	go test -count=1 -timeout 4m ./test/e2e -targets in-process,native
 
 # The bridge under faults, by a Worker that misbehaves on request, the contracts of its ports, then
 # the Worker itself.
@@ -128,7 +129,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	node test/front.mjs .cache/probe dist
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
-	node test/turn.mjs dist
+	go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
 	$(MAKE) chaos CHAOS_SECONDS=15
 
 # What a deployment would send, for each environment of wrangler.toml.

@@ -60,6 +60,7 @@ var table = []row{
 	{pkg: "build/httpproxy", test: true, why: "it stands in for a package of net/http, by the compiler's hand"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
+	{pkg: "test/e2e", may: "*", test: true, why: "it talks to the programs, and to the handler itself"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
 

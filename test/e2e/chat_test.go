@@ -50,8 +50,9 @@ func TestChat(t *testing.T) {
 // TestKeys: a session is the same under all of its names, and its branches live with it.
 func TestKeys(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "local", "names")
 		bare := "keys-names"
+		k := at(t, s, "agent:main:local:dm:"+bare)
+		k.set(8000)
 		for i, path := range []string{"/v1/sessions/" + bare, k.path(""), "/v1/sessions/agent:main:local:dm:" + bare} {
 			got := ask[turn](k, 200, "POST", path+"/messages", map[string]string{"text": fmt.Sprintf("word %d", i)})
 			if want := 2 * (i + 1); k.info().Messages != want || got.SessionID != k.info().ID {

@@ -26,24 +26,44 @@ type talk struct {
 	model *tidemarktest.API
 }
 
-// client has no deadline of its own: each request has one.
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+// client has no deadline of its own: each request has one. It keeps no connection, since a server may
+// close a quiet one in the moment in which a message is sent on it.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// begin makes the session of a test: its key ends with word, its window is small, and its model is a
-// scripted one that nobody else talks to.
+// begin makes the session of a test: its agent is named after the test, so that nobody else's memory
+// is in its prompts, its key ends with word, its window is small, and its model is a scripted one that
+// nobody else talks to.
 func begin(t *testing.T, s *site, channel, word string) *talk {
 	t.Helper()
-	word = strings.ToLower(strings.ReplaceAll(strings.Split(t.Name(), "/")[0], "Test", "")) + "-" + word
-	k := &talk{t: t, s: s, key: "agent:main:" + channel + ":dm:" + word, model: tidemarktest.NewAPI(t)}
-	k.set(word, 8000)
+	k := at(t, s, "agent:"+testName(t)+":"+channel+":dm:"+word)
+	k.set(8000)
 	return k
 }
 
+// at is a client of a session that may not be there yet.
+func at(t *testing.T, s *site, key string) *talk {
+	t.Helper()
+	k := &talk{t: t, s: s, key: key, model: tidemarktest.NewAPI(t)}
+	s.model(k.modelName(), k.model.URL)
+	return k
+}
+
+// testName is the name of a test without its target, as a word of keys.
+func testName(t *testing.T) string {
+	return strings.ToLower(strings.TrimPrefix(strings.Split(t.Name(), "/")[0], "Test"))
+}
+
+// agent is the path of the agent's routes.
+func (k *talk) agent(what string) string {
+	return "/v1/agents/" + strings.Split(k.key, ":")[1] + what
+}
+
+func (k *talk) modelName() string { return "fake-" + strings.ReplaceAll(k.key, ":", "-") }
+
 // set gives the session its model and its window.
-func (k *talk) set(model string, window int) {
+func (k *talk) set(window int) {
 	k.t.Helper()
-	k.s.model("fake-"+model, k.model.URL)
-	ask[about](k, 200, "PATCH", k.path(""), map[string]any{"model": "fake-" + model, "window": window})
+	ask[about](k, 200, "PATCH", k.path(""), map[string]any{"model": k.modelName(), "window": window})
 }
 
 // path is a route of the session.

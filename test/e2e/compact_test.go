@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -65,7 +64,7 @@ func (k *talk) archives(id string, n int) []archived {
 	var out struct{ Archives []archived }
 	eventually(k.t, k.s, func() string {
 		out.Archives = nil
-		if err := json.Unmarshal([]byte(k.text("/v1/agents/main/archives?session="+id)), &out); err != nil {
+		if err := json.Unmarshal([]byte(k.text(k.agent("/archives?session="+id))), &out); err != nil {
 			k.t.Fatal(err)
 		}
 		if len(out.Archives) < n {
@@ -112,14 +111,14 @@ func TestCompaction(t *testing.T) {
 		parts := k.archives(k.info().ID, 2)
 		var kept []tidemark.Message
 		for i, p := range parts {
-			lines := decodeLines(t, k.text("/v1/agents/main/archives/"+p.name()+"?format=jsonl"))
+			lines := decodeLines(t, k.text(k.agent("/archives/"+p.name()+"?format=jsonl")))
 			if p.PartNumber != i+1 || p.MessageCount != len(lines) {
 				t.Errorf("%+v has %d messages", p, len(lines))
 			}
 			kept = append(kept, lines...)
 		}
-		if got, want := words(append(kept, behind(view)...)), words(history); got != want {
-			t.Errorf("parts of %d messages and the view are not the history of %d:\n%s\nwant\n%s", len(kept), len(history), got, want)
+		if d := difference(words(append(kept, behind(view)...)), words(history)); d != "" {
+			t.Errorf("parts of %d messages and the view are not the history of %d: %s", len(kept), len(history), d)
 		}
 		if same(kept) != same(history[:len(kept)]) {
 			t.Errorf("the archives hold\n%s", same(kept))
@@ -144,20 +143,34 @@ func behind(view []tidemark.Message) []tidemark.Message {
 	return append([]tidemark.Message{first}, view[1:]...)
 }
 
-// words are messages by what is said in them, one a line.
+// words are messages by what is said in them. A view puts what a person said at once into one message.
 func words(all []tidemark.Message) string {
 	var b strings.Builder
-	for _, m := range all {
-		b.WriteString(string(m.Role) + ": " + m.PlainText() + "\n")
+	for i, m := range all {
+		if i == 0 || m.Role != all[i-1].Role {
+			b.WriteString("[" + string(m.Role) + "]\n")
+		}
+		b.WriteString(m.PlainText() + "\n")
 	}
 	return b.String()
+}
+
+// difference is the first line in which two texts differ, empty when they are the same.
+func difference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			return fmt.Sprintf("line %d of %d:\n got %.300q\nwant %.300q", i+1, len(w), g[min(i, len(g)):min(i+1, len(g))], w[min(i, len(w)):min(i+1, len(w))])
+		}
+	}
+	return ""
 }
 
 // TestUndo: what an overlay replaced is visible again, to the letter.
 func TestUndo(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		k := begin(t, s, "web", "a")
-		k.set("undo-a", 16_000)
+		k.set(16_000)
 		for i := range 23 {
 			k.say(long(i))
 		}
@@ -219,21 +232,23 @@ func TestArchives(t *testing.T) {
 		if !bytes.HasPrefix(raw, part) {
 			t.Error("the whole does not begin with its part")
 		}
-		res, sent := s.fetch(t, "GET", "/v1/agents/main/archives/"+whole.name(), nil)
+		res, sent := s.fetch(t, "GET", k.agent("/archives/"+whole.name()), nil)
 		if sent != string(raw) || res.Header.Get("Content-Type") != "application/gzip" {
 			t.Errorf("%v, %d bytes, %d in the bucket", res.Header, len(sent), len(raw))
 		}
-		if got := same(decodeLines(t, k.text("/v1/agents/main/archives/"+whole.name()+"?format=jsonl"))); got != same(history) {
+		if got := same(decodeLines(t, k.text(k.agent("/archives/"+whole.name()+"?format=jsonl")))); got != same(history) {
 			t.Errorf("read as lines\n%s", got)
 		}
-		found := k.text("/v1/agents/main/archives-search?q=kingfisher&session=" + old)
+		found := k.text(k.agent("/archives-search?q=kingfisher"))
 		golden(t, "archives-search", found)
 		type verdicts struct{ OK, Bad int }
-		if v := ask[verdicts](k, 200, "POST", "/v1/agents/main/archives-verify", map[string]string{"archive": whole.Key}); v.OK != 1 || v.Bad != 0 {
-			t.Errorf("%+v", v)
+		for body, n := range map[string]int{`{"archive":"` + whole.Key + `"}`: 1, ``: len(all)} {
+			if v := ask[verdicts](k, 200, "POST", k.agent("/archives-verify"), body); v.OK != n || v.Bad != 0 {
+				t.Errorf("%s: %+v", body, v)
+			}
 		}
-		restored := &talk{t: t, s: s, key: k.key + "-restored", model: k.model}
-		restored.set("archives-a", 100_000)
+		restored := at(t, s, k.key+"-restored")
+		restored.set(100_000)
 		ask[map[string]any](restored, 200, "POST", restored.path("/restore"), map[string]string{"archive": whole.name()})
 		if got := same(restored.messages()); got != same(history) {
 			t.Errorf("restored\n%s", got)
@@ -282,13 +297,12 @@ func metadata(m map[string]string, id string) string {
 // bucket, and reaches the next prompt.
 func TestMemoryFile(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
-		k.key = "agent:work:main"
-		k.set("memoryfile-a", 8000)
+		k := at(t, s, "agent:memoryfile:main")
+		k.set(8000)
 		k.fill(1)
 		var daily string
 		eventually(t, s, func() string {
-			keys, err := s.bucket().list("agents/work/memory/")
+			keys, err := s.bucket().list("agents/memoryfile/memory/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -298,7 +312,7 @@ func TestMemoryFile(t *testing.T) {
 			daily = keys[0]
 			return ""
 		})
-		if !regexp.MustCompile(`^agents/work/memory/\d{4}-\d\d-\d\d\.md$`).MatchString(daily) {
+		if !regexp.MustCompile(`^agents/memoryfile/memory/\d{4}-\d\d-\d\d\.md$`).MatchString(daily) {
 			t.Fatalf("the file is %s", daily)
 		}
 		raw, _, err := s.bucket().get(daily)
@@ -308,11 +322,11 @@ func TestMemoryFile(t *testing.T) {
 		if text := string(raw); !strings.Contains(text, "### Extracted from context compaction (") || !strings.Contains(text, "- The person was heard in call ") {
 			t.Errorf("%s", text)
 		}
-		over := k.text("/v1/agents/work/memory/" + strings.TrimPrefix(daily, "agents/work/"))
+		over := k.text(k.agent("/memory/") + strings.TrimPrefix(daily, "agents/memoryfile/"))
 		if over != string(raw) {
 			t.Errorf("over HTTP\n%s\nin the bucket\n%s", over, raw)
 		}
-		if found := k.text("/v1/agents/work/memory-search?q=" + url.QueryEscape("person heard")); !strings.Contains(found, "The person was heard") {
+		if found := k.text(k.agent("/memory-search?q=person+heard")); !strings.Contains(found, "The person was heard") {
 			t.Errorf("%s", found)
 		}
 		ask[turn](k, 200, "POST", k.path("/reset"), nil)

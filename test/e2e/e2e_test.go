@@ -1,9 +1,10 @@
 //go:build !js
 
 // Package e2e is one set of end-to-end tests for every host: the handler within this process, the
-// native binary, and the Worker in workerd. Each test is written once and runs against each target
-// as a subtest of its name, so that `-run '^Test/^workerd$'` is the suite of one host. What a target
-// answers is held against the same words, byte for byte where ids and times are set apart.
+// native binary, and the Worker in workerd, with one Go instance for all objects and with one for
+// each. Each test is written once and runs against each target as a subtest of its name; -targets
+// chooses. What a target answers is held against the same words (testdata), byte for byte where ids
+// and times are set apart.
 package e2e
 
 import (
@@ -20,7 +21,10 @@ import (
 )
 
 var (
-	targetsFlag = flag.String("targets", "in-process,native,workerd", "targets to run, separated by commas")
+	// names are the targets in the order of their reports.
+	names = []string{"in-process", "native", "workerd", "workerd-object"}
+
+	targetsFlag = flag.String("targets", strings.Join(names, ","), "targets to run, separated by commas")
 	workerFlag  = flag.String("worker", "", "folder of the built Worker; empty builds one")
 	updateFlag  = flag.Bool("update", false, "write testdata anew")
 )
@@ -50,9 +54,6 @@ func TestMain(m *testing.M) {
 	_ = os.RemoveAll(scratch) // a folder for temporary files
 	os.Exit(code)
 }
-
-// names are the targets in the order of their reports.
-var names = []string{"in-process", "native", "workerd"}
 
 // chosen are the targets of this run.
 func chosen(t *testing.T) []string {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -60,14 +59,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatalf("%v; -update writes it", err)
 	}
-	if want := string(raw); got != want {
-		g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-		for i := range g {
-			if i >= len(w) || g[i] != w[i] {
-				t.Errorf("%s, line %d:\n got %s\nwant %s", path, i+1, g[i], append(w, "")[min(i, len(w))])
-				return
-			}
-		}
-		t.Errorf("%s: %d lines, want %d", path, len(g), len(w))
+	if d := difference(got, string(raw)); d != "" {
+		t.Errorf("%s, %s", path, d)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestMemoryEdit(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		k := begin(t, s, "web", "a")
-		const path, key = "/v1/agents/main/memory/TOOLS.md", "agents/main/TOOLS.md"
+		const path, key = "/v1/agents/work/memory/TOOLS.md", "agents/work/TOOLS.md" // of no agent whose prompts are held
 		res, raw := s.fetch(t, "PUT", path, "- first\n", "If-None-Match", "*")
 		first := res.Header.Get("ETag")
 		if res.StatusCode != 200 || first == "" {
@@ -34,7 +34,7 @@ func TestMemoryEdit(t *testing.T) {
 		}
 		step("GET", path, "", "If-None-Match", second)
 		step("GET", path+"?versions=1", "")
-		step("POST", "/v1/agents/main/memory-undo", `{"path":"TOOLS.md"}`)
+		step("POST", "/v1/agents/work/memory-undo", `{"path":"TOOLS.md"}`)
 		step("GET", path, "")
 		golden(t, "memory-edit", b.String())
 		if raw, _, err := s.bucket().get(key); err != nil || string(raw) != "- first\n" {

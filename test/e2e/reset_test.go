@@ -90,9 +90,8 @@ func punctual(channel, word string) string {
 // minute is the smallest pause there is; other tests run meanwhile.
 func TestIdleReset(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "idle", "a")
-		k.key = punctual("idle", "quiet")
-		k.set("idlereset-a", 8000)
+		k := at(t, s, punctual("idle", "quiet"))
+		k.set(8000)
 		live := k.listen("GET", k.path("/events"), nil)
 		live.until("hello")
 		k.say("I will be quiet now.")
@@ -118,9 +117,8 @@ func TestIdleReset(t *testing.T) {
 // daily reset is made at the next input of one session and by the alarm of the other.
 func TestDailyReset(t *testing.T) {
 	eachOwn(t, nil, func(t *testing.T, s *site) {
-		talks := [2]*talk{begin(t, s, "daily", "input"), begin(t, s, "daily", "alarm")}
-		talks[1].key = punctual("daily", "alarm")
-		talks[1].set("dailyreset-alarm", 8000)
+		talks := [2]*talk{begin(t, s, "daily", "input"), at(t, s, punctual("daily", "alarm"))}
+		talks[1].set(8000)
 		var old, history [2]string
 		for i, k := range talks {
 			k.say("Good night.")

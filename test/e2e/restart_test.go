@@ -29,7 +29,6 @@ func TestPowerCut(t *testing.T) {
 }
 
 func restart(t *testing.T, s *site, how string) {
-	word := strings.ToLower(strings.TrimPrefix(strings.Split(t.Name(), "/")[0], "Test"))
 	gate := make(chan struct{}, 100) // of what is in the middle when the host ends
 	hold := func(k *talk, step tidemarktest.Step) {
 		step.Gate = gate
@@ -53,7 +52,7 @@ func restart(t *testing.T, s *site, how string) {
 	for i := range 9 {
 		compacting.say(long(i))
 	}
-	compacting.set(word+"-compact", 4000) // the next input finds it over its limit
+	compacting.set(4000) // the next input finds it over its limit
 	hold(compacting, tidemarktest.Step{})
 	c := compacting.stream("What was the first station?", "c1")
 	c.until("compacting")
@@ -86,15 +85,29 @@ func restart(t *testing.T, s *site, how string) {
 	compacting.once("What was the first station?", "c1")
 	compacting.once("And this waits.", "c2")
 	resetting.once("A new beginning.", "r2")
-	if i := compacting.info(); i.Compactions == 0 || i.ContextTokens > i.Limit {
-		t.Errorf("%+v", i)
-	}
+	compacting.keptAll()
 	if i := resetting.info(); i.ID == old || i.Messages != 2 {
 		t.Errorf("%+v", i)
 	}
 	resetting.archives(old, 1)
 	if after := same(quiet.messages()); after != before {
 		t.Errorf("a quiet session was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// keptAll holds that a session was compacted and nothing of it is lost.
+func (k *talk) keptAll() {
+	k.t.Helper()
+	i := k.info()
+	if i.Compactions == 0 || i.ContextTokens > i.Limit {
+		k.t.Fatalf("%+v", i)
+	}
+	var kept []tidemark.Message
+	for _, p := range k.archives(i.ID, i.Compactions) {
+		kept = append(kept, decodeLines(k.t, k.text(k.agent("/archives/"+p.name()+"?format=jsonl")))...)
+	}
+	if d := difference(words(append(kept, behind(k.view())...)), words(k.messages())); d != "" {
+		k.t.Errorf("archives and view are not the history: %s", d)
 	}
 }
 
@@ -130,6 +143,17 @@ func (k *talk) answered(log []tidemark.Message, text string) error {
 		return fmt.Errorf("it stands %d times in\n%s", n, words(log))
 	case at == len(log)-1:
 		return errors.New("it has no answer")
+	}
+	said, replies := 0, 0
+	for _, m := range log {
+		if m.Role == tidemark.Assistant {
+			replies++
+		} else {
+			said += len(people([]tidemark.Message{m}))
+		}
+	}
+	if replies > said {
+		return fmt.Errorf("%d replies to %d inputs:\n%s", replies, said, words(log))
 	}
 	return nil
 }

@@ -95,7 +95,9 @@ func newSite(name, disk string, env []string) *site {
 	case "native":
 		s.target = &binary{home: disk}
 	case "workerd":
-		s.target = &workerd{disk: disk}
+		s.target = &workerd{disk: disk, mode: "shared"}
+	case "workerd-object":
+		s.target = &workerd{disk: disk, mode: "object"}
 	default:
 		s.target = &inProcess{home: disk}
 	}

@@ -33,8 +33,8 @@ func TestImport(t *testing.T) {
 		send(k, "?format=claude", foreign)
 		exported := k.text(k.path("/log?format=jsonl"))
 		b.WriteString(same(decodeLines(t, exported)))
-		other := &talk{t: t, s: s, key: k.key + "-copy", model: k.model}
-		other.set("import-a", 8000)
+		other := at(t, s, k.key+"-copy")
+		other.set(8000)
 		send(other, "", exported)
 		send(other, "", exported) // all of it is there
 		send(other, "?format=jsonl", `{"role":"user","content":"another"}`)
@@ -53,7 +53,7 @@ func TestImport(t *testing.T) {
 func TestLongImport(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		k := begin(t, s, "web", "a")
-		k.set("longimport-a", 20_000)
+		k.set(20_000)
 		var b strings.Builder
 		const pairs = 400
 		for i := range pairs {
@@ -80,7 +80,7 @@ func TestLongImport(t *testing.T) {
 func TestLargeMessage(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		k := begin(t, s, "web", "a")
-		k.set("largemessage-a", 2_000_000)
+		k.set(2_000_000)
 		text := strings.Repeat("wörter und mehr 🌊 ", 1<<20/20)
 		k.say(text)
 		if got := people(k.messages()); len(got) != 1 || got[0] != text {

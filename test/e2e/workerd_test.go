@@ -24,6 +24,7 @@ import (
 // group of processes; to kill the group is a power cut.
 type workerd struct {
 	disk    string
+	mode    string // one Go instance for all objects (shared) or for each (object)
 	process binary
 	control string
 }
@@ -33,7 +34,7 @@ var _ target = (*workerd)(nil)
 // module builds the Worker once, unless a folder was named, and finds what runs it.
 var module = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat("../../build/node_modules/miniflare"); err != nil {
-		return "", errors.New("build/node_modules is missing: run `make build/node_modules/.package-lock.json`, or leave workerd out with -targets in-process,native")
+		return "", errors.New("build/node_modules is missing: run `make e2e-worker`, which installs them, or leave workerd out with -targets in-process,native")
 	}
 	if *workerFlag != "" {
 		return filepath.Abs(*workerFlag)
@@ -52,7 +53,7 @@ func (w *workerd) start(env []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"../serve.mjs", "--folder", folder, "--disk", w.disk}
+	args := []string{"../serve.mjs", "--folder", folder, "--disk", w.disk, "--mode", w.mode}
 	for _, v := range append(env, "TIDEMARK_DEBUG=1") {
 		args = append(args, "--var", v)
 	}
@@ -104,8 +105,17 @@ type r2 string
 
 var _ bucket = r2("")
 
-// call makes a request of the launcher.
-func (r r2) call(method, path string, body []byte) ([]byte, http.Header, error) {
+// call makes a request of the launcher, which may lose its own connection to a busy workerd.
+func (r r2) call(method, path string, body []byte) (raw []byte, h http.Header, err error) {
+	for range 3 {
+		if raw, h, err = r.once(method, path, body); err == nil || !strings.Contains(err.Error(), "fetch failed") {
+			break
+		}
+	}
+	return raw, h, err
+}
+
+func (r r2) once(method, path string, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequest(method, string(r)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
