@@ -66,6 +66,7 @@ for (const mode of modes) {
     const storm = new Storm({ client: c, random, sessions, compacting, shared: mode === "shared" });
     try {
       const base = await quiet(c, storm, "base");
+      await one(storm);
       const calm = await calmly(storm);
       await inBatches(compacting, async (s) => {
         const { status } = await c.json("PATCH", at(s), { window: 4000 });
@@ -96,6 +97,23 @@ async function quiet(c, storm, session) {
   assert.equal(r, "done");
   await rest(c, session);
   return (await c.json("GET", at(session, "/debug/runtime"))).value;
+}
+
+// one does each thing once and alone, so that it is known to have happened and what came of it.
+async function one(storm) {
+  const [left, stopped, evicted] = sessions.slice(-3);
+  let m = storm.message(left);
+  assert.equal(await storm.stream(left, m, { act: "cut", after: 3 }), "cut");
+  assert.equal(await storm.stream(left, m), "done", "a turn goes on without its client, who comes back by the same id");
+  assert.equal(await storm.stream(stopped, storm.message(stopped), { act: "abort", after: 3 }), "aborted");
+  assert.equal(await storm.stream(stopped, storm.message(stopped), { act: "second", after: 3 }), "done");
+  m = storm.message(evicted);
+  const cut = storm.stream(evicted, m);
+  await wait(() => storm.streams.size > 0);
+  await storm.evict(at(evicted, "/debug/evict"));
+  assert.equal(await cut, "broken");
+  assert.equal(await storm.stream(evicted, m), "done", "a turn goes on in the object's next life");
+  await storm.panic();
 }
 
 // calmly ends instances before the storm until all streams of one have ended within the bound. On a machine
@@ -166,8 +184,7 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
     `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms evicted=${storm.evicted.length} evicted_max=${gone.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
   if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
   assert.equal(storm.faults.slice(0, 20).join("\n"), "");
-  // What proves something only if it happened.
-  for (const what of ["complete", "cut", "aborted", "panics", "fatals", "evictions", "broken", "again"]) assert.ok(n[what] > 0, `no ${what}: the storm proves nothing`);
+  assert.ok(n.complete > 0 && n.fatals > 0, "the storm proves nothing");
   assert.ok(late.length > 0, "no stream was in flight when its instance ended");
 // In the storm a stream ends as soon as the busy process answers anything at all; in the calm at once.
   const slow = Math.max(...storm.pings);

@@ -3,7 +3,7 @@
 import http from "node:http";
 
 // How long a request may be silent. A stream that hangs for ever ends here, and counts as late.
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 
 // client calls a Worker at base. Connections are kept, as browsers do; a cut one is not used again.
 export function client(base, token) {

@@ -40,8 +40,8 @@ export class Storm {
     await Promise.all([
       ...many(clients, () => loop(20, () => this.#visit())),
       loop(this.shared ? 4000 : 400, () => this.#unlessHogged(), mild),
-      loop(400, () => this.#evict()),
-      loop(250, () => this.#panic()),
+      loop(400, () => this.evict(this.#object("/debug/evict"))),
+      loop(250, () => this.panic()),
       loop(1000, () => this.#collect()),
       loop(10_000, () => this.#hog(), mild),
       loop(200, () => this.#ping()),
@@ -125,7 +125,7 @@ export class Storm {
     } });
     const r = await call.done;
     this.streams.delete(s);
-    if (r.end === "silent") this.fault("late", `a stream of ${session} was silent for 20 s`);
+    if (r.end === "silent") this.fault("late", `a stream of ${session} was silent for a minute`);
     if (r.end === "cut") { s.end = "cut"; this.counts.cut++; }
     if (s.end === "broken") this.#broke(s, r);
     const other = tokens(r.raw).find((t) => t.session !== session);
@@ -236,15 +236,14 @@ export class Storm {
   }
 
   // evict drops an object as the platform does, without a word to it.
-  async #evict() {
-    const path = this.#object("/debug/evict");
+  async evict(path) {
     const hit = [...this.streams].filter((s) => path.startsWith(at(s.session, "/")));
     for (const s of hit) s.evicted ??= performance.now();
     await this.client.open("POST", path).done;
     this.counts.evictions++;
   }
 
-  async #panic() {
+  async panic() {
     const dice = this.random();
     const path = dice < 0.2 ? "/debug/background" : dice < 0.6 ? "/debug/panic?after=5" : "/debug/panic";
     const r = await this.client.open("POST", this.#object(path)).done;
