@@ -98,6 +98,7 @@ vet:
 	$(call title,vet on both targets)
 	go vet ./...
 	$(call with,js) env $(JS) go vet
+	$(JS) go vet -tags chaos ./cmd/worker
 
 tidy-check:
 	$(call title,go.mod is tidy)
