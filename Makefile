@@ -128,6 +128,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
 	node test/front.mjs .cache/probe dist
+	node test/deploy.mjs
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist

@@ -37,8 +37,8 @@ function run(args) {
 
 // secrets gives the file of an environment's secrets; where there is none it is made from the example, with
 // a token of its own.
-export function secrets(name, folder = root) {
-  const file = path.join(folder, name);
+export function secrets(name) {
+  const file = path.resolve(root, name);
   if (!existsSync(file)) {
     const token = randomBytes(24).toString("base64url");
     const text = readFileSync(path.join(root, ".dev.vars.example"), "utf8").replace(/^TIDEMARK_TOKEN=.*$/m, `TIDEMARK_TOKEN=${token}`);
@@ -91,7 +91,7 @@ async function dev() {
 }
 
 async function deploy(env) {
-  const file = secrets(env ? `.secrets.${env}` : ".secrets");
+  const file = secrets(process.env.SECRETS || (env ? `.secrets.${env}` : ".secrets"));
   const code = await run(["deploy", "--env", env, "--secrets-file", file]);
   if (code === 0) console.log(`The token is in ${path.basename(file)}. More secrets go there and up with the next make deploy.`);
   return code;
