@@ -36,6 +36,7 @@ type Config struct {
 	Log          Log
 	UserTimezone string
 
+	AI      bool // the host is a Worker with models of Cloudflare bound
 	Secrets Secrets
 	// Origin says where a key was set, by its name: "tidemark.jsonc:3:5" or the name of a variable.
 	// Keys that are not in it have their defaults.
@@ -191,6 +192,8 @@ func (c *Config) Resolve() (reason string) {
 		c.Model.Provider, reason = Anthropic, "ANTHROPIC_API_KEY is set"
 	case c.Secrets.OpenAI != "":
 		c.Model.Provider, reason = OpenAI, "OPENAI_API_KEY is set"
+	case c.AI:
+		c.Model.Provider, reason = WorkersAI, "no key is set, and [ai] is bound"
 	default:
 		c.Model.Provider, reason = Offline, "no ANTHROPIC_API_KEY or OPENAI_API_KEY in the environment"
 	}

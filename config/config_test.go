@@ -234,6 +234,9 @@ func TestResolve(t *testing.T) {
 		{"anthropic", ``, []string{"ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k"}, "anthropic", config.DefaultAnthropicModel, ""},
 		{"openai", ``, []string{"OPENAI_API_KEY=k"}, "openai", config.DefaultOpenAIModel, ""},
 		{"set", `{"model": {"provider": "offline"}}`, []string{"OPENAI_API_KEY=k"}, "offline", "offline", ""},
+		{"bound", ``, nil, "workers-ai", config.DefaultWorkersAIModel, ""},
+		{"bound, and a key", ``, []string{"ANTHROPIC_API_KEY=k"}, "anthropic", config.DefaultAnthropicModel, ""},
+		{"bound, and offline is asked for", `{"model": {"provider": "offline"}}`, nil, "offline", "offline", ""},
 		{"no key", `{"model": {"provider": "anthropic", "id": "x"}}`, nil, "anthropic", "x", "ANTHROPIC_API_KEY"},
 		{"workers ai", `{"model": {"provider": "workers-ai"}}`, []string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=http://x/v1"}, "workers-ai", config.DefaultWorkersAIModel, ""},
 		{"endpoint without key", `{"model": {"provider": "openai", "id": "x", "baseUrl": "http://x"}}`, nil, "openai", "x", ""},
@@ -246,6 +249,7 @@ func TestResolve(t *testing.T) {
 			if err := c.Override(r.env); err != nil {
 				t.Fatal(err)
 			}
+			c.AI = strings.HasPrefix(r.name, "bound")
 			c.Resolve()
 			if c.Model.Provider != r.provider || c.Model.ID != r.id || c.KeyMissing() != r.lacks {
 				t.Errorf("%s %s, lacks %q", c.Model.Provider, c.Model.ID, c.KeyMissing())

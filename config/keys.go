@@ -58,7 +58,7 @@ func modelKeys() []Key {
 	return []Key{
 		{
 			Name: "model.provider", Type: Choice, Values: "anthropic openai workers-ai offline",
-			Doc: "Who answers. When it is not set: anthropic if ANTHROPIC_API_KEY is set, else openai if OPENAI_API_KEY is, else the built-in offline model. workers-ai works on Cloudflare only.",
+			Doc: "Who answers. When it is not set: anthropic if ANTHROPIC_API_KEY is set, else openai if OPENAI_API_KEY is, else on Workers workers-ai if [ai] is bound, else the built-in offline model. workers-ai works on Cloudflare only.",
 			at:  func(c *Config, _ string) any { return &c.Model.Provider },
 		},
 		{

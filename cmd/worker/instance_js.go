@@ -36,6 +36,7 @@ type instance struct {
 	logger  *slog.Logger
 	level   slog.LevelVar   // of logger, as configured
 	env     []string        // variables and secrets of the Worker
+	ai      bool            // models of Cloudflare are bound
 	metrics *worker.Metrics // of all objects of the isolate
 
 	mu   sync.Mutex // guards the following; never held over a wait
@@ -99,6 +100,7 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	if err := cfg.Override(in.env); err != nil {
 		return nil, err
 	}
+	cfg.AI = in.ai
 	reason := cfg.Resolve()
 	if name := cfg.KeyMissing(); name != "" {
 		return nil, fmt.Errorf("model.provider is %q and %s is not set; run: npx wrangler secret put %s", cfg.Model.Provider, name, name)

@@ -25,6 +25,12 @@ func Environ() []string {
 	return out
 }
 
+// Bound reports whether the Worker's configuration binds something under a name. Call it while the
+// instance starts, as [Environ].
+func Bound(name string) bool {
+	return !js.Global().Get("context").Get("env").Get(name).IsUndefined()
+}
+
 // NewLogger writes JSON lines to the console, which Workers collect.
 func NewLogger(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(console{}, &slog.HandlerOptions{Level: level}))
