@@ -64,36 +64,51 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestAbort: a turn that is stopped lets go of the model, says so, and the session goes on.
+// TestAbort: a turn that is stopped lets go of the model, says so, and the session goes on, whether
+// the model has begun to answer or not.
 func TestAbort(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
-		k.model.Push(tidemarktest.Step{Text: "This one is held back for good.", Stall: 700})
-		e := k.stream("Speak.", "a1")
-		e.until("text")
-		if k.model.Open() != 1 {
-			t.Fatalf("%d calls of the model are open", k.model.Open())
-		}
-		type aborted struct{ Aborted bool }
-		if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); !got.Aborted {
-			t.Error("nothing was stopped")
-		}
-		ev, _ := e.until("error")
-		if !strings.Contains(ev.data, `"type":"aborted"`) || !strings.Contains(ev.data, `"input":"a1"`) {
-			t.Errorf("%s", ev.data)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := k.model.Idle(ctx); err != nil {
-			t.Errorf("the call of the model is still open: %v", err)
-		}
-		if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); got.Aborted {
-			t.Error("a quiet session was stopped")
-		}
-		if got := k.say("And now?"); got.Text == "" || k.info().Busy != "" {
-			t.Errorf("%+v", got)
+		for _, row := range []struct {
+			name, until string
+			step        tidemarktest.Step
+		}{
+			{"speaking", "text", tidemarktest.Step{Text: "This one is held back for good.", Stall: 700}},
+			{"silent", "taken", tidemarktest.Step{Hang: true}},
+		} {
+			k := begin(t, s, "web", row.name)
+			k.model.Push(row.step)
+			k.abort(row.name, row.until)
 		}
 	})
+}
+
+// abort stops a turn when its stream has come so far.
+func (k *talk) abort(name, until string) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	e := k.stream("Speak.", "a1")
+	e.until(until)
+	if err := k.model.Await(ctx, 1); err != nil || k.model.Open() != 1 {
+		k.t.Fatalf("%s: %d calls of the model are open, %v", name, k.model.Open(), err)
+	}
+	type aborted struct{ Aborted bool }
+	if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); !got.Aborted {
+		k.t.Errorf("%s: nothing was stopped", name)
+	}
+	ev, _ := e.until("error")
+	if !strings.Contains(ev.data, `"type":"aborted"`) || !strings.Contains(ev.data, `"input":"a1"`) {
+		k.t.Errorf("%s: %s", name, ev.data)
+	}
+	if err := k.model.Idle(ctx); err != nil {
+		k.t.Errorf("%s: the call of the model is still open: %v", name, err)
+	}
+	if got := ask[aborted](k, 200, "POST", k.path("/abort"), nil); got.Aborted {
+		k.t.Errorf("%s: a quiet session was stopped", name)
+	}
+	if got := k.say("And now?"); got.Text == "" || k.info().Busy != "" {
+		k.t.Errorf("%s: %+v", name, got)
+	}
 }
 
 // TestOneSession: many clients at once speak in one session; each is answered with its own turn.
