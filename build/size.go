@@ -25,13 +25,10 @@ var big = map[string]string{
 	"net/url":                     "addresses",
 	"os":                          "fmt and time import it, and start it",
 	"reflect":                     "encoding/json",
-	"regexp":                      "the mechanical index of a summary",
-	"regexp/syntax":               "the mechanical index of a summary",
 	"runtime":                     "scheduler and collector",
 	"slices":                      "sorting, once for each type of element",
 	"strings":                     "everywhere",
 	"time":                        "zones and formats",
-	"unicode":                     "tables that regexp names",
 }
 
 // largest lists the n packages with the most code.
@@ -63,7 +60,7 @@ func unexpected(sizes map[string]int) error {
 
 // stale reports lines of big that nothing needs any more.
 func stale(sizes map[string]int) error {
-	for p := range big {
+	for _, p := range slices.Sorted(maps.Keys(big)) {
 		if sizes[p] <= most {
 			return fmt.Errorf("%s has %d bytes of code: take it off the list in build/size.go", p, sizes[p])
 		}

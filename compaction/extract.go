@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,38 +21,30 @@ type Index struct {
 // maxIndexed bounds each list of an Index; the oldest give way.
 const maxIndexed = 40
 
-var (
-	urlRE    = regexp.MustCompile(`https?://[^\s"'<>)\]}]+`)
-	pathRE   = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+\.\w{1,8}\b|(?:/[\w.@-]+){2,}|\b[\w-]+\.(?:go|ts|tsx|js|py|rs|md|json|toml|yaml|yml|sql|sh|ex|exs|html|css|txt|csv)\b`)
-	idRE     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,10}-\d+\b|(?:^|\s)#\d+\b|\bv?\d+\.\d+\.\d+[\w.-]*`)
-	numberRE = regexp.MustCompile(`(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|s|MB|GB|KB|kg|km|EUR|USD|tokens))?|\b\d{1,2}:\d{2}\b`)
-	errorRE  = regexp.MustCompile(`(?i)\b(?:error|panic|fatal|exception|failed|cannot|undefined|denied|refused|timed? ?out)\b`)
-)
-
 // Add indexes a text. Numbers count only in what people and the model said: results are full of
 // them. Errors are whole lines of what was said or came back, not of what was asked for.
 func (x *Index) Add(text string, said, asked bool) {
 	const maxText = 200_000
 	text = text[:runeFloor(text, min(len(text), maxText))]
-	for _, u := range urlRE.FindAllString(text, maxIndexed) {
+	urls, bare := cutURLs(text, maxIndexed)
+	for _, u := range urls {
 		u, _, _ = strings.Cut(u, "$") // an unexpanded variable
 		x.URLs = appendAll(x.URLs, []string{strings.TrimRight(u, "`.,;:!?*_\\")})
 	}
-	bare := urlRE.ReplaceAllString(text, " ")
-	x.Paths = appendAll(x.Paths, pathRE.FindAllString(bare, maxIndexed))
-	for _, id := range idRE.FindAllString(bare, maxIndexed) {
+	x.Paths = appendAll(x.Paths, scan(bare, maxIndexed, pathMatch()))
+	for _, id := range scan(bare, maxIndexed, idMatch) {
 		if id = strings.TrimSpace(id); strings.ContainsAny(id, "0123456789") && strings.ContainsFunc(id, notDigit) {
 			x.IDs = appendAll(x.IDs, []string{id})
 		}
 	}
 	if said {
-		x.Numbers = appendAll(x.Numbers, numberRE.FindAllString(bare, maxIndexed))
+		x.Numbers = appendAll(x.Numbers, scan(bare, maxIndexed, numberMatch))
 	}
 	if asked {
 		return
 	}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); len(line) > 8 && len(line) < 300 && errorRE.MatchString(line) {
+		if line = strings.TrimSpace(line); len(line) > 8 && len(line) < 300 && tellsError(line) {
 			x.Errors = appendAll(x.Errors, []string{clip(line, 160)})
 		}
 	}

@@ -2,8 +2,8 @@ package compaction
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -134,13 +134,6 @@ type Written struct {
 	Memories []string
 }
 
-var (
-	summaryRE  = regexp.MustCompile(`(?s)<summary>(.*?)</summary>`)
-	memoriesRE = regexp.MustCompile(`(?s)<memories>(.*?)</memories>`)
-	bulletRE   = regexp.MustCompile(`^\s*(?:[-*•]|\d+[.)])\s+`)
-	noneRE     = regexp.MustCompile(`(?i)^\W*(?:none|nothing|n/?a|no(?: new)? (?:durable )?(?:facts|memories).*)\W*$`)
-)
-
 // maxMemories bounds the facts of one reply, maxMemory each fact in bytes.
 const (
 	maxMemories = 50
@@ -156,21 +149,21 @@ func Parse(r tidemark.Reply, onlyMemories bool) (Written, error) {
 	text := r.Message.PlainText()
 	var w Written
 	if !onlyMemories {
-		m := summaryRE.FindStringSubmatch(text)
-		if m == nil || strings.TrimSpace(m[1]) == "" {
+		summary, whole, ok := element(text, "summary")
+		if !ok || strings.TrimSpace(summary) == "" {
 			return Written{}, fmt.Errorf("summary reply has no <summary>…</summary>: %w", tidemark.ErrInvalid)
 		}
-		w.Summary = unescape(strings.TrimSpace(m[1]))
-		text = strings.Replace(text, m[0], "", 1)
+		w.Summary = unescape(strings.TrimSpace(summary))
+		text = strings.Replace(text, whole, "", 1)
 	}
-	m := memoriesRE.FindStringSubmatch(text)
-	if m == nil {
+	memories, _, ok := element(text, "memories")
+	if !ok {
 		if onlyMemories || strings.Contains(text, "<memories>") {
 			return Written{}, fmt.Errorf("summary reply has no closed <memories>: %w", tidemark.ErrInvalid)
 		}
 		return w, nil
 	}
-	w.Memories = bullets(unescape(m[1]))
+	w.Memories = bullets(unescape(memories))
 	return w, nil
 }
 
@@ -178,13 +171,54 @@ func Parse(r tidemark.Reply, onlyMemories bool) (Written, error) {
 func bullets(s string) []string {
 	var out []string
 	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(bulletRE.ReplaceAllString(line, ""))
-		if line == "" || strings.HasPrefix(line, "#") || noneRE.MatchString(line) || len(out) == maxMemories {
+		line = strings.TrimSpace(unbullet(line))
+		if line == "" || strings.HasPrefix(line, "#") || saysNone(line) || len(out) == maxMemories {
 			continue
 		}
 		out = append(out, clip(line, maxMemory))
 	}
 	return out
+}
+
+// element gives what stands in the first <name>…</name>, and the whole of it.
+func element(text, name string) (inner, whole string, ok bool) {
+	start := strings.Index(text, "<"+name+">")
+	if start < 0 {
+		return "", "", false
+	}
+	inner, _, ok = strings.Cut(text[start+len(name)+2:], "</"+name+">")
+	if !ok {
+		return "", "", false
+	}
+	return inner, text[start : start+2*len(name)+5+len(inner)], true
+}
+
+// unbullet takes off one "- ", "* ", "• ", "1. " or "1) ".
+func unbullet(line string) string {
+	mark := strings.TrimLeft(line, blanks)
+	rest := strings.TrimLeft(mark, "0123456789")
+	marks := []string{".", ")"}
+	if rest == mark {
+		marks = []string{"-", "*", "•"}
+	}
+	for _, m := range marks {
+		if after, ok := strings.CutPrefix(rest, m); ok && after != "" && isBlank(after[0]) {
+			return strings.TrimLeft(after, blanks)
+		}
+	}
+	return line
+}
+
+// saysNone says whether a line says that there are no facts: "none", "N/A", "(no new facts yet)".
+func saysNone(line string) bool {
+	line = strings.ToLower(strings.TrimFunc(line, func(r rune) bool { return r >= utf8.RuneSelf || !isWord(byte(r)) }))
+	switch line {
+	case "none", "nothing", "na", "n/a":
+		return true
+	}
+	rest, ok := strings.CutPrefix(line, "no ")
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "new "), "durable ")
+	return ok && (strings.HasPrefix(rest, "facts") || strings.HasPrefix(rest, "memories"))
 }
 
 // OversizeNote stands in the rolling summary for a chunk that is larger than the summariser's

@@ -118,6 +118,7 @@ var imports = []ban{
 	{ruleImport, []string{"golang.org/x/sync/errgroup"}, "it starts bare goroutines", "start each with tidemark.Runtime.Go and collect on a channel of the object"},
 	{ruleImport, []string{"golang.org/x/sync/singleflight"}, "one object would wait for the I/O of another", "deduplicate in the object's own database"},
 	{ruleImport, []string{"encoding/json", "github.com/goccy/go-json"}, "JSON has one import, so that both hosts encode alike", "import " + Module + "/internal/json"},
+	{ruleImport, []string{"regexp"}, "it is 0.1 MB of the module with its tables", "cut with strings, or write a scanner as in compaction/scan.go"},
 	{ruleImport, []string{"log"}, "its default logger is package state", "take a *slog.Logger as a field, nil allowed"},
 	{ruleImport, []string{"os/exec", "plugin", "net/rpc"}, "there is nothing like it in a Worker", "put it in host/native or cmd/tidemark"},
 }
