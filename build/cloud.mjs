@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,17 +35,18 @@ function run(args) {
   return new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? (signal ? 0 : 1))));
 }
 
-// secrets gives the file of an environment's secrets; where there is none it is made from the example, with
-// a token of its own.
+// secrets gives the file of an environment's secrets. Where there is none it is made from the example, and
+// where its token is empty it gets one.
 export function secrets(name) {
   const file = path.resolve(root, name);
-  if (!existsSync(file)) {
-    const token = randomBytes(24).toString("base64url");
-    const text = readFileSync(path.join(root, ".dev.vars.example"), "utf8").replace(/^TIDEMARK_TOKEN=.*$/m, `TIDEMARK_TOKEN=${token}`);
-    writeFileSync(file, text, { mode: 0o600 });
-    console.log(`made ${name} with a new TIDEMARK_TOKEN; a model's key goes there, too`);
-  }
-  if (!/^TIDEMARK_TOKEN=\S/m.test(readFileSync(file, "utf8"))) fail(`${name} sets no TIDEMARK_TOKEN: add one, or remove the file and it is made anew`);
+  const text = readFileSync(existsSync(file) ? file : path.join(root, ".dev.vars.example"), "utf8");
+  if (!/^TIDEMARK_TOKEN=/m.test(text)) fail(`${name} sets no TIDEMARK_TOKEN: add the line TIDEMARK_TOKEN=, and it is filled in`);
+  const token = randomBytes(24).toString("base64url");
+  const filled = text.replace(/^TIDEMARK_TOKEN=[ \t]*$/m, `TIDEMARK_TOKEN=${token}`);
+  if (filled === text) return file;
+  writeFileSync(file, filled, { mode: 0o600 });
+  chmodSync(file, 0o600);
+  console.log(`${name} has a new TIDEMARK_TOKEN; a model's key goes there, too`);
   return file;
 }
 

@@ -1,0 +1,57 @@
+// Tests of what stands before wrangler. Run by: node --test build/
+
+import assert from "node:assert/strict";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, test } from "node:test";
+import { hold, secrets, taken, upload } from "./cloud.mjs";
+
+const folder = mkdtempSync(path.join(tmpdir(), "cloud-"));
+after(() => rmSync(folder, { recursive: true }));
+const tokenOf = (file) => readFileSync(file, "utf8").match(/^TIDEMARK_TOKEN=(.*)$/m)[1];
+
+test("a file of secrets gets a token once, and nobody else reads it", () => {
+  const made = secrets(path.join(folder, "none"));
+  const copied = path.join(folder, "copied");
+  copyFileSync(new URL("../.dev.vars.example", import.meta.url), copied);
+  secrets(copied);
+  for (const file of [made, copied]) {
+    assert.match(tokenOf(file), /^[\w-]{32}$/);
+    assert.equal(statSync(file).mode & 0o077, 0);
+    const first = tokenOf(file);
+    secrets(file);
+    assert.equal(tokenOf(file), first);
+  }
+  assert.notEqual(tokenOf(made), tokenOf(copied));
+  const own = path.join(folder, "own");
+  writeFileSync(own, "OPENAI_API_KEY=k\nTIDEMARK_TOKEN=mine\n");
+  secrets(own);
+  assert.equal(readFileSync(own, "utf8"), "OPENAI_API_KEY=k\nTIDEMARK_TOKEN=mine\n");
+});
+
+test("one at a time has the state; who has gone does not", () => {
+  const lock = path.join(folder, "state", "dev.pid");
+  assert.equal(hold(lock), 0);
+  assert.equal(hold(lock), process.pid);
+  for (const stale of ["2147483646", "", "x"]) {
+    writeFileSync(lock, stale);
+    assert.equal(hold(lock), 0, stale);
+  }
+});
+
+test("a port that somebody listens at is taken", async () => {
+  const server = net.createServer();
+  await new Promise((r) => server.listen(0, "127.0.0.1", r));
+  const { port } = server.address();
+  assert.equal(await taken(port), true);
+  await new Promise((r) => server.close(r));
+  assert.equal(await taken(port), false);
+});
+
+test("what wrangler says of an upload is read", () => {
+  const text = "Total Upload: 9704.45 KiB / gzip: 2409.18 KiB\nBinding  Resource\nenv.SESSION (Session)  Durable Object\nenv.AI  AI\n";
+  assert.deepEqual(upload(text), { bytes: 2467000, bindings: ["AI", "SESSION"] });
+  assert.ok(Number.isNaN(upload("nothing").bytes));
+});
