@@ -98,7 +98,7 @@ func (b *builder) run() error {
 	return linked(raw)
 }
 
-// finish measures the packages of the compiled module, then takes the names of its functions off.
+// finish measures the packages of the compiled module, then tidies it.
 func (b *builder) finish(module string) ([]byte, map[string]int, error) {
 	raw, err := os.ReadFile(module)
 	if err != nil {
@@ -116,7 +116,9 @@ func (b *builder) finish(module string) ([]byte, map[string]int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	raw = strip(raw, parts)
+	if raw, err = tidy(raw, parts); err != nil {
+		return nil, nil, err
+	}
 	return raw, sizes, os.WriteFile(module, raw, 0o644)
 }
 

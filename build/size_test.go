@@ -52,8 +52,12 @@ func TestCodeSizes(t *testing.T) {
 	if got := largest(sizes, 2); !strings.Contains(got, "session") || !strings.HasSuffix(got, "5 generated") || strings.Contains(got, "fmt") {
 		t.Errorf("the largest two: %q", got)
 	}
-	if bare, err := sections(strip(module(), parts)); err != nil || len(bare) != 2 {
-		t.Errorf("stripped: %d sections, %v", len(bare), err)
+	tidied, err := tidy(module(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bare, err := sections(tidied); err != nil || len(bare) != 2 {
+		t.Errorf("tidied: %d sections, %v", len(bare), err)
 	} else if _, err := codeSizes(bare, nil); err == nil {
 		t.Error("a module without names has sizes")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"regexp"
@@ -28,7 +29,7 @@ func sections(raw []byte) ([]section, error) {
 		}
 		end := 1 + n + int(size)
 		s := section{kind: rest[0], all: rest[:end], body: rest[1+n : end]}
-		if s.kind == 0 {
+		if s.kind == customSection {
 			s.name, s.body = wasmName(s.body)
 		}
 		out, rest = append(out, s), rest[end:]
@@ -45,15 +46,99 @@ func wasmName(b []byte) (string, []byte) {
 	return string(b[n : n+int(size)]), b[n+int(size):]
 }
 
-// strip drops the custom sections: names for debuggers, which no Worker has.
-func strip(raw []byte, parts []section) []byte {
+// The kinds of sections that are read here.
+const (
+	customSection = 0
+	importSection = 2
+	codeSection   = 10
+	dataSection   = 11
+)
+
+// tidy gives the module without its custom sections, which hold names for debuggers, and with few
+// large pieces of data.
+func tidy(raw []byte, parts []section) ([]byte, error) {
 	out := slices.Clone(raw[:8])
 	for _, s := range parts {
-		if s.kind != 0 {
+		switch s.kind {
+		case customSection:
+		case dataSection:
+			data, err := joinData(s.body)
+			if err != nil {
+				return nil, err
+			}
+			out = append(binary.AppendUvarint(append(out, dataSection), uint64(len(data))), data...)
+		default:
 			out = append(out, s.all...)
 		}
 	}
-	return out
+	return out, nil
+}
+
+// gap is how many zeros end a piece of data. The linker leaves out eight already, and writes 100,000
+// pieces: fewer bytes raw, but their headers do not compress.
+const gap = 64
+
+// maxData bounds the memory that a module may fill at start.
+const maxData = 256 << 20
+
+// joinData writes the same memory in fewer pieces.
+func joinData(body []byte) ([]byte, error) {
+	memory, err := readData(body)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	pieces := uint64(0)
+	zeros := make([]byte, gap)
+	for at := 0; at < len(memory); {
+		if memory[at] == 0 {
+			at++
+			continue
+		}
+		end := len(memory)
+		if n := bytes.Index(memory[at:], zeros); n >= 0 {
+			end = at + n
+		}
+		out = appendConst(append(out, 0), int64(at))
+		out = append(binary.AppendUvarint(out, uint64(end-at)), memory[at:end]...)
+		pieces, at = pieces+1, end
+	}
+	return append(binary.AppendUvarint(nil, pieces), out...), nil
+}
+
+// The expression that says where a piece begins is: constant of 32 bits, end.
+const (
+	opConst = 0x41
+	opEnd   = 0x0b
+)
+
+// readData gives the memory that a data section fills.
+func readData(body []byte) ([]byte, error) {
+	r := wasmReader{rest: body}
+	var memory []byte
+	for range r.number() {
+		into, op := r.number(), r.take(1)
+		begin, end := r.signed(), r.take(1)
+		piece := r.bytes()
+		if r.broken || into != 0 || op[0] != opConst || end[0] != opEnd || begin < 0 || begin+int64(len(piece)) > maxData {
+			return nil, errors.New("read module: its data is not as the Go linker writes it")
+		}
+		if more := int(begin) + len(piece) - len(memory); more > 0 {
+			memory = append(memory, make([]byte, more)...)
+		}
+		copy(memory[begin:], piece)
+	}
+	return memory, nil
+}
+
+// appendConst appends a constant and the end of its expression.
+func appendConst(out []byte, v int64) []byte {
+	for out = append(out, opConst); ; v >>= 7 {
+		if v >= -64 && v < 64 {
+			return append(out, byte(v&0x7f), opEnd)
+		}
+		out = append(out, byte(v)|0x80)
+	}
 }
 
 // unmangled is what the linker does not replace in the names of functions.
@@ -93,9 +178,9 @@ func functions(parts []section) (lengths map[uint64]int, names map[uint64]string
 	for _, s := range parts {
 		r := wasmReader{rest: s.body}
 		switch {
-		case s.kind == 2: // of Go, all imports are functions
+		case s.kind == importSection: // of Go, all imports are functions
 			imported = r.number()
-		case s.kind == 10:
+		case s.kind == codeSection:
 			for i := range r.number() {
 				lengths[imported+i] = len(r.bytes())
 			}
@@ -136,6 +221,23 @@ func (r *wasmReader) number() uint64 {
 	}
 	r.rest = r.rest[n:]
 	return v
+}
+
+// signed reads a number that may be negative.
+func (r *wasmReader) signed() int64 {
+	v := int64(0)
+	for shift := 0; shift < 63; shift += 7 {
+		b := r.take(1)
+		if r.broken {
+			return 0
+		}
+		v |= int64(b[0]&0x7f) << shift
+		if b[0] < 0x80 {
+			return v << (57 - shift) >> (57 - shift)
+		}
+	}
+	r.rest, r.broken = nil, true
+	return 0
 }
 
 func (r *wasmReader) take(n uint64) []byte {
