@@ -28,15 +28,14 @@ import (
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
-// inProcess is the handler over real actors on one database and a folder. It has no process of its
-// own, so nothing can kill it.
+// inProcess is the handler over real actors, on a database for each agent and a folder. It has no
+// process of its own, so nothing can kill it.
 type inProcess struct {
 	home string
 	log  logBuffer
 
 	server *httptest.Server
 	cfg    *config.Config
-	db     *native.DB
 	blobs  *native.Dir
 	rt     *native.Runtime
 	alarms *native.Alarms
@@ -45,7 +44,13 @@ type inProcess struct {
 
 	mu       sync.Mutex // guards the following
 	sessions map[tidemark.Key]*session.Session
-	agents   map[string]*agent.Agent
+	agents   map[string]*owner
+}
+
+// owner is an agent with its database.
+type owner struct {
+	*agent.Agent
+	db *native.DB
 }
 
 var (
@@ -67,28 +72,15 @@ func (p *inProcess) start(env []string) (string, error) {
 	}
 	p.cfg.Resolve()
 	logger := slog.New(slog.NewTextHandler(&p.log, nil))
-	p.sessions, p.agents = map[tidemark.Key]*session.Session{}, map[string]*agent.Agent{}
+	p.sessions, p.agents = map[tidemark.Key]*session.Session{}, map[string]*owner{}
 	p.rt = native.NewRuntime(logger)
 	p.life, p.end = context.WithCancel(context.Background())
 	if p.blobs, err = native.NewDir(filepath.Join(p.home, "bucket")); err != nil {
 		return "", err
 	}
-	if p.db, err = native.OpenDB(filepath.Join(p.home, "tidemark.db")); err != nil {
-		return "", err
-	}
 	p.alarms = native.NewAlarms(p.rt, p.fire)
-	if _, err := p.Agent(p.life, "main"); err != nil {
+	if err := p.wake(); err != nil {
 		return "", err
-	}
-	if _, err := session.Migrate(p.life, p.db); err != nil {
-		return "", err
-	}
-	due, err := session.Due(p.life, p.db)
-	if err != nil {
-		return "", err
-	}
-	for key, at := range due {
-		p.alarms.Set("session/"+string(key), at)
 	}
 	p.server = httptest.NewServer(worker.New(worker.Config{Actors: p, Blobs: p.blobs, Runtime: p.rt, Token: p.cfg.Secrets.Token.Reveal(),
 		Version: "test", Logger: logger}))
@@ -105,7 +97,33 @@ func (p *inProcess) stop(how string) error {
 	p.server.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return errors.Join(p.rt.Wait(ctx), p.db.Close(), p.blobs.Close())
+	err := errors.Join(p.rt.Wait(ctx), p.blobs.Close())
+	for _, o := range p.agents {
+		err = errors.Join(err, o.db.Close())
+	}
+	return err
+}
+
+// wake opens the agents that are on the disk and sets the alarms of their sessions.
+func (p *inProcess) wake() error {
+	found, err := p.databases()
+	if err != nil {
+		return err
+	}
+	for _, path := range append(found, p.database("main")) {
+		o, err := p.owner(filepath.Base(filepath.Dir(path)), true)
+		if err != nil {
+			return err
+		}
+		due, err := session.Due(p.life, o.db)
+		if err != nil {
+			return err
+		}
+		for key, at := range due {
+			p.alarms.Set("session/"+string(key), at)
+		}
+	}
+	return nil
 }
 
 // fire carries out what is due for an actor.
@@ -134,14 +152,18 @@ func (p *inProcess) fire(ctx context.Context, what string) {
 
 // Agent implements worker.Actors.
 func (p *inProcess) Agent(_ context.Context, name string) (*agent.Agent, error) {
-	return p.agent(name, false)
+	o, err := p.owner(name, false)
+	if err != nil {
+		return nil, err
+	}
+	return o.Agent, nil
 }
 
-func (p *inProcess) agent(name string, create bool) (*agent.Agent, error) {
+func (p *inProcess) owner(name string, create bool) (*owner, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a := p.agents[name]; a != nil {
-		return a, nil
+	if o := p.agents[name]; o != nil {
+		return o, nil
 	}
 	known := name == "main" || slices.ContainsFunc(p.cfg.Agents, func(a config.Agent) bool { return a.ID == name })
 	if !known && !create {
@@ -151,14 +173,25 @@ func (p *inProcess) agent(name string, create bool) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.DB, c.Blobs, c.Runtime, c.FlushEvery = p.db, p.blobs, p.rt, 100*time.Millisecond
+	if err := os.MkdirAll(filepath.Dir(p.database(name)), 0o700); err != nil {
+		return nil, err
+	}
+	db, err := native.OpenDB(p.database(name))
+	if err != nil {
+		return nil, err
+	}
+	c.DB, c.Blobs, c.Runtime, c.FlushEvery = db, p.blobs, p.rt, 100*time.Millisecond
 	c.Schedule = func(at time.Time) { p.alarms.Set("agent/"+name, at) }
 	a, err := agent.New(c)
 	if err == nil {
-		p.agents[name] = a
-		p.alarms.Set("agent/"+name, p.rt.Now())
+		_, err = session.Migrate(p.life, db)
 	}
-	return a, err
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	p.agents[name] = &owner{a, db}
+	p.alarms.Set("agent/"+name, p.rt.Now())
+	return p.agents[name], nil
 }
 
 // Agents implements worker.Lister.
@@ -175,7 +208,7 @@ func (p *inProcess) Agents(context.Context) ([]string, error) {
 
 // Session implements worker.Actors.
 func (p *inProcess) Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error) {
-	a, err := p.agent(key.Agent(), create)
+	o, err := p.owner(key.Agent(), create)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +217,7 @@ func (p *inProcess) Session(ctx context.Context, key tidemark.Key, create bool) 
 	if s := p.sessions[key]; s != nil {
 		return s, nil
 	}
-	there, err := session.Exists(ctx, p.db, key)
+	there, err := session.Exists(ctx, o.db, key)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +228,7 @@ func (p *inProcess) Session(ctx context.Context, key tidemark.Key, create bool) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.Open(p.life, session.Config{Key: key, DB: p.db, Blobs: p.blobs, Agent: a, Runtime: p.rt, Settings: settings,
+	s, err := session.Open(p.life, session.Config{Key: key, DB: o.db, Blobs: p.blobs, Agent: o, Runtime: p.rt, Settings: settings,
 		Logger: slog.New(slog.NewTextHandler(&p.log, nil)), Provider: setup.Provider(p.cfg, p.rt, native.Transport()),
 		Alarm: func(_ context.Context, at time.Time) error {
 			p.alarms.Set("session/"+string(key), at)
@@ -207,9 +240,11 @@ func (p *inProcess) Session(ctx context.Context, key tidemark.Key, create bool) 
 	return s, err
 }
 
-func (p *inProcess) databases() ([]string, error) {
-	return []string{filepath.Join(p.home, "tidemark.db")}, nil
+func (p *inProcess) database(agent string) string {
+	return filepath.Join(p.home, "agents", agent, "tidemark.db")
 }
+
+func (p *inProcess) databases() ([]string, error) { return filepath.Glob(p.database("*")) }
 
 func (p *inProcess) bucket() bucket { return folder(filepath.Join(p.home, "bucket")) }
 func (p *inProcess) said() string   { return p.log.String() }
