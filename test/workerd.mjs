@@ -25,12 +25,6 @@ export function modulesOf(folder) {
 // With disk, a folder, objects and blobs outlive it. With token, the Worker wants that one and get and json
 // send it. more is for Miniflare.
 export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "bucket" }, disk, token, more } = {}) {
-  const modules = [{ type: "ESModule", path: path.join(folder, "shim.mjs") }];
-  for (const file of readdirSync(folder)) {
-    const full = path.join(folder, file);
-    if (file.endsWith(".wasm")) modules.push({ type: "CompiledWasm", path: full });
-    else if (/\.m?js$/.test(file) && file !== "shim.mjs") modules.push({ type: "ESModule", path: full });
-  }
   const mf = new Miniflare({
     ...compatibility, modulesRoot: folder, modules: modulesOf(folder), cf: false, host: "127.0.0.1", port: 0,
     durableObjects: {

@@ -1,0 +1,235 @@
+// Serves a built Worker in workerd until it is ended, for tests in Go. Objects are kept under
+// DIR/objects and blobs under DIR/blobs: a SIGKILL of the process group is a power cut, after which
+// another launcher on DIR goes on. When the Worker answers, one JSON line on stdout says where: {url,
+// control, pid}.
+//
+//   node test/serve.mjs --folder dist --disk DIR [--port 0] [--mode shared|object]
+//     [--var NAME=VALUE ...] [--ai URL] [--stdin]
+//
+// --ai binds AI to a fake: its run posts to URL/ and the model's name. With --stdin it waits, with all
+// it needs in memory, for a byte on stdin before it starts, so that a test can have the next one ready.
+//
+// The control server is the test's way to what a client cannot reach:
+//
+//   GET    /r2?prefix=          keys, a JSON list
+//   GET    /r2/KEY              bytes, with the custom metadata as x-meta-* headers
+//   PUT    /r2/KEY              stores them, with x-meta-* headers as its metadata
+//   DELETE /r2/KEY
+//   POST   /fail?puts=N         the next N puts of the Worker fail
+//   POST   /hold?puts=N         the Nth next put waits, whole in the Worker and not in the bucket
+//   GET    /held                answers once a put waits: {key}
+//   POST   /release             lets it go on
+//   POST   /evict?object=session|agent&name=NAME   ends the object in the middle of what it does
+//   POST   /alarm?object=&name=&times=N            calls its alarm N times at once
+
+import { createServer } from "node:http";
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { Miniflare, compatibility, modulesOf } from "./workerd.mjs";
+
+const { values: flags } = parseArgs({
+  options: {
+    folder: { type: "string", default: "dist" },
+    disk: { type: "string" },
+    port: { type: "string", default: "0" },
+    mode: { type: "string", default: "shared" },
+    var: { type: "string", multiple: true, default: [] },
+    ai: { type: "string" },
+    stdin: { type: "boolean", default: false },
+  },
+});
+if (!flags.disk) throw new Error("--disk: name the folder in which objects and blobs are kept");
+if (!["shared", "object"].includes(flags.mode)) throw new Error(`--mode ${flags.mode}: use shared or object`);
+const bindings = { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: flags.mode };
+for (const v of flags.var) {
+  const at = v.indexOf("=");
+  if (at < 1) throw new Error(`--var ${v}: use NAME=VALUE`);
+  bindings[v.slice(0, at)] = v.slice(at + 1);
+}
+
+// Entry of the Worker: the shim with a way in for the control server, which names it by this host.
+const DOOR = "door.test";
+const entry = `
+import * as shim from "./shim.mjs";
+const open = (Base) => class extends Base {
+  async fetch(request) {
+    const url = new URL(request.url);
+    if (url.hostname !== "${DOOR}") return super.fetch(request);
+    if (url.pathname === "/evict") this.ctx.abort("evicted");
+    const times = Number(url.searchParams.get("times") ?? 1);
+    await Promise.all(Array.from({ length: times }, () => this.alarm()));
+    return new Response("done");
+  }
+};
+export * from "./shim.mjs";
+export const Session = { Session: class extends open(shim.Session) {} }.Session;
+export const Agent = { Agent: class extends open(shim.Agent) {} }.Agent;
+export default shim.default;
+`;
+
+// The Worker's bucket: each put first asks the control server whether it may.
+const bucketDoor = `
+export default (env) => {
+  const may = async (key) => {
+    const r = await env.MAY.fetch("http://may/", { method: "POST", body: key });
+    if (!r.ok) throw new Error("put: " + (await r.text()));
+  };
+  return {
+    put: async (key, value, options) => { await may(key); return env.RAW.put(key, value, options); },
+    get: (...a) => env.RAW.get(...a),
+    head: (...a) => env.RAW.head(...a),
+    list: (...a) => env.RAW.list(...a),
+    delete: (...a) => env.RAW.delete(...a),
+  };
+};
+`;
+
+// The Worker's models: a fake service.
+const aiDoor = `
+export default (env) => ({
+  run: (model, inputs, options = {}) => {
+    const headers = { "content-type": "application/json", ...options.extraHeaders };
+    const body = JSON.stringify(inputs);
+    return fetch(env.URL + "/" + model, { method: "POST", headers, body, signal: options.signal });
+  },
+});
+`;
+
+// What stands between the Worker and its bucket.
+const puts = { fail: 0, hold: 0, held: null, waiting: [] };
+
+async function may(request) {
+  const key = await request.text();
+  if (puts.fail > 0) {
+    puts.fail--;
+    return new Response("the bucket is out of order (10001)", { status: 500 });
+  }
+  if (puts.hold > 0 && --puts.hold === 0) {
+    const released = new Promise((release) => (puts.held = { key, release }));
+    for (const tell of puts.waiting.splice(0)) tell();
+    await released;
+  }
+  return new Response("yes");
+}
+
+function options() {
+  const folder = path.resolve(flags.folder);
+  const own = ([name, contents]) => ({ type: "ESModule", path: path.join(folder, name), contents });
+  const workers = [{
+    name: "tidemark", ...compatibility, modulesRoot: folder,
+    modules: [own(["entry.mjs", entry]), ...modulesOf(folder)],
+    durableObjects: {
+      SESSION: { className: "Session", useSQLite: true },
+      AGENT: { className: "Agent", useSQLite: true },
+    },
+    r2Buckets: { RAW: "bucket" },
+    wrappedBindings: { BUCKET: { scriptName: "bucket-door" }, ...(flags.ai && { AI: { scriptName: "ai-door", bindings: { URL: flags.ai } } }) },
+    bindings,
+  }, {
+    name: "bucket-door", modules: [{ type: "ESModule", path: "bucket-door.mjs", contents: bucketDoor }],
+    r2Buckets: { RAW: "bucket" }, serviceBindings: { MAY: may },
+  }];
+  if (flags.ai) workers.push({ name: "ai-door", modules: [{ type: "ESModule", path: "ai-door.mjs", contents: aiDoor }] });
+  const kept = (name) => {
+    const dir = path.join(flags.disk, name);
+    mkdirSync(dir, { recursive: true });
+    return dir;
+  };
+  return {
+    workers, cf: false, host: "127.0.0.1", port: Number(flags.port),
+    durableObjectsPersist: kept("objects"), r2Persist: kept("blobs"),
+    handleRuntimeStdio: (out, err) => { for (const s of [out, err]) s.on("data", (d) => process.stderr.write(d)); },
+  };
+}
+
+// plain makes a text fit for a header; decodeURIComponent takes it back.
+const plain = (s) => s.replace(/[^\x20-\x7e]+|%/g, encodeURIComponent);
+
+// r2 gives the bucket itself to the test.
+async function r2(bucket, method, key, request) {
+  if (key === null) {
+    const keys = [];
+    for (let page = {}; ; ) {
+      page = await bucket.list({ prefix: request.prefix, cursor: page.cursor });
+      keys.push(...page.objects.map((o) => o.key));
+      if (!page.truncated) return [200, {}, JSON.stringify(keys)];
+    }
+  }
+  if (method === "PUT") {
+    await bucket.put(key, await request.body(), { customMetadata: request.metadata });
+    return [200, {}, "stored"];
+  }
+  if (method === "DELETE") {
+    await bucket.delete(key);
+    return [200, {}, "deleted"];
+  }
+  const o = await bucket.get(key);
+  if (!o) return [404, {}, "no such object"];
+  const headers = { "content-type": o.httpMetadata?.contentType ?? "application/octet-stream", etag: o.httpEtag };
+  for (const [name, value] of Object.entries(o.customMetadata ?? {})) headers[`x-meta-${name}`] = plain(value);
+  headers["x-metadata"] = plain(JSON.stringify(o.customMetadata ?? {})); // with the letters of its names
+  return [200, headers, Buffer.from(await o.arrayBuffer())];
+}
+
+// object calls the way in of an object.
+async function object(mf, what, query) {
+  const space = await mf.getDurableObjectNamespace(query.get("object") === "agent" ? "AGENT" : "SESSION");
+  const stub = space.get(space.idFromName(query.get("name") ?? ""));
+  try {
+    const r = await stub.fetch(`http://${DOOR}/${what}?times=${query.get("times") ?? 1}`);
+    return [r.status, {}, await r.text()];
+  } catch (e) {
+    return what === "evict" ? [200, {}, "ended"] : [500, {}, e.message]; // its end is the answer
+  }
+}
+
+async function control(mf, bucket, req) {
+  const url = new URL(req.url, "http://control");
+  const [, what, ...rest] = url.pathname.split("/");
+  const number = Number(url.searchParams.get("puts") ?? 1);
+  switch (what) {
+    case "r2":
+      return r2(bucket, req.method, rest.length ? decodeURIComponent(rest.join("/")) : null, {
+        prefix: url.searchParams.get("prefix") ?? "",
+        metadata: Object.fromEntries(Object.entries(req.headers).filter(([k]) => k.startsWith("x-meta-")).map(([k, v]) => [k.slice(7), decodeURIComponent(v)])),
+        body: async () => new Uint8Array(Buffer.concat(await req.toArray())), // Miniflare takes no Buffer
+      });
+    case "fail":
+      puts.fail = number;
+      return [200, {}, "set"];
+    case "hold":
+      puts.hold = number;
+      return [200, {}, "set"];
+    case "held":
+      if (!puts.held) await new Promise((tell) => puts.waiting.push(tell));
+      return [200, {}, JSON.stringify({ key: puts.held.key })];
+    case "release":
+      puts.held?.release();
+      puts.held = null;
+      return [200, {}, "released"];
+    case "evict":
+    case "alarm":
+      return object(mf, what, url.searchParams);
+  }
+  return [404, {}, `no route ${url.pathname}`];
+}
+
+if (flags.stdin) await new Promise((go) => process.stdin.once("data", go).once("end", () => process.exit(0)));
+const mf = new Miniflare(options());
+for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => mf.dispose().finally(() => process.exit(0)));
+const url = (await mf.ready).href.replace(/\/$/, "");
+let bucket;
+const server = createServer(async (req, res) => {
+  try {
+    bucket ??= await mf.getR2Bucket("RAW");
+    const [status, headers, body] = await control(mf, bucket, req);
+    res.writeHead(status, headers).end(body);
+  } catch (e) {
+    res.writeHead(500).end(String(e?.stack ?? e));
+  }
+});
+await new Promise((done) => server.listen(0, "127.0.0.1", done));
+const healthy = await fetch(`${url}/healthz`);
+if (!healthy.ok) throw new Error(`/healthz: ${healthy.status} ${await healthy.text()}`);
+console.log(JSON.stringify({ url, control: `http://127.0.0.1:${server.address().port}`, pid: process.pid }));
