@@ -62,6 +62,9 @@ func (w *workerd) start(env []string) (string, error) {
 	w.process.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	line, err := w.process.launch("{")
 	if err != nil {
+		if started := w.process.cmd.Process; started != nil {
+			_ = syscall.Kill(-started.Pid, syscall.SIGKILL) // it may have ended already
+		}
 		return "", err
 	}
 	var at struct {
@@ -72,7 +75,10 @@ func (w *workerd) start(env []string) (string, error) {
 		return "", fmt.Errorf("the launcher says %q: %w", line, err)
 	}
 	w.control = strings.TrimSuffix(at.Control, "/")
-	return strings.TrimSuffix(at.URL, "/"), w.bucket().put("config.json", []byte(document))
+	if err := w.bucket().put("config.json", []byte(document)); err != nil {
+		return "", errors.Join(err, w.stop(byKill))
+	}
+	return strings.TrimSuffix(at.URL, "/"), nil
 }
 
 func (w *workerd) stop(how string) error {
