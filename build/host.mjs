@@ -173,7 +173,7 @@ export class GoHost {
       const move = this.draining && h.idle;
       if (!move && quiet <= (h.idle ? this.limits.quietMs : this.limits.lostMs)) continue;
       if (!move) tally.swept++;
-      this.kill(h.generation);
+      this.kill(h.generation, h.idle ? undefined : named("Dead", "the object was not heard of for long"));
     }
     if (this.draining && this.objects.size === 0) this.leave();
   }
@@ -203,9 +203,10 @@ export class GoHost {
     if (owner) this.#reaper.register(owner, h.generation, h);
   }
 
-  // kill ends one generation from any event; its goroutines unwind without touching JavaScript. What it
-  // still has in flight ends in its own I/O context, if that is alive.
-  kill(generation) {
+  // kill ends one generation from any event; its goroutines unwind without touching JavaScript. What may
+  // still be in flight ends by cause, in its own I/O context; without one the object is idle or its
+  // context is gone, and nothing of it is touched.
+  kill(generation, cause) {
     const h = this.objects.get(generation);
     if (!h || this.dead) return;
     const { go } = h;
@@ -214,7 +215,7 @@ export class GoHost {
     this.#reaper.unregister(h);
     const name = `${h.kind}/${h.name}`;
     if (this.#names.get(name) === h) this.#names.delete(name);
-    h.die(named("Dead", "the object has ended"));
+    if (cause) h.die(cause);
     try {
       this.enter(null, () => go.kill(generation));
     } catch (e) {
@@ -233,7 +234,10 @@ export class GoHost {
     this.objects.clear();
     this.#names.clear();
     this.onFatal?.(e, this);
-    for (const h of all) h.die(e);
+    for (const h of all) {
+      if (h.idle) h.leave(); // the platform may have dropped it, and its context with it
+      else h.die(e);
+    }
   }
 
   stats() {

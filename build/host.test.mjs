@@ -40,7 +40,7 @@ test("an object that left holds nothing of its instance", async () => {
   const host = new GoHost({ module, env: {} });
   const o = new HostObject(host, { kind: "Session", name: "a", platform: {} });
   const call = o.call("alarm", null, {});
-  host.kill(o.generation);
+  host.kill(o.generation, Object.assign(new Error("gone"), { name: "Dead" }));
   await assert.rejects(call, { name: "Dead" });
   assert.deepEqual([o.dead, o.host === host, o.go, host.objects.size], [true, false, null, 0]);
   await assert.rejects(o.call("alarm", null, {}), { name: "Dead" });
