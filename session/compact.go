@@ -157,6 +157,9 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
 			return err
 		}
+		if err := s.Runtime.Sleep(ctx, paceRest); err != nil { // a model in this process never waited
+			return err
+		}
 	}
 	d := compaction.Gather(prev, items)
 	d.Text, d.Tier = p.Rolling, p.Tier

@@ -19,6 +19,7 @@ const (
 	dueOutbox  = "outbox"   // tell the agent again
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
 	dueAgain   = "again"    // a summary that an extract stands in for
+	dueSpool   = "spool"    // look whether a kept log is read still
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -117,6 +118,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.extractLater(ctx, r.Text(1))
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
+		case dueSpool:
+			err = s.sweepSpool(ctx)
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)

@@ -16,10 +16,11 @@ import (
 )
 
 // messages yields the message entries of a range, oldest first, with their large blocks, in
-// bounded pages.
+// bounded pages, and lets others have a turn now and then.
 func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
 		const page = 200
+		var pace pace
 		skeletons, err := s.log.Skeletons(ctx, log, r)
 		if err != nil {
 			yield(tidemark.Entry{}, err)
@@ -33,6 +34,10 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 			}
 			for _, e := range entries {
 				if !yield(e, nil) {
+					return
+				}
+				if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+					yield(tidemark.Entry{}, err)
 					return
 				}
 			}

@@ -98,6 +98,7 @@ type importer struct {
 
 	size  tidemark.Tokens // of the view, with what is not yet written
 	limit tidemark.Tokens
+	pace  pace
 }
 
 // load reads the chain that is there and the size of the view.
@@ -126,6 +127,9 @@ func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error
 		}
 		if m.progress != nil {
 			m.progress(m.done)
+		}
+		if err := m.pace.did(ctx, m.s.Runtime, len(msg.Message.AppendJSON(nil))); err != nil {
+			return fmt.Errorf("import message %d: %w", m.done, err)
 		}
 	}
 	if m.done < len(m.there) {

@@ -1,10 +1,10 @@
 package session
 
-// Working reports whether a run, or an import, works in this life.
+// Working reports whether a run works in this life, or an import.
 func (s *Session) Working() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.mine) > 0
+	return len(s.mine) > 0 || s.spool != ""
 }
 
 // Quiet reports whether no run works in this life and nobody listens: a host may then forget the

@@ -95,11 +95,12 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	mu       sync.Mutex // guards the following 4 fields; never held over a wait
+	mu       sync.Mutex // guards the following 5 fields; never held over a wait
 	cancel   context.CancelCauseFunc
 	active   string          // id of the run that works in this life
 	mine     map[string]bool // runs that this life has begun or taken up and not let go of
 	reported time.Time       // when the agent's directory was told last
+	spool    string          // id of the log that an import keeps
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier

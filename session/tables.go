@@ -65,6 +65,9 @@ var tables = [][]string{{
 	`CREATE INDEX anatomy_key ON anatomy(key, n)`,
 	// Full text of messages, as tokens made in Go; rowid is the entry's seq.
 	`CREATE VIRTUAL TABLE words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
+}, {
+	// A log that an import reads twice, in pieces, while it does.
+	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n))`,
 }}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.

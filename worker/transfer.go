@@ -56,6 +56,7 @@ const (
 	maxWarnings   = 10
 	maxWarning    = 200 // bytes of one
 	maxProbe      = 32 << 20
+	spoolProbe    = 4 << 20 // the same where memory is scarce
 	progressEvery = 200 // messages between two progress events
 	sniffBytes    = 64 << 10
 )
@@ -104,10 +105,13 @@ func (c *call) postImport() error {
 	if err := c.narrow(s, tidemark.Tokens(window)); err != nil {
 		return err
 	}
-	if format == "claude" {
-		if log, err = c.spooled(log); err != nil {
+	if format == "claude" && c.MaxSpool > 0 { // the reader of such logs goes over them twice
+		kept, err := s.Spool(c.r.Context(), log, c.MaxSpool)
+		if err != nil {
 			return err
 		}
+		defer c.unspool(kept)
+		log = kept
 	}
 	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return reader(format)(log, m) })
 }
@@ -129,7 +133,7 @@ func reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported
 func (c *call) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
-		most = min(most, c.MaxSpool)
+		most = min(spoolProbe, c.MaxSpool)
 	}
 	var start bytes.Buffer
 	for size := int64(sniffBytes); ; size *= 2 {
@@ -175,20 +179,11 @@ func (c *call) narrow(s *session.Session, window tidemark.Tokens) error {
 	return s.Configure(c.r.Context(), own)
 }
 
-// spooled gives the body as it is, or, on a host without a disk, from memory: the reader of logs
-// goes over them twice.
-func (c *call) spooled(body io.Reader) (io.Reader, error) {
-	if c.MaxSpool <= 0 {
-		return body, nil
+// unspool removes what a host without a disk kept of a log.
+func (c *call) unspool(kept *session.Spool) {
+	if err := kept.Close(); err != nil {
+		c.Logger.Warn("import", "id", c.w.id, "err", err)
 	}
-	raw, err := io.ReadAll(io.LimitReader(body, c.MaxSpool+1))
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	if int64(len(raw)) > c.MaxSpool {
-		return nil, fmt.Errorf("a log over %d bytes: send it as format=jsonl, which is read as it comes: %w", c.MaxSpool, tidemark.ErrTooLarge)
-	}
-	return bytes.NewReader(raw), nil
 }
 
 // sniff tells an archive's lines, plain or gzipped, from a log of Claude Code by the first line.

@@ -62,8 +62,8 @@ type Config struct {
 	Metrics *Metrics     // nil: one of its own
 
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
-	// MaxSpool is how many bytes of an import may stand in memory, for a host without a disk; 0
-	// lets a temporary file hold them, without a bound.
+	// MaxSpool is how many bytes of an imported log the session's database may hold while it is read,
+	// for a host without a disk; 0 lets a temporary file hold them, without a bound.
 	MaxSpool int64
 	Wait     time.Duration // longest wait for a turn, default 1 h
 	Ping     time.Duration // between signs of life on a stream, default 15 s
