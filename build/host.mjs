@@ -150,11 +150,11 @@ export class GoHost {
     this.#depth++;
     this.events++;
     tally.events++;
-    if (h) h.heard = Date.now();
     try {
       return f();
     } finally {
       this.#current = previous;
+      if (h) h.heard = Date.now(); // behind the event, which may be a long one
       if (this.#depth === 1 && this.strict) this.#tidy();
       this.#depth--;
     }
