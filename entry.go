@@ -89,6 +89,9 @@ type Entry struct {
 
 // Message decodes the payload of a message entry.
 func (e Entry) Message() (Message, error) {
+	if m, ok := quickMessage(e.Payload); ok {
+		return m, nil
+	}
 	var m Message
 	err := json.Unmarshal(e.Payload, &m)
 	return m, err

@@ -34,6 +34,14 @@ func NewText(role Role, text string) Message {
 
 // UnmarshalJSON decodes role and content; other fields are not part of a message.
 func (m *Message) UnmarshalJSON(data []byte) error {
+	if quick, ok := quickMessage(data); ok {
+		*m = quick
+		return nil
+	}
+	return m.decode(data)
+}
+
+func (m *Message) decode(data []byte) error {
 	var w struct {
 		Role    *string         `json:"role"`
 		Content json.RawMessage `json:"content"`
