@@ -119,9 +119,13 @@ class Bucket {
     return object;
   }
 
-  async get(key) {
+  async get(key, { range, onlyIf } = {}) {
     const o = this.#objects.get(key);
-    return o ? { ...o, body: new Blob([o.bytes]).stream() } : null;
+    if (!o) return null;
+    if (onlyIf?.etagMatches && o.etag !== onlyIf.etagMatches) return { ...o };
+    const { offset = 0, length = o.size } = range ?? {};
+    const bytes = o.bytes.slice(offset, offset + length);
+    return { ...o, body: new Blob([bytes]).stream(), arrayBuffer: async () => bytes.buffer };
   }
 
   async delete(key) { this.#objects.delete(key); }

@@ -1,12 +1,18 @@
 // What Go may ask of one object. Methods whose first argument is id answer later, through deliver;
 // the others answer at once. Each passes the guard first.
 
+import { object, objectRow, piecesOf, putOptions } from "./bucket.mjs";
 import { Packer, pack, unpack } from "./codec.mjs";
+import { Slots } from "./slots.mjs";
 
 // Bounds, the same as in the root package (db.go).
 const MAX_PAGE_ROWS = 20_000;
 // Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
 const MAX_PAGE_BYTES = 16 << 20;
+
+// Bytes of a stream after which what comes next is given in a turn of the event loop of its own: promises
+// alone would keep every other object of the isolate waiting to the end of the stream.
+const TURN_BYTES = 64 << 10;
 
 // The end of an event stream whose handler cannot end it. workerd closes a failed chunked answer like a
 // whole one, so without this a client could not tell; the official SDKs of both APIs raise it.
@@ -31,6 +37,8 @@ export class Ops {
   #bodies = new Map(); // body number -> {reader, stop}
   #puts = new Map(); // put number -> {writer, done}
   #next = 0;
+  #slots = new Slots();
+  #since = 0; // bytes of streams since the last turn of the event loop
 
   constructor(host, platform) {
     this.host = host;
@@ -43,7 +51,10 @@ export class Ops {
 
   // pending counts what is in flight, for a look from outside.
   get pending() {
-    return { calls: this.#calls.size, waits: this.#waits.size, bodies: this.#bodies.size, puts: this.#puts.size };
+    return {
+      calls: this.#calls.size, waits: this.#waits.size, bodies: this.#bodies.size, puts: this.#puts.size,
+      connections: this.#slots.open, queued: this.#slots.queued, mostConnections: this.#slots.most,
+    };
   }
 
   // guard refuses what cannot be right: an object that has ended, or a goroutine that woke up in the
@@ -72,6 +83,31 @@ export class Ops {
       this.#deliver(id, ok, v);
     };
     p.then((v) => settle(true, v), (e) => settle(false, said(e)));
+  }
+
+  // short delivers what an operation gives that holds its connection to its end and no longer.
+  #short(id, begin, discard) {
+    const slot = this.#slots.take(false);
+    this.#wait(id, this.#within(slot, begin), slot.leave, discard);
+  }
+
+  // within runs f while it has a slot.
+  async #within(slot, f) {
+    await slot.ready;
+    try {
+      if (this.dead) throw named("Dead", "the object has ended");
+      return await f();
+    } finally {
+      slot.release();
+    }
+  }
+
+  // turn gives v, after a turn of the event loop when enough bytes have passed since the last one.
+  #turn(v, bytes) {
+    this.#since += bytes;
+    if (this.#since < TURN_BYTES) return v;
+    this.#since = 0;
+    return new Promise((resolve) => setTimeout(resolve, 0, v));
   }
 
   // cancel stops an operation whose answer Go no longer wants.
@@ -112,7 +148,7 @@ export class Ops {
 
   // request gives a request as one row: method, url, body number, headers. id, if given, is the request's.
   request(r, id) {
-    const body = r.body ? this.#body(r.body.getReader(), () => {}) : 0;
+    const body = r.body ? this.#body(r.body.getReader()) : 0;
     const headers = [...r.headers].filter(([name]) => !id || name !== "x-request-id");
     if (id) headers.push(["x-request-id", id]);
     return pack([[r.method, r.url, body, ...headers.flat()]]);
@@ -151,7 +187,8 @@ export class Ops {
   write(id, n, chunk) {
     this.#guard();
     const writer = this.#calls.get(n)?.writer;
-    this.#wait(id, writer ? writer.write(chunk) : Promise.reject(named("Gone", "the client has left")));
+    const written = writer ? writer.write(chunk) : Promise.reject(named("Gone", "the client has left"));
+    this.#wait(id, written.then(() => this.#turn(null, chunk.length)));
   }
 
   // done ends a call that succeeded, fail one that did not.
@@ -240,9 +277,9 @@ export class Ops {
 
   // --- streams in ---
 
-  #body(reader, stop) {
+  #body(reader, stop = () => {}, release = () => {}) {
     const n = ++this.#next;
-    this.#bodies.set(n, { reader, stop });
+    this.#bodies.set(n, { reader, stop, release });
     return n;
   }
 
@@ -250,7 +287,8 @@ export class Ops {
     this.#guard();
     const body = this.#bodies.get(n);
     const next = body ? body.reader.read() : Promise.resolve({ done: true });
-    this.#wait(id, next.then((r) => (r.done ? null : r.value)));
+    next.then((r) => r.done && body?.release(), () => body.release());
+    this.#wait(id, next.then((r) => (r.done ? null : this.#turn(r.value, r.value.length))));
   }
 
   close(n) {
@@ -264,6 +302,7 @@ export class Ops {
     if (!body) return;
     body.reader.cancel().catch(() => {});
     body.stop();
+    body.release();
   }
 
   // --- fetch ---
@@ -277,16 +316,26 @@ export class Ops {
     for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
     const abort = new AbortController();
     const init = { method, headers, body: body ?? undefined, signal: abort.signal, redirect: "manual" };
-    this.#exchange(id, abort, () => this.#platform.fetch(space, name, url, init));
+    this.#exchange(id, abort, !space, () => this.#platform.fetch(space, name, url, init));
   }
 
-  // exchange delivers a response as the row [body number, status, ...headers]; abort ends it.
-  #exchange(id, abort, send) {
-    const stop = () => abort.abort();
+  // exchange delivers a response as the row [body number, status, ...headers]; abort ends it. It has its
+  // connection until the body has been read to its end or closed; long says that this may last.
+  #exchange(id, abort, long, send) {
+    const slot = this.#slots.take(long);
+    const stop = () => { slot.leave(); abort.abort(); };
     const answer = async () => {
-      const res = await send();
-      const n = res.body ? this.#body(res.body.getReader(), stop) : 0;
-      return { n, head: pack([[n, res.status, ...[...res.headers].flat()]]) };
+      await slot.ready;
+      try {
+        if (this.dead) throw named("Dead", "the object has ended");
+        const res = await send();
+        if (!res.body) slot.release();
+        const n = res.body ? this.#body(res.body.getReader(), stop, slot.release) : 0;
+        return { n, head: pack([[n, res.status, ...[...res.headers].flat()]]) };
+      } catch (e) {
+        slot.release();
+        throw e;
+      }
     };
     let n = 0;
     this.#wait(id, answer().then((a) => { n = a.n; return a.head; }), stop, () => n && this.#drop(n));
@@ -302,7 +351,7 @@ export class Ops {
     for (let i = 0; i < flat.length; i += 2) extraHeaders[flat[i]] = flat[i + 1];
     const abort = new AbortController();
     const options = { returnRawResponse: true, signal: abort.signal, extraHeaders };
-    this.#exchange(id, abort, async () => ai.run(model, JSON.parse(new TextDecoder().decode(inputs)), options));
+    this.#exchange(id, abort, true, async () => ai.run(model, JSON.parse(new TextDecoder().decode(inputs)), options));
   }
 
   // --- bucket ---
@@ -311,7 +360,8 @@ export class Ops {
   put(id, bucket, packed, bytes) {
     this.#guard();
     const [key, options] = putOptions(packed);
-    this.#wait(id, this.#bucket(bucket).put(key, bytes, options).then((o) => o && object(o)));
+    const b = this.#bucket(bucket);
+    this.#short(id, () => b.put(key, bytes, options).then((o) => o && object(o)));
   }
 
   // putStart opens a put of a known length that putWrite feeds and putEnd ends.
@@ -319,10 +369,12 @@ export class Ops {
     this.#guard();
     const [key, options] = putOptions(packed);
     const { readable, writable } = this.#platform.fixedStream(size);
-    const done = this.#bucket(bucket).put(key, readable, options).then((o) => o && object(o));
+    const b = this.#bucket(bucket);
+    const slot = this.#slots.take(true); // until it comes a write waits: nobody reads the stream
+    const done = this.#within(slot, () => b.put(key, readable, options)).then((o) => o && object(o));
     done.catch(() => {}); // putEnd reports it
     const n = ++this.#next;
-    this.#puts.set(n, { writer: writable.getWriter(), done });
+    this.#puts.set(n, { writer: writable.getWriter(), done, leave: slot.leave });
     return n;
   }
 
@@ -347,30 +399,34 @@ export class Ops {
     this.#guard();
     const put = this.#puts.get(n);
     this.#puts.delete(n);
+    put?.leave();
     put?.writer.abort(new Error("the source ended early")).catch(() => {});
   }
 
   get(id, bucket, key) {
     this.#guard();
+    const b = this.#bucket(bucket);
     let n = 0;
-    const answer = this.#bucket(bucket).get(key).then((o) => {
+    this.#short(id, async () => {
+      const o = await b.get(key);
       if (!o) return null;
-      n = this.#body(o.body.getReader(), () => {});
+      n = this.#body(await piecesOf(b, o, (f) => this.#within(this.#slots.take(false), f)));
       return object(o, n);
-    });
-    this.#wait(id, answer, () => {}, () => n && this.#drop(n));
+    }, () => n && this.#drop(n));
   }
 
   delete(id, bucket, key) {
     this.#guard();
-    this.#wait(id, this.#bucket(bucket).delete(key).then(() => null));
+    const b = this.#bucket(bucket);
+    this.#short(id, () => b.delete(key).then(() => null));
   }
 
   // list gives the row [next cursor] and one row an object.
   list(id, bucket, prefix, cursor, limit) {
     this.#guard();
     const options = { prefix, limit, cursor: cursor || undefined, include: ["httpMetadata", "customMetadata"] };
-    this.#wait(id, this.#bucket(bucket).list(options).then((r) =>
+    const b = this.#bucket(bucket);
+    this.#short(id, () => b.list(options).then((r) =>
       pack([[r.truncated ? r.cursor : ""], ...r.objects.map((o) => objectRow(o, 0))])));
   }
 
@@ -392,22 +448,3 @@ function page(rows) {
   }
   return p.bytes();
 }
-
-// putOptions reads [key, ifAbsent, ifMatch, contentType, ...metadata].
-function putOptions(packed) {
-  const [[key, ifAbsent, ifMatch, contentType, ...flat]] = unpack(packed);
-  const customMetadata = {};
-  for (let i = 0; i < flat.length; i += 2) customMetadata[flat[i]] = flat[i + 1];
-  const options = { customMetadata };
-  if (contentType) options.httpMetadata = { contentType };
-  if (ifAbsent) options.onlyIf = { etagDoesNotMatch: "*" };
-  if (ifMatch) options.onlyIf = { etagMatches: ifMatch };
-  return [key, options];
-}
-
-const objectRow = (o, body) => [
-  body, o.key, o.size, o.etag, o.uploaded.getTime(), o.httpMetadata?.contentType ?? "",
-  ...Object.entries(o.customMetadata ?? {}).flat(),
-];
-
-const object = (o, body = 0) => pack([objectRow(o, body)]);

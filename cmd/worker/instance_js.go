@@ -130,8 +130,8 @@ func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
 	return string(raw), err
 }
 
-// maxSpool is how much of an import may stand in the memory that all objects share.
-const maxSpool = 8 << 20
+// maxSpool is how long a log of another tool may be, which stands in the database while it is read.
+const maxSpool = 64 << 20
 
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
