@@ -2,7 +2,6 @@ package tidemark
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -33,44 +32,16 @@ func quickMessage(data []byte) (m Message, ok bool) {
 func quickContent(data []byte) (blocks []Block, bare, ok bool) {
 	const head, tail = `[{"type":"text","text":`, `}]}`
 	if inner, is := bytes.CutPrefix(data, []byte(head)); is {
-		text, _, rest, ok := quickString(inner)
+		text, _, rest, ok := json.CutString(inner)
 		if !ok || string(rest) != tail {
 			return nil, false, false
 		}
 		raw := append(json.RawMessage(nil), data[1:len(data)-len(tail)+1]...)
 		return []Block{{Type: TypeText, Text: text, raw: raw}}, false, true
 	}
-	text, str, rest, ok := quickString(data)
+	text, str, rest, ok := json.CutString(data)
 	if !ok || string(rest) != "}" {
 		return nil, false, false
 	}
 	return []Block{{Type: TypeText, Text: text, str: append(json.RawMessage(nil), str...)}}, true, true
-}
-
-// quickString decodes the JSON string that data begins with. str are its bytes.
-func quickString(data []byte) (text string, str, rest []byte, ok bool) {
-	if len(data) == 0 || data[0] != '"' {
-		return "", nil, nil, false
-	}
-	escaped := false
-	for i := 1; i < len(data); i++ {
-		switch c := data[i]; {
-		case c == '\\':
-			escaped = true
-			i++
-		case c < ' ':
-			return "", nil, nil, false
-		case c == '"':
-			str, rest = data[:i+1], data[i+1:]
-			if !utf8.Valid(str) {
-				return "", nil, nil, false
-			}
-			if !escaped {
-				return string(str[1:i]), str, rest, true
-			}
-			err := json.Unmarshal(str, &text)
-			return text, str, rest, err == nil
-		}
-	}
-	return "", nil, nil, false
 }
