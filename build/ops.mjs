@@ -10,9 +10,11 @@ const MAX_PAGE_ROWS = 20_000;
 // Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
 const MAX_PAGE_BYTES = 16 << 20;
 
-// Bytes of a stream after which what comes next is given in a turn of the event loop of its own: promises
-// alone would keep every other object of the isolate waiting to the end of the stream.
+// Most bytes of a stream that cross at once. What follows is given in a turn of the event loop of its own:
+// promises alone would keep every other object of the isolate waiting to the end of the stream.
 const TURN_BYTES = 64 << 10;
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 0, null));
 
 // The end of an event stream whose handler cannot end it. workerd closes a failed chunked answer like a
 // whole one, so without this a client could not tell; the official SDKs of both APIs raise it.
@@ -38,7 +40,6 @@ export class Ops {
   #puts = new Map(); // put number -> {writer, done}
   #next = 0;
   #slots = new Slots();
-  #since = 0; // bytes of streams since the last turn of the event loop
 
   constructor(host, platform) {
     this.host = host;
@@ -100,14 +101,6 @@ export class Ops {
     } finally {
       slot.release();
     }
-  }
-
-  // turn gives v, after a turn of the event loop when enough bytes have passed since the last one.
-  #turn(v, bytes) {
-    this.#since += bytes;
-    if (this.#since < TURN_BYTES) return v;
-    this.#since = 0;
-    return new Promise((resolve) => setTimeout(resolve, 0, v));
   }
 
   // cancel stops an operation whose answer Go no longer wants.
@@ -184,11 +177,24 @@ export class Ops {
     return new Response(none ? null : body, { status, headers });
   }
 
-  write(id, n, chunk) {
+  // send adds to the stream of a call and does not wait; it gives the bytes that the client has not taken
+  // yet. Of a client that has left, gone tells.
+  send(n, chunk) {
     this.#guard();
-    const writer = this.#calls.get(n)?.writer;
-    const written = writer ? writer.write(chunk) : Promise.reject(named("Gone", "the client has left"));
-    this.#wait(id, written.then(() => this.#turn(null, chunk.length)));
+    const call = this.#calls.get(n);
+    if (!call?.writer) throw named("Gone", "the client has left");
+    call.unread = (call.unread ?? 0) + chunk.length;
+    call.sent = call.writer.write(chunk);
+    call.sent.then(() => (call.unread -= chunk.length), () => {});
+    return call.unread;
+  }
+
+  // sent is answered when the client has taken all that was sent, in a turn of the event loop of its own.
+  sent(id, n) {
+    this.#guard();
+    const call = this.#calls.get(n);
+    const sent = call ? call.sent : Promise.reject(named("Gone", "the client has left"));
+    this.#wait(id, sent.then(turn));
   }
 
   // done ends a call that succeeded, fail one that did not.
@@ -286,9 +292,33 @@ export class Ops {
   read(id, n) {
     this.#guard();
     const body = this.#bodies.get(n);
-    const next = body ? body.reader.read() : Promise.resolve({ done: true });
-    next.then((r) => r.done && body?.release(), () => body.release());
-    this.#wait(id, next.then((r) => (r.done ? null : this.#turn(r.value, r.value.length))));
+    this.#wait(id, body ? this.#arrived(body) : Promise.resolve(null));
+  }
+
+  // arrived gives what has come of a stream, null at its end: the next chunk and what follows it before the
+  // next turn of the event loop, since each crossing costs more than many bytes. (workerd gives a chunk of
+  // HTTP/1.1 in two.) The turn lets the other objects go on, however fast the stream is.
+  async #arrived(body) {
+    const next = () => {
+      const p = body.reader.read();
+      p.then((r) => r.done && body.release(), () => body.release());
+      return p;
+    };
+    const first = await (body.ahead ?? next());
+    body.ahead = null;
+    if (first.done) return null;
+    const later = turn();
+    const parts = [first.value];
+    for (let size = first.value.length; size < TURN_BYTES; size += parts.at(-1).length) {
+      body.ahead = next();
+      // What ends the stream is for the next read.
+      const more = await Promise.race([body.ahead, later]).catch(() => null);
+      if (!more || more.done) break;
+      body.ahead = null;
+      parts.push(more.value);
+    }
+    await later;
+    return parts.length === 1 ? parts[0] : joined(parts);
   }
 
   close(n) {
@@ -435,6 +465,16 @@ export class Ops {
     if (!b) throw named("Missing", `no bucket is bound as ${name}`);
     return b;
   }
+}
+
+function joined(parts) {
+  const all = new Uint8Array(parts.reduce((n, p) => n + p.length, 0));
+  let at = 0;
+  for (const p of parts) {
+    all.set(p, at);
+    at += p.length;
+  }
+  return all;
 }
 
 // page packs rows within the bounds of a Query.

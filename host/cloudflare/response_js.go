@@ -6,8 +6,8 @@ import (
 )
 
 // response is the http.ResponseWriter of one request. What is not flushed is kept back, up to
-// keepBack, so that most answers cross in one piece; from then on each Write or Flush waits until the
-// client's side has taken the bytes, and fails when the client has left.
+// keepBack, so that most answers cross in one piece; from then on a Write or Flush waits while the
+// client's side has not taken the bytes before, and fails when the client has left.
 type response struct {
 	o       *Obj
 	ctx     context.Context
@@ -25,8 +25,12 @@ var (
 	_ http.Flusher        = (*response)(nil)
 )
 
-// keepBack is what a response holds before it becomes a stream, and the largest piece of one.
-const keepBack = 32 << 10
+const (
+	// keepBack is what a response holds before it becomes a stream, and the largest piece of one.
+	keepBack = 32 << 10
+	// maxUnread is what may be on its way to a client that has not taken it.
+	maxUnread = 64 << 10
+)
 
 // Header is sent with the status.
 func (w *response) Header() http.Header { return w.header }
@@ -78,11 +82,24 @@ func (w *response) flush() {
 	if len(w.buf) == 0 {
 		return
 	}
-	_, w.err = w.o.await(w.ctx, "write", w.n, toBytes(w.buf))
+	w.err = w.send()
 	w.buf = w.buf[:0]
 	if w.err != nil {
 		w.o.gone(w.n)
 	}
+}
+
+// send hands over what was kept back. It waits for the client only when much is on its way: an event
+// for each piece that was taken would cost more than the piece.
+func (w *response) send() error {
+	if err := w.o.alive(w.ctx); err != nil { // that the client has left ends the context
+		return err
+	}
+	unread, err := w.o.host("send", w.n, toBytes(w.buf))
+	if err == nil && unread.Int() > maxUnread {
+		_, err = w.o.await(w.ctx, "sent", w.n)
+	}
+	return err
 }
 
 // finish ends the answer after the handler has returned err.
