@@ -33,7 +33,7 @@ const isWorkerd = (pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes
 
 // startWorker runs one Worker in a workerd of its own. kind is ours (the built folder), counted (ours with
 // a tally), or plain (the baseline). Objects stay until the process ends, not 10 seconds.
-export async function startWorker(kind, { folder, model, disk, vars = {} }) {
+export async function startWorker(kind, { folder, model, disk, vars = {}, more = {} }) {
   const before = new Set(children());
   const begun = performance.now();
   const mf = new Miniflare({
@@ -43,6 +43,7 @@ export async function startWorker(kind, { folder, model, disk, vars = {} }) {
     ...(disk && { durableObjectsPersist: path.join(disk, "objects"), r2Persist: path.join(disk, "blobs") }),
     bindings: { TIDEMARK_TOKEN: token, ANTHROPIC_API_KEY: "k", TIDEMARK_MODEL_BASEURL: model?.url ?? "", ...vars },
     handleRuntimeStdio: (out, err) => { out.resume(); err.resume(); },
+    ...more,
   });
   await mf.ready;
   const url = await mf.unsafeGetDirectURL();
