@@ -131,7 +131,7 @@ e2e-worker: wasm $(NODE_MODULES)
 	node test/deploy.mjs
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
-	go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
+	test/again.sh go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
 	$(MAKE) chaos CHAOS_SECONDS=15
 
 # What a deployment would send, for each environment of wrangler.toml.
