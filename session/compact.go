@@ -365,7 +365,7 @@ func memories(n int) string {
 
 // compactNow carries out /compact.
 func (s *Session) compactNow(ctx context.Context, r *run, instructions string) error {
-	v, err := s.view(ctx, r.Log)
+	v, err := s.light(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -19,21 +19,23 @@ import (
 // bounded pages, and lets others have a turn now and then.
 func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
-		const page = 200
 		var pace pace
 		skeletons, err := s.log.Skeletons(ctx, log, r)
 		if err != nil {
 			yield(tidemark.Entry{}, err)
 			return
 		}
-		for at := 0; at < len(skeletons); at += page {
-			entries, err := s.pageOf(ctx, skeletons[at:min(at+page, len(skeletons))])
+		for at := 0; at < len(skeletons); {
+			seqs := pageOf(skeletons[at:])
+			at += len(seqs)
+			entries, err := s.log.Payloads(ctx, seqs)
 			if err != nil {
 				yield(tidemark.Entry{}, err)
 				return
 			}
 			for _, e := range entries {
-				if !yield(e, nil) {
+				e, err := s.whole(ctx, e)
+				if !yield(e, err) || err != nil {
 					return
 				}
 				if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
@@ -45,27 +47,32 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 	}
 }
 
-// pageOf reads the entries of some skeletons whole.
-func (s *Session) pageOf(ctx context.Context, skeletons []tidemark.Skeleton) ([]tidemark.Entry, error) {
-	seqs := make([]int64, len(skeletons))
-	for i, k := range skeletons {
-		seqs[i] = k.Seq
+// pageOf returns the first entries of a history that may stand in memory together.
+func pageOf(skeletons []tidemark.Skeleton) []int64 {
+	const most, mostTokens = 64, 250_000
+	var seqs []int64
+	var tokens tidemark.Tokens
+	for _, k := range skeletons {
+		if tokens += k.Tokens; len(seqs) == most || len(seqs) > 0 && tokens > mostTokens {
+			break
+		}
+		seqs = append(seqs, k.Seq)
 	}
-	entries, err := s.log.Payloads(ctx, seqs)
+	return seqs
+}
+
+// whole brings an entry's large blocks back: of one entry at a time, since a page of them may be larger
+// than the memory.
+func (s *Session) whole(ctx context.Context, e tidemark.Entry) (tidemark.Entry, error) {
+	if !bytes.Contains(e.Payload, []byte(blobField)) {
+		return e, nil
+	}
+	m, err := s.message(ctx, e)
 	if err != nil {
-		return nil, err
+		return tidemark.Entry{}, err
 	}
-	for i, e := range entries {
-		if !bytes.Contains(e.Payload, []byte(blobField)) {
-			continue
-		}
-		m, err := s.message(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		entries[i].Payload = m.AppendJSON(nil)
-	}
-	return entries, nil
+	e.Payload = m.AppendJSON(nil)
+	return e, nil
 }
 
 // History yields every message of the current session in order, or, with all, of the sessions

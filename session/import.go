@@ -112,7 +112,7 @@ func (m *importer) load(ctx context.Context) error {
 }
 
 func (m *importer) measure(ctx context.Context) error {
-	v, err := m.s.view(ctx, m.r.Log)
+	v, err := m.s.light(ctx, m.r)
 	m.size = v.Size
 	return err
 }
@@ -207,7 +207,7 @@ func (m *importer) flush(ctx context.Context) error {
 }
 
 func (m *importer) fit(ctx context.Context) error {
-	v, err := m.s.view(ctx, m.r.Log)
+	v, err := m.s.light(ctx, m.r)
 	if err != nil {
 		return err
 	}

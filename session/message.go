@@ -26,9 +26,18 @@ func (s *Session) message(ctx context.Context, e tidemark.Entry) (tidemark.Messa
 // hydrate replaces references by the blocks they name. A block that only looks like a reference,
 // because someone sent the field, stays as it is.
 func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
+	all := make([]int, len(m.Content))
+	for i := range all {
+		all[i] = i
+	}
+	return s.hydrateSome(ctx, m, all)
+}
+
+// hydrateSome is hydrate for some of the blocks.
+func (s *Session) hydrateSome(ctx context.Context, m tidemark.Message, blocks []int) (tidemark.Message, error) {
 	out, copied := m, false
-	for i, b := range m.Content {
-		ref, ok := reference(b)
+	for _, i := range blocks {
+		ref, ok := reference(m.Content[i])
 		if !ok {
 			continue
 		}

@@ -53,6 +53,9 @@ type Settings struct {
 	MaxRounds    int            // model calls in one turn, default 50
 	ToolTimeout  time.Duration  // default 60 s
 	TurnTimeout  time.Duration  // default 30 min
+	// ViewBytes is how much of a conversation may stand in memory at once, default 64 MB. Beyond it large
+	// blocks of older messages are notes to the model.
+	ViewBytes int64
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
@@ -64,6 +67,7 @@ const (
 	DefaultRounds                      = 50
 	DefaultToolTimeout                 = 60 * time.Second
 	DefaultTurnTimeout                 = 30 * time.Minute
+	DefaultViewBytes   int64           = 64 << 20
 	defaultSystem                      = "You are a helpful assistant in a conversation that never ends. Older parts of it are summarised; tools bring back the originals."
 )
 

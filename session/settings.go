@@ -81,6 +81,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.MaxRounds = cmp.Or(c.MaxRounds, DefaultRounds)
 	c.ToolTimeout = cmp.Or(c.ToolTimeout, DefaultToolTimeout)
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)
+	c.ViewBytes = cmp.Or(c.ViewBytes, DefaultViewBytes)
 	c.System = cmp.Or(c.System, defaultSystem)
 	s.now.Store(&c)
 	return nil

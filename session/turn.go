@@ -19,7 +19,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if done, err := s.take(ctx, r); done || err != nil { // inputs, a command, a reset that is due
 				return err
 			}
-			view, err := s.view(ctx, r.Log)
+			view, err := s.light(ctx, r)
 			if err != nil {
 				return err
 			}

@@ -27,9 +27,6 @@ type View struct {
 	Anchor bool                     // Size rests on what the provider reported
 }
 
-// maxViewBytes bounds the payloads of one view; a model's window ends long before.
-const maxViewBytes = 64 << 20
-
 // View computes what the model would see now.
 func (s *Session) View(ctx context.Context) (View, error) {
 	h, err := s.head(ctx)
@@ -153,9 +150,28 @@ func editIDs(o tidemark.Overlay) []tidemark.EntryID {
 	return ids
 }
 
-// visible reads the entries that a layout leaves visible.
+// visible reads the entries that a layout leaves visible, with their large blocks; beyond what a view
+// may weigh it is errHeavy.
 func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout) ([]compaction.Visible, error) {
-	var out []compaction.Visible
+	out, large, err := s.stored(ctx, log, layout)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range out {
+		if large[v.Seq] == nil {
+			continue
+		}
+		if out[i].Message, err = s.hydrateSome(ctx, v.Message, large[v.Seq]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// stored reads the entries that a layout leaves visible as the database has them; large are the blocks
+// to bring back, from 0, by the position of their entry. The error is errHeavy when all of it together
+// weighs too much; the entries are given all the same.
+func (s *Session) stored(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, err error) {
 	var seqs []int64
 	stubs := map[int64][]compaction.Placed{} // by the entry that they are in
 	for _, p := range layout.Shown {
@@ -166,7 +182,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 	for _, gap := range layout.Gaps(1, 1<<53) {
 		skeletons, err := s.log.Skeletons(ctx, log, host.Range{From: gap.From, To: gap.To})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, k := range skeletons {
 			if compaction.NeedsPayload(k, stubs[k.Seq]) {
@@ -175,28 +191,39 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 			out = append(out, compaction.Visible{Skeleton: k})
 		}
 	}
+	large = map[int64][]int{}
+	var pace pace
 	size := int64(0)
 	for at := 0; len(seqs) > 0; {
 		n := min(len(seqs), tidemark.MaxParams)
 		entries, err := s.log.Payloads(ctx, seqs[:n])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		seqs = seqs[n:]
 		for _, e := range entries {
-			if size += int64(len(e.Payload)); size > maxViewBytes {
-				return nil, fmt.Errorf("view of %s: over %d bytes are visible; run /compact or /reset: %w", log, maxViewBytes, tidemark.ErrTooLarge)
-			}
 			for out[at].Seq != e.Seq {
 				at++
 			}
-			if out[at].Message, err = s.message(ctx, e); err != nil {
-				return nil, err
+			if out[at].Message, err = e.Message(); err != nil {
+				return nil, nil, fmt.Errorf("read entry %s: %w", e.ID, err)
 			}
 			out[at].Source, out[at].Call = e.Origin.From, e.Call
+			size += int64(len(e.Payload))
+			if bytes.Contains(e.Payload, []byte(blobField)) {
+				var w int64
+				large[e.Seq], w = largeBlocks(out[at].Message, stubs[e.Seq])
+				size += w
+			}
+			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	return out, nil
+	if size > s.settings().ViewBytes {
+		err = fmt.Errorf("view of %s: %d bytes, at most %d: %w", log, size, s.settings().ViewBytes, errHeavy)
+	}
+	return out, large, err
 }
 
 // size returns the context size: the provider's last report for a single call plus the estimate of

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+)
+
+// errHeavy is a view of more bytes than may stand in memory. Images are the reason: each counts a flat
+// number of tokens, so that no compaction is due however large they are.
+var errHeavy = fmt.Errorf("more is visible than fits into memory; run /compact or /reset: %w", tidemark.ErrTooLarge)
+
+// largeBlocks returns the blocks of a stored message that stand in the bucket, but for those that are
+// replaced, and what they weigh.
+func largeBlocks(m tidemark.Message, replaced []compaction.Placed) (blocks []int, bytes int64) {
+	for i, b := range m.Content {
+		ref, ok := reference(b)
+		if !ok || slices.ContainsFunc(replaced, func(p compaction.Placed) bool { return p.Block == i+1 }) {
+			continue
+		}
+		blocks, bytes = append(blocks, i), bytes+int64(ref.Bytes)
+	}
+	return blocks, bytes
+}
+
+// light returns the view of a run. One that does not fit into memory is made to: its oldest large
+// blocks read as a note from now on.
+func (s *Session) light(ctx context.Context, r *run) (View, error) {
+	v, err := s.view(ctx, r.Log)
+	if !errors.Is(err, errHeavy) {
+		return v, err
+	}
+	if err := s.lighten(ctx, r); err != nil {
+		return View{}, err
+	}
+	return s.view(ctx, r.Log)
+}
+
+// lighten keeps the newest messages whole, up to half of what a view may weigh, and puts notes in the
+// places of the large blocks before them. The originals stay in the log, and the overlay can be lifted.
+func (s *Session) lighten(ctx context.Context, r *run) error {
+	marks, err := s.log.Marks(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	_, layout, err := s.layout(ctx, marks)
+	if err != nil {
+		return err
+	}
+	entries, large, err := s.stored(ctx, r.Log, layout)
+	if !errors.Is(err, errHeavy) {
+		return err
+	}
+	o := tidemark.Overlay{By: []string{"session"}, Reason: "memory"}
+	var kept, left int64
+	for i, e := range slices.Backward(entries) {
+		edits, bytes := noteBlocks(e, large[e.Seq])
+		if i == len(entries)-1 || kept+bytes <= s.settings().ViewBytes/2 {
+			kept += bytes
+			continue
+		}
+		o.Edits, left = append(o.Edits, edits...), left+bytes
+	}
+	if len(o.Edits) == 0 {
+		return errHeavy
+	}
+	slices.Reverse(o.Edits)
+	now := s.Runtime.Now()
+	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
+		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	if err != nil {
+		return err
+	}
+	event := tidemark.Event{Type: "notice", Text: fmt.Sprintf("%d large blocks (%d MB) of older messages are notes to the model from now on: together they do not fit into memory. They stay whole in the log.", len(o.Edits), left>>20)}
+	more, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+		return fmt.Errorf("lighten view: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
+}
+
+// noteBlocks returns an edit for each of an entry's large blocks, and what they weigh. A call stays,
+// since its result names it.
+func noteBlocks(e compaction.Visible, large []int) (edits []tidemark.Edit, bytes int64) {
+	for _, i := range large {
+		b := e.Message.Content[i]
+		ref, _ := reference(b)
+		if b.Type == tidemark.TypeToolUse {
+			continue
+		}
+		note := fmt.Sprintf("[A block of type %q and %d bytes stood here. It is in entry %s.]", b.Type, ref.Bytes, e.ID)
+		with := tidemark.Text(note)
+		if b.Type == tidemark.TypeToolResult {
+			with = tidemark.ToolResult(b.ToolUseID, note, b.IsError)
+		}
+		edits, bytes = append(edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{with}}), bytes+int64(ref.Bytes)
+	}
+	return edits, bytes
+}

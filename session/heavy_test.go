@@ -1,0 +1,78 @@
+package session_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// image is a message with a picture of that many bytes; n tells it from others.
+func image(t *testing.T, n, size int) tidemark.Message {
+	t.Helper()
+	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(fmt.Sprintf("%04d", n), size/4)))
+	var m tidemark.Message
+	raw := fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"picture %d"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}`, n, data)
+	if err := json.Unmarshal([]byte(raw), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestHeavyView: pictures that together do not fit into memory leave the view, the oldest first, and
+// nothing else does; each stays whole in the log and comes into the archive.
+func TestHeavyView(t *testing.T) {
+	const bound, picture, turns = 4 << 20, 600 << 10, 12
+	h := newHarness(t, session.Settings{ViewBytes: bound})
+	for n := range turns {
+		if got := h.post(session.Input{Message: image(t, n, picture)}); strings.HasPrefix(got, "error") {
+			t.Fatalf("turn %d: %s", n, got)
+		}
+		size, last := 0, ""
+		for _, m := range h.sent() {
+			size += len(m.AppendJSON(nil))
+			if m.Role == tidemark.User {
+				last = string(m.AppendJSON(nil))
+			}
+		}
+		if size > bound || !strings.Contains(last, `"base64"`) {
+			t.Fatalf("turn %d sends %d bytes, the newest picture with it: %v", n, size, strings.Contains(last, `"base64"`))
+		}
+	}
+	view := fmt.Sprint(h.sent())
+	for n := range turns {
+		if !strings.Contains(view, fmt.Sprintf("picture %d", n)) {
+			t.Errorf("the words of turn %d are gone", n)
+		}
+	}
+	if !strings.Contains(view, `A block of type "image" and `) {
+		t.Error("nothing was put aside: the test proves nothing")
+	}
+	h.resetNow()
+	n := 0
+	for _, o := range h.keys("agents/main/sessions/") {
+		if !strings.HasSuffix(o, ".jsonl.gz") {
+			continue
+		}
+		for l, err := range archive.Read(t.Context(), h.blobs, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Message.Role != tidemark.User {
+				continue
+			}
+			if want := image(t, n, picture); string(l.Message.AppendJSON(nil)) != string(want.AppendJSON(nil)) {
+				t.Errorf("picture %d is not in the archive as it was sent", n)
+			}
+			n++
+		}
+	}
+	if n != turns {
+		t.Errorf("%d pictures in the archive, want %d", n, turns)
+	}
+}
