@@ -175,7 +175,7 @@ func (v *verdicts) add(one archive.Verdict) {
 
 // verifyArchives reads one archive or all to their end.
 func (c *call) verifyArchives() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}

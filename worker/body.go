@@ -28,6 +28,39 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return raw, nil
 }
 
+// freeBody is the size up to which a body is nothing to ask for.
+const freeBody = 1 << 20
+
+// body reads the whole body of a request that has one of ours. What is large is asked for, where
+// Config.Admit says who may come in; it is given back at the end of the request.
+func (c *call) body() ([]byte, error) {
+	size := c.r.ContentLength
+	if c.Admit == nil || size >= 0 && size <= freeBody || size > c.MaxBody {
+		return readBody(c.w, c.r, c.MaxBody)
+	}
+	var start []byte
+	if size < 0 { // its length is not known before it is there
+		var err error
+		if start, err = io.ReadAll(io.LimitReader(c.r.Body, freeBody)); err != nil {
+			return nil, fmt.Errorf("read body: %w", err)
+		}
+		if len(start) < freeBody {
+			return start, nil
+		}
+		size = c.MaxBody
+	}
+	release, ok := c.Admit(size)
+	if !ok {
+		return nil, fmt.Errorf("other large requests are in work, and memory is bounded; try again in a moment: %w", tidemark.ErrBusy)
+	}
+	c.release = release
+	if start == nil {
+		return readBody(c.w, c.r, c.MaxBody)
+	}
+	rest, err := readBody(c.w, c.r, c.MaxBody-freeBody)
+	return append(start, rest...), err
+}
+
 // field is one key of a body of ours and where its value goes.
 type field struct {
 	name string

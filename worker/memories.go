@@ -167,7 +167,7 @@ func condition(h http.Header) (match string, held bool, err error) {
 
 // undoMemory brings the last version of a file back.
 func (c *call) undoMemory() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}

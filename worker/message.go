@@ -66,7 +66,7 @@ func plainWord(s string) bool {
 
 // postMessage says something in a session.
 func (c *call) postMessage() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *call) postCompact() error { return c.command(session.InputCompact, "ins
 func (c *call) postReset() error { return c.command(session.InputReset, "reason") }
 
 func (c *call) command(kind, name string) error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}

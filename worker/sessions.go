@@ -77,7 +77,7 @@ func (c *call) showSession(s *session.Session) error {
 
 // patchSession sets fields of the session's own settings; null takes one back.
 func (c *call) patchSession() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *call) postAbort() error {
 
 // postUndo lifts an overlay.
 func (c *call) postUndo() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ const (
 	maxWarning    = 200 // bytes of one
 	maxProbe      = 32 << 20
 	spoolProbe    = 4 << 20 // the same where memory is scarce
-	progressEvery = 200 // messages between two progress events
+	progressEvery = 200     // messages between two progress events
 	sniffBytes    = 64 << 10
 )
 
@@ -94,7 +94,7 @@ func (c *call) postImport() error {
 		start, _ := body.Peek(sniffBytes) // an error comes again with the first read
 		format = sniff(start)
 	}
-	log, err := c.probe(body, reader(format)) // before the session is made
+	log, err := c.probe(body, c.reader(format)) // before the session is made
 	if err != nil {
 		return err
 	}
@@ -113,18 +113,25 @@ func (c *call) postImport() error {
 		defer c.unspool(kept)
 		log = kept
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return reader(format)(log, m) })
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader(format)(log, m) })
 }
 
+// lineExtra is what a line of a log may have beside its message.
+const lineExtra = 64 << 10
+
 // reader returns how the messages of a format are read.
-func reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
+func (c *call) reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
+	var lines archive.Limits
+	if c.MaxMessage > 0 {
+		lines.Line = int(c.MaxMessage + lineExtra)
+	}
 	if format == "jsonl" {
 		return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
-			return fromArchive(archive.Decode(r, archive.Limits{}), m)
+			return fromArchive(archive.Decode(r, lines), m)
 		}
 	}
 	return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
-		return fromTranscript(transcript.Messages(r, transcript.Options{}), m)
+		return fromTranscript(transcript.Messages(r, transcript.Options{MaxMessage: c.MaxMessage}), m)
 	}
 }
 
@@ -315,7 +322,7 @@ type wireProgress struct {
 // postRestore reads an archive into a new or empty session. One that was cut off goes on; a session
 // that holds another conversation is a conflict.
 func (c *call) postRestore() error {
-	raw, err := readBody(c.w, c.r, c.MaxBody)
+	raw, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -338,7 +345,7 @@ func (c *call) postRestore() error {
 		return fmt.Errorf("restore %s: %w", key, err)
 	}
 	defer body.Close()
-	log, err := c.probe(body, reader("jsonl"))
+	log, err := c.probe(body, c.reader("jsonl"))
 	if errors.Is(err, tidemark.ErrInvalid) {
 		return damaged(key, err)
 	}
@@ -349,5 +356,5 @@ func (c *call) postRestore() error {
 	if err != nil {
 		return err
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return reader("jsonl")(log, m) })
+	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader("jsonl")(log, m) })
 }

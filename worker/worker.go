@@ -62,6 +62,11 @@ type Config struct {
 	Metrics *Metrics     // nil: one of its own
 
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
+	// MaxMessage is how many bytes a message of an imported log may have, default those of its reader.
+	MaxMessage int64
+	// Admit is asked before a body over 1 MB is read, where memory is scarce; release gives the bytes
+	// back. nil lets everyone in.
+	Admit func(bytes int64) (release func(), ok bool)
 	// MaxSpool is how many bytes of an imported log the session's database may hold while it is read,
 	// for a host without a disk; 0 lets a temporary file hold them, without a bound.
 	MaxSpool int64
@@ -113,7 +118,9 @@ func New(c Config) http.Handler {
 		d.open[rt.pattern] = rt.open
 		d.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			a := w.(*answer)
-			if err := rt.serve(&call{door: d, w: a, r: r}); err != nil {
+			one := &call{door: d, w: a, r: r}
+			defer one.end()
+			if err := rt.serve(one); err != nil {
 				d.fail(a, r, err)
 			}
 		})
@@ -133,6 +140,15 @@ type call struct {
 	*door
 	w *answer
 	r *http.Request
+
+	release func() // gives back what Config.Admit gave
+}
+
+// end ends a request.
+func (c *call) end() {
+	if c.release != nil {
+		c.release()
+	}
 }
 
 // answer notes what became of a response.

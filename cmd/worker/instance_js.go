@@ -39,10 +39,11 @@ type instance struct {
 	ai      bool            // models of Cloudflare are bound
 	metrics *worker.Metrics // of all objects of the isolate
 
-	mu   sync.Mutex // guards the following; never held over a wait
-	cfg  *config.Config
-	raw  string // the document that cfg was made of
-	read time.Time
+	mu    sync.Mutex // guards the following; never held over a wait
+	cfg   *config.Config
+	raw   string // the document that cfg was made of
+	read  time.Time
+	large int64 // bytes of large bodies that are in work
 }
 
 // open gives the handler of one object, by its class.
@@ -130,14 +131,35 @@ func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
 	return string(raw), err
 }
 
-// maxSpool is how long a log of another tool may be, which stands in the database while it is read.
-const maxSpool = 64 << 20
+// Bounds of the memory that all objects of an isolate share. A message takes six times its size on its
+// way (test/limits.mjs measures it), and the instance is left beyond 48 MB.
+const (
+	maxBody   = 8 << 20
+	maxLarge  = 8 << 20  // bodies over 1 MB that are in work at a time
+	viewBytes = 10 << 20 // of one conversation; more than a body
+	maxSpool  = 64 << 20 // of a log of another tool, which stands in the database while it is read
+)
+
+// admit counts a large body in, if there is room beside those that are in work.
+func (in *instance) admit(bytes int64) (release func(), ok bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.large+bytes > maxLarge {
+		return nil, false
+	}
+	in.large += bytes
+	return func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.large -= bytes
+	}, true
+}
 
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
 		TokenHelp: "run: npx wrangler secret put TIDEMARK_TOKEN", Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
-		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool}
+		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
 }
 
 // origins are those of server.origins. Here they are a variable only: the front decides by it, too,

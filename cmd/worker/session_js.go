@@ -100,7 +100,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	if err != nil {
 		return nil, err
 	}
-	settings.ReportEvery = reportEvery
+	settings.ReportEvery, settings.ViewBytes = reportEvery, viewBytes
 	life, end := context.WithCancel(c.o.Context())
 	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
