@@ -126,11 +126,11 @@ describe("a Go instance", () => {
     await w.get(at(key, "empty"));
     return w.json(at(key, "debug/host"));
   };
-  // held begins a request of an object that lasts until end is called; it then answers {bytes}.
+  // held begins a request of an object that lasts until end is called; its answer then is {bytes}.
   const held = async (key) => {
     let end;
     const body = new ReadableStream({ start(c) { c.enqueue(new Uint8Array(1000)); end = () => { c.enqueue(new Uint8Array(500)); c.close(); }; } });
-    const answer = w.json(at(key, "count"), { method: "POST", body, duplex: "half" });
+    const answer = w.get(at(key, "count"), { method: "POST", body, duplex: "half", signal: AbortSignal.timeout(60_000) });
     await wait(async () => (await w.json(at(key, "debug/host"))).pending.calls === 1);
     return { end, answer };
   };
@@ -183,7 +183,7 @@ describe("a Go instance", () => {
     assert.deepEqual(await notes("b"), ["before", "rows"]);
     assert.deepEqual(await stream, range(60, (i) => `flow ${i}`));
     end();
-    assert.equal((await answer).bytes, 1500);
+    assert.equal((await (await answer).json()).bytes, 1500);
     const then = await host("a");
     assert.deepEqual([then.leaving, then.total.left, then.violations, then.boots], [null, 1, 0, 2]);
   });
@@ -223,17 +223,16 @@ describe("a Go instance", () => {
     await wait(async () => (await host()).objects === 2);
     assert.ok((await host()).total.swept >= 10);
     end();
-    assert.equal((await answer).bytes, 1500);
+    assert.equal((await (await answer).json()).bytes, 1500);
     assert.deepEqual(await notes("quiet3"), ["before", "rows"]);
     assert.equal((await host()).boots, 1);
   });
 
   test("lets go of an object that was not heard of for long, whatever it waits for", async () => {
-    await begin({ lostMs: 500, sweepMs: 50 });
-    let res;
-    w.get(at("hang", "timer"), { signal: AbortSignal.timeout(60_000) }).then((r) => (res = r));
-    await wait(async () => (await host()) && res, 60_000);
-    assert.ok((await host()).total.swept >= 1);
+    await begin({ lostMs: 1500, sweepMs: 50 });
+    const { answer } = await held("hang");
+    await wait(async () => (await host()).total.swept === 1, 60_000);
+    const res = await answer;
     assert.equal(res.status, 500);
     assert.match((await res.json()).error.message, /replaced in the middle of the request/);
   });

@@ -278,6 +278,6 @@ func (p *probe) hog(_ http.ResponseWriter, r *http.Request) error {
 
 // timer waits for a Go timer, which never fires.
 func (p *probe) timer(w http.ResponseWriter, r *http.Request) error {
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Second) // a shorter one may be over before its own event is
 	return nil
 }
