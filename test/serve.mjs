@@ -4,10 +4,15 @@
 // control, pid}.
 //
 //   node test/serve.mjs --folder dist --disk DIR [--port 0] [--mode shared|object]
-//     [--var NAME=VALUE ...] [--ai URL] [--stdin]
+//     [--var NAME=VALUE ...] [--ai URL] [--stdin] [--crash JSON]
 //
 // --ai binds AI to a fake: its run posts to URL/ and the model's name. With --stdin it waits, with all
 // it needs in memory, for a byte on stdin before it starts, so that a test can have the next one ready.
+//
+// --crash kills the process group at a place: {"put": a pattern of keys, "before": true for before the
+// bucket has it} or {"tx": a pattern of a transaction, each of its statements a line "SQL | arguments"},
+// and "n", the how many-th time. What a transaction wrote is on the disk when that kills, and the Worker may
+// be a moment further.
 //
 // The control server is the test's way to what a client cannot reach:
 //
@@ -37,6 +42,7 @@ const { values: flags } = parseArgs({
     var: { type: "string", multiple: true, default: [] },
     ai: { type: "string" },
     stdin: { type: "boolean", default: false },
+    crash: { type: "string", default: "{}" },
   },
 });
 if (!flags.disk) throw new Error("--disk: name the folder in which objects and blobs are kept");
@@ -48,11 +54,49 @@ for (const v of flags.var) {
   bindings[v.slice(0, at)] = v.slice(at + 1);
 }
 
-// Entry of the Worker: the shim with a way in for the control server, which names it by this host.
+const crash = { n: 1, ...JSON.parse(flags.crash) };
+
+// Entry of the Worker: the shim with a way in for the control server, which names it by this host, and
+// with an eye on its transactions if one of them is to be the last.
 const DOOR = "door.test";
 const entry = `
 import * as shim from "./shim.mjs";
+const crash = ${JSON.stringify(crash)};
+const last = crash.tx && new RegExp(crash.tx, "m");
+
+// over gives an object whose methods are those of real, some replaced.
+const over = (real, instead) => new Proxy(real, {
+  get: (_, name) => name in instead ? instead[name] : typeof real[name] === "function" ? real[name].bind(real) : real[name],
+});
+
+function watched(ctx, env) {
+  const { storage } = ctx;
+  let lines = null;
+  const sql = over(storage.sql, {
+    exec(text, ...args) {
+      lines?.push(text.replace(/\\s+/g, " ") + " | " + args.filter((a) => typeof a !== "string" || a.length < 80).join(", "));
+      return storage.sql.exec(text, ...args);
+    },
+  });
+  const transactionSync = (f) => {
+    lines = [];
+    try {
+      const out = storage.transactionSync(f);
+      if (last.test(lines.join("\\n")) && --crash.n === 0) env.MAY.fetch("http://may/end", { method: "POST" }).catch(() => {});
+      return out;
+    } finally {
+      lines = null;
+    }
+  };
+  return over(ctx, { storage: over(storage, { sql, transactionSync }) });
+}
+
 const open = (Base) => class extends Base {
+  constructor(ctx, env) {
+    super(ctx, env);
+    if (last) this.ctx = watched(ctx, env);
+  }
+
   async fetch(request) {
     const url = new URL(request.url);
     if (url.hostname !== "${DOOR}") return super.fetch(request);
@@ -72,16 +116,17 @@ export default shim.default;
 const bucketDoor = `
 export default (env) => {
   const may = async (key) => {
-    const r = await env.MAY.fetch("http://may/", { method: "POST", body: key });
+    const r = await env.MAY.fetch("http://may/put", { method: "POST", body: key });
     if (!r.ok) throw new Error("put: " + (await r.text()));
   };
-  return {
-    put: async (key, value, options) => { await may(key); return env.RAW.put(key, value, options); },
-    get: (...a) => env.RAW.get(...a),
-    head: (...a) => env.RAW.head(...a),
-    list: (...a) => env.RAW.list(...a),
-    delete: (...a) => env.RAW.delete(...a),
+  const was = (key) => env.MAY.fetch("http://may/was", { method: "POST", body: key });
+  const put = async (key, value, options) => {
+    await may(key);
+    const o = await env.RAW.put(key, value, options);
+    await was(key);
+    return o;
   };
+  return new Proxy(env.RAW, { get: (raw, name) => (name === "put" ? put : typeof raw[name] === "function" ? raw[name].bind(raw) : raw[name]) });
 };
 `;
 
@@ -99,8 +144,18 @@ export default (env) => ({
 // What stands between the Worker and its bucket.
 const puts = { fail: 0, hold: 0, held: null, waiting: [] };
 
+// end is the power cut that --crash asked for.
+function end() {
+  console.error("the power is cut");
+  process.kill(-process.pid, "SIGKILL");
+}
+
 async function may(request) {
+  const what = new URL(request.url).pathname;
   const key = await request.text();
+  if (what === "/end") end();
+  if (crash.put && what === (crash.before ? "/put" : "/was") && new RegExp(crash.put).test(key) && --crash.n === 0) end();
+  if (what !== "/put") return new Response("yes");
   if (puts.fail > 0) {
     puts.fail--;
     return new Response("the bucket is out of order (10001)", { status: 500 });
@@ -123,7 +178,7 @@ function options() {
       SESSION: { className: "Session", useSQLite: true },
       AGENT: { className: "Agent", useSQLite: true },
     },
-    r2Buckets: { RAW: "bucket" },
+    r2Buckets: { RAW: "bucket" }, serviceBindings: { MAY: may },
     wrappedBindings: { BUCKET: { scriptName: "bucket-door" }, ...(flags.ai && { AI: { scriptName: "ai-door", bindings: { URL: flags.ai } } }) },
     bindings,
   }, {
@@ -217,7 +272,10 @@ async function control(mf, bucket, req) {
 
 if (flags.stdin) await new Promise((go) => process.stdin.once("data", go).once("end", () => process.exit(0)));
 const mf = new Miniflare(options());
-for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => mf.dispose().finally(() => process.exit(0)));
+for (const signal of ["SIGTERM", "SIGINT"]) {
+  process.removeAllListeners(signal); // those of Miniflare report a failure
+  process.once(signal, () => mf.dispose().finally(() => process.exit(0)));
+}
 const url = (await mf.ready).href.replace(/\/$/, "");
 let bucket;
 const server = createServer(async (req, res) => {

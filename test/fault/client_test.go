@@ -113,7 +113,14 @@ func (k *talker) send(in input) (answer string, durable bool) {
 		return "", true
 	}
 	query := map[string]string{leave: "?wait=0", stream: "?stream=1"}[in.how]
-	resp, err := k.http.Post(base+"/v1/sessions/"+url.PathEscape(k.key)+"/"+in.kind+query, "application/json", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(k.t.Context(), http.MethodPost, base+"/v1/sessions/"+url.PathEscape(k.key)+"/"+in.kind+query, bytes.NewReader(body))
+	if err != nil {
+		k.t.Error(err)
+		return "", true
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := k.http.Do(req)
 	if err != nil {
 		return "", false // the server has died, or is not there yet
 	}
@@ -191,6 +198,7 @@ func call(ctx context.Context, method, base, path, body string, out any) error {
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	code := 1
 	if err := errors.Join(flag.Set("test.parallel", "6"), build.Run()); err == nil {
 		code = m.Run()
-		fmt.Printf("all: kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d\n", total.kills.Load(), total.acknowledged.Load(),
-			total.lost.Load(), total.duplicated.Load(), total.stuck.Load())
+		fmt.Printf("binary %s\nworker %s\n", &binaryTally, &workerTally)
 	}
 	_ = os.RemoveAll(dir) // a folder for temporary files
 	os.Exit(code)
@@ -43,7 +42,17 @@ func TestMain(m *testing.M) {
 // kills is how many random kills are asked for: few in a normal run, 500 in `make fault`.
 func kills(t *testing.T) int {
 	t.Helper()
-	const few = 12
+	return killsOr(t, 12)
+}
+
+// workerKills is the same for workerd, which starts in a second: a fifth of what is asked for.
+func workerKills(t *testing.T) int {
+	t.Helper()
+	return max(killsOr(t, 30)/5, 1)
+}
+
+func killsOr(t *testing.T, few int) int {
+	t.Helper()
 	asked := os.Getenv("FAULT_KILLS")
 	if asked == "" {
 		return few

@@ -28,14 +28,17 @@ type estate struct {
 	failures    []string // texts of runs that ended in an error
 	idle        int      // compactions that found nothing to do
 	results     []string // of tools, that were errors
+
+	count *tally                  // of its kind of server
+	last  map[tidemark.Key]string // the message with which a session ends
 }
 
 // inspect reads the databases and the bucket of a home whose server has ended, and holds all of it
 // that must be true at any such time.
 func inspect(t *testing.T, f *fixture) *estate {
 	t.Helper()
-	e := &estate{t: t, inputs: map[tidemark.Key][]string{}}
-	paths, err := filepath.Glob(filepath.Join(f.home, "agents", "*", "tidemark.db"))
+	e := &estate{t: t, inputs: map[tidemark.Key][]string{}, count: f.kind.tally(), last: map[tidemark.Key]string{}}
+	paths, err := f.kind.databases(f.home)
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("databases of %s: %q, %v", f.home, paths, err)
 	}
@@ -44,41 +47,88 @@ func inspect(t *testing.T, f *fixture) *estate {
 		t.Fatal(err)
 	}
 	defer blobs.Close()
+	a := &inspection{estate: e, ctx: t.Context(), blobs: blobs, bucket: f.bucket(), parts: map[string][]string{}}
 	for _, path := range paths {
 		db, err := native.OpenDB(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &inspection{estate: e, ctx: t.Context(), db: db, blobs: blobs, bucket: f.bucket(), agent: filepath.Base(filepath.Dir(path))}
-		a.states()
-		a.sessions()
-		a.index()
-		a.memory()
-		if err := db.Close(); err != nil {
-			t.Error(err)
+		defer db.Close()
+		a.stores = append(a.stores, a.store(db, path))
+	}
+	a.states()
+	for _, s := range a.stores {
+		if s.tables["heads"] {
+			a.sessions(s)
 		}
+	}
+	for _, agent := range a.agents() {
+		a.index(agent)
+		a.memory(agent)
 	}
 	return e
 }
 
-// inspection is of one agent.
+// inspection is of all that the agents of a home have: sessions and their agent share a database, or
+// each has its own.
 type inspection struct {
 	*estate
 	ctx    context.Context
-	db     *native.DB
+	stores []*store
 	blobs  tidemark.Blobs
-	agent  string
 	bucket string
-	parts  []string // keys of all archives that the database knows
+	parts  map[string][]string // by agent, keys of all archives that the databases know
 }
 
-func (a *inspection) query(sql string, args ...any) []tidemark.Row {
-	a.t.Helper()
-	rows, err := a.db.Query(a.ctx, sql, args...)
+// store is one database.
+type store struct {
+	a      *inspection
+	db     *native.DB
+	path   string
+	tables map[string]bool
+}
+
+func (a *inspection) store(db *native.DB, path string) *store {
+	s := &store{a: a, db: db, path: path, tables: map[string]bool{}}
+	for _, r := range s.query(`SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 1000`) {
+		s.tables[r.Text(0)] = true
+	}
+	return s
+}
+
+func (s *store) query(sql string, args ...any) []tidemark.Row {
+	s.a.t.Helper()
+	rows, err := s.db.Query(s.a.ctx, sql, args...)
 	if err != nil {
-		a.t.Fatalf("%s: %v", sql, err)
+		s.a.t.Fatalf("%s: %s: %v", s.path, sql, err)
 	}
 	return rows
+}
+
+// query reads a table from all databases that have it.
+func (a *inspection) query(table, sql string, args ...any) []tidemark.Row {
+	a.t.Helper()
+	var out []tidemark.Row
+	for _, s := range a.stores {
+		if s.tables[table] {
+			out = append(out, s.query(sql, args...)...)
+		}
+	}
+	return out
+}
+
+// agents are those that have anything.
+func (a *inspection) agents() []string {
+	names := map[string]string{}
+	for agent := range a.parts {
+		names[agent] = ""
+	}
+	for _, table := range []string{"agent_facts", "agent_archives"} {
+		for _, r := range a.query(table, `SELECT DISTINCT agent FROM `+table+` LIMIT 1000`) {
+			names[r.Text(0)] = ""
+		}
+	}
+	return keys(names)
 }
 
 // unfinished finds what is half done, by table.
@@ -96,24 +146,31 @@ var unfinished = map[string]string{
 // states holds that nothing is half done.
 func (a *inspection) states() {
 	for what, sql := range unfinished {
-		for _, r := range a.query(sql) {
+		for _, r := range a.query(tableOf(sql), sql) {
 			a.stuck = append(a.stuck, what+" "+r.Text(0))
 		}
 	}
-	for _, r := range a.query(`SELECT error FROM runs WHERE state = 'failed' LIMIT 10000`) {
+	for _, r := range a.query("runs", `SELECT error FROM runs WHERE state = 'failed' LIMIT 10000`) {
 		a.failures = append(a.failures, r.Text(0))
 	}
 }
 
-// sessions walks the conversations, each from its first log to its newest.
-func (a *inspection) sessions() {
+// tableOf is the table that a query reads.
+func tableOf(sql string) string {
+	_, after, _ := strings.Cut(sql, " FROM ")
+	table, _, _ := strings.Cut(after, " ")
+	return table
+}
+
+// sessions walks the conversations of a database, each from its first log to its newest.
+func (a *inspection) sessions(s *store) {
 	reached := 0
-	for _, r := range a.query(`SELECT key, log FROM heads LIMIT 1000`) {
+	for _, r := range s.query(`SELECT key, log FROM heads LIMIT 1000`) {
 		key := tidemark.Key(r.Text(0))
 		var logs []string
 		for id := r.Text(1); id != ""; {
 			logs = append(logs, id)
-			info := a.query(`SELECT previous FROM logs WHERE id = ? LIMIT 1`, id)
+			info := s.query(`SELECT previous FROM logs WHERE id = ? LIMIT 1`, id)
 			if len(info) == 0 {
 				a.t.Errorf("session %s: its log %s is missing", key, id)
 				break
@@ -123,24 +180,24 @@ func (a *inspection) sessions() {
 		slices.Reverse(logs)
 		reached += len(logs)
 		for i, log := range logs {
-			a.log(key, log, i > 0, i == len(logs)-1)
+			a.log(s, key, log, i > 0, i == len(logs)-1)
 		}
-		if n := a.query(`SELECT resets, compactions FROM heads WHERE key = ? LIMIT 1`, string(key))[0]; int(n.Int(0)) != len(logs)-1 {
+		if n := s.query(`SELECT resets, compactions FROM heads WHERE key = ? LIMIT 1`, string(key))[0]; int(n.Int(0)) != len(logs)-1 {
 			a.t.Errorf("session %s counts %d resets and has %d logs", key, n.Int(0), len(logs))
 		}
 	}
-	if n := a.query(`SELECT count(*) FROM logs LIMIT 1`)[0].Int(0); int(n) != reached {
-		a.t.Errorf("agent %s: %d logs, of which %d belong to sessions: half a reset", a.agent, n, reached)
+	if n := s.query(`SELECT count(*) FROM logs LIMIT 1`)[0].Int(0); int(n) != reached {
+		a.t.Errorf("%s: %d logs, of which %d belong to sessions: half a reset", s.path, n, reached)
 	}
 }
 
 // log holds one log: calls have results, archives are the history.
-func (a *inspection) log(key tidemark.Key, log string, after, current bool) {
+func (a *inspection) log(s *store, key tidemark.Key, log string, after, current bool) {
 	var messages []tidemark.Message
 	var payloads []string
 	seqs := map[int64]int{} // position to index in messages
 	overlays, events := 0, map[string]int{}
-	rows := a.query(`SELECT seq, kind, origin, payload FROM entries WHERE log = ? ORDER BY seq LIMIT 20000`, log)
+	rows := s.query(`SELECT seq, kind, origin, payload FROM entries WHERE log = ? ORDER BY seq LIMIT 20000`, log)
 	for _, r := range rows {
 		switch tidemark.Kind(r.Text(1)) {
 		case tidemark.KindOverlay:
@@ -172,15 +229,19 @@ func (a *inspection) log(key tidemark.Key, log string, after, current bool) {
 	if events["reset"] != want || events["compaction"] != overlays {
 		a.t.Errorf("log %s of %s has %d overlays and events %v, want %d resets", log, key, overlays, events, want)
 	}
+	if len(payloads) > 0 {
+		a.last[key] = payloads[len(payloads)-1]
+	}
 	a.answered(log, messages)
-	stored := a.archivedParts(log, seqs, payloads)
-	if whole := a.whole(log); current {
+	agent := key.Agent()
+	stored := a.archivedParts(s, agent, log, seqs, payloads)
+	if whole := a.whole(agent, log); current {
 		if whole {
 			a.t.Errorf("log %s of %s is in work and archived as a whole", log, key)
 		}
 	} else if len(messages) > 0 {
-		a.parts = append(a.parts, archive.WholeKey(a.agent, log))
-		if got := a.lines(archive.WholeKey(a.agent, log)); !slices.Equal(got, payloads) {
+		a.parts[agent] = append(a.parts[agent], archive.WholeKey(agent, log))
+		if got := a.lines(archive.WholeKey(agent, log)); !slices.Equal(got, payloads) {
 			a.t.Errorf("the archive of %s has %d messages which are not the %d of its log, from message %d on", log, len(got), len(payloads), common(got, payloads))
 		}
 	}
@@ -229,9 +290,9 @@ func (a *inspection) answered(log string, messages []tidemark.Message) {
 
 // archivedParts holds that the parts of a log are the beginning of it, each message in one of them,
 // and returns how many messages they hold.
-func (a *inspection) archivedParts(log string, seqs map[int64]int, payloads []string) int {
+func (a *inspection) archivedParts(s *store, agent, log string, seqs map[int64]int, payloads []string) int {
 	next := 0
-	for _, r := range a.query(`SELECT first, last, key FROM parts WHERE log = ? ORDER BY first LIMIT 10000`, log) {
+	for _, r := range s.query(`SELECT first, last, key FROM parts WHERE log = ? ORDER BY first LIMIT 10000`, log) {
 		last, ok := seqs[r.Int(1)]
 		got := a.lines(r.Text(2))
 		if !ok || last < next || !slices.Equal(got, payloads[next:last+1]) {
@@ -239,14 +300,14 @@ func (a *inspection) archivedParts(log string, seqs map[int64]int, payloads []st
 			return next
 		}
 		next = last + 1
-		a.parts = append(a.parts, r.Text(2))
+		a.parts[agent] = append(a.parts[agent], r.Text(2))
 	}
 	return next
 }
 
 // whole reports whether a log is archived as a whole session.
-func (a *inspection) whole(log string) bool {
-	_, body, err := a.blobs.Get(a.ctx, archive.WholeKey(a.agent, log))
+func (a *inspection) whole(agent, log string) bool {
+	_, body, err := a.blobs.Get(a.ctx, archive.WholeKey(agent, log))
 	if err != nil {
 		return false
 	}
@@ -269,12 +330,12 @@ func (a *inspection) lines(key string) []string {
 
 // index holds that the index lists each archive that the sessions made, once, and that each is
 // what was written.
-func (a *inspection) index() {
+func (a *inspection) index(agent string) {
 	var listed []string
 	for cursor := ""; ; {
-		page, next, err := archive.List(a.ctx, a.blobs, a.agent, archive.ListOptions{Cursor: cursor, Limit: 1000})
+		page, next, err := archive.List(a.ctx, a.blobs, agent, archive.ListOptions{Cursor: cursor, Limit: 1000})
 		if err != nil {
-			a.t.Errorf("list archives of %s: %v", a.agent, err)
+			a.t.Errorf("list archives of %s: %v", agent, err)
 			return
 		}
 		for _, i := range page {
@@ -285,27 +346,27 @@ func (a *inspection) index() {
 		}
 	}
 	slices.Sort(listed)
-	slices.Sort(a.parts)
-	if !slices.Equal(listed, a.parts) {
-		a.t.Errorf("agent %s: the index has %d archives, the sessions made %d: %q", a.agent, len(listed), len(a.parts), differ(listed, a.parts))
+	parts := slices.Sorted(slices.Values(a.parts[agent]))
+	if !slices.Equal(listed, parts) {
+		a.t.Errorf("agent %s: the index has %d archives, the sessions made %d: %q", agent, len(listed), len(parts), differ(listed, parts))
 	}
-	err := archive.VerifyAll(a.ctx, a.blobs, a.agent, nil, func(v archive.Verdict) {
+	err := archive.VerifyAll(a.ctx, a.blobs, agent, nil, func(v archive.Verdict) {
 		if !v.OK {
 			a.t.Errorf("archive %s: %q", v.Key, v.Problems)
 		}
 	})
 	if err != nil {
-		a.t.Errorf("verify archives of %s: %v", a.agent, err)
+		a.t.Errorf("verify archives of %s: %v", agent, err)
 	}
 }
 
 // memory holds that each fact stands in its file once, and that no line stands there twice.
-func (a *inspection) memory() {
+func (a *inspection) memory(agent string) {
 	files := map[string]string{}
-	for _, r := range a.query(`SELECT path, text FROM agent_facts WHERE agent = ? LIMIT 20000`, a.agent) {
+	for _, r := range a.query("agent_facts", `SELECT path, text FROM agent_facts WHERE agent = ? LIMIT 20000`, agent) {
 		path, fact := r.Text(0), r.Text(1)
 		if _, ok := files[path]; !ok {
-			raw, err := os.ReadFile(a.file(path))
+			raw, err := os.ReadFile(a.file(agent, path))
 			if err != nil {
 				a.t.Errorf("memory: %v", err)
 			}
@@ -316,7 +377,7 @@ func (a *inspection) memory() {
 		}
 	}
 	for _, path := range append(keys(files), "MEMORY.md") {
-		raw, err := os.ReadFile(a.file(path))
+		raw, err := os.ReadFile(a.file(agent, path))
 		if err != nil {
 			continue
 		}
@@ -331,11 +392,14 @@ func (a *inspection) memory() {
 		}
 	}
 	// What a plan or a reset found is remembered.
-	for _, r := range a.query(`SELECT facts FROM plans WHERE state = 'done' LIMIT 20000`) {
+	for _, r := range a.query("plans", `SELECT facts, key FROM plans WHERE state = 'done' LIMIT 20000`) {
+		if tidemark.Key(r.Text(1)).Agent() != agent {
+			continue
+		}
 		var xs []tidemark.Extraction
 		a.decode(r.Bytes(0), &xs)
 		for _, x := range xs {
-			if n := a.query(`SELECT count(*) FROM agent_extractions WHERE id = ? LIMIT 1`, x.ID)[0].Int(0); n != 1 {
+			if n := len(a.query("agent_extractions", `SELECT id FROM agent_extractions WHERE id = ? LIMIT 2`, x.ID)); n != 1 {
 				a.t.Errorf("extraction %s is remembered %d times", x.ID, n)
 			}
 		}
@@ -343,8 +407,8 @@ func (a *inspection) memory() {
 }
 
 // file is where the folder bucket keeps a file of the agent.
-func (a *inspection) file(path string) string {
-	return filepath.Join(a.bucket, "agents", a.agent, path)
+func (a *inspection) file(agent, path string) string {
+	return filepath.Join(a.bucket, "agents", agent, path)
 }
 
 func keys(m map[string]string) []string {

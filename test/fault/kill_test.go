@@ -205,16 +205,23 @@ func (e *estate) account(talkers []*talker, kills int) {
 			e.t.Errorf("a run ended with %q, which no kill explains", text)
 		}
 	}
-	total.kills.Add(int64(kills))
-	total.acknowledged.Add(int64(acknowledged))
-	total.lost.Add(int64(lost))
-	total.duplicated.Add(int64(duplicated))
-	total.stuck.Add(int64(len(e.stuck)))
+	n := e.count
+	n.kills.Add(int64(kills))
+	n.acknowledged.Add(int64(acknowledged))
+	n.lost.Add(int64(lost))
+	n.duplicated.Add(int64(duplicated))
+	n.stuck.Add(int64(len(e.stuck)))
 	e.t.Logf("kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d %s", kills, acknowledged, lost, duplicated, len(e.stuck), e)
 }
 
-// total is what all tests of this run came to.
-var total struct{ kills, acknowledged, lost, duplicated, stuck atomic.Int64 }
+// tally is what all tests of a kind of server came to.
+type tally struct{ kills, acknowledged, lost, duplicated, stuck atomic.Int64 }
+
+var binaryTally, workerTally tally
+
+func (n *tally) String() string {
+	return fmt.Sprintf("kills=%d acknowledged=%d lost=%d duplicated=%d stuck=%d", n.kills.Load(), n.acknowledged.Load(), n.lost.Load(), n.duplicated.Load(), n.stuck.Load())
+}
 
 // ordered holds that what one talker said stands in the log in the order in which it was said.
 func (e *estate) ordered(key tidemark.Key, k *talker) {

@@ -29,7 +29,13 @@ const patience = 60 * time.Second
 type fixture struct {
 	t    *testing.T
 	home string
+	kind kind
 	env  []string // more of it, for every process
+	args []string // more of them, for every server in workerd
+
+	trigger *os.File // what the next server in workerd waits for, nil for nothing
+
+	document map[string]any // of the configuration
 }
 
 // newFixture makes a home whose model is at url, with a window that a few messages fill. settings
@@ -40,7 +46,7 @@ func newFixture(t *testing.T, url string, settings map[string]any) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, home: home}
+	f := &fixture{t: t, home: home, kind: binaryKind{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("what it left is in %s", home)
@@ -64,6 +70,7 @@ func (f *fixture) configure(url string, settings map[string]any) {
 	for k, v := range settings {
 		doc[k] = v
 	}
+	f.document = doc
 	raw, err := json.Marshal(doc)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(f.home, "tidemark.jsonc"), raw, 0o600)
@@ -104,14 +111,19 @@ type server struct {
 	cmd  *exec.Cmd
 	told chan struct{} // closed when it has said where it serves
 	done chan struct{} // closed when the process has ended
-	url  string        // set before told is closed
 	log  *tail
+	f    *fixture
+
+	trigger *os.File // ends the wait of one that was launched ready
+
+	url, control string // set before told is closed; control is that of a launcher of workerd
 }
 
 // launch starts a server and does not wait for it.
 func (f *fixture) launch(env ...string) *server {
 	f.t.Helper()
-	s := &server{t: f.t, cmd: f.command("serve", "--listen", "127.0.0.1:0"), told: make(chan struct{}), done: make(chan struct{}), log: &tail{}}
+	s := &server{t: f.t, cmd: f.kind.command(f), told: make(chan struct{}), done: make(chan struct{}), log: &tail{}, f: f}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()
@@ -124,8 +136,8 @@ func (f *fixture) launch(env ...string) *server {
 	go func() {
 		in := bufio.NewScanner(out)
 		for in.Scan() {
-			if _, url, ok := strings.Cut(in.Text(), " serves at "); ok {
-				s.url = strings.TrimSpace(url)
+			if url, control := f.kind.serves(in.Text()); url != "" {
+				s.url, s.control = url, control
 				close(s.told)
 			}
 		}
@@ -133,7 +145,7 @@ func (f *fixture) launch(env ...string) *server {
 		close(s.done)
 	}()
 	f.t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it has ended, unless the test failed
+		_ = s.end() // it has ended, unless the test failed
 		<-s.done
 	})
 	return s
@@ -160,10 +172,13 @@ func (s *server) ready() bool {
 	return false
 }
 
+// end kills the process and all that it started.
+func (s *server) end() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }
+
 // kill ends the process as the kernel or a power cut would.
 func (s *server) kill() {
 	s.t.Helper()
-	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := s.end(); err != nil && !errors.Is(err, syscall.ESRCH) {
 		s.t.Fatal(err)
 	}
 	<-s.done
@@ -173,28 +188,42 @@ func (s *server) kill() {
 // quiet waits until a running server has nothing left to do, and reports what it does not get done.
 func (f *fixture) quiet(s *server) {
 	f.t.Helper()
-	path := filepath.Join(f.home, "agents", "main", "tidemark.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer db.Close()
-	const enough = 15 * time.Second
+	f.quietWithin(s, 15*time.Second)
+}
+
+func (f *fixture) quietWithin(s *server, enough time.Duration) {
+	f.t.Helper()
 	var left []string
 	for end := time.Now().Add(enough); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if left = outstanding(f.t, db); len(left) == 0 {
+		paths, err := f.kind.databases(f.home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		left = nil
+		for _, path := range paths {
+			left = append(left, outstanding(f.t, path)...)
+		}
+		if len(left) == 0 {
 			return
 		}
 	}
 	f.t.Errorf("after %s without any input there is still %q\n%s", enough, left, s.log)
 }
 
-// outstanding lists what is half done, see unfinished.
-func outstanding(t *testing.T, db *sql.DB) []string {
+// outstanding lists what is half done in a database, see unfinished.
+func outstanding(t *testing.T, path string) []string {
 	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
 	var out []string
 	for what, query := range unfinished {
 		rows, err := db.QueryContext(t.Context(), query)
+		if err != nil && strings.Contains(err.Error(), "no such table") {
+			continue // it is that of another kind of object
+		}
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
@@ -227,6 +256,9 @@ func (s *server) killed() bool {
 // stop asks the server to end and expects it to do so well.
 func (s *server) stop() {
 	s.t.Helper()
+	if err := s.f.kind.keep(s.f, s); err != nil {
+		s.t.Errorf("keep the bucket: %v", err)
+	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatalf("stop: %v\n%s", err, s.log)
 	}
@@ -244,8 +276,12 @@ func (s *server) stop() {
 // judge holds that the log of an ended server reports no broken invariant.
 func (s *server) judge() {
 	s.t.Helper()
-	if text := s.log.String(); strings.Contains(text, "panic") {
-		s.t.Errorf("the server panicked:\n%s", text)
+	text := s.log.String()
+	for _, word := range []string{"panic", "go instance ended", "in an event of"} {
+		if strings.Contains(text, word) {
+			s.t.Errorf("the server has %q in its log:\n%s", word, text)
+			return
+		}
 	}
 }
 
