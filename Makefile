@@ -31,7 +31,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build dev deploy dry-run test check bench lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build dev deploy dry-run test check bench bench-worker lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
 
 help: ## List the targets
@@ -49,6 +49,10 @@ check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, im
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
+
+bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside JavaScript (PARTS="cold turn", Linux)
+	go run ./build -main ./host/probe -out .cache/probe
+	node test/bench/worker.mjs $(PARTS)
 
 lint: $(LINT) ## Lint on both targets
 	$(call title,lint)

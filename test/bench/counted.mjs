@@ -19,7 +19,7 @@ function count(kind, calls, out, back) {
   t.in += back;
 }
 
-const later = new Set(["write", "sleep", "setAlarm", "read", "fetchOut", "put", "putWrite", "putEnd", "get", "delete", "list", "model"]);
+const later = new Set(["sent", "sleep", "setAlarm", "read", "fetchOut", "put", "putWrite", "putEnd", "get", "delete", "list", "model"]);
 const quiet = new Set(["constructor", "call", "request", "failAll"]); // called by JavaScript alone
 for (const name of Object.getOwnPropertyNames(Ops.prototype)) {
   const d = Object.getOwnPropertyDescriptor(Ops.prototype, name);

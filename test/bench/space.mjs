@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { median, memory, num, pool, startWorker, table } from "./rig.mjs";
+import { memory, num, pool, startWorker, table } from "./rig.mjs";
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 const MB = (n) => num(n / 1e6);
@@ -19,7 +19,7 @@ export function size({ folder, root }) {
     brotliCompressSync(b, { params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: b.length } }).length];
   const rows = [["app.wasm", ...packed(wasm).map((n) => n.toLocaleString("en-US")), ""]];
   try {
-    const said = execFileSync(process.execPath, [path.join(root, "build/node_modules/wrangler/bin/wrangler.js"), "deploy", "--dry-run", "--no-bundle=false", "--config", path.join(root, "wrangler.toml"), "--outdir", out], {
+    const said = execFileSync(process.execPath, [path.join(root, "build/node_modules/wrangler/bin/wrangler.js"), "deploy", "--dry-run", "--config", path.join(root, "wrangler.toml"), "--outdir", out], {
       cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", CLOUDFLARE_CF_FETCH_ENABLED: "false", WRANGLER_SEND_ERROR_REPORTS: "false" },
     });
@@ -61,7 +61,7 @@ export async function growth({ folder, model, turns }) {
     table(["turns", "one session: WASM MB", "JS refs", "RSS MB", "200 sessions: WASM MB", "JS refs", "RSS MB"], rows)];
 }
 
-// live: memory by the number of sessions that are awake, each with two turns.
+// live: memory by the number of sessions that are awake, each with a turn.
 export async function live({ folder, model, counts, objectCounts }) {
   const rows = [];
   const seen = {};
@@ -70,7 +70,7 @@ export async function live({ folder, model, counts, objectCounts }) {
     let there = 0;
     for (const n of [0, ...list]) {
       const more = n - there;
-      for (const text of ["Good morning.", "What does the tide do?"]) await pool(8, more, (i) => w.turn(`live-${there + i}`, text));
+      await pool(8, more, (i) => w.turn(`live-${there + i}`, "What does the tide do?"));
       there = n;
       if (kind === "ours" && n === 0) await debug(w); // boots
       await sleep(1500);
