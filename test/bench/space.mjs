@@ -61,12 +61,15 @@ export async function growth({ folder, model, turns }) {
     table(["turns", "one session: WASM MB", "JS refs", "RSS MB", "200 sessions: WASM MB", "JS refs", "RSS MB"], rows)];
 }
 
+// Instances of one object go two seconds after it fell idle; here all are to be there at once.
+const awake = JSON.stringify({ lingerMs: 3_600_000 });
+
 // live: memory by the number of sessions that are awake, each with a turn.
 export async function live({ folder, model, counts, objectCounts }) {
   const rows = [];
   const seen = {};
   for (const [mode, kind, list] of [["JavaScript", "plain", counts], ["shared", "ours", counts], ["object", "ours", objectCounts]]) {
-    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: mode === "object" ? "object" : "shared" } });
+    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: mode === "object" ? "object" : "shared", TIDEMARK_LIMITS: awake } });
     let there = 0;
     for (const n of [0, ...list]) {
       const more = n - there;
