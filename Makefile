@@ -12,7 +12,8 @@ ENV      ?=
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 20s
-# How many random kills `make fault` does; tests of the name TestKill* read it and do few without.
+# How many random kills `make fault` does of the binary, and a fifth of it of workerd; tests of the name
+# TestKill* read it and do few without.
 FAULT_KILLS ?= 500
 # How long each storm of `make chaos` lasts; `make test` has a short one.
 CHAOS_SECONDS ?= 180
@@ -62,7 +63,7 @@ lint: $(LINT) ## Lint on both targets
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
-fault: ## Kill it at every arrow and FAULT_KILLS times at random (500)
+fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random (500), workerd a fifth of that
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \
 		grep -vE '^ *(=== |--- PASS: .*/|[a-z_]+\.go:[0-9]+: kills=1 )'
 
@@ -120,7 +121,7 @@ test-once:
 	$(call title,each benchmark once)
 	$(call with,with 'func Benchmark') go test -run '^$$' -bench . -benchtime=1x -timeout 10m
 
-e2e-native: build
+e2e-native: build $(NODE_MODULES)
 	$(call title,end to end: native)
 	go list ./test/... | grep -v /test/e2e | xargs go test -count=1 -timeout 15m
 	go test -count=1 -timeout 4m ./test/e2e -targets in-process,native

@@ -270,7 +270,11 @@ async function control(mf, bucket, req) {
   return [404, {}, `no route ${url.pathname}`];
 }
 
-if (flags.stdin) await new Promise((go) => process.stdin.once("data", go).once("end", () => process.exit(0)));
+if (flags.stdin) {
+  const nobody = () => process.exit(0);
+  await new Promise((go) => process.stdin.once("data", go).once("end", nobody));
+  process.stdin.off("end", nobody).destroy();
+}
 const mf = new Miniflare(options());
 for (const signal of ["SIGTERM", "SIGINT"]) {
   process.removeAllListeners(signal); // those of Miniflare report a failure

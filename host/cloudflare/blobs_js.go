@@ -36,7 +36,7 @@ const (
 func (b *Blobs) Put(ctx context.Context, key string, r io.Reader, size int64, opt tidemark.PutOptions) (tidemark.Object, error) {
 	obj, err := b.put(ctx, key, r, size, opt)
 	if err != nil {
-		return tidemark.Object{}, fmt.Errorf("put blob %s: %w", key, err)
+		return tidemark.Object{}, fmt.Errorf("put blob %s: %w", key, bucketError(err))
 	}
 	return obj, nil
 }
@@ -133,7 +133,7 @@ func (b *Blobs) Get(ctx context.Context, key string) (tidemark.Object, io.ReadCl
 	}
 	v, err := b.o.await(ctx, "get", b.binding, key)
 	if err != nil {
-		return tidemark.Object{}, nil, fmt.Errorf("get blob %s: %w", key, err)
+		return tidemark.Object{}, nil, fmt.Errorf("get blob %s: %w", key, bucketError(err))
 	}
 	if v.IsNull() {
 		return tidemark.Object{}, nil, fmt.Errorf("get blob %s: %w", key, tidemark.ErrNotFound)
@@ -152,7 +152,7 @@ func (b *Blobs) Delete(ctx context.Context, key string) error {
 		_, err = b.o.await(ctx, "delete", b.binding, key)
 	}
 	if err != nil {
-		return fmt.Errorf("delete blob %s: %w", key, err)
+		return fmt.Errorf("delete blob %s: %w", key, bucketError(err))
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (b *Blobs) List(ctx context.Context, prefix, cursor string, limit int) ([]t
 	}
 	v, err := b.o.await(ctx, "list", b.binding, prefix, cursor, min(limit, maxList))
 	if err != nil {
-		return nil, "", fmt.Errorf("list blobs %s: %w", prefix, err)
+		return nil, "", fmt.Errorf("list blobs %s: %w", prefix, bucketError(err))
 	}
 	rows, err := unpackRows(fromBytes(v))
 	if err != nil || len(rows) == 0 {

@@ -11,12 +11,26 @@ import (
 // errMissing is a binding that wrangler.toml does not have.
 var errMissing = errors.New("not bound")
 
+// platformError is a failure of the platform itself, which may pass.
+type platformError string
+
+func (e platformError) Error() string { return string(e) }
+
+// bucketError says of a bucket that failed by itself that it is unavailable.
+func bucketError(err error) error {
+	var e platformError
+	if errors.As(err, &e) {
+		return fmt.Errorf("%w: %w", err, tidemark.ErrUnavailable)
+	}
+	return err
+}
+
 // hostError turns "Name: message" of the JavaScript side into an error that callers can tell apart.
-// An unknown name is a failure of the platform, which may pass.
+// An unknown name is a failure of the platform.
 func hostError(said string) error {
 	name, message, found := strings.Cut(said, ": ")
 	if !found {
-		return errors.New(said)
+		return platformError(said)
 	}
 	switch name {
 	case "Conflict":
@@ -30,5 +44,5 @@ func hostError(said string) error {
 	case "Dead":
 		return tidemark.ErrDead
 	}
-	return errors.New(said)
+	return platformError(said)
 }

@@ -67,6 +67,7 @@ func (f *fixture) bucketBack(s *server, k *talker) {
 		}
 	}
 	f.settled(s, "main")
+	f.quietWithin(s, 2*minute) // the agent lets a bucket rest that failed
 	s.stop()
 	e := inspect(f.t, f)
 	e.failures = nil // the resets that could not be made

@@ -51,6 +51,12 @@ func workerKills(t *testing.T) int {
 	return max(killsOr(t, 30)/5, 1)
 }
 
+// asked reports whether this is `make fault`, which has the time for all.
+func asked(t *testing.T) bool {
+	t.Helper()
+	return os.Getenv("FAULT_KILLS") != ""
+}
+
 func killsOr(t *testing.T, few int) int {
 	t.Helper()
 	asked := os.Getenv("FAULT_KILLS")

@@ -46,8 +46,11 @@ func TestKillWorker(t *testing.T) {
 			break
 		}
 	}
-	// Nobody calls until it is finished.
+	// Nobody calls until it is finished; only `make fault` has the time to wait for it.
 	c.ended.Store(true)
+	if !asked(t) {
+		f.later(minute)
+	}
 	next.begin()
 	next.mustBeReady()
 	f.quietWithin(next, 2*minute)
@@ -72,7 +75,7 @@ func (f *fixture) killStarted(c *crowd, s *server, rng *rand.Rand) {
 	} else {
 		s.mustBeReady()
 		c.at.set(s.url)
-		time.Sleep(time.Duration(rng.IntN(900)) * time.Millisecond)
+		time.Sleep(time.Duration(rng.IntN(1200)) * time.Millisecond)
 	}
 	c.at.set("")
 	s.kill()
@@ -119,7 +122,11 @@ var stepTable = []stepRow{
 // TestKillWorkerAtStep kills workerd at each step that is made durable; files also just before they are in
 // the bucket. Then nobody calls any more: the alarms of the next life finish what was begun.
 func TestKillWorkerAtStep(t *testing.T) {
-	for _, row := range stepTable {
+	for i, row := range stepTable {
+		const some = 5 // of the rows, in a normal run
+		if !asked(t) && i%some != 0 {
+			continue
+		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			killStep(t, row, false)
