@@ -48,7 +48,7 @@ func TestDiskFull(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "disk")
 	mount(t, home, "16m")
 	var ids atomic.Int64
-	f := &fixture{t: t, home: home}
+	f := &fixture{t: t, home: home, kind: binaryKind{}}
 	f.configure(newModel(t, &ids, 0).URL, tight())
 	s := f.serve()
 	at := &address{}
