@@ -71,7 +71,7 @@ export class GoHost {
     this.onDrain = onDrain;
     this.binding = {};
     const go = new globalThis.Go();
-    go.env = { GOGC: "75", GOMEMLIMIT: "64MiB" };
+    go.env = { GOGC: "75", GOMEMLIMIT: "40MiB" };
     go.exit = (code) => this.fatal(new Error(`go exited with code ${code}`));
     configure?.(go, this);
     this.#noTimers(go);

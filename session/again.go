@@ -65,5 +65,5 @@ func (s *Session) viewWithout(ctx context.Context, log string, overlay tidemark.
 	if err != nil {
 		return View{}, err
 	}
-	return s.viewOf(ctx, log, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }))
+	return s.viewOf(ctx, log, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }), nil)
 }

@@ -28,6 +28,7 @@ type harness struct {
 	rt    tidemark.Runtime
 	set   session.Settings
 	key   tidemark.Key
+	admit func(int64) (func(), bool)
 	stop  context.CancelFunc
 	*session.Session
 }
@@ -49,7 +50,7 @@ func (h *harness) open() {
 	if h.set.Model == "" {
 		h.set.Model = "test"
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit})
 	if err != nil {
 		h.t.Fatal(err)
 	}

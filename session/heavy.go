@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -27,17 +28,55 @@ func largeBlocks(m tidemark.Message, replaced []compaction.Placed) (blocks []int
 	return blocks, bytes
 }
 
+const (
+	freeView   = 1 << 20 // bytes of a view that are nothing to ask for
+	admitAgain = 50 * time.Millisecond
+)
+
 // light returns the view of a run. One that does not fit into memory is made to: its oldest large
-// blocks read as a note from now on.
+// blocks read as a note from now on. One that does not fit beside others waits.
 func (s *Session) light(ctx context.Context, r *run) (View, error) {
-	v, err := s.view(ctx, r.Log)
+	v, err := s.admitted(ctx, r)
 	if !errors.Is(err, errHeavy) {
 		return v, err
 	}
 	if err := s.lighten(ctx, r); err != nil {
 		return View{}, err
 	}
-	return s.view(ctx, r.Log)
+	return s.admitted(ctx, r)
+}
+
+// admitted computes the view of a run as soon as there is room for it. The room is the run's until it
+// leaves.
+func (s *Session) admitted(ctx context.Context, r *run) (View, error) {
+	r.leave()
+	marks, err := s.log.Marks(ctx, r.Log)
+	if err != nil {
+		return View{}, err
+	}
+	return s.viewOf(ctx, r.Log, marks, func(bytes int64) error {
+		if s.Admit == nil || bytes <= freeView {
+			return nil
+		}
+		for {
+			release, ok := s.Admit(bytes)
+			if ok {
+				r.release = release
+				return nil
+			}
+			if err := s.Runtime.Sleep(ctx, admitAgain); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// leave gives back the room of the run's view.
+func (r *run) leave() {
+	if r.release != nil {
+		r.release()
+		r.release = nil
+	}
 }
 
 // lighten keeps the newest messages whole, up to half of what a view may weigh, and puts notes in the
@@ -51,7 +90,7 @@ func (s *Session) lighten(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	entries, large, err := s.stored(ctx, r.Log, layout)
+	entries, large, _, err := s.stored(ctx, r.Log, layout)
 	if !errors.Is(err, errHeavy) {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -74,5 +75,37 @@ func TestHeavyView(t *testing.T) {
 	}
 	if n != turns {
 		t.Errorf("%d pictures in the archive, want %d", n, turns)
+	}
+}
+
+// TestViewWaits: a turn whose view is large waits until it is let in, gives its room back, and asks for
+// none while its view is small.
+func TestViewWaits(t *testing.T) {
+	var asked, held, most atomic.Int64
+	h := newHarness(t, session.Settings{})
+	h.admit = func(bytes int64) (func(), bool) {
+		if asked.Add(1)%3 != 0 { // others have it
+			return nil, false
+		}
+		most.Store(max(most.Load(), held.Add(bytes)))
+		return func() { held.Add(-bytes) }, true
+	}
+	h.stop()
+	h.open()
+	h.say("small")
+	if asked.Load() != 0 {
+		t.Error("a small view was asked for")
+	}
+	for n := range 3 {
+		if got := h.post(session.Input{Message: image(t, n, 1<<20)}); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+		if held.Load() != 0 {
+			t.Errorf("turn %d keeps %d bytes", n, held.Load())
+		}
+	}
+	h.resetNow()
+	if asked.Load() != 12 || most.Load() < 3<<20 || most.Load() > 5<<20 || held.Load() != 0 {
+		t.Errorf("asked %d times, %d bytes at most, %d held", asked.Load(), most.Load(), held.Load())
 	}
 }

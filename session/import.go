@@ -49,9 +49,9 @@ func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], pro
 		err = im.all(ctx, in)
 	}
 	if err != nil {
-		return ImportResult{}, errors.Join(err, s.step(s.life, r, stateFailed, s.undueStmt(dueRun)))
+		return ImportResult{}, errors.Join(err, s.step(s.life, r, stateFailed, s.restStmt()))
 	}
-	if err := s.step(ctx, r, stateDone, s.undueStmt(dueRun)); err != nil {
+	if err := s.step(ctx, r, stateDone, s.restStmt()); err != nil {
 		return ImportResult{}, fmt.Errorf("end import: %w", err)
 	}
 	s.report(ctx)
@@ -71,8 +71,10 @@ func (s *Session) beginImport(ctx context.Context) (*run, error) {
 		SQL: `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT ?, key, log, ?, 'calling', ?, ?
 			FROM heads WHERE key = ? AND log = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
 		Args: []any{r.ID, r.owner, now.UnixMilli(), now.UnixMilli(), string(s.Key), h.Log, string(s.Key)}, Want: 1,
-	}})
-	if err != nil {
+	}, s.dueStmt(dueRun, now.Add(heartbeat), "")})
+	if err == nil {
+		s.setAlarm(ctx)
+	} else {
 		s.release(r.ID)
 	}
 	if errors.Is(err, tidemark.ErrConflict) {
@@ -112,6 +114,7 @@ func (m *importer) load(ctx context.Context) error {
 }
 
 func (m *importer) measure(ctx context.Context) error {
+	defer m.r.leave()
 	v, err := m.s.light(ctx, m.r)
 	m.size = v.Size
 	return err
@@ -207,6 +210,7 @@ func (m *importer) flush(ctx context.Context) error {
 }
 
 func (m *importer) fit(ctx context.Context) error {
+	defer m.r.leave()
 	v, err := m.s.light(ctx, m.r)
 	if err != nil {
 		return err

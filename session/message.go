@@ -86,10 +86,15 @@ func (s *Session) block(ctx context.Context, ref blobRef) (tidemark.Block, error
 		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}
 	defer body.Close()
-	raw, err := io.ReadAll(io.LimitReader(body, MaxMessage+1))
-	if err != nil {
+	if ref.Bytes < 0 || ref.Bytes > MaxMessage {
+		return b, fmt.Errorf("read block %s: %d bytes: %w", ref.SHA256, ref.Bytes, tidemark.ErrTooLarge)
+	}
+	raw := make([]byte, ref.Bytes) // a buffer that grows would take three times as much
+	n, err := io.ReadFull(body, raw)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}
+	raw = raw[:n]
 	if string(tidemark.HashOf(raw)) != ref.SHA256 {
 		return b, fmt.Errorf("block %s does not match its hash: %w", ref.SHA256, tidemark.ErrUnavailable)
 	}

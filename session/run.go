@@ -35,6 +35,7 @@ type run struct {
 	command *queued  // what it carries out, nil for messages
 	unended bool     // its end could not be written: it is to be taken up again
 	owner   string   // who works on it: new with each take-over, so the last one wins
+	release func()   // gives back what its view was let in with, nil when it was not asked
 }
 
 // kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
@@ -152,6 +153,7 @@ func (s *Session) work(r *run) worked {
 	}()
 	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().TurnTimeout)
 	defer stop()
+	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	err := s.turn(limited, r)
 	if err != nil {
@@ -221,7 +223,7 @@ func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) erro
 		return s.step(ctx, r, stateCalling, stmts...)
 	}
 	// Nobody resumes a run that is done, so what it has for the agent is due by itself.
-	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.undueStmt(dueRun), s.dueStmt(dueOutbox, s.Runtime.Now(), ""))...)
+	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now(), ""))...)
 }
 
 // doneStmt marks the inputs of a run as answered.
@@ -274,7 +276,7 @@ func (s *Session) fail(r *run, why error) {
 		stmts = append(stmts, event...)
 	}
 	stmts = append(stmts, doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}},
-		s.undueStmt(dueRun))
+		s.restStmt())
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return // another life has the run and answers it

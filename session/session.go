@@ -83,6 +83,9 @@ type Config struct {
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
+	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
+	// the bytes back. A turn that is not let in waits. nil lets all in.
+	Admit func(bytes int64) (release func(), ok bool)
 	// Observe sees every notice, for metrics; nil when nobody counts. It must not wait.
 	Observe  func(Notice)
 	Logger   *slog.Logger // nil: no logging

@@ -37,6 +37,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if err != nil {
 				return err
 			}
+			r.leave()
 			if err := s.commit(ctx, r, reply); err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		if !fresh {
 			return false, nil
 		}
-		return true, s.step(ctx, r, stateDone, s.undueStmt(dueRun))
+		return true, s.step(ctx, r, stateDone, s.restStmt())
 	}
 	if err := s.load(ctx, q); err != nil {
 		return false, err
@@ -232,7 +233,7 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		stmts = append(stmts, doneStmt(r), s.undueStmt(dueRun),
+		stmts = append(stmts, doneStmt(r), s.restStmt(),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}
 	attempt := r.Attempt

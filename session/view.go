@@ -57,15 +57,17 @@ func (s *Session) view(ctx context.Context, log string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return s.viewOf(ctx, log, marks)
+	return s.viewOf(ctx, log, marks, nil)
 }
 
-func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark) (View, error) {
+// viewOf computes the view under some overlays. admit, if given, is told what it weighs before large
+// blocks are read, and may wait.
+func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark, admit func(bytes int64) error) (View, error) {
 	shown, layout, err := s.layout(ctx, marks)
 	if err != nil {
 		return View{}, err
 	}
-	entries, err := s.visible(ctx, log, layout)
+	entries, err := s.visible(ctx, log, layout, admit)
 	if err != nil {
 		return View{}, err
 	}
@@ -152,8 +154,11 @@ func editIDs(o tidemark.Overlay) []tidemark.EntryID {
 
 // visible reads the entries that a layout leaves visible, with their large blocks; beyond what a view
 // may weigh it is errHeavy.
-func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout) ([]compaction.Visible, error) {
-	out, large, err := s.stored(ctx, log, layout)
+func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout, admit func(int64) error) ([]compaction.Visible, error) {
+	out, large, size, err := s.stored(ctx, log, layout)
+	if err == nil && admit != nil {
+		err = admit(size)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +174,9 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 }
 
 // stored reads the entries that a layout leaves visible as the database has them; large are the blocks
-// to bring back, from 0, by the position of their entry. The error is errHeavy when all of it together
-// weighs too much; the entries are given all the same.
-func (s *Session) stored(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, err error) {
+// to bring back, from 0, by the position of their entry. The error is errHeavy when all of it together,
+// size, is too much; the entries are given all the same.
+func (s *Session) stored(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, size int64, err error) {
 	var seqs []int64
 	stubs := map[int64][]compaction.Placed{} // by the entry that they are in
 	for _, p := range layout.Shown {
@@ -182,7 +187,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 	for _, gap := range layout.Gaps(1, 1<<53) {
 		skeletons, err := s.log.Skeletons(ctx, log, host.Range{From: gap.From, To: gap.To})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		for _, k := range skeletons {
 			if compaction.NeedsPayload(k, stubs[k.Seq]) {
@@ -193,12 +198,11 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 	}
 	large = map[int64][]int{}
 	var pace pace
-	size := int64(0)
 	for at := 0; len(seqs) > 0; {
 		n := min(len(seqs), tidemark.MaxParams)
 		entries, err := s.log.Payloads(ctx, seqs[:n])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		seqs = seqs[n:]
 		for _, e := range entries {
@@ -206,7 +210,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 				at++
 			}
 			if out[at].Message, err = e.Message(); err != nil {
-				return nil, nil, fmt.Errorf("read entry %s: %w", e.ID, err)
+				return nil, nil, 0, fmt.Errorf("read entry %s: %w", e.ID, err)
 			}
 			out[at].Source, out[at].Call = e.Origin.From, e.Call
 			size += int64(len(e.Payload))
@@ -216,14 +220,14 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 				size += w
 			}
 			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
-				return nil, nil, err
+				return nil, nil, 0, err
 			}
 		}
 	}
 	if size > s.settings().ViewBytes {
 		err = fmt.Errorf("view of %s: %d bytes, at most %d: %w", log, size, s.settings().ViewBytes, errHeavy)
 	}
-	return out, large, err
+	return out, large, size, err
 }
 
 // size returns the context size: the provider's last report for a single call plus the estimate of

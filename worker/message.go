@@ -134,6 +134,7 @@ func (c *call) deliver(in session.Input, create bool) error {
 	}
 	defer func() { f.sub.Close() }()
 	receipt, err := s.Post(ctx, in)
+	c.end() // what is large stands in the bucket now, and the turn asks for itself
 	if err != nil {
 		return err
 	}

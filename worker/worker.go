@@ -148,6 +148,7 @@ type call struct {
 func (c *call) end() {
 	if c.release != nil {
 		c.release()
+		c.release = nil
 	}
 }
 

@@ -43,7 +43,7 @@ type instance struct {
 	cfg   *config.Config
 	raw   string // the document that cfg was made of
 	read  time.Time
-	large int64 // bytes of large bodies that are in work
+	large int64 // bytes of large bodies and views that are in work
 }
 
 // open gives the handler of one object, by its class.
@@ -135,12 +135,12 @@ func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
 // way (test/limits.mjs measures it), and the instance is left beyond 48 MB.
 const (
 	maxBody   = 8 << 20
-	maxLarge  = 8 << 20  // bodies over 1 MB that are in work at a time
 	viewBytes = 10 << 20 // of one conversation; more than a body
+	maxLarge  = 10 << 20 // of bodies and views over 1 MB each that are in work at a time
 	maxSpool  = 64 << 20 // of a log of another tool, which stands in the database while it is read
 )
 
-// admit counts a large body in, if there is room beside those that are in work.
+// admit counts a large body or view in, if there is room beside those that are in work.
 func (in *instance) admit(bytes int64) (release func(), ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -104,7 +104,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	life, end := context.WithCancel(c.o.Context())
 	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
-		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set,
+		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
 		Agent: &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
 	})

@@ -94,6 +94,9 @@ func upload(req *http.Request) (any, error) {
 	}
 	defer req.Body.Close()
 	var b bytes.Buffer
+	if req.ContentLength > 0 && req.ContentLength <= maxUpload { // else it grows by copies
+		b.Grow(int(req.ContentLength) + bytes.MinRead)
+	}
 	n, err := io.Copy(&b, io.LimitReader(req.Body, maxUpload+1))
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
