@@ -14,11 +14,11 @@ const (
 	sweepMarker = "sweep"          // the row of agent_writes for the nightly sweep
 	sweepHour   = 3                // of the agent's zone, before the hour of daily resets
 	sweepSpread = 45 * time.Minute // agents do not all come at once
-	sweepAgain  = time.Hour        // after one that failed
+	sweepAgain  = time.Hour        // after one that failed, or left something
 )
 
-// sweepBounds are wider than those of a listing, for which somebody waits.
-var sweepBounds = archive.Bounds{Objects: 100_000, Added: 5_000}
+// sweepBounds keep one sweep within what a Worker may ask of its bucket in one event.
+var sweepBounds = archive.Bounds{Objects: 100_000, Added: 400}
 
 // nextSweep is the first time after now that an agent sweeps at.
 func nextSweep(name string, now time.Time, zone *time.Location) time.Time {
@@ -48,16 +48,18 @@ func (a *Agent) sweep(ctx context.Context) error {
 	if at.IsZero() || at.After(now) { // the first night is to come, or the clock was set back
 		return a.planSweep(ctx, next)
 	}
-	s, err := a.Mend(ctx, sweepBounds)
-	if err == nil {
-		old := now.Add(-keepDone).UnixMilli()
-		err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM agent_sections WHERE agent = ? AND done > 0 AND done < ?`, Args: []any{a.cfg.Name, old}}})
+	old := now.Add(-keepDone).UnixMilli()
+	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM agent_sections WHERE agent = ? AND done > 0 AND done < ?`, Args: []any{a.cfg.Name, old}}}); err != nil {
+		return err
 	}
+	s, err := a.Mend(ctx, sweepBounds)
 	if err != nil {
 		a.cfg.Logger.Warn("nightly sweep", "agent", a.cfg.Name, "err", err)
-		next = now.Add(sweepAgain)
 	} else {
 		a.cfg.Logger.Info("nightly sweep", "agent", a.cfg.Name, "indexed", len(s.Added))
+	}
+	if err != nil || len(s.Added) >= sweepBounds.Added { // there may be more
+		next = now.Add(sweepAgain)
 	}
 	return a.planSweep(ctx, next)
 }

@@ -33,6 +33,18 @@ func (s *Session) undueStmt(kind string) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ?`, Args: []any{string(s.Key), kind}}
 }
 
+// waitStmt makes an input, or an import, due to be looked after even if this life ends at once.
+func (s *Session) waitStmt(now time.Time) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '') ON CONFLICT(key, kind) DO NOTHING`,
+		Args: []any{string(s.Key), dueRun, now.Add(heartbeat).UnixMilli()}}
+}
+
+// restStmt ends looking after a run, unless an input waits for the next.
+func (s *Session) restStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM inputs WHERE key = ? AND state = 'new')`,
+		Args: []any{string(s.Key), dueRun, string(s.Key)}}
+}
+
 // Due returns the keys of a database that have something due, and when: what a host must wake.
 func Due(ctx context.Context, db tidemark.DB) (map[tidemark.Key]time.Time, error) {
 	const most = 10_000
@@ -139,7 +151,8 @@ func (s *Session) Wake(ctx context.Context) error {
 // ring again at once.
 const wakeRetry = time.Minute
 
-// lookAfter resumes a run that no one works on, and otherwise looks again later.
+// lookAfter resumes a run that no one works on, begins one for inputs that nobody took up, and looks
+// again later.
 func (s *Session) lookAfter(ctx context.Context) error {
 	s.mu.Lock()
 	active := s.active
@@ -148,14 +161,14 @@ func (s *Session) lookAfter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next := s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")
+	stmts := []tidemark.Stmt{s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")}
 	if busy == "" {
-		next = s.undueStmt(dueRun)
+		stmts = append(stmts, s.restStmt())
 	}
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{next}); err != nil {
+	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err
 	}
-	if busy != "" && busy != active {
+	if busy == "" || busy != active {
 		return s.resume(ctx)
 	}
 	return nil
@@ -211,6 +224,7 @@ func (s *Session) report(ctx context.Context) {
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOutbox, at, "")}); err != nil {
 			s.Logger.Warn("put off report", "session", s.Key, "err", err)
 		}
+		s.setAlarm(ctx)
 		return
 	}
 	var infos []archive.Info

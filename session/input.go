@@ -69,7 +69,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 			ON CONFLICT(key, id) DO NOTHING`,
 		Args: []any{string(s.Key), in.ID, in.Kind, now.UnixMilli(), mustJSON(in.Origin), payload, inputHash(in.Kind, payload), int64(tokens), string(s.Key), maxQueued},
 		Want: 1,
-	}})
+	}, s.waitStmt(now)})
 	r := Receipt{ID: in.ID, State: "new"}
 	if errors.Is(err, tidemark.ErrConflict) {
 		if r, err = s.receipt(ctx, in.ID, inputHash(in.Kind, payload)); errors.Is(err, tidemark.ErrNotFound) {
@@ -80,6 +80,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("store input %s: %w", in.ID, err)
 	}
+	s.setAlarm(ctx)
 	s.kick()
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, err

@@ -160,10 +160,11 @@ func (s *Session) ownerBound() string { return fmt.Sprintf("%012d0", s.number) }
 
 // Exists reports whether a database holds a conversation; opening one makes it.
 func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error) {
-	if _, err := Migrate(ctx, db); err != nil {
+	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'heads' LIMIT 1`)
+	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	rows, err := db.Query(ctx, `SELECT 1 FROM heads WHERE key = ? LIMIT 1`, string(key))
+	rows, err = db.Query(ctx, `SELECT 1 FROM heads WHERE key = ? LIMIT 1`, string(key))
 	return len(rows) > 0, err
 }
 

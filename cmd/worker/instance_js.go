@@ -26,9 +26,10 @@ const (
 
 // Bounds of the configuration in the bucket.
 const (
-	document    = "config.json"
-	maxDocument = 1 << 20
-	configAge   = time.Minute // how long what was read is good
+	document     = "config.json"
+	maxDocument  = 1 << 20
+	configAge    = time.Minute // how long what was read is good
+	documentTime = 10 * time.Second
 )
 
 // instance is what all objects of a Go instance share. No object waits for another here.
@@ -56,21 +57,22 @@ func (in *instance) open(o *cloudflare.Obj) cloudflare.App {
 
 // config returns the settings: the document in the bucket, with the Worker's variables over it. They
 // are read again now and then, and stay the same value while nothing has changed. While the bucket
-// is down those that were read before are good.
+// is down, or has a mistake in the document, those that were read before are good.
 func (in *instance) config(ctx context.Context, o *cloudflare.Obj) (*config.Config, error) {
 	cfg, fresh := in.known(o.Now())
 	if fresh {
 		return cfg, nil
 	}
 	raw, err := readDocument(ctx, o)
+	next := cfg
+	if err == nil {
+		next, err = in.parse(raw, o.Now())
+	}
 	if err != nil && cfg != nil && ctx.Err() == nil {
-		in.logger.Warn("read configuration", "object", o.Name(), "err", err)
+		in.logger.Error("configuration is not taken up, the last good one holds", "object", o.Name(), "err", err)
 		return cfg, nil
 	}
-	if err == nil {
-		cfg, err = in.parse(raw, o.Now())
-	}
-	if err != nil {
+	if cfg = next; err != nil {
 		return nil, fmt.Errorf("configuration: %s: %w", strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()), tidemark.ErrUnavailable)
 	}
 	return cfg, nil
@@ -106,16 +108,18 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	if name := cfg.KeyMissing(); name != "" {
 		return nil, fmt.Errorf("model.provider is %q and %s is not set; run: npx wrangler secret put %s", cfg.Model.Provider, name, name)
 	}
-	in.cfg, in.raw, in.read = cfg, raw, now
 	if err := in.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)
 	}
+	in.cfg, in.raw, in.read = cfg, raw, now
 	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "warnings", cfg.Warnings)
 	return cfg, nil
 }
 
 // readDocument returns the document in the bucket, empty when there is none.
 func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
+	ctx, cancel := o.WithTimeout(ctx, documentTime)
+	defer cancel()
 	_, body, err := o.Blobs(bucket).Get(ctx, document)
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return "", nil
