@@ -39,7 +39,7 @@ test("a path is its session's, else its agent's", () => {
     ["/", "agent", "main"],
   ];
   for (const [path, kind, name] of rows) assert.deepEqual(route(path), { kind, name }, path);
-  for (const bad of ["/v1/sessions/%zz", "/v1/agents/%ff"]) assert.match(route(bad).error, /^path (sessions|agents): /, bad);
+  for (const bad of ["/v1/sessions/%zz", "/v1/agents/%ff", "/v1/recall%zz", "/v1/sessions/main/%zz"]) assert.match(route(bad).error, /not valid percent-encoding/, bad);
   assert.deepEqual(route("/v1/sessions", new URLSearchParams("agent=work")), { kind: "agent", name: "work" });
 });
 

@@ -230,9 +230,9 @@ export class Ops {
     this.leave();
     for (const call of this.#calls.values()) this.#cut(call, e);
     for (const stop of this.#waits.values()) stop();
-    for (const body of this.#bodies.values()) body.stop();
+    for (const n of [...this.#bodies.keys()]) this.#drop(n);
     for (const put of this.#puts.values()) put.writer.abort(e).catch(() => {});
-    for (const m of [this.#calls, this.#waits, this.#bodies, this.#puts]) m.clear();
+    for (const m of [this.#calls, this.#waits, this.#puts]) m.clear();
   }
 
   // --- time ---

@@ -17,18 +17,23 @@ export function split(path) {
 // Everything that is not one session's is its agent's, which the path or the query names. What is no
 // key or no name goes to the main agent: the door there says what is wrong with it.
 export function route(path, query = new URLSearchParams()) {
+  if (decoded(path) === null) return { error: `path "${path.slice(0, 80)}" is not valid percent-encoding` };
   const [, version, kind, part] = path.split("/");
   if (version !== "v1") return agent(MAIN);
   if (!part || (kind !== "sessions" && kind !== "agents")) return agent(query.get("agent") ?? MAIN);
-  let name;
-  try {
-    name = decodeURIComponent(part);
-  } catch {
-    return { error: `path ${kind}: "${part.slice(0, 80)}" is not valid percent-encoding` };
-  }
+  const name = decodeURIComponent(part);
   if (kind === "agents") return agent(name);
   const root = rootKey(name);
   return root ? { kind: "session", name: root } : agent(MAIN);
+}
+
+// decoded gives null for what is not valid percent-encoding.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }
 
 // The agent that is always there.

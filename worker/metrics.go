@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// Metrics counts what happens, for /metrics. On Workers each object has its own, natively all
-// sessions share one. Its methods may be called at once.
+// Metrics counts what happens, for /metrics. All sessions share one: natively of the
+// process, on Workers of the isolate. Its methods may be called at once.
 type Metrics struct {
 	now func() time.Time
 

@@ -3,6 +3,7 @@ package cloudflare
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // response is the http.ResponseWriter of one request. What is not flushed is kept back, up to
@@ -59,6 +60,10 @@ func (w *response) Write(p []byte) (int, error) {
 	return written, w.err
 }
 
+// writeTime is how long a client may leave unread what is on its way, as worker.DefaultWriteTimeout
+// natively: one that does not read must hold nothing up.
+const writeTime = 30 * time.Second
+
 // Flush sends what was kept back.
 func (w *response) Flush() { w.flush() }
 
@@ -96,9 +101,12 @@ func (w *response) send() error {
 		return err
 	}
 	unread, err := w.o.host("send", w.n, toBytes(w.buf))
-	if err == nil && unread.Int() > maxUnread {
-		_, err = w.o.await(w.ctx, "sent", w.n)
+	if err != nil || unread.Int() <= maxUnread {
+		return err
 	}
+	ctx, cancel := w.o.WithTimeout(w.ctx, writeTime)
+	defer cancel()
+	_, err = w.o.await(ctx, "sent", w.n)
 	return err
 }
 

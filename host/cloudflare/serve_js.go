@@ -106,6 +106,7 @@ func requestOf(ctx context.Context, o *Obj, payload js.Value) (*http.Request, er
 	head := rows[0]
 	req, err := http.NewRequestWithContext(ctx, head.Text(0), head.Text(1), nil)
 	if err != nil {
+		newBody(ctx, o, int(head.Int(2))).Close()
 		return nil, fmt.Errorf("read request: %w", err)
 	}
 	req.Header = headerOf(head[3:])
