@@ -64,9 +64,9 @@ function told(e, host) {
   if (e.name === "Boot") return `${e.message}; nothing was lost, and the next request tries again`;
   const cause = host?.cause;
   if (cause) {
-    return `the Go instance of this object ended in the middle of the request (${cause.message}); what was stored before is kept: send it again, the next request has a new instance`;
+    return `the Go instance of this object ended in the middle of the request (${cause.message}); what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it; the next request has a new instance`;
   }
-  if (e.name === "Dead") return "this object was replaced in the middle of the request; what was stored before is kept: send it again";
+  if (e.name === "Dead") return "this object was replaced in the middle of the request; what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it";
   return "internal error; the server's log has it under this requestId";
 }
 
@@ -174,7 +174,7 @@ export default {
     } catch (e) {
       const id = requestID(request.headers.get("x-request-id"));
       log("object failed", { object: to.name, id, err: e.message });
-      const res = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept: send it again`);
+      const res = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it`);
       res.headers.set("retry-after", "2");
       return res;
     }
