@@ -162,7 +162,7 @@ describe("a Go instance", () => {
       const { error } = await res.json();
       assert.deepEqual([res.status, error.type, error.requestId], [500, "internal", "of-mine"]);
       assert.match(error.message, cause);
-      assert.match(error.message, /what was stored before is kept: send it again/);
+      assert.match(error.message, /what was stored before is kept and goes on; send it again by its id/);
       assert.ok((await notes("a")).includes("kept"));
     }
     const res = await w.get(at("a", "panic"));
