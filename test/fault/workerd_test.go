@@ -51,15 +51,20 @@ var module = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// newWorker is a fixture whose server is the Worker.
+// newWorker is a fixture whose server is the Worker, with one Go instance for all objects.
 func newWorker(t *testing.T, url string, settings map[string]any) *fixture {
+	t.Helper()
+	return newWorkerIn(t, "shared", url, settings)
+}
+
+func newWorkerIn(t *testing.T, mode, url string, settings map[string]any) *fixture {
 	t.Helper()
 	folder, err := module()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := newFixture(t, url, settings)
-	f.kind = workerKind{folder: folder, mode: "shared"}
+	f.kind = workerKind{folder: folder, mode: mode}
 	return f
 }
 
