@@ -1,6 +1,7 @@
 package tidemark_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -22,7 +23,7 @@ func TestSentinels(t *testing.T) {
 	}
 	for _, d := range declared {
 		is := tidemark.SentinelOf(string(d[1]))
-		if is == nil || tidemark.Sentinel(fmt.Errorf("do it: %w", is)) != is {
+		if is == nil || !errors.Is(tidemark.Sentinel(fmt.Errorf("do it: %w", is)), is) {
 			t.Errorf("%s is %v on the other side", d[1], is)
 		}
 	}

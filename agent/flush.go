@@ -69,8 +69,10 @@ func (a *Agent) guarded(ctx context.Context, path string, write func() error) {
 	a.settle(ctx, path, write())
 }
 
-// flushSoon writes a file now or asks for a Wake that does.
+// flushSoon writes a file now or asks for a Wake that does. The alarm stands before the write begins: a
+// crash in the middle must not leave the file to the nightly sweep.
 func (a *Agent) flushSoon(ctx context.Context, path string) {
+	a.schedule(a.now().Add(a.cfg.FlushEvery))
 	a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
 	a.schedule(a.next(ctx))
 }
