@@ -5,7 +5,7 @@
 import { internal, route, split } from "./route.mjs";
 
 // Most bytes of a body that is read whole, as in cmd/worker (maxBody).
-const MAX_BODY = 8 << 20;
+const MAX_BODY = 7 << 20;
 // An import is read as it comes; more than this the platform itself takes on paid plans only.
 const MAX_IMPORT = 100 << 20;
 // Longest path and query.

@@ -160,7 +160,7 @@ test("what is open", async () => {
 
 test("sizes", async () => {
   const of = (path, length) => ask(path, { method: "POST", headers: { ...bearer, "content-length": String(length) } });
-  const most = 8 << 20, import_ = 100 << 20;
+  const most = 7 << 20, import_ = 100 << 20;
   assert.ok((await of("/v1/sessions/a/messages", most)).to);
   const got = await of("/v1/sessions/a/messages", most + 1);
   assert.deepEqual([got.status, got.error.type, got.error.message], [413, "too_large", `body of ${most + 1} bytes, at most ${most}`]);
@@ -176,7 +176,7 @@ test("sizes", async () => {
 
 test("the limit is that of the door in Go", () => {
   const at = (file) => readFileSync(new URL(file, import.meta.url), "utf8");
-  assert.match(at("../cmd/worker/instance_js.go"), /\bmaxBody\s+= 8 << 20/);
+  assert.match(at("../cmd/worker/instance_js.go"), /\bmaxBody\s+= 7 << 20/);
 });
 
 test("an id of a request is kept if it is one", () => {

@@ -15,15 +15,23 @@ import (
 // number of tokens, so that no compaction is due however large they are.
 var errHeavy = fmt.Errorf("more is visible than fits into memory; run /compact or /reset: %w", tidemark.ErrTooLarge)
 
-// largeBlocks returns the blocks of a stored message that stand in the bucket, but for those that are
-// replaced, and what they weigh.
-func largeBlocks(m tidemark.Message, replaced []compaction.Placed) (blocks []int, bytes int64) {
-	for i, b := range m.Content {
-		ref, ok := reference(b)
-		if !ok || slices.ContainsFunc(replaced, func(p compaction.Placed) bool { return p.Block == i+1 }) {
-			continue
+// withoutReplaced empties the blocks of a message that are replaced: nobody reads them.
+func withoutReplaced(m tidemark.Message, replaced []compaction.Placed) tidemark.Message {
+	m = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
+	for _, p := range replaced {
+		if p.Block <= len(m.Content) {
+			m.Content[p.Block-1] = tidemark.Text("")
 		}
-		blocks, bytes = append(blocks, i), bytes+int64(ref.Bytes)
+	}
+	return m
+}
+
+// largeBlocks returns the blocks of a stored message that stand in the bucket, and what they weigh.
+func largeBlocks(m tidemark.Message) (blocks []int, bytes int64) {
+	for i, b := range m.Content {
+		if ref, ok := reference(b); ok {
+			blocks, bytes = append(blocks, i), bytes+int64(ref.Bytes)
+		}
 	}
 	return blocks, bytes
 }
@@ -37,13 +45,13 @@ const (
 // blocks read as a note from now on. One that does not fit beside others waits.
 func (s *Session) light(ctx context.Context, r *run) (View, error) {
 	v, err := s.admitted(ctx, r)
-	if !errors.Is(err, errHeavy) {
-		return v, err
+	for spare := 1; errors.Is(err, errHeavy) && spare >= 0; spare-- {
+		if err := s.lighten(ctx, r, spare); err != nil {
+			return View{}, err
+		}
+		v, err = s.admitted(ctx, r)
 	}
-	if err := s.lighten(ctx, r); err != nil {
-		return View{}, err
-	}
-	return s.admitted(ctx, r)
+	return v, err
 }
 
 // admitted computes the view of a run as soon as there is room for it. The room is the run's until it
@@ -79,9 +87,9 @@ func (r *run) leave() {
 	}
 }
 
-// lighten keeps the newest messages whole, up to half of what a view may weigh, and puts notes in the
-// places of the large blocks before them. The originals stay in the log, and the overlay can be lifted.
-func (s *Session) lighten(ctx context.Context, r *run) error {
+// lighten keeps the newest messages whole, up to half of what a view may weigh and the spare ones whatever
+// they weigh, and puts notes in the places of the large blocks before them. The originals stay in the log, and the overlay can be lifted.
+func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 	marks, err := s.log.Marks(ctx, r.Log)
 	if err != nil {
 		return err
@@ -90,22 +98,22 @@ func (s *Session) lighten(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	entries, large, _, err := s.stored(ctx, r.Log, layout)
+	entries, _, _, err := s.stored(ctx, r.Log, layout)
 	if !errors.Is(err, errHeavy) {
 		return err
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "memory"}
 	var kept, left int64
 	for i, e := range slices.Backward(entries) {
-		edits, bytes := noteBlocks(e, large[e.Seq])
-		if i == len(entries)-1 || kept+bytes <= s.settings().ViewBytes/2 {
+		edits, bytes := noteBlocks(e)
+		if i >= len(entries)-spare || kept+bytes <= s.settings().ViewBytes/2 {
 			kept += bytes
 			continue
 		}
 		o.Edits, left = append(o.Edits, edits...), left+bytes
 	}
-	if len(o.Edits) == 0 {
-		return errHeavy
+	if len(o.Edits) == 0 { // of the spare ones alone, or of text
+		return nil
 	}
 	slices.Reverse(o.Edits)
 	now := s.Runtime.Now()
@@ -126,13 +134,24 @@ func (s *Session) lighten(ctx context.Context, r *run) error {
 	return nil
 }
 
-// noteBlocks returns an edit for each of an entry's large blocks, and what they weigh. A call stays,
-// since its result names it.
-func noteBlocks(e compaction.Visible, large []int) (edits []tidemark.Edit, bytes int64) {
-	for _, i := range large {
-		b := e.Message.Content[i]
-		ref, _ := reference(b)
-		if b.Type == tidemark.TypeToolUse {
+// noteBlocks returns an edit for each block of an entry that is large and whose tokens do not say so, and
+// what they weigh. A call stays, since its result names it, and so does thinking.
+func noteBlocks(e compaction.Visible) (edits []tidemark.Edit, bytes int64) {
+	const least = 4 << 10
+	for i, b := range e.Message.Content {
+		ref, stored := reference(b)
+		switch b.Type {
+		case tidemark.TypeToolUse, tidemark.TypeThinking, tidemark.TypeRedactedThinking:
+			continue
+		case tidemark.TypeText:
+			if !stored {
+				continue
+			}
+		}
+		if !stored {
+			ref.Bytes = len(b.AppendJSON(nil))
+		}
+		if ref.Bytes < least {
 			continue
 		}
 		note := fmt.Sprintf("[A block of type %q and %d bytes stood here. It is in entry %s.]", b.Type, ref.Bytes, e.ID)

@@ -28,8 +28,18 @@ func image(t *testing.T, n, size int) tidemark.Message {
 // TestHeavyView: pictures that together do not fit into memory leave the view, the oldest first, and
 // nothing else does; each stays whole in the log and comes into the archive.
 func TestHeavyView(t *testing.T) {
-	const bound, picture, turns = 4 << 20, 600 << 10, 12
-	h := newHarness(t, session.Settings{ViewBytes: bound})
+	for name, tc := range map[string]struct{ bound, picture int }{
+		"in the bucket":   {4 << 20, 600 << 10},
+		"in the database": {1 << 20, 120 << 10},
+		"one is too much": {2 << 20, 1700 << 10},
+	} {
+		t.Run(name, func(t *testing.T) { heavyView(t, tc.bound, tc.picture) })
+	}
+}
+
+func heavyView(t *testing.T, bound, picture int) {
+	const turns = 12
+	h := newHarness(t, session.Settings{ViewBytes: int64(bound)})
 	for n := range turns {
 		if got := h.post(session.Input{Message: image(t, n, picture)}); strings.HasPrefix(got, "error") {
 			t.Fatalf("turn %d: %s", n, got)
@@ -41,8 +51,8 @@ func TestHeavyView(t *testing.T) {
 				last = string(m.AppendJSON(nil))
 			}
 		}
-		if size > bound || !strings.Contains(last, `"base64"`) {
-			t.Fatalf("turn %d sends %d bytes, the newest picture with it: %v", n, size, strings.Contains(last, `"base64"`))
+		if shown := strings.Contains(last, `"base64"`); size > bound || shown != (picture*4/3 < bound) {
+			t.Fatalf("turn %d sends %d bytes, the newest picture with it: %v", n, size, shown)
 		}
 	}
 	view := fmt.Sprint(h.sent())

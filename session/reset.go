@@ -249,6 +249,7 @@ func (s *Session) dropStale(ctx context.Context, log, key string) error {
 // extract asks for the memories of what no compaction has read yet.
 func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 	if !s.settings().NoCompaction && !s.settings().NoMemories {
+		defer r.leave()
 		v, err := s.light(ctx, r) // its log is the old one still
 		if err != nil {
 			return err

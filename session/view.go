@@ -213,10 +213,14 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 				return nil, nil, 0, fmt.Errorf("read entry %s: %w", e.ID, err)
 			}
 			out[at].Source, out[at].Call = e.Origin.From, e.Call
-			size += int64(len(e.Payload))
+			w := int64(len(e.Payload))
+			if replaced := stubs[e.Seq]; len(replaced) > 0 {
+				out[at].Message = withoutReplaced(out[at].Message, replaced)
+				w = int64(len(out[at].Message.AppendJSON(nil)))
+			}
+			size += w
 			if bytes.Contains(e.Payload, []byte(blobField)) {
-				var w int64
-				large[e.Seq], w = largeBlocks(out[at].Message, stubs[e.Seq])
+				large[e.Seq], w = largeBlocks(out[at].Message)
 				size += w
 			}
 			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
