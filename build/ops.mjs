@@ -141,7 +141,7 @@ export class Ops {
 
   // request gives a request as one row: method, url, body number, headers. id, if given, is the request's.
   request(r, id) {
-    const body = r.body ? this.#body(r.body.getReader()) : 0;
+    const body = r.body ? this.#body(asked(r.body.getReader())) : 0;
     const headers = [...r.headers].filter(([name]) => !id || name !== "x-request-id");
     if (id) headers.push(["x-request-id", id]);
     return pack([[r.method, r.url, body, ...headers.flat()]]);
@@ -475,6 +475,24 @@ function joined(parts) {
     at += p.length;
   }
   return all;
+}
+
+// MAX_REST is how much of a request's body is read though nobody wants it.
+export const MAX_REST = 64 << 10;
+
+// asked is a reader of a request's body, of which a short rest is read when it is cancelled: the runtime
+// closes the connection behind a request that was not read to its end, and the client's next one, already
+// on its way, would be reset.
+function asked(reader) {
+  const rest = async () => {
+    for (let size = 0; size <= MAX_REST;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      size += value.length;
+    }
+    await reader.cancel();
+  };
+  return { read: () => reader.read(), cancel: rest };
 }
 
 // page packs rows within the bounds of a Query.

@@ -6,6 +6,7 @@ import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
 import { failure, front, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
+import { MAX_REST } from "./ops.mjs";
 import { platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
@@ -167,7 +168,11 @@ export default {
   // A request goes to the object that owns it, after everything that can be said without one.
   async fetch(request, env) {
     const { answer, to } = await front(request, env);
-    if (answer) return answer;
+    if (answer) {
+      // A short body that nobody read: without this the runtime closes the connection behind it.
+      if (request.body && Number(request.headers.get("content-length")) <= MAX_REST) await request.arrayBuffer().catch(() => {});
+      return answer;
+    }
     const space = to.kind === "session" ? env.SESSION : env.AGENT;
     try {
       return await space.get(space.idFromName(to.name)).fetch(request);

@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -246,4 +247,29 @@ describe("a Go instance", () => {
     await wait(async () => (await host()).total.left >= 2);
     assert.deepEqual((await notes("other")), ["x", "rows"]);
   });
+});
+
+// The runtime closes a connection behind a request that nobody read to its end, and the client's next one
+// is reset.
+test("a connection outlives answers that need no body", async () => {
+  const w = await start(worker, { TIDEMARK_TOKEN: token });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const post = (path, headers) => new Promise((resolve, reject) => {
+    const body = JSON.stringify({ pad: "x".repeat(500) });
+    const q = http.request(w.url(path), { agent, method: "POST", headers: { ...headers, "content-length": body.length } }, (r) => {
+      r.resume().on("end", () => resolve(q.reusedSocket)).on("error", reject);
+    });
+    q.on("error", reject).end(body);
+  });
+  try {
+    const known = { authorization: `Bearer ${token}` };
+    await post("/v1/sessions/a/abort", known);
+    for (let i = 0; i < 20; i++) {
+      assert.ok(await post("/v1/sessions/a/abort", known), "behind an answer of Go");
+      assert.ok(await post("/v1/sessions/a/abort", {}), "behind an answer of the front");
+    }
+  } finally {
+    agent.destroy();
+    await w.dispose();
+  }
 });
