@@ -128,12 +128,13 @@ e2e-native: build $(NODE_MODULES)
 
 # The bridge under faults, by a Worker that misbehaves on request, the contracts of its ports, then
 # the Worker itself.
-e2e-worker: wasm $(NODE_MODULES)
+e2e-worker: wasm build $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
 	node test/front.mjs .cache/probe dist
 	node test/deploy.mjs
+	node test/limits.mjs dist $(BIN)
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 	test/again.sh go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
