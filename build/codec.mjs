@@ -106,3 +106,22 @@ export function unpack(buf) {
   }
   return rows;
 }
+
+// Bounds, the same as in the root package (db.go).
+const MAX_PAGE_ROWS = 20_000;
+// Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
+const MAX_PAGE_BYTES = 16 << 20;
+
+export const named = (name, message) => Object.assign(new Error(message), { name });
+
+// packPage packs rows within the bounds of a Query.
+export function packPage(rows) {
+  const p = new Packer();
+  let n = 0;
+  for (const row of rows) {
+    if (++n > MAX_PAGE_ROWS) throw named("TooLarge", `more than ${MAX_PAGE_ROWS} rows`);
+    p.row(row);
+    if (p.size > MAX_PAGE_BYTES) throw named("TooLarge", `more than ${MAX_PAGE_BYTES} bytes in a page`);
+  }
+  return p.bytes();
+}

@@ -2,13 +2,10 @@
 // the others answer at once. Each passes the guard first.
 
 import { object, objectRow, piecesOf, putOptions } from "./bucket.mjs";
-import { Packer, pack, unpack } from "./codec.mjs";
+import { named, pack, packPage, unpack } from "./codec.mjs";
 import { Slots } from "./slots.mjs";
 
-// Bounds, the same as in the root package (db.go).
-const MAX_PAGE_ROWS = 20_000;
-// Bytes of one page: it is held three times while it crosses, in an isolate of 128 MB.
-const MAX_PAGE_BYTES = 16 << 20;
+export { named };
 
 // Most bytes of a stream that cross at once. What follows is given in a turn of the event loop of its own:
 // promises alone would keep every other object of the isolate waiting to the end of the stream.
@@ -23,8 +20,6 @@ const CUT = new TextEncoder().encode(
 );
 
 const NULL_BODY = new Set([101, 204, 205, 304]);
-
-export const named = (name, message) => Object.assign(new Error(message), { name });
 
 // said gives an error as Go reads it: "Name: message".
 const said = (e) => (e instanceof Error ? `${e.name}: ${e.message}` : `Error: ${String(e)}`);
@@ -255,7 +250,7 @@ export class Ops {
   query(packed) {
     this.#guard();
     const [[sql, ...args]] = unpack(packed);
-    return this.#sql(() => this.#platform.sql.read(sql, args, (rows) => page(rows)));
+    return this.#sql(() => this.#platform.sql.read(sql, args, packPage));
   }
 
   // tx runs rows of [sql, want, ...args] in one transaction, without Go on the stack: a nested event
@@ -493,16 +488,4 @@ function asked(reader) {
     await reader.cancel();
   };
   return { read: () => reader.read(), cancel: rest };
-}
-
-// page packs rows within the bounds of a Query.
-function page(rows) {
-  const p = new Packer();
-  let n = 0;
-  for (const row of rows) {
-    if (++n > MAX_PAGE_ROWS) throw named("TooLarge", `more than ${MAX_PAGE_ROWS} rows`);
-    p.row(row);
-    if (p.size > MAX_PAGE_BYTES) throw named("TooLarge", `more than ${MAX_PAGE_BYTES} bytes in a page`);
-  }
-  return p.bytes();
 }

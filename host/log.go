@@ -208,7 +208,6 @@ func scanEntry(r tidemark.Row) (tidemark.Entry, error) {
 // Walk yields the entries of a log, of every kind, from the newest at or before seq (0: the
 // newest) to the oldest, through its bases. It reads page by page, so breaking early is cheap.
 func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemark.Entry, error] {
-	const page = 64
 	return func(yield func(tidemark.Entry, error) bool) {
 		segments, err := l.segments(ctx, log, seq)
 		if err != nil {
@@ -217,7 +216,7 @@ func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemar
 		}
 		for _, s := range segments {
 			for top := s.To; ; {
-				rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, top, page)
+				rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, top, payloadPage)
 				if err != nil {
 					yield(tidemark.Entry{}, fmt.Errorf("walk log %s: %w", log, err))
 					return
@@ -229,7 +228,7 @@ func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemar
 					}
 					top = e.Seq - 1
 				}
-				if len(rows) < page {
+				if len(rows) < payloadPage {
 					break
 				}
 			}

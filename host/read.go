@@ -100,12 +100,11 @@ func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([
 	}
 	var out []tidemark.Entry
 	size := int64(0)
-	const page = 64
 	slices.Reverse(segments)
 	low := r.From
 	for _, s := range segments {
 		for after := low - 1; ; {
-			rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
+			rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, payloadPage)
 			if err != nil {
 				return nil, fmt.Errorf("read messages of %s: %w", log, err)
 			}
@@ -119,7 +118,7 @@ func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([
 				}
 				out, after = append(out, e), e.Seq
 			}
-			if len(rows) < page {
+			if len(rows) < payloadPage {
 				break
 			}
 		}
@@ -163,8 +162,9 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 	return out, nil
 }
 
-// payloadPage is how many rows are read at a time: each may have a megabyte.
-const payloadPage = 32
+// payloadPage is how many rows with payloads are read at a time: each may have tidemark.MaxRow bytes, and
+// a page on Workers 16 MB.
+const payloadPage = 8
 
 // Payloads returns message entries by position, with payloads, in order.
 func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
