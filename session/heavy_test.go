@@ -31,6 +31,7 @@ func TestHeavyView(t *testing.T) {
 	for name, tc := range map[string]struct{ bound, picture int }{
 		"in the bucket":   {4 << 20, 600 << 10},
 		"in the database": {1 << 20, 120 << 10},
+		"one at a time":   {2 << 20, 1100 << 10},
 		"one is too much": {2 << 20, 1700 << 10},
 	} {
 		t.Run(name, func(t *testing.T) { heavyView(t, tc.bound, tc.picture) })
