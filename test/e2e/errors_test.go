@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -60,10 +61,11 @@ func refusals(there, fresh string) []refusal {
 		{"archive outside", "POST", fresh + "/restore", `{"archive":"agents/main/sessions/../x.jsonl.gz"}`, nil},
 		{"import of another conversation", "POST", there + "/import?format=jsonl", `{"role":"user","content":"another"}`, nil},
 		{"import of nothing", "POST", fresh + "/import", "hello", nil},
-		{"too large", "POST", fresh + "/messages", `{"text":"` + strings.Repeat("a", 25<<20) + `"}`, nil},
 		{"internal door", "POST", "/internal/agent/prompt", `{}`, nil},
 	}
 }
+
+var tooLarge = regexp.MustCompile(`"type":"too_large","message":"body.* of \d+ bytes, at most \d+"`)
 
 // TestErrors: what is refused is refused with the same status and the same words on every target,
 // and makes no session.
@@ -86,6 +88,11 @@ func TestErrors(t *testing.T) {
 			}
 		}
 		golden(t, "errors", b.String())
+		// How large is too large is the host's to say.
+		large := `{"text":"` + strings.Repeat("a", 25<<20) + `"}`
+		if res, raw := s.fetch(t, "POST", fresh+"/messages", large); res.StatusCode != 413 || !tooLarge.MatchString(raw) {
+			t.Errorf("too large: %d %.300s", res.StatusCode, raw)
+		}
 		fix := "set TIDEMARK_TOKEN"
 		if _, ok := s.target.(*workerd); ok {
 			fix = "run: npx wrangler secret put TIDEMARK_TOKEN"
