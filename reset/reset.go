@@ -165,6 +165,9 @@ func boundary(y int, m time.Month, d, hour int, zone *time.Location) time.Time {
 	for {
 		_, offset := period.Zone()
 		start, end := period.ZoneBounds()
+		if !end.IsZero() && !end.After(period) { // Go lets a year that a rule governs end with its 365th day
+			end = period.Add(time.Hour)
+		}
 		at := wall.Add(-time.Duration(offset) * time.Second)
 		if !start.IsZero() && at.Before(start) {
 			at = start
