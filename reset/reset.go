@@ -41,7 +41,7 @@ type Policy struct {
 	Mode        Mode
 	AtHour      int            // 0 to 23, daily and both
 	Zone        *time.Location // of AtHour; nil is UTC
-	IdleMinutes int            // idle and both; 0 resets at every pause
+	IdleMinutes int            // idle and both; 0: each time nothing waits for an answer
 }
 
 // Settings is a policy as configuration writes it; what is missing has a default.
@@ -107,7 +107,7 @@ func Due(p Policy, last, now time.Time) (due bool, reason string) {
 	if last.IsZero() {
 		return false, ""
 	}
-	at, reason := first(p, last)
+	at, reason := first(p, last, 0)
 	if at.IsZero() || now.UnixMilli() < at.UnixMilli() {
 		return false, ""
 	}
@@ -116,22 +116,32 @@ func Due(p Policy, last, now time.Time) (due bool, reason string) {
 
 // Next returns when a reset becomes due if nothing happens until then, now when it is due already,
 // and the zero time when it never is.
-func Next(p Policy, last, now time.Time) time.Time {
+func Next(p Policy, last, now time.Time) time.Time { return next(p, last, now, 0) }
+
+// Alarm returns when a host is to look whether a session is to be reset: at Next, but some time behind
+// the hour of a daily reset, so that a thousand sessions do not wake in one second. Idle ones are
+// spread by themselves.
+func Alarm(p Policy, key string, last, now time.Time) time.Time {
+	return next(p, last, now, Jitter(key))
+}
+
+func next(p Policy, last, now time.Time, jitter time.Duration) time.Time {
 	if last.IsZero() {
 		return time.Time{}
 	}
-	at, _ := first(p, last)
+	at, _ := first(p, last, jitter)
 	if !at.IsZero() && at.Before(now) {
 		return now
 	}
 	return at
 }
 
-// first returns the first moment at which a policy resets a conversation with that last activity.
-func first(p Policy, last time.Time) (at time.Time, reason string) {
+// first returns the first moment at which a policy resets a conversation with that last activity;
+// jitter is how long behind its hour a daily one comes.
+func first(p Policy, last time.Time, jitter time.Duration) (at time.Time, reason string) {
 	last = last.Truncate(time.Millisecond)
 	if p.daily() {
-		at = boundaryAfter(last, p.AtHour, p.zone())
+		at = boundaryAfter(last, p.AtHour, p.zone()).Add(jitter)
 		reason = fmt.Sprintf("daily reset at %02d:00 %s", p.AtHour, p.zone())
 	}
 	if p.idle() {
@@ -179,7 +189,7 @@ func boundary(y int, m time.Month, d, hour int, zone *time.Location) time.Time {
 	}
 }
 
-// Jitter spreads the alarms of many sessions over 15 minutes after the hour. It is the same for a
+// Jitter spreads the alarms of many sessions over 15 minutes after the hour of a daily reset. It is the same for a
 // session key each time.
 func Jitter(key string) time.Duration {
 	sum := sha256.Sum256([]byte(key))

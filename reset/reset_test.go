@@ -175,6 +175,37 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestAlarm: only a daily reset comes behind its moment, so that an idle one is there when the next input
+// would find it due.
+func TestAlarm(t *testing.T) {
+	const key = "agent:main:main"
+	last, now := at(t, "2026-03-01T03:00:00Z"), at(t, "2026-03-01T03:10:00Z")
+	hour := at(t, "2026-03-01T04:00:00Z")
+	for _, r := range []struct {
+		name string
+		p    reset.Policy
+		now  time.Time
+		want time.Time
+	}{
+		{"daily", reset.Policy{Mode: reset.Daily, AtHour: 4}, now, hour.Add(reset.Jitter(key))},
+		{"daily, behind the hour", reset.Policy{Mode: reset.Daily, AtHour: 4}, hour.Add(time.Second), hour.Add(reset.Jitter(key))},
+		{"daily, long ago", reset.Policy{Mode: reset.Daily, AtHour: 4}, hour.Add(time.Hour), hour.Add(time.Hour)},
+		{"idle", reset.Policy{Mode: reset.Idle, IdleMinutes: 60}, now, hour.Add(time.Millisecond)},
+		{"idle 0", reset.Policy{Mode: reset.Idle}, now, now},
+		{"both, the pause before the jittered hour", reset.Policy{Mode: reset.Both, AtHour: 4, IdleMinutes: 60}, now, hour.Add(time.Millisecond)},
+		{"manual", reset.Policy{}, now, time.Time{}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			if got := reset.Alarm(r.p, key, last, r.now); !got.Equal(r.want) {
+				t.Errorf("%s, want %s", got, r.want)
+			}
+		})
+	}
+	if reset.Jitter(key) < time.Second {
+		t.Error("the key of this test has no jitter")
+	}
+}
+
 func TestJitter(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for i := range 500 {

@@ -58,6 +58,41 @@ func TestResetByAlarm(t *testing.T) {
 	}
 }
 
+// TestIdleAtOnce: with a pause of no minutes a session ends as soon as nothing waits, by the alarm as by
+// the next input, and a reset that fails is not tried without end.
+func TestIdleAtOnce(t *testing.T) {
+	h, c := newTimed(t, session.Settings{Reset: reset.Policy{Mode: reset.Idle}}, noon)
+	h.say("one")
+	h.idle()
+	if wait := h.due().Sub(c.Now()); wait > time.Second {
+		t.Fatalf("the alarm comes %s behind the pause", wait)
+	}
+	c.advance(time.Second)
+	h.wake()
+	if i := h.info(); i.Resets != 1 || i.Messages != 0 || !h.due().IsZero() {
+		t.Fatalf("after the alarm: %+v, due at %s", i, h.due())
+	}
+	h.say("two")
+	h.idle()
+	c.advance(time.Second)
+	h.say("three")
+	h.idle()
+	if i := h.info(); i.Resets != 2 || i.Messages != 2 {
+		t.Fatalf("after the next input: %+v", i)
+	}
+	h.blobs.Fail = func(op, _ string) error {
+		if op == "put" {
+			return tidemark.ErrUnavailable
+		}
+		return nil
+	}
+	c.advance(time.Second)
+	h.wake()
+	if wait := h.due().Sub(c.Now()); wait < time.Minute || wait > time.Hour {
+		t.Errorf("tried again after %s, want a pause of minutes", wait)
+	}
+}
+
 // TestStaleAlarm: activity after the alarm was set puts the reset off, and the alarm works again
 // the next time.
 func TestStaleAlarm(t *testing.T) {

@@ -177,26 +177,29 @@ func (s *Session) lookAfter(ctx context.Context) error {
 // resetRetry is the pause before a reset that could not be made is tried again.
 const resetRetry = 5 * time.Minute
 
-// nextReset keeps the alarm of the reset policy, jittered so that a thousand sessions do not wake
-// in one second.
+// nextReset keeps the alarm of the reset policy.
 func (s *Session) nextReset(ctx context.Context) {
 	h, err := s.head(ctx)
 	if err != nil {
 		return
 	}
 	now := s.Runtime.Now()
-	at := reset.Next(s.settings().Reset, h.Active, now)
 	stmt := s.undueStmt(dueReset)
-	if !at.IsZero() && h.Messages > 0 {
-		wait := reset.Jitter(string(s.Key))
-		if !at.After(now) { // it was tried
-			wait = max(wait, resetRetry)
-		}
-		stmt = s.dueStmt(dueReset, at.Add(wait), "")
+	if at := reset.Alarm(s.settings().Reset, string(s.Key), h.Active, now); !at.IsZero() && h.Messages > 0 {
+		stmt = s.dueResetStmt(at, now)
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
 		s.Logger.Warn("plan reset", "session", s.Key, "err", err)
 	}
+}
+
+// dueResetStmt plans a reset. One that is overdue keeps the time of its next try, which resetByAlarm has
+// set if it was tried: it fails no more often than that.
+func (s *Session) dueResetStmt(at, now time.Time) tidemark.Stmt {
+	stmt := s.dueStmt(dueReset, at, "")
+	stmt.SQL += ` WHERE excluded.at > ? OR at NOT BETWEEN ? AND ?`
+	stmt.Args = append(stmt.Args, now.UnixMilli(), now.UnixMilli(), now.Add(resetRetry).UnixMilli())
+	return stmt
 }
 
 // outboxStmt keeps something for the agent until it has it.
