@@ -257,12 +257,21 @@ export class HostObject extends Ops {
     this.kind = kind;
     this.name = name;
     this.go = binding ?? host.binding;
-    new Promise((resolve) => (this.die = resolve)).then((e) => this.failAll(e)); // in this object's I/O context
+    new Promise((resolve) => (this.#wake = resolve)).then((e) => this.failAll(e)); // in this object's I/O context
     host.attach(this, owner);
     if (binding) return;
     this.opening = true;
     host.enter(this, () => this.go.open(this.generation, kind, name, this));
     this.opening = false;
+  }
+
+  #wake;
+
+  // die has what is in flight end by e, from the context of any object: at once by a promise of this one,
+  // and if the runtime loses that, by the object's own look.
+  die(e) {
+    this.cause ??= e;
+    this.#wake(e);
   }
 
   // leave parts it from its instance, so that the instance's memory can be collected.

@@ -55,3 +55,16 @@ test("an object of the same name takes the place of the one before", () => {
   host.kill(a.generation);
   assert.equal(b.dead, false);
 });
+
+test("what is in flight ends though the runtime wakes nobody", async () => {
+  fakeGo(works);
+  const host = new GoHost({ module, env: {} });
+  const { then } = Promise.prototype;
+  Promise.prototype.then = () => new Promise(() => {}); // the one of die is never answered
+  const o = new HostObject(host, { kind: "Session", name: "a", platform: {} });
+  Promise.prototype.then = then;
+  const call = o.call("alarm", null, {});
+  host.fatal(new Error("ended"));
+  await assert.rejects(call, { message: "ended" });
+  assert.equal(o.idle, true);
+});

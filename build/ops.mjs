@@ -21,6 +21,11 @@ const CUT = new TextEncoder().encode(
 
 const NULL_BODY = new Set([101, 204, 205, 304]);
 
+// Between two looks of an object with something in flight at whether its instance has ended. The promise of
+// fatal wakes it at once, but workerd loses the wake-up of a promise that another object resolves when it
+// comes just behind an earlier one; a stream of a dead instance must end within 200 ms.
+const WATCH_MS = 100;
+
 // said gives an error as Go reads it: "Name: message".
 const said = (e) => (e instanceof Error ? `${e.name}: ${e.message}` : `Error: ${String(e)}`);
 
@@ -35,6 +40,7 @@ export class Ops {
   #puts = new Map(); // put number -> {writer, done}
   #next = 0;
   #slots = new Slots();
+  #watching = false;
 
   constructor(host, platform) {
     this.host = host;
@@ -115,6 +121,7 @@ export class Ops {
       if (this.dead) throw named("Dead", "the object has ended");
       this.#calls.set(n, { resolve, reject, head });
       signal?.addEventListener("abort", () => this.#gone(n), { once: true });
+      this.#watch();
       try {
         this.host.enter(this, () => this.go.call(this.generation, n, kind, payload));
       } catch (e) {
@@ -217,6 +224,17 @@ export class Ops {
       writer?.abort(e).catch(() => {});
     }
     reject(e); // of no effect once the head is out
+  }
+
+  // watch looks, while something is in flight, whether the object has ended and was not woken.
+  #watch() {
+    if (this.#watching) return;
+    this.#watching = true;
+    setTimeout(() => {
+      this.#watching = false;
+      if (this.cause) this.failAll(this.cause);
+      else if (!this.idle) this.#watch();
+    }, WATCH_MS);
   }
 
   // failAll ends what is in flight after the instance has died or the object was taken out of it; it runs

@@ -176,11 +176,7 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
   if (host.total.violations > 0) storm.fault("violations", `${host.total.violations} host calls for another object`);
   for (const f of model.seen.foreign) storm.fault("foreign", f);
   for (const b of model.seen.bad) storm.fault("wrong", b);
-  // Now and then the local runtime loses the wake-up of a promise that another object resolved, and a stream
-  // ends by its client only (RATIONALE, rough edges). One a run is told; more is a fault.
-  const lost = storm.faults.filter((f) => f.startsWith("late: a stream"));
-  const faults = lost.length > 1 ? storm.faults : storm.faults.filter((f) => !lost.includes(f));
-  const late = lost.length === 1 ? storm.latencies.filter((ms) => ms < 30_000) : storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
+  const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
   const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9), gone = quantile(storm.evicted, 1);
   console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
     `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
@@ -188,7 +184,7 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
     `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} waits=0 connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
     `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms evicted=${storm.evicted.length} evicted_max=${gone.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
   if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
-  assert.equal(faults.slice(0, 20).join("\n"), "");
+  assert.equal(storm.faults.slice(0, 20).join("\n"), "");
   assert.ok(n.complete > 0 && n.fatals > 0, "the storm proves nothing");
   assert.ok(late.length > 0, "no stream was in flight when its instance ended");
 // In the storm a stream ends as soon as the busy process answers anything at all; in the calm at once.

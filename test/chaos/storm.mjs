@@ -125,7 +125,7 @@ export class Storm {
     } });
     const r = await call.done;
     this.streams.delete(s);
-    if (r.end === "silent") this.fault("late", `a stream of ${session} was silent for a minute`);
+    if (r.end === "silent") this.fault("late", `a stream of ${session} was silent for a minute (${this.#known(s, r)})`);
     if (r.end === "cut") { s.end = "cut"; this.counts.cut++; }
     if (s.end === "broken") this.#broke(s, r);
     const other = tokens(r.raw).find((t) => t.session !== session);
@@ -135,6 +135,13 @@ export class Storm {
     if (act === "abort" && (await second)?.value?.aborted) this.counts.aborted++;
     await second;
     return s.end;
+  }
+
+  // known tells what was done to a stream before it fell silent.
+  #known(s, r) {
+    const ago = (t) => `${((r.at - t) / 1000).toFixed(1)} s before its end`;
+    const done = [s.killed && `its instance died ${ago(s.killed)}`, s.evicted && `its object was evicted ${ago(s.evicted)}`].filter(Boolean);
+    return `status ${r.status}, ${r.raw.length} bytes, the last ${JSON.stringify(r.raw.slice(-60))}; ${done.join(", ") || "nothing was done to it"}`;
   }
 
   #event(s, message, e) {
