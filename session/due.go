@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -43,6 +44,12 @@ func (s *Session) waitStmt(now time.Time) tidemark.Stmt {
 func (s *Session) restStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM inputs WHERE key = ? AND state = 'new')`,
 		Args: []any{string(s.Key), dueRun, string(s.Key)}}
+}
+
+// endStmts end a run, behind what ends its inputs, and make what it has for the agent due, in case this
+// life ends before that is told.
+func (s *Session) endStmts() []tidemark.Stmt {
+	return []tidemark.Stmt{s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
 }
 
 // Due returns the keys of a database that have something due, and when: what a host must wake.
@@ -230,41 +237,7 @@ func (s *Session) report(ctx context.Context) {
 		s.setAlarm(ctx)
 		return
 	}
-	var infos []archive.Info
-	var told, indexed []tidemark.Stmt // rows that the agent has
-	failed := false
-	for _, r := range rows {
-		err := error(nil)
-		done := tidemark.Stmt{SQL: `DELETE FROM outbox WHERE id = ?`, Args: []any{r.Text(0)}}
-		switch r.Text(1) {
-		case outFacts:
-			var x tidemark.Extraction
-			if err = json.Unmarshal(r.Bytes(2), &x); err == nil {
-				err = s.Agent.Remember(ctx, x)
-			}
-			if err == nil {
-				told = append(told, done)
-			}
-		case outArchive:
-			var i archive.Info
-			if err = json.Unmarshal(r.Bytes(2), &i); err == nil {
-				infos, indexed = append(infos, i), append(indexed, done)
-			}
-		}
-		if err != nil {
-			s.Logger.Warn("tell agent", "session", s.Key, "item", r.Text(0), "err", err)
-			failed = true
-		}
-	}
-	if info, err := s.Info(ctx); err == nil {
-		if err := s.Agent.Report(ctx, info, infos); err != nil {
-			s.Logger.Warn("report to agent", "session", s.Key, "err", err)
-			failed = true
-		} else {
-			told = append(told, indexed...)
-			s.hasReported()
-		}
-	}
+	told, failed := s.tell(ctx, rows)
 	next := tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM outbox WHERE key = ?)`,
 		Args: []any{string(s.Key), dueOutbox, string(s.Key)}}
 	switch {
@@ -276,6 +249,64 @@ func (s *Session) report(ctx context.Context) {
 	if err := s.DB.Tx(ctx, append(told, next)); err != nil {
 		s.Logger.Warn("clear outbox", "session", s.Key, "err", err)
 	}
+}
+
+// tell hands rows of the outbox and the directory row to the agent, and returns what clears those that it
+// has. One that it refuses stays and holds nothing up; when it cannot be reached the rest waits, too.
+func (s *Session) tell(ctx context.Context, rows []tidemark.Row) (told []tidemark.Stmt, failed bool) {
+	var infos []archive.Info
+	var indexed []tidemark.Stmt
+	for _, r := range rows {
+		done := tidemark.Stmt{SQL: `DELETE FROM outbox WHERE id = ?`, Args: []any{r.Text(0)}}
+		info, err := s.tellFacts(ctx, r)
+		switch {
+		case err != nil:
+			s.Logger.Warn("tell agent", "session", s.Key, "item", r.Text(0), "err", err)
+			if failed = true; !refused(err) {
+				return told, failed
+			}
+		case info != nil:
+			infos, indexed = append(infos, *info), append(indexed, done)
+		default:
+			told = append(told, done)
+		}
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return told, failed
+	}
+	if err := s.Agent.Report(ctx, info, infos); err != nil {
+		s.Logger.Warn("report to agent", "session", s.Key, "err", err)
+		return told, true
+	}
+	s.hasReported()
+	return append(told, indexed...), failed
+}
+
+// tellFacts hands facts to the agent; what is in an archive is returned, and told with the directory row.
+func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info, error) {
+	if r.Text(1) == outArchive {
+		i := &archive.Info{}
+		return i, decode(r.Bytes(2), i)
+	}
+	var x tidemark.Extraction
+	if err := decode(r.Bytes(2), &x); err != nil {
+		return nil, err
+	}
+	return nil, s.Agent.Remember(ctx, x)
+}
+
+// decode reads what an outbox holds; what cannot be read is refused.
+func decode(raw []byte, v any) error {
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("decode: %w: %w", err, tidemark.ErrInvalid)
+	}
+	return nil
+}
+
+// refused reports whether an error is of one item, and the next one may be taken.
+func refused(err error) bool {
+	return errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrForbidden) || errors.Is(err, tidemark.ErrTooLarge)
 }
 
 // outboxPage is how many items the agent is told at a time.

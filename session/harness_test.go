@@ -29,6 +29,7 @@ type harness struct {
 	set   session.Settings
 	key   tidemark.Key
 	admit func(int64) (func(), bool)
+	alarm func(context.Context, time.Time) error
 	stop  context.CancelFunc
 	*session.Session
 }
@@ -50,7 +51,7 @@ func (h *harness) open() {
 	if h.set.Model == "" {
 		h.set.Model = "test"
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -258,7 +259,8 @@ type fakeAgent struct {
 	archives []archive.Info
 	fail     error
 	call     func(tidemark.Block) tidemark.Block
-	told     func() // if set, called by Report
+	told     func()                          // if set, called by Report
+	remember func(tidemark.Extraction) error // if set, may refuse
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
@@ -278,6 +280,11 @@ func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {
 	defer a.mu.Unlock()
 	if a.fail != nil {
 		return a.fail
+	}
+	if a.remember != nil {
+		if err := a.remember(x); err != nil {
+			return err
+		}
 	}
 	if a.facts == nil {
 		a.facts = map[string]tidemark.Extraction{}

@@ -1,10 +1,13 @@
 package session_test
 
 import (
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -45,6 +48,117 @@ func TestReportEvery(t *testing.T) {
 			}
 			if at := h.due(); !at.IsZero() {
 				t.Errorf("still due at %s", at)
+			}
+		})
+	}
+}
+
+// TestAgentLeftAlone: an agent that cannot be reached is asked once, and told all of it a minute later; an
+// item that it refuses holds nothing up.
+func TestAgentLeftAlone(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		err   error
+		asked int   // of three extractions
+		told  int64 // whether the directory was told
+		left  []string
+	}{
+		{"cannot be reached", tidemark.ErrUnavailable, 1, 0, []string{"facts:0", "facts:1", "facts:2"}},
+		{"does not answer", tidemark.ErrTimeout, 1, 0, []string{"facts:0", "facts:1", "facts:2"}},
+		{"refuses one", fmt.Errorf("no: %w", tidemark.ErrInvalid), 3, 1, []string{"facts:0"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h, c := newTimed(t, session.Settings{}, noon)
+			h.say("hello")
+			h.idle()
+			stmts := []tidemark.Stmt{{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, 'outbox', 0, '')`, Args: []any{string(h.key)}}}
+			for i := range 3 {
+				stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO outbox(id, key, kind, payload, at) VALUES(?, ?, 'facts', ?, ?)`,
+					Args: []any{fmt.Sprint("facts:", i), string(h.key), fmt.Sprintf(`{"id":"x%d","facts":[{"text":"fact %d"}]}`, i, i), i}})
+			}
+			if err := h.db.Tx(t.Context(), stmts); err != nil {
+				t.Fatal(err)
+			}
+			asked, told := 0, atomic.Int64{}
+			h.agent.told = func() { told.Add(1) }
+			h.agent.remember = func(x tidemark.Extraction) error {
+				if asked++; x.ID == "x0" {
+					return row.err
+				}
+				return nil
+			}
+			h.wake()
+			if asked != row.asked || told.Load() != row.told {
+				t.Errorf("asked %d times, directory %d, want %d and %d", asked, told.Load(), row.asked, row.told)
+			}
+			if got := h.outbox(); !slices.Equal(got, row.left) {
+				t.Errorf("left %q, want %q", got, row.left)
+			}
+			if wait := h.due().Sub(c.Now()); wait < 30*time.Second || wait > 2*time.Minute {
+				t.Errorf("tried again after %s", wait)
+			}
+			h.agent.remember = nil
+			c.set(h.due())
+			h.wake()
+			if got := h.agent.remembered(); !h.due().IsZero() || len(h.outbox()) != 0 || len(got) != 3 {
+				t.Errorf("when the agent is back: due at %s, left %q, facts %q", h.due(), h.outbox(), got)
+			}
+		})
+	}
+}
+
+// outbox lists what the agent was not told.
+func (h *harness) outbox() []string {
+	h.t.Helper()
+	rows, err := h.db.Query(h.t.Context(), `SELECT id FROM outbox ORDER BY id LIMIT 100`)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.Text(0))
+	}
+	return out
+}
+
+// TestReportOfAnEndedLife: a life that ends right behind a run, as by new settings, leaves the report due.
+func TestReportOfAnEndedLife(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		in   session.Input
+		fail bool // the model's call
+	}{
+		{"message", session.Input{Message: tidemark.NewText(tidemark.User, "hello")}, false},
+		{"message that failed", session.Input{Message: tidemark.NewText(tidemark.User, "hello")}, true},
+		{"compact", session.Input{Kind: session.InputCompact}, false},
+		{"reset", session.Input{Kind: session.InputReset}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h, c := newTimed(t, session.Settings{}, noon)
+			h.say("one")
+			h.idle()
+			h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+				if row.fail {
+					return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassAuth}
+				}
+				return tidemark.Message{}, nil
+			})
+			h.agent.told = func() { h.stop() }
+			if _, err := h.Post(t.Context(), row.in); err != nil {
+				t.Fatal(err)
+			}
+			h.idle()
+			at, err := session.NextDue(t.Context(), h.db)
+			if err != nil || at.IsZero() || at.After(c.Now().Add(2*time.Minute)) {
+				t.Fatalf("the report is due at %s, %v", at, err)
+			}
+			told := 0
+			h.agent.told = func() { told++ }
+			c.set(at)
+			h.open()
+			h.wake()
+			if told == 0 || !h.due().IsZero() {
+				t.Errorf("told %d times, due at %s", told, h.due())
 			}
 		})
 	}

@@ -222,8 +222,7 @@ func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) erro
 	if r.command == nil {
 		return s.step(ctx, r, stateCalling, stmts...)
 	}
-	// Nobody resumes a run that is done, so what it has for the agent is due by itself.
-	return s.step(ctx, r, stateDone, append(stmts, commandDone(r, *r.command), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now(), ""))...)
+	return s.step(ctx, r, stateDone, append(append(stmts, commandDone(r, *r.command)), s.endStmts()...)...)
 }
 
 // doneStmt marks the inputs of a run as answered.
@@ -275,8 +274,7 @@ func (s *Session) fail(r *run, why error) {
 		}
 		stmts = append(stmts, event...)
 	}
-	stmts = append(stmts, doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}},
-		s.restStmt())
+	stmts = append(append(stmts, s.endStmts()...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return // another life has the run and answers it
