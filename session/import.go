@@ -136,7 +136,7 @@ func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error
 		}
 	}
 	if m.done < len(m.there) {
-		return fmt.Errorf("session %s holds %d messages, the log only %d: choose another --session: %w", m.s.Key, len(m.there), m.done, tidemark.ErrConflict)
+		return fmt.Errorf("session %s holds %d messages, the log only %d: import it into another session: %w", m.s.Key, len(m.there), m.done, tidemark.ErrConflict)
 	}
 	if err := m.flush(ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 	chain := tidemark.Chain(m.chain, in.Message)
 	if m.done < len(m.there) {
 		if m.there[m.done] != chain {
-			return fmt.Errorf("session %s holds another conversation: choose another --session or reset it: %w", m.s.Key, tidemark.ErrConflict)
+			return fmt.Errorf("session %s holds another conversation: import into another session, or reset this one: %w", m.s.Key, tidemark.ErrConflict)
 		}
 		m.chain, m.done, m.skipped = chain, m.done+1, m.skipped+1
 		return nil
