@@ -87,9 +87,9 @@ async function dev() {
   process.on("exit", () => rmSync(lock, { force: true }));
   if (await taken(port)) fail(`port ${port} is taken, by make run or another program: end it, or choose one with PORT=8788 make dev`);
   secrets(".dev.vars");
-  console.log(`http://${HOST}:${port}; the token is in .dev.vars: . ./.dev.vars; state is in .wrangler/state`);
+  console.log(`http://${HOST}:${port}; the token is in .dev.vars: . ./.dev.vars (read at start only: after a change start make dev again); state is in .wrangler/state`);
   // Without an account the AI binding is there and always fails.
-  return run(["dev", "--local", "--var", "TIDEMARK_AI:off", "--ip", HOST, "--port", String(port), "--persist-to", state, "--env", ""]);
+  return run(["dev", "--local", "--var", "TIDEMARK_AI:off", "--var", "TIDEMARK_DEV:1", "--ip", HOST, "--port", String(port), "--persist-to", state, "--env", ""]);
 }
 
 async function deploy(env) {

@@ -12,7 +12,12 @@ const MAX_IMPORT = 100 << 20;
 const MAX_URL = 8 << 10;
 
 const MAX_REQUEST_ID = 64;
-const HELP = "run: npx wrangler secret put TIDEMARK_TOKEN";
+
+// local is what `make dev` starts: its secrets are those of .dev.vars.
+const local = (env) => env.TIDEMARK_DEV === "1";
+// How a secret is set, and where the token is kept: the words of cmd/worker.
+const help = (env) => (local(env) ? "set TIDEMARK_TOKEN in .dev.vars and start make dev again, which reads it when it starts" : "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN");
+const where = (env) => `TIDEMARK_TOKEN as it ${local(env) ? "stood in .dev.vars when make dev was started" : "was deployed, by make deploy from .secrets"}`;
 
 // What every answer has: nothing of it is a page, to be framed, sniffed or kept.
 const SECURE = {
@@ -36,7 +41,7 @@ export async function front(request, env) {
   }
   const { path, token } = split(url.pathname);
   const open = request.method === "GET" || request.method === "HEAD" ? OPEN[path] : undefined;
-  if (open) return { answer: open(id, url, env) };
+  if (open) return { answer: await open(id, url, env, request, token) };
 
   const no = foreign(request, url, env) ?? await strange(request, token, env);
   if (no) return refuse(...no);
@@ -54,12 +59,30 @@ const version = (env) => env.VERSION?.tag || env.VERSION?.id || "";
 
 // What anybody may ask.
 const OPEN = {
-  "/healthz": (id, _, env) => say(id, 200, { ok: true, version: version(env) }),
+  "/healthz": async (id, url, env, request, token) => say(id, 200, Object.assign({ ok: true, version: "" }, await health(id, url, env, request, token), { version: version(env) })),
   "/": (id, url, env) => new Response(
     `Tidemark ${version(env)}: a chat backend whose conversations never end and never forget.\n\nSay something:\n  curl ${url.origin}/v1/sessions/main/messages -H "authorization: Bearer $TIDEMARK_TOKEN" -d '{"text":"hello"}'\n\nThe routes are in docs/http.md.\n`,
     { headers: { ...SECURE, "x-request-id": id, "content-type": "text/plain; charset=utf-8" } },
   ),
 };
+
+// health is what there is to say of the settings. The object of the main agent reads them, on behalf of who
+// has the token; a stranger hears that this answers, and wakes nobody.
+async function health(id, url, env, request, inPath) {
+  if (!env.TIDEMARK_TOKEN) {
+    return { ok: false, status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: help(env) }] };
+  }
+  if (foreign(request, url, env) || await strange(request, inPath, env)) return { ok: true };
+  const down = (message) => ({ ok: false, status: "down", problems: [{ message, fix: "look into the server's log" }] });
+  try {
+    const to = env.AGENT.get(env.AGENT.idFromName("main"));
+    const answer = await to.fetch(`${url.origin}/healthz`, { headers: { authorization: `Bearer ${env.TIDEMARK_TOKEN}`, "x-request-id": id } });
+    const told = await answer.json();
+    return answer.ok ? told : down(told.error.message);
+  } catch (e) {
+    return down(`the main agent does not answer (${e.message})`);
+  }
+}
 
 // foreign says why a page may not call, as status, type and message. Without any, all others may not.
 function foreign(request, url, env) {
@@ -86,11 +109,11 @@ function sameOrigin(origin, host) {
 // strange says why somebody is not let in by the token.
 async function strange(request, inPath, env) {
   const want = env.TIDEMARK_TOKEN;
-  if (!want) return [401, "unauthorized", `this server has no token and lets nobody in; ${HELP}`];
+  if (!want) return [401, "unauthorized", `this server has no token and lets nobody in; ${help(env)}`];
   const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
   const got = inPath || request.headers.get("x-tidemark-token") || bearer.trim();
-  if (!got) return [401, "unauthorized", `no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" (${HELP})`];
-  if (!await same(want, got)) return [401, "unauthorized", `wrong token (${HELP})`];
+  if (!got) return [401, "unauthorized", `no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" (${where(env)})`];
+  if (!await same(want, got)) return [401, "unauthorized", `wrong token: it is not this server's (${where(env)})`];
   return null;
 }
 

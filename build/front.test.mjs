@@ -91,11 +91,11 @@ test("the token, by any of the three ways", async () => {
     ["own header beside another's bearer", "/v1/sessions/a", { "x-tidemark-token": token, authorization: "Bearer sk-1" }, 0],
     ["path", `/t/${encodeURIComponent(token)}/v1/sessions/a`, {}, 0],
     ["path beside another's bearer", `/t/${encodeURIComponent(token)}/v1/sessions/a`, { authorization: "Bearer sk-1" }, 0],
-    ["none", "/v1/sessions/a", {}, /^no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" \(run: npx wrangler secret put TIDEMARK_TOKEN\)$/],
+    ["none", "/v1/sessions/a", {}, /^no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" \(TIDEMARK_TOKEN as it was deployed, by make deploy from \.secrets\)$/],
     ["empty bearer", "/v1/sessions/a", { authorization: "Bearer " }, /^no token/],
     ["basic", "/v1/sessions/a", { authorization: `Basic ${token}` }, /^no token/],
     ["no scheme", "/v1/sessions/a", { authorization: token }, /^no token|^wrong token/],
-    ["wrong", "/v1/sessions/a", { authorization: "Bearer close sesame" }, /^wrong token \(run: /],
+    ["wrong", "/v1/sessions/a", { authorization: "Bearer close sesame" }, /^wrong token: it is not this server's \(TIDEMARK_TOKEN as it was deployed, by make deploy from \.secrets\)$/],
     ["a part", "/v1/sessions/a", { authorization: `Bearer ${token.slice(0, -1)}` }, /^wrong token/],
     ["more", "/v1/sessions/a", { authorization: `Bearer ${token}x` }, /^wrong token/],
     ["wrong in the path wins", "/t/no/v1/sessions/a", bearer, /^wrong token/],
@@ -118,7 +118,7 @@ test("without a token in the settings nobody comes in, and it says how to set on
     for (const headers of [{}, bearer, { authorization: "Bearer " }, { "x-tidemark-token": "undefined" }]) {
       const got = await ask("/v1/sessions/a", { headers, env: { TIDEMARK_TOKEN } });
       assert.equal(got.status, 401);
-      assert.equal(got.error.message, "this server has no token and lets nobody in; run: npx wrangler secret put TIDEMARK_TOKEN");
+      assert.equal(got.error.message, "this server has no token and lets nobody in; run: npx --prefix build wrangler secret put TIDEMARK_TOKEN");
     }
   }
 });
@@ -156,6 +156,50 @@ test("what is open", async () => {
   assert.equal((await ask("/healthz", { env: { VERSION: { id: "a1", tag: "" } } })).text, '{"ok":true,"version":"a1"}\n');
   assert.match((await ask("/")).text, /curl https:\/\/tidemark\.example\/v1\/sessions\/main\/messages/);
   for (const path of ["/healthz/", "/healthz/x", "//healthz", "/metrics", "/constructor", "/__proto__"]) assert.equal((await ask(path)).status, 401, path);
+});
+
+test("who has the token hears from the main agent what the settings are worth, a stranger wakes nobody", async () => {
+  let asked = 0;
+  const agent = (answer) => ({
+    idFromName: (name) => name,
+    get: (name) => ({
+      fetch: (url, { headers }) => {
+        asked++;
+        assert.deepEqual([name, url, headers.authorization], ["main", `${site}/healthz`, `Bearer ${token}`]);
+        return answer();
+      },
+    }),
+  });
+  const bad = { ok: false, version: "", status: "settings", problems: [{ setting: "model.provider", message: "m", fix: "f" }] };
+  const AGENT = agent(() => Response.json(bad));
+  const get = async (path, headers, env) => JSON.parse((await ask(path, { headers, env: { VERSION: { id: "a1" }, ...env } })).text);
+  for (const [path, headers] of [["/healthz", bearer], [`/t/${encodeURIComponent(token)}/healthz`, {}]]) {
+    assert.deepEqual(await get(path, headers, { AGENT }), { ...bad, version: "a1" });
+  }
+  assert.equal(asked, 2);
+  for (const headers of [{}, { "x-tidemark-token": "no" }, { ...bearer, origin: "https://evil.example" }]) {
+    assert.deepEqual(await get("/healthz", headers, { AGENT }), { ok: true, version: "a1" });
+  }
+  assert.equal(asked, 2);
+  const rows = [
+    [() => { throw new Error("overloaded"); }, /^the main agent does not answer \(overloaded\)$/],
+    [() => new Response("x", { status: 500 }), /^the main agent does not answer/],
+    [() => Response.json({ error: { message: "the Go module did not start" } }, { status: 500 }), /^the Go module did not start$/],
+  ];
+  for (const [answer, want] of rows) {
+    const got = await get("/healthz", bearer, { AGENT: agent(answer) });
+    assert.deepEqual([got.ok, got.status], [false, "down"]);
+    assert.match(got.problems[0].message, want);
+  }
+  const none = await get("/healthz", bearer, { AGENT, TIDEMARK_TOKEN: "" });
+  assert.deepEqual(none, { ok: false, version: "a1", status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN" }] });
+});
+
+test("under make dev a hint names .dev.vars", async () => {
+  const say = async (headers, env) => (await ask("/v1/sessions/a", { headers, env: { TIDEMARK_DEV: "1", ...env } })).error.message;
+  assert.match(await say({}), /\(TIDEMARK_TOKEN as it stood in \.dev\.vars when make dev was started\)$/);
+  assert.match(await say({ "x-tidemark-token": "no" }), /^wrong token: it is not this server's \(TIDEMARK_TOKEN as it stood in \.dev\.vars when make dev was started\)$/);
+  assert.match(await say({}, { TIDEMARK_TOKEN: "" }), /; set TIDEMARK_TOKEN in \.dev\.vars and start make dev again, which reads it when it starts$/);
 });
 
 test("sizes", async () => {

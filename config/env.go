@@ -10,7 +10,7 @@ import (
 )
 
 // own are variables that are read elsewhere and are no overrides.
-const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_INSTANCE TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI"
+const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_INSTANCE TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI TIDEMARK_DEV"
 
 // Override takes the environment into account: an override for each key, named after it (compaction.
 // reserveTokens is TIDEMARK_COMPACTION_RESERVETOKENS), and the secrets. environ is as os.Environ

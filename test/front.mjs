@@ -116,6 +116,31 @@ test("the front says what the door in Go says", async () => {
   }
 });
 
+test("/healthz tells who has the token what is wrong with the settings", async () => {
+  const rows = [
+    ["nothing", {}, "", { ok: true, status: "ok", model: /^offline / }],
+    ["a key is missing", { TIDEMARK_MODEL_PROVIDER: "anthropic" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /run: npx --prefix build wrangler secret put ANTHROPIC_API_KEY$/ }],
+    ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "anthropic", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /^set ANTHROPIC_API_KEY in \.dev\.vars and start make dev again/ }],
+    ["a variable", { TIDEMARK_MODEL_MAXTOKENS: "many" }, "", { ok: false, status: "settings", setting: "model.maxTokens", message: /^TIDEMARK_MODEL_MAXTOKENS: found "many", want/, fix: /\[vars\]/ }],
+    ["the document", {}, '{"model":{"maxTokens":"many"}}', { ok: false, status: "settings", setting: "model.maxTokens", message: /^config\.json:1:\d+: found/, fix: /config\.json in the bucket/ }],
+    ["no document", {}, "{", { ok: false, status: "settings", setting: /./, message: /config\.json/, fix: /config\.json in the bucket/ }],
+  ];
+  for (const [name, vars, text, want] of rows) {
+    const w = await start(worker, vars, { token });
+    if (text) await (await w.mf.getR2Bucket("BUCKET")).put("config.json", text);
+    const res = await w.get("/healthz");
+    const { ok, status, model, problems: [first] = [] } = await res.json();
+    assert.equal(res.status, 200, name);
+    const got = { ok, status, model, ...first };
+    for (const [key, value] of Object.entries(want)) {
+      if (value instanceof RegExp) assert.match(got[key], value, `${name}: ${key}`);
+      else assert.equal(got[key], value, `${name}: ${key}`);
+    }
+    assert.deepEqual(await (await w.get("/healthz", { headers: { authorization: "" } })).json(), { ok: true, version: "" }, name);
+    await w.dispose();
+  }
+});
+
 describe("a Go instance", () => {
   let w;
   const begin = async (limits, vars, from = probe) => {

@@ -21,6 +21,7 @@ type guard struct {
 	hosts    []string // names beside the loopback ones that a request without a token may have
 	origins  []string // pages of other origins that may call
 	help     string   // how a person sets the token
+	where    string   // and where one finds it
 }
 
 // asked is what the guard looks at.
@@ -89,11 +90,11 @@ func (g guard) admit(a asked) error {
 
 func (g guard) admitToken(a asked) error {
 	if a.token == "" {
-		return fmt.Errorf("no token: send \"Authorization: Bearer TOKEN\" or \"x-tidemark-token: TOKEN\" (%s): %w", g.help, tidemark.ErrUnauthorized)
+		return fmt.Errorf("no token: send \"Authorization: Bearer TOKEN\" or \"x-tidemark-token: TOKEN\" (%s): %w", g.where, tidemark.ErrUnauthorized)
 	}
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(a.token))
 	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
-		return fmt.Errorf("wrong token (%s): %w", g.help, tidemark.ErrUnauthorized)
+		return fmt.Errorf("wrong token: it is not this server's (%s): %w", g.where, tidemark.ErrUnauthorized)
 	}
 	return nil
 }

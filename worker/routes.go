@@ -161,14 +161,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
-// getHealth answers whoever watches the server.
-func (c *call) getHealth() error {
-	return c.reply(http.StatusOK, struct {
-		OK      bool   `json:"ok"`
-		Version string `json:"version"`
-	}{true, c.Version})
-}
-
 // getHint tells a person who came with a browser what this is.
 func (c *call) getHint() error {
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")

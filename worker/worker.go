@@ -56,8 +56,12 @@ type Config struct {
 	Origins []string
 	// TokenHelp tells a person how to set the token: "set TIDEMARK_TOKEN".
 	TokenHelp string
+	// TokenWhere tells a person where the token is to be found, who sent none or another.
+	TokenWhere string
 
-	Version string       // shown by /healthz and /
+	Version string // shown by /healthz and /
+	// Health tells what the settings are worth; nil: there is nothing to say of them.
+	Health  func(context.Context) Health
 	Logger  *slog.Logger // nil: no logging; it never gets content
 	Metrics *Metrics     // nil: one of its own
 
@@ -83,6 +87,7 @@ const (
 	DefaultPing               = 15 * time.Second
 	DefaultWriteTimeout       = 30 * time.Second
 	defaultHelp               = "set TIDEMARK_TOKEN"
+	defaultWhere              = "TIDEMARK_TOKEN as the server was started with"
 	maxRequestID              = 64
 	requestIDHeader           = "X-Request-Id"
 	statusClientGone          = 499 // as nginx counts a client that went away
@@ -112,8 +117,11 @@ func New(c Config) http.Handler {
 	if c.TokenHelp == "" {
 		c.TokenHelp = defaultHelp
 	}
+	if c.TokenWhere == "" {
+		c.TokenWhere = defaultWhere
+	}
 	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}}
-	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp}
+	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
 	for _, rt := range routes() {
 		d.open[rt.pattern] = rt.open
 		d.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -159,6 +167,7 @@ type answer struct {
 	status int    // 0 while nothing was sent
 	input  string // id of the input that the request made durable
 	broken bool   // what was sent is a part and must not look whole
+	known  bool   // the client may come in
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -202,11 +211,10 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if pattern != "" {
 		route = pattern
 	}
-	if !d.open[pattern] {
-		if err := d.guard.admit(asks(r, token)); err != nil {
-			d.fail(a, r, err)
-			return
-		}
+	err := d.guard.admit(asks(r, token))
+	if a.known = err == nil; !a.known && !d.open[pattern] {
+		d.fail(a, r, err)
+		return
 	}
 	if pattern == "" {
 		d.fail(a, r, d.unrouted(w, r))

@@ -226,7 +226,12 @@ func reachable(a net.Addr) string {
 // handler gives the door to the node's actors.
 func (n *node) handler(token string) http.Handler {
 	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics})
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health})
+}
+
+// health says which model answers. A mistake in the settings kept the server from starting.
+func (n *node) health(context.Context) worker.Health {
+	return worker.Health{Model: n.cfg.Model.Provider + " " + n.cfg.Model.ID, Warnings: n.cfg.Warnings}
 }
 
 // lockWait is how long a store may be in use by another command before we give up.

@@ -44,6 +44,7 @@ type instance struct {
 	cfg   *config.Config
 	raw   string // the document that cfg was made of
 	read  time.Time
+	bad   error // why the settings were not taken up when they were last read
 	large int64 // bytes of large bodies and views that are in work
 }
 
@@ -67,6 +68,9 @@ func (in *instance) config(ctx context.Context, o *cloudflare.Obj) (*config.Conf
 	next := cfg
 	if err == nil {
 		next, err = in.parse(raw, o.Now())
+	}
+	if ctx.Err() == nil {
+		in.note(err)
 	}
 	if err != nil && cfg != nil && ctx.Err() == nil {
 		in.logger.Error("configuration is not taken up, the last good one holds", "object", o.Name(), "err", err)
@@ -106,7 +110,7 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	cfg.AI = in.ai
 	reason := cfg.Resolve()
 	if name := cfg.KeyMissing(); name != "" {
-		return nil, fmt.Errorf("model.provider is %q and %s is not set; run: npx wrangler secret put %s", cfg.Model.Provider, name, name)
+		return nil, &keyError{cfg.Model.Provider, name}
 	}
 	if err := in.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)
@@ -162,7 +166,8 @@ func (in *instance) admit(bytes int64) (release func(), ok bool) {
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
-		TokenHelp: "run: npx wrangler secret put TIDEMARK_TOKEN", Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
+		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
+		Health: func(ctx context.Context) worker.Health { return in.health(ctx, o) },
 		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
 }
 

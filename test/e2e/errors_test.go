@@ -96,9 +96,9 @@ func TestErrors(t *testing.T) {
 		if status, raw := s.refused(t, fresh+"/messages", large); status != 413 || !tooLarge.MatchString(raw) {
 			t.Errorf("too large: %d %.300s", status, raw)
 		}
-		fix := "set TIDEMARK_TOKEN"
+		fix := "TIDEMARK_TOKEN as the server was started with"
 		if _, ok := s.target.(*workerd); ok {
-			fix = "run: npx wrangler secret put TIDEMARK_TOKEN"
+			fix = "TIDEMARK_TOKEN as it was deployed, by make deploy from .secrets"
 		}
 		if _, raw := s.fetch(t, "GET", fresh, nil, "Authorization", ""); !strings.Contains(raw, fix) {
 			t.Errorf("the answer does not say %q: %s", fix, raw)

@@ -18,8 +18,8 @@ var (
 	aTokens = regexp.MustCompile(`("(?:contextTokens|[a-z_]+_tokens|tokensCleared|size|context|bytes|rawBytes|seq|n|last|next|requestMs)":)\d+`)
 	aHash   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	anETag  = regexp.MustCompile(`"etag":"[^"]*"`) // each store makes its own
-	// aFix is how a person sets the token, which each host says in its own words.
-	aFix = regexp.MustCompile(`\((?:set|run: npx wrangler secret put) TIDEMARK_TOKEN\)`)
+	// aFix is where a person finds the token, which each host says in its own words.
+	aFix = regexp.MustCompile(`\(TIDEMARK_TOKEN as [^()]*\)`)
 )
 
 // plain takes out of an answer what must differ: ids are numbered in the order in which they come,

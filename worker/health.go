@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"context"
+	"net/http"
+)
+
+// Health is what /healthz says of the settings, to those who may come in: a stranger hears only that the
+// server answers. It has no secret in it.
+type Health struct {
+	Model    string    // that answers: its provider and its name
+	Problems []Problem // settings that are not obeyed, for a mistake in them
+	Down     bool      // no turn can be had until they are mended
+	Warnings []string  // what is odd, and obeyed
+}
+
+// Problem is a setting that is not obeyed.
+type Problem struct {
+	Setting string `json:"setting"`
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+// getHealth answers whoever watches the server. That it answers is status 200 already.
+func (c *call) getHealth() error {
+	out := struct {
+		OK       bool      `json:"ok"` // a turn can be had, as far as the client may know
+		Version  string    `json:"version"`
+		Status   string    `json:"status,omitempty"` // ok, or settings
+		Model    string    `json:"model,omitempty"`
+		Problems []Problem `json:"problems,omitempty"`
+		Warnings []string  `json:"warnings,omitempty"`
+	}{OK: true, Version: c.Version}
+	switch {
+	case c.Token == "" && !c.Loopback:
+		out.OK, out.Status = false, "settings"
+		out.Problems = []Problem{{"TIDEMARK_TOKEN", "is not set: nobody is let in", c.TokenHelp}}
+	case c.w.known:
+		h := c.health(c.r.Context())
+		out.Status, out.OK, out.Model, out.Problems, out.Warnings = "ok", !h.Down, h.Model, h.Problems, h.Warnings
+		if len(h.Problems) > 0 {
+			out.Status = "settings"
+		}
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func (d *door) health(ctx context.Context) Health {
+	if d.Health == nil {
+		return Health{}
+	}
+	return d.Health(ctx)
+}

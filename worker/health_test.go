@@ -1,0 +1,46 @@
+//go:build !js
+
+package worker_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// TestHealth: whoever may come in hears what the settings are worth, a stranger that the server answers.
+func TestHealth(t *testing.T) {
+	const ok, alive = `{"ok":true,"version":"test","status":"ok"}`, `{"ok":true,"version":"test"}`
+	const mistake = `"problems":[{"setting":"model.provider","message":"m","fix":"f"}]`
+	problems := []worker.Problem{{Setting: "model.provider", Message: "m", Fix: "f"}}
+	for _, tc := range []struct {
+		name, token string
+		health      worker.Health
+		path        string
+		headers     []string
+		want        string
+	}{
+		{"nothing to say", "secret", worker.Health{}, "/healthz", []string{"x-tidemark-token", "secret"}, ok},
+		{"model", "", worker.Health{Model: "offline", Warnings: []string{"w"}}, "/healthz", nil, `{"ok":true,"version":"test","status":"ok","model":"offline","warnings":["w"]}`},
+		{"a mistake, the last good ones hold", "", worker.Health{Problems: problems}, "/healthz", nil, `{"ok":true,"version":"test","status":"settings",` + mistake + `}`},
+		{"a mistake", "", worker.Health{Problems: problems, Down: true}, "/healthz", nil, `{"ok":false,"version":"test","status":"settings",` + mistake + `}`},
+		{"token in the path", "secret", worker.Health{Problems: problems}, "/t/secret/healthz", nil, `{"ok":true,"version":"test","status":"settings",` + mistake + `}`},
+		{"stranger", "secret", worker.Health{Model: "offline", Problems: problems, Down: true}, "/healthz", nil, alive},
+		{"wrong token", "secret", worker.Health{Problems: problems}, "/healthz", []string{"x-tidemark-token", "other"}, alive},
+		{"page of another origin", "", worker.Health{Problems: problems}, "/healthz", []string{"Origin", "https://evil.example"}, alive},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := serve(t, func(c *worker.Config, _ *actors) {
+				c.Token, c.Health = tc.token, func(context.Context) worker.Health { return tc.health }
+			})
+			if got := s.text(200, "GET", tc.path, "", tc.headers...); got != tc.want+"\n" {
+				t.Errorf("got  %swant %s", got, tc.want)
+			}
+		})
+	}
+	s := serve(t, func(c *worker.Config, _ *actors) { c.Loopback, c.TokenHelp = false, "do this" })
+	if got, want := s.text(200, "GET", "/healthz", ""), `{"ok":false,"version":"test","status":"settings","problems":[{"setting":"TIDEMARK_TOKEN","message":"is not set: nobody is let in","fix":"do this"}]}`+"\n"; got != want {
+		t.Errorf("without a token: %s", got)
+	}
+}
