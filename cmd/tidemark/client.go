@@ -28,13 +28,12 @@ type client struct {
 
 // connect finds the store: a server that is named, the local store, or the server that has it.
 func (m *Main) connect(ctx context.Context) (*client, error) {
-	named := cmp.Or(m.server, m.env("TIDEMARK_SERVER"))
-	if named != "" {
-		u, err := url.Parse(named)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, usagef("--server %s: want a URL such as http://127.0.0.1:8787", named)
-		}
-		return m.remote(strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1")), nil
+	base, err := m.named()
+	if err != nil {
+		return nil, err
+	}
+	if base != "" {
+		return m.remote(base), nil
 	}
 	home, err := m.homeDir()
 	if err != nil {
@@ -53,6 +52,19 @@ func (m *Main) connect(ctx context.Context) (*client, error) {
 		return nil, err
 	}
 	return inProcess(n), nil
+}
+
+// named is the URL of the server that --server or TIDEMARK_SERVER names, empty for none.
+func (m *Main) named() (string, error) {
+	named := cmp.Or(m.server, m.env("TIDEMARK_SERVER"))
+	if named == "" {
+		return "", nil
+	}
+	u, err := url.Parse(named)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", usagef("--server %s: want a URL such as http://127.0.0.1:8787", named)
+	}
+	return strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1"), nil
 }
 
 func (m *Main) remote(base string) *client {

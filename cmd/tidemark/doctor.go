@@ -31,7 +31,8 @@ func (m *Main) doctorCommand() *cobra.Command {
 		Use: "doctor", Short: "Check the setup: configuration, store, bucket, model, clock", Args: cobra.NoArgs,
 		Long: `Check everything that a turn stands on and say how to mend what is wrong.
 It writes small objects to the bucket and removes them; it asks the model
-provider for its list of models, which costs nothing.`,
+provider for its list of models, which costs nothing. When a server is named, by
+--server or TIDEMARK_SERVER, it checks that server instead.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.doctor(cmd.Context()) },
 	})
 }
@@ -60,19 +61,15 @@ type doctor struct {
 }
 
 func (m *Main) doctor(ctx context.Context) error {
-	home, err := m.homeDir()
+	base, err := m.named()
 	if err != nil {
 		return err
 	}
-	d := &doctor{m: m, home: home}
-	d.config(ctx)
-	d.folder()
-	if d.cfg != nil {
-		d.databases(ctx)
-		d.bucket(ctx)
-		d.provider(ctx)
-		d.token()
-		d.clock()
+	d := &doctor{m: m}
+	if base != "" {
+		d.server(ctx, base)
+	} else if err := d.files(ctx); err != nil {
+		return err
 	}
 	failed := slices.ContainsFunc(d.found, func(f finding) bool { return f.Verdict == bad })
 	if m.json {
@@ -82,6 +79,23 @@ func (m *Main) doctor(ctx context.Context) error {
 		err = errors.Join(err, errTold)
 	}
 	return err
+}
+
+// files checks what a command on this machine stands on.
+func (d *doctor) files(ctx context.Context) (err error) {
+	if d.home, err = d.m.homeDir(); err != nil {
+		return err
+	}
+	d.config(ctx)
+	d.folder()
+	if d.cfg != nil {
+		d.databases(ctx)
+		d.bucket(ctx)
+		d.provider(ctx)
+		d.token()
+		d.clock()
+	}
+	return nil
 }
 
 func (d *doctor) add(check, verdict, fix, format string, args ...any) {
@@ -270,9 +284,17 @@ func (d *doctor) provider(ctx context.Context) {
 	default:
 		d.add("model", fine, "", "%s answers and takes the key (%s)", who, reason)
 	}
-	if skew > 5*time.Minute || skew < -5*time.Minute {
-		d.add("clock", odd, "set the machine's clock", "the clock differs from the provider's by %s", skew.Round(time.Second))
+	d.skew("provider", skew)
+}
+
+// skew reports a clock that differs from another machine's, and tells of it.
+func (d *doctor) skew(whose string, by time.Duration) bool {
+	const most = 5 * time.Minute
+	if by.Abs() <= most {
+		return false
 	}
+	d.add("clock", odd, "set the machine's clock", "the clock differs from the %s's by %s", whose, by.Round(time.Second))
+	return true
 }
 
 // models lists the models that the provider has, as far as its first page goes.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// health is what a server says at /healthz. One that lets us in says more.
+type health struct {
+	OK       bool             `json:"ok"`
+	Version  string           `json:"version"`
+	Status   string           `json:"status"`
+	Model    string           `json:"model"`
+	Problems []worker.Problem `json:"problems"`
+	Warnings []string         `json:"warnings"`
+
+	dated bool          // it told the time
+	skew  time.Duration // of our clock against its
+}
+
+// serverTimeout bounds each question to the server.
+const serverTimeout = 30 * time.Second
+
+// server checks the server that is named, which has the store, the model and the settings: what lies in
+// the home folder of this machine has no part in it.
+func (d *doctor) server(ctx context.Context, base string) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	by := "TIDEMARK_SERVER"
+	if d.m.server != "" {
+		by = "--server"
+	}
+	c := d.m.remote(base)
+	h, err := c.health(ctx)
+	if err != nil {
+		d.add("server", bad, cmp.Or(ownFix(err), "check the address given by "+by+": it is the server's, without /v1"), "%s (%s): %s", base, by, err)
+		return
+	}
+	d.add("server", fine, "", "%s (%s) answers, version %s; this is %s\nthe files of this machine are not looked at: unset %[2]s to have them checked",
+		base, by, cmp.Or(h.Version, "not told"), versionText())
+	in := d.admitted(ctx, c)
+	for _, p := range h.Problems {
+		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
+	}
+	if in {
+		d.served(h)
+	}
+	if h.dated && !d.skew("server", h.skew) {
+		d.add("clock", fine, "", "as the server's")
+	}
+}
+
+// served tells what a server says that let us in.
+func (d *doctor) served(h health) {
+	for _, w := range h.Warnings {
+		d.add("settings", odd, "unset it, or correct its name", "%s", w)
+	}
+	switch {
+	case h.Status == "":
+		d.add("settings", odd, "put the newer tidemark there", "the server is too old to tell")
+		return
+	case len(h.Problems) > 0 && h.OK:
+		d.add("settings", odd, "correct what is named above", "the last good ones are obeyed")
+	case len(h.Problems) == 0:
+		d.add("settings", fine, "", "obeyed as they are")
+	}
+	if provider, _, _ := strings.Cut(h.Model, " "); provider == config.Offline {
+		d.add("model", fine, "", "built-in offline model (the server has no ANTHROPIC_API_KEY or OPENAI_API_KEY, or model.provider asks for it)")
+	} else if h.Model != "" {
+		d.add("model", fine, "", "%s, and its key is set where it needs one; it was not called", h.Model)
+	}
+}
+
+// admitted reports whether the server takes our token.
+func (d *doctor) admitted(ctx context.Context, c *client) bool {
+	var refused *apiError
+	err := c.get(ctx, "/v1/agents", nil)
+	switch {
+	case err == nil && c.token == "":
+		d.add("token", fine, "", "none is set here, and the server wants none of this machine")
+	case err == nil:
+		d.add("token", fine, "", "the server takes it (TIDEMARK_TOKEN)")
+	case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError:
+		d.add("token", bad, refused.fix(), "%s", err)
+	default: // a server that fails says why in its settings
+		d.add("server", bad, d.m.fix(err), "asked for its agents: %s", err)
+	}
+	return err == nil
+}
+
+// health asks a server how it is.
+func (c *client) health(ctx context.Context) (h health, err error) {
+	resp, err := c.do(ctx, http.MethodGet, "/healthz", nil)
+	if err != nil {
+		return h, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	if err != nil {
+		return h, fmt.Errorf("read answer of %s: %w", c.where, err)
+	}
+	var known struct {
+		OK *bool `json:"ok"`
+	}
+	if json.Unmarshal(raw, &known) != nil || known.OK == nil || json.Unmarshal(raw, &h) != nil {
+		return h, errors.New("what answers there is no Tidemark server")
+	}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		h.dated, h.skew = true, time.Since(at)
+	}
+	return h, nil
+}
+
+// ownFix is the advice that an error brings, empty for none.
+func ownFix(err error) string {
+	var own *fixed
+	if errors.As(err, &own) {
+		return own.fix
+	}
+	return ""
+}
