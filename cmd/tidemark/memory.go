@@ -27,6 +27,7 @@ import (
 func (m *Main) memoryCommand() *cobra.Command {
 	return group("memory", "List, read, search, edit and restore memory files", `  tidemark memory ls
   tidemark memory cat                       the newest daily file
+  tidemark memory cat 2026-01-31            the file of a day
   tidemark memory cat MEMORY.md
   tidemark memory search fence
   tidemark memory edit MEMORY.md
@@ -69,7 +70,7 @@ func (m *Main) memoryLs() *cobra.Command {
 
 func (m *Main) memoryCat() *cobra.Command {
 	var of string
-	c := &cobra.Command{Use: "cat [FILE]", Short: "Print a memory file, the newest daily one when none is named", Args: cobra.MaximumNArgs(1),
+	c := &cobra.Command{Use: "cat [FILE|DAY]", Short: "Print a memory file, the newest daily one when none is named", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
 				return m.catMemory(cmd.Context(), c, of, strings.Join(args, ""))
@@ -102,14 +103,30 @@ func (m *Main) catMemory(ctx context.Context, c *client, of, path string) error 
 			m.err.line(m.dim("agents/" + of + "/" + path))
 		}
 	}
+	path, day := daily(path)
+	var text strings.Builder
+	var to io.Writer = m.out
 	if m.json {
-		var text strings.Builder
-		if err := c.raw(ctx, memoryPath(of, path), &text); err != nil {
-			return err
-		}
-		return m.printJSON(map[string]string{"path": path, "text": text.String()})
+		to = &text
 	}
-	return c.raw(ctx, memoryPath(of, path), m.out)
+	err := c.raw(ctx, memoryPath(of, path), to)
+	var api *apiError
+	if day != "" && errors.As(err, &api) && api.Type == "not_found" {
+		api.Message = "there is no memory file for " + day + ": not found"
+	}
+	if err != nil || !m.json {
+		return err
+	}
+	return m.printJSON(map[string]string{"path": path, "text": text.String()})
+}
+
+// daily makes a day the path of its file. day is empty for a file that is none of a day.
+func daily(name string) (path, day string) {
+	day = strings.TrimSuffix(strings.TrimPrefix(name, "memory/"), ".md")
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return name, ""
+	}
+	return "memory/" + day + ".md", day
 }
 
 func (m *Main) memorySearch() *cobra.Command {
@@ -144,8 +161,9 @@ func (m *Main) memoryUndo() *cobra.Command {
 	c := &cobra.Command{Use: "undo FILE", Short: "Bring a file's last version back", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
+				path, _ := daily(args[0])
 				var f agent.File
-				if err := c.post(cmd.Context(), agentPath(of, "/memory-undo"), map[string]string{"path": args[0]}, &f); err != nil {
+				if err := c.post(cmd.Context(), agentPath(of, "/memory-undo"), map[string]string{"path": path}, &f); err != nil {
 					return err
 				}
 				if m.json {
@@ -182,6 +200,7 @@ func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error
 	if from == "" && !m.Terminal {
 		return &fixed{errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input"}
 	}
+	path, _ = daily(path)
 	old, condition, err := readMemory(ctx, c, of, path)
 	if err != nil {
 		return err
