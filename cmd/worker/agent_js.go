@@ -163,11 +163,11 @@ func (w *owner) introduce() {
 
 // wake carries out what is pending.
 func (w *owner) wake(ctx context.Context) error {
-	w.clock.next = time.Time{}
-	a, err := w.get(ctx, true)
-	next := time.Time{}
-	if err == nil {
-		next, err = a.Wake(ctx)
-	}
-	return w.clock.rung(ctx, next, err)
+	return w.clock.wake(ctx, func(ctx context.Context) (time.Time, error) {
+		a, err := w.get(ctx, true)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return a.Wake(ctx)
+	})
 }

@@ -38,6 +38,7 @@ type instance struct {
 	level   slog.LevelVar   // of logger, as configured
 	env     []string        // variables and secrets of the Worker
 	ai      bool            // models of Cloudflare are bound
+	origins []string        // pages of other origins that may call
 	metrics *worker.Metrics // of all objects of the isolate
 
 	mu    sync.Mutex // guards the following; never held over a wait
@@ -166,61 +167,17 @@ func (in *instance) admit(bytes int64) (release func(), ok bool) {
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
-		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: origins(cloudflare.Env("TIDEMARK_SERVER_ORIGINS")),
+		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: in.origins,
 		Health: func(ctx context.Context) worker.Health { return in.health(ctx, o) },
 		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
 }
 
-// origins are those of server.origins. Here they are a variable only: the front decides by it, too,
-// and does not read the bucket.
-func origins(list string) []string {
-	var out []string
-	for _, s := range strings.Split(list, ",") {
-		if s = strings.TrimSpace(s); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// clock keeps the one alarm of an object at the earliest time that was asked for.
-type clock struct {
-	o    *cloudflare.Obj
-	next time.Time // zero: none is known to be set
-}
-
-// set asks to be woken at a time or before.
-func (c *clock) set(ctx context.Context, at time.Time) error {
-	if at.IsZero() || !c.next.IsZero() && !at.Before(c.next) {
+// origins are those of server.origins as variables set it: the front decides by them, too, and does not
+// read the bucket. A mistake in a variable is told to everyone who needs the settings.
+func origins(environ []string) []string {
+	cfg := config.Default()
+	if cfg.Override(environ) != nil {
 		return nil
 	}
-	c.next = at
-	err := c.o.SetAlarm(ctx, at)
-	if err != nil {
-		c.next = time.Time{}
-	}
-	return err
-}
-
-// wakeAgain is when a wake that failed is tried again, atLeast the pause between two wakes.
-const (
-	wakeAgain = time.Minute
-	atLeast   = time.Second
-)
-
-// rung sets the alarm again behind a wake: for the next thing that is due, or to try again. The
-// platform itself gives up after some failures, so a failed wake is not one to it.
-func (c *clock) rung(ctx context.Context, next time.Time, err error) error {
-	now := c.o.Now()
-	if err != nil {
-		c.o.Logger().Warn("wake", "object", c.o.Name(), "err", err)
-		next = now.Add(wakeAgain)
-	}
-	if next.IsZero() {
-		return nil
-	}
-	if first := now.Add(atLeast); next.Before(first) {
-		next = first
-	}
-	return c.set(ctx, next)
+	return cfg.Server.Origins
 }

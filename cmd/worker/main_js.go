@@ -10,6 +10,7 @@ import (
 
 func main() {
 	in := &instance{env: cloudflare.Environ(), ai: cloudflare.Bound("AI") && cloudflare.Env("TIDEMARK_AI") != "off", metrics: worker.NewMetrics(time.Now)}
+	in.origins = origins(in.env)
 	in.logger = cloudflare.NewLogger(&in.level)
 	cloudflare.Serve(in.logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, in.open(o)) })
 }

@@ -21,24 +21,17 @@ type conversation struct {
 	in    *instance
 	o     *cloudflare.Obj
 	clock clock
+
+	mu    sync.Mutex // guards the following; sessions open under it
+	seats seats
 	armed bool // the alarm was set for what an earlier life left
-
-	mu   sync.Mutex // guards live; sessions open under it
-	live map[tidemark.Key]*seat
-}
-
-// seat is a session in memory.
-type seat struct {
-	*session.Session
-	cfg *config.Config // that it was opened with
-	end context.CancelFunc
 }
 
 var _ worker.Actors = (*conversation)(nil)
 
 // openSession serves the object of a session.
 func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
-	c := &conversation{in: in, o: o, clock: clock{o: o}, live: map[tidemark.Key]*seat{}}
+	c := &conversation{in: in, o: o, clock: clock{o: o}}
 	return cloudflare.App{HTTP: worker.New(in.door(o, c)), Alarm: c.wake}
 }
 
@@ -60,21 +53,15 @@ func (c *conversation) Session(ctx context.Context, key tidemark.Key, create boo
 	if err != nil {
 		return nil, err
 	}
-	c.rearm(ctx)
 	return s.Session, nil
 }
 
-// seated returns the session in memory or opens it. One that was opened with settings that have
-// changed since is opened anew as soon as it is quiet.
+// seated returns the session in memory or opens it.
 func (c *conversation) seated(ctx context.Context, key tidemark.Key, create bool, cfg *config.Config) (*seat, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.live[key]; s != nil {
-		if s.cfg == cfg || !s.Quiet() {
-			return s, nil
-		}
-		s.end()
-		delete(c.live, key)
+	if s := c.seats.get(key, cfg); s != nil {
+		return s, nil
 	}
 	if !create {
 		there, err := session.Exists(ctx, c.o.DB(), key)
@@ -85,9 +72,15 @@ func (c *conversation) seated(ctx context.Context, key tidemark.Key, create bool
 			return nil, fmt.Errorf("there is no such session: %w", tidemark.ErrNotFound)
 		}
 	}
+	if err := c.seats.room(); err != nil {
+		return nil, err
+	}
+	if err := c.rearm(ctx, key); err != nil {
+		return nil, fmt.Errorf("set alarm: %w: %w", err, tidemark.ErrUnavailable)
+	}
 	s, err := c.openSeat(key, cfg)
 	if err == nil {
-		c.live[key] = s
+		c.seats.put(key, s)
 	}
 	return s, err
 }
@@ -112,42 +105,38 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 		end()
 		return nil, err
 	}
-	return &seat{Session: s, cfg: cfg, end: end}, nil
+	return &seat{Session: s, cfg: cfg, quiet: s.Quiet, end: end}, nil
 }
 
-// rearm sets the alarm in a new life of the object for whatever an earlier one left.
-func (c *conversation) rearm(ctx context.Context) {
+// rearm sets the alarm in a new life of the object for whatever an earlier one left, before the session
+// that is about to be opened sets it: what waits there is taken up by opening.
+func (c *conversation) rearm(ctx context.Context, opening tidemark.Key) error {
 	if c.armed {
-		return
+		return nil
+	}
+	if _, err := session.Migrate(ctx, c.o.DB()); err != nil {
+		return err
 	}
 	due, err := session.Due(ctx, c.o.DB())
 	for key, at := range due {
-		if at.IsZero() && c.working(key) {
-			continue // its heartbeat is due later
+		if at.IsZero() && key == opening {
+			continue
 		}
 		if at.IsZero() {
 			at = c.o.Now()
 		}
 		err = errors.Join(err, c.clock.set(ctx, at))
 	}
-	if c.armed = err == nil; err != nil {
-		c.in.logger.Warn("set alarm", "object", c.o.Name(), "err", err)
-	}
-}
-
-// working reports whether a session in memory looks after itself.
-func (c *conversation) working(key tidemark.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.live[key]
-	return s != nil && s.Working()
+	c.armed = err == nil
+	return err
 }
 
 // wake does what is due in the session and its branches.
 func (c *conversation) wake(ctx context.Context) error {
-	c.clock.next = time.Time{}
-	next, err := c.wakeDue(ctx)
-	return c.clock.rung(ctx, next, err)
+	c.mu.Lock()
+	c.armed = true // behind the wake the alarm is set for all of them
+	c.mu.Unlock()
+	return c.clock.wake(ctx, c.wakeDue)
 }
 
 func (c *conversation) wakeDue(ctx context.Context) (time.Time, error) {
