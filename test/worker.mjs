@@ -163,8 +163,9 @@ for (const mode of ["shared", "object"]) {
       const { generation } = await host("p");
       for (let i = 0; i < 3; i++) {
         const r = await w.get(at("p", "panic"));
-        assert.equal(r.status, 500);
-        assert.equal((await r.json()).error.type, "internal");
+        const { error } = await r.json();
+        assert.deepEqual([r.status, error.type], [500, "internal"]);
+        assert.equal(error.requestId, r.headers.get("x-request-id"), "as any error");
       }
       assert.deepEqual(await w.json(at("p", "background")), { panics: 1, running: 1 });
       assert.equal((await host("p")).generation, generation);

@@ -110,16 +110,12 @@ func (w *response) send() error {
 	return err
 }
 
-// finish ends the answer after the handler has returned err.
+// finish ends the answer after the handler has returned err. Of one that has failed JavaScript tells the
+// client, as of an instance that has ended.
 func (w *response) finish(err error) {
 	switch {
-	case err != nil && w.started:
-		w.o.tell("fail", w.n, "the handler failed")
 	case err != nil:
-		w.sent = http.Header{"Content-Type": {"application/json"}}
-		w.status = http.StatusInternalServerError
-		w.buf = []byte(`{"error":{"type":"internal","message":"internal error"}}`)
-		w.o.tell("reply", w.n, w.head(), toBytes(w.buf))
+		w.o.tell("fail", w.n, err.Error())
 	case w.started:
 		w.flush()
 		if w.err != nil {

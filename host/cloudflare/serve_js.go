@@ -60,7 +60,7 @@ func (o *Obj) ring(ctx context.Context, n int) {
 	o.tell("done", n)
 }
 
-// serve runs the handler. A panic is a 500, or the end of the stream when that has begun.
+// serve runs the handler. A panic fails the event: a 500, or the end of the stream when that has begun.
 func (o *Obj) serve(ctx context.Context, n int, payload js.Value) {
 	w := &response{o: o, ctx: ctx, n: n, header: http.Header{}}
 	err := o.guarded(func() error {
