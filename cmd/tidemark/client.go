@@ -131,6 +131,13 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, he
 	if json.Unmarshal(raw, &w) != nil {
 		w.Error.Message = ""
 	}
+	if w.Error.Message == "" { // a proxy's, perhaps
+		first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
+		if first != "" && !strings.HasPrefix(first, "<") && !strings.HasPrefix(first, "{") {
+			const most = 200
+			w.Error.said = oneLine(first, most)
+		}
+	}
 	w.Error.Status, w.Error.where, w.Error.path = resp.StatusCode, c.where, path
 	return nil, &w.Error
 }

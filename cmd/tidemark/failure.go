@@ -111,11 +111,18 @@ type apiError struct {
 	Request string `json:"requestId"`
 	where   string
 	path    string // what was asked for
+	said    string // how an answer begins that is none of ours
 }
 
 // Error is the server's own message, with what is not there said to be so.
 func (e *apiError) Error() string {
-	text := cmp.Or(e.Message, fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status)))
+	text := e.Message
+	if text == "" {
+		text = fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status))
+		if e.said != "" {
+			text += ": " + e.said
+		}
+	}
 	if e.Type == "not_found" && !strings.Contains(text, "not found") {
 		text += ": not found"
 	}
@@ -155,6 +162,9 @@ func (e *apiError) fix() string {
 		return "put a copy of that file back into the bucket; `tidemark archive verify ARCHIVE` says all that is wrong with it"
 	case "invalid", "bad_request", "changed":
 		return e.correct()
+	}
+	if e.Message == "" && e.Request == "" {
+		return "try again in a moment; `tidemark doctor` checks the server"
 	}
 	return "the server's log has it under request " + cmp.Or(e.Request, "?")
 }

@@ -99,45 +99,83 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replay sends a log, shows how far it is and prints what came of it.
-func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader, size int64) error {
-	read := &counter{Reader: in}
-	var out session.ImportResult
-	var more struct {
-		BadLines int      `json:"badLines"`
-		Warnings []string `json:"warnings"`
+// importTries is how often a log is sent whose connection breaks. A server that refuses one in its
+// middle closes the connection upon the rest, and its reason may be lost with it.
+const importTries = 4
+
+// replayed is what came of an import.
+type replayed struct {
+	session.ImportResult
+	BadLines int
+	Warnings []string
+}
+
+// send sends a log, again when the connection breaks: what was read of it before is passed over.
+func (m *Main) send(ctx context.Context, c *client, path string, in io.Reader, size int64) (replayed, error) {
+	file, seekable := in.(io.ReaderAt)
+	seekable = seekable && size > 0
+	for n := 1; ; n++ {
+		if seekable { // an earlier try may still be reading
+			in = io.NewSectionReader(file, 0, size)
+		}
+		read := &counter{Reader: in}
+		out, err := m.sendOnce(ctx, c, path, read, size)
+		if broken := read.broken.Load(); broken != nil && err != nil && ctx.Err() == nil {
+			return out, &fixed{fmt.Errorf("read log: %w", *broken), "check the path; what was read before is in the session, and importing again goes on there"}
+		}
+		var told *apiError
+		lost := err != nil && !errors.As(err, &told) && ctx.Err() == nil && read.n.Load() > 0
+		if lost && seekable && c.local == nil && n < importTries {
+			continue
+		}
+		if lost {
+			return out, &fixed{err, "import it again: what was read before is in the session, and it goes on there, or says why not"}
+		}
+		return out, err
 	}
-	err := c.events(ctx, http.MethodPost, path, read, func(name string, data []byte) error {
+}
+
+func (m *Main) sendOnce(ctx context.Context, c *client, path string, read *counter, size int64) (out replayed, err error) {
+	defer m.progressEnd()
+	err = c.events(ctx, http.MethodPost, path, read, func(name string, data []byte) error {
 		if name == "progress" {
 			return m.progress(data, read.n.Load(), size)
 		}
 		if name != "done" {
 			return nil
 		}
-		if err := json.Unmarshal(data, &out); err != nil {
+		if err := json.Unmarshal(data, &out.ImportResult); err != nil {
 			return err
 		}
-		return json.Unmarshal(data, &more)
+		var more struct {
+			BadLines int      `json:"badLines"`
+			Warnings []string `json:"warnings"`
+		}
+		err := json.Unmarshal(data, &more)
+		out.BadLines, out.Warnings = more.BadLines, more.Warnings
+		return err
 	})
-	m.progressEnd()
-	if broken := read.broken.Load(); broken != nil && err != nil && ctx.Err() == nil {
-		return &fixed{fmt.Errorf("read log: %w", *broken), "check the path; what was read before is in the session, and importing again goes on there"}
-	}
+	return out, err
+}
+
+// replay sends a log, shows how far it is and prints what came of it.
+func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader, size int64) error {
+	out, err := m.send(ctx, c, path, in, size)
 	if err != nil {
 		return err
 	}
 	const few = 5 // a person sees what they are like
-	for _, w := range more.Warnings[:min(few, len(more.Warnings))] {
+	for _, w := range out.Warnings[:min(few, len(out.Warnings))] {
 		m.err.printf("passed over: %s\n", w)
 	}
-	if more.BadLines > few {
-		m.err.printf("passed over: %s\n", plural(more.BadLines-few, "more line"))
+	if out.BadLines > few {
+		m.err.printf("passed over: %s\n", plural(out.BadLines-few, "more line"))
 	}
 	if out.Messages == 0 {
 		return &fixed{errors.New("no message in this file; is it a Claude Code log?"), "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"}
 	}
 	if m.json {
-		return m.printJSON(out)
+		return m.printJSON(out.ImportResult)
 	}
 	table(m.out, [][]string{
 		{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
