@@ -60,10 +60,10 @@ const version = (env) => env.VERSION?.tag || env.VERSION?.id || "";
 // What anybody may ask.
 const OPEN = {
   "/healthz": async (id, url, env, request, token) => say(id, 200, Object.assign({ ok: true, version: "" }, await health(id, url, env, request, token), { version: version(env) })),
-  "/": (id, url, env) => new Response(
-    `Tidemark ${version(env)}: a chat backend whose conversations never end and never forget.\n\nSay something:\n  curl ${url.origin}/v1/sessions/main/messages -H "authorization: Bearer $TIDEMARK_TOKEN" -d '{"text":"hello"}'\n\nThe routes are in docs/http.md.\n`,
-    { headers: { ...SECURE, "x-request-id": id, "content-type": "text/plain; charset=utf-8" } },
-  ),
+  // [assets] of wrangler.toml puts a page here; this is for those who deploy without it.
+  "/": (id, _, env) => new Response(`Tidemark ${version(env)}. The routes are in docs/http.md.\n`, {
+    headers: { ...SECURE, "x-request-id": id, "content-type": "text/plain; charset=utf-8" },
+  }),
 };
 
 // health is what there is to say of the settings. The object of the main agent reads them, on behalf of who

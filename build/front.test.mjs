@@ -154,7 +154,7 @@ test("what is open", async () => {
   }
   assert.equal((await ask("/healthz")).text, '{"ok":true,"version":""}\n');
   assert.equal((await ask("/healthz", { env: { VERSION: { id: "a1", tag: "" } } })).text, '{"ok":true,"version":"a1"}\n');
-  assert.match((await ask("/")).text, /curl https:\/\/tidemark\.example\/v1\/sessions\/main\/messages/);
+  assert.match((await ask("/")).text, /^Tidemark .*docs\/http\.md/);
   for (const path of ["/healthz/", "/healthz/x", "//healthz", "/metrics", "/constructor", "/__proto__"]) assert.equal((await ask(path)).status, 401, path);
 });
 
