@@ -4,7 +4,7 @@
 
 import { internal, route, split } from "./route.mjs";
 
-// Most bytes of a body that is read whole, as in cmd/worker (maxBody).
+// Most bytes of a body that is read whole, as in cmd/worker (maxBody): testdata/front.json holds both.
 const MAX_BODY = 7 << 20;
 // An import is read as it comes; more than this the platform itself takes on paid plans only.
 const MAX_IMPORT = 100 << 20;

@@ -140,10 +140,9 @@ func readDocument(ctx context.Context, o *cloudflare.Obj) (string, error) {
 	return string(raw), err
 }
 
-// Bounds of the memory that all objects of an isolate share. A message takes six times its size on its
-// way (test/limits.mjs measures it), and the instance is left beyond 48 MB.
+// Bounds of the memory that all objects of an isolate share, beside maxBody. The instance is left beyond
+// 48 MB.
 const (
-	maxBody   = 7 << 20
 	viewBytes = 8 << 20  // of one conversation; more than a body
 	maxLarge  = 8 << 20  // of bodies and views over 1 MB each that are in work at a time
 	maxSpool  = 64 << 20 // of a log of another tool, which stands in the database while it is read
