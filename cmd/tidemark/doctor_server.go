@@ -55,7 +55,9 @@ func (d *doctor) server(ctx context.Context, base string) {
 	if in {
 		d.served(h)
 	}
-	if h.dated && !d.skew("server", h.skew) {
+	if !h.dated {
+		d.add("clock", fine, "", "not compared: the server's answer has no date")
+	} else if !d.skew("server", h.skew) {
 		d.add("clock", fine, "", "as the server's")
 	}
 }
