@@ -76,6 +76,7 @@ e2e: e2e-worker e2e-s3 e2e-sdk e2e-native ## End to end: the native binary, the 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
 	go run ./build
+	@mkdir -p .cache && touch .cache/wasm
 
 dev: $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (PORT=n)
 	@node build/cloud.mjs dev

@@ -20,6 +20,8 @@ const quiet = {
 const MAX_UPLOAD = 3_000_000;
 
 const HOST = "127.0.0.1";
+// What make wasm touches and wrangler.toml has watched.
+const built = path.join(root, ".cache", "wasm");
 const state = path.join(root, ".wrangler", "state");
 
 function fail(message) {
@@ -87,6 +89,8 @@ async function dev() {
   process.on("exit", () => rmSync(lock, { force: true }));
   if (await taken(port)) fail(`port ${port} is taken, by make run or another program: end it, or choose one with PORT=8788 make dev`);
   secrets(".dev.vars");
+  mkdirSync(path.dirname(built), { recursive: true });
+  writeFileSync(built, "");
   console.log(`http://${HOST}:${port}; the token is in .dev.vars: . ./.dev.vars (read at start only: after a change start make dev again); state is in .wrangler/state`);
   // Without an account the AI binding is there and always fails.
   return run(["dev", "--local", "--var", "TIDEMARK_AI:off", "--var", "TIDEMARK_DEV:1", "--ip", HOST, "--port", String(port), "--persist-to", state, "--env", ""]);
