@@ -48,7 +48,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 	}
 	d.add("server", fine, "", "%s (%s) answers, version %s; this is %s\nthe files of this machine are not looked at: unset %[2]s to have them checked",
 		base, by, cmp.Or(h.Version, "not told"), versionText())
-	in := d.admitted(ctx, c)
+	in := d.admitted(ctx, c, h)
 	for _, p := range h.Problems {
 		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
 	}
@@ -84,7 +84,7 @@ func (d *doctor) served(h health) {
 }
 
 // admitted reports whether the server takes our token.
-func (d *doctor) admitted(ctx context.Context, c *client) bool {
+func (d *doctor) admitted(ctx context.Context, c *client, h health) bool {
 	var refused *apiError
 	err := c.get(ctx, "/v1/agents", nil)
 	switch {
@@ -94,7 +94,9 @@ func (d *doctor) admitted(ctx context.Context, c *client) bool {
 		d.add("token", fine, "", "the server takes it (TIDEMARK_TOKEN)")
 	case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError:
 		d.add("token", bad, refused.fix(), "%s", err)
-	default: // a server that fails says why in its settings
+	case len(h.Problems) > 0: // of which it tells only whom it lets in
+		d.add("token", fine, "", "the server takes it (TIDEMARK_TOKEN)")
+	default:
 		d.add("server", bad, d.m.fix(err), "asked for its agents: %s", err)
 	}
 	return err == nil
