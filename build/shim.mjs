@@ -7,7 +7,7 @@ import { DurableObject } from "cloudflare:workers";
 import { failure, front, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { MAX_REST } from "./ops.mjs";
-import { platformOf } from "./workerd.mjs";
+import { nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
 // objects?"). With TIDEMARK_INSTANCE=object each object has its own.
@@ -83,21 +83,10 @@ class Host extends DurableObject {
     const host = instance(this.env);
     const kind = this.constructor.name;
     try {
-      return (this.#attached = new HostObject(host, { kind, name: this.#name(), platform: platformOf(this.ctx, this.env), owner: this }));
+      return (this.#attached = new HostObject(host, { kind, name: nameOf(this.ctx), platform: platformOf(this.ctx, this.env), owner: this }));
     } catch (e) {
       throw host.cause ?? e; // that it has ended says less than why
     }
-  }
-
-  // The name comes with the first request; an object that its alarm wakes in a new process is not told
-  // any more, so it keeps it.
-  #name() {
-    const { id, storage } = this.ctx;
-    const kept = storage.kv.get("name");
-    if (kept !== undefined) return kept;
-    if (id.name === undefined) throw new Error("an object without a name: it was not reached by the front");
-    storage.kv.put("name", id.name);
-    return id.name;
   }
 
   // event runs f with the object; what fails is logged with the object, and thrown with what a client is told.

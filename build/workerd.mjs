@@ -1,5 +1,18 @@
 // What a Durable Object of workerd gives to an object in Go.
 
+// nameOf gives the name by which an object is found. It comes with each request; one that its alarm wakes
+// is not told any more.
+export function nameOf({ id, storage }) {
+  const name = id.name ?? storage.kv.get("name");
+  if (name === undefined) throw new Error("an object without a name: it was not reached by the front");
+  return name;
+}
+
+// keepName is for the alarm, and not before: an object that was only looked for stores nothing.
+function keepName({ id, storage }) {
+  if (id.name !== undefined && storage.kv.get("name") === undefined) storage.kv.put("name", id.name);
+}
+
 // platformOf wraps a Durable Object's state and bindings.
 export function platformOf(state, env) {
   const { storage } = state;
@@ -9,7 +22,13 @@ export function platformOf(state, env) {
       read: (sql, args, use) => read(storage, sql, args, use),
       transaction: (f) => storage.transactionSync(f),
     },
-    alarm: { set: (ms) => storage.setAlarm(ms), delete: () => storage.deleteAlarm() },
+    alarm: {
+      set(ms) {
+        keepName(state);
+        return storage.setAlarm(ms);
+      },
+      delete: () => storage.deleteAlarm(),
+    },
     bucket: (name) => env[name],
     ai: (name) => env[name],
     stream: () => new IdentityTransformStream(),

@@ -3,7 +3,7 @@
 // idle. Run by: node test/front.mjs [folder of the built probe] [folder of the built Worker]
 
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -116,12 +116,25 @@ test("the front says what the door in Go says", async () => {
   }
 });
 
+test("a look for what is not there stores nothing", async () => {
+  const disk = folder();
+  const w = await start(worker, {}, { disk, token });
+  const written = () => readdirSync(path.join(disk, "objects"), { recursive: true })
+    .filter((f) => /[0-9a-f]{64}\.sqlite-wal$/.test(f)).map((f) => statSync(path.join(disk, "objects", f)).size);
+  for (const p of [at("nothing", "view"), at("nothing", "events"), "/v1/agents/nobody/memory"]) assert.equal((await w.get(p)).status, 404, p);
+  assert.deepEqual(written(), [0, 0], "a session and an agent");
+  assert.equal((await w.get(at("somebody", "messages"), { method: "POST", body: '{"text":"hi"}' })).status, 200);
+  assert.ok(written().some((n) => n > 0), "the sizes would not have seen it");
+  await w.dispose();
+});
+
 test("/healthz tells who has the token what is wrong with the settings", async () => {
   const rows = [
     ["nothing", {}, "", { ok: true, status: "ok", model: /^offline / }],
     ["a key is missing", { TIDEMARK_MODEL_PROVIDER: "anthropic" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /run: npx --prefix build wrangler secret put ANTHROPIC_API_KEY$/ }],
     ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "anthropic", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /^set ANTHROPIC_API_KEY in \.dev\.vars and start make dev again/ }],
     ["a variable", { TIDEMARK_MODEL_MAXTOKENS: "many" }, "", { ok: false, status: "settings", setting: "model.maxTokens", message: /^TIDEMARK_MODEL_MAXTOKENS: found "many", want/, fix: /\[vars\]/ }],
+    ["a time zone", { TIDEMARK_USERTIMEZONE: "Europe/Berln" }, "", { ok: false, status: "settings", setting: "userTimezone", message: /found "Europe\/Berln", want an IANA time zone such as "Europe\/Berlin"$/, fix: /\[vars\]/ }],
     ["the document", {}, '{"model":{"maxTokens":"many"}}', { ok: false, status: "settings", setting: "model.maxTokens", message: /^config\.json:1:\d+: found/, fix: /config\.json in the bucket/ }],
     ["no document", {}, "{", { ok: false, status: "settings", setting: /./, message: /config\.json/, fix: /config\.json in the bucket/ }],
   ];
