@@ -154,6 +154,50 @@ test("what is open, as in Go", async () => {
   assert.match((await ask("/")).text, /^Tidemark .*docs\/http\.md/);
 });
 
+test("who has the token hears from the main agent what the settings are worth, a stranger wakes nobody", async () => {
+  let asked = 0;
+  const agent = (answer) => ({
+    idFromName: (name) => name,
+    get: (name) => ({
+      fetch: (url, { headers }) => {
+        asked++;
+        assert.deepEqual([name, url, headers.authorization], ["main", `${site}/healthz`, `Bearer ${token}`]);
+        return answer();
+      },
+    }),
+  });
+  const bad = { ok: false, version: "", status: "settings", problems: [{ setting: "model.provider", message: "m", fix: "f" }] };
+  const AGENT = agent(() => Response.json(bad));
+  const get = async (path, headers, env) => JSON.parse((await ask(path, { headers, env: { VERSION: { id: "a1" }, ...env } })).text);
+  for (const [path, headers] of [["/healthz", bearer], [`/t/${encodeURIComponent(token)}/healthz`, {}]]) {
+    assert.deepEqual(await get(path, headers, { AGENT }), { ...bad, version: "a1" });
+  }
+  assert.equal(asked, 2);
+  for (const headers of [{}, { "x-tidemark-token": "no" }, { ...bearer, origin: "https://evil.example" }]) {
+    assert.deepEqual(await get("/healthz", headers, { AGENT }), { ok: true, version: "a1" });
+  }
+  assert.equal(asked, 2);
+  const rows = [
+    [() => { throw new Error("overloaded"); }, /^the main agent does not answer \(overloaded\)$/],
+    [() => new Response("x", { status: 500 }), /^the main agent does not answer/],
+    [() => Response.json({ error: { message: "the Go module did not start" } }, { status: 500 }), /^the Go module did not start$/],
+  ];
+  for (const [answer, want] of rows) {
+    const got = await get("/healthz", bearer, { AGENT: agent(answer) });
+    assert.deepEqual([got.ok, got.status], [false, "down"]);
+    assert.match(got.problems[0].message, want);
+  }
+  const none = await get("/healthz", bearer, { AGENT, TIDEMARK_TOKEN: "" });
+  assert.deepEqual(none, { ok: false, version: "a1", status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN" }] });
+});
+
+test("under make dev a hint names .dev.vars", async () => {
+  const say = async (headers, env) => (await ask("/v1/sessions/a", { headers, env: { TIDEMARK_DEV: "1", ...env } })).error.message;
+  assert.match(await say({}), /\(TIDEMARK_TOKEN as it stood in \.dev\.vars when make dev was started\)$/);
+  assert.match(await say({ "x-tidemark-token": "no" }), /^wrong token: it is not this server's \(TIDEMARK_TOKEN as it stood in \.dev\.vars when make dev was started\)$/);
+  assert.match(await say({}, { TIDEMARK_TOKEN: "" }), /; set TIDEMARK_TOKEN in \.dev\.vars and start make dev again, which reads it when it starts$/);
+});
+
 test("sizes", async () => {
   const of = (path, length) => ask(path, { method: "POST", headers: { ...bearer, "content-length": String(length) } });
   const most = table.maxBody, import_ = 100 << 20;
