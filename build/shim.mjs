@@ -4,9 +4,9 @@
 import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
+import { MAX_REST } from "./body.mjs";
 import { failure, front, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
-import { MAX_REST } from "./ops.mjs";
 import { nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
