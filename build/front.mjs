@@ -94,7 +94,7 @@ function foreign(request, url, env) {
   const allowed = (env.TIDEMARK_SERVER_ORIGINS ?? "").split(",").map((s) => s.trim());
   if (origin === "" || sameOrigin(origin, url.host) || allowed.includes(origin)) return null;
   const name = clip(origin, 100);
-  return [403, "forbidden", `a page of ${name} may not call this server; to allow it, list ${JSON.stringify(name)} in server.origins of the configuration`];
+  return [403, "forbidden", `a page of ${name} may not call this server; to allow it, list ${JSON.stringify(name)} in server.origins of the configuration (on Workers: TIDEMARK_SERVER_ORIGINS)`];
 }
 
 // The scheme is not compared: a proxy in front may have taken the TLS off.

@@ -193,7 +193,7 @@ func policyKeys(prefix, mode, doc string, at func(*Config, string, func(*Policy)
 		},
 		{
 			Name: prefix + ".idleMinutes", Type: Number, Default: idle, Max: yearMins,
-			Doc: doc + "pause after which an idle reset is due.",
+			Doc: doc + "pause after which an idle reset is due; 0 ends the session as soon as nothing waits for an answer.",
 			at:  field(func(p *Policy) any { return &p.IdleMinutes }),
 		},
 		{

@@ -69,7 +69,7 @@ func (g guard) admit(a asked) error {
 		return fmt.Errorf("a page without an origin (a file, a sandboxed frame) may not call this server; serve the page over http: %w", tidemark.ErrForbidden)
 	}
 	if a.origin != "" && !sameOrigin(a.origin, a.host) && !slices.Contains(g.origins, a.origin) {
-		return fmt.Errorf("a page of %[1]s may not call this server; to allow it, list %[1]q in server.origins of the configuration: %[2]w",
+		return fmt.Errorf("a page of %[1]s may not call this server; to allow it, list %[1]q in server.origins of the configuration (on Workers: TIDEMARK_SERVER_ORIGINS): %[2]w",
 			clip(a.origin, 100), tidemark.ErrForbidden)
 	}
 	if g.token != "" {
