@@ -26,11 +26,12 @@ func (e *NewerError) Error() string {
 func (e *NewerError) Is(target error) bool { return target == tidemark.ErrInvalid }
 
 // Migrate brings the tables of one space (session, agent, …) up to date. Migrations are an
-// append-only list: each runs once, in order, in one transaction with its version; a statement
-// that is in use never changes, a new one is added. A database that a newer version of the
+// append-only list: each runs once, in order, in one transaction with its version; what a statement
+// in use means never changes, a new one is added. How rows lie on disk may: a database keeps what it has,
+// and both are tested. A database that a newer version of the
 // program wrote is refused, a [*NewerError], since it may hold what this one would lose.
 func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]string) error {
-	const table = `CREATE TABLE IF NOT EXISTS schema_versions(space TEXT PRIMARY KEY, version INTEGER NOT NULL)`
+	const table = `CREATE TABLE IF NOT EXISTS schema_versions(space TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID`
 	if err := db.Tx(ctx, []tidemark.Stmt{{SQL: table}}); err != nil {
 		return fmt.Errorf("migrate %s: %w", space, err)
 	}

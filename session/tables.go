@@ -11,7 +11,9 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// tables of all sessions of a database; each has the key, since natively sessions share one.
+// tables of all sessions of a database; each has the key, since natively sessions share one. Each table and
+// each index takes a page of the file, and of memory while its object lives: one whose key is not a number is
+// WITHOUT ROWID, which has no index beside it. Older databases have them with one, and need no other.
 var tables = [][]string{{
 	// What a session is now. log is its current session id.
 	`CREATE TABLE heads(
@@ -20,8 +22,8 @@ var tables = [][]string{{
 		compactions INTEGER NOT NULL DEFAULT 0, resets INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{}',
 		prompt TEXT NOT NULL DEFAULT '', prompt_day TEXT NOT NULL DEFAULT '',
 		cooldown INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
-		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0)`,
-	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL)`,
+		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
+	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
 	// An input is new, taken by a run, or done.
 	`CREATE TABLE inputs(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
@@ -33,32 +35,32 @@ var tables = [][]string{{
 	`CREATE TABLE runs(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL,
 		attempt INTEGER NOT NULL DEFAULT 0, round INTEGER NOT NULL DEFAULT 0, started INTEGER NOT NULL,
-		updated INTEGER NOT NULL, reply TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '')`,
+		updated INTEGER NOT NULL, reply TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX runs_active ON runs(key) WHERE state IN ('calling', 'tools')`,
 	// A call is registered, started, done or interrupted.
 	`CREATE TABLE calls(
 		run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, call TEXT NOT NULL,
-		idempotent INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '', PRIMARY KEY(run, round, n))`,
+		idempotent INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '', PRIMARY KEY(run, round, n)) WITHOUT ROWID`,
 	// A plan is open, done or dropped; its finished chunks are not paid twice.
 	`CREATE TABLE plans(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
 		instructions TEXT NOT NULL, act TEXT NOT NULL, part_ms INTEGER NOT NULL, last INTEGER NOT NULL,
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
-		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL)`,
+		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
 	// Which stretch of a log stands in which archive part.
 	`CREATE TABLE parts(
 		log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, key TEXT NOT NULL, info TEXT NOT NULL,
-		PRIMARY KEY(log, first))`,
+		PRIMARY KEY(log, first)) WITHOUT ROWID`,
 	// A reset is at archive, extract, move, done.
 	`CREATE TABLE resets(
 		old TEXT PRIMARY KEY, key TEXT NOT NULL, new TEXT NOT NULL, step TEXT NOT NULL, reason TEXT NOT NULL,
-		at INTEGER NOT NULL, archive TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0)`,
+		at INTEGER NOT NULL, archive TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 	// What is to be told to the agent, until it has it.
-	`CREATE TABLE outbox(id TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, at INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0)`,
+	`CREATE TABLE outbox(id TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, at INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 	`CREATE INDEX outbox_key ON outbox(key, at, id)`,
 	// One alarm an object: the earliest of these.
-	`CREATE TABLE due(key TEXT NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, kind))`,
+	`CREATE TABLE due(key TEXT NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, kind)) WITHOUT ROWID`,
 	`CREATE INDEX due_at ON due(at)`,
 	// One record a model call.
 	`CREATE TABLE anatomy(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, log TEXT NOT NULL, record TEXT NOT NULL)`,
@@ -67,7 +69,7 @@ var tables = [][]string{{
 	`CREATE VIRTUAL TABLE words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
 }, {
 	// A log that an import reads twice, in pieces, while it does.
-	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n))`,
+	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
 }}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.
