@@ -8,7 +8,20 @@ export class Plain extends DurableObject {
   constructor(state, env) {
     super(state, env);
     this.sql = state.storage.sql;
+    const [there] = this.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'entries'").raw();
+    if (env.TABLES && !there) state.storage.transactionSync(() => this.tables());
     this.sql.exec("CREATE TABLE IF NOT EXISTS entries(seq INTEGER PRIMARY KEY, role TEXT, at INTEGER, payload TEXT)");
+  }
+
+  // tables makes as many tables and indexes as a session has, with a full-text index: 32 besides the object's
+  // own. They stay empty.
+  tables() {
+    const columns = "log TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '', data TEXT NOT NULL";
+    const make = (sql) => this.sql.exec(`CREATE ${sql}`);
+    for (let i = 0; i < 13; i++) make(`TABLE t${i}(key TEXT PRIMARY KEY, ${columns}) WITHOUT ROWID`);
+    for (let i = 0; i < 3; i++) make(`TABLE n${i}(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, ${columns})`);
+    for (let i = 0; i < 8; i++) make(`INDEX i${i} ON t${i}(log, at)`);
+    make("VIRTUAL TABLE words USING fts5(terms, content='')");
   }
 
   async fetch(request) {

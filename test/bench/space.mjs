@@ -68,8 +68,8 @@ const awake = JSON.stringify({ lingerMs: 3_600_000 });
 export async function live({ folder, model, counts, objectCounts }) {
   const rows = [];
   const seen = {};
-  for (const [mode, kind, list] of [["JavaScript", "plain", counts], ["shared", "ours", counts], ["object", "ours", objectCounts]]) {
-    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: mode === "object" ? "object" : "shared", TIDEMARK_LIMITS: awake } });
+  for (const [mode, kind, list] of [["JavaScript", "plain", counts], ["tables", "plain", counts], ["shared", "ours", counts], ["object", "ours", objectCounts]]) {
+    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: mode === "object" ? "object" : "shared", TIDEMARK_LIMITS: awake, ...(mode === "tables" && { TABLES: "1" }) } });
     let there = 0;
     for (const n of [0, ...list]) {
       const more = n - there;
@@ -92,10 +92,10 @@ export async function live({ folder, model, counts, objectCounts }) {
   for (const n of [0, ...counts]) {
     const [js, sh, ob] = [seen.JavaScript[n], seen.shared[n], seen.object[n]];
     const each = (mode) => (n > from && seen[mode][n] ? num((seen[mode][n].rss - seen[mode][from].rss) / (n - from)) : "");
-    rows.push([n.toLocaleString("en-US"), num(js.rss), each("JavaScript"), num(sh.rss), each("shared"), num(sh.wasm), num(sh.code), String(sh.boots), num(ob?.rss), each("object"), num(ob?.code)]);
+    rows.push([n.toLocaleString("en-US"), num(js.rss), each("JavaScript"), each("tables"), num(sh.rss), each("shared"), num(sh.wasm), num(sh.code), String(sh.boots), num(ob?.rss), each("object"), num(ob?.code)]);
   }
   return [`### Memory of live sessions, MB (each: over the ${from} first, a session)`,
-    table(["sessions", "JS: RSS", "each", "shared: RSS", "each", "WASM", "compiled code", "boots", "object: RSS", "each", "compiled code"], rows)];
+    table(["sessions", "JS: RSS", "each", "each, with as many tables", "shared: RSS", "each", "WASM", "compiled code", "boots", "object: RSS", "each", "compiled code"], rows)];
 }
 
 // crossings: what passes between JavaScript and Go in one turn.
