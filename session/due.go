@@ -46,10 +46,10 @@ func (s *Session) restStmt() tidemark.Stmt {
 		Args: []any{string(s.Key), dueRun, string(s.Key)}}
 }
 
-// endStmts end a run, behind what ends its inputs, and make what it has for the agent due, in case this
-// life ends before that is told.
-func (s *Session) endStmts() []tidemark.Stmt {
-	return []tidemark.Stmt{s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
+// endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
+// case this life ends before that is told.
+func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
+	return []tidemark.Stmt{s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 }
 
 // Due returns the keys of a database that have something due, and when: what a host must wake.

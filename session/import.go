@@ -49,9 +49,9 @@ func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], pro
 		err = im.all(ctx, in)
 	}
 	if err != nil {
-		return ImportResult{}, errors.Join(err, s.step(s.life, r, stateFailed, s.endStmts()...))
+		return ImportResult{}, errors.Join(err, s.step(s.life, r, stateFailed, s.endStmts(outboxRetry)...))
 	}
-	if err := s.step(ctx, r, stateDone, s.endStmts()...); err != nil {
+	if err := s.step(ctx, r, stateDone, s.endStmts(outboxRetry)...); err != nil {
 		return ImportResult{}, fmt.Errorf("end import: %w", err)
 	}
 	s.report(ctx)

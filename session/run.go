@@ -222,7 +222,8 @@ func (s *Session) last(ctx context.Context, r *run, stmts ...tidemark.Stmt) erro
 	if r.command == nil {
 		return s.step(ctx, r, stateCalling, stmts...)
 	}
-	return s.step(ctx, r, stateDone, append(append(stmts, commandDone(r, *r.command)), s.endStmts()...)...)
+	// Nobody resumes a run that is done, and a command has much for the agent, so that is due by itself.
+	return s.step(ctx, r, stateDone, append(append(stmts, commandDone(r, *r.command)), s.endStmts(0)...)...)
 }
 
 // doneStmt marks the inputs of a run as answered.
@@ -274,7 +275,7 @@ func (s *Session) fail(r *run, why error) {
 		}
 		stmts = append(stmts, event...)
 	}
-	stmts = append(append(stmts, s.endStmts()...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
+	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return // another life has the run and answers it

@@ -233,7 +233,7 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		stmts = append(append(stmts, s.endStmts()...), doneStmt(r),
+		stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}
 	attempt := r.Attempt
