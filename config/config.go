@@ -276,6 +276,22 @@ type Problem struct {
 	Where string `json:"where"` // file:line:column, or the variable
 	Key   string `json:"key,omitempty"`
 	Text  string `json:"text"` // what was found, what is wanted
+	// Secret is the variable that takes what does not belong in the document. Where it is set differs by
+	// host: of this problem Text is without the fix.
+	Secret string `json:"secret,omitempty"`
+}
+
+// String is the problem with the fix for a process that has an environment.
+func (p Problem) String() string {
+	out := p.Where + ": "
+	if p.Key != "" {
+		out += p.Key + ": "
+	}
+	out += p.Text
+	if p.Secret != "" {
+		out += "; set " + p.Secret + " in the environment instead"
+	}
+	return out
 }
 
 // Error is every mistake that was found. It is tidemark.ErrInvalid.
@@ -288,11 +304,7 @@ func (e *Error) Error() string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(p.Where + ": ")
-		if p.Key != "" {
-			b.WriteString(p.Key + ": ")
-		}
-		b.WriteString(p.Text)
+		b.WriteString(p.String())
 	}
 	return b.String()
 }

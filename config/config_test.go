@@ -189,6 +189,10 @@ func TestOverride(t *testing.T) {
 		{"wrong switch", ``, []string{"TIDEMARK_COMPACTION_ENABLED=yes"}, `want true or false`, ""},
 		{"endpoint", ``, []string{"OPENAI_BASE_URL=http://localhost:1/v1", "TIDEMARK_MODEL_ID=m"}, "http://localhost:1/v1", "model.baseUrl"},
 		{"endpoint of another", `{"model": {"provider": "anthropic"}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, "<nil>", "model.baseUrl"},
+		{"endpoint without a model", ``, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, `TIDEMARK_MODEL_ID: model.id: missing; OPENAI_BASE_URL is set, and`, ""},
+		{"our endpoint without a model", ``, []string{"TIDEMARK_MODEL_BASEURL=http://localhost:1/v1", "TIDEMARK_MODEL_PROVIDER=openai"}, `TIDEMARK_MODEL_ID: model.id: missing; TIDEMARK_MODEL_BASEURL is set`, ""},
+		{"instance", ``, []string{"TIDEMARK_INSTANCE=both"}, `TIDEMARK_INSTANCE: found "both", want shared or object`, ""},
+		{"instance, right", ``, []string{"TIDEMARK_INSTANCE=object", "TIDEMARK_LOG_LEVEL=warn"}, "warn", "log.level"},
 		{"endpoint, wrong", ``, []string{"OPENAI_BASE_URL=localhost"}, `OPENAI_BASE_URL: model.baseUrl: found "localhost"`, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -208,6 +212,38 @@ func TestOverride(t *testing.T) {
 			for _, v := range c.Values() {
 				if v.Key == r.key && fmt.Sprint(v.Value) != r.want {
 					t.Errorf("%s = %v, want %s", v.Key, v.Value, r.want)
+				}
+			}
+		})
+	}
+}
+
+// TestLoad: mistakes of the document and of variables are told together, without what only follows from
+// the document not being read.
+func TestLoad(t *testing.T) {
+	for _, r := range []struct {
+		name, doc string
+		env       []string
+		want      []string
+	}{
+		{"both", `{"model": {"maxTokens": "many"}}`, []string{"TIDEMARK_LOG_LEVEL=loud"}, []string{"c:1:25: model.maxTokens: found", "TIDEMARK_LOG_LEVEL: log.level: found"}},
+		{"a secret", `{"model": {"apiKey": "sk-1"}}`, []string{"TIDEMARK_INSTANCE=both"}, []string{"in the environment instead", "TIDEMARK_INSTANCE: found"}},
+		{"what the document may have said", `{"model": {"id": "m", "x": 1}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, []string{"model.x: unknown key"}},
+		{"the variable", `{}`, []string{"TIDEMARK_LOG_LEVEL=loud"}, []string{"TIDEMARK_LOG_LEVEL: log.level: found"}},
+		{"together", `{"model": {"id": "m"}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, nil},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			_, err := config.Load("c", []byte(r.doc), r.env)
+			var lines []string
+			if err != nil {
+				lines = strings.Split(err.Error(), "\n")
+			}
+			if len(lines) != len(r.want) {
+				t.Fatalf("got %v, want %d lines", err, len(r.want))
+			}
+			for i, want := range r.want {
+				if !strings.Contains(lines[i], want) {
+					t.Errorf("got %s, want … %s", lines[i], want)
 				}
 			}
 		})

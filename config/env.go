@@ -10,13 +10,25 @@ import (
 )
 
 // own are variables that are read elsewhere and are no overrides.
-const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_INSTANCE TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI TIDEMARK_DEV"
+const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_INSTANCE TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI TIDEMARK_DEV TIDEMARK_ENV"
 
 // Override takes the environment into account: an override for each key, named after it (compaction.
 // reserveTokens is TIDEMARK_COMPACTION_RESERVETOKENS), and the secrets. environ is as os.Environ
 // gives it. An empty variable is as good as none. What begins with TIDEMARK_ and is not known is a
 // warning, not an error: it may be meant for another version.
 func (c *Config) Override(environ []string) error {
+	problems := c.override(environ)
+	if len(problems) == 0 {
+		problems = c.check(func(key string) string { return cmp.Or(c.Origin[key], "environment") })
+	}
+	if len(problems) > 0 {
+		return &Error{Problems: problems}
+	}
+	return nil
+}
+
+// override reports the mistakes of single variables.
+func (c *Config) override(environ []string) []Problem {
 	env := map[string]string{}
 	var names []string
 	for _, e := range environ {
@@ -52,13 +64,10 @@ func (c *Config) Override(environ []string) error {
 	if url := env["OPENAI_BASE_URL"]; url != "" && c.Model.BaseURL == "" && c.Model.Provider != Anthropic && c.Model.Provider != WorkersAI && c.Model.Provider != Offline {
 		problems = append(problems, c.openAIBase(url)...)
 	}
-	if len(problems) == 0 {
-		problems = c.check(func(key string) string { return cmp.Or(c.Origin[key], "environment") })
+	if mode := env["TIDEMARK_INSTANCE"]; mode != "" && mode != "shared" && mode != "object" {
+		problems = append(problems, Problem{Where: "TIDEMARK_INSTANCE", Text: fmt.Sprintf("found %q, want shared or object", clip(mode))})
 	}
-	if len(problems) > 0 {
-		return &Error{Problems: problems}
-	}
-	return nil
+	return problems
 }
 
 // openAIBase sets the endpoint that clients of OpenAI share a variable for. Where Anthropic would be

@@ -61,6 +61,23 @@ func Parse(file string, data []byte) (*Config, error) {
 	return c, nil
 }
 
+// Load is [Parse] with the environment over it, as [Config.Override] takes it. Mistakes in the document
+// come together with those in variables; what keys say about each other is asked when there are none.
+func Load(file string, data []byte, environ []string) (*Config, error) {
+	c, err := Parse(file, data)
+	var mistakes *Error
+	if errors.As(err, &mistakes) {
+		return nil, &Error{Problems: append(mistakes.Problems, Default().override(environ)...)}
+	}
+	if err == nil {
+		err = c.Override(environ)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // decoder walks a document.
 type decoder struct {
 	c        *Config
@@ -193,7 +210,10 @@ func (d *decoder) children(pattern string) []string {
 // other with what was probably meant.
 func (d *decoder) unknown(offset int, full, pattern, name string) {
 	if variable := secretVariable(full); variable != "" {
-		d.add(offset, full, "a secret does not belong in the document; set %s in the environment instead", variable)
+		if n := len(d.problems); n < maxProblems {
+			d.add(offset, full, "a secret does not belong in the document")
+			d.problems[n].Secret = variable
+		}
 		return
 	}
 	best := nearest(name, d.children(pattern))
@@ -262,12 +282,21 @@ func (c *Config) check(at func(key string) string) []Problem {
 		out = append(out, Problem{Where: at("storage.bucket.bucket"), Key: "storage.bucket.kind", Text: `is "folder", and a bucket or an endpoint is set; set it to "s3", or take these away`})
 	}
 	if c.Model.Provider == OpenAI && c.Model.BaseURL != "" && c.Model.ID == "" {
-		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.id", Text: "missing; an endpoint of one's own needs the name of a model"})
+		out = append(out, c.modelMissing(at("model.baseUrl")))
 	}
 	if c.Model.Provider == WorkersAI && c.Model.BaseURL != "" {
 		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.baseUrl", Text: `is set, and workers-ai is a binding without an endpoint; take it away, or set model.provider to "openai"`})
 	}
 	return out
+}
+
+// modelMissing is an endpoint of one's own, which was set where it says, without a model.
+func (c *Config) modelMissing(where string) Problem {
+	p := Problem{Where: where, Key: "model.id", Text: "missing; model.baseUrl is set, and an endpoint of one's own needs the name of a model"}
+	if variable := strings.HasSuffix(where, "_BASE_URL") || strings.HasSuffix(where, "_BASEURL"); variable {
+		p.Where, p.Text = "TIDEMARK_MODEL_ID", "missing; "+where+" is set, and an endpoint of one's own needs the name of a model"
+	}
+	return p
 }
 
 // set gives a key a decoded value; an error only says that the value does not fit.

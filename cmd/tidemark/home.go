@@ -66,10 +66,7 @@ func (m *Main) load(ctx context.Context, home string) (c *config.Config, path st
 	if err != nil {
 		return nil, path, &fixed{fmt.Errorf("read configuration: %w", err), "check the path given by --config or TIDEMARK_CONFIG"}
 	}
-	if c, err = config.Parse(path, data); err == nil {
-		err = c.Override(m.Environ)
-	}
-	if err != nil {
+	if c, err = config.Load(path, data, m.Environ); err != nil {
 		return nil, path, fmt.Errorf("configuration: %w", err)
 	}
 	return c, path, nil
