@@ -16,8 +16,10 @@ const MAX_REQUEST_ID = 64;
 // local is what `make dev` starts: its secrets are those of .dev.vars.
 const local = (env) => env.TIDEMARK_DEV === "1";
 // How a secret is set, and where the token is kept: the words of cmd/worker.
-const help = (env) => (local(env) ? "set TIDEMARK_TOKEN in .dev.vars and start make dev again, which reads it when it starts" : "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN");
-const where = (env) => `TIDEMARK_TOKEN as it ${local(env) ? "stood in .dev.vars when make dev was started" : "was deployed, by make deploy from .secrets"}`;
+const help = (env) => (local(env) ? "set TIDEMARK_TOKEN in .dev.vars and start make dev again, which reads it when it starts"
+  : `run: npx --prefix build wrangler secret put TIDEMARK_TOKEN ${env.TIDEMARK_ENV ? `--env ${env.TIDEMARK_ENV}` : '--env=""'}`);
+const deployed = (name) => (name ? `make deploy ENV=${name} from .secrets.${name}` : "make deploy from .secrets");
+const where = (env) => `TIDEMARK_TOKEN as it ${local(env) ? "stood in .dev.vars when make dev was started" : `was deployed, by ${deployed(env.TIDEMARK_ENV)}`}`;
 
 // What every answer has: nothing of it is a page, to be framed, sniffed or kept.
 const SECURE = {
@@ -41,9 +43,10 @@ export async function front(request, env) {
   }
   const { path, token } = split(url.pathname);
   const open = request.method === "GET" || request.method === "HEAD" ? OPEN[path] : undefined;
-  if (open) return { answer: await open(id, url, env, request, token) };
-
   const no = foreign(request, url, env) ?? await strange(request, token, env);
+  if (open && !(no?.[0] === 401 && path === "/healthz" && env.TIDEMARK_TOKEN && given(request, token))) {
+    return { answer: await open(id, url, env, no) };
+  }
   if (no) return refuse(...no);
 
   const size = Number(request.headers.get("content-length") ?? 0);
@@ -59,7 +62,7 @@ const version = (env) => env.VERSION?.tag || env.VERSION?.id || "";
 
 // What anybody may ask.
 const OPEN = {
-  "/healthz": async (id, url, env, request, token) => say(id, 200, Object.assign({ ok: true, version: "" }, await health(id, url, env, request, token), { version: version(env) })),
+  "/healthz": async (id, url, env, no) => say(id, 200, Object.assign({ ok: true, version: "" }, await health(id, url, env, no), { version: version(env) })),
   // [assets] of wrangler.toml puts a page here; this is for those who deploy without it.
   "/": (id, _, env) => new Response(`Tidemark ${version(env)}. The routes are in docs/http.md.\n`, {
     headers: { ...SECURE, "x-request-id": id, "content-type": "text/plain; charset=utf-8" },
@@ -67,12 +70,13 @@ const OPEN = {
 };
 
 // health is what there is to say of the settings. The object of the main agent reads them, on behalf of who
-// has the token; a stranger hears that this answers, and wakes nobody.
-async function health(id, url, env, request, inPath) {
+// has the token; a stranger, whom no refuses, hears that this answers, and wakes nobody. Who sends a wrong
+// token does not come here: a monitor must not take that for a good answer.
+async function health(id, url, env, no) {
   if (!env.TIDEMARK_TOKEN) {
     return { ok: false, status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: help(env) }] };
   }
-  if (foreign(request, url, env) || await strange(request, inPath, env)) return { ok: true };
+  if (no) return { ok: true };
   const down = (message) => ({ ok: false, status: "down", problems: [{ message, fix: "look into the server's log" }] });
   try {
     const to = env.AGENT.get(env.AGENT.idFromName("main"));
@@ -106,12 +110,17 @@ function sameOrigin(origin, host) {
   }
 }
 
+// given is the token of a request, by any of the three ways.
+function given(request, inPath) {
+  const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
+  return inPath || request.headers.get("x-tidemark-token") || bearer.trim();
+}
+
 // strange says why somebody is not let in by the token.
 async function strange(request, inPath, env) {
   const want = env.TIDEMARK_TOKEN;
   if (!want) return [401, "unauthorized", `this server has no token and lets nobody in; ${help(env)}`];
-  const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
-  const got = inPath || request.headers.get("x-tidemark-token") || bearer.trim();
+  const got = given(request, inPath);
   if (!got) return [401, "unauthorized", `no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" (${where(env)})`];
   if (!await same(want, got)) return [401, "unauthorized", `wrong token: it is not this server's (${where(env)})`];
   return null;

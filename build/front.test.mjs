@@ -114,9 +114,16 @@ test("without a token in the settings nobody comes in, and it says how to set on
     for (const headers of [{}, bearer, { authorization: "Bearer " }, { "x-tidemark-token": "undefined" }]) {
       const got = await ask("/v1/sessions/a", { headers, env: { TIDEMARK_TOKEN } });
       assert.equal(got.status, 401);
-      assert.equal(got.error.message, "this server has no token and lets nobody in; run: npx --prefix build wrangler secret put TIDEMARK_TOKEN");
+      assert.equal(got.error.message, "this server has no token and lets nobody in; run: npx --prefix build wrangler secret put TIDEMARK_TOKEN --env=\"\"");
     }
   }
+});
+
+test("what helps in an environment of wrangler.toml names it", async () => {
+  const say = async (env, headers) => (await ask("/v1/sessions/a", { headers, env: { TIDEMARK_ENV: "staging", ...env } })).error.message;
+  assert.equal(await say({ TIDEMARK_TOKEN: "" }), "this server has no token and lets nobody in; run: npx --prefix build wrangler secret put TIDEMARK_TOKEN --env staging");
+  for (const headers of [{}, { "x-tidemark-token": "no" }]) assert.match(await say({}, headers), /\(TIDEMARK_TOKEN as it was deployed, by make deploy ENV=staging from \.secrets\.staging\)$/);
+  assert.match(await say({ TIDEMARK_DEV: "1", TIDEMARK_TOKEN: "" }), /\.dev\.vars/);
 });
 
 test("pages of other origins", async () => {
@@ -173,9 +180,15 @@ test("who has the token hears from the main agent what the settings are worth, a
     assert.deepEqual(await get(path, headers, { AGENT }), { ...bad, version: "a1" });
   }
   assert.equal(asked, 2);
-  for (const headers of [{}, { "x-tidemark-token": "no" }, { ...bearer, origin: "https://evil.example" }]) {
+  for (const headers of [{}, { authorization: "Basic x" }, { ...bearer, origin: "https://evil.example" }, { "x-tidemark-token": "no", origin: "https://evil.example" }]) {
     assert.deepEqual(await get("/healthz", headers, { AGENT }), { ok: true, version: "a1" });
   }
+  for (const [path, headers] of [["/healthz", { "x-tidemark-token": "no" }], ["/healthz", { authorization: "Bearer no" }], ["/t/no/healthz", bearer]]) {
+    const got = await ask(path, { headers, env: { AGENT } });
+    assert.deepEqual([got.status, got.error.type], [401, "unauthorized"], "a monitor whose token is not good any more");
+    assert.match(got.error.message, /^wrong token/);
+  }
+  assert.match((await ask("/", { headers: { "x-tidemark-token": "no" } })).text, /^Tidemark/);
   assert.equal(asked, 2);
   const rows = [
     [() => { throw new Error("overloaded"); }, /^the main agent does not answer \(overloaded\)$/],
@@ -188,7 +201,7 @@ test("who has the token hears from the main agent what the settings are worth, a
     assert.match(got.problems[0].message, want);
   }
   const none = await get("/healthz", bearer, { AGENT, TIDEMARK_TOKEN: "" });
-  assert.deepEqual(none, { ok: false, version: "a1", status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN" }] });
+  assert.deepEqual(none, { ok: false, version: "a1", status: "settings", problems: [{ setting: "TIDEMARK_TOKEN", message: "is not set: nobody is let in", fix: "run: npx --prefix build wrangler secret put TIDEMARK_TOKEN --env=\"\"" }] });
 });
 
 test("under make dev a hint names .dev.vars", async () => {

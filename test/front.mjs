@@ -95,8 +95,8 @@ test("tests run on the runtime that wrangler.toml asks for", () => {
 
 // Behind the front stands the door in Go with a check of its own: asked past the front, it must say the same.
 test("the front says what the door in Go says", async () => {
-  for (const TIDEMARK_TOKEN of [token, ""]) {
-    const w = await start(worker, { TIDEMARK_TOKEN, TIDEMARK_SERVER_ORIGINS: "https://chat.example.com" });
+  for (const [TIDEMARK_TOKEN, TIDEMARK_ENV] of [[token, ""], ["", ""], [token, "staging"], ["", "staging"]]) {
+    const w = await start(worker, { TIDEMARK_TOKEN, TIDEMARK_ENV, TIDEMARK_SERVER_ORIGINS: "https://chat.example.com" });
     const space = await w.mf.getDurableObjectNamespace("SESSION");
     const key = "agent:main:web:dm:p";
     const door = space.get(space.idFromName(key));
@@ -105,7 +105,7 @@ test("the front says what the door in Go says", async () => {
       { origin: "https://evil.example", authorization: `Bearer ${token}` }, { origin: "https://chat.example.com" }, { origin: "" },
       { authorization: `bearer  ${token}` }, { "x-tidemark-token": token, authorization: "Bearer sk" },
     ]) {
-      for (const [method, p] of [["GET", at(key, "view")], ["OPTIONS", at(key, "messages")], ["GET", `/t/no${at(key, "view")}`], ["GET", "/healthz"]]) {
+      for (const [method, p] of [["GET", at(key, "view")], ["OPTIONS", at(key, "messages")], ["GET", `/t/no${at(key, "view")}`], ["GET", "/healthz"], ["GET", "/t/no/healthz"]]) {
         const init = { method, headers: { "x-request-id": "same", "accept-encoding": "identity", ...headers } };
         const [a, b] = await Promise.all([w.get(p, init), door.fetch(w.url(p), init)]);
         const shown = async (r) => ({ status: r.status, text: await r.text(), headers: Object.fromEntries([...r.headers].filter(([k]) => !["date", "transfer-encoding", "content-length", "connection", "keep-alive"].includes(k))) });
@@ -131,27 +131,55 @@ test("a look for what is not there stores nothing", async () => {
 test("/healthz tells who has the token what is wrong with the settings", async () => {
   const rows = [
     ["nothing", {}, "", { ok: true, status: "ok", model: /^offline / }],
-    ["a key is missing", { TIDEMARK_MODEL_PROVIDER: "anthropic" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /run: npx --prefix build wrangler secret put ANTHROPIC_API_KEY$/ }],
+    ["a key is missing", { TIDEMARK_MODEL_PROVIDER: "anthropic" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /run: npx --prefix build wrangler secret put ANTHROPIC_API_KEY --env=""$/ }],
+    ["the same in staging", { TIDEMARK_MODEL_PROVIDER: "anthropic", TIDEMARK_ENV: "staging" }, "", { ok: false, setting: "ANTHROPIC_API_KEY", fix: /secret put ANTHROPIC_API_KEY --env staging$/ }],
+    ["models of Cloudflare, without the binding", { TIDEMARK_MODEL_PROVIDER: "workers-ai" }, "", { ok: false, status: "settings", setting: "model.provider", message: /^is "workers-ai", and wrangler\.toml binds no AI$/, fix: /^add \[ai\]/ }],
+    ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "workers-ai", TIDEMARK_AI: "off", AI: "bound", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "model.provider", fix: /^set TIDEMARK_MODEL_PROVIDER=offline in \.dev\.vars .*; or reach the same models by their API/ }],
+    ["the same, switched off", { TIDEMARK_MODEL_PROVIDER: "workers-ai", TIDEMARK_AI: "off", AI: "bound" }, "", { ok: false, setting: "model.provider", message: /TIDEMARK_AI is "off"$/, fix: /^take the variable TIDEMARK_AI away/ }],
+    ["an endpoint without a model", { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }, "", { ok: false, setting: "model.id", message: /^TIDEMARK_MODEL_ID: missing; OPENAI_BASE_URL is set/, fix: /\[vars\]/ }],
+    ["an instance that there is not", { TIDEMARK_INSTANCE: "both" }, "", { ok: false, setting: "TIDEMARK_INSTANCE", message: /^found "both", want shared or object$/, fix: /\[vars\]/ }],
+    ["a secret in the document", {}, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", message: /a secret does not belong in the document$/, fix: /^take it out of config\.json; run: npx .* secret put \w+ .*, or put it into \.secrets/ }],
+    ["the same under make dev", { TIDEMARK_DEV: "1" }, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", fix: /^take it out of config\.json; set \w+( or \w+)* in \.dev\.vars/ }],
+    ["the document and a variable", { TIDEMARK_LOG_LEVEL: "loud" }, '{"model":{"maxTokens":"many"}}', { ok: false, setting: "model.maxTokens", last: "log.level" }],
     ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "anthropic", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /^set ANTHROPIC_API_KEY in \.dev\.vars and start make dev again/ }],
     ["a variable", { TIDEMARK_MODEL_MAXTOKENS: "many" }, "", { ok: false, status: "settings", setting: "model.maxTokens", message: /^TIDEMARK_MODEL_MAXTOKENS: found "many", want/, fix: /\[vars\]/ }],
     ["a time zone", { TIDEMARK_USERTIMEZONE: "Europe/Berln" }, "", { ok: false, status: "settings", setting: "userTimezone", message: /found "Europe\/Berln", want an IANA time zone such as "Europe\/Berlin"$/, fix: /\[vars\]/ }],
     ["the document", {}, '{"model":{"maxTokens":"many"}}', { ok: false, status: "settings", setting: "model.maxTokens", message: /^config\.json:1:\d+: found/, fix: /config\.json in the bucket/ }],
-    ["no document", {}, "{", { ok: false, status: "settings", setting: /./, message: /config\.json/, fix: /config\.json in the bucket/ }],
+    ["no document", {}, "{", { ok: false, status: "settings", setting: /^config\.json/, message: /no JSON/, fix: /config\.json in the bucket/ }],
   ];
   for (const [name, vars, text, want] of rows) {
     const w = await start(worker, vars, { token });
     if (text) await (await w.mf.getR2Bucket("BUCKET")).put("config.json", text);
     const res = await w.get("/healthz");
-    const { ok, status, model, problems: [first] = [] } = await res.json();
+    const { ok, status, model, problems = [] } = await res.json();
     assert.equal(res.status, 200, name);
-    const got = { ok, status, model, ...first };
+    const got = { ok, status, model, ...problems[0], last: problems.at(-1)?.setting };
     for (const [key, value] of Object.entries(want)) {
       if (value instanceof RegExp) assert.match(got[key], value, `${name}: ${key}`);
       else assert.equal(got[key], value, `${name}: ${key}`);
     }
     assert.deepEqual(await (await w.get("/healthz", { headers: { authorization: "" } })).json(), { ok: true, version: "" }, name);
+    const said = await w.get(at("a", "messages"), { method: "POST", body: '{"text":"hi"}' });
+    const { error } = await said.json();
+    if (ok) assert.equal(said.status, 200, name);
+    else {
+      assert.deepEqual([said.status, error.type], [503, "unavailable"], name);
+      for (const { setting, message, fix } of problems) for (const part of [setting, message, fix]) assert.ok(error.message.includes(part), `${name}: ${part} in ${error.message}`);
+    }
     await w.dispose();
   }
+});
+
+test("a mistake in the settings is logged once a minute, whoever finds it", async () => {
+  let text = "";
+  const handleRuntimeStdio = (out, err) => { for (const s of [out, err]) s.on("data", (b) => { text += b; }); };
+  const w = await start(worker, { TIDEMARK_LOG_LEVEL: "loud" }, { token, more: { handleRuntimeStdio } });
+  for (let i = 0; i < 5; i++) {
+    for (const p of [at("a", "view"), at(`b${i}`, "view"), "/v1/agents", "/healthz"]) await (await w.get(p)).text();
+  }
+  await wait(() => text.includes("configuration is not taken up"));
+  await w.dispose();
+  assert.deepEqual(text.split("\n").filter((s) => s.includes("loud")).length, 1, text);
 });
 
 describe("a Go instance", () => {

@@ -27,6 +27,15 @@ type refused struct {
 
 func (e *refused) Error() string { return e.text }
 
+// LoggedError is an error that the host logs by itself, once for many requests that find it.
+type LoggedError struct{ Err error }
+
+// Error is the error's own text.
+func (e *LoggedError) Error() string { return e.Err.Error() }
+
+// Unwrap is the error.
+func (e *LoggedError) Unwrap() error { return e.Err }
+
 // statuses is the one table from error to status; the first row that fits counts.
 var statuses = []struct {
 	err    error
@@ -84,7 +93,8 @@ func failureOf(err error) failure {
 			continue
 		}
 		f := failure{status: row.status, kind: row.kind, text: session.Explain(err)}
-		if !errors.Is(row.err, tidemark.ErrNotFound) { // of the others the type says enough: a person reads "not found" in the words
+		// Of the others the type says enough: a person reads "not found" in the words, once.
+		if !errors.Is(row.err, tidemark.ErrNotFound) || strings.Contains(f.text, "there is no such") {
 			f.text = strings.TrimSuffix(f.text, ": "+row.err.Error())
 		}
 		if row.status == http.StatusServiceUnavailable {

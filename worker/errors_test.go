@@ -15,6 +15,7 @@ import (
 func TestFailureOf(t *testing.T) {
 	wrap := func(err error) error { return fmt.Errorf("do this: %w", err) }
 	api := func(c tidemark.Class) error { return wrap(&tidemark.APIError{Class: c, Message: "words"}) }
+	absent := fmt.Errorf("open session x: there is no such session: %w", tidemark.ErrNotFound)
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -23,6 +24,8 @@ func TestFailureOf(t *testing.T) {
 		retry  time.Duration
 	}{
 		{"not found", wrap(tidemark.ErrNotFound), 404, "not_found", 0},
+		{"not found, said so", absent, 404, "not_found", 0},
+		{"logged by the host", &LoggedError{wrap(tidemark.ErrUnavailable)}, 503, "unavailable", busyRetry},
 		{"conflict", wrap(tidemark.ErrConflict), 409, "conflict", 0},
 		{"aborted", wrap(tidemark.ErrAborted), 409, "aborted", 0},
 		{"too large", wrap(tidemark.ErrTooLarge), 413, "too_large", 0},
@@ -55,8 +58,11 @@ func TestFailureOf(t *testing.T) {
 			if f.status != tc.status || f.kind != tc.kind || f.retry != tc.retry || f.text == "" {
 				t.Errorf("got %+v", f)
 			}
-			if f.kind == "not_found" && !strings.Contains(f.text, "not found") || f.kind == "busy" && strings.Contains(f.text, "busy") {
+			if f.kind == "not_found" && !strings.Contains(f.text, "not found") && !strings.Contains(f.text, "no such") || f.kind == "busy" && strings.Contains(f.text, "busy") {
 				t.Errorf("says %q", f.text)
+			}
+			if f.kind == "not_found" && strings.Contains(f.text, "no such") && strings.Contains(f.text, "not found") {
+				t.Errorf("says it twice: %q", f.text)
 			}
 			if f.kind == "internal" && strings.Contains(f.text, tc.err.Error()) {
 				t.Errorf("an unknown error is spelt out: %s", f.text)

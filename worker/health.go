@@ -21,7 +21,8 @@ type Problem struct {
 	Fix     string `json:"fix"`
 }
 
-// getHealth answers whoever watches the server. That it answers is status 200 already.
+// getHealth answers whoever watches the server. That it answers is status 200 already; to who sends a
+// wrong token it says so.
 func (c *call) getHealth() error {
 	out := struct {
 		OK       bool      `json:"ok"` // a turn can be had, as far as the client may know
@@ -32,6 +33,8 @@ func (c *call) getHealth() error {
 		Warnings []string  `json:"warnings,omitempty"`
 	}{OK: true, Version: c.Version}
 	switch {
+	case c.w.wrong != nil: // a monitor whose token is not good any more must not see ok
+		return c.w.wrong
 	case c.Token == "" && !c.Loopback:
 		out.OK, out.Status = false, "settings"
 		out.Problems = []Problem{{"TIDEMARK_TOKEN", "is not set: nobody is let in", c.TokenHelp}}

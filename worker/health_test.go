@@ -4,6 +4,7 @@ package worker_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark/worker"
@@ -27,7 +28,9 @@ func TestHealth(t *testing.T) {
 		{"a mistake", "", worker.Health{Problems: problems, Down: true}, "/healthz", nil, `{"ok":false,"version":"test","status":"settings",` + mistake + `}`},
 		{"token in the path", "secret", worker.Health{Problems: problems}, "/t/secret/healthz", nil, `{"ok":true,"version":"test","status":"settings",` + mistake + `}`},
 		{"stranger", "secret", worker.Health{Model: "offline", Problems: problems, Down: true}, "/healthz", nil, alive},
-		{"wrong token", "secret", worker.Health{Problems: problems}, "/healthz", []string{"x-tidemark-token", "other"}, alive},
+		{"no token in a header of another scheme", "secret", worker.Health{Problems: problems}, "/healthz", []string{"Authorization", "Basic x"}, alive},
+		{"a token where none is wanted", "", worker.Health{}, "/healthz", []string{"x-tidemark-token", "other"}, ok},
+		{"page of another origin with a wrong token", "secret", worker.Health{}, "/healthz", []string{"Origin", "https://evil.example", "x-tidemark-token", "other"}, alive},
 		{"page of another origin", "", worker.Health{Problems: problems}, "/healthz", []string{"Origin", "https://evil.example"}, alive},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -36,6 +39,18 @@ func TestHealth(t *testing.T) {
 			})
 			if got := s.text(200, "GET", tc.path, "", tc.headers...); got != tc.want+"\n" {
 				t.Errorf("got  %swant %s", got, tc.want)
+			}
+		})
+	}
+	for _, tc := range []struct{ name, path, header, value string }{
+		{"own header", "/healthz", "x-tidemark-token", "other"},
+		{"bearer", "/healthz", "Authorization", "Bearer other"},
+		{"path", "/t/other/healthz", "X-Tidemark-Token", "secret"},
+	} {
+		t.Run("wrong token, "+tc.name, func(t *testing.T) {
+			s := serve(t, func(c *worker.Config, _ *actors) { c.Token = "secret" })
+			if got := s.text(401, "GET", tc.path, "", tc.header, tc.value); !strings.Contains(got, `"type":"unauthorized","message":"wrong token`) {
+				t.Errorf("got %s", got)
 			}
 		})
 	}

@@ -168,6 +168,7 @@ type answer struct {
 	input  string // id of the input that the request made durable
 	broken bool   // what was sent is a part and must not look whole
 	known  bool   // the client may come in
+	wrong  error  // why not, of one that gave a token
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -211,7 +212,11 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if pattern != "" {
 		route = pattern
 	}
-	err := d.guard.admit(asks(r, token))
+	ask := asks(r, token)
+	err := d.guard.admit(ask)
+	if d.Token != "" && ask.token != "" && errors.Is(err, tidemark.ErrUnauthorized) {
+		a.wrong = err
+	}
 	if a.known = err == nil; !a.known && !d.open[pattern] {
 		d.fail(a, r, err)
 		return
@@ -272,7 +277,9 @@ func (d *door) fail(a *answer, r *http.Request, err error) {
 	}
 	f := failureOf(err)
 	d.Metrics.failure(f.kind)
+	var logged *LoggedError
 	switch {
+	case errors.As(err, &logged):
 	case f.status == http.StatusInternalServerError:
 		d.Logger.Error("request failed", "id", a.id, "err", err)
 	case errors.Is(err, tidemark.ErrUnavailable): // a disk or a bucket, which whoever runs this must mend

@@ -119,7 +119,7 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, he
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, &fixed{fmt.Errorf("no answer from %s: %w", c.where, err), "check the address given by --server or TIDEMARK_SERVER, and that `tidemark serve` runs there"}
+		return nil, &fixed{fmt.Errorf("no answer from %s: %w", c.where, err), "check the address given by --server or TIDEMARK_SERVER, and that `tidemark serve` or `make dev` runs there"}
 	}
 	const ok = 300
 	if resp.StatusCode < ok {

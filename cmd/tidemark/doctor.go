@@ -182,7 +182,12 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 		d.add("database", odd, "run the doctor again when that command has ended", "in use by process %d, not read", locked.PID)
 		return
 	}
-	if err := d.m.remote(s.URL).get(ctx, "/healthz", nil); err != nil {
+	err := d.m.remote(s.URL).get(ctx, "/healthz", nil)
+	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		d.add("token", bad, refused.fix(), "the server at %s has the store: %s", s.URL, err)
+		return
+	}
+	if err != nil {
 		d.add("server", bad, fmt.Sprintf("stop process %d and start the server again", s.PID), "the server at %s has the store and does not answer: %s", s.URL, err)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,11 @@ type health struct {
 	skew  time.Duration // of our clock against its
 }
 
+// closed reports whether it lets nobody in, and says so itself.
+func (h health) closed() bool {
+	return slices.ContainsFunc(h.Problems, func(p worker.Problem) bool { return p.Setting == "TIDEMARK_TOKEN" })
+}
+
 // serverTimeout bounds each question to the server.
 const serverTimeout = 30 * time.Second
 
@@ -42,13 +48,18 @@ func (d *doctor) server(ctx context.Context, base string) {
 	}
 	c := d.m.remote(base)
 	h, err := c.health(ctx)
+	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Type == "unauthorized" {
+		d.add("server", fine, "", "%s (%s) answers", base, by)
+		d.add("token", bad, refused.fix(), "%s", err)
+		return
+	}
 	if err != nil {
 		d.add("server", bad, cmp.Or(ownFix(err), "check the address given by "+by+": it is the server's, without /v1"), "%s (%s): %s", base, by, err)
 		return
 	}
 	d.add("server", fine, "", "%s (%s) answers, version %s; this is %s\nthe files of this machine are not looked at: unset %[2]s to have them checked",
 		base, by, cmp.Or(h.Version, "not told"), versionText())
-	in := d.admitted(ctx, c, h)
+	in := !h.closed() && d.admitted(ctx, c, h)
 	for _, p := range h.Problems {
 		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
 	}

@@ -31,6 +31,9 @@ func TestDoctorServer(t *testing.T) {
 			[]string{"fail  settings   log.level: m", "warn  settings   the last good ones are obeyed"}, []string{"ok    settings"}},
 		{"warnings", `{"ok":true,"version":"","status":"ok","warnings":["unknown TIDEMARK_X"]}`, 200, time.Now(), 0, []string{"warn  settings   unknown TIDEMARK_X"}, nil},
 		{"refused", `{"ok":true,"version":"v9"}`, 401, time.Now(), 1, []string{"fail  token      wrong token", "→ set TIDEMARK_TOKEN to the server's token"}, []string{"settings"}},
+		{"refused at once", "401", 401, time.Now(), 1, []string{"ok    server ", "fail  token      wrong token", "→ set TIDEMARK_TOKEN to the server's token"}, []string{"settings", "no Tidemark"}},
+		{"a server without a token", `{"ok":false,"version":"","status":"settings","problems":[{"setting":"TIDEMARK_TOKEN","message":"is not set: nobody is let in","fix":"run: this"}]}`, 401, time.Now(), 1,
+			[]string{"fail  settings   TIDEMARK_TOKEN: is not set: nobody is let in", "→ run: this"}, []string{" token  ", "the server's token"}},
 		{"an older server", `{"ok":true,"version":"v1"}`, 200, time.Now(), 0, []string{"warn  settings   the server is too old to tell"}, nil},
 		{"another program", `{"hello":1}`, 200, time.Now(), 1, []string{"fail  server ", "no Tidemark server"}, []string{"token"}},
 		{"a page", `<html>`, 200, time.Now(), 1, []string{"no Tidemark server"}, nil},
@@ -43,7 +46,7 @@ func TestDoctorServer(t *testing.T) {
 				if !tc.at.IsZero() {
 					w.Header().Set("Date", tc.at.UTC().Format(http.TimeFormat))
 				}
-				if r.URL.Path == "/healthz" {
+				if r.URL.Path == "/healthz" && tc.health != "401" {
 					fmt.Fprint(w, tc.health)
 					return
 				}
@@ -70,5 +73,19 @@ func TestDoctorServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDoctorNobody: where nobody answers, it says what could be started there.
+func TestDoctorNobody(t *testing.T) {
+	s := httptest.NewServer(nil)
+	s.Close()
+	var out, told bytes.Buffer
+	m := &Main{Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=/nowhere/at/all"}}
+	if code := m.Run(t.Context(), []string{"doctor", "--server", s.URL}); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := out.String(); !strings.Contains(got, "fail  server ") || !strings.Contains(got, "`tidemark serve` or `make dev` runs there") {
+		t.Error(got)
 	}
 }

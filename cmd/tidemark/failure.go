@@ -123,7 +123,7 @@ func (e *apiError) Error() string {
 			text += ": " + e.said
 		}
 	}
-	if e.Type == "not_found" && !strings.Contains(text, "not found") {
+	if e.Type == "not_found" && !strings.Contains(text, "not found") && !strings.Contains(text, "there is no such") {
 		text += ": not found"
 	}
 	return text

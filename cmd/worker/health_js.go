@@ -1,15 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -21,21 +22,67 @@ func secretHelp(name string) string {
 	if local() {
 		return "set " + name + " in .dev.vars and start make dev again, which reads it when it starts"
 	}
-	return "run: npx --prefix build wrangler secret put " + name
+	return "run: npx --prefix build wrangler secret put " + name + " " + environment()
 }
 
 func tokenWhere() string {
 	if local() {
 		return "TIDEMARK_TOKEN as it stood in .dev.vars when make dev was started"
 	}
+	if env := cloudflare.Env("TIDEMARK_ENV"); env != "" {
+		return "TIDEMARK_TOKEN as it was deployed, by make deploy ENV=" + env + " from .secrets." + env
+	}
 	return "TIDEMARK_TOKEN as it was deployed, by make deploy from .secrets"
 }
 
-// keyError is a model whose key is missing.
-type keyError struct{ provider, name string }
+// environment names to wrangler the environment of wrangler.toml that runs. It warns when none is named
+// where there are several.
+func environment() string {
+	if env := cloudflare.Env("TIDEMARK_ENV"); env != "" {
+		return "--env " + env
+	}
+	return `--env=""`
+}
 
-func (e *keyError) Error() string {
-	return fmt.Sprintf("model.provider is %q and %s is not set; %s", e.provider, e.name, secretHelp(e.name))
+// settingError is a model that cannot be called as it is set.
+type settingError struct{ worker.Problem }
+
+func (e *settingError) Error() string { return e.Setting + " " + e.Message }
+
+// callable refuses a model that cannot be called: for want of its key, or of the binding.
+func callable(cfg *config.Config) error {
+	if name := cfg.KeyMissing(); name != "" {
+		return &settingError{worker.Problem{Setting: name, Message: fmt.Sprintf("is not set, and model.provider is %q", cfg.Model.Provider), Fix: secretHelp(name)}}
+	}
+	if cfg.Model.Provider != config.WorkersAI || cfg.AI {
+		return nil
+	}
+	out := worker.Problem{Setting: "model.provider", Message: `is "workers-ai", and wrangler.toml binds no AI`, Fix: `add [ai] with binding = "AI" to wrangler.toml and deploy again`}
+	switch {
+	case local():
+		out.Message = `is "workers-ai", and make dev has none of Cloudflare's models`
+		out.Fix = "set TIDEMARK_MODEL_PROVIDER=offline in .dev.vars and start make dev again"
+	case cloudflare.Bound("AI"):
+		out.Message, out.Fix = `is "workers-ai", and TIDEMARK_AI is "off"`, "take the variable TIDEMARK_AI away and deploy again"
+	}
+	out.Fix += "; or " + provider.WorkersAIByAPI
+	return &settingError{out}
+}
+
+// tell is settings that were not taken up, in one text.
+func tell(err error) string {
+	var said, fixes []string
+	for _, p := range problems(err) {
+		between := ": "
+		if strings.HasPrefix(p.Message, "is ") {
+			between = " "
+		}
+		said = append(said, p.Setting+between+p.Message)
+		if !slices.Contains(fixes, p.Fix) {
+			fixes = append(fixes, p.Fix)
+		}
+	}
+	return strings.Join(append(said, fixes...), "; ")
 }
 
 // note keeps why the settings were not taken up, nil when they were.
@@ -60,25 +107,38 @@ func (in *instance) health(ctx context.Context, o *cloudflare.Obj) worker.Health
 // problems tells settings that were not taken up, one by one.
 func problems(err error) []worker.Problem {
 	var mistakes *config.Error
-	var key *keyError
+	var setting *settingError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &key):
-		return []worker.Problem{{Setting: key.name, Message: fmt.Sprintf("is not set, and model.provider is %q", key.provider), Fix: secretHelp(key.name)}}
+	case errors.As(err, &setting):
+		return []worker.Problem{setting.Problem}
 	case !errors.As(err, &mistakes):
 		text := strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
 		return []worker.Problem{{Setting: document, Message: "cannot be read from the bucket: " + text, Fix: "check the bucket, and the binding " + bucket + " in wrangler.toml"}}
 	}
 	var out []worker.Problem
 	for _, p := range mistakes.Problems {
-		fix := "correct the variable in [vars] of wrangler.toml or in the dashboard, and deploy again"
-		if strings.HasPrefix(p.Where, document) {
-			fix = "correct " + document + " in the bucket; docs/config.md has every key; it is read again within a minute"
-		} else if local() {
-			fix = "correct the variable in .dev.vars or wrangler.toml and start make dev again"
+		one := worker.Problem{Setting: p.Where, Message: p.Text, Fix: fixOf(p)}
+		if p.Key != "" {
+			one.Setting, one.Message = p.Key, p.Where+": "+p.Text
 		}
-		out = append(out, worker.Problem{Setting: cmp.Or(p.Key, p.Where), Message: p.Where + ": " + p.Text, Fix: fix})
+		out = append(out, one)
 	}
 	return out
+}
+
+// fixOf says where a mistake is mended on this host.
+func fixOf(p config.Problem) string {
+	switch {
+	case p.Secret != "" && local():
+		return "take it out of " + document + "; " + secretHelp(p.Secret)
+	case p.Secret != "":
+		return "take it out of " + document + "; " + secretHelp(p.Secret) + ", or put it into .secrets and deploy again"
+	case strings.HasPrefix(p.Where, document):
+		return "correct " + document + " in the bucket; docs/config.md has every key; it is read again within a minute"
+	case local():
+		return "set it right in .dev.vars or wrangler.toml and start make dev again"
+	}
+	return "set it right in [vars] of wrangler.toml or in the dashboard, and deploy again"
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,7 +44,9 @@ type instance struct {
 	cfg   *config.Config
 	raw   string // the document that cfg was made of
 	read  time.Time
-	bad   error // why the settings were not taken up when they were last read
+	bad   error  // why the settings were not taken up when they were last read
+	said  string // what was logged of bad, at which time
+	at    time.Time
 	large int64 // bytes of large bodies and views that are in work
 }
 
@@ -73,14 +74,28 @@ func (in *instance) config(ctx context.Context, o *cloudflare.Obj) (*config.Conf
 	if ctx.Err() == nil {
 		in.note(err)
 	}
-	if err != nil && cfg != nil && ctx.Err() == nil {
-		in.logger.Error("configuration is not taken up, the last good one holds", "object", o.Name(), "err", err)
-		return cfg, nil
+	if err != nil && ctx.Err() == nil {
+		in.logOnce(o, err, cfg != nil)
+		if cfg != nil {
+			return cfg, nil
+		}
 	}
 	if cfg = next; err != nil {
-		return nil, fmt.Errorf("configuration: %s: %w", strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()), tidemark.ErrUnavailable)
+		return nil, &worker.LoggedError{Err: fmt.Errorf("configuration: %s: %w", tell(err), tidemark.ErrUnavailable)}
 	}
 	return cfg, nil
+}
+
+// logOnce logs why the settings are not taken up, the same once a minute: every request finds it.
+func (in *instance) logOnce(o *cloudflare.Obj, err error, held bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	text, now := tell(err), o.Now()
+	if age := now.Sub(in.at); text == in.said && age >= 0 && age < configAge {
+		return
+	}
+	in.said, in.at = text, now
+	in.logger.Error("configuration is not taken up", "object", o.Name(), "lastGoodHolds", held, "err", text)
 }
 
 func (in *instance) known(now time.Time) (cfg *config.Config, fresh bool) {
@@ -98,20 +113,14 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 		in.read = now
 		return in.cfg, nil
 	}
-	cfg := config.Default()
-	if raw != "" {
-		var err error
-		if cfg, err = config.Parse(document, []byte(raw)); err != nil {
-			return nil, err
-		}
-	}
-	if err := cfg.Override(in.env); err != nil {
+	cfg, err := config.Load(document, []byte(raw), in.env)
+	if err != nil {
 		return nil, err
 	}
 	cfg.AI = in.ai
 	reason := cfg.Resolve()
-	if name := cfg.KeyMissing(); name != "" {
-		return nil, &keyError{cfg.Model.Provider, name}
+	if err := callable(cfg); err != nil {
+		return nil, err
 	}
 	if err := in.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)
