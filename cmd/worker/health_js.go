@@ -50,7 +50,7 @@ type settingError struct{ worker.Problem }
 func (e *settingError) Error() string { return e.Setting + " " + e.Message }
 
 // callable refuses a model that cannot be called: for want of its key, or of the binding.
-func callable(cfg *config.Config) error {
+func (in *instance) callable(cfg *config.Config) error {
 	if name := cfg.KeyMissing(); name != "" {
 		return &settingError{worker.Problem{Setting: name, Message: fmt.Sprintf("is not set, and model.provider is %q", cfg.Model.Provider), Fix: secretHelp(name)}}
 	}
@@ -62,7 +62,7 @@ func callable(cfg *config.Config) error {
 	case local():
 		out.Message = `is "workers-ai", and make dev has none of Cloudflare's models`
 		out.Fix = "set TIDEMARK_MODEL_PROVIDER=offline in .dev.vars and start make dev again"
-	case cloudflare.Bound("AI"):
+	case in.bound:
 		out.Message, out.Fix = `is "workers-ai", and TIDEMARK_AI is "off"`, "take the variable TIDEMARK_AI away and deploy again"
 	}
 	out.Fix += "; or " + provider.WorkersAIByAPI

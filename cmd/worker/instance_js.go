@@ -36,7 +36,8 @@ type instance struct {
 	logger  *slog.Logger
 	level   slog.LevelVar   // of logger, as configured
 	env     []string        // variables and secrets of the Worker
-	ai      bool            // models of Cloudflare are bound
+	bound   bool            // models of Cloudflare are bound
+	ai      bool            // and not switched off
 	origins []string        // pages of other origins that may call
 	metrics *worker.Metrics // of all objects of the isolate
 
@@ -119,7 +120,7 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	}
 	cfg.AI = in.ai
 	reason := cfg.Resolve()
-	if err := callable(cfg); err != nil {
+	if err := in.callable(cfg); err != nil {
 		return nil, err
 	}
 	if err := in.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
