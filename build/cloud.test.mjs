@@ -55,3 +55,10 @@ test("what wrangler says of an upload is read", () => {
   assert.deepEqual(upload(text), { bytes: 2467000, bindings: ["AI", "SESSION"] });
   assert.ok(Number.isNaN(upload("nothing").bytes));
 });
+
+test("an environment of wrangler.toml says its name, the one without a name says none", () => {
+  const toml = readFileSync(new URL("../wrangler.toml", import.meta.url), "utf8");
+  const [top, ...rest] = toml.split(/^\[env\./m);
+  assert.ok(rest.length > 0 && !top.includes("TIDEMARK_ENV"));
+  for (const text of rest) assert.match(text, new RegExp(`^vars = .*TIDEMARK_ENV = "${text.match(/^\w+/)[0]}"`, "m"));
+});
