@@ -192,6 +192,7 @@ func TestOverride(t *testing.T) {
 		{"endpoint without a model", ``, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, `TIDEMARK_MODEL_ID: model.id: missing; OPENAI_BASE_URL is set, and`, ""},
 		{"our endpoint without a model", ``, []string{"TIDEMARK_MODEL_BASEURL=http://localhost:1/v1", "TIDEMARK_MODEL_PROVIDER=openai"}, `TIDEMARK_MODEL_ID: model.id: missing; TIDEMARK_MODEL_BASEURL is set`, ""},
 		{"instance", ``, []string{"TIDEMARK_INSTANCE=both"}, `TIDEMARK_INSTANCE: found "both", want shared or object`, ""},
+		{"instance, shared", ``, []string{"TIDEMARK_INSTANCE=shared", "TIDEMARK_LOG_LEVEL=warn"}, "warn", "log.level"},
 		{"instance, right", ``, []string{"TIDEMARK_INSTANCE=object", "TIDEMARK_LOG_LEVEL=warn"}, "warn", "log.level"},
 		{"endpoint, wrong", ``, []string{"OPENAI_BASE_URL=localhost"}, `OPENAI_BASE_URL: model.baseUrl: found "localhost"`, ""},
 	} {

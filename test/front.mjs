@@ -140,6 +140,7 @@ test("/healthz tells who has the token what is wrong with the settings", async (
     ["an instance that there is not", { TIDEMARK_INSTANCE: "both" }, "", { ok: false, setting: "TIDEMARK_INSTANCE", message: /^found "both", want shared or object$/, fix: /\[vars\]/ }],
     ["a secret in the document", {}, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", message: /a secret does not belong in the document$/, fix: /^take it out of config\.json; run: npx .* secret put \w+ .*, or put it into \.secrets/ }],
     ["the same under make dev", { TIDEMARK_DEV: "1" }, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", fix: /^take it out of config\.json; set \w+( or \w+)* in \.dev\.vars/ }],
+    ["the same in staging", { TIDEMARK_ENV: "staging" }, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", fix: /--env staging, or put it into \.secrets\.staging and deploy again$/ }],
     ["the document and a variable", { TIDEMARK_LOG_LEVEL: "loud" }, '{"model":{"maxTokens":"many"}}', { ok: false, setting: "model.maxTokens", last: "log.level" }],
     ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "anthropic", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "ANTHROPIC_API_KEY", message: /is not set/, fix: /^set ANTHROPIC_API_KEY in \.dev\.vars and start make dev again/ }],
     ["a variable", { TIDEMARK_MODEL_MAXTOKENS: "many" }, "", { ok: false, status: "settings", setting: "model.maxTokens", message: /^TIDEMARK_MODEL_MAXTOKENS: found "many", want/, fix: /\[vars\]/ }],

@@ -29,10 +29,19 @@ func tokenWhere() string {
 	if local() {
 		return "TIDEMARK_TOKEN as it stood in .dev.vars when make dev was started"
 	}
+	by := "make deploy"
 	if env := cloudflare.Env("TIDEMARK_ENV"); env != "" {
-		return "TIDEMARK_TOKEN as it was deployed, by make deploy ENV=" + env + " from .secrets." + env
+		by += " ENV=" + env
 	}
-	return "TIDEMARK_TOKEN as it was deployed, by make deploy from .secrets"
+	return "TIDEMARK_TOKEN as it was deployed, by " + by + " from " + secretsFile()
+}
+
+// secretsFile is what make deploy reads.
+func secretsFile() string {
+	if env := cloudflare.Env("TIDEMARK_ENV"); env != "" {
+		return ".secrets." + env
+	}
+	return ".secrets"
 }
 
 // environment names to wrangler the environment of wrangler.toml that runs. It warns when none is named
@@ -134,7 +143,7 @@ func fixOf(p config.Problem) string {
 	case p.Secret != "" && local():
 		return "take it out of " + document + "; " + secretHelp(p.Secret)
 	case p.Secret != "":
-		return "take it out of " + document + "; " + secretHelp(p.Secret) + ", or put it into .secrets and deploy again"
+		return "take it out of " + document + "; " + secretHelp(p.Secret) + ", or put it into " + secretsFile() + " and deploy again"
 	case strings.HasPrefix(p.Where, document):
 		return "correct " + document + " in the bucket; docs/config.md has every key; it is read again within a minute"
 	case local():
