@@ -59,6 +59,9 @@ type Origin struct {
 	Channel string `json:"channel,omitempty"` // whatsapp, web, cli, import, …
 	Peer    string `json:"peer,omitempty"`    // who, on that channel
 	Input   string `json:"input,omitempty"`   // id of the input that it was
+
+	Message string   `json:"message,omitempty"` // platform's id of what a person wrote over a channel
+	To      *Address `json:"to,omitempty"`      // where its answer goes; nil: to whoever asks
 }
 
 // Call is what one call of a model was and cost.

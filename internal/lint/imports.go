@@ -34,18 +34,19 @@ var table = []row{
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
-	{pkg: "channel", why: "a door converts to root types and hands on"},
 	{pkg: "config", why: "values only; each package declares its own options"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
+	{pkg: "channel", may: "host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
+
 	{pkg: "session", may: "compaction archive memory reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive reset host", why: "it calls its sessions through ports of the root"},
-	{pkg: "worker", may: "session agent channel config archive memory transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "channel session agent config archive memory transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "channel session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
