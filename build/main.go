@@ -3,7 +3,9 @@
 // or has something linked that must not be there.
 //
 //	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist] [-budget 3000000]
+//	go run ./build web [-from web] [-out web/dist] [-budget 120000]
 //
+// With web it bundles the page instead.
 // With the tag chaos cmd/worker has doors under …/debug/ that break it, for test/chaos.
 package main
 
@@ -44,16 +46,23 @@ const theWorker = "./cmd/worker"
 const chaosDoor = "main.chaos.fatal"
 
 func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) > 0 && args[0] == "web" {
+		return bundlePage(args[1:])
+	}
 	b := builder{}
 	flag.StringVar(&b.pkg, "main", theWorker, "package to build")
 	flag.StringVar(&b.tags, "tags", "", "build tags, separated by commas")
 	flag.StringVar(&b.out, "out", "dist", "folder to build into")
 	flag.IntVar(&b.budget, "budget", 3_000_000, "most bytes of the module, gzip -9")
 	flag.Parse()
-	if err := b.run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build:", err)
-		os.Exit(1)
-	}
+	return b.run()
 }
 
 type builder struct {

@@ -54,8 +54,10 @@ var table = []row{
 
 	{pkg: "host/probe", may: "host host/cloudflare provider", test: true, why: "it proves the bridge in workerd, and a provider on it, without any business"},
 
+	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
+
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
-	{pkg: "cmd/worker", may: "*", not: "host/native", why: "parts meet here, without what is native only"},
+	{pkg: "cmd/worker", may: "*", not: "host/native web", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "build/tls", test: true, why: "it stands in for crypto/tls, by the compiler's hand"},
 	{pkg: "build/httpproxy", test: true, why: "it stands in for a package of net/http, by the compiler's hand"},
@@ -82,6 +84,7 @@ var homes = []struct{ path, at, why string }{
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
 	{"testing", "tidemarktest host/hosttest internal/lint test", "it registers flags in the program"},
+	{"github.com/evanw/esbuild", "build", "it bundles the page when that is built, nothing needs it later"},
 	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
 	{"github.com/openai/openai-go", "", "tests only: it brings http.Client and 50 s of build"},
 	{"github.com/johannesboyne/gofakes3", "", "tests only: a fake S3"},
