@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -95,14 +94,10 @@ func (c *call) command(kind, name string) error {
 	return c.deliver(in, false)
 }
 
-// deliver makes an input durable and follows it to the end of its turn. It listens before it
-// posts, so that no notice is missed; what is missed all the same is in the log.
+// deliver makes an input durable and follows it to the end of its turn, in the words of the native API.
 func (c *call) deliver(in session.Input, create bool) error {
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		if in.ID != "" && in.ID != key {
-			return fmt.Errorf("header Idempotency-Key and \"id\" differ; send one of them: %w", tidemark.ErrInvalid)
-		}
-		in.ID = key
+	if err := c.identify(&in); err != nil {
+		return err
 	}
 	if err := in.Validate(); err != nil {
 		return fmt.Errorf("body: %w", err)
@@ -126,180 +121,19 @@ func (c *call) deliver(in session.Input, create bool) error {
 		}
 		return c.reply(http.StatusAccepted, receipt)
 	}
-	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
-	defer cancel()
-	f := &follower{call: c, s: s}
-	if f.sub, err = s.Subscribe(); err != nil {
-		return err
-	}
-	defer func() { f.sub.Close() }()
-	receipt, err := s.Post(ctx, in)
-	c.end() // what is large stands in the bucket now, and the turn asks for itself
-	if err != nil {
-		return err
-	}
-	c.w.input = receipt.ID
-	f.watch = newWatch(receipt.ID)
-	f.out.Duplicate = receipt.Duplicate
-	if events {
-		f.stream = c.begin()
-		defer f.stream.end()
-	}
-	return f.follow(ctx, receipt)
+	return c.say(s, in, &plain{call: c, live: events})
 }
 
-// follower follows one input for one client.
-type follower struct {
-	*call
-	*watch
-	s      *session.Session
-	sub    *session.Subscription
-	stream *stream // nil when the client waits for the whole
-}
-
-// wireReceipt is a receipt as an event.
-type wireReceipt struct {
-	Type string `json:"type"`
-	session.Receipt
-}
-
-// follow ends with the turn, or earlier: when the client leaves, the turn goes on without it.
-func (f *follower) follow(ctx context.Context, receipt session.Receipt) error {
-	err := f.pass(ctx, receipt)
-	if err == nil {
-		err = f.watch.err
-	}
-	if err != nil && context.Cause(ctx) != nil && f.r.Context().Err() == nil {
-		err = &refused{http.StatusGatewayTimeout, "timeout", "the turn goes on; send the same id again to read its answer"}
-	}
-	if err == nil {
-		info, e := f.s.Info(f.r.Context())
-		if err = e; err == nil {
-			out := f.watch.outcome(info)
-			if f.stream != nil {
-				return f.stream.event(out.Type, out)
-			}
-			return f.reply(http.StatusOK, out)
-		}
-	}
-	if f.stream != nil && !errors.Is(err, errLeft) {
-		return f.stream.fail(err)
-	}
-	return err
-}
-
-// pass hands on notices until the turn has ended.
-func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
-	if err := f.emit("receipt", wireReceipt{"receipt", receipt}); err != nil {
-		return err
-	}
-	if receipt.Duplicate {
-		if err := f.join(ctx, receipt.State); err != nil || f.ended {
-			return err
-		}
-	}
-	ticking, stop := context.WithCancel(ctx)
-	defer stop()
-	tick := f.every(ticking, f.Ping)
-	for !f.ended {
-		select {
-		case <-f.sub.Ready:
-			if err := f.drain(ctx); err != nil {
-				return err
-			}
-		case <-tick:
-			if f.stream != nil {
-				if err := f.stream.ping(); err != nil {
-					return err
-				}
-			}
-			if err := f.look(ctx); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// emit sends an event to a client that listens.
-func (f *follower) emit(name string, v any) error {
-	if f.stream == nil {
+// identify takes the id of an input from the header, where a client gave one.
+func (c *call) identify(in *session.Input) error {
+	key := c.r.Header.Get("Idempotency-Key")
+	if key == "" {
 		return nil
 	}
-	return f.stream.event(name, v)
-}
-
-// look asks the log whether the turn has ended.
-func (f *follower) look(ctx context.Context) error {
-	e, failure, ok, err := f.s.Reply(ctx, f.id)
-	if err != nil || !ok {
-		return err
+	if in.ID != "" && in.ID != key {
+		return fmt.Errorf("header Idempotency-Key and \"id\" differ; send one of them: %w", tidemark.ErrInvalid)
 	}
-	if e.ID != "" {
-		if e, err = f.s.Entry(ctx, e.ID); err != nil {
-			return err
-		}
-	}
-	return f.stored(e, failure)
-}
-
-// join takes up an input that was received before: its stored answer, or the run that has it.
-func (f *follower) join(ctx context.Context, state string) error {
-	if err := f.look(ctx); err != nil {
-		return err
-	}
-	if f.ended && f.out.Reply != nil {
-		return f.emit(session.NoticeReply, session.Notice{Type: session.NoticeReply, Inputs: []string{f.id}, Entry: f.out.Entry, Message: f.out.Reply})
-	}
-	if !f.ended && state != "new" && f.sub.Run != "" { // one run a session, so it is this one
-		f.run, f.cur = f.sub.Run, f.sub.Run
-		return f.partial()
-	}
-	return nil
-}
-
-// again listens anew after the client fell so far behind that the session cut it off.
-func (f *follower) again(ctx context.Context) error {
-	sub, err := f.s.Subscribe()
-	if err != nil {
-		return err
-	}
-	f.sub.Close()
-	f.sub = sub
-	if err := f.look(ctx); err != nil || f.ended {
-		return err
-	}
-	if f.run == "" || f.run != sub.Run {
-		return nil
-	}
-	if err := f.emit(session.NoticeRestart, session.Notice{Type: session.NoticeRestart, Run: f.run}); err != nil {
-		return err
-	}
-	return f.partial()
-}
-
-// partial sends what the run has said before this client listened.
-func (f *follower) partial() error {
-	if f.sub.Partial == "" {
-		return nil
-	}
-	return f.emit(session.NoticeText, session.Notice{Type: session.NoticeText, Run: f.sub.Run, Text: f.sub.Partial})
-}
-
-// drain hands on what is there to read. Who fell behind begins again with what the log says.
-func (f *follower) drain(ctx context.Context) error {
-	for n, ok := f.sub.Next(); ok && !f.ended; n, ok = f.sub.Next() {
-		for _, p := range f.see(n) {
-			if err := f.emit(p.Type, p); err != nil {
-				return err
-			}
-		}
-	}
-	if f.sub.Behind() && !f.ended {
-		return f.again(ctx)
-	}
+	in.ID = key
 	return nil
 }
 

@@ -1,0 +1,237 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// dialect says what happens with one input in the words of one kind of client. There is one follower
+// and a dialect for each door; a dialect knows whether its client wants a stream or only the end. One
+// goroutine uses it. An error of any method ends the following; the turn goes on.
+type dialect interface {
+	// open is told of the receipt before anything else.
+	open(session.Receipt) error
+	// tell says what has happened, in the order of the session.
+	tell(session.Notice) error
+	// ping is a sign of life for a client that listens.
+	ping() error
+	// end says what the turn came to.
+	end(outcome) error
+	// fail says why there is no outcome. While nothing was sent it may return the error as it is: the
+	// door answers it with a status.
+	fail(error) error
+}
+
+// plain is the dialect of the native API: each notice an event of its name.
+type plain struct {
+	*call
+	live bool // the client listens
+
+	stream *stream
+}
+
+var _ dialect = (*plain)(nil)
+
+// wireReceipt is a receipt as an event.
+type wireReceipt struct {
+	Type string `json:"type"`
+	session.Receipt
+}
+
+func (p *plain) open(r session.Receipt) error {
+	if !p.live {
+		return nil
+	}
+	p.stream = p.begin()
+	return p.stream.event("receipt", wireReceipt{"receipt", r})
+}
+
+func (p *plain) tell(n session.Notice) error {
+	if !p.live {
+		return nil
+	}
+	return p.stream.event(n.Type, n)
+}
+
+func (p *plain) ping() error {
+	if !p.live {
+		return nil
+	}
+	return p.stream.ping()
+}
+
+func (p *plain) end(out outcome) error {
+	if !p.live {
+		return p.reply(http.StatusOK, out)
+	}
+	defer p.stream.end()
+	return p.stream.event(out.Type, out)
+}
+
+func (p *plain) fail(err error) error {
+	if p.stream == nil {
+		return err
+	}
+	defer p.stream.end()
+	return p.stream.fail(err)
+}
+
+// follower follows one input for one client.
+type follower struct {
+	*call
+	*watch
+	s   *session.Session
+	sub *session.Subscription
+	to  dialect
+}
+
+// say makes an input durable and follows it. It listens before it posts, so that no notice is missed;
+// what is missed all the same is in the log.
+func (c *call) say(s *session.Session, in session.Input, to dialect) error {
+	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
+	defer cancel()
+	f := &follower{call: c, s: s, to: to}
+	var err error
+	if f.sub, err = s.Subscribe(); err != nil {
+		return err
+	}
+	defer func() { f.sub.Close() }()
+	receipt, err := s.Post(ctx, in)
+	c.end() // what is large stands in the bucket now, and the turn asks for itself
+	if err != nil {
+		return err
+	}
+	return f.follow(ctx, receipt)
+}
+
+// follow ends with the turn, or earlier: when the client leaves, the turn goes on without it.
+func (f *follower) follow(ctx context.Context, receipt session.Receipt) error {
+	f.w.input = receipt.ID
+	f.watch = newWatch(receipt.ID)
+	f.out.Duplicate = receipt.Duplicate
+	err := f.pass(ctx, receipt)
+	if err == nil {
+		err = f.watch.err
+	}
+	if err != nil && context.Cause(ctx) != nil && f.r.Context().Err() == nil {
+		err = &refused{http.StatusGatewayTimeout, "timeout", "the turn goes on; send the same id again to read its answer"}
+	}
+	if err == nil {
+		info, e := f.s.Info(f.r.Context())
+		if err = e; err == nil {
+			return f.to.end(f.watch.outcome(info))
+		}
+	}
+	if errors.Is(err, errLeft) {
+		return err
+	}
+	return f.to.fail(err)
+}
+
+// pass hands on notices until the turn has ended.
+func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
+	if err := f.to.open(receipt); err != nil {
+		return err
+	}
+	if receipt.Duplicate {
+		if err := f.join(ctx, receipt.State); err != nil || f.ended {
+			return err
+		}
+	}
+	ticking, stop := context.WithCancel(ctx)
+	defer stop()
+	tick := f.every(ticking, f.Ping)
+	for !f.ended {
+		select {
+		case <-f.sub.Ready:
+			if err := f.drain(ctx); err != nil {
+				return err
+			}
+		case <-tick:
+			if err := f.to.ping(); err != nil {
+				return err
+			}
+			if err := f.look(ctx); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// look asks the log whether the turn has ended.
+func (f *follower) look(ctx context.Context) error {
+	e, failure, ok, err := f.s.Reply(ctx, f.id)
+	if err != nil || !ok {
+		return err
+	}
+	if e.ID != "" {
+		if e, err = f.s.Entry(ctx, e.ID); err != nil {
+			return err
+		}
+	}
+	return f.stored(e, failure)
+}
+
+// join takes up an input that was received before: its stored answer, or the run that has it.
+func (f *follower) join(ctx context.Context, state string) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	if f.ended && f.out.Reply != nil {
+		return f.to.tell(session.Notice{Type: session.NoticeReply, Inputs: []string{f.id}, Entry: f.out.Entry, Message: f.out.Reply})
+	}
+	if !f.ended && state != "new" && f.sub.Run != "" { // one run a session, so it is this one
+		f.run, f.cur = f.sub.Run, f.sub.Run
+		return f.partial()
+	}
+	return nil
+}
+
+// again listens anew after the client fell so far behind that the session cut it off.
+func (f *follower) again(ctx context.Context) error {
+	sub, err := f.s.Subscribe()
+	if err != nil {
+		return err
+	}
+	f.sub.Close()
+	f.sub = sub
+	if err := f.look(ctx); err != nil || f.ended {
+		return err
+	}
+	if f.run == "" || f.run != sub.Run {
+		return nil
+	}
+	if err := f.to.tell(session.Notice{Type: session.NoticeRestart, Run: f.run}); err != nil {
+		return err
+	}
+	return f.partial()
+}
+
+// partial sends what the run has said before this client listened.
+func (f *follower) partial() error {
+	if f.sub.Partial == "" {
+		return nil
+	}
+	return f.to.tell(session.Notice{Type: session.NoticeText, Run: f.sub.Run, Text: f.sub.Partial})
+}
+
+// drain hands on what is there to read. Who fell behind begins again with what the log says.
+func (f *follower) drain(ctx context.Context) error {
+	for n, ok := f.sub.Next(); ok && !f.ended; n, ok = f.sub.Next() {
+		for _, p := range f.see(n) {
+			if err := f.to.tell(p); err != nil {
+				return err
+			}
+		}
+	}
+	if f.sub.Behind() && !f.ended {
+		return f.again(ctx)
+	}
+	return nil
+}
