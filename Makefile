@@ -25,6 +25,7 @@ JS := GOOS=js GOARCH=wasm
 # Runs a js/wasm test binary on the bridge of the Worker, with Go timers that never fire.
 EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
+WEB_MODULES := web/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
 
@@ -32,7 +33,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build dev deploy dry-run test check bench bench-worker lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench bench-worker lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
 
 help: ## List the targets
@@ -41,7 +42,7 @@ help: ## List the targets
 run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 	$(BIN) serve $(ARGS)
 
-build: ## Build bin/tidemark
+build: web ## Build bin/tidemark
 	go build -trimpath -o $(BIN) ./cmd/tidemark
 
 test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
@@ -78,10 +79,12 @@ wasm: ## Build the Worker and gate its size
 	go run ./build
 	@mkdir -p .cache && touch .cache/wasm
 
-dev: $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (PORT=n)
+web: .cache/web ## Bundle the page and gate its size
+
+dev: web $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (PORT=n)
 	@node build/cloud.mjs dev
 
-deploy: $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets and bucket (ENV=staging)
+deploy: web $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets and bucket (ENV=staging)
 	@node build/cloud.mjs deploy $(ENV)
 
 test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
@@ -91,7 +94,7 @@ test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
 	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
 
 clean: ## Remove what was built and the pinned tools
-	rm -rf bin dist .cache build/node_modules
+	rm -rf bin dist .cache build/node_modules web/node_modules web/dist/[!.]*
 
 # What the targets above are made of.
 
@@ -142,7 +145,7 @@ e2e-worker: wasm build $(NODE_MODULES)
 	$(MAKE) chaos CHAOS_SECONDS=15
 
 # What a deployment would send, for each environment of wrangler.toml.
-dry-run: $(NODE_MODULES)
+dry-run: web $(NODE_MODULES)
 	$(call title,what a deployment would send)
 	node build/cloud.mjs check
 
@@ -161,6 +164,15 @@ race: ## Tests with the race detector (needs a C compiler)
 $(NODE_MODULES): build/package-lock.json
 	npm ci --prefix build --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+$(WEB_MODULES): web/package-lock.json
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.cache/web: $(shell find web/src -type f) build/web.go $(WEB_MODULES)
+	$(call title,the page)
+	go run ./build web
+	@mkdir -p $(@D) && touch $@
 
 $(LINT): build/tools/go.mod build/tools/go.sum
 	@mkdir -p $(@D)

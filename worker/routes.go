@@ -35,6 +35,7 @@ func routes() []route {
 		{"GET " + key + "/anatomy", false, (*call).getAnatomy},
 		{"GET " + key + "/search", false, (*call).searchSession},
 		{"GET " + key + "/events", false, (*call).liveEvents},
+		{"GET " + key + "/queue", false, (*call).getQueue},
 		{"POST " + key + "/compact", false, (*call).postCompact},
 		{"POST " + key + "/reset", false, (*call).postReset},
 		{"POST " + key + "/abort", false, (*call).postAbort},
@@ -53,7 +54,8 @@ func routes() []route {
 		{"POST " + agents + "/archives-verify", false, (*call).verifyArchives},
 		{"GET /metrics", false, (*call).getMetrics},
 		{"GET /healthz", true, (*call).getHealth},
-		{hint, true, (*call).getHint},
+		{hint, true, (*call).getPage},
+		{"GET /assets/{file}", true, (*call).getPage},
 	}
 }
 
@@ -159,6 +161,18 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	w.WriteHeader(status)
 	_, err = w.Write(append(raw, '\n'))
 	return err
+}
+
+// getPage gives a file of the page, or at / of a binary without one a hint.
+func (c *call) getPage() error {
+	switch {
+	case c.Page != nil:
+		c.Page.ServeHTTP(c.w, c.r)
+		return nil
+	case c.r.URL.Path == "/":
+		return c.getHint()
+	}
+	return &refused{http.StatusNotFound, "not_found", "this was built without its page (run `make web`, then build it)"}
 }
 
 // getHint tells a person who came with a browser what this is.

@@ -266,6 +266,22 @@ func (c *call) getAnatomy() error {
 	return c.reply(http.StatusOK, out)
 }
 
+// getQueue lists what waits for its turn.
+func (c *call) getQueue() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	run, waiting, err := s.Queue(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Run     string            `json:"run,omitempty"`
+		Waiting []session.Waiting `json:"waiting"`
+	}{run, listed(waiting)})
+}
+
 // searchSession finds messages by words.
 func (c *call) searchSession() error {
 	q, err := c.query()

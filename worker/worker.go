@@ -60,6 +60,8 @@ type Config struct {
 	TokenWhere string
 
 	Version string // shown by /healthz and /
+	// Page serves / and /assets/ to anybody; nil where the platform does, or where there is none.
+	Page http.Handler
 	// Health tells what the settings are worth; nil: there is nothing to say of them.
 	Health  func(context.Context) Health
 	Logger  *slog.Logger // nil: no logging; it never gets content

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/web"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -225,7 +226,11 @@ func reachable(a net.Addr) string {
 
 // handler gives the door to the node's actors.
 func (n *node) handler(token string) http.Handler {
-	return worker.New(worker.Config{Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
+	page, err := web.Page()
+	if err != nil {
+		n.log.Error("the page is not served", "err", err)
+	}
+	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health})
 }
 

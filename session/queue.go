@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Waiting is an input that no turn has taken up yet.
+type Waiting struct {
+	ID   string    `json:"id"`
+	Kind string    `json:"kind"` // message, compact, reset
+	At   time.Time `json:"at"`
+	Text string    `json:"text"` // its beginning; what is no text is left out
+}
+
+// waitingText is how many bytes of an input's text the queue shows.
+const waitingText = 500
+
+// Queue returns the run in work, empty for none, and the oldest inputs that wait for their turn. What
+// a run has taken up stands in the log and not here.
+func (s *Session) Queue(ctx context.Context) (run string, out []Waiting, err error) {
+	if run, err = s.Busy(ctx); err != nil {
+		return "", nil, fmt.Errorf("find run: %w", err)
+	}
+	q, err := s.waiting(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for i := range q {
+		if q[i].Kind == inputAgain {
+			continue
+		}
+		if err := s.load(ctx, q[i:i+1]); err != nil { // one at a time: they may be large
+			return "", nil, err
+		}
+		w := Waiting{ID: q[i].ID, Kind: q[i].Kind, At: q[i].At.UTC()}
+		if w.Text, err = wordsOf(q[i]); err != nil {
+			return "", nil, fmt.Errorf("read input %s: %w", w.ID, err)
+		}
+		q[i].Payload = nil
+		out = append(out, w)
+	}
+	return run, out, nil
+}
+
+// wordsOf is the beginning of what an input says.
+func wordsOf(in queued) (text string, err error) {
+	if len(in.Payload) == 0 {
+		return "", nil // taken up a moment ago
+	}
+	if in.Kind == InputMessage {
+		var m tidemark.Message
+		if err = json.Unmarshal(in.Payload, &m); err == nil {
+			text = m.PlainText()
+		}
+	} else {
+		err = json.Unmarshal(in.Payload, &text)
+	}
+	if text = strings.TrimSpace(text); len(text) > waitingText {
+		cut := waitingText
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text, err
+}
