@@ -42,6 +42,7 @@ var table = []row{
 
 	{pkg: "channel/markup", why: "text in, text out"},
 	{pkg: "channel", may: "host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
+	{pkg: "channel/whatsapp", may: "channel channel/markup", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 	{pkg: "channel/telegram", may: "channel channel/markup", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "session", may: "compaction archive memory reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
@@ -50,6 +51,7 @@ var table = []row{
 
 	{pkg: "setup", may: "channel session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
 
+	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},

@@ -1,0 +1,324 @@
+package whatsapp
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// wireMessage has the fields of a message that are common to all types, and each type's own.
+type wireMessage struct {
+	From    string          `json:"from"`
+	UserID  string          `json:"from_user_id"`
+	Parent  string          `json:"from_parent_user_id"`
+	ID      string          `json:"id"`
+	Time    json.RawMessage `json:"timestamp"`
+	Type    string          `json:"type"`
+	Group   string          `json:"group_id"`
+	Context struct {
+		From      string `json:"from"`
+		ID        string `json:"id"`
+		Forwarded bool   `json:"forwarded"`
+		Often     bool   `json:"frequently_forwarded"`
+		Product   *struct {
+			ID string `json:"product_retailer_id"`
+		} `json:"referred_product"`
+	} `json:"context"`
+
+	Text struct {
+		Body string `json:"body"`
+	} `json:"text"`
+	Image       *wireMedia       `json:"image"`
+	Video       *wireMedia       `json:"video"`
+	Sticker     *wireMedia       `json:"sticker"`
+	Audio       *wireMedia       `json:"audio"`
+	Document    *wireMedia       `json:"document"`
+	Location    *wireLocation    `json:"location"`
+	Contacts    []wireCard       `json:"contacts"`
+	Interactive *wireInteractive `json:"interactive"`
+	Button      struct {
+		Payload string `json:"payload"`
+		Text    string `json:"text"`
+	} `json:"button"`
+	Order  *wireOrder `json:"order"`
+	System struct {
+		Type   string `json:"type"`
+		Phone  string `json:"wa_id"`
+		NewID  string `json:"new_wa_id"` // before Graph v12
+		UserID string `json:"user_id"`
+		Parent string `json:"parent_user_id"`
+	} `json:"system"`
+	Errors json.RawMessage `json:"errors"`
+}
+
+type wireMedia struct {
+	ID      string `json:"id"`
+	Type    string `json:"mime_type"`
+	SHA256  string `json:"sha256"`
+	Caption string `json:"caption"`
+	Name    string `json:"filename"`
+	Voice   bool   `json:"voice"`
+}
+
+type wireLocation struct {
+	Latitude  json.Number `json:"latitude"`
+	Longitude json.Number `json:"longitude"`
+	Name      string      `json:"name"`
+	Address   string      `json:"address"`
+	URL       string      `json:"url"`
+}
+
+type wireCard struct {
+	Name struct {
+		Formatted string `json:"formatted_name"`
+		First     string `json:"first_name"`
+	} `json:"name"`
+	Phones []struct {
+		Phone string `json:"phone"`
+		ID    string `json:"wa_id"`
+	} `json:"phones"`
+	Emails []struct {
+		Email string `json:"email"`
+	} `json:"emails"`
+}
+
+type wireInteractive struct {
+	Type   string     `json:"type"`
+	Button wireChoice `json:"button_reply"`
+	List   wireChoice `json:"list_reply"`
+	Form   struct {
+		Body string `json:"body"`
+		JSON string `json:"response_json"`
+	} `json:"nfm_reply"`
+}
+
+type wireChoice struct {
+	ID          string `json:"id"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+}
+
+type wireOrder struct {
+	Text  string `json:"text"`
+	Items []struct {
+		ID       string      `json:"product_retailer_id"`
+		Quantity json.Number `json:"quantity"`
+		Price    json.Number `json:"item_price"`
+		Currency string      `json:"currency"`
+	} `json:"product_items"`
+}
+
+// message adds a message, or what it stands for.
+func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMessage) {
+	var m wireMessage
+	if json.Unmarshal(raw, &m) != nil || m.ID == "" {
+		d.odd("message")
+		return
+	}
+	if !d.first("message", m.ID) {
+		return
+	}
+	m.From = phone(m.From)
+	if m.Type == "system" {
+		d.system(v.Metadata.ID, m)
+		return
+	}
+	in := person(m, contacts)
+	if len(in.From) == 0 || v.Metadata.ID == "" {
+		d.odd("message without an address")
+		return
+	}
+	var ok bool
+	if in.Text, in.Media, ok = content(m); !ok {
+		d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
+		return
+	}
+	in.ID, in.Message, in.At, in.Kind = m.ID, m.ID, seconds(m.Time), m.Type
+	in.Quoted = m.Context.ID
+	in.Reply.Platform, in.Reply.Account = Name, v.Metadata.ID
+	if m.Group != "" {
+		in.Group, in.Reply.Peer, in.Reply.Group = m.Group, m.Group, true
+		ours := phone(v.Metadata.Display)
+		in.Mentioned = ours != "" && (phone(m.Context.From) == ours || strings.Contains(m.Text.Body, "@"+ours))
+	}
+	in.Text = about(m, in.Text)
+	d.out = append(d.out, channel.Arrival{Message: in})
+}
+
+// person finds all names of who wrote a message. Where a phone number is known, answers go to it:
+// the API prefers it over the user id when both are given.
+func person(m wireMessage, contacts []wireContact) *channel.Incoming {
+	in := &channel.Incoming{}
+	for _, c := range contacts {
+		same := m.UserID != "" && c.UserID == m.UserID || m.From != "" && c.Phone == m.From
+		if !same && (len(contacts) > 1 || m.UserID != "" || m.From != "") {
+			continue
+		}
+		m.From, m.UserID, m.Parent = or(m.From, c.Phone), or(m.UserID, c.UserID), or(m.Parent, c.Parent)
+		in.Name = or(c.Profile.Name, c.Profile.Username)
+	}
+	in.From = names(m.UserID, m.From, m.Parent)
+	in.Reply.Peer = or(m.From, or(m.UserID, m.Parent))
+	return in
+}
+
+// about tells what else the platform says of a message. A forwarded one begins with a word, so that
+// it is nobody's command.
+func about(m wireMessage, text string) string {
+	if m.Context.Forwarded || m.Context.Often {
+		text = strings.TrimSpace("[Forwarded] " + text)
+	}
+	if p := m.Context.Product; p != nil && p.ID != "" {
+		text = strings.TrimSpace(text + "\n[About product " + p.ID + "]")
+	}
+	return text
+}
+
+// content is what a message says, by its type. It is false for what is not acted on: reactions,
+// what the platform itself cannot show, and what nobody has documented.
+func content(m wireMessage) (text string, media []channel.Media, ok bool) {
+	switch m.Type {
+	case "text":
+		return m.Text.Body, nil, m.Text.Body != ""
+	case "image":
+		return file(m.Image, m.Type)
+	case "video":
+		return file(m.Video, m.Type)
+	case "sticker":
+		return file(m.Sticker, m.Type)
+	case "audio":
+		return file(m.Audio, m.Type)
+	case "document":
+		return file(m.Document, m.Type)
+	case "location":
+		text = location(m.Location)
+	case "contacts":
+		text = cards(m.Contacts)
+	case "interactive":
+		text = choice(m.Interactive)
+	case "button":
+		text = or(m.Button.Text, m.Button.Payload)
+	case "order":
+		text = order(m.Order)
+	}
+	return text, nil, text != ""
+}
+
+func file(f *wireMedia, kind string) (string, []channel.Media, bool) {
+	if f == nil || f.ID == "" {
+		return "", nil, false
+	}
+	m := channel.Media{ID: f.ID, Type: f.Type, Name: f.Name, SHA256: digest(f.SHA256), Voice: f.Voice, Note: kind}
+	if f.Voice {
+		m.Note = "voice note"
+	}
+	return f.Caption, []channel.Media{m}, true
+}
+
+func location(l *wireLocation) string {
+	if l == nil || l.Latitude == "" || l.Longitude == "" {
+		return ""
+	}
+	where := strings.Join(names(l.Name, l.Address), ", ")
+	if where != "" {
+		where += " "
+	}
+	return strings.TrimSpace(oneLine("Location: " + where + "(" + string(l.Latitude) + ", " + string(l.Longitude) + ") " + l.URL))
+}
+
+func cards(all []wireCard) string {
+	var lines []string
+	for _, c := range all {
+		var how []string
+		for _, p := range c.Phones {
+			how = append(how, or(p.Phone, p.ID))
+		}
+		for _, e := range c.Emails {
+			how = append(how, e.Email)
+		}
+		if who := names(append([]string{or(c.Name.Formatted, c.Name.First)}, how...)...); len(who) > 0 {
+			lines = append(lines, oneLine("Contact: "+strings.Join(who, ", ")))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func choice(i *wireInteractive) string {
+	switch {
+	case i == nil:
+		return ""
+	case i.Type == "button_reply":
+		return or(i.Button.Title, i.Button.ID)
+	case i.Type == "list_reply":
+		return strings.Join(names(or(i.List.Title, i.List.ID), i.List.Description), ": ")
+	case i.Type == "nfm_reply":
+		return strings.TrimSpace("Form: " + or(i.Form.JSON, i.Form.Body))
+	}
+	return ""
+}
+
+func order(o *wireOrder) string {
+	if o == nil {
+		return ""
+	}
+	lines := []string{"Order:"}
+	for _, i := range o.Items {
+		lines = append(lines, oneLine(fmt.Sprintf("- %s × %s, %s %s each", i.Quantity, i.ID, i.Price, i.Currency)))
+	}
+	if o.Text != "" {
+		lines = append(lines, o.Text)
+	}
+	if len(lines) == 1 {
+		return ""
+	}
+	return strings.Join(lines, "\n")
+}
+
+// system adds the aliases of a person who has another number or user id from now on.
+func (d *decoding) system(account string, m wireMessage) {
+	s := m.System
+	switch s.Type {
+	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
+		n := len(d.out)
+		d.alias(account, names(m.UserID, m.From), names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent))
+		if len(d.out) > n {
+			return
+		}
+	}
+	d.odd("system " + s.Type)
+}
+
+// firstCode is the code of the first error of a message, as a word.
+func firstCode(raw json.RawMessage) string {
+	for _, r := range list(raw) {
+		if e, ok := readError(r); ok {
+			return fmt.Sprint(e.Code)
+		}
+	}
+	return ""
+}
+
+// digest is a SHA-256 in hex. Webhooks have it in base64, the media API in hex.
+func digest(s string) string {
+	for _, decode := range []func(string) ([]byte, error){hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString} {
+		if sum, err := decode(s); err == nil && len(sum) == 32 {
+			return hex.EncodeToString(sum)
+		}
+	}
+	return ""
+}
+
+// oneLine keeps what somebody else wrote from looking like lines of ours.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// or returns a, or b when a is empty.
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,226 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel/markup"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+const (
+	maxAnswer     = 64 << 10
+	maxRef        = 512 // of biz_opaque_callback_data
+	maxRetryAfter = time.Hour
+)
+
+// wireSend is a request to the messages edge
+// (https://developers.facebook.com/docs/whatsapp/cloud-api/reference/messages).
+type wireSend struct {
+	Product   string       `json:"messaging_product"`
+	Kind      string       `json:"recipient_type,omitempty"`
+	To        string       `json:"to,omitempty"`
+	Recipient string       `json:"recipient,omitempty"`
+	Type      string       `json:"type,omitempty"`
+	Context   *wireContext `json:"context,omitempty"`
+	Text      *wireText    `json:"text,omitempty"`
+	Ref       string       `json:"biz_opaque_callback_data,omitempty"`
+
+	Status  string      `json:"status,omitempty"`
+	Message string      `json:"message_id,omitempty"`
+	Typing  *wireTyping `json:"typing_indicator,omitempty"`
+}
+
+type (
+	wireContext struct {
+		Message string `json:"message_id"`
+	}
+	wireText struct {
+		Preview bool   `json:"preview_url"`
+		Body    string `json:"body"`
+	}
+	wireTyping struct {
+		Type string `json:"type"`
+	}
+)
+
+// Parts implements [tidemark.Courier]: WhatsApp's own markup, 4,096 characters a message.
+func (c *client) Parts(_ tidemark.Address, markdown string) []string {
+	return markup.WhatsAppParts(markdown)
+}
+
+// Send implements [tidemark.Courier].
+func (c *client) Send(ctx context.Context, m tidemark.Outgoing) (string, error) {
+	w := wireSend{Product: Name, Kind: "individual", Type: "text", Text: &wireText{Body: m.Text}, Ref: m.Ref}
+	switch {
+	case m.To.Group:
+		w.Kind, w.To = "group", m.To.Peer
+	case scoped(m.To.Peer):
+		w.Recipient = m.To.Peer
+	default:
+		w.To = phone(m.To.Peer)
+	}
+	if m.Quote != "" {
+		w.Context = &wireContext{m.Quote}
+	}
+	if len(w.Ref) > maxRef {
+		w.Ref = "" // the API would refuse the message; its status still names it by id
+	}
+	body, err := c.post(ctx, sendTimeout, m.To.Account, w)
+	if err != nil {
+		return "", err
+	}
+	var sent struct {
+		Messages []struct {
+			ID string `json:"id"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(body, &sent) != nil || len(sent.Messages) == 0 || sent.Messages[0].ID == "" {
+		return "", &tidemark.SendError{Class: tidemark.SendUnknown, Text: "an answer that cannot be read"}
+	}
+	return sent.Messages[0].ID, nil
+}
+
+// Working implements [tidemark.Courier]: two blue ticks and the three dots, which Meta ends after
+// 25 s or with the answer. Groups have neither.
+func (c *client) Working(ctx context.Context, to tidemark.Address, message string) error {
+	if to.Group || message == "" {
+		return nil
+	}
+	_, err := c.post(ctx, showTimeout, to.Account, wireSend{Product: Name, Status: "read", Message: message, Typing: &wireTyping{"text"}})
+	return err
+}
+
+// scoped reports whether a name is a business-scoped user id: a country's two letters, a dot, and
+// letters and digits.
+func scoped(s string) bool {
+	if len(s) < 4 || s[2] != '.' || s[0] < 'A' || s[0] > 'Z' || s[1] < 'A' || s[1] > 'Z' {
+		return false
+	}
+	rest := strings.TrimPrefix(s[3:], "ENT.")
+	for i := range len(rest) {
+		if c := rest[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return rest != "" && len(rest) <= 128
+}
+
+// post tries once. Its error is a *tidemark.SendError.
+func (c *client) post(ctx context.Context, within time.Duration, account string, w wireSend) ([]byte, error) {
+	if c.base == nil || c.Transport == nil || c.Token == "" {
+		return nil, &tidemark.SendError{Class: tidemark.SendHalted, Text: "WhatsApp is not configured: it needs a token, a base URL and a transport"}
+	}
+	payload, err := json.Marshal(w)
+	if err != nil {
+		return nil, &tidemark.SendError{Class: tidemark.SendFailed, Text: err.Error()}
+	}
+	if c.Runtime != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = c.Runtime.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	begun := &atomic.Bool{}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.graph(account, "messages"), newUpload(payload, begun))
+	if err != nil {
+		return nil, &tidemark.SendError{Class: tidemark.SendHalted, Text: "the base URL is not a URL"}
+	}
+	req.ContentLength = int64(len(payload))
+	req.GetBody = func() (io.ReadCloser, error) { return newUpload(payload, begun), nil }
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, c.fault(ctx, err, begun.Load())
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return c.answer(ctx, resp, body, err)
+}
+
+// answer sorts what came back.
+func (c *client) answer(ctx context.Context, resp *http.Response, body []byte, cut error) ([]byte, error) {
+	if e, ok := readAnswerError(body); ok {
+		s := e.sendError(resp.StatusCode, c.Token)
+		s.RetryAfter = max(s.RetryAfter, retryAfter(resp.Header))
+		return nil, s
+	}
+	status := resp.StatusCode
+	s := &tidemark.SendError{Text: "status " + strconv.Itoa(status) + " without an error that can be read", RetryAfter: retryAfter(resp.Header)}
+	switch {
+	case cut != nil && status < 300:
+		return nil, c.fault(ctx, cut, true)
+	case status >= 200 && status < 300:
+		return body, nil
+	case status == http.StatusTooManyRequests:
+		s.Class = tidemark.SendAgain
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		s.Class = tidemark.SendHalted
+	case status >= 500 || status == http.StatusRequestTimeout:
+		s.Class = tidemark.SendUnknown // of a proxy, perhaps: what is behind it may have taken the message
+	default:
+		s.Class = tidemark.SendFailed
+	}
+	return nil, s
+}
+
+// fault sorts a failure without an answer: once a byte of the body was taken from us, the message
+// may have arrived. A Worker's fetch always takes it, so there every failure is unknown.
+func (c *client) fault(ctx context.Context, err error, begun bool) *tidemark.SendError {
+	s := &tidemark.SendError{Class: tidemark.SendAgain, Text: redact(err.Error(), c.Token)}
+	if begun {
+		s.Class = tidemark.SendUnknown
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		s.Text = redact(cause.Error(), c.Token)
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		s.Text = "the answer was cut off"
+	}
+	return s
+}
+
+// upload is a request's body that knows whether it was begun.
+type upload struct {
+	bytes.Reader
+	begun *atomic.Bool
+}
+
+// newUpload begins anew: a transport asks for a second body only when nothing of the first was sent.
+func newUpload(payload []byte, begun *atomic.Bool) *upload {
+	begun.Store(false)
+	u := &upload{begun: begun}
+	u.Reset(payload)
+	return u
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	u.begun.Store(true)
+	return u.Reader.Read(p)
+}
+
+// WriteTo implements io.WriterTo.
+func (u *upload) WriteTo(w io.Writer) (int64, error) {
+	u.begun.Store(true)
+	return u.Reader.WriteTo(w)
+}
+
+// Close implements io.Closer.
+func (u *upload) Close() error { return nil }
+
+// retryAfter reads a pause in seconds.
+func retryAfter(h http.Header) time.Duration {
+	n, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After")))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return min(time.Duration(min(n, 1<<20))*time.Second, maxRetryAfter)
+}
