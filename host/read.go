@@ -43,6 +43,21 @@ func (l *Log) Marks(ctx context.Context, log string) ([]Mark, error) {
 	}
 }
 
+// Acts returns the positions of the overlays and events of a log, newest first, before a position: what
+// was done to a conversation, whose messages may be a thousand times as large. As with [Log.Marks] those
+// of a base are not among them.
+func (l *Log) Acts(ctx context.Context, log string, before int64, limit int) ([]int64, error) {
+	rows, err := l.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind IN ('overlay', 'event') AND seq < ? ORDER BY seq DESC LIMIT ?`, log, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read acts of %s: %w", log, err)
+	}
+	out := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i] = r.Int(0)
+	}
+	return out, nil
+}
+
 // Chain returns the link of the newest message of a history, empty when it has none. It reads no
 // payload: a turn asks for it before each message that it appends.
 func (l *Log) Chain(ctx context.Context, log string) (tidemark.Hash, error) {
@@ -166,7 +181,7 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 // a page on Workers 16 MB.
 const payloadPage = 8
 
-// Payloads returns message entries by position, with payloads, in order.
+// Payloads returns entries by position, with payloads, in order.
 func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
 	out := make([]tidemark.Entry, 0, len(seqs))
 	for len(seqs) > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,6 +133,25 @@ func (s *Session) Entries(ctx context.Context, before int64, limit int) ([]tidem
 		}
 	}
 	return out, nil
+}
+
+// Acts returns what [Session.Entries] does, without the messages: overlays and events, newest first.
+func (s *Session) Acts(ctx context.Context, before int64, limit int) ([]tidemark.Entry, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if before <= 0 {
+		before = 1 << 53
+	}
+	seqs, err := s.log.Acts(ctx, h.Log, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(seqs)
+	out, err := s.log.Payloads(ctx, seqs)
+	slices.Reverse(out)
+	return out, err
 }
 
 // Found is a message that a search found.
@@ -276,7 +296,7 @@ func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int
 // Reply returns the last message of the run that took an input: what a client that sends the
 // same input again is given. ok is false while it is in work.
 func (s *Session) Reply(ctx context.Context, input string) (e tidemark.Entry, failure string, ok bool, err error) {
-	rows, err := s.DB.Query(ctx, `SELECT r.state, r.reply, r.error FROM inputs i JOIN runs r ON r.id = i.run WHERE i.key = ? AND i.id = ? LIMIT 1`, string(s.Key), input)
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(r.state, i.state), coalesce(r.reply, ''), coalesce(r.error, '') FROM inputs i LEFT JOIN runs r ON r.id = i.run WHERE i.key = ? AND i.id = ? LIMIT 1`, string(s.Key), input)
 	if err != nil || len(rows) == 0 {
 		return e, "", false, err
 	}

@@ -101,6 +101,36 @@ func texts(ms []tidemark.Message) []string {
 }
 
 // TestCommands: /compact and /reset wait in the queue, say what happened, and stream.
+// TestActs: overlays and events without the messages, page by page, are those of the whole log.
+func TestActs(t *testing.T) {
+	s := serve(t, nil)
+	for range 3 {
+		fill(t, s, "main")
+	}
+	type page struct {
+		Entries []entry
+		Next    int64
+	}
+	read := func(query string) (all []entry) {
+		for p, path := (page{}), "/v1/sessions/main/log?"+query; ; path = fmt.Sprintf("/v1/sessions/main/log?%s&before=%d", query, p.Next) {
+			p = get[page](s, 200, "GET", path, "")
+			if all = append(all, p.Entries...); p.Next == 0 {
+				return all
+			}
+		}
+	}
+	want := slices.DeleteFunc(read("limit=50"), func(e entry) bool { return e.Kind == "message" })
+	if len(want) < 6 {
+		t.Fatalf("%d overlays and events", len(want))
+	}
+	for _, query := range []string{"messages=0", "messages=0&limit=2", "messages=0&limit=1"} {
+		if got := read(query); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d entries, want %d: %+v", query, len(got), len(want), got)
+		}
+	}
+	s.text(400, "GET", "/v1/sessions/main/log?messages=no", "")
+}
+
 func TestCommands(t *testing.T) {
 	s := serve(t, nil)
 	fill(t, s, "main")

@@ -198,9 +198,17 @@ func (c *call) getLog() error {
 	if format != "json" {
 		return c.export(s, format, all)
 	}
+	messages, err := c.flag("messages", true)
+	if err != nil {
+		return err
+	}
+	read := s.Entries
+	if !messages {
+		read = s.Acts
+	}
 	var entries []tidemark.Entry
 	if before != 1 { // nothing stands before the first
-		if entries, err = s.Entries(c.r.Context(), before, limit); err != nil {
+		if entries, err = read(c.r.Context(), before, limit); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,184 @@
+// The parts of the panels that need no browser.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { byFolder, firstWords, parts, readLines } from "../../web/src/panels/content.js";
+import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
+import { agentOf, bytes, kindOf, money, percent, sessionName, when } from "../../web/src/panels/format.js";
+import { limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
+import { join, since, steps, totals } from "../../web/src/panels/series.js";
+import { add, cost, parsePrice, readPrices, total, writePrices } from "../../web/src/panels/usage.js";
+
+function storage(held = {}) {
+  return { held, getItem: (k) => held[k] ?? null, setItem: (k, v) => void (held[k] = v) };
+}
+
+test("diff: applied to the one text it gives the other", () => {
+  const rows = [
+    ["", ""], ["", "a\n"], ["a\n", ""], ["a\nb\nc\n", "a\nb\nc\n"], ["a\nb\nc\n", "a\nx\nc\n"], ["a\nb\nc\n", "c\nb\na\n"],
+    ["one\ntwo\nthree\nfour\n", "zero\none\nthree\nfive\nfour\n"], ["a\na\na\n", "a\na\n"], ["x", "x\ny"], ["\n\n\n", "\n\n"],
+  ];
+  let seed = 7;
+  const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+  for (let i = 0; i < 300; i++) rows.push([0, 1].map(() => Array.from({ length: random(14) }, () => "abcd"[random(4)]).join("\n")));
+  for (const [a, b] of rows) {
+    const d = diff(a, b);
+    assert.deepEqual(d.filter((l) => l.op !== "+").map((l) => l.text), lines(a), JSON.stringify([a, b]));
+    assert.deepEqual(d.filter((l) => l.op !== "-").map((l) => l.text), lines(b), JSON.stringify([a, b]));
+    for (const l of d) {
+      if (l.a) assert.equal(lines(a)[l.a - 1], l.text);
+      if (l.b) assert.equal(lines(b)[l.b - 1], l.text);
+    }
+  }
+});
+
+test("diff: is as short as the longest common subsequence allows", () => {
+  const lcs = (a, b) => {
+    const t = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
+    for (let i = 1; i <= a.length; i++) for (let j = 1; j <= b.length; j++) t[i][j] = a[i - 1] === b[j - 1] ? t[i - 1][j - 1] + 1 : Math.max(t[i - 1][j], t[i][j - 1]);
+    return t[a.length][b.length];
+  };
+  let seed = 3;
+  const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+  for (let i = 0; i < 200; i++) {
+    const [a, b] = [0, 1].map(() => Array.from({ length: random(12) }, () => "abc"[random(3)]));
+    const same = diff(a.join("\n"), b.join("\n")).filter((l) => l.op === " ").length;
+    assert.equal(same, lcs(lines(a.join("\n")), lines(b.join("\n"))), `${a} / ${b}`);
+  }
+});
+
+test("diff: texts without a common line are replaced whole, also large ones", () => {
+  const text = (p) => Array.from({ length: 3000 }, (_, i) => p + i).join("\n");
+  assert.deepEqual(tally(diff(text("a"), text("b"))), { added: 3000, removed: 3000 });
+});
+
+test("hunks: leave out what is far from a change", () => {
+  const a = Array.from({ length: 40 }, (_, i) => `l${i}`);
+  const b = a.with(20, "changed");
+  const h = hunks(diff(a.join("\n"), b.join("\n")), 2);
+  assert.deepEqual(h.map((l) => l.op), ["…", " ", " ", "-", "+", " ", " ", "…"]);
+  assert.deepEqual([h[0].count, h.at(-1).count], [18, 17]);
+  assert.deepEqual(hunks(diff("a\nb", "a\nb")), [{ op: "…", count: 2 }]);
+});
+
+test("ticks: round, from 0, over the largest value", () => {
+  for (const [max, want] of [[0, [0, 1]], [1, [0, 0.5, 1]], [3622, [0, 1000, 2000, 3000, 4000]], [200000, [0, 50000, 100000, 150000, 200000]], [0.003, [0, 0.001, 0.002, 0.003]]]) {
+    assert.deepEqual(ticks(max), want);
+  }
+});
+
+test("stairs: a call rises, a compaction falls, the area closes", () => {
+  const s = [{ kind: "call", before: 10, after: 20, limit: 50 }, { kind: "compaction", before: 20, after: 5, limit: 40 }];
+  const x = (i) => i * 100, y = linear(100, 100, 0);
+  assert.equal(stairs(s, x, y), "M0 90L85 80L100 80L150 95L200 95");
+  assert.equal(stairs(s, x, y, 100), "M0 90L85 80L100 80L150 95L200 95L200 100L0 100Z");
+  assert.equal(stairs([], x, y), "");
+  assert.equal(limits(s, x, y), "M0 50L100 50L100 60L200 60");
+});
+
+test("stack: fills the width in proportion, small portions stay visible", () => {
+  const p = stack([{ kind: "a", tokens: 50 }, { kind: "b", tokens: 0 }, { kind: "c", tokens: 25 }], 100, 200);
+  assert.deepEqual(p.map(({ kind, x, width }) => [kind, x, width]), [["a", 0, 100], ["c", 100, 50]]);
+  const tiny = stack([{ kind: "a", tokens: 9999 }, { kind: "b", tokens: 1 }], 10000, 100, 2);
+  assert.ok(tiny[1].width > 1.9 && tiny[1].x + tiny[1].width <= 100.01, JSON.stringify(tiny));
+  const over = stack([{ kind: "a", tokens: 300 }], 100, 200);
+  assert.equal(over[0].width, 200);
+});
+
+const call = (n, more) => ({ n, at: n * 1000, sessionId: "s", model: "m", size: 100 * n, context: 100 * n + 50, limit: 1000, usage: { input_tokens: 100 * n, output_tokens: 50 }, ...more });
+
+test("steps: calls, compactions and resets in order, each once", () => {
+  const compaction = { at: new Date(2500).toISOString(), id: "e1", event: { type: "compaction", text: "Compacted", data: { beforeTokens: 250, afterTokens: 90, limitTokens: 1000, overlay: "o1", usage: { input_tokens: 7, output_tokens: 1 } } } };
+  const got = steps([call(3, { overlays: ["o1"] }), call(2), call(1)], [compaction, { at: "2020-01-01T00:00:00Z", event: { type: "notice", text: "x" } }]);
+  assert.deepEqual(got.map((s) => [s.kind, s.before, s.after]), [["call", 100, 150], ["call", 200, 250], ["compaction", 250, 90], ["call", 300, 350]]);
+});
+
+test("steps: what no event tells shows in the calls", () => {
+  const got = steps([call(1), call(2, { overlays: ["o1"] }), call(3, { sessionId: "t" })], []);
+  assert.deepEqual(got.map((s) => s.kind), ["call", "compaction", "call", "reset", "call"]);
+  const told = steps([call(1), call(3, { sessionId: "t" })], [{ at: new Date(2000).toISOString(), event: { type: "reset", text: "r", data: { tokensCleared: 150, newSessionId: "t" } } }]);
+  assert.deepEqual(told.map((s) => s.kind), ["call", "reset", "call"]);
+});
+
+test("since: begins with a call while older calls are not loaded", () => {
+  const all = [{ kind: "compaction" }, { kind: "call" }, { kind: "reset" }];
+  assert.equal(since(all, true).length, 2);
+  assert.equal(since(all, false).length, 3);
+  assert.equal(since([{ kind: "compaction" }], true).length, 1);
+});
+
+test("totals: tokens and cost; unknown while a price is missing", () => {
+  const all = [{ kind: "call", model: "m", usage: { input_tokens: 1e6, output_tokens: 1e6 } }, { kind: "compaction", usage: { input_tokens: 1e6 } }];
+  assert.equal(totals(all, { m: { input: 3, output: 15 } }).cost, 21);
+  assert.equal(totals(all, { m: { input: 3 } }).cost, null);
+  const t = totals(all, {});
+  assert.deepEqual([t.calls, t.compactions, total(t.usage), total(t.inner), t.cost], [1, 1, 2e6, 1e6, null]);
+});
+
+test("cost: cache has its own prices, what was not used needs none", () => {
+  const u = { input_tokens: 10, cache_read_input_tokens: 1000, output_tokens: 0 };
+  assert.equal(cost(u, { input: 1 }), null);
+  assert.equal(cost(u, { input: 1, cacheRead: 0.1 }), (10 + 100) / 1e6);
+  assert.deepEqual(add(u, { output_tokens: 5 }), { input_tokens: 10, cache_read_input_tokens: 1000, cache_creation_input_tokens: 0, output_tokens: 5 });
+});
+
+test("prices: read as typed and as kept; what is not ours is left out", () => {
+  for (const [text, want] of [["3", 3], [" 0,25 ", 0.25], [".5", 0.5], ["", undefined], ["-1", NaN], ["1e3", NaN], ["three", NaN], ["Infinity", NaN]]) {
+    assert.equal(parsePrice(text), want, text);
+  }
+  const s = storage();
+  assert.equal(writePrices(s, { m: { input: 3 } }), true);
+  assert.deepEqual(readPrices(s), { m: { input: 3 } });
+  for (const bad of ["null", "{", '{"m":{"input":"3","output":-1}}', '{"m":null}']) {
+    const held = readPrices(storage({ "tidemark.prices": bad }));
+    assert.deepEqual(Object.values(held).flatMap(Object.values), [], bad);
+  }
+  assert.equal(writePrices({ setItem() { throw new Error("full"); } }, {}), false);
+});
+
+test("join: a newer page over what is known", () => {
+  const id = (x) => x.n;
+  const known = [{ n: 3 }, { n: 2 }, { n: 1 }];
+  assert.deepEqual(join(known, [{ n: 5 }, { n: 4 }, { n: 3, new: true }], id, true), { items: [{ n: 5 }, { n: 4 }, { n: 3, new: true }, { n: 2 }, { n: 1 }], gap: false });
+  assert.deepEqual(join(known, [{ n: 9 }, { n: 8 }], id, true), { items: [{ n: 9 }, { n: 8 }], gap: true });
+  assert.deepEqual(join([], [], id, false), { items: [], gap: false });
+});
+
+test("parts: every block has something to show, whatever it is", () => {
+  const rows = [
+    ["hello", ["text:hello"]],
+    [[{ type: "text", text: "a" }, { type: "thinking", thinking: "b" }], ["text:a", "thinking:b"]],
+    [[{ type: "tool_use", name: "Bash", input: { command: "ls" } }], ['call:{\n  "command": "ls"\n}']],
+    [[{ type: "tool_result", content: [{ type: "text", text: "x" }, { type: "image", source: { media_type: "image/png", data: "AAAA" } }] }], ["result:x\n[Image (image/png, about 1 KB)]"]],
+    [[{ type: "tool_result", is_error: true, content: "no" }], ["result:no"]],
+    [[{ type: "image", source: { type: "url", url: "https://x" } }], ["media:"]],
+    [[{ type: "new_thing", a: 1 }], ['other:{\n  "type": "new_thing",\n  "a": 1\n}']],
+    [[null, 7, { type: "text", text: { not: "a string" } }], ["other:null", "other:7", 'text:{\n  "not": "a string"\n}']],
+    [undefined, []], [{ odd: true }, ['other:{\n  "odd": true\n}']],
+  ];
+  for (const [content, want] of rows) assert.deepEqual(parts(content).map((p) => `${p.kind}:${p.text}`), want);
+});
+
+test("readLines: a bad line does not take the others with it", () => {
+  const got = readLines('{"role":"user","content":"a","id":"1","timestamp":5,"origin":{"from":"person"}}\nnot json\n\n[1]\n{"role":"assistant","content":[{"type":"text","text":"b"}]}\n');
+  assert.deepEqual(got.map((m) => [m.line, m.role, Boolean(m.bad), m.parts[0].text]), [[1, "user", false, "a"], [2, "", true, "not json"], [4, "", true, "[1]"], [5, "assistant", false, "b"]]);
+  assert.deepEqual(readLines(""), []);
+});
+
+test("format: what people read", () => {
+  assert.deepEqual([0, 999, 1000, 7953, 12_345_678].map(bytes), ["0 B", "999 B", "1.0 KB", "8.0 KB", "12.3 MB"]);
+  assert.deepEqual([0, 12.345, 0.0123, 0.0000456].map(money), ["$0", "$12.35", "$0.012", "$0.000046"]);
+  assert.deepEqual([percent(1, 0), percent(1, 1000), percent(1, 4)], ["0 %", "under 1 %", "25 %"]);
+  assert.equal(firstWords("a\n\n b  c", 10), "a b c");
+  assert.equal(firstWords("😀".repeat(20), 3), "😀😀😀…");
+  assert.equal(when("nonsense"), "");
+  assert.deepEqual(["main", "garden", "agent:ada:whatsapp:dm:1"].map(agentOf), ["main", "main", "ada"]);
+  assert.deepEqual(["main", "agent:main:main", "agent:main:local:dm:garden", "agent:ada:whatsapp:dm:1"].map(sessionName), ["main", "main", "garden", "whatsapp:dm:1"]);
+  assert.deepEqual([{ summary: true, source: "system" }, { stubs: 1, source: "tool" }, { source: "tool" }, { source: "" }, { source: "system", role: "user" }].map(kindOf), ["summary", "stub", "tool", "other", "other"]);
+});
+
+test("byFolder: kept by hand, by day with the newest first, by person", () => {
+  const g = byFolder(["MEMORY.md", "SOUL.md", "memory/2026-01-01.md", "memory/2026-01-02.md", "memory/peers/ann/2026-01-01.md"].map((path) => ({ path })));
+  assert.deepEqual(g.map((x) => x.files.map((f) => f.path)), [["MEMORY.md", "SOUL.md"], ["memory/2026-01-02.md", "memory/2026-01-01.md"], ["memory/peers/ann/2026-01-01.md"]]);
+  assert.deepEqual(byFolder([]), []);
+});

@@ -1,0 +1,81 @@
+// How numbers, times and names of the server read to people.
+
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export const tokens = (n) => whole.format(Math.round(n ?? 0));
+export const few = (n) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n)) : short.format(n));
+export const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
+
+export function bytes(n) {
+  const units = ["B", "KB", "MB", "GB"];
+  let at = 0;
+  while (n >= 1000 && at < units.length - 1) [n, at] = [n / 1000, at + 1];
+  return `${at === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[at]}`;
+}
+
+export function percent(part, all) {
+  if (!(all > 0)) return "0 %";
+  const p = (100 * part) / all;
+  return p > 0 && p < 1 ? "under 1 %" : `${Math.round(p)} %`;
+}
+
+// money keeps two digits that say something, however small the sum.
+export function money(n) {
+  if (!n) return "$0";
+  if (Math.abs(n) >= 1) return `$${n.toFixed(2)}`;
+  return `$${n.toFixed(Math.min(8, 1 - Math.floor(Math.log10(Math.abs(n)))))}`;
+}
+
+const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+// when reads a time of the server, RFC 3339 or milliseconds, in the reader's zone; today's without the day.
+export function when(at, now = Date.now()) {
+  const d = new Date(at);
+  if (Number.isNaN(d.getTime())) return "";
+  return d.toDateString() === new Date(now).toDateString() ? clock.format(d) : moment.format(d);
+}
+
+// agentOf gives the agent that a session belongs to; bare names and main are the first agent's.
+export function agentOf(session) {
+  const [head, agent] = String(session).split(":");
+  return head === "agent" && agent ? agent : "main";
+}
+
+// sessionName shortens a session key to what tells it from others.
+export function sessionName(key) {
+  const parts = String(key).split(":");
+  if (parts[0] !== "agent" || parts.length < 3) return String(key);
+  return parts.slice(2).join(":").replace(/^local:dm:/, "");
+}
+
+export const fileName = (key) => String(key).split("/").at(-1);
+
+const kinds = {
+  system: "System prompt", tools: "Tools", summary: "Summary", stub: "Shortened",
+  person: "Person", model: "Model", tool: "Tool result", recall: "Recalled", other: "Other",
+};
+
+// kindOf sorts an item of the view as the server's anatomy does.
+export function kindOf(item) {
+  if (item.summary) return "summary";
+  if (item.stubs > 0) return "stub";
+  if (item.source === "system") return item.role === "assistant" ? "model" : "other";
+  return kinds[item.source] ? item.source : "other";
+}
+
+export const kindName = (kind) => kinds[kind] ?? kind;
+export const kindOrder = Object.keys(kinds);
+
+const reasons = {
+  threshold: "the context was over its limit",
+  overflow: "the model's provider said that the context did not fit",
+  manual: "somebody asked for it",
+  again: "an extract stood in for a summary until the model could write one",
+  undo: "somebody undid an earlier change",
+  fork: "a branch took over what held where it began",
+};
+
+// why says a reason of the server in words; one that this page does not know stays as it is.
+export const why = (reason) => reasons[reason] ?? reason ?? "";
