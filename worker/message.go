@@ -11,15 +11,16 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// decodeMessage reads the body of a message: exactly one of text, content and message.
-func decodeMessage(raw []byte) (session.Input, error) {
+// decodeMessage reads the body of a message: exactly one of text, content and message, and beside them
+// what its envelope has.
+func decodeMessage(raw []byte, beside ...field) (session.Input, error) {
 	var in session.Input
 	var text *string
 	var content, message json.RawMessage
 	var channel string
-	err := decodeBody(raw,
+	err := decodeBody(raw, append(beside,
 		field{"text", "a string", &text}, field{"content", "a string or a list of blocks", &content},
-		field{"message", `{"role":"user","content":…}`, &message}, field{"id", "a string", &in.ID}, field{"channel", "a string", &channel})
+		field{"message", `{"role":"user","content":…}`, &message}, field{"id", "a string", &in.ID}, field{"channel", "a string", &channel})...)
 	if err != nil {
 		return in, err
 	}
@@ -178,7 +179,9 @@ func (c *call) liveEvents() error {
 }
 
 // told is a notice as others than the one who asked may read it: a failure of ours is not spelt out.
-func (c *call) told(n session.Notice) any {
+func (c *call) told(n session.Notice) any { return told(n, c.w) }
+
+func told(n session.Notice, to *answer) any {
 	if n.Type != session.NoticeError || n.Err() == nil {
 		return n
 	}
@@ -187,5 +190,5 @@ func (c *call) told(n session.Notice) any {
 	return struct {
 		session.Notice
 		Error wireFault `json:"error"`
-	}{n, f.wire(c.w)}
+	}{n, f.wire(to)}
 }

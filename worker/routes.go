@@ -36,6 +36,8 @@ func routes() []route {
 		{"GET " + key + "/search", false, (*call).searchSession},
 		{"GET " + key + "/events", false, (*call).liveEvents},
 		{"GET " + key + "/queue", false, (*call).getQueue},
+		{"GET /ws", false, (*call).openSocket},
+		{"GET /events", false, (*call).rootEvents},
 		{"POST " + key + "/compact", false, (*call).postCompact},
 		{"POST " + key + "/reset", false, (*call).postReset},
 		{"POST " + key + "/abort", false, (*call).postAbort},

@@ -67,6 +67,9 @@ type Config struct {
 	Logger  *slog.Logger // nil: no logging; it never gets content
 	Metrics *Metrics     // nil: one of its own
 
+	// Sockets holds what /ws accepts; nil: this host has none.
+	Sockets Sockets
+
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
 	// MaxMessage is how many bytes a message of an imported log may have, default those of its reader.
 	MaxMessage int64
@@ -102,6 +105,7 @@ type door struct {
 	guard guard
 	mux   *http.ServeMux
 	open  map[string]bool // patterns that need no token
+	rooms *rooms
 }
 
 // New returns the handler.
@@ -123,6 +127,7 @@ func New(c Config) http.Handler {
 		c.TokenWhere = defaultWhere
 	}
 	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}}
+	d.rooms = &rooms{d: d, byID: map[string]*member{}, open: map[tidemark.Key]*room{}}
 	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
 	for _, rt := range routes() {
 		d.open[rt.pattern] = rt.open

@@ -39,6 +39,7 @@ type node struct {
 	rt       *native.Runtime
 	log      *slog.Logger
 	alarms   *native.Alarms
+	sockets  *native.Sockets
 	life     context.Context
 	end      context.CancelFunc
 	quiet    sync.Once // closes alarms
@@ -89,7 +90,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = setup.Provider(cfg, n.rt, native.Transport())
 	n.metrics = worker.NewMetrics(n.rt.Now)
-	n.alarms = native.NewAlarms(n.rt, n.fire)
+	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
 	}

@@ -212,6 +212,7 @@ func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(
 	// Streams of events never end by themselves, so Shutdown only stops the accepting here.
 	go func() { _ = srv.Shutdown(end) }()
 	n.drain(end)
+	n.sockets.Close()
 	return srv.Close()
 }
 
@@ -231,7 +232,7 @@ func (n *node) handler(token string) http.Handler {
 		n.log.Error("the page is not served", "err", err)
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health})
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Sockets: n.sockets})
 }
 
 // health says which model answers. A mistake in the settings kept the server from starting.

@@ -37,6 +37,8 @@ type Sockets struct {
 
 	mu   sync.Mutex // guards the following
 	open map[*socket]bool
+	shut bool          // nobody is accepted any more
+	gone chan struct{} // closed when the last one has left; nil until Close waits
 }
 
 // NewSockets returns sockets whose goroutines rt starts.
@@ -88,7 +90,7 @@ func (s *Sockets) Accept(w http.ResponseWriter, r *http.Request, id, protocol, n
 func (s *Sockets) add(k *socket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil {
+	if s.shut {
 		return false
 	}
 	s.open[k] = true
@@ -99,20 +101,36 @@ func (s *Sockets) remove(k *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, k)
+	s.leave()
 }
 
-// Close tells every client that the server goes away, and ends what has not ended by then.
+// Close tells every client that the server goes away, waits a moment for them to hear it, and ends what
+// is open then.
 func (s *Sockets) Close() {
+	const farewell = time.Second
+	defer s.end()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	gone := make(chan struct{})
+	s.shut, s.gone = true, gone
 	for k := range s.open {
 		k.Close(int(websocket.StatusGoingAway), "the server is stopping")
 	}
-	s.rt.Go(func() {
-		const farewell = time.Second
-		_ = s.rt.Sleep(context.Background(), farewell)
-		s.end()
-	})
+	s.leave()
+	s.mu.Unlock()
+	ctx, cancel := s.rt.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
+}
+
+// leave says that nobody is there any more, called with the lock held.
+func (s *Sockets) leave() {
+	if len(s.open) == 0 && s.gone != nil {
+		close(s.gone)
+		s.gone = nil
+	}
 }
 
 var _ tidemark.Socket = (*socket)(nil)
