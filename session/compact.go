@@ -291,6 +291,13 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
 	}
+	if r.command != nil { // who asked for it wants to know; all others need not
+		lines, err := s.tellStmts(ctx, p.Log, r.origins, event.Text)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, lines...)
+	}
 	if err := s.last(ctx, r, stmts...); err != nil {
 		return fmt.Errorf("install overlay: %w", err)
 	}
@@ -376,7 +383,11 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 		if e != nil {
 			return e
 		}
-		if e := s.last(ctx, r, stmts...); e != nil {
+		lines, e := s.tellStmts(ctx, r.Log, r.origins, event.Text)
+		if e != nil {
+			return e
+		}
+		if e := s.last(ctx, r, append(stmts, lines...)...); e != nil {
 			return e
 		}
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})

@@ -21,6 +21,7 @@ const (
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueSpool   = "spool"    // look whether a kept log is read still
+	dueOut     = "out"      // send what is pending
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -139,6 +140,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.queueAgain(ctx, r.Text(1))
 		case dueSpool:
 			err = s.sweepSpool(ctx)
+		case dueOut:
+			err = s.sendDue(ctx)
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)

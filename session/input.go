@@ -17,6 +17,7 @@ const (
 	InputMessage = "message"
 	InputCompact = "compact"
 	InputReset   = "reset"
+	InputAsk     = "ask"             // answered from what the session knows, without a model
 	inputAgain   = "summarize-again" // of an alarm: a summary that an extract stands in for
 )
 
@@ -28,7 +29,8 @@ type Input struct {
 	Kind    string // empty: message
 	Message tidemark.Message
 	Origin  tidemark.Origin
-	Text    string // of a command: what to keep in the summary, why to reset
+	Text    string // of a command: what to keep in the summary, why to reset, what is asked
+	Quoted  string // platform's id of the message that it answers
 }
 
 // Receipt says that an input is durable.
@@ -59,20 +61,19 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if in.ID == "" {
 		in.ID = tidemark.NewID(now)
 	}
-	payload, tokens, err := s.encodeInput(ctx, in)
+	r := Receipt{ID: in.ID, State: "new"}
+	write := s.DB.Tx
+	if in.Kind == InputAsk && in.Text == AskStop { // it is for now, and not for behind what it stops
+		r.State = "done"
+		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
+	}
+	stmts, hash, err := s.inputStmts(ctx, in, r.State, now)
 	if err != nil {
 		return Receipt{}, err
 	}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{{
-		SQL: `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash, tokens)
-			SELECT ?, ?, ?, 'new', ?, ?, ?, ?, ? WHERE (SELECT count(*) FROM inputs WHERE key = ? AND state = 'new') < ?
-			ON CONFLICT(key, id) DO NOTHING`,
-		Args: []any{string(s.Key), in.ID, in.Kind, now.UnixMilli(), mustJSON(in.Origin), payload, inputHash(in.Kind, payload), int64(tokens), string(s.Key), maxQueued},
-		Want: 1,
-	}, s.waitStmt(now)})
-	r := Receipt{ID: in.ID, State: "new"}
+	err = write(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) {
-		if r, err = s.receipt(ctx, in.ID, inputHash(in.Kind, payload)); errors.Is(err, tidemark.ErrNotFound) {
+		if r, err = s.receipt(ctx, in.ID, hash); errors.Is(err, tidemark.ErrNotFound) {
 			return Receipt{}, fmt.Errorf("input %s: %d inputs wait already: %w", in.ID, maxQueued, tidemark.ErrBusy)
 		}
 		r.Duplicate = true
@@ -82,8 +83,39 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	}
 	s.setAlarm(ctx)
 	s.kick()
+	s.dispatch()
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, err
+}
+
+// inputStmts make an input durable, with what its arrival changes. The hash is of what was posted.
+func (s *Session) inputStmts(ctx context.Context, in Input, state string, now time.Time) (stmts []tidemark.Stmt, hash string, err error) {
+	payload, tokens, err := s.encodeInput(ctx, in)
+	if err != nil {
+		return nil, "", err
+	}
+	hash = inputHash(in.Kind, payload)
+	if s.Courier != nil && in.Origin.To != nil {
+		if err := s.openLedger(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	heard := s.hearStmts(in)
+	if in.Message, err = s.quoted(ctx, in); err != nil {
+		return nil, "", err
+	}
+	if in.Quoted != "" {
+		if payload, tokens, err = s.encodeInput(ctx, in); err != nil {
+			return nil, "", err
+		}
+	}
+	return append([]tidemark.Stmt{{
+		SQL: `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash, tokens)
+			SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE (SELECT count(*) FROM inputs WHERE key = ? AND state = 'new') < ?
+			ON CONFLICT(key, id) DO NOTHING`,
+		Args: []any{string(s.Key), in.ID, in.Kind, state, now.UnixMilli(), mustJSON(in.Origin), payload, hash, int64(tokens), string(s.Key), maxQueued},
+		Want: 1,
+	}, s.waitStmt(now)}, heard...), hash, nil
 }
 
 // receipt returns what became of an input.
@@ -116,6 +148,11 @@ func (in Input) Validate() error {
 		return fmt.Errorf("input id: want UTF-8: %w", tidemark.ErrInvalid)
 	}
 	switch in.Kind {
+	case InputAsk:
+		if got, err := Command(in.Text); err != nil || got.Kind != InputAsk || got.Text != in.Text {
+			return fmt.Errorf("text of a question to the session %q: want status, stop, model, memory or help: %w", in.Text, tidemark.ErrInvalid)
+		}
+		return nil
 	case InputCompact, InputReset, inputAgain:
 		if len(in.Text) > maxCommand {
 			return fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)

@@ -1,13 +1,13 @@
 package session
 
-// Working reports whether a run works in this life, or an import.
+// Working reports whether a run works in this life, an import, or the sender.
 func (s *Session) Working() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.mine) > 0 || s.spool != ""
+	return len(s.mine) > 0 || s.spool != "" || s.sending
 }
 
-// Quiet reports whether no run works in this life and nobody listens: a host may then forget the
+// Quiet reports whether nothing works in this life and nobody listens: a host may then forget the
 // object, since all that matters is in the database.
 func (s *Session) Quiet() bool { return !s.Working() && s.hub.unheard() }
 

@@ -93,7 +93,9 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 	if !due || h.Messages == 0 {
 		return nil
 	}
+	r.origins = []tidemark.Origin{q.Origin} // they see why their conversation begins anew
 	err = s.reset(ctx, r, reason)
+	r.origins = nil // the input is not taken up yet
 	if errors.Is(err, errNotArchived) {
 		// The person is answered in the old session; the reset is begun again with the next input.
 		s.Logger.Warn("reset put off", "session", s.Key, "err", err)
@@ -357,13 +359,23 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	if err != nil {
 		return err
 	}
-	if err := s.last(ctx, r, append(stmts, more...)...); err != nil {
+	lines, err := s.tellStmts(ctx, x.New, r.origins, done.people())
+	if err != nil {
+		return err
+	}
+	if err := s.last(ctx, r, append(append(stmts, more...), lines...)...); err != nil {
 		return fmt.Errorf("move to the new session: %w", err)
 	}
 	r.Log = x.New
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	s.dispatch()
 	s.report(ctx)
 	return nil
+}
+
+// people is what who asked for a reset, or caused it, reads on their phone.
+func (d Reset) people() string {
+	return fmt.Sprintf("New conversation (%s). The %d messages of the last one are archived.", d.Reason, d.Messages)
 }
 
 // line is what people read of a reset.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // States of a run.
@@ -29,13 +30,15 @@ type run struct {
 	Attempt int
 	Round   int
 	Started time.Time
-	took    []string // inputs that it took up in this life
-	partial string   // what the model said before an abort
-	forced  bool     // an overflow was answered with a compaction already
-	command *queued  // what it carries out, nil for messages
-	unended bool     // its end could not be written: it is to be taken up again
-	owner   string   // who works on it: new with each take-over, so the last one wins
-	release func()   // gives back what its view was let in with, nil when it was not asked
+	took    []string          // inputs that it took up in this life
+	origins []tidemark.Origin // of these, for those who wait for its answer
+	shown   map[string]string // by address, the message that was shown to be answered
+	partial string            // what the model said before an abort
+	forced  bool              // an overflow was answered with a compaction already
+	command *queued           // what it carries out, nil for messages
+	unended bool              // its end could not be written: it is to be taken up again
+	owner   string            // who works on it: new with each take-over, so the last one wins
+	release func()            // gives back what its view was let in with, nil when it was not asked
 }
 
 // kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
@@ -155,12 +158,14 @@ func (s *Session) work(r *run) worked {
 	defer stop()
 	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
+	s.show(limited, r) // of a run that was taken over
 	err := s.turn(limited, r)
 	if err != nil {
 		err = cause(limited, err)
 		s.fail(r, err)
 	}
 	s.ended(r, cancel)
+	s.dispatch()
 	s.report(s.life)
 	s.setAlarm(s.life)
 	switch {
@@ -274,6 +279,11 @@ func (s *Session) fail(r *run, why error) {
 			s.Logger.Error("record failure", "session", s.Key, "err", err)
 		}
 		stmts = append(stmts, event...)
+		lines, err := s.tellStmts(ctx, r.Log, r.origins, Explain(why), told(why)...)
+		if err != nil {
+			s.Logger.Error("tell of a failure", "session", s.Key, "err", err)
+		}
+		stmts = append(stmts, lines...)
 	}
 	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
@@ -305,13 +315,15 @@ func (s *Session) partialStmts(ctx context.Context, r *run) ([]tidemark.Stmt, er
 }
 
 // Abort stops the run in work. What the model said so far stays in the log.
-func (s *Session) Abort() bool {
+func (s *Session) Abort() bool { return s.abort(tidemark.ErrAborted) }
+
+func (s *Session) abort(why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel == nil {
 		return false
 	}
-	s.cancel(tidemark.ErrAborted)
+	s.cancel(why)
 	return true
 }
 
@@ -372,18 +384,21 @@ func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.took, err = s.inputsOf(ctx, r.ID)
+	r.took, r.origins, err = s.inputsOf(ctx, r.ID)
 	return r, err
 }
 
-func (s *Session) inputsOf(ctx context.Context, run string) ([]string, error) {
-	rows, err := s.DB.Query(ctx, `SELECT id FROM inputs WHERE run = ? ORDER BY n LIMIT 1000`, run)
+func (s *Session) inputsOf(ctx context.Context, run string) ([]string, []tidemark.Origin, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id, origin FROM inputs WHERE run = ? ORDER BY n LIMIT 1000`, run)
 	if err != nil {
-		return nil, fmt.Errorf("read inputs of run %s: %w", run, err)
+		return nil, nil, fmt.Errorf("read inputs of run %s: %w", run, err)
 	}
-	out := make([]string, len(rows))
+	out, origins := make([]string, len(rows)), make([]tidemark.Origin, len(rows))
 	for i, r := range rows {
 		out[i] = r.Text(0)
+		if err := json.Unmarshal(r.Bytes(1), &origins[i]); err != nil {
+			return nil, nil, fmt.Errorf("read input %s: %w", out[i], err)
+		}
 	}
-	return out, nil
+	return out, origins, nil
 }

@@ -81,6 +81,8 @@ type Config struct {
 	Agent      Agent
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
+	// Courier carries answers to those who wrote over a channel; nil: answers go to nobody but readers.
+	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
 	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
@@ -102,12 +104,18 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	mu       sync.Mutex // guards the following 5 fields; never held over a wait
+	ledger  atomic.Bool // the tables of the ledger are there
+	mute    atomic.Bool // it was said that no courier is there
+	napping atomic.Bool // a goroutine waits for the next try to send
+
+	mu       sync.Mutex // guards the following 7 fields; never held over a wait
 	cancel   context.CancelCauseFunc
 	active   string          // id of the run that works in this life
 	mine     map[string]bool // runs that this life has begun or taken up and not let go of
 	reported time.Time       // when the agent's directory was told last
 	spool    string          // id of the log that an import keeps
+	sending  bool            // a goroutine sends what is pending
+	sendMore bool            // and looks again before it ends
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -128,7 +136,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	}
 	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}}
 	s.hub.observe = c.Observe
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.findLedger, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

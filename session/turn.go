@@ -103,15 +103,17 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		return false, fmt.Errorf("take inputs: %w", err)
 	}
 	for _, in := range q {
-		r.took = append(r.took, in.ID)
+		r.took, r.origins = append(r.took, in.ID), append(r.origins, in.Origin)
 	}
+	s.show(ctx, r)
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
 	return false, nil
 }
 
 // command carries out a queued command and ends the run.
 func (s *Session) command(ctx context.Context, r *run, q queued) error {
-	r.took, r.command = append(r.took, q.ID), &q
+	r.took, r.origins, r.command = append(r.took, q.ID), append(r.origins, q.Origin), &q
+	s.show(ctx, r)
 	var text string
 	if err := jsonText(q.Payload, &text); err != nil {
 		return err
@@ -124,6 +126,8 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		err = s.resetNow(ctx, r, text)
 	case inputAgain:
 		err = s.summarizeAgain(ctx, r, tidemark.EntryID(text))
+	case InputAsk:
+		err = s.answer(ctx, r, text)
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
 		if errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) {
@@ -228,6 +232,12 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		return err
 	}
 	stmts = append(stmts, usage...)
+	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
+	lines, err := s.tellStmts(ctx, r.Log, r.origins, reply.Message.PlainText())
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, lines...)
 	next := stateDone
 	if calls := s.callStmts(r, reply.Message); len(calls) > 0 {
 		next = stateTools
@@ -242,6 +252,7 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		r.Attempt = attempt
 		return fmt.Errorf("commit reply: %w", err)
 	}
+	s.dispatch()
 	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})
 	if next == stateDone {
 		s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took, Entry: e.ID})

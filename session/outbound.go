@@ -1,0 +1,241 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// States of a row of the ledger: what is known of a message on its way to a person.
+const (
+	OutPending = "pending" // nothing was sent, or what was sent is known not to have come through
+	OutSending = "sending" // a life is handing it over
+	OutSent    = "sent"    // the platform has it
+	OutUnknown = "unknown" // it may have been sent: never sent again, a status of the platform tells
+	OutFailed  = "failed"  // it is given up
+)
+
+// Why a pending row waits for more than its turn.
+const (
+	HoldClosed = "closed" // the person must write first
+	HoldHalted = "halted" // the account may not send now
+)
+
+// ledgerTables are of a space of their own and made when a person first writes over a channel: each table
+// and each index holds a page of memory in every live object, and most conversations need none of these.
+var ledgerTables = [][]string{{
+	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
+	`CREATE TABLE outbound(
+		key TEXT NOT NULL, n INTEGER NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
+		peer TEXT NOT NULL, address TEXT NOT NULL, text TEXT NOT NULL, quote TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL,
+		next INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', id TEXT NOT NULL DEFAULT '',
+		past TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, n)) WITHOUT ROWID`,
+	`CREATE INDEX outbound_open ON outbound(key, n) WHERE open = 1`,
+	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
+	// What people wrote, by the platform's id of it, for those who answer it.
+	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
+}}
+
+// ledgerSpace is the name of the tables' version.
+const ledgerSpace = "outbound"
+
+// openLedger makes the tables of the ledger, if they are not there.
+func (s *Session) openLedger(ctx context.Context) error {
+	if s.ledger.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, ledgerSpace, ledgerTables); err != nil {
+		return err
+	}
+	s.ledger.Store(true)
+	return nil
+}
+
+// findLedger opens a ledger that an earlier life has made, and goes on with it. What that life was
+// handing over when it ended may have been sent or not.
+func (s *Session) findLedger(ctx context.Context) error {
+	if s.Courier == nil {
+		return nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, ledgerSpace)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if err := s.openLedger(ctx); err != nil {
+		return err
+	}
+	rows, err = s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
+	if err == nil && len(rows) > 0 {
+		s.dispatch()
+	}
+	return err
+}
+
+// Outbound is a message on its way to a person, as the ledger knows it.
+type Outbound struct {
+	Ref    string           `json:"ref"`
+	State  string           `json:"state"`            // pending, sending, sent, unknown, failed
+	Hold   string           `json:"hold,omitempty"`   // closed, halted
+	Status string           `json:"status,omitempty"` // what the platform said of it last: sent, delivered, read, failed
+	To     tidemark.Address `json:"to"`
+	Text   string           `json:"text"`
+	Quote  string           `json:"quote,omitempty"`
+	ID     string           `json:"id,omitempty"` // platform's id
+	Tries  int              `json:"tries"`
+	Error  string           `json:"error,omitempty"`
+	At     time.Time        `json:"at"`
+	Next   time.Time        `json:"next,omitzero"` // not tried, or not given up, before
+
+	n    int64
+	peer string
+	past string // ids of earlier tries that came to nothing
+}
+
+// outColumns are what scanOut reads.
+const outColumns = `n, state, hold, status, peer, address, text, quote, id, past, tries, error, at, next`
+
+func (s *Session) scanOut(r tidemark.Row) (Outbound, error) {
+	o := Outbound{n: r.Int(0), State: r.Text(1), Hold: r.Text(2), Status: r.Text(3), peer: r.Text(4), Text: r.Text(6), Quote: r.Text(7), ID: r.Text(8),
+		past: r.Text(9), Tries: int(r.Int(10)), Error: r.Text(11), At: time.UnixMilli(r.Int(12))}
+	if next := r.Int(13); next > 0 {
+		o.Next = time.UnixMilli(next)
+	}
+	o.Ref = s.outRef(o.n)
+	if err := json.Unmarshal(r.Bytes(5), &o.To); err != nil {
+		return o, fmt.Errorf("read outbound %s: %w", o.Ref, err)
+	}
+	return o, nil
+}
+
+// outRef names a row to platforms. A key has no slash.
+func (s *Session) outRef(n int64) string { return string(s.Key) + "/" + strconv.FormatInt(n, 10) }
+
+// RefKey returns the session that a ref of an [tidemark.Outgoing] is of; ok is false when it is none of ours.
+func RefKey(ref string) (key tidemark.Key, ok bool) {
+	at := strings.LastIndexByte(ref, '/')
+	if at < 0 {
+		return "", false
+	}
+	if _, err := strconv.ParseInt(ref[at+1:], 10, 64); err != nil {
+		return "", false
+	}
+	key, err := tidemark.ParseKey(ref[:at])
+	return key, err == nil && string(key) == ref[:at]
+}
+
+// Outbound returns the newest messages of the ledger, newest first.
+func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {
+	out := []Outbound{}
+	if !s.ledger.Load() {
+		return out, nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), min(limit, 1000))
+	if err != nil {
+		return nil, fmt.Errorf("read outbound: %w", err)
+	}
+	for _, r := range rows {
+		o, err := s.scanOut(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// peerOf is an address in one string: rows of one are sent in order.
+func peerOf(a tidemark.Address) string {
+	return strings.Join([]string{a.Platform, a.Account, a.Peer}, "\x1f")
+}
+
+// outStmts put a text into the ledger, a row for each message that the platform makes of it, in the
+// transaction of what it tells of. The first quotes a message.
+func (s *Session) outStmts(to tidemark.Address, text, quote string) []tidemark.Stmt {
+	now := s.Runtime.Now()
+	parts := s.Courier.Parts(to, text)
+	stmts := make([]tidemark.Stmt, 0, len(parts)+1)
+	for i, p := range parts {
+		if i > 0 {
+			quote = ""
+		}
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO outbound(key, n, state, open, peer, address, text, quote, at)
+			SELECT ?, coalesce(max(n), 0) + 1, 'pending', 1, ?, ?, ?, ?, ? FROM outbound WHERE key = ?`,
+			Args: []any{string(s.Key), peerOf(to), mustJSON(to), p, quote, now.UnixMilli(), string(s.Key)}, Want: 1})
+	}
+	if len(stmts) == 0 {
+		return nil
+	}
+	return append(stmts, s.dueStmt(dueOut, now.Add(outGrace), ""))
+}
+
+// outGrace is when an alarm looks after rows that the life which wrote them does not send.
+const outGrace = 10 * time.Second
+
+// listener is where an answer goes.
+type listener struct {
+	To     tidemark.Address
+	newest string // platform's id of what they wrote last
+	wrote  int    // messages that the run took up
+}
+
+// listeners are the addresses that some inputs want their answer at, each once.
+func listeners(from []tidemark.Origin) []listener {
+	var out []listener
+	for _, o := range from {
+		if o.To == nil {
+			continue
+		}
+		i := slices.IndexFunc(out, func(l listener) bool { return peerOf(l.To) == peerOf(*o.To) })
+		if i < 0 {
+			i, out = len(out), append(out, listener{To: *o.To})
+		}
+		out[i].newest, out[i].wrote = o.Message, out[i].wrote+1
+	}
+	return out
+}
+
+// quote is what an answer shows itself to be one to. Between two people who take turns a quote is noise;
+// in a group it says who is meant, and behind several messages how far they were read.
+func (l listener) quote() string {
+	if l.To.Group || l.wrote > 1 {
+		return l.newest
+	}
+	return ""
+}
+
+// tellStmts put a text into the ledger for all who wrote one of these inputs, but those of except.
+func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Origin, text string, except ...tidemark.Address) ([]tidemark.Stmt, error) {
+	to := listeners(from)
+	if len(to) == 0 || strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	if s.Courier == nil {
+		return s.muteStmts(log, to[0].To)
+	}
+	if err := s.openLedger(ctx); err != nil {
+		return nil, err
+	}
+	var stmts []tidemark.Stmt
+	for _, l := range to {
+		if !slices.Contains(except, l.To) {
+			stmts = append(stmts, s.outStmts(l.To, text, l.quote())...)
+		}
+	}
+	return stmts, nil
+}
+
+// muteStmts say, once a life, that answers have no way out.
+func (s *Session) muteStmts(log string, to tidemark.Address) ([]tidemark.Stmt, error) {
+	if s.mute.Swap(true) {
+		return nil, nil
+	}
+	s.Logger.Warn("answers are not sent: no channel is set up", "session", s.Key, "platform", to.Platform)
+	return s.eventStmts(log, tidemark.Event{Type: "error", Text: fmt.Sprintf("Answers stay in the log: no channel that sends over %s is set up here.", to.Platform)})
+}

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// maxQuoted is how many characters of a quoted message the model reads; the rest is in the conversation.
+const maxQuoted = 240
+
+// hearStmts keep what a person wrote under the platform's name of it, and let go of what waited for them
+// to write.
+func (s *Session) hearStmts(in Input) []tidemark.Stmt {
+	if s.Courier == nil || !s.ledger.Load() || in.Origin.To == nil {
+		return nil
+	}
+	stmts := []tidemark.Stmt{{SQL: `UPDATE outbound SET hold = '', next = 0 WHERE key = ? AND open = 1 AND state = 'pending' AND hold = 'closed' AND peer = ?`,
+		Args: []any{string(s.Key), peerOf(*in.Origin.To)}}}
+	if in.Origin.Message != "" && in.Kind == InputMessage {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said) VALUES(?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
+			Args: []any{string(s.Key), in.Origin.Message, oneLine(searchable(in.Message), maxQuoted)}})
+	}
+	return stmts
+}
+
+// quoted puts before what a person wrote a line that says which message they answered: one of ours, by the
+// ledger, or one of theirs. It is marked as ours by its brackets, which what it repeats cannot close.
+func (s *Session) quoted(ctx context.Context, in Input) (tidemark.Message, error) {
+	if in.Quoted == "" || in.Kind != InputMessage {
+		return in.Message, nil
+	}
+	said, who := "", ""
+	if s.ledger.Load() {
+		rows, err := s.DB.Query(ctx, `SELECT text, 'your' FROM (SELECT text FROM outbound WHERE key = ? AND id = ? AND id <> '' LIMIT 1)
+			UNION ALL SELECT said, 'a' FROM heard WHERE key = ? AND message = ? LIMIT 1`, string(s.Key), in.Quoted, string(s.Key), in.Quoted)
+		if err != nil {
+			return in.Message, fmt.Errorf("find quoted message: %w", err)
+		}
+		if len(rows) > 0 {
+			said, who = oneLine(rows[0].Text(0), maxQuoted), rows[0].Text(1)
+		}
+	}
+	line := "[In reply to an older message, which is not at hand.]"
+	if who != "" {
+		line = fmt.Sprintf("[In reply to %s message: %q]", who, cmp.Or(strings.Map(unbracket, said), "(no text)"))
+	}
+	m := tidemark.Message{Role: in.Message.Role, Content: slices.Clone(in.Message.Content)}
+	m.Content = slices.Insert(m.Content, 0, tidemark.Text(line))
+	return m, nil
+}
+
+func unbracket(r rune) rune {
+	switch r {
+	case '[':
+		return '('
+	case ']':
+		return ')'
+	case '"':
+		return '\''
+	}
+	return r
+}
+
+// oneLine is the beginning of a text on one line, in at most that many characters.
+func oneLine(s string, most int) string {
+	if len(s) > most*16 { // what follows need not be looked at
+		s = strings.ToValidUTF8(s[:most*16], "")
+	}
+	var b strings.Builder
+	n := 0
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+			n++
+		}
+		for _, r := range word {
+			if n++; n > most {
+				return strings.TrimSpace(b.String()) + "…"
+			}
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// stopped is why a run ends when a person says so over a channel.
+type stopped struct{ by *tidemark.Address }
+
+func (e *stopped) Error() string { return "stopped: " + tidemark.ErrAborted.Error() }
+
+func (e *stopped) Unwrap() error { return tidemark.ErrAborted }
+
+// told are those who know already why a run ended.
+func told(why error) []tidemark.Address {
+	var st *stopped
+	if errors.As(why, &st) && st.by != nil {
+		return []tidemark.Address{*st.by}
+	}
+	return nil
+}

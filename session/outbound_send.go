@@ -1,0 +1,287 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Bounds of sending.
+const (
+	sendTimeout = time.Minute      // of one try; a courier has shorter ones of its own
+	maxTries    = 20               // with the pauses below about an hour
+	firstPause  = 2 * time.Second  // after the first try that sent nothing, doubled with each
+	longPause   = 5 * time.Minute  // the longest of these
+	haltPause   = 10 * time.Minute // while the account may not send
+	mostPause   = 24 * time.Hour   // that a platform may ask for
+	unknownWait = 2 * time.Minute  // for the status of a message that may have been sent
+	napMost     = 20 * time.Second // a shorter pause is slept, a longer one is for the alarm
+	outPage     = 500              // open rows that one look takes in
+)
+
+// dispatch sends what is pending, if nobody in this life does. It returns at once.
+func (s *Session) dispatch() {
+	if s.Courier == nil || !s.ledger.Load() || s.life.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sending {
+		s.sendMore = true
+		return
+	}
+	s.sending, s.sendMore = true, false
+	s.Runtime.Go(s.sendAll)
+}
+
+// sendAll sends until nothing may be sent now: one message after the other, so that each person
+// reads them in order. The rest is due later.
+func (s *Session) sendAll() {
+	ended := false
+	defer func() { // also when a courier panics
+		if !ended {
+			s.endSending(true)
+		}
+	}()
+	ctx := s.life
+	for !ended && ctx.Err() == nil {
+		row, next, err := s.nextOut(ctx)
+		if err == nil && row != nil {
+			err = s.sendRow(ctx, *row)
+			if errors.Is(err, tidemark.ErrConflict) { // a status, or a later life, was there before us
+				if s.current(ctx) {
+					continue
+				}
+				next, row = time.Time{}, nil
+			} else if err == nil {
+				continue
+			}
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, tidemark.ErrConflict) {
+			s.Logger.Error("send", "session", s.Key, "err", err)
+			next = s.Runtime.Now().Add(wakeRetry)
+		}
+		s.sendLater(ctx, next)
+		ended = s.endSending(err != nil)
+	}
+}
+
+// endSending lets go of the sender's part, unless there is more and it did not fail.
+func (s *Session) endSending(failed bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sendMore && !failed {
+		s.sendMore = false
+		return false
+	}
+	s.sending, s.sendMore = false, false
+	return true
+}
+
+// current reports whether no later life of the session has begun.
+func (s *Session) current(ctx context.Context) bool {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM heads WHERE key = ? AND lives = ? LIMIT 1`, string(s.Key), s.number)
+	return err == nil && len(rows) > 0
+}
+
+// sendLater makes the sender due again at a time; the zero time is never.
+func (s *Session) sendLater(ctx context.Context, next time.Time) {
+	if next.IsZero() || ctx.Err() != nil {
+		return
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOut, next, "")}); err != nil {
+		s.Logger.Warn("put off sending", "session", s.Key, "err", err)
+	}
+	s.setAlarm(ctx)
+	pause := next.Sub(s.Runtime.Now())
+	if pause > napMost || s.napping.Swap(true) {
+		return
+	}
+	s.Runtime.Go(func() {
+		err := s.Runtime.Sleep(ctx, max(pause, 0))
+		s.napping.Store(false)
+		if err == nil {
+			s.dispatch()
+		}
+	})
+}
+
+// sendDue is what an alarm does: it puts itself off, and sends.
+func (s *Session) sendDue(ctx context.Context) error {
+	later := tidemark.Stmt{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ?`, Args: []any{s.Runtime.Now().Add(wakeRetry).UnixMilli(), string(s.Key), dueOut}}
+	if s.Courier == nil || !s.ledger.Load() {
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueOut)}) // the next life with a courier looks by itself
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{later, s.restOutStmt()}); err != nil {
+		return err
+	}
+	s.dispatch()
+	return nil
+}
+
+// restOutStmt ends the alarm when it has nothing to wait for. A row that is closed waits for the person.
+func (s *Session) restOutStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM outbound WHERE key = ? AND open = 1 AND hold <> 'closed')`,
+		Args: []any{string(s.Key), dueOut, string(s.Key)}}
+}
+
+// nextOut returns the first row that something is to be done with now: the oldest of an address that
+// waits for nothing. A message that may have been sent holds up those behind it only as long as a
+// status may well come: order is worth a pause, but not that the rest is never read. Without such a
+// row, next is when to look again.
+func (s *Session) nextOut(ctx context.Context) (row *Outbound, next time.Time, err error) {
+	rows, err := s.DB.Query(ctx, `SELECT n, state, hold, peer, next, owner FROM outbound WHERE key = ? AND open = 1 ORDER BY n LIMIT ?`, string(s.Key), outPage)
+	if err != nil {
+		return nil, next, fmt.Errorf("read outbound: %w", err)
+	}
+	now := s.Runtime.Now()
+	waits := map[string]bool{}
+	for _, r := range rows {
+		peer, at := r.Text(3), time.UnixMilli(r.Int(4))
+		later := r.Text(1) == OutSending && r.Text(5) >= s.ownerBound() // of a later life
+		if waits[peer] {
+			continue
+		}
+		if waits[peer] = true; r.Text(2) == HoldClosed || later {
+			continue
+		}
+		if r.Text(1) != OutSending && at.After(now) {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+			continue
+		}
+		full, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE key = ? AND n = ? LIMIT 1`, string(s.Key), r.Int(0))
+		if err != nil || len(full) == 0 {
+			return nil, next, fmt.Errorf("read outbound %d: %w", r.Int(0), errors.Join(err, tidemark.ErrUnavailable))
+		}
+		o, err := s.scanOut(full[0])
+		return &o, next, err
+	}
+	return nil, next, nil
+}
+
+// sendRow does what is to be done with a row.
+func (s *Session) sendRow(ctx context.Context, o Outbound) error {
+	switch o.State {
+	case OutSending: // nobody in this life is: it was cut off, or its end could not be written
+		cut := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'unknown', next = ?, error = ? WHERE key = ? AND n = ? AND state = 'sending' AND owner < ?`,
+			Args: []any{s.Runtime.Now().Add(unknownWait).UnixMilli(), "cut off while it was being sent", string(s.Key), o.n, s.ownerBound()}, Want: 1}
+		return s.DB.Tx(ctx, []tidemark.Stmt{cut, s.currentStmt()})
+	case OutUnknown:
+		return s.settleWith(ctx, tidemark.Stmt{SQL: `UPDATE outbound SET open = 0 WHERE key = ? AND n = ? AND state = 'unknown' AND open = 1`, Args: []any{string(s.Key), o.n}, Want: 1},
+			fmt.Sprintf("A message to %s may or may not have been sent (%s). It is not sent again.", place(o.To), o.Error))
+	}
+	owner := s.owner()
+	now := s.Runtime.Now()
+	begin := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'sending', owner = ?, tries = tries + 1 WHERE key = ? AND n = ? AND state = 'pending' AND next <= ? AND hold <> 'closed'`,
+		Args: []any{owner, string(s.Key), o.n, now.UnixMilli()}, Want: 1}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin, s.currentStmt()}); err != nil {
+		return err
+	}
+	o.Tries++
+	limited, stop := s.Runtime.WithTimeout(ctx, sendTimeout)
+	id, err := s.Courier.Send(limited, tidemark.Outgoing{To: o.To, Ref: o.Ref, Text: o.Text, Quote: o.Quote})
+	stop()
+	// What became of it is written also when the host is about to drop the object.
+	err = s.settle(context.WithoutCancel(ctx), o, owner, id, err)
+	if errors.Is(err, tidemark.ErrConflict) {
+		return nil // a status was there before
+	}
+	return err
+}
+
+// currentStmt lets only the newest life go on.
+func (s *Session) currentStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
+}
+
+// settle writes what became of a try. owner is of this try alone, so it is right also when a later life
+// has called the row unknown meanwhile.
+func (s *Session) settle(ctx context.Context, o Outbound, owner, id string, err error) error {
+	mine := func(set string, args ...any) tidemark.Stmt {
+		return tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND owner = ? AND state IN ('sending', 'unknown')`,
+			Args: append(args, string(s.Key), o.n, owner), Want: 1}
+	}
+	if err == nil {
+		return s.settleWith(ctx, mine(`state = 'sent', open = 0, hold = '', next = 0, error = '', id = ?`, id), "")
+	}
+	var se *tidemark.SendError
+	if !errors.As(err, &se) {
+		se = &tidemark.SendError{Class: tidemark.SendUnknown, Text: err.Error()}
+	}
+	set, args, event := s.afterFailure(o, se)
+	return s.settleWith(ctx, mine(set, args...), event)
+}
+
+// afterFailure says what a row becomes after a try that failed, and what the owner reads of it.
+func (s *Session) afterFailure(o Outbound, e *tidemark.SendError) (set string, args []any, event string) {
+	now, text := s.Runtime.Now(), failureText(e)
+	switch {
+	case e.Class == tidemark.SendUnknown:
+		return `state = 'unknown', open = 1, hold = '', next = ?, error = ?`, []any{now.Add(unknownWait).UnixMilli(), text}, ""
+	case e.Class == tidemark.SendClosed:
+		return `state = 'pending', open = 1, hold = 'closed', next = 0, error = ?`, []any{text}, ""
+	case e.Class == tidemark.SendHalted:
+		if o.Hold != HoldHalted {
+			event = fmt.Sprintf("Messages to %s wait, because the account may not send: %s. It is tried again every %s.", place(o.To), text, haltPause)
+		}
+		return `state = 'pending', open = 1, hold = 'halted', next = ?, tries = tries - 1, error = ?`, []any{now.Add(max(haltPause, min(e.RetryAfter, mostPause))).UnixMilli(), text}, event
+	case e.Class == tidemark.SendAgain && o.Tries < maxTries:
+		return `state = 'pending', open = 1, hold = '', next = ?, error = ?`, []any{now.Add(sendPause(o.Tries, e.RetryAfter)).UnixMilli(), text}, ""
+	}
+	return `state = 'failed', open = 0, hold = '', next = 0, error = ?`, []any{text}, fmt.Sprintf("A message to %s was not sent: %s.", place(o.To), text)
+}
+
+// sendPause is how long to wait after a try that sent nothing.
+func sendPause(tries int, asked time.Duration) time.Duration {
+	pause := longPause
+	if tries < 9 {
+		pause = min(firstPause<<max(tries-1, 0), longPause)
+	}
+	return max(pause, min(asked, mostPause))
+}
+
+// settleWith writes what became of a row, with an event if there is something to read, and ends the
+// alarm if nothing is left.
+func (s *Session) settleWith(ctx context.Context, change tidemark.Stmt, text string) error {
+	stmts := []tidemark.Stmt{change, s.restOutStmt()}
+	event := tidemark.Event{Type: "delivery", Text: text}
+	if text != "" {
+		h, err := s.head(ctx)
+		if err != nil {
+			return err
+		}
+		more, err := s.eventStmts(h.Log, event)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, more...)
+	}
+	if err := s.DB.Tx(ctx, stmts); err != nil {
+		return err
+	}
+	if text != "" {
+		s.mu.Lock()
+		run := s.active
+		s.mu.Unlock()
+		s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &event})
+	}
+	return nil
+}
+
+// failureText is what a person reads of a failure.
+func failureText(e *tidemark.SendError) string {
+	const most = 300
+	text := oneLine(e.Text, most)
+	if e.Code != 0 {
+		text = fmt.Sprintf("%s (%d)", text, e.Code)
+	}
+	return text
+}
+
+// place names an address for people.
+func place(a tidemark.Address) string { return a.Platform + " " + a.Peer }

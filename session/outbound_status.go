@@ -1,0 +1,127 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Delivered takes what a platform says became of a message. Statuses may come in any order, twice, and
+// for what is not known here, which is no error.
+func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
+	if s.Courier == nil {
+		return nil
+	}
+	if err := s.openLedger(ctx); err != nil {
+		return fmt.Errorf("status of %s: %w", d.ID, err)
+	}
+	const races = 5 // with the sender, which has two writes a message
+	for range races {
+		o, err := s.findOut(ctx, d)
+		if err != nil || o == nil {
+			return err
+		}
+		set, args, event := s.afterStatus(*o, d)
+		if set == "" {
+			return nil
+		}
+		change := tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND state = ? AND id = ? AND status = ? AND tries = ?`,
+			Args: append(args, string(s.Key), o.n, o.State, o.ID, o.Status, o.Tries), Want: 1}
+		err = s.settleWith(ctx, change, event)
+		if errors.Is(err, tidemark.ErrConflict) {
+			continue // it has changed meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("status of %s: %w", o.Ref, err)
+		}
+		s.dispatch() // what waited for it
+		return nil
+	}
+	return fmt.Errorf("status of %s: %w", d.Ref, tidemark.ErrBusy)
+}
+
+// findOut returns the row that a status is of, nil for none.
+func (s *Session) findOut(ctx context.Context, d tidemark.Delivery) (*Outbound, error) {
+	where, arg := `key = ? AND id = ? AND id <> ''`, any(d.ID)
+	if rest, ok := strings.CutPrefix(d.Ref, string(s.Key)+"/"); ok {
+		if n, err := strconv.ParseInt(rest, 10, 53); err == nil {
+			where, arg = `key = ? AND n = ?`, n
+		}
+	}
+	rows, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE `+where+` LIMIT 1`, string(s.Key), arg)
+	if err != nil {
+		return nil, fmt.Errorf("find outbound: %w", err)
+	}
+	if len(rows) == 0 {
+		s.Logger.Debug("status of an unknown message", "session", s.Key, "status", d.Status)
+		return nil, nil
+	}
+	o, err := s.scanOut(rows[0])
+	return &o, err
+}
+
+// rank orders the statuses of a message that comes through.
+var rank = []string{"", tidemark.StatusSent, tidemark.StatusDelivered, tidemark.StatusRead}
+
+// afterStatus says what a row becomes by a status; nothing to set means that it tells nothing new.
+func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args []any, event string) {
+	other := d.ID != "" && (o.ID != "" && o.ID != d.ID || slices.Contains(strings.Fields(o.past), d.ID))
+	if other || o.State == OutPending { // of an earlier try, which is known to have come to nothing
+		return "", nil, ""
+	}
+	was, is := slices.Index(rank, o.Status), slices.Index(rank, d.Status)
+	if d.Status != tidemark.StatusFailed {
+		// That it was sent may come behind that it failed; that it was delivered cannot.
+		if is < 1 || o.State == OutFailed && is < 2 || o.State == OutSent && is <= was {
+			return "", nil, ""
+		}
+		set = `state = 'sent', open = 0, hold = '', next = 0, error = '', status = ?, id = CASE WHEN ? = '' THEN id ELSE ? END`
+		if is >= 2 { // who quotes it needs no more of it
+			set += `, text = substr(text, 1, ` + strconv.Itoa(maxQuoted*2) + `)`
+		}
+		return set, []any{d.Status, d.ID, d.ID}, ""
+	}
+	if o.State == OutFailed || was >= 2 {
+		return "", nil, ""
+	}
+	e := d.Error
+	if e == nil {
+		e = &tidemark.SendError{Class: tidemark.SendFailed, Text: "the platform gave no reason"}
+	}
+	if e.Class == tidemark.SendUnknown { // it is known to have failed
+		e = &tidemark.SendError{Class: tidemark.SendFailed, Code: e.Code, Text: e.Text}
+	}
+	set, args, event = s.afterFailure(o, e)
+	return set + `, owner = '', status = '', id = '', past = trim(past || ' ' || ?)`, append(args, d.ID), event
+}
+
+// Say sends a line that is no part of the conversation. The same id twice is one.
+func (s *Session) Say(ctx context.Context, id string, to tidemark.Address, text string) error {
+	now := s.Runtime.Now()
+	stmts := []tidemark.Stmt{{
+		SQL:  `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash) VALUES(?, ?, 'say', 'done', ?, '{}', '', ?) ON CONFLICT(key, id) DO NOTHING`,
+		Args: []any{string(s.Key), "say:" + id, now.UnixMilli(), inputHash("say", text)}, Want: 1}}
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	more, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: &to}}, text)
+	if err != nil {
+		return fmt.Errorf("say %s: %w", id, err)
+	}
+	err = s.DB.Tx(ctx, append(stmts, more...))
+	if errors.Is(err, tidemark.ErrConflict) {
+		return nil // said before
+	}
+	if err != nil {
+		return fmt.Errorf("say %s: %w", id, err)
+	}
+	s.setAlarm(ctx)
+	s.dispatch()
+	return nil
+}
