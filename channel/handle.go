@@ -1,0 +1,118 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// do carries an arrival to whom it is for. Everything it does may be done twice.
+func (g *Ingress) do(ctx context.Context, t *task) error {
+	c, ok := g.Channels[t.platform]
+	if !ok {
+		return fmt.Errorf("%w: %w", errUnset, tidemark.ErrUnavailable)
+	}
+	switch a := t.arrival; {
+	case a.Alias != nil:
+		if a.Alias.Platform == "" {
+			a.Alias.Platform = t.platform
+		}
+		return g.Desk(c.Rules.Agent).Rename(ctx, *a.Alias)
+	case a.Status != nil:
+		return g.delivered(ctx, *a.Status)
+	case a.Message != nil:
+		return g.message(ctx, c, t)
+	}
+	return nil
+}
+
+// delivered tells a session what became of its message. A platform that gives no reference back leaves
+// nobody to tell; the session then knows what the platform answered when it was sent.
+func (g *Ingress) delivered(ctx context.Context, d tidemark.Delivery) error {
+	key, _, err := cutRef(d.Ref)
+	if err != nil {
+		g.Logger.Debug("a status of nobody's", "status", d.Status)
+		return nil
+	}
+	return g.Sessions.Delivered(ctx, key, d)
+}
+
+// message admits a message and posts it.
+func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
+	m, desk := *t.arrival.Message, g.Desk(c.Rules.Agent)
+	if m.Group != "" && (!c.Rules.Groups || !m.Mentioned) { // a busy group asks nobody
+		return nil
+	}
+	p, err := desk.Who(ctx, c.Name(), m.From, c.Rules.Welcome(m.From))
+	if err != nil {
+		return err
+	}
+	v := c.Rules.Decide(m, p)
+	switch {
+	case v.Knock:
+		return g.knock(ctx, c, desk, m)
+	case v.Key == "":
+		g.Logger.Info("not let in", "channel", c.Name(), "why", v.Why)
+		return nil
+	}
+	in := Input{ID: m.ID, Quoted: m.Quoted, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: c.Name(), Peer: p.Name, Message: m.Message, To: &m.Reply}}
+	if word, rest, ok := Command(m.Text); ok && m.Kind == "text" && len(m.Media) == 0 && c.Rules.Commands(m, p) {
+		in.Command, in.Text = word, rest
+		return g.Sessions.Post(ctx, v.Key, in)
+	}
+	if in.Message, err = g.content(ctx, c, m, p, t.tries); err != nil {
+		return err
+	}
+	if len(in.Message.Content) == 0 {
+		return nil
+	}
+	return g.Sessions.Post(ctx, v.Key, in)
+}
+
+// knock tells a stranger a code. What is said goes through the ledger of the agent's main session: a
+// stranger has none. The message that asked names the code, so that a life which ends between says the same.
+func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming) error {
+	code, err := desk.Knock(ctx, Knock{c.Name(), m.From, m.Name, m.ID})
+	if err != nil || code == "" {
+		return err
+	}
+	half := len(code) / 2
+	text := fmt.Sprintf("This is a private assistant. To talk with it, give its owner this code: *%s-%s*\nIt is good for one hour.", code[:half], code[half:])
+	return g.Sessions.Say(ctx, tidemark.Key("agent:"+c.Rules.Agent+":main"), "pairing/"+m.ID, m.Reply, text)
+}
+
+// content makes the message that a model reads: who speaks, where there are several, the files, the
+// words.
+func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, tries int) (tidemark.Message, error) {
+	var blocks []tidemark.Block
+	var notes []string
+	for _, f := range m.Media {
+		b, note, err := g.fetch(ctx, c, m, f, tries)
+		if err != nil {
+			return tidemark.Message{}, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+			continue
+		}
+		blocks = append(blocks, b)
+	}
+	if m.Text != "" {
+		notes = append(notes, m.Text)
+	}
+	text := strings.Join(notes, "\n")
+	if m.Group != "" {
+		text = "[" + strings.NewReplacer("[", "(", "]", ")").Replace(strings.TrimSpace(oneLine(m.Name)+" "+p.Name)) + "] " + text
+	}
+	switch {
+	case len(blocks) == 0 && text == "":
+		return tidemark.Message{}, nil
+	case len(blocks) == 0:
+		return tidemark.NewText(tidemark.User, text), nil
+	case text != "":
+		blocks = append(blocks, tidemark.Text(text))
+	}
+	return tidemark.Message{Role: tidemark.User, Content: blocks}, nil
+}

@@ -1,0 +1,230 @@
+package channel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"mime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Bounds of files.
+const (
+	maxFile    = 100 << 20 // the largest that a platform takes
+	maxHeld    = 4 << 20   // of one whose size or hash is not known before
+	maxWords   = 256 << 10 // of a text that a model reads whole
+	fileTime   = 2 * time.Minute
+	fileTries  = 6 // then the message goes without: some two minutes
+	bufferSize = 32 << 10
+)
+
+// errSpoilt is a file that is not what the platform said.
+var errSpoilt = errors.New("it is not what the platform announced")
+
+// fetch brings a file of a message into the bucket and gives the block by which a model sees it, or a
+// note. A file that cannot be had is a note, too: the words that came with it must not be lost.
+func (g *Ingress) fetch(ctx context.Context, c Channel, m Incoming, f Media, tries int) (tidemark.Block, string, error) {
+	kind := kindOf(f)
+	limited, cancel := g.Runtime.WithTimeout(ctx, fileTime)
+	defer cancel()
+	full, key, held, err := g.bring(limited, c, m.Reply.Account, f)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return tidemark.Block{}, "", context.Cause(ctx)
+	case errors.Is(err, errSpoilt):
+		return tidemark.Block{}, fmt.Sprintf("[%s: not taken, %s]", kind, errSpoilt), nil
+	case errors.Is(err, tidemark.ErrNotFound):
+		return tidemark.Block{}, fmt.Sprintf("[%s: the platform no longer has it]", kind), nil
+	case errors.Is(err, tidemark.ErrTooLarge):
+		return tidemark.Block{}, fmt.Sprintf("[%s: too large to be taken]", kind), nil
+	case tries+1 >= fileTries || permanent(err):
+		g.Logger.Warn("a file cannot be had", "channel", c.Name(), "kind", kind, "err", clip(err.Error()))
+		return tidemark.Block{}, fmt.Sprintf("[%s: it could not be fetched]", kind), nil
+	default:
+		return tidemark.Block{}, "", fmt.Errorf("fetch %s: %w", kind, err)
+	}
+	if b, ok := shown(full, held); ok {
+		return b, "", nil
+	}
+	note := "[" + kind
+	if name := oneLine(full.Name); name != "" {
+		note += " " + strings.NewReplacer("[", "(", "]", ")").Replace(name)
+	}
+	return tidemark.Block{}, fmt.Sprintf("%s: %s, %d bytes, kept as %s]", note, plainType(full.Type), full.Bytes, key), nil
+}
+
+func kindOf(f Media) string {
+	switch kind := oneLine(f.Note); {
+	case f.Voice:
+		return "voice note"
+	case kind != "":
+		return kind
+	}
+	return "file"
+}
+
+// bring streams a file into the bucket, held against size and hash: what does not match is never there
+// whole. held is all of it where it is small enough to be shown.
+func (g *Ingress) bring(ctx context.Context, c Channel, account string, f Media) (full Media, key string, held []byte, err error) {
+	full, body, err := c.Open(ctx, account, f)
+	if err != nil {
+		return full, "", nil, err
+	}
+	defer body.Close()
+	if f.SHA256 != "" && full.SHA256 != "" && !strings.EqualFold(f.SHA256, full.SHA256) {
+		return full, "", nil, errSpoilt
+	}
+	if full.SHA256 == "" {
+		full.SHA256 = f.SHA256
+	}
+	if full.SHA256 = strings.ToLower(full.SHA256); full.Bytes > maxFile {
+		return full, "", nil, fmt.Errorf("file of %d bytes, at most %d: %w", full.Bytes, maxFile, tidemark.ErrTooLarge)
+	}
+	if raw, e := hex.DecodeString(full.SHA256); full.Bytes <= 0 || e != nil || len(raw) != sha256.Size {
+		return g.bringUnknown(ctx, c, full, body)
+	}
+	key = g.artifact(c, full.SHA256)
+	r := &checked{r: body, left: full.Bytes, want: full.SHA256, sum: sha256.New(), keep: full.Bytes <= g.MaxShown && couldShow(full)}
+	_, err = g.Blobs.Put(ctx, key, r, full.Bytes, tidemark.PutOptions{ContentType: plainType(full.Type)})
+	if r.err != nil && !errors.Is(r.err, io.EOF) {
+		err = r.err
+	}
+	return full, key, r.held, err
+}
+
+// bringUnknown is bring for a file whose size or hash is known only when it has been read.
+func (g *Ingress) bringUnknown(ctx context.Context, c Channel, full Media, body io.Reader) (Media, string, []byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, maxHeld+1))
+	switch {
+	case err != nil:
+		return full, "", nil, fmt.Errorf("read file: %w: %w", err, tidemark.ErrUnavailable)
+	case len(raw) > maxHeld:
+		return full, "", nil, fmt.Errorf("file of unknown size, over %d bytes: %w", maxHeld, tidemark.ErrTooLarge)
+	case full.Bytes > 0 && int64(len(raw)) != full.Bytes || len(raw) == 0:
+		return full, "", nil, errSpoilt
+	}
+	full.Bytes, full.SHA256 = int64(len(raw)), string(tidemark.HashOf(raw))
+	key := g.artifact(c, full.SHA256)
+	_, err = g.Blobs.Put(ctx, key, strings.NewReader(string(raw)), full.Bytes, tidemark.PutOptions{ContentType: plainType(full.Type)})
+	if full.Bytes > g.MaxShown {
+		raw = nil
+	}
+	return full, key, raw, err
+}
+
+func (g *Ingress) artifact(c Channel, sum string) string {
+	return "agents/" + c.Rules.Agent + "/artifacts/" + sum
+}
+
+// checked reads a file of a known size and hash. The last piece is given out when the hash has been
+// seen to be right, so whoever stores what it reads never has a wrong file whole.
+type checked struct {
+	r    io.Reader
+	left int64
+	want string
+	sum  hash.Hash
+	keep bool
+	held []byte
+	err  error
+}
+
+// Read implements io.Reader.
+func (c *checked) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	p = p[:min(int64(len(p)), max(c.left, 1), bufferSize)]
+	n, err := io.ReadAtLeast(c.r, p, len(p))
+	if int64(n) > c.left || err != nil && int64(n) < c.left {
+		c.err = errSpoilt
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			c.err = fmt.Errorf("read file: %w: %w", err, tidemark.ErrUnavailable)
+		}
+		return 0, c.err
+	}
+	c.left -= int64(n)
+	c.sum.Write(p[:n])
+	if c.keep {
+		c.held = append(c.held, p[:n]...)
+	}
+	if c.left > 0 {
+		return n, nil
+	}
+	if hex.EncodeToString(c.sum.Sum(nil)) != c.want {
+		c.err, c.held = errSpoilt, nil
+		return 0, c.err
+	}
+	c.err = io.EOF
+	return n, io.EOF
+}
+
+// plainType is a MIME type without its parameters, and without what a header could not hold.
+func plainType(s string) string {
+	t, _, err := mime.ParseMediaType(s)
+	if err != nil || strings.ContainsFunc(t, func(r rune) bool { return r <= 0x20 || r >= 0x7f }) {
+		return "application/octet-stream"
+	}
+	return t
+}
+
+// couldShow reports the types that models read.
+func couldShow(f Media) bool {
+	t := plainType(f.Type)
+	return pictures[t] || t == "application/pdf" || words(t) && f.Bytes <= maxWords
+}
+
+// pictures are the types that the Messages API takes
+// (https://docs.anthropic.com/en/docs/build-with-claude/vision).
+var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true}
+
+func words(t string) bool { return strings.HasPrefix(t, "text/") || t == "application/json" }
+
+// shown makes the block by which a model sees a file, if it reads such.
+func shown(f Media, held []byte) (tidemark.Block, bool) {
+	t := plainType(f.Type)
+	if len(held) == 0 || !couldShow(f) {
+		return tidemark.Block{}, false
+	}
+	type source struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	}
+	w := struct {
+		Type   string `json:"type"`
+		Title  string `json:"title,omitempty"`
+		Source source `json:"source"`
+	}{Type: tidemark.TypeImage, Source: source{"base64", t, ""}}
+	if words(t) {
+		if !utf8.Valid(held) {
+			return tidemark.Block{}, false
+		}
+		w.Source = source{"text", "text/plain", string(held)}
+	} else {
+		w.Source.Data = base64.StdEncoding.EncodeToString(held)
+	}
+	if !pictures[t] {
+		w.Type, w.Title = tidemark.TypeDocument, oneLine(f.Name)
+	}
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return tidemark.Block{}, false
+	}
+	var b tidemark.Block
+	err = json.Unmarshal(raw, &b)
+	return b, err == nil
+}

@@ -1,0 +1,125 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Listing is what an owner sees of the people who write to an agent.
+type Listing struct {
+	Pending []Pending `json:"pending"`
+	People  []Known   `json:"people"`
+}
+
+// Pending is a stranger who was told a code.
+type Pending struct {
+	Channel string    `json:"channel"`
+	Name    string    `json:"name"`
+	Called  string    `json:"called,omitempty"` // by themselves; not to be trusted
+	Code    string    `json:"code"`
+	Expires time.Time `json:"expires"`
+}
+
+// Known is a person of a standing.
+type Known struct {
+	Channel  string    `json:"channel"`
+	Name     string    `json:"name"`
+	Aliases  []string  `json:"aliases,omitempty"` // other names of theirs
+	Called   string    `json:"called,omitempty"`
+	Standing Standing  `json:"standing"`
+	Since    time.Time `json:"since"`
+}
+
+// maxListed bounds a listing.
+const maxListed = 1000
+
+// List returns who waits for a code to be entered, and everyone of a standing.
+func (b *Book) List(ctx context.Context) (Listing, error) {
+	out := Listing{Pending: []Pending{}, People: []Known{}}
+	rows, err := b.db.Query(ctx, `SELECT platform, name, called, code, at FROM channel_codes WHERE at > ? ORDER BY at LIMIT ?`, b.rt.Now().Add(-codeLife).UnixMilli(), maxListed)
+	if err != nil {
+		return out, fmt.Errorf("list who knocked: %w", err)
+	}
+	for _, r := range rows {
+		out.Pending = append(out.Pending, Pending{r.Text(0), r.Text(1), r.Text(2), r.Text(3), time.UnixMilli(r.Int(4)).Add(codeLife).UTC()})
+	}
+	rows, err = b.db.Query(ctx, `SELECT p.platform, p.name, p.called, p.standing, p.at,
+			(SELECT group_concat(a.alias, char(10)) FROM channel_names a WHERE a.platform = p.platform AND a.name = p.name AND a.alias <> p.name AND a.until = 0)
+		FROM channel_people p WHERE p.standing <> '' ORDER BY p.at LIMIT ?`, maxListed)
+	if err != nil {
+		return out, fmt.Errorf("list people: %w", err)
+	}
+	for _, r := range rows {
+		k := Known{Channel: r.Text(0), Name: r.Text(1), Called: r.Text(2), Standing: Standing(r.Text(3)), Since: time.UnixMilli(r.Int(4)).UTC()}
+		if names := r.Text(5); names != "" {
+			k.Aliases = strings.Split(names, "\n")
+		}
+		out.People = append(out.People, k)
+	}
+	return out, nil
+}
+
+// Approve lets the one in who was told a code. Small letters and a hyphen are forgiven.
+//
+// # Errors
+//
+// ErrNotFound for a code that nobody has, ErrBusy after too many of them.
+func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, error) {
+	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(code)))
+	now := b.rt.Now()
+	rows, err := b.db.Query(ctx, `SELECT count(*) FROM channel_wrong WHERE at > ? LIMIT 1`, now.Add(-wrongSpan).UnixMilli())
+	if err != nil {
+		return Known{}, fmt.Errorf("count wrong codes: %w", err)
+	}
+	if len(rows) > 0 && rows[0].Int(0) >= maxWrong {
+		return Known{}, fmt.Errorf("%d wrong codes in %s; try again later: %w", maxWrong, wrongSpan, tidemark.ErrBusy)
+	}
+	rows, err = b.db.Query(ctx, `SELECT platform, names, called FROM channel_codes WHERE code = ? AND at > ? LIMIT 1`, code, now.Add(-codeLife).UnixMilli())
+	if err != nil {
+		return Known{}, fmt.Errorf("look up a code: %w", err)
+	}
+	if len(rows) == 0 {
+		err := b.db.Tx(ctx, []tidemark.Stmt{
+			{SQL: `DELETE FROM channel_wrong WHERE at <= ?`, Args: []any{now.Add(-wrongSpan).UnixMilli()}},
+			{SQL: `INSERT INTO channel_wrong(at) VALUES(?)`, Args: []any{now.UnixMilli()}},
+		})
+		return Known{}, errors.Join(fmt.Errorf("nobody was told that code in the last hour: %w", tidemark.ErrNotFound), err)
+	}
+	return b.Stand(ctx, rows[0].Text(0), strings.Split(rows[0].Text(1), "\n"), rows[0].Text(2), as)
+}
+
+// Deny forgets a code, and blocks who was told it.
+func (b *Book) Deny(ctx context.Context, code string) (Known, error) {
+	return b.Approve(ctx, code, Blocked)
+}
+
+// Stand gives a person a standing, by any of their names; Stranger takes it away.
+func (b *Book) Stand(ctx context.Context, platform string, names []string, called string, as Standing) (Known, error) {
+	if platform == "" || strings.ContainsAny(platform, ": \n") {
+		return Known{}, fmt.Errorf("channel %.40q: want whatsapp or telegram: %w", platform, tidemark.ErrInvalid)
+	}
+	for i, n := range names {
+		if digits := number(n); digits != "" { // as platforms write it
+			names[i] = digits
+		}
+	}
+	p, err := b.Who(ctx, platform, names, true)
+	if err != nil {
+		return Known{}, err
+	}
+	now := b.rt.Now()
+	stmts := []tidemark.Stmt{{SQL: `UPDATE channel_people SET standing = ?, at = ?, called = CASE WHEN ? = '' THEN called ELSE ? END WHERE platform = ? AND name = ?`,
+		Args: []any{string(as), now.UnixMilli(), oneLine(called), oneLine(called), platform, p.Name}, Want: 1}}
+	for _, n := range usable(names) {
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_codes WHERE platform = ? AND (name = ? OR name = ?)`, Args: []any{platform, n, p.Name}})
+	}
+	if err := b.db.Tx(ctx, stmts); err != nil {
+		return Known{}, fmt.Errorf("note a person on %s: %w", platform, err)
+	}
+	return Known{Channel: platform, Name: p.Name, Called: oneLine(called), Standing: as, Since: now.UTC()}, nil
+}

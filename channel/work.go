@@ -1,0 +1,330 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Bounds of the work.
+const (
+	maxLanes   = 256 // people whose turn is looked up at once
+	maxLane    = 64  // arrivals of one that are done before others come
+	firstPause = time.Second
+	lastPause  = 30 * time.Minute
+	maxTries   = 40 // some 16 hours
+	maxOddTry  = 3  // of what trying again does not mend
+	keepDead   = 30 * 24 * time.Hour
+	maxError   = 300
+)
+
+// work does what is due until nothing is: one lane after another in a goroutine each, Width at a time.
+// A lane is a person or a group; what tells that a name has changed goes before them all.
+func (g *Ingress) work(ctx context.Context) error {
+	done := make(chan string, g.Width)
+	busy := map[string]bool{}
+	var ready []string
+	var failed error
+	for look := true; ; {
+		if look && len(ready) == 0 && failed == nil && ctx.Err() == nil {
+			ready, failed = g.look(ctx)
+			look = false
+		}
+		for len(ready) > 0 && len(busy) < g.Width {
+			lane := ready[0]
+			ready = ready[1:]
+			if busy[lane] { // it is looked at again when it is done
+				continue
+			}
+			busy[lane] = true
+			g.Runtime.Go(func() {
+				defer func() { done <- lane }()
+				g.drive(ctx, lane)
+			})
+		}
+		if len(busy) == 0 {
+			return failed
+		}
+		select {
+		case lane := <-done:
+			delete(busy, lane)
+			look = true
+		case <-g.more:
+			look = true
+		}
+	}
+}
+
+// look unpacks the bodies that wait, does the aliases, and returns the lanes that have something due.
+func (g *Ingress) look(ctx context.Context) ([]string, error) {
+	for {
+		found, err := g.unpack(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			break
+		}
+	}
+	g.drive(ctx, laneAlias)
+	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE due >= 0 AND due <= ? AND lane <> ? GROUP BY lane ORDER BY min(n) LIMIT ?`, g.Runtime.Now().UnixMilli(), laneAlias, maxLanes)
+	if err != nil {
+		return nil, fmt.Errorf("look up lanes: %w", err)
+	}
+	lanes := make([]string, len(rows))
+	for i, r := range rows {
+		lanes[i] = r.Text(0)
+	}
+	return lanes, nil
+}
+
+// unpack turns the oldest body that waits into arrivals, in one transaction; found is false when none
+// waits.
+func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
+	rows, err := g.DB.Query(ctx, `SELECT platform, hash FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT 1`)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	platform, hash := rows[0].Text(0), rows[0].Text(1)
+	pieces, err := g.DB.Query(ctx, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
+	if err != nil {
+		return false, fmt.Errorf("read webhook: %w", err)
+	}
+	var body []byte
+	for _, p := range pieces {
+		body = append(body, p.Bytes(0)...)
+	}
+	arrivals, err := g.decode(platform, body)
+	if err != nil {
+		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
+		return true, g.DB.Tx(ctx, []tidemark.Stmt{
+			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND at < ?`, Args: []any{g.Runtime.Now().Add(-keepDead).UnixMilli()}},
+			{SQL: `UPDATE channel_bodies SET due = -1, error = ? WHERE platform = ? AND hash = ?`, Args: []any{clip(err.Error()), platform, hash}},
+		})
+	}
+	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
+	for _, a := range arrivals {
+		if a.Odd != "" {
+			g.Logger.Info("not acted on", "channel", platform, "kind", clip(a.Odd))
+			continue
+		}
+		stmts = append(stmts, g.arrivalStmt(platform, a))
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}})
+	if err := g.DB.Tx(ctx, stmts); err != nil {
+		return false, fmt.Errorf("unpack webhook: %w", err)
+	}
+	return true, nil
+}
+
+// decode lists what a body holds.
+func (g *Ingress) decode(platform string, body []byte) (out []Arrival, err error) {
+	c, ok := g.Channels[platform]
+	if !ok {
+		return nil, fmt.Errorf("%w: %w", errUnset, tidemark.ErrInvalid)
+	}
+	defer func() { // a body must not end the work of all others
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decode: panic: %v: %w", p, tidemark.ErrInvalid)
+		}
+	}()
+	if out, err = c.Decode(body); err != nil {
+		return nil, err
+	}
+	// The platform's clock counts in seconds and its ids have no order, so the order of two messages
+	// of one second is that of the body.
+	slices.SortStableFunc(out, func(a, b Arrival) int { return cmp.Compare(a.order(), b.order()) })
+	return out, nil
+}
+
+// order is the platform's time of a message; what is none has no part in the order.
+func (a Arrival) order() int64 {
+	if a.Message == nil {
+		return 0
+	}
+	return a.Message.At.UnixMilli()
+}
+
+// Lanes of what no person wrote.
+const (
+	laneAlias  = "alias"
+	laneStatus = "status/"
+	laneFrom   = "from/"
+)
+
+// lane names what an arrival waits for: whatever else is for the same person.
+func (a Arrival) lane() string {
+	switch {
+	case a.Alias != nil:
+		return laneAlias
+	case a.Status != nil:
+		key, _, _ := cutRef(a.Status.Ref)
+		return laneStatus + string(key)
+	case a.Message.Group != "":
+		return laneFrom + "group/" + a.Message.Group
+	case len(a.Message.From) > 0:
+		return laneFrom + a.Message.From[0]
+	}
+	return laneFrom
+}
+
+// name is what makes an arrival that comes twice one.
+func (a Arrival) name(raw []byte) string {
+	switch {
+	case a.Message != nil && a.Message.ID != "":
+		return "message/" + a.Message.ID
+	case a.Status != nil && a.Status.ID != "":
+		return "status/" + a.Status.Status + "/" + a.Status.ID
+	}
+	return "hash/" + string(tidemark.HashOf(raw))
+}
+
+// arrivalStmt stores an arrival. Where something of its lane is put off, it waits behind that.
+func (g *Ingress) arrivalStmt(platform string, a Arrival) tidemark.Stmt {
+	raw, err := json.Marshal(a)
+	due, note := int64(0), ""
+	if err == nil && len(raw) > tidemark.MaxRow-8<<10 {
+		err = fmt.Errorf("%d bytes: %w", len(raw), tidemark.ErrTooLarge)
+	}
+	if err != nil { // kept as a trace
+		g.Logger.Error("an arrival cannot be stored", "channel", platform, "err", err)
+		due, note, raw = -1, clip(err.Error()), []byte("{}")
+	}
+	lane := a.lane()
+	return tidemark.Stmt{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, error)
+		SELECT ?, ?, ?, ?, ?, max(CAST(? AS INTEGER), coalesce((SELECT max(due) FROM channel_arrivals WHERE lane = ? AND due > 0), -1)), ?
+		WHERE true ON CONFLICT(platform, name) DO NOTHING`,
+		Args: []any{platform, a.name(raw), lane, a.order(), string(raw), due, lane, note}}
+}
+
+// task is an arrival that is due.
+type task struct {
+	n        int64
+	platform string
+	tries    int
+	arrival  Arrival
+}
+
+// drive does what is due of a lane, in order, until something fails or others should have their turn.
+func (g *Ingress) drive(ctx context.Context, lane string) {
+	for range maxLane {
+		t, err := g.head(ctx, lane)
+		if err != nil && t != nil { // it cannot be read, ever
+			err = g.settle(ctx, lane, t, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid))
+		} else if t != nil {
+			err = g.settle(ctx, lane, t, g.safely(ctx, t))
+		}
+		if err != nil || t == nil {
+			if err != nil && ctx.Err() == nil {
+				g.Logger.Warn("work off an arrival", "lane", laneKind(lane), "err", err)
+				g.schedule(g.Runtime.Now().Add(lastPause / 60))
+			}
+			return
+		}
+	}
+}
+
+// head returns the first of a lane that is due, nil for none.
+func (g *Ingress) head(ctx context.Context, lane string) (*task, error) {
+	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? ORDER BY at, n LIMIT 1`, lane, g.Runtime.Now().UnixMilli())
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	t := &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2))}
+	return t, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
+}
+
+// safely does an arrival; one that panics must not end the work of all others.
+func (g *Ingress) safely(ctx context.Context, t *task) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v: %w", p, tidemark.ErrInvalid)
+		}
+	}()
+	return g.do(ctx, t)
+}
+
+// settle notes what became of an arrival: done, put off with all of its lane, or given up visibly. It
+// returns an error when the lane is not to go on.
+func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error) error {
+	if failed == nil {
+		return g.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM channel_arrivals WHERE n = ?`, Args: []any{t.n}}})
+	}
+	if ctx.Err() != nil { // a life that ends is no failure
+		return context.Cause(ctx)
+	}
+	now := g.Runtime.Now()
+	tries := t.tries + 1
+	if tries >= maxTries || permanent(failed) && tries >= maxOddTry {
+		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
+		return g.DB.Tx(ctx, []tidemark.Stmt{
+			{SQL: `DELETE FROM channel_arrivals WHERE due < 0 AND at < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
+			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
+		})
+	}
+	due := now.Add(min(lastPause, firstPause<<min(t.tries, 20)))
+	err := g.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `UPDATE channel_arrivals SET tries = ?, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
+		{SQL: `UPDATE channel_arrivals SET due = ? WHERE lane = ? AND due >= 0`, Args: []any{due.UnixMilli(), lane}},
+	})
+	if err != nil {
+		return err
+	}
+	g.schedule(due)
+	g.Logger.Warn("an arrival is tried again", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
+	return nil // head finds nothing due
+}
+
+// Stuck is an arrival or a webhook that was given up.
+type Stuck struct {
+	N       int64     `json:"n"`
+	Channel string    `json:"channel"`
+	Tries   int       `json:"tries,omitempty"`
+	Error   string    `json:"error"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// Dead lists what was given up, newest first.
+func (g *Ingress) Dead(ctx context.Context) ([]Stuck, error) {
+	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, error, at FROM channel_arrivals WHERE due < 0
+		UNION ALL SELECT n, platform, 0, error, at FROM channel_bodies WHERE due < 0 AND piece = 0 LIMIT ?`, maxListed)
+	if err != nil {
+		return nil, fmt.Errorf("list what was given up: %w", err)
+	}
+	out := make([]Stuck, len(rows))
+	for i, r := range rows {
+		out[i] = Stuck{N: r.Int(0), Channel: r.Text(1), Tries: int(r.Int(2)), Error: r.Text(3), At: time.UnixMilli(r.Int(4)).UTC()}
+	}
+	return out, nil
+}
+
+// cutRef reads the reference of a message of ours: "{session key}/{row}".
+func cutRef(ref string) (tidemark.Key, string, error) {
+	at := strings.LastIndexByte(ref, '/')
+	if at < 0 {
+		return "", "", fmt.Errorf("reference %.80q: %w", ref, tidemark.ErrInvalid)
+	}
+	key, err := tidemark.ParseKey(ref[:at])
+	return key, ref[at+1:], err
+}
+
+func laneKind(lane string) string {
+	kind, _, _ := strings.Cut(lane, "/")
+	return kind
+}
+
+func clip(s string) string {
+	if len(s) > maxError {
+		return strings.ToValidUTF8(s[:maxError], "") + "…"
+	}
+	return s
+}
+
+var errUnset = errors.New("the channel is not set up")
