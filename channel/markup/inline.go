@@ -26,9 +26,12 @@ type scanner struct {
 	ends    map[int]int  // position of ']' to that of its '['
 	starts  map[int]int  // and the other way round
 	missing map[int]bool // lengths of backtick rows that nothing closes
-	begun   []int        // first tokens of the links that we are in
+	begun   []begun      // links that we are in
 	text    strings.Builder
 }
+
+// begun is a link: where its bracket is, and which its first token.
+type begun struct{ at, token int }
 
 // inline adds a paragraph.
 func (r *reader) inline(s string, st style) {

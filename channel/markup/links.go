@@ -52,20 +52,25 @@ func (sc *scanner) bracket(i int) int {
 		return 0
 	}
 	sc.flush()
-	sc.begun = append(sc.begun, len(sc.tokens))
+	sc.begun = append(sc.begun, begun{open, len(sc.tokens)})
 	return open + 1
 }
 
 // target ends a link: its address becomes a style of its text where the platform has one, else it
 // stands in parentheses behind it.
 func (sc *scanner) target(i int) int {
-	if _, ok := sc.ends[i]; !ok {
+	open, ok := sc.ends[i]
+	n := len(sc.begun) - 1
+	for n >= 0 && sc.begun[n].at > open {
+		n-- // its end was read as something else
+	}
+	if !ok || n < 0 || sc.begun[n].at != open {
 		return 0
 	}
-	dest, n := destination(sc.s, i+1)
+	from := sc.begun[n].token
+	sc.begun = sc.begun[:n]
+	dest, length := destination(sc.s, i+1)
 	sc.flush()
-	from := sc.begun[len(sc.begun)-1]
-	sc.begun = sc.begun[:len(sc.begun)-1]
 	text, styled := "", false
 	for _, t := range sc.tokens[from:] {
 		text += t.text
@@ -84,7 +89,7 @@ func (sc *scanner) target(i int) int {
 		sc.text.WriteString(" (" + dest + ")")
 	}
 	sc.flush()
-	return i + 1 + n
+	return i + 1 + length
 }
 
 // destination reads "(address)" or "(address "title")" at i: what stands between the parentheses,

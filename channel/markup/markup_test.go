@@ -35,6 +35,7 @@ func TestConvert(t *testing.T) {
 		{"image", "![a cat](https://x.y/c.png)", "a cat (https://x.y/c.png)", `<a href="https://x.y/c.png">a cat</a>`},
 		{"image in a link", "[![a](https://i.x)](https://l.x)", "a (https://i.x) (https://l.x)", `<a href="https://i.x">a</a> (https://l.x)`},
 		{"a call is no link", "list[i](x)", "list[i](x)", "list[i](x)"},
+		{"bracket in an address", "<https://x[y> a](https://b.c)", "https://x[y a](https://b.c)", "https://x[y a](https://b.c)"},
 		{"task", "- [ ] do [x]", "- [ ] do [x]", "- [ ] do [x]"},
 		{"bare address", "https://x.y/a_b_c*d* _https://x.y_", "https://x.y/a_b_cd _https://x.y_", "https://x.y/a_b_c<i>d</i> <i>https://x.y</i>"},
 		{"address in brackets", "<https://x.y/_a_>", "https://x.y/_a_", "https://x.y/_a_"},

@@ -75,14 +75,14 @@ func (d doc) part(pos, end, limit int, write writer, size sizer) (to int, text s
 	}
 }
 
-// advance goes n UTF-16 units on from pos.
+// advance goes n UTF-16 units on from pos, but a character at least.
 func advance(s string, pos, end, n int) int {
 	for i, r := range s[pos:end] {
 		n--
 		if r > 0xffff {
 			n--
 		}
-		if n < 0 {
+		if n < 0 && i > 0 {
 			return pos + i
 		}
 	}

@@ -1,0 +1,92 @@
+// Package telegram is the Telegram Bot API as a [channel.Platform]: updates are verified and decoded,
+// answers are sent as HTML, and files are opened by the two steps that the API asks for.
+//
+// Telegram differs from WhatsApp in three things that the contracts leave room for. Its ids of
+// messages count within a chat, so ours carry the chat ("-1001:5"). It says nothing of a message once
+// it was sent: no status, and nothing of ours is given back, so a send whose fate is not known stays
+// unknown. And a group may change its id, which is an alias, and for a message on its way an address.
+//
+// Goals: an update is decoded by what it holds, one it cannot read hides nothing; a send whose fate is
+// not known is never called anything else; the token, which is part of every address, is in no error.
+//
+// Non-goals: when a message is sent again (the ledger of the session); buttons, inline queries and
+// polls; long polling, which needs a process of its own.
+//
+// The protocol: https://core.telegram.org/bots/api
+package telegram
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+)
+
+// Name is that of the channel.
+const Name = "telegram"
+
+// DefaultBaseURL is that of a [Config].
+const DefaultBaseURL = "https://api.telegram.org"
+
+const (
+	sendTimeout  = 30 * time.Second // Telegram answers within seconds or not at all
+	showTimeout  = 10 * time.Second // for the typing indicator, which is of no consequence
+	mediaTimeout = 2 * time.Minute  // for the whole of 20 MB
+)
+
+// Config is what a bot consists of. Without a Token nothing is sent, without a Secret every update is
+// refused.
+type Config struct {
+	Token    string // as BotFather gave it: the bot's id, a colon, its key
+	Secret   string // comes with every update in a header: 1 to 256 of A-Z a-z 0-9 _ -
+	Username string // of the bot, without @; empty: in a group every name of a bot means us
+	BaseURL  string // empty for DefaultBaseURL
+
+	Transport http.RoundTripper
+	Runtime   tidemark.Runtime // for deadlines and the typing indicator; nil for neither
+}
+
+// client speaks for one bot. It holds no state, so its methods may be called at once.
+type client struct {
+	Config
+	base *url.URL // nil when BaseURL is not one: then nothing can be sent
+}
+
+var (
+	_ channel.Webhook  = (*client)(nil)
+	_ tidemark.Courier = (*client)(nil)
+	_ channel.Library  = (*client)(nil)
+)
+
+// New gives the platform of a configuration.
+func New(cfg Config) channel.Platform {
+	c := newClient(cfg)
+	return channel.Platform{Webhook: c, Courier: c, Library: c}
+}
+
+func newClient(cfg Config) *client {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	cfg.Username = strings.TrimPrefix(cfg.Username, "@")
+	c := &client{Config: cfg}
+	if u, err := url.Parse(strings.TrimRight(cfg.BaseURL, "/")); err == nil && u.Host != "" && u.User == nil {
+		c.base = u
+	}
+	return c
+}
+
+// Name implements [channel.Webhook].
+func (c *client) Name() string { return Name }
+
+// account is the bot's id, which its token begins with.
+func (c *client) account() string {
+	id, _, ok := strings.Cut(c.Token, ":")
+	if !ok || strings.Trim(id, "0123456789") != "" {
+		return ""
+	}
+	return id
+}
