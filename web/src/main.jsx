@@ -1,6 +1,120 @@
 import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import "@preact/signals"; // components read signals
 import "./style.css";
-import { createApi } from "./api.js";
+import { api, current, dialog, drawer, newChat, panel, refusal, show, start, toast } from "./app.js";
+import { Composer, stop } from "./composer.jsx";
+import { Dialogs } from "./dialogs.jsx";
+import { Log } from "./log.jsx";
 import { Panels } from "./panels/index.jsx";
+import { Sidebar } from "./sidebar.jsx";
+import { nameOf } from "./words.js";
 
-render(<Panels api={createApi()} session="main" live={{ subscribe: () => () => {} }} openSession={() => {}} onClose={() => {}} />, document.getElementById("page"));
+function Page() {
+  const c = current.value;
+  const [edit, setEdit] = useState(null);
+  return (
+    <div class={`page ${panel.value ? "withpanel" : ""}`}>
+      <Sidebar />
+      {drawer.value && <div class="shade" onClick={() => { drawer.value = false; }} />}
+      <main>
+        <Head conversation={c} />
+        <Link conversation={c} />
+        <Log conversation={c} onEdit={(m) => { setEdit(m); c.drop(m.id); }} />
+        <Composer conversation={c} edit={edit} />
+      </main>
+      {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} openSession={show} onClose={() => { panel.value = false; }} />}
+      <Dialogs />
+      <Spoken conversation={c} />
+      {toast.value && <div class="toast" role="status">{toast.value.text}</div>}
+    </div>
+  );
+}
+
+function Head({ conversation: c }) {
+  const info = c.info.value;
+  const share = info?.window ? Math.min(100, Math.round((info.contextTokens / (info.limit || info.window)) * 100)) : null;
+  return (
+    <header class="head">
+      <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}>☰</button>
+      <h2>{nameOf(info ?? { key: c.key })}</h2>
+      {share !== null && <span class="fill" title={`${info.contextTokens} of ${info.limit} tokens before it is compacted`}><meter min={0} max={100} value={share} aria-label="How full the context is" /> {share}%</span>}
+      <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}>⌕</button>
+      <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}>⋯</button>
+      <button type="button" class={`panelbutton ${panel.value ? "on" : ""}`} aria-pressed={panel.value} title="Alt+Shift+P" onClick={() => { panel.value = !panel.value; }}>Context</button>
+    </header>
+  );
+}
+
+// Link says when the server is not there, and for how long.
+function Link({ conversation: c }) {
+  const { state, error, at } = c.link.value;
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (state !== "offline") return;
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [state, at]);
+  if (state === "live" || !error) return null;
+  const left = Math.max(0, Math.ceil((at - now) / 1000));
+  return (
+    <div class="link" role="status">
+      <span>{error.message}</span>
+      {state === "offline" && <span aria-hidden="true">{left ? `Trying again in ${left} s.` : "Trying again…"}</span>}
+      {state === "connecting" && <span>Trying again…</span>}
+      <button type="button" onClick={() => c.again()}>Try now</button>
+    </div>
+  );
+}
+
+// Spoken tells a screen reader once what happened; the answer when it is whole.
+function Spoken({ conversation: c }) {
+  const [words, set] = useState("");
+  const working = Boolean(c.answer.value);
+  useEffect(() => {
+    c.onSaid = (message) => set(`Tidemark: ${[].concat(message.content).map((b) => (typeof b === "string" ? b : b.text ?? "")).join(" ").slice(0, 3_000)}`);
+    return () => { c.onSaid = null; };
+  }, [c]);
+  useEffect(() => {
+    if (working) set("Tidemark is answering");
+  }, [working]);
+  return <div class="unseen" role="status" aria-live="polite">{words}</div>;
+}
+
+function typing(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+function onKey(e) {
+  if (refusal.peek()) return;
+  const shut = () => e.preventDefault();
+  if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") {
+    shut();
+    dialog.value = { kind: "search" };
+  } else if (e.altKey && e.shiftKey && e.code === "KeyN") {
+    shut();
+    newChat();
+  } else if (e.altKey && e.shiftKey && e.code === "KeyP") {
+    shut();
+    panel.value = !panel.peek();
+  } else if (dialog.peek() || e.defaultPrevented) {
+    return;
+  } else if (e.key === "Escape") {
+    if (drawer.peek()) drawer.value = false;
+    else if (current.peek()?.answer.peek()) stop(current.peek());
+  } else if (!typing(e.target) && !e.ctrlKey && !e.metaKey && !e.altKey) {
+    if (e.key === "?") {
+      shut();
+      dialog.value = { kind: "help" };
+    } else if (e.key === "/") {
+      shut();
+      document.querySelector(".composer textarea")?.focus();
+    }
+  }
+}
+
+start();
+addEventListener("keydown", onKey);
+// A file that is dropped beside the field would replace the page.
+for (const kind of ["dragover", "drop"]) addEventListener(kind, (e) => e.preventDefault());
+render(<Page />, document.getElementById("page"));

@@ -1,0 +1,73 @@
+// Small pure functions: names, times, sizes, commands.
+
+// peerOf is what a person would call a session that has no title.
+export function nameOf({ key, title }) {
+  if (title) return title;
+  const parts = (key ?? "").split(":");
+  const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key ?? "";
+  return /^chat-[0-9a-z]+$/.test(name) ? "New chat" : name;
+}
+
+// fullKey is a key as the server writes it: a bare name is a conversation of the main agent.
+export function fullKey(key) {
+  const low = key.toLowerCase();
+  const [root, ...branch] = low.split("#");
+  const whole = root === "main" ? "agent:main:main" : root.includes(":") ? root : `agent:main:local:dm:${root}`;
+  return [whole, ...branch].join("#");
+}
+
+export const agentOf = (key) => fullKey(key).split(":")[1];
+
+// newKey names a new chat: time, then chance, so that two tabs do not meet.
+export function newKey(now = Date.now(), chance = crypto.getRandomValues(new Uint32Array(1))[0]) {
+  return fullKey(`chat-${now.toString(36)}${chance.toString(36)}`);
+}
+
+// titleFrom is the first words of a text, for a list.
+export function titleFrom(text) {
+  const line = text.replace(/\s+/g, " ").trim();
+  if (line.length <= 60) return line;
+  const cut = line.slice(0, 60).replace(/\s+\S*$/, "");
+  return `${cut || line.slice(0, 60)}…`;
+}
+
+const steps = [["second", 60], ["minute", 60], ["hour", 24], ["day", 7], ["week", 4.35], ["month", 12], ["year", Infinity]];
+
+// ago says how long ago a time was.
+export function ago(time, now = Date.now(), locale = undefined) {
+  let left = (new Date(time).getTime() - now) / 1000;
+  if (Number.isNaN(left)) return "";
+  if (Math.abs(left) < 45) return "now";
+  const say = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "narrow" });
+  for (const [unit, most] of steps) {
+    if (Math.abs(left) < most) return say.format(Math.round(left), unit);
+    left /= most;
+  }
+  return "";
+}
+
+export function bytes(n) {
+  if (n < 1000) return `${n} B`;
+  if (n < 1e6) return `${Math.round(n / 1000)} KB`;
+  return `${(n / 1e6).toFixed(1)} MB`;
+}
+
+// COMMANDS are what may be typed after a slash.
+export const COMMANDS = [
+  { name: "new", takes: "title", says: "begin another conversation" },
+  { name: "reset", takes: "reason", says: "archive this conversation, remember it, begin anew" },
+  { name: "compact", takes: "instructions", says: "make the context smaller now" },
+  { name: "stop", takes: "", says: "stop the answer" },
+  { name: "help", takes: "", says: "show commands and keys" },
+];
+
+// readInput tells a command from something said. "//" says a slash.
+export function readInput(text) {
+  const trimmed = text.trim();
+  if (trimmed.startsWith("//")) return { say: trimmed.slice(1) };
+  const [, name, rest] = trimmed.match(/^\/([^\s/]*)\s*([\s\S]*)$/) ?? [];
+  if (name === undefined) return { say: trimmed };
+  const command = COMMANDS.find((c) => c.name === name.toLowerCase());
+  if (!command) return { unknown: `/${name}` };
+  return { command: command.name, rest: rest.trim() };
+}
