@@ -110,10 +110,22 @@ function sameOrigin(origin, host) {
   }
 }
 
-// given is the token of a request, by any of the three ways.
+// given is the token of a request, by any of the ways.
 function given(request, inPath) {
   const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
-  return inPath || request.headers.get("x-tidemark-token") || bearer.trim();
+  return inPath || request.headers.get("x-tidemark-token") || bearer.trim() || offered(request);
+}
+
+// offered is the token among the subprotocols of a socket, which is all that a page can set.
+function offered(request) {
+  if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return "";
+  const of = "tidemark.token.";
+  const found = (request.headers.get("sec-websocket-protocol") ?? "").split(",").map((p) => p.trim()).find((p) => p.startsWith(of));
+  try {
+    return decodeURIComponent(found?.slice(of.length) ?? "");
+  } catch {
+    return found.slice(of.length);
+  }
 }
 
 // strange says why somebody is not let in by the token.

@@ -5,6 +5,7 @@
 // holds integers. An event enters Go through GoHost.enter, which notes whose event it is; a host call
 // of another object is refused and counted.
 
+import { pack } from "./codec.mjs";
 import { Ops, named } from "./ops.mjs";
 
 // syumai/workers wants this helper in the global scope.
@@ -286,6 +287,10 @@ export class HostObject extends Ops {
   fetch(request, id) {
     return this.call("fetch", this.request(request, id), { head: request.method === "HEAD", signal: request.signal });
   }
+
+  // socket tells what a socket of the object says ("message", with the text), or that it has ended
+  // ("close"). Of "wake" an object hears only that it is there: opened anew, it takes its sockets up.
+  socket(what, id = "", text = "") { return this.call("socket", pack([[what, id, text]]), {}); }
 
   // alarm runs the object's alarm handler; a rejection makes the platform try again.
   alarm() { return this.call("alarm", null, {}); }

@@ -247,6 +247,7 @@ export class Ops {
     for (const n of [...this.#bodies.keys()]) this.#drop(n);
     for (const put of this.#puts.values()) put.writer.abort(e).catch(() => {});
     for (const m of [this.#calls, this.#waits, this.#puts]) m.clear();
+    this.#platform.lost?.();
   }
 
   // --- time ---
@@ -261,6 +262,39 @@ export class Ops {
     this.#guard();
     const { alarm } = this.#platform;
     this.#wait(id, ms === null ? alarm.delete() : alarm.set(ms));
+  }
+
+  // --- sockets: sockets.mjs holds them ---
+
+  // socketOpen answers a call with a socket: a head as of respond, and the row [id, note].
+  socketOpen(n, head, packed) {
+    this.#guard();
+    const call = this.#calls.get(n);
+    if (!call) throw named("Gone", "the client has left");
+    const [[, ...flat]] = unpack(head);
+    const [[id, note]] = unpack(packed);
+    const headers = new Headers();
+    for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
+    const webSocket = this.#platform.sockets.open(id, note);
+    this.#calls.delete(n);
+    call.resolve(new Response(null, { status: 101, webSocket, headers }));
+  }
+
+  // socketList gives the rows [id, note] of those that are open.
+  socketList() {
+    this.#guard();
+    return pack(this.#platform.sockets?.list() ?? []);
+  }
+
+  // socketSend gives each of the ids in a row a text.
+  socketSend(packed, text) {
+    this.#guard();
+    this.#platform.sockets.send(unpack(packed)[0], text);
+  }
+
+  socketClose(id, code, reason) {
+    this.#guard();
+    this.#platform.sockets.close(id, code, reason);
   }
 
   // --- SQL, synchronous ---

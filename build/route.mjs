@@ -18,11 +18,16 @@ export function split(path) {
 // key or no name goes to the main agent: the door there says what is wrong with it.
 export function route(path, query = new URLSearchParams()) {
   if (decoded(path) === null) return { error: `path "${path.slice(0, 80)}" is not valid percent-encoding` };
+  if (path === "/ws" || path === "/events") return session(query.get("session") ?? "");
   const [, version, kind, part] = path.split("/");
   if (version !== "v1") return agent(MAIN);
   if (!part || (kind !== "sessions" && kind !== "agents")) return agent(query.get("agent") ?? MAIN);
   const name = decodeURIComponent(part);
   if (kind === "agents") return agent(name);
+  return session(name);
+}
+
+function session(name) {
   const root = rootKey(name);
   return root ? { kind: "session", name: root } : agent(MAIN);
 }

@@ -7,7 +7,8 @@ import { DurableObject } from "cloudflare:workers";
 import { MAX_REST } from "./body.mjs";
 import { failure, front, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
-import { nameOf, platformOf } from "./workerd.mjs";
+import { Sockets } from "./sockets.mjs";
+import { keepName, nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
 // objects?"). With TIDEMARK_INSTANCE=object each object has its own.
@@ -24,6 +25,9 @@ const LINGER_MS = 2000;
 // The platform gives an alarm up after six failures. Behind them it is set again, for later.
 const ALARM_TRIES = 5;
 const ALARM_AGAIN_MS = 5 * 60_000;
+
+// Between two times that sockets wake an object whose instance has ended.
+const REVIVE_MS = 10_000;
 
 // log writes a line like those of Go.
 function log(msg, fields) {
@@ -75,6 +79,13 @@ function told(e, host) {
 class Host extends DurableObject {
   #attached = null;
   #linger = null;
+  #revived = 0;
+  #sockets;
+
+  constructor(ctx, env) {
+    super(ctx, env);
+    this.#sockets = new Sockets(ctx, { opened: () => keepName(ctx) });
+  }
 
   // The object in a live Go instance. One that drains, or that dropped the object as idle, was left.
   object() {
@@ -83,10 +94,20 @@ class Host extends DurableObject {
     const host = instance(this.env);
     const kind = this.constructor.name;
     try {
-      return (this.#attached = new HostObject(host, { kind, name: nameOf(this.ctx), platform: platformOf(this.ctx, this.env), owner: this }));
+      return (this.#attached = new HostObject(host, { kind, name: nameOf(this.ctx), platform: this.#platform(), owner: this }));
     } catch (e) {
       throw host.cause ?? e; // that it has ended says less than why
     }
+  }
+
+  #platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
+
+  // revive has the next instance take up the sockets of one that ended in the middle of something. One that
+  // ends at once is not asked again so soon: the next event or the alarm does it.
+  #revive() {
+    if (this.#sockets.size === 0 || Date.now() - this.#revived < REVIVE_MS) return;
+    this.#revived = Date.now();
+    this.#event("sockets", (o) => o.socket("wake")).catch(() => {}); // it was logged
   }
 
   // event runs f with the object; what fails is logged with the object, and thrown with what a client is told.
@@ -131,6 +152,24 @@ class Host extends DurableObject {
     }
   }
 
+  async webSocketMessage(ws, message) {
+    const heard = this.#sockets.heard(ws, message);
+    if (!heard) return;
+    const id = requestID(null);
+    try {
+      await this.#event(id, (o) => o.socket("message", heard.id, heard.text));
+    } catch (e) {
+      this.#sockets.tell(ws, { type: "error", error: { type: "internal", message: e.message, requestId: id } });
+    }
+  }
+
+  async webSocketClose(ws, code) {
+    const id = this.#sockets.gone(ws, code);
+    await this.#event("socket", (o) => o.socket("close", id)).catch(() => {}); // it was logged, and nobody waits
+  }
+
+  webSocketError(ws) { return this.webSocketClose(ws, 1011); }
+
   async alarm(info) {
     try {
       await this.#event("alarm", (o) => o.alarm());
@@ -144,7 +183,7 @@ class Host extends DurableObject {
     const o = this.object();
     const { host, generation, pending } = o;
     return Response.json({
-      id: this.ctx.id.toString(), boots: tally.boots, bootMillis: host.bootMillis, generation, pending, total: tally,
+      id: this.ctx.id.toString(), sockets: this.#sockets.size, boots: tally.boots, bootMillis: host.bootMillis, generation, pending, total: tally,
       leaving: leaving && !leaving.dead ? leaving.stats() : null, ...host.stats(),
     });
   }

@@ -1,15 +1,15 @@
 // What a Durable Object of workerd gives to an object in Go.
 
-// nameOf gives the name by which an object is found. It comes with each request; one that its alarm wakes
-// is not told any more.
+// nameOf gives the name by which an object is found. It comes with each request; one that its alarm or a
+// socket wakes is not told any more.
 export function nameOf({ id, storage }) {
   const name = id.name ?? storage.kv.get("name");
   if (name === undefined) throw new Error("an object without a name: it was not reached by the front");
   return name;
 }
 
-// keepName is for the alarm, and not before: an object that was only looked for stores nothing.
-function keepName({ id, storage }) {
+// keepName is for the alarm and for sockets, and not before: an object that was only looked for stores nothing.
+export function keepName({ id, storage }) {
   if (id.name !== undefined && storage.kv.get("name") === undefined) storage.kv.put("name", id.name);
 }
 

@@ -75,9 +75,6 @@ type note struct {
 
 // openSocket turns a request into a socket of the session that its query names.
 func (c *call) openSocket() error {
-	if c.Sockets == nil {
-		return &refused{http.StatusNotImplemented, "not_implemented", "this host holds no sockets; listen to /v1/sessions/{key}/events"}
-	}
 	protocol, err := c.handshake()
 	if err != nil {
 		return err
@@ -93,6 +90,9 @@ func (c *call) openSocket() error {
 	s, err := c.asked(create)
 	if err != nil {
 		return err
+	}
+	if c.Sockets == nil {
+		return &refused{http.StatusNotImplemented, "not_implemented", "this host holds no sockets; listen to /v1/sessions/{key}/events"}
 	}
 	if c.rooms.full(s.Key) {
 		return fmt.Errorf("%d sockets listen to this session already: %w", maxPeople, tidemark.ErrBusy)

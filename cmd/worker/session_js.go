@@ -32,7 +32,10 @@ var _ worker.Actors = (*conversation)(nil)
 // openSession serves the object of a session.
 func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 	c := &conversation{in: in, o: o, clock: clock{o: o}}
-	return cloudflare.App{HTTP: worker.New(in.door(o, c)), Alarm: c.wake}
+	door := in.door(o, c)
+	door.Sockets = o.Sockets()
+	h := worker.New(door)
+	return cloudflare.App{HTTP: h, Alarm: c.wake, Sockets: worker.SocketsOf(h)}
 }
 
 // Agent implements worker.Actors: the front knows better than to ask here.

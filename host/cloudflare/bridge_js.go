@@ -16,6 +16,8 @@ import (
 type App struct {
 	HTTP  http.Handler
 	Alarm func(ctx context.Context) error // an error makes the platform call again, later
+	// Sockets hears of the object's sockets; nil: it accepts none.
+	Sockets tidemark.SocketHandler
 }
 
 // gcEvery is the number of events between two collections: Go's own collector sees only Go memory,
@@ -109,7 +111,7 @@ func (b *bridge) attach(generation int, kind, name string, h js.Value) *Obj {
 	b.mu.Lock()
 	b.objs[generation] = o
 	b.mu.Unlock()
-	if err := o.guarded(func() error { o.app = b.open(o); return nil }); err != nil {
+	if err := o.guarded(func() error { o.app = b.open(o); return o.restore() }); err != nil {
 		o.app = App{HTTP: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { panic(err) })}
 	}
 	return o

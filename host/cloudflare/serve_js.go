@@ -30,6 +30,8 @@ func (o *Obj) event(n int, kind string, payload js.Value) {
 		o.serve(ctx, n, payload)
 	case "alarm":
 		o.ring(ctx, n)
+	case "socket":
+		o.hear(ctx, n, payload)
 	default:
 		o.tell("fail", n, "unknown kind of event "+kind)
 	}
