@@ -60,6 +60,9 @@ func asks(r *http.Request, inPath string) asked {
 	if scheme, value, ok := strings.Cut(r.Header.Get("Authorization"), " "); a.token == "" && ok && strings.EqualFold(scheme, "Bearer") {
 		a.token = strings.TrimSpace(value)
 	}
+	if a.token == "" { // where clients of the Messages API put what they call the key
+		a.token = r.Header.Get("X-Api-Key")
+	}
 	if a.token == "" {
 		a.token = offeredToken(r)
 	}

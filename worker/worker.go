@@ -70,6 +70,11 @@ type Config struct {
 	// Sockets holds what /ws accepts; nil: this host has none.
 	Sockets Sockets
 
+	// Model says what answers calls that belong to no conversation, and Network reaches the API that
+	// requests of the Messages API without one are passed on to; nil: this host has no such door.
+	Model   func(context.Context) (Model, error)
+	Network http.RoundTripper
+
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
 	// MaxMessage is how many bytes a message of an imported log may have, default those of its reader.
 	MaxMessage int64
@@ -215,6 +220,11 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
+	if d.guard.cross(w.Header(), r) {
+		route = "preflight"
+		a.WriteHeader(http.StatusNoContent)
+		return
+	}
 	_, pattern := d.mux.Handler(r)
 	if pattern != "" {
 		route = pattern
@@ -303,7 +313,10 @@ func (d *door) fail(a *answer, r *http.Request, err error) {
 	if f.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="tidemark"`)
 	}
-	if err := writeJSON(a, f.status, wireError{Error: f.wire(a)}); err != nil {
+	t := tongueOf(r)
+	t.heads(h, f, a)
+	status, body := t.put(f, a)
+	if err := writeJSON(a, status, body); err != nil {
 		d.Logger.Debug("answer", "id", a.id, "err", err)
 	}
 }

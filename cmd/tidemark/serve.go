@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/web"
 	"github.com/tidemark-ai/tidemark/worker"
 )
@@ -232,7 +233,13 @@ func (n *node) handler(token string) http.Handler {
 		n.log.Error("the page is not served", "err", err)
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Sockets: n.sockets})
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health,
+		Model: n.model, Network: native.Transport(), Sockets: n.sockets})
+}
+
+// model is what answers calls that belong to no conversation.
+func (n *node) model(context.Context) (worker.Model, error) {
+	return worker.Model{Provider: n.provider, ID: n.cfg.Model.ID, Messages: setup.Messages(n.cfg)}, nil
 }
 
 // health says which model answers. A mistake in the settings kept the server from starting.

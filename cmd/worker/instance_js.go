@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -177,8 +178,18 @@ func (in *instance) admit(bytes int64) (release func(), ok bool) {
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
 		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: in.origins,
+		Model: func(ctx context.Context) (worker.Model, error) { return in.model(ctx, o) }, Network: o.Transport(),
 		Health: func(ctx context.Context) worker.Health { return in.health(ctx, o) },
 		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
+}
+
+// model is what answers calls that belong to no conversation.
+func (in *instance) model(ctx context.Context, o *cloudflare.Obj) (worker.Model, error) {
+	cfg, err := in.config(ctx, o)
+	if err != nil {
+		return worker.Model{}, err
+	}
+	return worker.Model{Provider: setup.Provider(cfg, o, o.Transport()), ID: cfg.Model.ID, Messages: setup.Messages(cfg)}, nil
 }
 
 // origins are those of server.origins as variables set it: the front decides by them, too, and does not

@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// decodeForm decodes an object of another API: the fields that are given here, where null is as good as
+// not there; what else it has comes back by name.
+func decodeForm(raw []byte, fields ...field) (rest map[string]json.RawMessage, err error) {
+	if err := checkJSON(raw); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &rest); err != nil || rest == nil {
+		return nil, fmt.Errorf("body: want a JSON object: %w", tidemark.ErrInvalid)
+	}
+	if len(rest) > maxFields {
+		return nil, fmt.Errorf("body: %d fields, at most %d: %w", len(rest), maxFields, tidemark.ErrTooLarge)
+	}
+	for name, value := range rest {
+		if string(value) == "null" {
+			delete(rest, name)
+		}
+	}
+	for _, f := range fields {
+		value, ok := rest[f.name]
+		if !ok {
+			continue
+		}
+		delete(rest, f.name)
+		if err := f.decode(value); err != nil {
+			return nil, fmt.Errorf("%s: must be %s: %w", f.name, f.want, tidemark.ErrInvalid)
+		}
+	}
+	return rest, nil
+}
+
+// limit says of a parameter which values ask for nothing that we lack, and what to do about others.
+type limit struct {
+	name string
+	fine []string // in compact JSON; one that ends in … is a beginning
+	fix  string
+}
+
+// judge refuses the first parameter of a table whose value asks for what we lack. What passes and is
+// named in the table is taken out of rest.
+func judge(rest map[string]json.RawMessage, table []limit) error {
+	for _, l := range table {
+		value, ok := rest[l.name]
+		if !ok {
+			continue
+		}
+		delete(rest, l.name)
+		got := compactJSON(value)
+		if !slices.ContainsFunc(l.fine, func(fine string) bool {
+			begin, open := strings.CutSuffix(fine, "…")
+			return got == fine || open && strings.HasPrefix(got, begin)
+		}) {
+			return fmt.Errorf("%s: %s is not supported here; %s: %w", l.name, clip(got, 80), l.fix, tidemark.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+func compactJSON(raw json.RawMessage) string {
+	v, err := json.DecodeAny(raw)
+	if err != nil {
+		return string(raw)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+// named lists what a request asked for and does not get, for a header: plain names only, in order.
+func named(rest map[string]json.RawMessage) []string {
+	const most = 20
+	var out []string
+	for name := range rest {
+		if plainWord(name) && len(name) <= 40 {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), most)]
+}
+
+// merged joins neighbours of one role: their blocks are those of one message.
+func merged(messages []tidemark.Message) []tidemark.Message {
+	out := make([]tidemark.Message, 0, len(messages))
+	for _, m := range messages {
+		if last := len(out) - 1; last >= 0 && out[last].Role == m.Role {
+			out[last] = tidemark.Message{Role: m.Role, Content: append(slices.Clone(out[last].Content), m.Content...)}
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// dataURL is a URL that holds its bytes (https://www.rfc-editor.org/rfc/rfc2397).
+type dataURL struct {
+	media string // without parameters, in lower case
+	data  string // base64
+}
+
+// parseDataURL reads a data URL; ok is false for any other.
+func parseDataURL(s string) (d dataURL, ok bool, err error) {
+	if len(s) < 5 || !strings.EqualFold(s[:5], "data:") {
+		return d, false, nil
+	}
+	head, data, found := strings.Cut(s[5:], ",")
+	head, coded := strings.CutSuffix(head, ";base64")
+	if !found {
+		return d, true, fmt.Errorf("a data URL without a comma: %w", tidemark.ErrInvalid)
+	}
+	if d.media, _, err = mime.ParseMediaType(head); err != nil {
+		if d.media = "text/plain"; head != "" {
+			return d, true, fmt.Errorf("a data URL of type %q: %w", clip(head, 80), tidemark.ErrInvalid)
+		}
+	}
+	if !coded {
+		plain, err := url.PathUnescape(data)
+		if err != nil {
+			return d, true, fmt.Errorf("a data URL that is neither base64 nor percent-encoded: %w", tidemark.ErrInvalid)
+		}
+		data = base64.StdEncoding.EncodeToString([]byte(plain))
+	}
+	if d.data = data; !isBase64(data) {
+		return d, true, fmt.Errorf("a data URL whose data is not base64: %w", tidemark.ErrInvalid)
+	}
+	return d, true, nil
+}
+
+func isBase64(s string) bool {
+	body := strings.TrimRight(s, "=")
+	if len(s)-len(body) > 2 || len(s)%4 != 0 || s == "" {
+		return false
+	}
+	for i := range len(body) {
+		c := body[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' && c != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// text returns the bytes as text, if they are UTF-8.
+func (d dataURL) text() (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(d.data)
+	if err != nil || invalidUTF8(raw) >= 0 || slices.Contains(raw, 0) {
+		return "", fmt.Errorf("a file of type %s that is no text in UTF-8: %w", d.media, tidemark.ErrInvalid)
+	}
+	return string(raw), nil
+}
+
+// attachment is a file that came with a message.
+type attachment struct {
+	url, media, name string
+	remote           bool // a URL that the model's API fetches is as good
+}
+
+// images are the types that the model APIs read
+// (https://docs.anthropic.com/en/docs/build-with-claude/vision).
+var images = [...]string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+// block converts an attachment. Bytes behind a URL may change or go, and a kept conversation is read
+// for years: there only what was sent itself counts.
+func (a attachment) block() (tidemark.Block, error) {
+	d, inline, err := parseDataURL(a.url)
+	switch {
+	case err != nil:
+		return tidemark.Block{}, err
+	case !inline && !a.remote:
+		return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): send its bytes as a data URL, since a conversation that is kept cannot rest on what stands elsewhere: %w",
+			clip(a.url, 60), tidemark.ErrInvalid)
+	case !inline:
+		if u, err := url.Parse(a.url); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+			return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): want http, https or data: %w", clip(a.url, 60), tidemark.ErrInvalid)
+		}
+		return sourced(tidemark.TypeImage, "", `{"type":"url","url":`+string(json.AppendString(nil, a.url))+`}`)
+	}
+	if a.media != "" && d.media == "application/octet-stream" {
+		d.media = strings.ToLower(a.media)
+	}
+	coded := `{"type":"base64","media_type":` + string(json.AppendString(nil, d.media)) + `,"data":"` + d.data + `"}`
+	switch {
+	case slices.Contains(images[:], d.media):
+		return sourced(tidemark.TypeImage, "", coded)
+	case d.media == "application/pdf":
+		return sourced(tidemark.TypeDocument, a.name, coded)
+	case strings.HasPrefix(d.media, "text/") || d.media == codeJSON:
+		text, err := d.text()
+		if err != nil {
+			return tidemark.Block{}, err
+		}
+		return sourced(tidemark.TypeDocument, a.name, `{"type":"text","media_type":"text/plain","data":`+string(json.AppendString(nil, text))+`}`)
+	}
+	return tidemark.Block{}, fmt.Errorf("a file of type %s: models read images (JPEG, PNG, GIF, WebP), PDF and text: %w", clip(d.media, 60), tidemark.ErrInvalid)
+}
+
+// sourced makes a block that has a source, in JSON.
+func sourced(kind, title, source string) (tidemark.Block, error) {
+	raw := `{"type":"` + kind + `","source":` + source
+	if title != "" {
+		raw += `,"title":` + string(json.AppendString(nil, clip(title, 200)))
+	}
+	var b tidemark.Block
+	err := b.UnmarshalJSON([]byte(raw + `}`))
+	return b, err
+}

@@ -1,0 +1,204 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// ownModel names, to clients that must name a model, the one that is configured; "tidemark:work" names
+// the agent work.
+const ownModel = "tidemark"
+
+// agentOf returns the agent that a model's name names, and whether the name is one of ours.
+func agentOf(model string) (agent string, own bool) {
+	if model == "" || model == ownModel {
+		return "", true
+	}
+	return strings.CutPrefix(model, ownModel+":")
+}
+
+// postChat is chat completions. With a session, or a user, the conversation is kept here; without, the
+// model is called and nothing is stored.
+func (c *call) postChat() error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	header := c.r.Header.Get(headerSession)
+	f, err := readChat(raw, header == "")
+	if err != nil {
+		return err
+	}
+	if f.model == "" {
+		f.model = ownModel
+	}
+	if header == "" && f.user == "" {
+		return c.complete(f)
+	}
+	if len(f.tools) > 0 {
+		return fmt.Errorf("tools: a conversation that is kept here (%s, or \"user\") has tools of its own and cannot run those of the client; leave out one or the other: %w",
+			headerSession, tidemark.ErrInvalid)
+	}
+	t := talk{channel: "api", messages: f.messages, ignored: named(f.rest)}
+	if f.system != "" {
+		t.ignored = append(t.ignored, "system")
+	}
+	if header != "" {
+		t.key, err = tidemark.ParseKey(header)
+	} else {
+		agent, _ := agentOf(f.model)
+		t.key, err = keyOf(agent, "api", f.user)
+	}
+	if err != nil {
+		return err
+	}
+	if err := keepable(t.messages); err != nil {
+		return err
+	}
+	return c.converse(t, c.completion(f))
+}
+
+// keepable refuses files by URL among what is new in a conversation that is kept.
+func keepable(messages []tidemark.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for _, b := range messages[len(messages)-1].Content {
+		if b.Source != nil && b.Source.Type == "url" {
+			_, err := attachment{url: b.Source.URL}.block()
+			return err
+		}
+	}
+	return nil
+}
+
+// complete calls the model with what the client sent and nothing else.
+func (c *call) complete(f chatForm) error {
+	if err := tidemark.Check(f.messages); err != nil {
+		return fmt.Errorf("messages: %w: %w", err, tidemark.ErrInvalid)
+	}
+	model, err := c.model(c.r.Context())
+	if err != nil {
+		return err
+	}
+	req := tidemark.Request{Model: model.ID, System: f.system, Tools: f.tools, Messages: f.messages, MaxTokens: f.limit}
+	if _, own := agentOf(f.model); !own {
+		req.Model = f.model
+	}
+	c.ignore(named(f.rest))
+	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
+	defer cancel()
+	out := c.completion(f)
+	for d, err := range c.Metrics.Probe().Provider(model.Provider).Stream(ctx, req) {
+		if err == nil && d.Reply != nil {
+			calls := callsOf(d.Reply.Message)
+			if err = out.say(out.whole(flat(&d.Reply.Message))); err == nil {
+				return out.finish(finishOf(d.Reply.Call.Stop, len(calls) > 0), calls, d.Reply.Call.Usage)
+			}
+		}
+		if err == nil {
+			err = out.say(out.piece(d.Text))
+		}
+		if err != nil && !errors.Is(err, errLeft) {
+			return out.fail(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.fail(fmt.Errorf("the model's answer ended without a reply: %w", tidemark.ErrUnavailable))
+}
+
+// model returns what answers calls without a conversation.
+func (c *call) model(ctx context.Context) (Model, error) {
+	if c.Model == nil {
+		return Model{}, &refused{http.StatusNotImplemented, "not_implemented", "this host calls models in conversations only; name one in " + headerSession}
+	}
+	return c.Config.Model(ctx)
+}
+
+// modelsSince is given as the age of a model, which clients of both APIs expect: the first of Tidemark.
+const modelsSince, modelsDay = 1767225600, "2026-01-01T00:00:00Z"
+
+type (
+	wireModel struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		Owner   string `json:"owned_by"`
+	}
+	wireModelOther struct {
+		Type    string `json:"type"`
+		ID      string `json:"id"`
+		Name    string `json:"display_name"`
+		Created string `json:"created_at"`
+	}
+)
+
+// names lists what a client may call a model: the configured one as tidemark, each agent, and the
+// configured one by its own name.
+func (c *call) names() ([]string, error) {
+	out := []string{ownModel}
+	if l, ok := c.Actors.(Lister); ok {
+		agents, err := l.Agents(c.r.Context())
+		if err != nil {
+			return nil, fmt.Errorf("list agents: %w", err)
+		}
+		for _, a := range agents {
+			out = append(out, ownModel+":"+a)
+		}
+	}
+	if c.Model == nil {
+		return out, nil
+	}
+	m, err := c.Config.Model(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if m.ID != "" && !slices.Contains(out, m.ID) {
+		out = append(out, m.ID)
+	}
+	return out, nil
+}
+
+// listModels lists models in the form of whom asks.
+func (c *call) listModels() error {
+	names, err := c.names()
+	if err != nil {
+		return err
+	}
+	if tongueOf(c.r) == anthropic {
+		list := make([]wireModelOther, len(names))
+		for i, n := range names {
+			list[i] = wireModelOther{"model", n, n, modelsDay}
+		}
+		return c.reply(http.StatusOK, map[string]any{"data": list, "has_more": false, "first_id": names[0], "last_id": names[len(names)-1]})
+	}
+	list := make([]wireModel, len(names))
+	for i, n := range names {
+		list[i] = wireModel{n, "model", modelsSince, ownModel}
+	}
+	return c.reply(http.StatusOK, map[string]any{"object": "list", "data": list})
+}
+
+// getModel tells of one model; names of some have slashes.
+func (c *call) getModel() error {
+	names, err := c.names()
+	if err != nil {
+		return err
+	}
+	id := c.r.PathValue("id")
+	switch {
+	case !slices.Contains(names, id):
+		return fmt.Errorf("model %s: there is no such model; GET /v1/models lists them: %w", clip(id, 80), tidemark.ErrNotFound)
+	case tongueOf(c.r) == anthropic:
+		return c.reply(http.StatusOK, wireModelOther{"model", id, id, modelsDay})
+	}
+	return c.reply(http.StatusOK, wireModel{id, "model", modelsSince, ownModel})
+}

@@ -1,0 +1,254 @@
+package worker
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// completion answers in chat completions: as chunks
+// (https://platform.openai.com/docs/api-reference/chat-streaming), or whole. The head of a stream is sent
+// with the first piece, so that what fails before is a status, which clients understand better.
+type completion struct {
+	*call
+	id      string
+	model   string
+	created int64
+	live    bool // the client wants chunks
+	usage   bool // and figures behind them
+
+	speech
+	text   strings.Builder // all that was told, when it is to be whole
+	stream *stream         // once it has begun
+}
+
+var _ dialect = (*completion)(nil)
+
+func (c *call) completion(f chatForm) *completion {
+	return &completion{call: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage}
+}
+
+type (
+	chatChunk struct {
+		ID      string          `json:"id"`
+		Object  string          `json:"object"`
+		Created int64           `json:"created"`
+		Model   string          `json:"model"`
+		Choices []chatChoice    `json:"choices"`
+		Usage   json.RawMessage `json:"usage,omitempty"`
+	}
+	chatChoice struct {
+		Index   int         `json:"index"`
+		Delta   *chatDelta  `json:"delta,omitempty"`
+		Message *chatAnswer `json:"message,omitempty"`
+		Finish  *string     `json:"finish_reason"`
+	}
+	chatDelta struct {
+		Role    string         `json:"role,omitempty"`
+		Content *string        `json:"content,omitempty"`
+		Calls   []chatCallWire `json:"tool_calls,omitempty"`
+	}
+	chatAnswer struct {
+		Role    string         `json:"role"`
+		Content *string        `json:"content"`
+		Refusal *string        `json:"refusal"`
+		Calls   []chatCallWire `json:"tool_calls,omitempty"`
+	}
+	chatCallWire struct {
+		Index    *int         `json:"index,omitempty"` // of a chunk
+		ID       string       `json:"id"`
+		Type     string       `json:"type"`
+		Function chatFunction `json:"function"`
+	}
+	chatFunction struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	chatUsage struct {
+		Prompt     tidemark.Tokens `json:"prompt_tokens"`
+		Completion tidemark.Tokens `json:"completion_tokens"`
+		Total      tidemark.Tokens `json:"total_tokens"`
+		Details    struct {
+			Cached tidemark.Tokens `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+)
+
+// open implements dialect.
+func (o *completion) open(r session.Receipt) error {
+	o.id = "chatcmpl-" + r.ID
+	if r.Duplicate {
+		o.w.Header().Set(headerDuplicate, "1")
+	}
+	return nil
+}
+
+// tell implements dialect: this API has words for text only. Tools of the conversation are run here.
+func (o *completion) tell(n session.Notice) error {
+	switch n.Type {
+	case session.NoticeText:
+		return o.say(o.piece(n.Text))
+	case session.NoticeRestart:
+		o.restart()
+	case session.NoticeReply:
+		return o.say(o.whole(flat(n.Message)))
+	}
+	return nil
+}
+
+// say tells a piece of text.
+func (o *completion) say(text string) error {
+	switch {
+	case text == "":
+		return nil
+	case !o.live:
+		o.text.WriteString(text)
+		return nil
+	}
+	if err := o.start(); err != nil {
+		return err
+	}
+	return o.chunk(chatDelta{Content: &text}, "")
+}
+
+// start sends the head of the stream and the chunk that names the role.
+func (o *completion) start() error {
+	if o.stream != nil {
+		return nil
+	}
+	o.stream = o.begin()
+	empty := ""
+	return o.chunk(chatDelta{Role: "assistant", Content: &empty}, "")
+}
+
+func (o *completion) chunk(d chatDelta, finish string) error {
+	choice := chatChoice{Delta: &d}
+	if finish != "" {
+		choice.Finish = &finish
+	}
+	return o.send([]chatChoice{choice}, json.RawMessage("null"))
+}
+
+func (o *completion) send(choices []chatChoice, usage json.RawMessage) error {
+	if !o.usage {
+		usage = nil
+	}
+	return o.stream.event("", chatChunk{o.id, "chat.completion.chunk", o.created, o.model, choices, usage})
+}
+
+// ping implements dialect.
+func (o *completion) ping() error {
+	if !o.live {
+		return nil
+	}
+	if err := o.start(); err != nil {
+		return err
+	}
+	return o.stream.ping()
+}
+
+// end implements dialect.
+func (o *completion) end(out outcome) error {
+	if o.parts == 0 { // its notices were missed
+		if err := o.say(o.whole(out.answer())); err != nil {
+			return err
+		}
+	}
+	return o.finish(finishOf(out.Stop, false), nil, out.Usage)
+}
+
+// answer is the text of an outcome.
+func (out outcome) answer() string {
+	if out.Reply == nil {
+		return out.Text
+	}
+	return flat(out.Reply)
+}
+
+// finish ends the answer, with the calls that the client is to make.
+func (o *completion) finish(reason string, calls []chatCallWire, u tidemark.Usage) error {
+	figures, err := json.Marshal(usageOf(u))
+	if err != nil {
+		return err
+	}
+	if !o.live {
+		text := o.text.String()
+		answer := chatAnswer{Role: "assistant", Content: &text, Calls: calls}
+		if text == "" && len(calls) > 0 {
+			answer.Content = nil
+		}
+		for i := range answer.Calls {
+			answer.Calls[i].Index = nil
+		}
+		return o.reply(http.StatusOK, chatChunk{o.id, "chat.completion", o.created, o.model, []chatChoice{{Message: &answer, Finish: &reason}}, figures})
+	}
+	if err := o.start(); err != nil {
+		return err
+	}
+	defer o.stream.end()
+	if len(calls) > 0 {
+		if err := o.chunk(chatDelta{Calls: calls}, ""); err != nil {
+			return err
+		}
+	}
+	if err := o.chunk(chatDelta{}, reason); err != nil {
+		return err
+	}
+	if o.usage {
+		if err := o.send([]chatChoice{}, figures); err != nil {
+			return err
+		}
+	}
+	return o.stream.write(appendFrame(nil, "", "[DONE]"))
+}
+
+// fail implements dialect.
+func (o *completion) fail(err error) error {
+	if o.stream == nil {
+		return err
+	}
+	defer o.stream.end()
+	_, body := openAI.put(failureOf(err), o.w)
+	if e := o.stream.event("", body); e != nil {
+		return e
+	}
+	return errors.Join(err, errTold)
+}
+
+// finishOf names why an answer ended, as this API does.
+func finishOf(stop string, calls bool) string {
+	switch stop {
+	case "max_tokens":
+		return "length"
+	case "refusal":
+		return "content_filter"
+	}
+	if calls {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// usageOf converts figures: here the tokens of the prompt include those that were cached.
+func usageOf(u tidemark.Usage) chatUsage {
+	out := chatUsage{Prompt: u.Input + u.CacheRead + u.CacheCreation, Completion: u.Output}
+	out.Total = out.Prompt + out.Completion
+	out.Details.Cached = u.CacheRead
+	return out
+}
+
+// callsOf are the tool calls of a reply.
+func callsOf(m tidemark.Message) []chatCallWire {
+	var out []chatCallWire
+	for _, b := range m.Content {
+		if b.Type == tidemark.TypeToolUse {
+			at := len(out)
+			out = append(out, chatCallWire{&at, b.ID, "function", chatFunction{b.Name, string(b.Input)}})
+		}
+	}
+	return out
+}
