@@ -34,6 +34,7 @@ type Config struct {
 	Server       Server
 	Timeouts     Timeouts
 	Log          Log
+	Channels     Channels
 	UserTimezone string
 
 	AI      bool // the host is a Worker with models of Cloudflare bound
@@ -157,6 +158,12 @@ type Secrets struct {
 	Anthropic Secret // ANTHROPIC_API_KEY
 	OpenAI    Secret // OPENAI_API_KEY
 	Token     Secret // TIDEMARK_TOKEN
+
+	WhatsAppToken  Secret // WHATSAPP_TOKEN: of the system user that sends
+	WhatsAppSecret Secret // WHATSAPP_APP_SECRET: signs webhooks
+	WhatsAppVerify Secret // WHATSAPP_VERIFY_TOKEN: of the handshake
+	TelegramToken  Secret // TELEGRAM_TOKEN: of the bot
+	TelegramSecret Secret // TELEGRAM_WEBHOOK_SECRET: comes with webhooks
 }
 
 // Providers of model.provider.
@@ -203,6 +210,7 @@ func (c *Config) Resolve() (reason string) {
 	if c.Model.Provider == WorkersAI && c.Origin["model.contextWindow"] == "" {
 		c.guessWindow()
 	}
+	c.channelWarnings()
 	return reason
 }
 

@@ -38,7 +38,9 @@ func (c *Config) override(environ []string) []Problem {
 		}
 	}
 	slices.Sort(names)
-	c.Secrets = Secrets{Anthropic: Secret(env["ANTHROPIC_API_KEY"]), OpenAI: Secret(env["OPENAI_API_KEY"]), Token: Secret(env["TIDEMARK_TOKEN"])}
+	c.Secrets = Secrets{Anthropic: Secret(env["ANTHROPIC_API_KEY"]), OpenAI: Secret(env["OPENAI_API_KEY"]), Token: Secret(env["TIDEMARK_TOKEN"]),
+		WhatsAppToken: Secret(env["WHATSAPP_TOKEN"]), WhatsAppSecret: Secret(env["WHATSAPP_APP_SECRET"]), WhatsAppVerify: Secret(env["WHATSAPP_VERIFY_TOKEN"]),
+		TelegramToken: Secret(env["TELEGRAM_TOKEN"]), TelegramSecret: Secret(env["TELEGRAM_WEBHOOK_SECRET"])}
 
 	var problems []Problem
 	known := map[string]bool{}
@@ -115,7 +117,7 @@ func (k Key) decode(value string) any {
 		case "false":
 			return false
 		}
-	case Choices, Origins:
+	case Choices, Origins, Names:
 		var list []any
 		for _, s := range strings.Split(value, ",") {
 			list = append(list, strings.TrimSpace(s))

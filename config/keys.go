@@ -22,6 +22,7 @@ const (
 	Address Type = "address"
 	Name    Type = "name" // lower case letters, digits, - and _
 	Origins Type = "origins"
+	Names   Type = "names" // short texts, none twice
 )
 
 // Key is one setting that can be made.
@@ -48,7 +49,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -364,6 +365,8 @@ func (k Key) want() string {
 		return `host and port such as "127.0.0.1:8787"`
 	case Origins:
 		return `a list of origins such as "http://localhost:3000", with no path and no slash at the end`
+	case Names:
+		return `a list of names such as "+49 151 23456789"`
 	case Name:
 		return "1 to 64 lower case letters, digits, - and _"
 	}

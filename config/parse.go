@@ -358,13 +358,19 @@ func (k Key) list(v any) ([]string, bool) {
 	out := []string{}
 	for _, e := range elements {
 		s, ok := e.(string)
-		fits := slices.Contains(strings.Fields(k.Values), s) || k.Type == Origins && isOrigin(s)
+		fits := slices.Contains(strings.Fields(k.Values), s) || k.Type == Origins && isOrigin(s) || k.Type == Names && isName(s)
 		if !ok || !fits || slices.Contains(out, s) {
 			return nil, false
 		}
 		out = append(out, s)
 	}
 	return out, true
+}
+
+// isName reports whether a text may be somebody's number or id on a platform.
+func isName(s string) bool {
+	const most = 256
+	return s != "" && len(s) <= most && s == strings.TrimSpace(s)
 }
 
 // isOrigin reports whether a text is an origin as browsers send it: lower case, without the port that

@@ -110,6 +110,11 @@ func (k Key) schema() string {
 		add("maxItems", maxNamed)
 		add("uniqueItems", true)
 		add("items", map[string]any{"type": "string", "pattern": "^[a-z][a-z0-9+.-]*://[^/]+$"})
+	case Names:
+		add("type", "array")
+		add("maxItems", maxNamed)
+		add("uniqueItems", true)
+		add("items", map[string]any{"type": "string", "minLength": 1, "maxLength": 256})
 	case URL:
 		add("type", "string")
 		add("format", "uri")

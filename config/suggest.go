@@ -62,6 +62,10 @@ func secretVariable(key string) string {
 		return ""
 	}
 	switch {
+	case strings.Contains(low, "whatsapp"):
+		return "WHATSAPP_TOKEN, WHATSAPP_APP_SECRET or WHATSAPP_VERIFY_TOKEN"
+	case strings.Contains(low, "telegram"):
+		return "TELEGRAM_TOKEN or TELEGRAM_WEBHOOK_SECRET"
 	case strings.Contains(low, "storage") || strings.Contains(low, "accesskey") || strings.Contains(low, "bucket") || strings.Contains(low, "aws"):
 		return "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 	case strings.Contains(low, "openai") || strings.Contains(low, "openrouter"):
