@@ -1,18 +1,13 @@
 // How numbers, times and names of the server read to people.
 
+export { agentOf, bytes } from "../words.js";
+
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const tokens = (n) => whole.format(Math.round(n ?? 0));
 export const few = (n) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n)) : short.format(n));
 export const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
-
-export function bytes(n) {
-  const units = ["B", "KB", "MB", "GB"];
-  let at = 0;
-  while (n >= 1000 && at < units.length - 1) [n, at] = [n / 1000, at + 1];
-  return `${at === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[at]}`;
-}
 
 export function percent(part, all) {
   if (!(all > 0)) return "0 %";
@@ -35,12 +30,6 @@ export function when(at, now = Date.now()) {
   const d = new Date(at);
   if (Number.isNaN(d.getTime())) return "";
   return d.toDateString() === new Date(now).toDateString() ? clock.format(d) : moment.format(d);
-}
-
-// agentOf gives the agent that a session belongs to; bare names and main are the first agent's.
-export function agentOf(session) {
-  const [head, agent] = String(session).split(":");
-  return head === "agent" && agent ? agent : "main";
 }
 
 // sessionName shortens a session key to what tells it from others.

@@ -1,8 +1,66 @@
-// The side panel: context, memory, archives.
+// The side panel: what the model sees, what is remembered, what is archived.
+
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Archives } from "./archives.jsx";
+import { Context } from "./context.jsx";
+import { agentOf } from "./format.js";
+import { Memory } from "./memory.jsx";
+import "./panels.css";
+
+const tabs = [["context", "Context"], ["memory", "Memory"], ["archives", "Archives"]];
 
 // Panels is the panel beside the chat. api is the client of ../api.js, session the key of the session
 // that is shown, live.subscribe(fn) calls fn with each notice of it and returns what ends that,
 // openSession(key) shows another session, onClose is called to close the panel.
-export function Panels({ onClose }) {
-  return <aside><button type="button" onClick={onClose}>Close</button></aside>;
+//
+// A tab stays as it was left: what somebody was writing is there when they come back to it.
+export function Panels({ api, session, live, openSession, onClose }) {
+  const id = useId();
+  const [tab, setTab] = useState("context");
+  const [been, setBeen] = useState({ context: true });
+  const [wanted, want] = useState(null); // an archive that another tab points at
+  const buttons = useRef({});
+  const agent = agentOf(session);
+  const go = (name, focus) => {
+    setTab(name);
+    setBeen((b) => ({ ...b, [name]: true }));
+    if (focus) buttons.current[name]?.focus();
+  };
+  const onKey = (e) => {
+    const at = tabs.findIndex(([name]) => name === tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[e.key];
+    if (to === undefined) return;
+    e.preventDefault();
+    go(tabs[(to + tabs.length) % tabs.length][0], true);
+  };
+  const openArchive = (key) => {
+    want({ key });
+    go("archives", true);
+  };
+  useEffect(() => want(null), [agent]);
+  const bodies = {
+    context: () => <Context api={api} session={session} live={live} openArchive={openArchive} shown={tab === "context"} />,
+    memory: () => <Memory key={agent} api={api} agent={agent} live={live} shown={tab === "memory"} />,
+    archives: () => <Archives key={agent} api={api} agent={agent} session={session} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
+  };
+  return (
+    <aside class="panels" aria-label="Context, memory and archives">
+      <div class="p-head">
+        <div role="tablist" aria-label="Panels" onKeyDown={onKey}>
+          {tabs.map(([name, title]) => (
+            <button key={name} type="button" role="tab" id={`${id}-${name}`} aria-controls={`${id}-${name}-body`} aria-selected={tab === name}
+              tabIndex={tab === name ? 0 : -1} ref={(el) => { buttons.current[name] = el; }} onClick={() => go(name)}>{title}</button>
+          ))}
+        </div>
+        <button type="button" class="p-close" aria-label="Close the panel" title="Close the panel" onClick={onClose}>
+          <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M3 3l10 10M13 3L3 13" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" /></svg>
+        </button>
+      </div>
+      {tabs.map(([name]) => (
+        <div key={name} class="p-body" role="tabpanel" id={`${id}-${name}-body`} aria-labelledby={`${id}-${name}`} hidden={tab !== name}>
+          {been[name] && bodies[name]()}
+        </div>
+      ))}
+    </aside>
+  );
 }

@@ -1,0 +1,99 @@
+// What the model sees now, what was done to it, and how it came to that.
+
+import { useEffect, useRef } from "preact/hooks";
+import { sessionPath } from "../api.js";
+import { Blocks } from "./blocks.jsx";
+import { Changes } from "./changes.jsx";
+import { count, kindName, kindOf, kindOrder, percent, tokens } from "./format.js";
+import { useLoad, useNotices, usePages } from "./load.js";
+import { Mark, Status, Trouble } from "./parts.jsx";
+import { stack } from "./scale.js";
+import { Timeline } from "./timeline.jsx";
+
+const none = { view: null, calls: [], acts: [] };
+
+// missing turns the 404 of a session that nobody has written to yet into what an empty one would give.
+const missing = (empty) => (e) => {
+  if (e.status === 404) return empty;
+  throw e;
+};
+
+export function Context({ api, session, live, openArchive, shown }) {
+  const path = sessionPath(session);
+  const view = useLoad((signal) => api.get(`${path}/view`, { query: { messages: 0 }, signal }).catch(missing(none.view)), [api, session]);
+  const calls = usePages(async (before, signal) => {
+    const page = await api.get(`${path}/anatomy`, { query: { before, limit: 100 }, signal }).catch(missing(none));
+    return { items: page.calls, next: page.next };
+  }, [api, session], (c) => c.n);
+  const acts = usePages(async (before, signal) => {
+    const page = await api.get(`${path}/log`, { query: { messages: 0, before, limit: 100 }, signal }).catch(missing({ entries: none.acts }));
+    return { items: page.entries, next: page.next };
+  }, [api, session], (e) => e.id);
+  const reload = () => {
+    view.reload();
+    calls.refresh();
+    acts.refresh();
+  };
+  const stale = useRef(false);
+  useNotices(live, () => {
+    stale.current = !shown;
+    if (shown) reload();
+  }, [session]);
+  useEffect(() => {
+    if (shown && stale.current) reload();
+    stale.current = false;
+  }, [shown]);
+
+  if (view.data === undefined) return <Status busy={view.busy} error={view.error} again={reload} what="The view" />;
+  if (view.data === null) return <div class="p-empty"><p>Nothing was said here yet. With the first message this shows what the model sees, and what becomes of it.</p></div>;
+  return (
+    <>
+      <Trouble error={view.error} again={reload} what="Not up to date" />
+      <Gauge view={view.data} />
+      <Timeline calls={calls} acts={acts} view={view.data} />
+      <Blocks api={api} path={path} view={view.data} acts={acts} />
+      <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} />
+    </>
+  );
+}
+
+// portions are what the view is made of. What they leave of its size are the frames of messages and what
+// a provider counts otherwise than our estimate.
+function portions(view) {
+  const sum = new Map([["system", view.system.tokens], ["tools", view.tools.reduce((n, t) => n + t.tokens, 0)]]);
+  for (const it of view.items) sum.set(kindOf(it), (sum.get(kindOf(it)) ?? 0) + it.tokens);
+  return kindOrder.filter((k) => sum.get(k) > 0).map((kind) => ({ kind, tokens: sum.get(kind) }));
+}
+
+function Gauge({ view }) {
+  const width = 1000, over = view.size > view.limit;
+  const all = portions(view);
+  const at = (n) => (n / Math.max(view.window, view.size, 1)) * width;
+  const parts = stack(all, all.reduce((n, p) => n + p.tokens, 0), at(view.size), 3);
+  return (
+    <section class="p-section" aria-labelledby="p-fill">
+      <h2 id="p-fill" class="p-fill">
+        <span class={over ? "p-big p-over" : "p-big"}>{percent(view.size, view.limit)}</span> full
+      </h2>
+      <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>
+      <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label="Context" aria-valuemin={0} aria-valuemax={view.limit}
+        aria-valuenow={Math.min(view.size, view.limit)} aria-valuetext={`${tokens(view.size)} of ${tokens(view.limit)} tokens`}>
+        <rect class="p-free" x="0" y="8" width={width} height="40" rx="6" />
+        <rect class="p-reserve" x={at(view.limit)} y="8" width={Math.max(0, width - at(view.limit))} height="40" rx="6" />
+        {parts.map((p) => <rect key={p.kind} class={`p-kind-${p.kind}`} x={p.x} y="8" width={Math.max(1, p.width - 2)} height="40" />)}
+        <rect class="p-limit" x={at(view.limit) - 2} y="0" width="4" height="56" />
+      </svg>
+      <ul class="p-legend" aria-label="What it is made of">
+        {all.map((p) => <li key={p.kind}><Mark kind={p.kind} /> {kindName(p.kind)} <b>{tokens(p.tokens)}</b></li>)}
+      </ul>
+      <dl class="p-facts">
+        <div><dt>Model</dt><dd>{view.model || "none"}</dd></div>
+        <div><dt>Window</dt><dd>{tokens(view.window)}</dd></div>
+        <div><dt>Kept free for the answer</dt><dd>{tokens(view.reserve)}</dd></div>
+        <div><dt>Kept word for word</dt><dd>the newest {tokens(view.keep)}</dd></div>
+        <div><dt>Counted by</dt><dd>{view.anchored ? "the provider, and an estimate of what came since" : "an estimate"}</dd></div>
+        <div><dt>Changes in effect</dt><dd>{count(view.overlays.length, "change")}</dd></div>
+      </dl>
+    </section>
+  );
+}
