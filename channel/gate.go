@@ -33,6 +33,7 @@ const (
 // Rules are what a configuration says of a channel. The zero value lets nobody in but the owner.
 type Rules struct {
 	Agent   string // whose conversations they are
+	Account string // of ours that alone is answered; empty: all
 	Access  Access
 	Allow   []string // numbers and ids that may talk, whatever Access but owner says
 	Groups  bool     // groups are answered, when we are mentioned
@@ -82,6 +83,8 @@ func (r Rules) Decide(m Incoming, p Person) Verdict {
 	listed := r.Listed(m.From)
 	known := p.Standing == Owner || p.Standing == Approved && r.Access != AccessOwner && r.Access != "" || listed
 	switch {
+	case r.Account != "" && m.Reply.Account != r.Account:
+		return Verdict{Why: "written to another account"}
 	case p.Standing == Blocked:
 		return Verdict{Why: "blocked"}
 	case m.Group != "" && !r.Groups:

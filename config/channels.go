@@ -89,7 +89,7 @@ func (c *Config) channelWarnings() {
 		name string
 		Channel
 	}{{"whatsapp", c.Channels.WhatsApp}, {"telegram", c.Channels.Telegram}} {
-		text := "channels."+ch.name+`.access is "open" and session.dmScope is "main": everyone who writes shares the owner's own conversation and reads MEMORY.md`
+		text := "channels." + ch.name + `.access is "open" and session.dmScope is "main": everyone who writes shares the owner's own conversation and reads MEMORY.md`
 		if ch.Access == AccessOpen && c.Session.DMScope == "main" && !slices.Contains(c.Warnings, text) {
 			c.Warnings = append(c.Warnings, text)
 		}

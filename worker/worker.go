@@ -59,6 +59,11 @@ type Config struct {
 	// TokenWhere tells a person where the token is to be found, who sent none or another.
 	TokenWhere string
 
+	// Webhooks takes what messaging platforms post, and People knows who may talk over them; nil: there
+	// are none.
+	Webhooks Webhooks
+	People   People
+
 	Version string // shown by /healthz and /
 	// Page serves / and /assets/ to anybody; nil where the platform does, or where there is none.
 	Page http.Handler

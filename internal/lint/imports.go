@@ -49,7 +49,7 @@ var table = []row{
 	{pkg: "agent", may: "memory archive reset host", why: "it calls its sessions through ports of the root"},
 	{pkg: "worker", may: "channel session agent config archive memory transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "channel session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "channel channel/whatsapp channel/telegram session agent config memory provider reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},

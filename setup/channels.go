@@ -1,0 +1,128 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/telegram"
+	"github.com/tidemark-ai/tidemark/channel/whatsapp"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// Channels wires the platforms whose secrets are set, by name.
+func Channels(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) map[string]channel.Channel {
+	out := map[string]channel.Channel{}
+	if w, s := c.Channels.WhatsApp, c.Secrets; w.Enabled && s.WhatsAppToken != "" && s.WhatsAppSecret != "" {
+		out[whatsapp.Name] = channel.Channel{Rules: rules(c, w), Platform: whatsapp.New(whatsapp.Config{
+			Token: s.WhatsAppToken.Reveal(), AppSecret: s.WhatsAppSecret.Reveal(), VerifyToken: s.WhatsAppVerify.Reveal(),
+			Version: w.APIVersion, BaseURL: w.BaseURL, Transport: network, Runtime: rt})}
+	}
+	if t, s := c.Channels.Telegram, c.Secrets; t.Enabled && s.TelegramToken != "" && s.TelegramSecret != "" {
+		out[telegram.Name] = channel.Channel{Rules: rules(c, t), Platform: telegram.New(telegram.Config{
+			Token: s.TelegramToken.Reveal(), Secret: s.TelegramSecret.Reveal(), Username: t.Username, BaseURL: t.BaseURL, Transport: network, Runtime: rt})}
+	}
+	return out
+}
+
+// rules are what a configuration says of a channel.
+func rules(c *config.Config, ch config.Channel) channel.Rules {
+	return channel.Rules{Agent: ch.Agent, Account: ch.PhoneNumberID, Access: channel.Access(ch.Access), Allow: ch.Allow,
+		Groups: ch.Groups == config.GroupsMention, DMScope: c.Session.DMScope}
+}
+
+// Courier carries what sessions send over whichever platform it is for, nil without any.
+func Courier(channels map[string]channel.Channel) tidemark.Courier {
+	if len(channels) == 0 {
+		return nil
+	}
+	return couriers(channels)
+}
+
+// couriers are platforms by name.
+type couriers map[string]channel.Channel
+
+// Parts implements [tidemark.Courier].
+func (c couriers) Parts(to tidemark.Address, markdown string) []string {
+	if ch, ok := c[to.Platform]; ok {
+		return ch.Parts(to, markdown)
+	}
+	return nil
+}
+
+// Send implements [tidemark.Courier].
+func (c couriers) Send(ctx context.Context, m tidemark.Outgoing) (string, error) {
+	if ch, ok := c[m.To.Platform]; ok {
+		return ch.Send(ctx, m)
+	}
+	return "", &tidemark.SendError{Class: tidemark.SendHalted, Text: "the channel is not set up"}
+}
+
+// Working implements [tidemark.Courier].
+func (c couriers) Working(ctx context.Context, to tidemark.Address, message string) error {
+	if ch, ok := c[to.Platform]; ok {
+		return ch.Working(ctx, to, message)
+	}
+	return fmt.Errorf("channel %s is not set up: %w", to.Platform, tidemark.ErrNotFound)
+}
+
+// Post hands a session what a person wrote over a channel. What a session finds to be no command of
+// its own is a message.
+func Post(ctx context.Context, s *session.Session, in channel.Input) error {
+	out := session.Input{Message: in.Message}
+	if in.Command != "" {
+		line := "/" + in.Command
+		if in.Text != "" {
+			line += " " + in.Text
+		}
+		var err error
+		if out, err = session.Command(line); err != nil {
+			out = session.Input{Message: tidemark.NewText(tidemark.User, line)}
+		}
+	}
+	out.ID, out.Origin, out.Quoted = in.ID, in.Origin, in.Quoted
+	_, err := s.Post(ctx, out)
+	if errors.Is(err, tidemark.ErrConflict) { // it is there, and a file could be had then and not now
+		return nil
+	}
+	return err
+}
+
+// Here are the sessions that live in this process: each is opened by its key.
+type Here func(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error)
+
+var _ channel.Sessions = Here(nil)
+
+// Post implements [channel.Sessions].
+func (h Here) Post(ctx context.Context, key tidemark.Key, in channel.Input) error {
+	s, err := h(ctx, key, true)
+	if err != nil {
+		return err
+	}
+	return Post(ctx, s, in)
+}
+
+// Delivered implements [channel.Sessions]. A session that is gone has nothing to hear.
+func (h Here) Delivered(ctx context.Context, key tidemark.Key, d tidemark.Delivery) error {
+	s, err := h(ctx, key, false)
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Delivered(ctx, d)
+}
+
+// Say implements [channel.Sessions].
+func (h Here) Say(ctx context.Context, key tidemark.Key, id string, to tidemark.Address, text string) error {
+	s, err := h(ctx, key, true)
+	if err != nil {
+		return err
+	}
+	return s.Say(ctx, id, to, text)
+}

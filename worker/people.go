@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+)
+
+// People finds who may talk with an agent over messaging platforms.
+type People func(ctx context.Context, agent string) (*channel.Book, error)
+
+// book returns the desk of the agent that the path names.
+func (c *call) book() (*channel.Book, error) {
+	if _, _, err := c.owner(c.r.PathValue("agent")); err != nil {
+		return nil, err
+	}
+	if c.People == nil {
+		return nil, fmt.Errorf("channels are not set up: %w", tidemark.ErrNotFound)
+	}
+	return c.People(c.r.Context(), c.r.PathValue("agent"))
+}
+
+// getPairing lists who waits for a code to be entered, and who may talk.
+func (c *call) getPairing() error {
+	b, err := c.book()
+	if err != nil {
+		return err
+	}
+	list, err := b.List(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, list)
+}
+
+// decision is what the owner says of a person: by a code, or by a name on a channel.
+type decision struct {
+	approve, deny, link string // a code; link with channel a name
+	block, forget       string // a name
+	channel             string
+}
+
+// decide reads a decision: one of the words, and a channel where a name stands.
+func (c *call) decide(words ...field) (*channel.Book, error) {
+	b, err := c.book()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	if err := decodeBody(raw, words...); err != nil {
+		return nil, err
+	}
+	given := 0
+	for _, w := range words[1:] {
+		if *w.into.(*string) != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, fmt.Errorf("want one of %s: %w", names(words[1:]), tidemark.ErrInvalid)
+	}
+	return b, nil
+}
+
+func names(fields []field) string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.name + " (" + f.want + ")"
+	}
+	return strings.Join(out, ", ")
+}
+
+// What the words of a decision are for people.
+const (
+	wantCode    = "a pairing code"
+	wantName    = "a number or id, with channel"
+	wantChannel = "whatsapp or telegram"
+)
+
+// postPairing lets someone in, or keeps them out.
+func (c *call) postPairing() error {
+	var in decision
+	b, err := c.decide(field{"channel", wantChannel, &in.channel}, field{"approve", wantCode, &in.approve}, field{"deny", wantCode, &in.deny},
+		field{"block", wantName, &in.block}, field{"forget", wantName, &in.forget})
+	if err != nil {
+		return err
+	}
+	ctx, out := c.r.Context(), channel.Known{}
+	switch {
+	case in.approve != "":
+		out, err = b.Approve(ctx, in.approve, channel.Approved)
+	case in.deny != "":
+		out, err = b.Deny(ctx, in.deny)
+	case in.block != "":
+		out, err = b.Stand(ctx, in.channel, []string{in.block}, "", channel.Blocked)
+	default:
+		out, err = b.Stand(ctx, in.channel, []string{in.forget}, "", channel.Stranger)
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// getOwner lists the owner's own names.
+func (c *call) getOwner() error {
+	b, err := c.book()
+	if err != nil {
+		return err
+	}
+	list, err := b.List(c.r.Context())
+	if err != nil {
+		return err
+	}
+	out := []channel.Known{}
+	for _, k := range list.People {
+		if k.Standing == channel.Owner {
+			out = append(out, k)
+		}
+	}
+	return c.reply(http.StatusOK, map[string]any{"owner": out})
+}
+
+// postOwner makes a person on a channel the owner, whose direct messages are the main session, or ends
+// that.
+func (c *call) postOwner() error {
+	var in decision
+	b, err := c.decide(field{"channel", wantChannel, &in.channel}, field{"link", wantCode + ", or " + wantName, &in.link}, field{"unlink", wantName, &in.forget})
+	if err != nil {
+		return err
+	}
+	ctx, out := c.r.Context(), channel.Known{}
+	switch {
+	case in.forget != "":
+		out, err = b.Stand(ctx, in.channel, []string{in.forget}, "", channel.Stranger)
+	case in.channel == "":
+		out, err = b.Approve(ctx, in.link, channel.Owner)
+	default:
+		out, err = b.Stand(ctx, in.channel, []string{in.link}, "", channel.Owner)
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, out)
+}
