@@ -2,6 +2,7 @@
 // rules of who may come in, their words and the form of an error are those of worker/guard.go and
 // worker/errors.go; the door in Go holds them again.
 
+import { cross, door, told } from "./doors.mjs";
 import { internal, route, split } from "./route.mjs";
 
 // Most bytes of a body that is read whole, as in cmd/worker (maxBody): testdata/front.json holds both.
@@ -30,8 +31,17 @@ const SECURE = {
   "cache-control": "no-store",
 };
 
-// front gives {answer}, a Response, or {to}, the {kind, name} of the object that the request is for.
+// front gives {answer}, a Response, or {to}, the {kind, name} of the object that the request is for, and
+// {request} if that is one that was read already.
 export async function front(request, env) {
+  const { pathname, host } = new URL(request.url);
+  if (cross(request, host, env).asked) return { answer: await told(request, "", env, new Response(null, { status: 204, headers: SECURE })) };
+  const out = await judge(request, env);
+  if (out.answer) out.answer = await told(request, split(pathname).path, env, out.answer);
+  return out;
+}
+
+async function judge(request, env) {
   const url = new URL(request.url);
   const id = requestID(request.headers.get("x-request-id"));
   const refuse = (status, type, message) => ({ answer: failure(id, status, type, message) });
@@ -54,6 +64,9 @@ export async function front(request, env) {
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
 
   const to = route(path, url.searchParams);
+  const own = to.error ? null : await door(request, path, url.searchParams, MAX_BODY);
+  if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
+  if (own) return own;
   return to.error ? refuse(400, "invalid", to.error) : { to };
 }
 
@@ -113,7 +126,7 @@ function sameOrigin(origin, host) {
 // given is the token of a request, by any of the ways.
 function given(request, inPath) {
   const [, bearer = ""] = request.headers.get("authorization")?.match(/^bearer (.*)$/is) ?? [];
-  return inPath || request.headers.get("x-tidemark-token") || bearer.trim() || offered(request);
+  return inPath || request.headers.get("x-tidemark-token") || bearer.trim() || request.headers.get("x-api-key") || offered(request);
 }
 
 // offered is the token among the subprotocols of a socket, which is all that a page can set.

@@ -6,6 +6,7 @@ import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
 import { MAX_REST } from "./body.mjs";
 import { failure, front, requestID } from "./front.mjs";
+import { split } from "./route.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
 import { keepName, nameOf, platformOf } from "./workerd.mjs";
@@ -195,7 +196,7 @@ export class Agent extends Host {}
 export default {
   // A request goes to the object that owns it, after everything that can be said without one.
   async fetch(request, env) {
-    const { answer, to } = await front(request, env);
+    const { answer, to, request: ready = request } = await front(request, env);
     if (answer) {
       // A short body that nobody read: without this the runtime closes the connection behind it.
       if (request.body && Number(request.headers.get("content-length")) <= MAX_REST) await request.arrayBuffer().catch(() => {});
@@ -203,13 +204,13 @@ export default {
     }
     const space = to.kind === "session" ? env.SESSION : env.AGENT;
     try {
-      return await space.get(space.idFromName(to.name)).fetch(request);
+      return await space.get(space.idFromName(to.name)).fetch(ready);
     } catch (e) {
       const id = requestID(request.headers.get("x-request-id"));
       log("object failed", { object: to.name, id, err: e.message });
       const res = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it`);
       res.headers.set("retry-after", "2");
-      return res;
+      return toldTo(request, split(new URL(request.url).pathname).path, env, res);
     }
   },
 };

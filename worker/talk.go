@@ -186,7 +186,7 @@ func keyByte(c byte) bool {
 // digested reports whether a name looks like one that peerOf has made.
 func digested(name string) bool {
 	at := len(name) - peerDigest
-	if at < 1 || name[at-1] != '-' {
+	if at < 2 || name[at-1] != '-' {
 		return false
 	}
 	for _, c := range []byte(name[at:]) {
