@@ -264,38 +264,20 @@ export class Ops {
     this.#wait(id, ms === null ? alarm.delete() : alarm.set(ms));
   }
 
-  // --- sockets: sockets.mjs holds them ---
+  // --- sockets: sockets.mjs ---
 
   // socketOpen answers a call with a socket: a head as of respond, and the row [id, note].
   socketOpen(n, head, packed) {
     this.#guard();
     const call = this.#calls.get(n);
     if (!call) throw named("Gone", "the client has left");
-    const [[, ...flat]] = unpack(head);
-    const [[id, note]] = unpack(packed);
-    const headers = new Headers();
-    for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
-    const webSocket = this.#platform.sockets.open(id, note);
+    const response = this.#platform.sockets.response(head, packed);
     this.#calls.delete(n);
-    call.resolve(new Response(null, { status: 101, webSocket, headers }));
+    call.resolve(response);
   }
 
-  // socketList gives the rows [id, note] of those that are open.
-  socketList() {
-    this.#guard();
-    return pack(this.#platform.sockets?.list() ?? []);
-  }
-
-  // socketSend gives each of the ids in a row a text.
-  socketSend(packed, text) {
-    this.#guard();
-    this.#platform.sockets.send(unpack(packed)[0], text);
-  }
-
-  socketClose(id, code, reason) {
-    this.#guard();
-    this.#platform.sockets.close(id, code, reason);
-  }
+  // socketDo does one thing to the sockets of the object: list, send or close.
+  socketDo(what, ...args) { this.#guard(); return this.#platform.sockets[what](...args); }
 
   // --- SQL, synchronous ---
 

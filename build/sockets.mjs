@@ -2,6 +2,8 @@
 // https://developers.cloudflare.com/durable-objects/best-practices/websockets/), so nothing here is needed
 // to find them again: what a socket is stands in its attachment.
 
+import { pack, unpack } from "./codec.mjs";
+
 // Most bytes of one message of a client, as host/native has it.
 export const MAX_FRAME = 1 << 20;
 
@@ -28,8 +30,16 @@ export class Sockets {
   // about gives {id, note} of a socket.
   about(ws) { return ws.deserializeAttachment(); }
 
-  // open accepts a socket and gives the client's end.
-  open(id, note) {
+  // response accepts a socket, of the row [id, note], and gives the answer with the client's end.
+  response(head, packed) {
+    const [[, ...flat]] = unpack(head);
+    const [[id, note]] = unpack(packed);
+    const headers = new Headers();
+    for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
+    return new Response(null, { status: 101, webSocket: this.#open(id, note), headers });
+  }
+
+  #open(id, note) {
     const [client, server] = Object.values(new WebSocketPair());
     this.#opened();
     this.#ctx.acceptWebSocket(server);
@@ -40,11 +50,11 @@ export class Sockets {
   }
 
   // list gives the rows [id, note] of all that are open.
-  list() { return [...this.#byId.values()].map((ws) => { const { id, note } = this.about(ws); return [id, note]; }); }
+  list() { return pack([...this.#byId.values()].map((ws) => this.about(ws)).map(({ id, note }) => [id, note])); }
 
-  // send gives each of the sockets a text; one that has ended is told of by its close event.
-  send(ids, text) {
-    for (const id of ids) {
+  // send gives each of the sockets of a row a text; one that has ended is told of by its close event.
+  send(packed, text) {
+    for (const id of unpack(packed)[0]) {
       try {
         this.#byId.get(id)?.send(text);
       } catch {

@@ -51,10 +51,10 @@ func (m *member) may(now time.Time) (ok, spent bool) {
 // count makes sure that the client reads: what it has not seen is bounded, on each host alike. It
 // reports whether the text may be sent, and adds a mark when one is due.
 func (m *member) count(bytes int) (ok, mark bool) {
-	m.sent += int64(bytes)
-	if m.sent-m.seen > maxUnseen {
+	if m.sent-m.seen > maxUnseen { // before this one, which may be as large by itself
 		return false, false
 	}
+	m.sent += int64(bytes)
 	if m.sent-m.marked >= markEvery {
 		m.marked = m.sent
 		return true, true

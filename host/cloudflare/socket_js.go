@@ -54,7 +54,7 @@ func (o *Obj) restore() error {
 	if o.app.Sockets == nil {
 		return nil
 	}
-	v, err := o.host("socketList")
+	v, err := o.host("socketDo", "list")
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (k *socket) ID() string { return k.id }
 // Send implements tidemark.Socket. The platform tells nothing of what a client has not read: the door
 // bounds that.
 func (k *socket) Send(text string) error {
-	_, err := k.o.host("socketSend", toBytes(packRows([]any{k.id})), text)
+	_, err := k.o.host("socketDo", "send", toBytes(packRows([]any{k.id})), text)
 	return err
 }
 
@@ -118,8 +118,8 @@ func (k *socket) Cast(to []tidemark.Socket, text string) {
 	for i, s := range to {
 		ids[i] = s.ID()
 	}
-	k.o.tell("socketSend", toBytes(packRows(ids)), text)
+	k.o.tell("socketDo", "send", toBytes(packRows(ids)), text)
 }
 
 // Close implements tidemark.Socket.
-func (k *socket) Close(status int, reason string) { k.o.tell("socketClose", k.id, status, reason) }
+func (k *socket) Close(status int, reason string) { k.o.tell("socketDo", "close", k.id, status, reason) }

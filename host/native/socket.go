@@ -160,7 +160,7 @@ func (k *socket) Send(text string) error {
 	if k.closing {
 		return tidemark.ErrDead
 	}
-	if k.bytes+len(text) > maxUnsent || len(k.queue) >= maxFrames {
+	if k.bytes > maxUnsent || len(k.queue) >= maxFrames {
 		return tidemark.ErrBusy
 	}
 	k.queue = append(k.queue, text)
