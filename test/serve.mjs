@@ -4,7 +4,9 @@
 // control, pid}.
 //
 //   node test/serve.mjs --folder dist --disk DIR [--port 0] [--mode shared|object]
-//     [--var NAME=VALUE ...] [--ai URL] [--stdin] [--crash JSON]
+//     [--var NAME=VALUE ...] [--ai URL] [--assets DIR] [--stdin] [--crash JSON]
+//
+// --assets serves the files of a folder before the Worker is asked, as [assets] of wrangler.toml does.
 //
 // --ai binds AI to a fake: its run posts to URL/ and the model's name. With --stdin it waits, with all
 // it needs in memory, for a byte on stdin before it starts, so that a test can have the next one ready.
@@ -41,6 +43,7 @@ const { values: flags } = parseArgs({
     mode: { type: "string", default: "shared" },
     var: { type: "string", multiple: true, default: [] },
     ai: { type: "string" },
+    assets: { type: "string" },
     stdin: { type: "boolean", default: false },
     crash: { type: "string", default: "{}" },
   },
@@ -181,6 +184,7 @@ function options() {
     r2Buckets: { RAW: "bucket" }, serviceBindings: { MAY: may },
     wrappedBindings: { BUCKET: { scriptName: "bucket-door" }, ...(flags.ai && { AI: { scriptName: "ai-door", bindings: { URL: flags.ai } } }) },
     bindings,
+    ...(flags.assets && { assets: { workerName: "tidemark", directory: path.resolve(flags.assets), routerConfig: { has_user_worker: true } } }),
   }, {
     name: "bucket-door", modules: [{ type: "ESModule", path: "bucket-door.mjs", contents: bucketDoor }],
     r2Buckets: { RAW: "bucket" }, serviceBindings: { MAY: may },

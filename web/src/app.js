@@ -54,10 +54,10 @@ export const busy = computed(() => {
 });
 
 // show opens a session.
-export function show(key) {
+export function show(key, fresh = false) {
   key = fullKey(key);
   let c = open.get(key);
-  if (!c) c = new Conversation(api, key, { onChange: changed });
+  if (!c) c = new Conversation(api, key, { onChange: changed, fresh });
   open.delete(key);
   open.set(key, c); // the last is the newest
   for (const [k, old] of open) {
@@ -72,7 +72,7 @@ export function show(key) {
     drawer.value = false;
     opened.value++;
   });
-  keep("last", key);
+  if (!fresh) keep("last", key);
   const hash = `#/s/${encodeURIComponent(key)}`;
   if (location.hash !== hash) history.pushState(null, "", hash);
 }
@@ -86,7 +86,7 @@ export const keyInHash = () => {
   }
 };
 
-export const newChat = () => show(newKey());
+export const newChat = () => show(newKey(), true);
 
 // The directory of the agent whose session is shown.
 export const agent = computed(() => (current.value ? agentOf(current.value.key) : "main"));
@@ -141,7 +141,10 @@ export function changed() {
   others?.postMessage("changed");
   look();
 }
-others?.addEventListener("message", look);
+others?.addEventListener("message", () => {
+  look();
+  for (const c of open.values()) if (c.missing.peek() && c === current.peek()) c.again();
+});
 
 // say sends what was typed. The first words of a new chat are its title, until a person gives one.
 export async function say(conversation, content, words) {
@@ -151,6 +154,7 @@ export async function say(conversation, content, words) {
     await api.patch(sessionPath(conversation.key), { title: fitTitle(titleFrom(words)) || null }).catch(() => {});
     conversation.again();
   }
+  keep("last", conversation.key);
   conversation.say(content);
   changed();
 }
@@ -208,12 +212,22 @@ export function start() {
   addEventListener("hashchange", () => keyInHash() && show(keyInHash()));
   const wake = () => {
     if (document.visibilityState === "hidden") return;
-    for (const c of open.values()) if (c.link.peek().state === "offline" || c.missing.peek()) c.again();
+    for (const c of open.values()) if (c.link.peek().state === "offline") c.again();
     look();
   };
   addEventListener("online", wake);
   document.addEventListener("visibilitychange", wake);
-  show(keyInHash() || kept("last") || "main");
+  const key = keyInHash() || kept("last");
+  if (key) return show(key);
+  // Somebody who comes for the first time begins at once, or goes on with what there is.
+  newChat();
+  const fresh = current.peek();
+  const stop = effect(() => {
+    const { state, list } = sessions.value;
+    if (state !== "ready") return;
+    queueMicrotask(() => stop());
+    if (list.length && current.peek() === fresh && fresh.missing.peek() && !kept(`draft.${fresh.key}`)) queueMicrotask(() => show(list[0].key));
+  });
 }
 
 export { agentPath };

@@ -10,6 +10,7 @@ import { keep, keptJSON } from "./store.js";
 const PAGE = 60;
 const QUIET = 40_000; // the server pings every 15 s
 const SLOWEST = 15_000;
+const MISSING = 60_000; // between looks for a conversation that is not there
 
 // pauseAfter is how long to wait after the n-th failure in a row, with some chance, so that not all come at once.
 export const pauseAfter = (n, chance = Math.random()) => Math.min(SLOWEST, 500 * 2 ** n) * (0.75 + chance / 2);
@@ -18,21 +19,22 @@ export const pauseAfter = (n, chance = Math.random()) => Math.min(SLOWEST, 500 *
 const newID = () => `web-${crypto.randomUUID ? crypto.randomUUID() : [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("")}`;
 
 export class Conversation {
-  constructor(api, key, { onChange = () => {} } = {}) {
+  // fresh says that nobody knows of it yet: nothing is asked before something is said.
+  constructor(api, key, { onChange = () => {}, fresh = false } = {}) {
     this.api = api;
     this.key = key;
     this.path = sessionPath(key);
     this.onChange = onChange; // the directory may differ now
     this.log = signal({ entries: [], next: undefined });
-    this.loaded = signal(false);
-    this.missing = signal(false); // it does not exist yet
+    this.loaded = signal(fresh);
+    this.missing = signal(fresh); // it does not exist yet
     this.info = signal(null);
     this.answer = signal(null); // of the run in work: {run, text, thinking: signals, tools}
     this.doing = signal(""); // what it does beside answering
     this.failure = signal("");
     this.waiting = signal([]); // inputs in the server's queue
     this.outbox = signal(keptJSON(`outbox.${key}`, [])); // inputs on their way there
-    this.link = signal({ state: "connecting" }); // live, offline {error, at}, refused {error}
+    this.link = signal({ state: fresh ? "live" : "connecting" }); // live, offline {error, at}, refused {error}
     this.listeners = new Set();
     this.live = { subscribe: (f) => (this.listeners.add(f), () => this.listeners.delete(f)) };
     this.asked = 0; // numbers the looks at log and queue, so that only the last counts
@@ -59,6 +61,7 @@ export class Conversation {
   }
 
   async run(closed) {
+    if (this.missing.peek()) await this.pause(MISSING, closed);
     for (let failures = 0; !closed.aborted; ) {
       try {
         await this.listen(closed, () => { failures = 0; });
@@ -68,7 +71,7 @@ export class Conversation {
         this.missing.value = e.status === 404;
         const error = e instanceof ApiError ? e : new ApiError(e.name === "AbortError" ? "The server fell silent." : e.message);
         if (e.status === 404) this.loaded.value = true;
-        const pause = e.status === 404 ? SLOWEST : Math.max(pauseAfter(failures++), error.retryAfter * 1000);
+        const pause = e.status === 404 ? MISSING : Math.max(pauseAfter(failures++), error.retryAfter * 1000);
         this.link.value = e.status === 404 ? { state: "live" } : { state: e.status === 401 || e.status === 403 ? "refused" : "offline", error, at: Date.now() + pause };
         await this.pause(e.status === 401 ? 2 ** 31 - 1 : pause, closed);
         if (!closed.aborted && this.link.peek().state !== "live") this.link.value = { ...this.link.peek(), state: "connecting" };
