@@ -246,7 +246,7 @@ func (g *Ingress) begin() <-chan struct{} {
 	return idle
 }
 
-// Wake works off what is due and returns when the next thing is, zero for nothing.
+// Wake works off what is due, asks for the next wake, and returns when that is, zero for never.
 func (g *Ingress) Wake(ctx context.Context) (time.Time, error) {
 	g.mu.Lock()
 	g.next = time.Time{}
@@ -256,7 +256,15 @@ func (g *Ingress) Wake(ctx context.Context) (time.Time, error) {
 	case <-ctx.Done():
 		return time.Time{}, context.Cause(ctx)
 	}
-	return g.due(ctx)
+	next, err := g.due(ctx)
+	if err != nil || next.IsZero() {
+		return next, err
+	}
+	if soonest := g.Runtime.Now().Add(firstPause); next.Before(soonest) { // what just failed to be done
+		next = soonest
+	}
+	g.schedule(next)
+	return next, nil
 }
 
 // Quiet reports that nothing is at hand.

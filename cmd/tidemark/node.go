@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
@@ -42,13 +43,16 @@ type node struct {
 	sockets  *native.Sockets
 	life     context.Context
 	end      context.CancelFunc
-	quiet    sync.Once // closes alarms
-	crash    *crash    // for tests, else nil
+	quiet    sync.Once                  // closes alarms
+	crash    *crash                     // for tests, else nil
+	channels map[string]channel.Channel // by name
+	courier  tidemark.Courier           // nil without any channel
 
-	mu     sync.Mutex // guards the following; never held while one opens
-	agents map[string]*owner
-	live   map[tidemark.Key]*seat
-	closed bool
+	mu      sync.Mutex // guards the following; never held while one opens
+	agents  map[string]*owner
+	live    map[tidemark.Key]*seat
+	porches map[string]*porch
+	closed  bool
 }
 
 // owner is an agent with its database. Its fields are written once, under node.mu.
@@ -75,7 +79,7 @@ type seat struct {
 // A *native.LockedError when another process has the store.
 func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	cfg.Resolve()
-	n := &node{home: home, cfg: cfg, log: log, rt: native.NewRuntime(log), agents: map[string]*owner{}, live: map[tidemark.Key]*seat{}}
+	n := &node{home: home, cfg: cfg, log: log, rt: native.NewRuntime(log), agents: map[string]*owner{}, live: map[tidemark.Key]*seat{}, porches: map[string]*porch{}}
 	n.life, n.end = context.WithCancel(context.Background())
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fmt.Errorf("make home folder: %w", err)
@@ -89,6 +93,8 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	}
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = setup.Provider(cfg, n.rt, native.Transport())
+	n.channels = setup.Channels(cfg, n.rt, native.Transport())
+	n.courier = setup.Courier(n.channels)
 	n.metrics = worker.NewMetrics(n.rt.Now)
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
@@ -272,7 +278,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings,
+		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Courier: n.courier,
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil
@@ -319,6 +325,8 @@ func (n *node) fire(ctx context.Context, what string) {
 		if a, err = n.Agent(ctx, name); err == nil {
 			again, err = a.Wake(ctx)
 		}
+	case "ingress":
+		err = n.wakeIngress(ctx, name)
 	case "session":
 		var s *session.Session
 		if s, err = n.Session(ctx, tidemark.Key(name), false); err == nil {
@@ -361,6 +369,9 @@ func (n *node) start(ctx context.Context) error {
 			n.alarms.Set("session/"+string(key), at)
 			waiting++
 		}
+	}
+	if err := n.startIngress(ctx); err != nil {
+		return err
 	}
 	if waiting > 0 {
 		n.log.Info("take up what an earlier process left", "sessions", waiting)

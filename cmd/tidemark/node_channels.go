@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+var _ worker.Webhooks = (*node)(nil)
+
+// sideBySide is how many people's messages are worked off at once: a machine has no bound of its own on
+// connections.
+const sideBySide = 32
+
+// porch is where an agent's webhooks arrive, and who may come in from there.
+type porch struct {
+	once sync.Once
+	book *channel.Book
+	in   *channel.Ingress
+	err  error
+}
+
+// porch opens that of an agent.
+func (n *node) porch(name string) (*porch, error) {
+	o, err := n.owner(name, true)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	p := n.porches[name]
+	if p == nil {
+		p = &porch{}
+		n.porches[name] = p
+	}
+	n.mu.Unlock()
+	p.once.Do(func() { p.book, p.in, p.err = n.openPorch(name, o) })
+	if p.err != nil { // the next one tries again
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.porches[name] == p {
+			delete(n.porches, name)
+		}
+	}
+	return p, p.err
+}
+
+func (n *node) openPorch(name string, o *owner) (*channel.Book, *channel.Ingress, error) {
+	db := n.crash.db(o.db)
+	book, err := channel.OpenBook(n.life, db, n.rt)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine := map[string]channel.Channel{}
+	for platform, c := range n.channels {
+		if c.Rules.Agent == name {
+			mine[platform] = c
+		}
+	}
+	in, err := channel.OpenIngress(n.life, channel.Config{DB: db, Blobs: n.blobs, Runtime: n.rt, Logger: n.log, Channels: mine, Width: sideBySide,
+		Desk: func(string) channel.Desk { return book }, Sessions: setup.Here(n.Session),
+		Schedule: func(at time.Time) { n.alarms.Set("ingress/"+name, at) }})
+	return book, in, err
+}
+
+// people implements worker.People.
+func (n *node) people(_ context.Context, name string) (*channel.Book, error) {
+	p, err := n.porch(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.book, nil
+}
+
+// ingress returns where the webhooks of a platform go.
+func (n *node) ingress(platform string) (*channel.Ingress, error) {
+	c, ok := n.channels[platform]
+	if !ok {
+		return nil, fmt.Errorf("channel %.40q is not set up: %w", platform, tidemark.ErrNotFound)
+	}
+	p, err := n.porch(c.Rules.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return p.in, nil
+}
+
+// Handshake implements worker.Webhooks.
+func (n *node) Handshake(_ context.Context, platform string, query url.Values) (string, error) {
+	in, err := n.ingress(platform)
+	if err != nil {
+		return "", err
+	}
+	return in.Handshake(platform, query)
+}
+
+// Receive implements worker.Webhooks.
+func (n *node) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
+	in, err := n.ingress(platform)
+	if err != nil {
+		return err
+	}
+	return in.Receive(ctx, platform, h, body)
+}
+
+// wakeIngress works off what is due of an agent's webhooks; it asks for its next wake by itself.
+func (n *node) wakeIngress(ctx context.Context, name string) error {
+	p, err := n.porch(name)
+	if err != nil {
+		return err
+	}
+	_, err = p.in.Wake(ctx)
+	return err
+}
+
+// startIngress wakes what an earlier process received and did not work off.
+func (n *node) startIngress(ctx context.Context) error {
+	for _, c := range n.channels { // what is of another waits until it is set up again
+		name := c.Rules.Agent
+		o, err := n.owner(name, false)
+		if errors.Is(err, tidemark.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at, err := channel.Left(ctx, o.db)
+		if err != nil {
+			return fmt.Errorf("agent %s: %w", name, err)
+		}
+		if !at.IsZero() {
+			n.alarms.Set("ingress/"+name, at)
+		}
+	}
+	return nil
+}
