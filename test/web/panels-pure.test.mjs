@@ -2,16 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byFolder, firstWords, parts, readLines } from "../../web/src/panels/content.js";
+import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, percent, sessionName, when } from "../../web/src/panels/format.js";
 import { limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
 import { join, since, steps, totals } from "../../web/src/panels/series.js";
-import { add, cost, parsePrice, readPrices, total, writePrices } from "../../web/src/panels/usage.js";
-
-function storage(held = {}) {
-  return { held, getItem: (k) => held[k] ?? null, setItem: (k, v) => void (held[k] = v) };
-}
+import { add, cost, parsePrice, pricesOf, total } from "../../web/src/panels/usage.js";
 
 test("diff: applied to the one text it gives the other", () => {
   const rows = [
@@ -126,14 +122,17 @@ test("prices: read as typed and as kept; what is not ours is left out", () => {
   for (const [text, want] of [["3", 3], [" 0,25 ", 0.25], [".5", 0.5], ["", undefined], ["-1", NaN], ["1e3", NaN], ["three", NaN], ["Infinity", NaN]]) {
     assert.equal(parsePrice(text), want, text);
   }
-  const s = storage();
-  assert.equal(writePrices(s, { m: { input: 3 } }), true);
-  assert.deepEqual(readPrices(s), { m: { input: 3 } });
-  for (const bad of ["null", "{", '{"m":{"input":"3","output":-1}}', '{"m":null}']) {
-    const held = readPrices(storage({ "tidemark.prices": bad }));
-    assert.deepEqual(Object.values(held).flatMap(Object.values), [], bad);
+  assert.deepEqual(pricesOf({ m: { input: 3, output: 0, other: 1 } }), { m: { input: 3, output: 0 } });
+  for (const bad of [null, 7, "x", { m: { input: "3", output: -1 } }, { m: null }, { m: { input: Infinity } }]) {
+    assert.deepEqual(Object.values(pricesOf(bad)).flatMap(Object.values), [], JSON.stringify(bad));
   }
-  assert.equal(writePrices({ setItem() { throw new Error("full"); } }, {}), false);
+});
+
+test("readable: leaves out our comments and nothing else", () => {
+  for (const [text, want] of [
+    ["- a <!-- tidemark: 01..02 -->\n- b", "- a\n- b"], ["<!-- mine -->", "<!-- mine -->"], ["<!-- tidemark: a", "<!-- tidemark: a"],
+    ["<!-- tidemark: x --> kept <!-- tidemark: y -->", " kept"], ["<!-- tidemark: two\nlines -->", "<!-- tidemark: two\nlines -->"],
+  ]) assert.equal(readable(text), want);
 });
 
 test("join: a newer page over what is known", () => {

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agentPath, sessionPath } from "../api.js";
 import { Archive } from "./archive.jsx";
-import { bytes, count, fileName, kindName, sessionName, when } from "./format.js";
+import { bytes, count, fileName, sessionName, when } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { More, Searching, Status } from "./parts.jsx";
 
@@ -37,7 +37,7 @@ export function Archives({ api, agent, session, live, wanted, openSession, shown
     <>
       <Searching label="Search archives" onSearch={search} />
       <p class="p-actions"><label class="p-check"><input type="checkbox" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> Only of this session since its last reset</label></p>
-      {own && log.error ? <Status error={log.error} again={log.reload} what="The session" /> : words ? <Hits api={api} base={base} words={words} session={log.data} ready={ready} onOpen={setOpen} /> : <List pages={pages} ready={ready} own={own} onOpen={setOpen} />}
+      {own && log.error ? <Status error={log.error} again={log.reload} what="The session" /> : words ? <Hits known={pages.items} api={api} base={base} words={words} session={log.data} ready={ready} onOpen={setOpen} /> : <List pages={pages} ready={ready} own={own} onOpen={setOpen} />}
     </>
   );
 }
@@ -66,7 +66,13 @@ function ArchiveRow({ archive: a, onOpen }) {
   );
 }
 
-function Hits({ api, base, words, session, ready, onOpen }) {
+// placeOf names an archive for people where the list has it.
+function placeOf(key, known) {
+  const a = known.find((k) => k.key === key);
+  return a ? `${sessionName(a.sessionKey)}${a.partNumber ? `, part ${a.partNumber}` : ""}` : fileName(key);
+}
+
+function Hits({ known, api, base, words, session, ready, onOpen }) {
   const got = useLoad((signal) => (ready ? api.get(`${base}/archives-search`, { query: { q: words, session, limit: 100 }, signal }) : Promise.resolve(null)), [words, session, ready]);
   const hits = got.data?.hits ?? [];
   return (
@@ -79,7 +85,7 @@ function Hits({ api, base, words, session, ready, onOpen }) {
           <li key={i}>
             <button type="button" class="p-row p-row-tall" onClick={() => onOpen({ key: h.key, line: h.line })}>
               <span class="p-wrap">{h.snippet}</span>
-              <span class="p-faint">{h.role === "assistant" ? kindName("model") : h.role}, {h.at && when(h.at)}, line {h.line} of {fileName(h.key)}</span>
+              <span class="p-faint">{h.role === "assistant" ? "Model" : "User"}{h.at && `, ${when(h.at)}`}; line {h.line} of {placeOf(h.key, known)}</span>
             </button>
           </li>
         ))}

@@ -48,7 +48,7 @@ const Made = ({ by }) => by();
 
 function Item({ it, api, path, view, acts }) {
   const kind = kindOf(it);
-  const words = it.blocks.map((b) => (b.type === "tool_use" ? `${b.name} ${b.text ?? ""}` : b.text ?? `[${b.type}]`)).join(" · ");
+  const words = it.blocks.map((b) => (b.type === "tool_use" ? `${b.name} ${b.text ?? ""}` : b.text ?? (b.type === "tool_result" ? "(empty)" : `[${b.type}]`))).join(" · ");
   const replaced = it.overlay && it.id === it.overlay;
   const name = kind === "stub" ? `Shortened ${it.source === "tool" ? "tool result" : "message"}` : kind === "model" && it.blocks.some((b) => b.type === "tool_use") ? "Model, tool call" : kindName(kind);
   return (

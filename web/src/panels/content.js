@@ -69,6 +69,10 @@ export function readLines(text) {
   return out;
 }
 
+// readable leaves out where a remembered line came from: comments of ours, which the file keeps for the
+// server. What a person wrote is never left out.
+export const readable = (text) => text.replace(/ ?<!-- tidemark: (?:(?!-->).)*-->/g, "");
+
 // byFolder sorts memory files for the list: curated ones, then daily ones newest first, then peers'.
 export function byFolder(files) {
   const groups = [{ name: "Kept by hand", files: [] }, { name: "By day", files: [] }, { name: "By person", files: [] }];

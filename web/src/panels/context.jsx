@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { sessionPath } from "../api.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
-import { count, kindName, kindOf, kindOrder, percent, tokens } from "./format.js";
+import { kindName, kindOf, kindOrder, percent, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { Mark, Status, Trouble } from "./parts.jsx";
 import { stack } from "./scale.js";
@@ -92,7 +92,7 @@ function Gauge({ view }) {
         <div><dt>Kept free for the answer</dt><dd>{tokens(view.reserve)}</dd></div>
         <div><dt>Kept word for word</dt><dd>the newest {tokens(view.keep)}</dd></div>
         <div><dt>Counted by</dt><dd>{view.anchored ? "the provider, and an estimate of what came since" : "an estimate"}</dd></div>
-        <div><dt>Changes in effect</dt><dd>{count(view.overlays.length, "change")}</dd></div>
+        <div><dt>Changes in effect</dt><dd>{view.overlays.length}</dd></div>
       </dl>
     </section>
   );

@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agentPath } from "../api.js";
 import { Markdown } from "../markdown.jsx";
+import { keep, keptJSON } from "../store.js";
+import { readable } from "./content.js";
 import { Difference } from "./difference.jsx";
-import { drop, draft, keepDraft } from "./drafts.js";
 import { Editor } from "./editor.jsx";
 import { bytes, when } from "./format.js";
 import { useAct, useLoad } from "./load.js";
@@ -23,10 +24,17 @@ async function readFile(api, url, signal) {
   }
 }
 
+// draft gives what was written and neither saved nor thrown away, {text, etag} with the version that it was
+// written over: no closed panel and no reload may lose it.
+function draft(name) {
+  const d = keptJSON(name, null);
+  return typeof d?.text === "string" ? { text: d.text, etag: String(d.etag ?? "") } : null;
+}
+
 export function File({ api, agent, path, line, onBack }) {
   const base = agentPath(agent), url = `${base}/memory/${pathOf(path)}`;
   const got = useLoad((signal) => readFile(api, url, signal), [url]);
-  const left = draft(agent, path);
+  const name = `memory.${agent}/${path}`, left = draft(name);
   const [mode, setMode] = useState(left ? "edit" : "read");
   const undo = useAct();
   const back = useRef(null);
@@ -54,11 +62,11 @@ export function File({ api, agent, path, line, onBack }) {
           )}
           <Trouble error={undo.error} what="Not undone" />
           {undo.done && <p class="p-note" role="status">The last edit is undone; the history has it.</p>}
-          {mode === "read" && (line > 0 ? <Lines text={f.text} line={line} /> : f.text && <Markdown text={f.text} />)}
+          {mode === "read" && (line > 0 ? <Lines text={f.text} line={line} /> : f.text && <Markdown text={readable(f.text)} />)}
           {mode === "history" && <History api={api} url={url} now={f.text} />}
           {mode === "edit" && (
-            <Editor api={api} url={url} file={f} read={(signal) => readFile(api, url, signal)} left={left} keep={(d) => keepDraft(agent, path, d)}
-              onEnd={() => { drop(agent, path); setMode("read"); got.reload(); }} />
+            <Editor api={api} url={url} file={f} read={(signal) => readFile(api, url, signal)} left={left} keep={(d) => keep(name, JSON.stringify(d))}
+              onEnd={() => { keep(name, null); setMode("read"); got.reload(); }} />
           )}
         </>
       )}

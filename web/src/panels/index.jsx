@@ -1,6 +1,7 @@
 // The side panel: what the model sees, what is remembered, what is archived.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { keep, kept } from "../store.js";
 import { Archives } from "./archives.jsx";
 import { Context } from "./context.jsx";
 import { agentOf } from "./format.js";
@@ -9,6 +10,10 @@ import "./panels.css";
 
 const tabs = [["context", "Context"], ["memory", "Memory"], ["archives", "Archives"]];
 
+// over says whether the panel lies over the chat, as style.css lays it: then it takes the focus, and Escape
+// closes it.
+const over = () => matchMedia("(max-width: 1100px)").matches;
+
 // Panels is the panel beside the chat. api is the client of ../api.js, session the key of the session
 // that is shown, live.subscribe(fn) calls fn with each notice of it and returns what ends that,
 // openSession(key) shows another session, onClose is called to close the panel.
@@ -16,13 +21,14 @@ const tabs = [["context", "Context"], ["memory", "Memory"], ["archives", "Archiv
 // A tab stays as it was left: what somebody was writing is there when they come back to it.
 export function Panels({ api, session, live, openSession, onClose }) {
   const id = useId();
-  const [tab, setTab] = useState("context");
-  const [been, setBeen] = useState({ context: true });
+  const [tab, setTab] = useState(() => (tabs.some(([name]) => name === kept("tab")) ? kept("tab") : "context"));
+  const [been, setBeen] = useState({ [tab]: true });
   const [wanted, want] = useState(null); // an archive that another tab points at
   const buttons = useRef({});
   const agent = agentOf(session);
   const go = (name, focus) => {
     setTab(name);
+    keep("tab", name);
     setBeen((b) => ({ ...b, [name]: true }));
     if (focus) buttons.current[name]?.focus();
   };
@@ -38,13 +44,26 @@ export function Panels({ api, session, live, openSession, onClose }) {
     go("archives", true);
   };
   useEffect(() => want(null), [agent]);
+  const whole = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    if (over()) buttons.current[tab]?.focus();
+    return () => {
+      if (whole.current?.contains(document.activeElement)) before?.focus?.();
+    };
+  }, []);
+  const onEscape = (e) => {
+    if (e.key !== "Escape" || !over()) return;
+    e.stopPropagation();
+    onClose();
+  };
   const bodies = {
     context: () => <Context api={api} session={session} live={live} openArchive={openArchive} shown={tab === "context"} />,
     memory: () => <Memory key={agent} api={api} agent={agent} live={live} shown={tab === "memory"} />,
     archives: () => <Archives key={agent} api={api} agent={agent} session={session} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
   };
   return (
-    <aside class="panels" aria-label="Context, memory and archives">
+    <aside class="panels" ref={whole} aria-label="Context, memory and archives" onKeyDown={onEscape}>
       <div class="p-head">
         <div role="tablist" aria-label="Panels" onKeyDown={onKey}>
           {tabs.map(([name, title]) => (

@@ -3,13 +3,12 @@
 import { useState } from "preact/hooks";
 import { fields, parsePrice } from "./usage.js";
 
-export function Prices({ models, prices, onChange, kept }) {
+export function Prices({ models, prices, onChange }) {
   return (
     <>
       <p class="p-faint">For a million tokens, in dollars or what you pay in. Kept in this browser only; none comes with the page. Compactions count at the prices of the model that was used before them.</p>
       {models.map((m) => <Model key={m} model={m} prices={prices[m] ?? {}} onChange={(p) => onChange({ ...prices, [m]: p })} />)}
       {models.length === 0 && <p class="p-empty">No model was called yet.</p>}
-      {!kept && <p class="p-trouble" role="alert">This browser keeps nothing for this page: the prices last until it is closed.</p>}
     </>
   );
 }

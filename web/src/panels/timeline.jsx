@@ -1,24 +1,24 @@
 // How the context came to its size: a chart of the calls, what they used and what that cost.
 
 import { useId, useRef, useState } from "preact/hooks";
+import { keep, keptJSON } from "../store.js";
 import { count, few, money, tokens, when } from "./format.js";
 import { Fold, More, Status } from "./parts.jsx";
 import { Prices } from "./prices.jsx";
 import { limits, linear, stairs, ticks } from "./scale.js";
 import { since, steps, totals } from "./series.js";
-import { cost, fields, readPrices, total, writePrices } from "./usage.js";
+import { cost, fields, pricesOf, total } from "./usage.js";
 
-const box = { width: 640, top: 10, left: 46, right: 8, chart: 150, gap: 22, bars: 44 };
-const bottom = box.top + box.chart, floor = bottom + box.gap + box.bars;
+const box = { width: 640, top: 12, left: 66, right: 4, chart: 170, gap: 30, bars: 54 };
+const bottom = box.top + box.chart;
 
 export function Timeline({ calls, acts, view }) {
-  const [prices, setPrices] = useState(() => readPrices(globalThis.localStorage));
-  const [kept, setKept] = useState(true);
+  const [prices, setPrices] = useState(() => pricesOf(keptJSON("prices", {})));
   const all = since(steps(calls.items, acts.items), Boolean(calls.next || acts.next));
   const models = [...new Set([...all.map((s) => s.model).filter(Boolean), ...(view.model ? [view.model] : [])])];
   const change = (next) => {
     setPrices(next);
-    setKept(writePrices(globalThis.localStorage, next));
+    keep("prices", JSON.stringify(next));
   };
   return (
     <section class="p-section" aria-labelledby="p-course">
@@ -28,7 +28,7 @@ export function Timeline({ calls, acts, view }) {
       {all.length > 0 && <Sums sums={totals(all, prices)} more={Boolean(calls.next)} />}
       <More pages={calls}>Load earlier calls</More>
       {all.length > 0 && <Fold summary="As a table"><Table all={all} prices={prices} /></Fold>}
-      <Fold summary="Prices"><Prices models={models} prices={prices} onChange={change} kept={kept} /></Fold>
+      <Fold summary="Prices"><Prices models={models} prices={prices} onChange={change} /></Fold>
     </section>
   );
 }
@@ -66,6 +66,7 @@ function Chart({ all, prices }) {
   const priced = all.every((s, i) => s.kind !== "call" || costs[i] !== null);
   const bar = (i) => (all[i].kind !== "call" ? 0 : priced ? costs[i] : total(all[i].usage));
   const tallest = Math.max(...all.map((_, i) => bar(i)));
+  const floor = tallest > 0 ? bottom + box.gap + box.bars : bottom;
   const z = linear(tallest, floor, floor - box.bars);
   const point = (e) => {
     const r = at.current.getBoundingClientRect();
@@ -89,14 +90,14 @@ function Chart({ all, prices }) {
       <svg ref={at} viewBox={`0 0 ${box.width} ${floor + 4}`} role="img" tabIndex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`}
         onPointerMove={point} onPointerDown={point} onPointerLeave={() => choose(null)} onKeyDown={onKey}>
         <title id={`${id}-name`}>{`Tokens of the context over ${count(n("call"), "call")}, ${count(n("compaction"), "compaction")} and ${count(n("reset"), "reset")}. Arrow keys go through them.`}</title>
-        {scale.map((v) => <g key={v}><line class="p-grid" x1={box.left} x2={box.width - box.right} y1={y(v)} y2={y(v)} /><text class="p-axis" x={box.left - 6} y={y(v) + 4} text-anchor="end">{few(v)}</text></g>)}
+        {scale.map((v) => <g key={v}><line class="p-grid" x1={box.left} x2={box.width - box.right} y1={y(v)} y2={y(v)} /><text class="p-axis" x={box.left - 6} y={y(v) + 6} text-anchor="end">{few(v)}</text></g>)}
         <path class="p-area" d={stairs(all, x, y, bottom)} />
         <path class="p-line" d={stairs(all, x, y)} />
         <path class="p-limit-line" d={limits(all, x, y)} />
         {all.map((s, i) => s.kind === "compaction" && <path key={i} class="p-drop" d={`M${x(i + 0.5) - 5} ${y(s.after) + 3}h10l-5 7z`} />)}
         {all.map((s, i) => s.kind === "reset" && <line key={i} class="p-cut" x1={x(i + 0.5)} x2={x(i + 0.5)} y1={box.top} y2={floor} />)}
-        <text class="p-axis" x={box.left - 6} y={floor - box.bars + 10} text-anchor="end">{priced ? money(tallest) : few(tallest)}</text>
-        <text class="p-axis" x={box.left} y={bottom + box.gap - 6}>{priced ? "cost of each call" : "tokens used by each call"}</text>
+        {tallest > 0 && <text class="p-axis" x={box.left - 6} y={floor - box.bars + 12} text-anchor="end">{priced ? money(tallest) : few(tallest)}</text>}
+        {tallest > 0 && <text class="p-axis" x={box.left} y={bottom + box.gap - 8}>{priced ? "cost of each call" : "tokens used by each call"}</text>}
         {all.map((s, i) => bar(i) > 0 && <rect key={i} class="p-bar" x={x(i) + 0.1 * (inside / all.length)} width={(0.8 * inside) / all.length} y={z(bar(i))} height={floor - z(bar(i))} />)}
         {now !== null && <rect class="p-now" x={x(now)} width={inside / all.length} y={box.top} height={floor - box.top} />}
       </svg>

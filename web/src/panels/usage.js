@@ -38,28 +38,13 @@ export function parsePrice(text) {
   return /^\d+(\.\d*)?$|^\.\d+$/.test(s) ? Number(s) : NaN;
 }
 
-const key = "tidemark.prices";
-
-// readPrices gives {model: {input, cacheRead, cacheWrite, output}} as this browser keeps it.
-export function readPrices(storage) {
+// pricesOf keeps what is a price of what was stored: {model: {input, cacheRead, cacheWrite, output}}.
+export function pricesOf(stored) {
   const out = {};
-  try {
-    for (const [model, p] of Object.entries(JSON.parse(storage.getItem(key)) ?? {})) {
-      const kept = {};
-      for (const [, , name] of fields) if (typeof p?.[name] === "number" && p[name] >= 0) kept[name] = p[name];
-      out[model] = kept;
-    }
-  } catch {
-    // blocked, or not ours: without prices
+  if (stored === null || typeof stored !== "object") return out;
+  for (const [model, p] of Object.entries(stored)) {
+    out[model] = {};
+    for (const [, , name] of fields) if (Number.isFinite(p?.[name]) && p[name] >= 0) out[model][name] = p[name];
   }
   return out;
-}
-
-export function writePrices(storage, prices) {
-  try {
-    storage.setItem(key, JSON.stringify(prices));
-    return true;
-  } catch {
-    return false;
-  }
 }
