@@ -383,7 +383,7 @@ func (b *BotAPI) call(method string, args map[string]any) (a botAnswer) {
 		defer b.note(method, args)
 		switch method {
 		case "getMe":
-			a.Result = map[string]any{"id": BotID, "is_bot": true, "first_name": "Tidemark", "username": BotName, "can_read_all_group_messages": false}
+			a.Result = map[string]any{"id": BotID, "is_bot": true, "first_name": "Tidemark", "username": BotName, "can_join_groups": true, "can_read_all_group_messages": false}
 		case "setWebhook":
 			a = b.setWebhook(args)
 		case "deleteWebhook":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -214,6 +215,14 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// serve runs a handler and gives its address.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 func to(peer string) tidemark.Address {
