@@ -35,7 +35,8 @@ type Courier interface {
 	// A *SendError, always.
 	Send(ctx context.Context, m Outgoing) (id string, err error)
 	// Working shows the person that what they wrote (message is the platform's id) was read and that an
-	// answer is being written. It lasts some 20 s. An error is of no consequence.
+	// answer is being written. It lasts some 20 s; where a platform shows it for less, Working takes that
+	// time and repeats it, until ctx ends. An error is of no consequence.
 	Working(ctx context.Context, to Address, message string) error
 }
 
