@@ -55,7 +55,7 @@ func Command(line string) (Input, error) {
 
 // answer carries out a question: its answer is an event of the log, and a message to who asked.
 func (s *Session) answer(ctx context.Context, r *run, line string) error {
-	text, err := s.reply(ctx, line)
+	text, err := s.reply(ctx, r, line)
 	if err != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ func (s *Session) answer(ctx context.Context, r *run, line string) error {
 }
 
 // reply is what a question is answered with.
-func (s *Session) reply(ctx context.Context, line string) (string, error) {
+func (s *Session) reply(ctx context.Context, r *run, line string) (string, error) {
 	word, name, _ := strings.Cut(line, " ")
 	switch word {
 	case AskStatus:
-		return s.status(ctx)
+		return s.status(ctx, r)
 	case AskModel:
 		return s.askModel(ctx, name)
 	case AskMemory:
@@ -91,7 +91,12 @@ func (s *Session) reply(ctx context.Context, line string) (string, error) {
 }
 
 // status says how the conversation stands.
-func (s *Session) status(ctx context.Context) (string, error) {
+func (s *Session) status(ctx context.Context, r *run) (string, error) {
+	v, err := s.light(ctx, r)
+	r.leave()
+	if err != nil {
+		return "", err
+	}
 	h, err := s.head(ctx)
 	if err != nil {
 		return "", err
@@ -104,7 +109,7 @@ func (s *Session) status(ctx context.Context) (string, error) {
 	waiting := rows[0].Int(0) - 1 // the question itself waits until it is answered
 	lines := []string{
 		fmt.Sprintf("Model: %s", cmp.Or(set.Model, "default")),
-		fmt.Sprintf("Context: %d of %d tokens (%d %%), compacted over %d", h.Context, set.Window, 100*h.Context/max(set.Window, 1), s.budget().Limit()),
+		fmt.Sprintf("Context: %d of %d tokens (%d %%), compacted over %d", v.Size, set.Window, 100*v.Size/max(set.Window, 1), s.budget().Limit()),
 		fmt.Sprintf("Messages: %d since %s", h.Messages, h.Created.In(set.Zone).Format("2006-01-02 15:04 MST")),
 		fmt.Sprintf("Compactions: %d, resets: %d", h.Compactions, h.Resets),
 		fmt.Sprintf("Waiting: %d", max(waiting, 0)),

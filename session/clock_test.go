@@ -23,7 +23,9 @@ type clock struct {
 	skew   time.Duration // of the wall clock; timers do not know of it
 	timers []*timer
 	sleepy bool
+	waits  time.Duration // sleeps of this length are sleepy ones in any case
 	slept  []time.Duration
+	armed  chan struct{} // closed with the next timer, if set
 }
 
 type timer struct {
@@ -71,6 +73,10 @@ func (c *clock) after(d time.Duration, fire func()) (stop func()) {
 	defer c.mu.Unlock()
 	t := &timer{c.now.Add(d), fire}
 	c.timers = append(c.timers, t)
+	if c.armed != nil {
+		close(c.armed)
+		c.armed = nil
+	}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -80,7 +86,7 @@ func (c *clock) after(d time.Duration, fire func()) (stop func()) {
 
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
-	sleepy := c.sleepy
+	sleepy := c.sleepy || d == c.waits
 	c.slept = append(c.slept, d)
 	c.mu.Unlock()
 	if ctx.Err() != nil {

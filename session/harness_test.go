@@ -31,6 +31,8 @@ type harness struct {
 	admit func(int64) (func(), bool)
 	alarm func(context.Context, time.Time) error
 	stop  context.CancelFunc
+
+	courier tidemark.Courier
 	*session.Session
 }
 
@@ -51,7 +53,7 @@ func (h *harness) open() {
 	if h.set.Model == "" {
 		h.set.Model = "test"
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier})
 	if err != nil {
 		h.t.Fatal(err)
 	}
