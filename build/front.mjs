@@ -4,6 +4,7 @@
 
 import { cross, door, told } from "./doors.mjs";
 import { internal, route, split } from "./route.mjs";
+import { webhook } from "./webhook.mjs";
 
 // Most bytes of a body that is read whole, as in cmd/worker (maxBody): testdata/front.json holds both.
 const MAX_BODY = 7 << 20;
@@ -52,6 +53,8 @@ async function judge(request, env) {
     return refuse(404, "not_found", `no route ${clip(request.method, 20)} ${clip(url.pathname, 200)}; docs/http.md lists them`);
   }
   const { path, token } = split(url.pathname);
+  const posted = await webhook(request, url, path, env, { refuse, same });
+  if (posted) return posted;
   const open = request.method === "GET" || request.method === "HEAD" ? OPEN[path] : undefined;
   const no = foreign(request, url, env) ?? await strange(request, token, env);
   if (open && !(no?.[0] === 401 && path === "/healthz" && env.TIDEMARK_TOKEN && given(request, token))) {

@@ -46,6 +46,13 @@ func (c *call) postWebhook() error {
 	if c.r.ContentLength > channel.MaxBody {
 		return fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
 	}
+	if c.Admit != nil && c.r.ContentLength > freeBody {
+		release, ok := c.Admit(c.r.ContentLength)
+		if !ok { // the platform posts it again
+			return fmt.Errorf("other large requests are in work; try again in a moment: %w", tidemark.ErrBusy)
+		}
+		c.release = release
+	}
 	// A host without deadlines bounds the reading in front.
 	deadline := http.NewResponseController(c.w)
 	_ = deadline.SetReadDeadline(c.Runtime.Now().Add(webhookTime))

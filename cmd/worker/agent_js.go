@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/session"
@@ -28,6 +29,7 @@ type owner struct {
 	agent      *agent.Agent
 	cfg        *config.Config // that it was opened with
 	introduced bool           // the main agent knows of it
+	book       *channel.Book  // nil until somebody asks
 }
 
 var (
@@ -38,10 +40,16 @@ var (
 // openAgent serves the object of an agent: the doors, and what the objects of its sessions ask.
 func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 	w := &owner{in: in, o: o, clock: clock{o: o}}
-	door := worker.New(in.door(o, w))
+	c := in.door(o, w)
+	c.People = w.people
+	door := worker.New(c)
 	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, agent.PeerPath) { // the front lets nobody come here
 			w.peer(rw, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, channel.PeerPath) {
+			w.desk(rw, r)
 			return
 		}
 		door.ServeHTTP(rw, r)
@@ -140,6 +148,34 @@ func (w *owner) peer(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.introduce()
 	a.Peer(rw, r)
+}
+
+// people implements worker.People.
+func (w *owner) people(ctx context.Context, name string) (*channel.Book, error) {
+	if name != w.o.Name() {
+		return nil, fmt.Errorf("agent %s: this object is agent %s: %w", name, w.o.Name(), tidemark.ErrForbidden)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.book != nil {
+		return w.book, nil
+	}
+	b, err := channel.OpenBook(ctx, w.o.DB(), w.o)
+	if err == nil {
+		w.book = b
+	}
+	return b, err
+}
+
+// desk answers an object that takes webhooks.
+func (w *owner) desk(rw http.ResponseWriter, r *http.Request) {
+	book, err := w.people(r.Context(), w.o.Name())
+	if err != nil {
+		w.in.logger.Warn("open desk", "object", w.o.Name(), "err", err)
+		http.Error(rw, "desk", http.StatusServiceUnavailable)
+		return
+	}
+	channel.Peer(rw, r, nil, book)
 }
 
 // introduce tells the main agent, once a life, that this one is there.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,9 @@ type instance struct {
 func (in *instance) open(o *cloudflare.Obj) cloudflare.App {
 	if o.Kind() == classSession {
 		return openSession(in, o)
+	}
+	if strings.HasPrefix(o.Name(), shards) {
+		return openShard(in, o)
 	}
 	return openAgent(in, o)
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/session"
@@ -35,7 +38,13 @@ func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 	door := in.door(o, c)
 	door.Sockets = o.Sockets()
 	h := worker.New(door)
-	return cloudflare.App{HTTP: h, Alarm: c.wake, Sockets: worker.SocketsOf(h)}
+	return cloudflare.App{Alarm: c.wake, Sockets: worker.SocketsOf(h), HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, channel.PeerPath) { // the front lets nobody come here
+			channel.Peer(rw, r, setup.Here(c.Session), nil)
+			return
+		}
+		h.ServeHTTP(rw, r)
+	})}
 }
 
 // Agent implements worker.Actors: the front knows better than to ask here.
@@ -102,7 +111,8 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	s, err := session.Open(life, session.Config{
 		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
-		Agent: &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
+		Courier: setup.Courier(setup.Channels(cfg, c.o, c.o.Transport())),
+		Agent:   &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
 	})
 	if err != nil {
 		end()

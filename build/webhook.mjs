@@ -1,0 +1,77 @@
+// What messaging platforms post, in front of any object: the body is read within a bound and a time, its
+// signature is looked at, so that a stranger costs no object and no Go, and it goes to one of some objects
+// that store and work off such bodies. The door in Go (worker/webhooks.go, channel/) verifies it again.
+
+import { joined } from "./body.mjs";
+
+// Most bytes of a body, as channel.MaxBody: testdata/front.json holds both. Platforms post 3 MB at most.
+export const MAX_WEBHOOK = (3 << 20) + (64 << 10);
+// Objects that share the bodies of an agent.
+export const SHARDS = 16;
+
+const READ_MS = 15_000;
+
+// What each platform signs with. A platform without its secrets is not there.
+const PLATFORMS = {
+  whatsapp: { secret: "WHATSAPP_APP_SECRET", agent: "TIDEMARK_CHANNELS_WHATSAPP_AGENT", header: "x-hub-signature-256", signed: hmac, greeted: "WHATSAPP_VERIFY_TOKEN" },
+  telegram: { secret: "TELEGRAM_WEBHOOK_SECRET", agent: "TIDEMARK_CHANNELS_TELEGRAM_AGENT", header: "x-telegram-bot-api-secret-token", signed: (given, secret, body, same) => same(given, secret) },
+};
+
+// webhook gives null for a path that is none of a platform's, else what front gives.
+export async function webhook(request, url, path, env, { refuse, same, readMs = READ_MS }) {
+  const [, name] = path.match(/^\/webhooks\/([a-z]+)$/) ?? [];
+  if (!name) return null;
+  const platform = Object.hasOwn(PLATFORMS, name) ? PLATFORMS[name] : null;
+  const secret = platform && env[platform.secret];
+  if (!secret) return refuse(404, "not_found", `channel ${name} is not set up`);
+  const to = (shard) => ({ kind: "agent", name: `in:${env[platform.agent] || "main"}:${shard}` });
+  if (request.method === "GET") {
+    const word = platform.greeted && env[platform.greeted];
+    if (!word || !await same(word, url.searchParams.get("hub.verify_token") ?? "")) return refuse(403, "forbidden", "the verify token is not this server's");
+    return { to: to(0) };
+  }
+  if (request.method !== "POST") return refuse(405, "method_not_allowed", `${request.method} is not for this route; it takes GET, POST`);
+  const given = request.headers.get(platform.header) ?? "";
+  if (!given) return refuse(401, "unauthorized", "the webhook is not signed");
+  if (Number(request.headers.get("content-length")) > MAX_WEBHOOK) return refuse(413, "too_large", `webhook of more than ${MAX_WEBHOOK} bytes`);
+  const { body, status } = await read(request, readMs);
+  if (status === 413) return refuse(413, "too_large", `webhook of more than ${MAX_WEBHOOK} bytes`);
+  if (status) return refuse(408, "timeout", "the body was cut off, or took too long");
+  if (!await platform.signed(given, secret, body, same)) return refuse(401, "unauthorized", "the signature is not the platform's");
+  const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
+  const headers = { [platform.header]: given, "content-type": "application/json" };
+  const id = request.headers.get("x-request-id");
+  if (id) headers["x-request-id"] = id;
+  return { to: to(sum[0] % SHARDS), request: new Request(url.href, { method: "POST", headers, body }) };
+}
+
+// read gives the body, or a status: 413 when it is too long, 408 when it does not come to its end in time.
+async function read(request, ms) {
+  if (!request.body) return { body: new Uint8Array() };
+  const reader = request.body.getReader();
+  let timer;
+  const late = new Promise((done) => { timer = setTimeout(() => done({ late: true }), ms); });
+  try {
+    const parts = [];
+    for (let size = 0; ;) {
+      const piece = await Promise.race([reader.read(), late]);
+      if (piece.late) return { status: 408 };
+      if (piece.done) return { body: joined(parts) };
+      if ((size += piece.value.length) > MAX_WEBHOOK) return { status: 413 };
+      parts.push(piece.value);
+    }
+  } catch {
+    return { status: 408 };
+  } finally {
+    clearTimeout(timer);
+    reader.cancel().catch(() => {});
+  }
+}
+
+// hmac holds the bytes as they came against the signature; the platform's own verify takes constant time.
+async function hmac(given, secret, body) {
+  const [, hex] = given.match(/^sha256=([0-9a-f]{64})$/i) ?? [];
+  if (!hex) return false;
+  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+  return crypto.subtle.verify("HMAC", key, Uint8Array.from(hex.match(/../g), (h) => parseInt(h, 16)), body);
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+const (
+	sessions = "SESSION"
+	// shards begins the names of objects of the agents' class that take webhooks: see build/webhook.mjs.
+	shards = "in:"
+	// maxShown is what a model is shown of a file: it passes through three objects of one memory.
+	maxShown = 2 << 20
+)
+
+// shard is one of the objects that take an agent's webhooks.
+type shard struct {
+	in    *instance
+	o     *cloudflare.Obj
+	clock clock
+
+	mu      sync.Mutex // guards the following; the ingress opens under it
+	ingress *channel.Ingress
+	cfg     *config.Config // that it was opened with
+	end     context.CancelFunc
+	desks   map[string]*channel.FarDesk
+}
+
+var (
+	_ worker.Actors   = (*shard)(nil)
+	_ worker.Webhooks = (*shard)(nil)
+)
+
+// openShard serves an object that takes webhooks, and nothing else.
+func openShard(in *instance, o *cloudflare.Obj) cloudflare.App {
+	s := &shard{in: in, o: o, clock: clock{o: o}, desks: map[string]*channel.FarDesk{}}
+	c := in.door(o, s)
+	c.Webhooks = s
+	return cloudflare.App{HTTP: worker.New(c), Alarm: s.wake}
+}
+
+// Session implements worker.Actors.
+func (s *shard) Session(context.Context, tidemark.Key, bool) (*session.Session, error) {
+	return nil, fmt.Errorf("this object takes webhooks: %w", tidemark.ErrForbidden)
+}
+
+// Agent implements worker.Actors.
+func (s *shard) Agent(context.Context, string) (*agent.Agent, error) {
+	return nil, fmt.Errorf("this object takes webhooks: %w", tidemark.ErrForbidden)
+}
+
+// get returns the ingress, opened anew when the settings have changed and nothing is at hand.
+func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
+	cfg, err := s.in.config(ctx, s.o)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ingress != nil && (s.cfg == cfg || !s.ingress.Quiet()) {
+		return s.ingress, nil
+	}
+	life, end := context.WithCancel(s.o.Context())
+	in, err := channel.OpenIngress(life, channel.Config{
+		DB: s.o.DB(), Blobs: s.o.Blobs(bucket), Runtime: s.o, Logger: s.in.logger, MaxShown: maxShown,
+		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.schedule,
+		Sessions: &channel.Peers{Runtime: s.o, Transport: func(key tidemark.Key) http.RoundTripper { return s.o.Peer(sessions, string(key.Root())) }},
+	})
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if s.end != nil {
+		s.end()
+	}
+	s.ingress, s.cfg, s.end = in, cfg, end
+	return in, nil
+}
+
+// desk reaches that of an agent.
+func (s *shard) desk(name string) channel.Desk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.desks[name]
+	if d == nil {
+		d = &channel.FarDesk{Transport: s.o.Peer(agents, name), Runtime: s.o}
+		s.desks[name] = d
+	}
+	return d
+}
+
+// schedule asks for a wake and does not wait for the alarm to be set.
+func (s *shard) schedule(at time.Time) {
+	s.o.Go(func() {
+		if err := s.clock.set(s.o.Context(), at); err != nil {
+			s.in.logger.Warn("set alarm", "object", s.o.Name(), "err", err)
+		}
+	})
+}
+
+// wake works off what is due.
+func (s *shard) wake(ctx context.Context) error {
+	return s.clock.wake(ctx, func(ctx context.Context) (time.Time, error) {
+		in, err := s.get(ctx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return in.Wake(ctx)
+	})
+}
+
+// Handshake implements worker.Webhooks.
+func (s *shard) Handshake(ctx context.Context, platform string, query url.Values) (string, error) {
+	in, err := s.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return in.Handshake(platform, query)
+}
+
+// Receive implements worker.Webhooks.
+func (s *shard) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
+	in, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	return in.Receive(ctx, platform, h, body)
+}
