@@ -26,6 +26,7 @@ JS := GOOS=js GOARCH=wasm
 EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
+WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
 
@@ -34,7 +35,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench bench-worker lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-whatsapp race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -154,6 +155,10 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
+e2e-whatsapp: $(WHATSAPP_MODULES) ## WhatsApp: the fake Graph API against a client of others
+	$(call title,end to end: WhatsApp)
+	node --test test/whatsapp/adapter.test.mjs
+
 e2e-s3:
 	$(call title,a real S3 server)
 	test/s3.sh -- go test -count=1 -run S3 ./host/native
@@ -167,6 +172,10 @@ $(NODE_MODULES): build/package-lock.json
 
 $(WEB_MODULES): web/package-lock.json
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(WHATSAPP_MODULES): test/whatsapp/package-lock.json
+	npm ci --prefix test/whatsapp --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .cache/web: $(shell find web/src -type f) build/web.go $(WEB_MODULES)

@@ -49,6 +49,7 @@ type Config struct {
 	Account     string // id of the business's phone number
 	Number      string // the number itself
 
+	Files    string          // where media are said to be; empty for the server itself
 	Webhook  string          // of the business; empty: webhooks are dropped
 	Statuses []string        // what becomes of a message; nil for sent, delivered, read
 	Disorder bool            // statuses come in the wrong order, and each twice
@@ -136,6 +137,7 @@ func New(cfg Config) (*Server, error) {
 		known:   map[string]bool{},
 		numbers: map[string]string{}, media: map[string]*medium{}, failed: map[string]int{},
 	}
+	set(&s.cfg.Files, s.URL)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: readTimeout}
 	s.start(func() { _ = s.http.Serve(l) }) // it ends with Close

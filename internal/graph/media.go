@@ -93,7 +93,7 @@ func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 	key := fmt.Sprintf("k%dz", s.n)
 	m.keys[key] = s.cfg.Now()
 	sum := sha256.Sum256(m.data)
-	size, at := len(m.data), s.URL+"/files/"+id+"/"+key
+	size, at := len(m.data), s.cfg.Files+"/files/"+id+"/"+key
 	switch m.spoiled {
 	case SpoiledElsewhere:
 		at = "https://media.example.test/" + id
