@@ -219,6 +219,9 @@ func (b *BotAPI) Write(chat int64, fields map[string]any) (body []byte) {
 	return body
 }
 
+// Repeat posts an update again, as the real one does when an answer was lost.
+func (b *BotAPI) Repeat(body []byte) { b.in(func() { b.updates = append(b.updates, body) }) }
+
 // Deliver posts what waits to the webhook, in order. An update that is not answered with 2xx stays and
 // ends the round, as the real one tries it again later.
 func (b *BotAPI) Deliver(ctx context.Context) error {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -47,5 +49,91 @@ func TestTelegram(t *testing.T) {
 				t.Errorf("the token is in\n%s", out.String())
 			}
 		})
+	}
+}
+
+// TestTelegramTalk has a person talk with a real server over Telegram: once answered, however often
+// Telegram posts, with the typing indicator, in a topic, after a flood; a stranger gets no answer.
+func TestTelegramTalk(t *testing.T) {
+	api := tidemarktest.NewBotAPI(t)
+	home := t.TempDir()
+	environ := []string{
+		"TIDEMARK_HOME=" + home, "TIDEMARK_CHANNELS_TELEGRAM_BASEURL=" + api.URL, "TIDEMARK_MODEL_PROVIDER=offline",
+		"TELEGRAM_TOKEN=" + api.Token, "TELEGRAM_WEBHOOK_SECRET=s-1", "TIDEMARK_CHANNELS_TELEGRAM_ALLOW=77",
+		"TIDEMARK_CHANNELS_TELEGRAM_ACCESS=allow", "TIDEMARK_CHANNELS_TELEGRAM_GROUPS=mention",
+	}
+	server := startServer(t, home, environ)
+	var out bytes.Buffer
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+	// The fake takes the server's address, which Telegram would not.
+	if code := m.Run(t.Context(), []string{"telegram", "connect", "--url", server}); code != exitOK {
+		t.Fatalf("connect: %s", out.String())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	api.Fail(tidemarktest.BotFault{Code: 429, Text: "Too Many Requests: retry after 1", After: 1})
+	first := api.Write(77, map[string]any{"text": "hello **there**"})
+	deliver(t, api)
+	sent, err := api.WaitSent(ctx, 1)
+	if err != nil || sent[0].Chat != 77 || !strings.Contains(sent[0].Text, "offline model") {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	if err := api.WaitCall(ctx, "sendChatAction"); err != nil {
+		t.Error(err)
+	}
+
+	api.Repeat(first)
+	api.Write(78, map[string]any{"text": "a stranger"})
+	api.Chat(-1001)
+	api.Write(-1001, map[string]any{"text": "not for us", "from": map[string]any{"id": 77, "first_name": "Ada"}})
+	api.Write(-1001, map[string]any{
+		"text": "@tidemark_test_bot /status", "from": map[string]any{"id": 77, "first_name": "Ada"}, "message_thread_id": 7, "is_topic_message": true,
+		"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 18}},
+	})
+	deliver(t, api)
+	if sent, err = api.WaitSent(ctx, 2); err != nil || sent[1].Chat != -1001 || sent[1].Thread != 7 || !strings.Contains(strings.ToLower(sent[1].Text), "context") {
+		t.Fatalf("%+v, %v", sent[1:], err)
+	}
+	api.Write(77, map[string]any{"text": "the last"})
+	deliver(t, api)
+	if sent, err = api.WaitSent(ctx, 3); err != nil || len(sent) != 3 || sent[2].Chat != 77 {
+		t.Errorf("%+v, %v", sent, err)
+	}
+}
+
+func deliver(t *testing.T, api *tidemarktest.BotAPI) {
+	t.Helper()
+	if err := api.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startServer runs a server in this process until the test ends, and returns its address.
+func startServer(t *testing.T, home string, environ []string) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	var out bytes.Buffer
+	go func() {
+		defer close(ended)
+		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+		if code := m.Run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}); code != exitOK {
+			t.Errorf("serve: exit %d\n%s", code, out.String())
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	for {
+		if s := readServerFile(home); s.URL != "" {
+			return s.URL
+		}
+		select {
+		case <-ended:
+			t.Fatal("the server ended")
+		case <-time.After(10 * time.Millisecond): // a server starts; nothing tells us when
+		}
 	}
 }
