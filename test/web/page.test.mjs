@@ -57,7 +57,7 @@ for (const kind of hosts) {
       await page.locator(".working pre", { hasText: "let x" }).waitFor();
       g.open();
       await idle(page);
-      assert.deepEqual(await words(page), ["first line\nsecond", "One two\n\nlet x = 1;\nCopy\n\nthe end."]);
+      assert.deepEqual(await words(page), ["first line\nsecond", "One two\n\nlet x = 1;\n\nCopy\n\nthe end."]);
       await page.getByRole("heading", { name: "first line second" }).waitFor();
       await page.locator(".sessions .current .name", { hasText: "first line second" }).waitFor();
       assert.deepEqual((await history(await keyOf(page))).map((t) => t.length > 0), [true, true]);
@@ -172,8 +172,8 @@ for (const kind of hosts) {
       const big = await page.evaluate(async () => {
         const c = new OffscreenCanvas(2400, 1800);
         const on = c.getContext("2d"), noise = on.createImageData(2400, 1800);
-        let n = 7;
-        for (let i = 0; i < noise.data.length; i++) noise.data[i] = i % 4 === 3 ? 255 : (n = (n * 1103515245 + 12345) & 0x7fffffff) >> 16;
+        for (let i = 0; i < noise.data.length; i += 60_000) crypto.getRandomValues(noise.data.subarray(i, i + 60_000));
+        for (let i = 3; i < noise.data.length; i += 4) noise.data[i] = 255;
         on.putImageData(noise, 0, 0);
         const raw = new Uint8Array(await (await c.convertToBlob()).arrayBuffer());
         const transfer = new DataTransfer();
@@ -274,7 +274,7 @@ for (const kind of hosts) {
       await server.ask("PATCH", `/v1/sessions/${encodeURIComponent(key)}`, { title: evil.slice(0, 190) });
       await server.ask("PUT", "/v1/agents/main/memory/memory/2026-01-02.md", `# x\n\n- ${md}`).catch(() => {});
       await say(page, "fail");
-      await page.locator(".event.error").waitFor();
+      await page.locator(".event.error").first().waitFor();
       await page.reload();
       await page.locator(".call").first().waitFor();
       for (const d of await page.locator(".log details").all()) await d.evaluate((e) => { e.open = true; });
@@ -295,22 +295,22 @@ for (const kind of hosts) {
       const key = fresh();
       await server.ask("PATCH", `/v1/sessions/${encodeURIComponent(key)}`, { title: "guarded" });
       const page = await go({ key, token: "", allow: /401 \(Unauthorized\)/ });
-      const field = page.getByLabel("Token", { exact: true });
+      const field = page.getByRole("textbox", { name: "Token" });
       await field.fill("wrong");
       await field.press("Enter");
-      await page.getByText("wrong token").waitFor();
+      await page.getByText("wrong token").first().waitFor();
       await field.fill("open sesame");
       await field.press("Enter");
       await page.getByRole("heading", { name: "guarded" }).waitFor();
       await page.reload();
       await page.getByRole("heading", { name: "guarded" }).waitFor();
       await page.getByRole("button", { name: "Forget token" }).click();
-      await page.getByLabel("Token", { exact: true }).waitFor();
+      await page.getByRole("textbox", { name: "Token" }).waitFor();
       quiet(page);
     });
 
     test("works with the keyboard alone, on a phone", async () => {
-      const page = await go({ context: { viewport: { width: 380, height: 700 } } });
+      const page = await go({ size: { viewport: { width: 380, height: 700 } } });
       await say(page, "hello there");
       await idle(page);
       const wide = () => page.evaluate(() => document.scrollingElement.scrollWidth > innerWidth);

@@ -88,8 +88,8 @@ export const launch = () => chromium.launch({ executablePath: browserPath(), arg
 
 // visit opens the page as a person with the token. What it complains of, and every request to elsewhere, is in
 // complaints; a test that expects some takes them out by allow, a pattern.
-export async function visit(browser, server, { key = "", token = TOKEN, allow, context: options = {}, context } = {}) {
-  context ??= await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true, ...options });
+export async function visit(browser, server, { key = "", token = TOKEN, allow, size = {}, context } = {}) {
+  context ??= await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true, ...size });
   context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   const complaints = [];

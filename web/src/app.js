@@ -42,8 +42,10 @@ export function forgetToken() {
   location.reload();
 }
 
-// Conversations that were opened in this tab stay connected, so that their marks are right; a few.
-const MOST_OPEN = 6;
+// One that is left while it answers stays connected, so that its mark is right. Few may: without HTTP/2 a
+// browser has six connections to a server, for all of its tabs.
+const MOST_OPEN = 2;
+const HIDDEN = 20_000; // after this long out of sight a tab gives its connections back
 const open = new Map();
 const opened = signal(0); // counts changes of open
 
@@ -61,8 +63,7 @@ export function show(key, fresh = false) {
   open.delete(key);
   open.set(key, c); // the last is the newest
   for (const [k, old] of open) {
-    if (open.size <= MOST_OPEN) break;
-    if (k === key || old.answer.peek() || old.outbox.peek().length) continue;
+    if (k === key || (open.size <= MOST_OPEN && (old.answer.peek() || old.outbox.peek().length))) continue;
     old.close();
     open.delete(k);
   }
@@ -137,13 +138,15 @@ function look() {
   clearTimeout(soon);
   soon = setTimeout(refresh, 400);
 }
-export function changed() {
-  others?.postMessage("changed");
+export function changed(key = "") {
+  others?.postMessage(key);
   look();
 }
-others?.addEventListener("message", () => {
+others?.addEventListener("message", ({ data: key }) => {
   look();
-  for (const c of open.values()) if (c.missing.peek() && c === current.peek()) c.again();
+  const c = open.get(key);
+  if (c?.missing.peek()) c.again();
+  else c?.soon();
 });
 
 // say sends what was typed. The first words of a new chat are its title, until a person gives one.
@@ -156,7 +159,6 @@ export async function say(conversation, content, words) {
   }
   keep("last", conversation.key);
   conversation.say(content);
-  changed();
 }
 
 // fitTitle keeps a title within the server's bound, which is in bytes.
@@ -210,8 +212,14 @@ export function start() {
   });
   addEventListener("popstate", () => keyInHash() && show(keyInHash()));
   addEventListener("hashchange", () => keyInHash() && show(keyInHash()));
+  let sleep = 0;
   const wake = () => {
-    if (document.visibilityState === "hidden") return;
+    clearTimeout(sleep);
+    if (document.visibilityState === "hidden") {
+      sleep = setTimeout(() => { for (const c of open.values()) c.close(); }, HIDDEN);
+      return;
+    }
+    for (const c of open.values()) c.open();
     for (const c of open.values()) if (c.link.peek().state === "offline") c.again();
     look();
   };

@@ -10,6 +10,7 @@ import { keep, keptJSON } from "./store.js";
 const PAGE = 60;
 const QUIET = 40_000; // the server pings every 15 s
 const SLOWEST = 15_000;
+const GLANCE = 10_000; // between looks at the queue while an answer is in work: what waits sends no notice
 const MISSING = 60_000; // between looks for a conversation that is not there
 
 // pauseAfter is how long to wait after the n-th failure in a row, with some chance, so that not all come at once.
@@ -104,6 +105,7 @@ export class Conversation {
       timer = setTimeout(stop, QUIET);
     };
     beat();
+    const glance = setInterval(() => this.answer.peek() && this.sync(), GLANCE);
     try {
       await this.api.stream(`${this.path}/events`, {
         signal: cut.signal, onBeat: beat,
@@ -115,6 +117,7 @@ export class Conversation {
         onEvent: ({ data }) => batch(() => this.see(data)),
       });
     } finally {
+      clearInterval(glance);
       clearTimeout(timer);
       closed.removeEventListener("abort", stop);
     }
@@ -201,7 +204,7 @@ export class Conversation {
       if (said) this.onSaid?.(said);
     });
     this.answer.value = null;
-    this.onChange();
+    this.onChange(this.key);
   }
 
   // soon looks at the log in a moment, once for many notices.
@@ -242,6 +245,7 @@ export class Conversation {
     this.info.value = info;
     const here = new Set(page.entries.map((e) => e.origin?.input).filter(Boolean));
     this.waiting.value = queue.waiting;
+    if (page.entries.slice(0, 5).some((e) => e.event?.text === this.failure.peek())) this.failure.value = ""; // it stands there
     const there = new Set(queue.waiting.map((w) => w.id));
     this.setOutbox(this.outbox.peek().filter((m) => !here.has(m.id) && !there.has(m.id) && m.state !== "sent"));
     const now = this.answer.peek();
@@ -308,6 +312,7 @@ export class Conversation {
         this.change(item.id, { state: item.command || receipt.state === "done" ? "sent" : "queued", error: undefined });
         if (this.missing.peek()) this.again();
         this.soon();
+        this.onChange(this.key);
         return;
       } catch (e) {
         if (!e.again) {

@@ -16,8 +16,12 @@ function Modal({ label, onClose, children, wide }) {
     e.preventDefault();
     onClose?.();
   };
+  // A search field would take the first Escape for itself.
+  const onKey = (e) => {
+    if (e.key === "Escape") cancel(e);
+  };
   return (
-    <dialog ref={at} aria-label={label} class={wide ? "wide" : ""} onCancel={cancel} onClick={(e) => e.target === at.current && onClose?.()}>
+    <dialog ref={at} onKeyDown={onKey} aria-label={label} class={wide ? "wide" : ""} onCancel={cancel} onClick={(e) => e.target === at.current && onClose?.()}>
       <div class="inner">{children}</div>
     </dialog>
   );
