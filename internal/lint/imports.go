@@ -68,6 +68,7 @@ var table = []row{
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
 	{pkg: "test/e2e", may: "*", test: true, why: "it talks to the programs, and to the handler itself"},
+	{pkg: "test/channels", may: "*", test: true, why: "it drives the programs, with a platform's fake behind them"},
 	{pkg: "test/whatsapp", may: "internal/graph", test: true, why: "it is the fake as a program, for tests in JavaScript"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
