@@ -208,7 +208,10 @@ function sockets(name, begin, worker) {
       quick.say({ type: "post", text: "[[hold]]" });
       await quick.next("taken");
       const piece = "x".repeat(64 << 10);
-      for (let i = 0; i < 80; i++) await model.give(piece);
+      for (let i = 1; i <= 80; i++) {
+        await model.give(piece);
+        if (i % 20 === 0) await wait(() => quick.text().length === i * piece.length);
+      }
       await model.end();
       await quick.next("done", undefined, 30_000);
       assert.equal(quick.text().length, 80 * piece.length);
@@ -270,20 +273,23 @@ function sleepers({ open, call, model }) {
   test("an object sleeps, and a message wakes it", async () => {
     const [a, b] = [await open("session=sleeper&create=1&name=A"), await open("session=sleeper&name=B")];
     await a.next("hello"), await b.next("hello");
-    const before = await host("sleeper");
+    let before;
+    await wait(async () => {
+      before = await host("sleeper");
+      return before.pending.calls + before.pending.waits === 0; // what is in flight keeps it awake
+    });
     assert.equal(before.sockets, 2);
-    assert.deepEqual([before.pending.calls - 1, before.pending.waits], [0, 0], "what is in flight keeps it awake");
     await new Promise((r) => setTimeout(r, 14_000)); // workerd evicts what was idle for 10 s
     a.raw('{"type":"ping"}');
     await a.next("pong"); // by the platform
     b.say({ type: "typing" });
     assert.equal((await a.next("typing", undefined, 20_000)).name, "B");
-    assert.equal((await a.next("hello")).again, true);
+    assert.deepEqual((await a.next("hello", (m) => m.again)).people.map((p) => p.name), ["A", "B"]);
     const now = await host("sleeper");
     assert.ok(now.generation > before.generation || now.boots > before.boots, "it did not sleep");
     a.say({ type: "post", text: "[[plain]]" });
     for (const c of [a, b]) await c.next("done");
-    assert.deepEqual([now.sockets, now.total.violations, now.total.timers], [2, 0, 0]);
+    assert.deepEqual([now.sockets, now.total.violations], [2, 0]);
     a.close(), b.close();
   });
 }

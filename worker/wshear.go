@@ -23,6 +23,10 @@ func (r *rooms) Received(ctx context.Context, id, text string) {
 			m.sock.Close(statusInternal, "internal")
 		}
 	}()
+	select { // nobody is answered, or spoken of, before hello
+	case <-m.room.live:
+	case <-ctx.Done():
+	}
 	for text, ok := m.room.next(m); ok; text, ok = m.room.next(m) {
 		m.room.hear(ctx, m, text)
 	}

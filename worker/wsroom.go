@@ -54,9 +54,11 @@ type room struct {
 	key  tidemark.Key
 	end  context.CancelFunc
 	came chan struct{} // somebody is to be greeted
+	live chan struct{} // closed when the first were greeted, or never will be
+	once sync.Once     // closes live
 
 	mu      sync.Mutex // guards the following; never held over a wait
-	people  []*member  // in the order in which they came
+	people  []*member  // by id, which is in the order in which they came
 	run     string     // in work, as was told
 	partial strings.Builder
 	told    bool // that the count of people has changed is about to be told
@@ -90,7 +92,7 @@ func (r *rooms) Opened(ctx context.Context, s tidemark.Socket, raw string, again
 	rm := r.open[n.Key]
 	if rm == nil {
 		life, end := context.WithCancel(ctx)
-		rm = &room{d: r.d, key: n.Key, end: end, came: make(chan struct{}, 1)}
+		rm = &room{d: r.d, key: n.Key, end: end, came: make(chan struct{}, 1), live: make(chan struct{})}
 		r.open[n.Key] = rm
 		r.d.Runtime.Go(func() { rm.listen(life) })
 	}
@@ -98,7 +100,8 @@ func (r *rooms) Opened(ctx context.Context, s tidemark.Socket, raw string, again
 	r.byID[s.ID()] = m
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	rm.people = append(rm.people, m)
+	at, _ := slices.BinarySearchFunc(rm.people, m.who.ID, func(p *member, id string) int { return strings.Compare(p.who.ID, id) })
+	rm.people = slices.Insert(rm.people, at, m)
 	rm.signal()
 }
 
@@ -143,7 +146,7 @@ func (rm *room) listen(ctx context.Context) {
 		}
 	}()
 	for ctx.Err() == nil {
-		err := rm.once(ctx)
+		err := rm.attend(ctx)
 		if ctx.Err() == nil && err != nil {
 			rm.d.Logger.Warn("sockets of a session", "session", rm.key, "err", err)
 			rm.fail(statusLater, err)
@@ -152,8 +155,8 @@ func (rm *room) listen(ctx context.Context) {
 	}
 }
 
-// once listens until the listener falls behind. Everybody is greeted (again): nothing is missed.
-func (rm *room) once(ctx context.Context) error {
+// attend listens until the listener falls behind. Everybody is greeted (again): nothing is missed.
+func (rm *room) attend(ctx context.Context) error {
 	s, err := rm.d.Actors.Session(ctx, rm.key, false)
 	if err != nil {
 		return err
@@ -221,8 +224,12 @@ func (rm *room) greet(ctx context.Context, s *session.Session) error {
 		h.ID, h.Again = m.who.ID, m.again
 		rm.say(m, h)
 	}
+	rm.settle()
 	return nil
 }
+
+// settle lets those be heard who wait for the room.
+func (rm *room) settle() { rm.once.Do(func() { close(rm.live) }) }
 
 // names is who is here, called with the lock held.
 func (rm *room) names() (count int, people []person) {
@@ -367,6 +374,7 @@ func (rm *room) fail(status int, err error) {
 	all.mu.Unlock()
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
+	defer rm.settle()
 	for _, m := range rm.people {
 		if m.cut {
 			continue

@@ -29,8 +29,9 @@ const (
 // Sockets accepts WebSockets (https://www.rfc-editor.org/rfc/rfc6455) and holds them.
 type Sockets struct {
 	rt *Runtime
-	// Ping and Write are for tests; zero is every 30 s, and 30 s.
-	Ping, Write time.Duration
+	// Between two pings, for the answer to one, and for the write of one message; tests set others
+	// before the first socket.
+	Ping, Pong, Write time.Duration
 
 	life context.Context // ends when Close does its work
 	end  context.CancelFunc
@@ -43,7 +44,7 @@ type Sockets struct {
 
 // NewSockets returns sockets whose goroutines rt starts.
 func NewSockets(rt *Runtime) *Sockets {
-	s := &Sockets{rt: rt, Ping: socketPing, Write: writeTime, open: map[*socket]bool{}}
+	s := &Sockets{rt: rt, Ping: socketPing, Pong: socketPong, Write: writeTime, open: map[*socket]bool{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -230,7 +231,7 @@ func (k *socket) writeOne(ctx context.Context, text string) error {
 
 // ping ends the socket of a client that does not answer.
 func (k *socket) ping(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, min(k.s.Ping, socketPong))
+	ctx, cancel := context.WithTimeout(ctx, k.s.Pong)
 	defer cancel()
 	if k.c.Ping(ctx) != nil {
 		_ = k.c.CloseNow()
