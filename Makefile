@@ -25,6 +25,7 @@ JS := GOOS=js GOARCH=wasm
 # Runs a js/wasm test binary on the bridge of the Worker, with Go timers that never fire.
 EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
+CLIENT_MODULES := test/clients/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
 WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
@@ -35,7 +36,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench bench-worker lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-whatsapp race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-clients e2e-whatsapp race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -96,6 +97,10 @@ test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules web/node_modules web/dist/[!.]*
+
+e2e-clients: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
+	$(call title,the clients of other APIs)
+	node test/clients/clients.mjs $(BIN) dist
 
 # What the targets above are made of.
 
@@ -182,6 +187,10 @@ $(WHATSAPP_MODULES): test/whatsapp/package-lock.json
 	$(call title,the page)
 	go run ./build web
 	@mkdir -p $(@D) && touch $@
+
+$(CLIENT_MODULES): test/clients/package-lock.json
+	npm ci --prefix test/clients --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 $(LINT): build/tools/go.mod build/tools/go.sum
 	@mkdir -p $(@D)

@@ -62,7 +62,9 @@ func TestDoors(t *testing.T) {
 	for _, row := range rows.Failures {
 		status, body := tongues[row.Tongue].put(failure{status: row.Status, kind: row.Kind, text: "m"}, &answer{id: "r"})
 		raw, err := json.Marshal(body)
-		var got struct{ Error struct{ Type, Message, Code string } }
+		var got struct {
+			Error struct{ Type, Message, Code string }
+		}
 		if err == nil {
 			err = json.Unmarshal(raw, &got)
 		}

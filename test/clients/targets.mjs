@@ -1,0 +1,47 @@
+// The two hosts that real clients are tried against: the native binary and the Worker in workerd. Both talk
+// to one model of ours, and want one token.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+export const token = "open-sesame-1f2e3d";
+export const page = "https://chat.example.com"; // another origin, which may call
+
+const variables = (model) => ({
+  ANTHROPIC_API_KEY: "the-servers-own-key", TIDEMARK_MODEL_BASEURL: model, TIDEMARK_MODEL_ID: "fake-1", TIDEMARK_TOKEN: token,
+  TIDEMARK_SERVER_ORIGINS: page, TIDEMARK_LOG_LEVEL: "warn",
+});
+
+// native serves with a binary.
+export async function native(binary, model) {
+  const home = mkdtempSync(path.join(tmpdir(), "clients-"));
+  const child = spawn(path.resolve(binary), ["serve", "--listen", "127.0.0.1:0"], {
+    env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, TIDEMARK_SERVER_GRACESECONDS: "1", ...variables(model) },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = new Promise((done) => child.once("exit", done));
+  let said = "";
+  const url = await new Promise((found, failed) => {
+    child.once("exit", (code) => failed(new Error(`it ended with ${code}: ${said}`)));
+    child.stdout.on("data", (d) => {
+      const [, at] = (said += d).match(/serves at (http:\S+)/) ?? [];
+      if (at) found(at);
+    });
+  });
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await ended;
+    rmSync(home, { recursive: true, force: true });
+  };
+  return { url, stop };
+}
+
+// workerd serves the Worker that was built into a folder.
+export async function workerd(folder, model) {
+  const { start } = await import("../workerd.mjs");
+  const { TIDEMARK_TOKEN, ...bindings } = variables(model);
+  const w = await start(path.resolve(folder), bindings, { token: TIDEMARK_TOKEN });
+  return { url: w.url("/").replace(/\/$/, ""), stop: w.dispose };
+}
