@@ -264,7 +264,7 @@ for (const kind of hosts) {
     test("phone width, by keys: over the chat, nothing sticks out, Escape goes back", async () => {
       const key = await filled(1, "a-very-long-word-".repeat(20));
       await server.ask("PUT", "/v1/agents/main/memory/USER.md", `# ${"long".repeat(60)}\n\n${"x".repeat(300)}\n`);
-      const page = await visit(browser, server, { key, allow: /404 \(Not Found\)/, context: { viewport: { width: 360, height: 740 }, hasTouch: true } });
+      const page = await visit(browser, server, { key, allow: /404 \(Not Found\)/, size: { viewport: { width: 360, height: 740 }, hasTouch: true } });
       contexts.push(page.context());
       const panel = page.getByRole("complementary", { name: "Context, memory and archives" });
       const wide = () => page.evaluate(() => Math.max(document.scrollingElement.scrollWidth, ...[...document.querySelectorAll(".p-body")].map((b) => b.scrollWidth - b.clientWidth + innerWidth)) - innerWidth);

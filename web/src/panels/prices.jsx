@@ -1,6 +1,6 @@
 // What a million tokens cost, as the reader enters it.
 
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { fields, parsePrice } from "./usage.js";
 
 export function Prices({ models, prices, onChange }) {
@@ -24,16 +24,17 @@ function Model({ model, prices, onChange }) {
 
 function Price({ title, value, onChange }) {
   const [text, set] = useState(value === undefined ? "" : String(value));
+  const id = useId();
   const bad = Number.isNaN(parsePrice(text));
   return (
-    <label>
-      <span>{title}</span>
-      <input inputMode="decimal" value={text} aria-invalid={bad} onInput={(e) => {
+    <div>
+      <label for={id}>{title}</label>
+      <input id={id} inputMode="decimal" value={text} aria-invalid={bad} aria-describedby={bad ? `${id}-bad` : undefined} onInput={(e) => {
         const s = e.currentTarget.value, v = parsePrice(s);
         set(s);
         if (!Number.isNaN(v)) onChange(v);
       }} />
-      {bad && <span class="p-over">a number, such as 3 or 0.25</span>}
-    </label>
+      {bad && <span id={`${id}-bad`} class="p-over">a number, such as 3 or 0.25</span>}
+    </div>
   );
 }

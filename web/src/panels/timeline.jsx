@@ -87,7 +87,7 @@ function Chart({ all, prices }) {
   const n = (kind) => all.filter((s) => s.kind === kind).length;
   return (
     <figure class="p-chart">
-      <svg ref={at} viewBox={`0 0 ${box.width} ${floor + 4}`} role="img" tabIndex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`}
+      <svg ref={at} viewBox={`0 0 ${box.width} ${floor + 4}`} role="img" tabindex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`}
         onPointerMove={point} onPointerDown={point} onPointerLeave={() => choose(null)} onKeyDown={onKey}>
         <title id={`${id}-name`}>{`Tokens of the context over ${count(n("call"), "call")}, ${count(n("compaction"), "compaction")} and ${count(n("reset"), "reset")}. Arrow keys go through them.`}</title>
         {scale.map((v) => <g key={v}><line class="p-grid" x1={box.left} x2={box.width - box.right} y1={y(v)} y2={y(v)} /><text class="p-axis" x={box.left - 6} y={y(v) + 6} text-anchor="end">{few(v)}</text></g>)}
