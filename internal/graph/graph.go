@@ -66,9 +66,10 @@ type Event struct {
 	Kind   string // message, typing, read, status
 	To     string // number or user id
 	ID     string // of the message
-	Text   string // of a message
+	Text   string // of a message; why a status is failed
 	Quote  string // id of the message that it answers
 	Status string
+	Code   int // of a status that it failed
 }
 
 // Server is the fake. Its methods may be called at once.

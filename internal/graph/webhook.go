@@ -296,7 +296,7 @@ func (s *Server) report(m Sent, f Fault) {
 	posts := s.queue(bodies...)
 	s.start(func() {
 		for _, st := range statuses {
-			s.see(Event{Kind: "status", To: m.To, ID: m.ID, Status: st})
+			s.see(Event{Kind: "status", To: m.To, ID: m.ID, Status: st, Text: Codes[f.Code].Text, Code: f.Code})
 		}
 		for _, p := range posts {
 			if s.cfg.Disorder {
@@ -361,4 +361,19 @@ func first(a, b string) string {
 		return b
 	}
 	return a
+}
+
+// Acked waits until a post was acknowledged or given up, and reports which.
+func (s *Server) Acked(ctx context.Context, p *Post) (bool, error) {
+	err := s.until(ctx, func() bool { return p.Acked || p.Tries > len(s.cfg.Gaps) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.Acked, err
+}
+
+// Pending is the number of posts that are still to be acknowledged.
+func (s *Server) Pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending
 }

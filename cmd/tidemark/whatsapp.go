@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/internal/graph"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+func (m *Main) whatsappCommand() *cobra.Command {
+	return group("whatsapp", "Try WhatsApp on this machine", `  tidemark whatsapp simulate
+  printf 'We decided on walnut.\nWhat did we decide?\n' | tidemark whatsapp simulate`, m.whatsappSimulate())
+}
+
+func (m *Main) whatsappSimulate() *cobra.Command {
+	var script, access string
+	var p simulation
+	cmd := &cobra.Command{Use: "simulate", Short: "Hold a WhatsApp conversation offline, as the phone shows it", Args: cobra.NoArgs,
+		Long: `Serve a new store with the offline model, and write to it from a simulated phone.
+Everything between is real: signed webhooks over HTTP, their durable receipt, the
+session, its ledger, sending, statuses. In Meta's place stands a server of this
+program's own; nothing leaves this machine. The store stays in a folder to look at.
+
+A line is a message. Lines of a script, and of a pipe, wait for their answers.
+
+` + phoneHelp,
+		Example: `  tidemark whatsapp simulate
+  tidemark whatsapp simulate --script talk.txt --home /tmp/look
+  tidemark whatsapp simulate --access pairing`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if access != string(channel.AccessOpen) && access != string(channel.AccessPairing) {
+				return usagef("--access %s: want open or pairing", access)
+			}
+			p.m = m
+			return p.run(cmd.Context(), script, access)
+		}}
+	cmd.Flags().StringVar(&script, "script", "", "file of lines to say, - for standard input")
+	cmd.Flags().StringVar(&access, "access", "open", "who may talk: open, or pairing to be asked for a code first")
+	cmd.Flags().StringVar(&p.who.Name, "name", "Ada", "what the person with the phone is called")
+	return cmd
+}
+
+// simulation is a server, the fake of Meta's, and a phone.
+type simulation struct {
+	m     *Main
+	who   graph.Person
+	home  string
+	node  *node
+	graph *graph.Server
+	phone *phone
+
+	last  *graph.Post // what the phone posted last
+	tests bool        // lines come from a file or a pipe: what goes wrong ends it
+}
+
+// simulateDocument is left in the home folder, so that later commands see the same settings.
+const simulateDocument = `{
+  // written by tidemark whatsapp simulate
+  "model": { "provider": "offline" },
+  "channels": { "whatsapp": { "access": %s, "baseUrl": %s } },
+}
+`
+
+func (p *simulation) run(ctx context.Context, script, access string) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	in, err := p.lines(script)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := p.folder(); err != nil {
+		return err
+	}
+	p.phone = &phone{out: p.m.out}
+	p.who.Number, p.who.UserID = "15557654321", "US.9aZ"
+	p.graph, err = graph.New(graph.Config{Window: true, Observe: p.phone.see, Gaps: []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.graph.Close()) }()
+	if err := p.open(ctx, access); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return errors.Join(err, p.node.close())
+	}
+	serving, end := context.WithCancel(ctx)
+	ready, served := make(chan string, 1), make(chan error, 1)
+	go func() { served <- p.m.serveOn(serving, p.node, l, func(url string) { ready <- url }) }()
+	select {
+	case url := <-ready:
+		err = p.talk(ctx, url, in)
+	case err = <-served:
+		served <- nil
+	}
+	end()
+	return errors.Join(err, <-served, p.node.close())
+}
+
+// lines opens what is to be said.
+func (p *simulation) lines(script string) (io.ReadCloser, error) {
+	p.tests = script != "" || !p.m.Terminal
+	if script == "" || script == "-" {
+		return io.NopCloser(p.m.Stdin), nil
+	}
+	f, err := os.Open(script)
+	if err != nil {
+		return nil, &fixed{err, "give --script a file of lines, or - for standard input"}
+	}
+	return f, nil
+}
+
+// folder makes the home of the store: a new one unless --home names it.
+func (p *simulation) folder() error {
+	home, err := p.m.home, error(nil)
+	if home == "" {
+		home, err = os.MkdirTemp("", "tidemark-whatsapp-")
+	}
+	if err == nil {
+		p.home, err = filepath.Abs(home)
+	}
+	return err
+}
+
+// open opens the store with settings that lead to the fake.
+func (p *simulation) open(ctx context.Context, access string) error {
+	quote := func(s string) string {
+		raw, _ := json.Marshal(s) // of a string it cannot fail
+		return string(raw)
+	}
+	document := fmt.Sprintf(simulateDocument, quote(access), quote(p.graph.URL))
+	if err := os.MkdirAll(p.home, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(p.home, documentName), []byte(document), 0o600); err != nil {
+		return err
+	}
+	cfg, err := config.Parse(documentName, []byte(document))
+	if err != nil {
+		return err
+	}
+	cfg.Secrets = config.Secrets{WhatsAppToken: graph.DefaultToken, WhatsAppSecret: graph.DefaultAppSecret, WhatsAppVerify: graph.DefaultVerifyToken}
+	p.node, err = openStore(ctx, p.home, cfg, p.m.logger(cfg, true), true)
+	return err
+}
+
+// talk carries the lines out, one after the other.
+func (p *simulation) talk(ctx context.Context, url string, in io.Reader) error {
+	p.graph.SetWebhook(url + "/webhooks/whatsapp")
+	if err := p.graph.Handshake(ctx); err != nil {
+		return err
+	}
+	p.m.out.printf("%s's phone; the server is %s, everything is kept in %s\n", p.who.Name, url, p.home)
+	if p.m.Terminal {
+		p.m.out.line(phoneHelp)
+	}
+	r := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, err := r.ReadString('\n')
+		if line != "" {
+			if failed := p.do(ctx, line); failed != nil && ctx.Err() == nil {
+				if p.tests {
+					return fmt.Errorf("line %d: %w", n, failed)
+				}
+				p.phone.note("%v", failed)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) || ctx.Err() != nil || line == ":quit\n":
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// settleWait is how long a line may take: three calls of a model.
+const settleWait = 2 * time.Minute
+
+// settle waits until nothing is in work on either side.
+func (p *simulation) settle(ctx context.Context) error {
+	const look = 25 * time.Millisecond
+	const quiet = 4 // looks in a row, for what goes from one hand to another between two
+	end := time.Now().Add(settleWait)
+	for still := 0; still < quiet; {
+		busy, err := p.busy(ctx)
+		if err != nil {
+			return err
+		}
+		if still++; busy {
+			still = 0
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("something is in work for %s already: %w", settleWait, tidemark.ErrTimeout)
+		}
+		if err := p.node.rt.Sleep(ctx, look); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// busy reports whether a webhook, a turn or a message is on its way, or will be within seconds.
+func (p *simulation) busy(ctx context.Context) (bool, error) {
+	const soon = 6 * time.Second
+	o, err := p.node.owner(mainAgent, false)
+	if err != nil {
+		return false, err
+	}
+	left, err := channel.Left(ctx, o.db)
+	if err != nil || !left.IsZero() || p.graph.Pending() > 0 || p.node.working() {
+		return true, err
+	}
+	due, err := session.Due(ctx, o.db)
+	for _, at := range due {
+		if at.Before(time.Now().Add(soon)) {
+			return true, err
+		}
+	}
+	return false, err
+}

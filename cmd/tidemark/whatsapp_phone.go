@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/internal/graph"
+)
+
+const phoneHelp = `  :image FILE [words]   send a picture; also :document, :audio, :video
+  :reply words          answer the newest message
+  :again                the last webhook comes once more, as Meta may do
+  :fail CODE            the next message to the phone is refused with an error code
+  :cut                  the next message arrives, and its answer is cut off
+  :expire               the next answer comes 24 hours late: it waits until the person writes
+  :approve              the owner lets the person in who asked for a code
+  :quit                 leave; a line that begins with # is none`
+
+// closedCode is the refusal of a message to somebody who has not written for 24 hours.
+const closedCode = 131047
+
+// do carries out one line and waits for what comes of it.
+func (p *simulation) do(ctx context.Context, line string) error {
+	line = strings.TrimSpace(line)
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch word {
+	case "", "#", ":quit":
+		return nil
+	case ":image", ":document", ":audio", ":video":
+		return p.file(ctx, word[1:], rest)
+	case ":reply":
+		sent := p.graph.Sent()
+		if len(sent) == 0 {
+			return usagef(":reply: there is nothing yet to answer")
+		}
+		return p.say(ctx, p.graph.Text(p.who, rest).Quote(graph.DefaultNumber, sent[len(sent)-1].ID), rest)
+	case ":again":
+		if p.last == nil {
+			return usagef(":again: nothing was posted yet")
+		}
+		p.phone.note("the same webhook again")
+		p.graph.Post([]byte(p.last.Body))
+	case ":fail":
+		code, err := strconv.Atoi(rest)
+		if err != nil {
+			return usagef(":fail %s: want an error code such as 131056", rest)
+		}
+		p.graph.Fail(p.who.Number, graph.Fault{Code: code})
+		p.phone.note("the next message to the phone is refused with %d", code)
+		return nil
+	case ":cut":
+		p.graph.Fail(p.who.Number, graph.Fault{Mode: graph.Cut})
+		p.phone.note("the answer to the next message will be cut off")
+		return nil
+	case ":expire":
+		p.graph.Fail(p.who.Number, graph.Fault{Mode: graph.Late, Code: closedCode})
+		p.phone.note("24 hours will have passed when the next answer is sent")
+		return nil
+	case ":approve":
+		return p.approve(ctx)
+	default:
+		if strings.HasPrefix(line, "#") {
+			return nil
+		}
+		if strings.HasPrefix(line, ":") && len(word) > 2 {
+			return usagef("%s is no command of the phone:\n%s", word, phoneHelp)
+		}
+		return p.say(ctx, p.graph.Text(p.who, line), line)
+	}
+	return p.settle(ctx)
+}
+
+// say posts a message, shows it with its ticks, and waits for the answer.
+func (p *simulation) say(ctx context.Context, m graph.Message, shown string) error {
+	p.phone.mu.Lock() // an answer is not shown before what it answers
+	p.last = p.graph.Say(p.who, m)
+	acked, err := p.graph.Acked(ctx, p.last)
+	ticks := "✓"
+	if acked {
+		ticks = "✓✓"
+	}
+	p.phone.bubble(shown, ticks, true)
+	p.phone.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if !acked {
+		return fmt.Errorf("the webhook was not taken: %s", p.last.Last)
+	}
+	return p.settle(ctx)
+}
+
+// file sends a file of this machine.
+func (p *simulation) file(ctx context.Context, kind, rest string) error {
+	name, caption, _ := strings.Cut(rest, " ")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	typ := mime.TypeByExtension(filepath.Ext(name))
+	if typ == "" {
+		typ = "application/octet-stream"
+	}
+	return p.say(ctx, p.graph.File(p.who, kind, data, typ, caption), strings.TrimSpace("["+kind+" "+filepath.Base(name)+"] "+caption))
+}
+
+// approve lets in whoever waits.
+func (p *simulation) approve(ctx context.Context) error {
+	book, err := p.node.people(ctx, mainAgent)
+	if err != nil {
+		return err
+	}
+	all, err := book.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all.Pending) == 0 {
+		return fmt.Errorf(":approve: nobody has asked: %w", tidemark.ErrNotFound)
+	}
+	for _, k := range all.Pending {
+		if _, err := book.Approve(ctx, k.Code, channel.Approved); err != nil {
+			return err
+		}
+		p.phone.note("the owner approves %s", k.Code)
+	}
+	return nil
+}
+
+// phone draws what the person sees.
+type phone struct {
+	mu  sync.Mutex // guards the following, and the order of what is shown
+	out *output
+}
+
+const (
+	phoneWidth  = 64
+	bubbleWidth = 46
+)
+
+// see shows what the fake tells.
+func (p *phone) see(e graph.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case e.Kind == "message":
+		p.bubble(e.Text, "", false)
+	case e.Kind == "read":
+		p.out.printf("%*s\n", phoneWidth, "✓✓ read")
+	case e.Kind == "typing":
+		p.out.line("  … typing")
+	case e.Kind == "status" && e.Status == "failed":
+		p.out.printf("  ✗ not delivered: %d %s\n", e.Code, e.Text)
+	case e.Kind == "status" && e.Status == "read":
+		p.out.line("  ✓✓ read")
+	}
+}
+
+// note shows what happens around the phone.
+func (p *phone) note(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.printf("  -- "+format+" --\n", args...)
+}
+
+// bubble draws a message, to the right when it is the person's own. The caller holds mu.
+func (p *phone) bubble(text, ticks string, own bool) {
+	lines := wrap(text, bubbleWidth)
+	width := 0
+	for _, l := range lines {
+		width = max(width, utf8.RuneCountInString(l))
+	}
+	foot := strings.TrimSpace(time.Now().Format("15:04") + " " + ticks)
+	width = max(width, utf8.RuneCountInString(foot)+1)
+	indent := ""
+	if own {
+		indent = strings.Repeat(" ", phoneWidth-width-4)
+	}
+	p.out.printf("%s╭%s╮\n", indent, strings.Repeat("─", width+2))
+	for _, l := range lines {
+		p.out.printf("%s│ %s%s │\n", indent, l, strings.Repeat(" ", width-utf8.RuneCountInString(l)))
+	}
+	p.out.printf("%s╰%s %s ╯\n", indent, strings.Repeat("─", width-utf8.RuneCountInString(foot)), foot)
+}
+
+// wrap breaks a text into lines of at most width letters, at spaces where there are any.
+func wrap(text string, width int) []string {
+	var out []string
+	for _, line := range strings.Split(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\t", "    "), "\n") {
+		for rest := []rune(line); ; {
+			if len(rest) <= width {
+				out = append(out, string(rest))
+				break
+			}
+			cut := width
+			for cut > 0 && rest[cut] != ' ' {
+				cut--
+			}
+			next := cut + 1
+			if cut == 0 {
+				cut, next = width, width
+			}
+			out = append(out, string(rest[:cut]))
+			rest = rest[next:]
+		}
+	}
+	return out
+}
