@@ -44,18 +44,19 @@ export function Panels({ api, session, live, openSession, onClose }) {
     go("archives", true);
   };
   useEffect(() => want(null), [agent]);
-  const whole = useRef(null);
+  const opener = useRef(null); // has the focus back when the panel is closed
   useEffect(() => {
-    const before = document.activeElement;
+    opener.current = document.activeElement;
     if (over()) buttons.current[tab]?.focus();
-    return () => {
-      if (whole.current?.contains(document.activeElement)) before?.focus?.();
-    };
   }, []);
+  const close = () => {
+    if (opener.current?.isConnected) opener.current.focus();
+    onClose();
+  };
   const onEscape = (e) => {
     if (e.key !== "Escape" || !over()) return;
     e.stopPropagation();
-    onClose();
+    close();
   };
   const bodies = {
     context: () => <Context api={api} session={session} live={live} openArchive={openArchive} shown={tab === "context"} />,
@@ -63,7 +64,7 @@ export function Panels({ api, session, live, openSession, onClose }) {
     archives: () => <Archives key={agent} api={api} agent={agent} session={session} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
   };
   return (
-    <aside class="panels" ref={whole} aria-label="Context, memory and archives" onKeyDown={onEscape}>
+    <aside class="panels" aria-label="Context, memory and archives" onKeyDown={onEscape}>
       <div class="p-head">
         <div role="tablist" aria-label="Panels" onKeyDown={onKey}>
           {tabs.map(([name, title]) => (
@@ -71,7 +72,7 @@ export function Panels({ api, session, live, openSession, onClose }) {
               tabIndex={tab === name ? 0 : -1} ref={(el) => { buttons.current[name] = el; }} onClick={() => go(name)}>{title}</button>
           ))}
         </div>
-        <button type="button" class="p-close" aria-label="Close the panel" title="Close the panel" onClick={onClose}>
+        <button type="button" class="p-close" aria-label="Close the panel" title="Close the panel" onClick={close}>
           <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M3 3l10 10M13 3L3 13" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" /></svg>
         </button>
       </div>
