@@ -27,6 +27,7 @@ EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
 CLIENT_MODULES := test/clients/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
+WEB_TESTS := test/web/node_modules/.package-lock.json
 WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
@@ -96,7 +97,7 @@ test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
 	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
 
 clean: ## Remove what was built and the pinned tools
-	rm -rf bin dist .cache build/node_modules web/node_modules web/dist/[!.]*
+	rm -rf bin dist .cache build/node_modules web/node_modules test/web/node_modules web/dist/[!.]*
 
 e2e-clients: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
 	$(call title,the clients of other APIs)
@@ -164,6 +165,11 @@ e2e-whatsapp: $(WHATSAPP_MODULES) ## WhatsApp: the fake Graph API against a clie
 	$(call title,end to end: WhatsApp)
 	node --test test/whatsapp/adapter.test.mjs
 
+e2e-web: wasm build $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
+	$(call title,end to end: the page)
+	test/web/chromium.sh
+	node --test --test-concurrency=1 test/web/*.test.mjs
+
 e2e-s3:
 	$(call title,a real S3 server)
 	test/s3.sh -- go test -count=1 -run S3 ./host/native
@@ -190,6 +196,10 @@ $(WHATSAPP_MODULES): test/whatsapp/package-lock.json
 
 $(CLIENT_MODULES): test/clients/package-lock.json
 	npm ci --prefix test/clients --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(WEB_TESTS): test/web/package-lock.json
+	npm ci --prefix test/web --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 $(LINT): build/tools/go.mod build/tools/go.sum
