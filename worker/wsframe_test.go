@@ -61,20 +61,32 @@ func TestMemberRate(t *testing.T) {
 	}
 }
 
-// TestMemberUnseen: a mark in time, one large text to who has seen all, and the end of who has not.
+// TestMemberUnseen: a mark in time, patience with one large text, and the end of who does not read.
 func TestMemberUnseen(t *testing.T) {
+	now := time.Unix(1000, 0)
 	m := &member{}
-	if ok, mark := m.count(10); !ok || mark {
+	if ok, mark := m.count(10, now); !ok || mark {
 		t.Error("the first")
 	}
-	if ok, mark := m.count(markEvery); !ok || !mark {
+	if ok, mark := m.count(markEvery, now); !ok || !mark {
 		t.Error("no mark")
 	}
-	m.seen = m.sent
-	if ok, _ := m.count(2 * maxUnseen); !ok {
+	if ok, _ := m.count(2*maxUnseen, now); !ok {
 		t.Error("one that is larger than the bound must come through")
 	}
-	if ok, _ := m.count(1); ok {
+	if ok, _ := m.count(1, now.Add(unseenFor)); !ok {
+		t.Error("what follows it at once, too")
+	}
+	m.seen = m.sent
+	now = now.Add(time.Hour)
+	if ok, _ := m.count(2*maxUnseen, now); !ok {
+		t.Error("who has seen all may have more")
+	}
+	if ok, _ := m.count(1, now.Add(unseenFor+1)); ok {
 		t.Error("nothing ends who does not read")
+	}
+	m = &member{sent: mostUnseen + 1, late: now}
+	if ok, _ := m.count(1, now); ok {
+		t.Error("there is no end to what is unread")
 	}
 }

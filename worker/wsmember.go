@@ -8,8 +8,10 @@ import (
 
 // Bounds of one client on a socket.
 const (
-	maxInbox    = 64      // messages that wait while one is in work
-	maxUnseen   = 4 << 20 // bytes sent beyond what the client says it has seen
+	maxInbox    = 64              // messages that wait while one is in work
+	maxUnseen   = 4 << 20         // bytes sent beyond what the client says it has seen,
+	unseenFor   = 5 * time.Second // for so long; never more than
+	mostUnseen  = 32 << 20
 	markEvery   = 256 << 10
 	framesBurst = 60 // messages of a client at once
 	framesEach  = time.Second / 10
@@ -26,7 +28,8 @@ type member struct {
 	again   bool // it was in the room in an earlier life
 	cut     bool // it is being closed: nothing more is sent
 
-	sent, marked, seen int64 // bytes
+	sent, marked, seen int64     // bytes
+	late               time.Time // since then it is too far behind
 
 	inbox []string
 	busy  bool // one is in work
@@ -48,10 +51,15 @@ func (m *member) may(now time.Time) (ok, spent bool) {
 	return m.frames >= 0, m.frames < -framesBurst
 }
 
-// count makes sure that the client reads: what it has not seen is bounded, on each host alike. It
-// reports whether the text may be sent, and adds a mark when one is due.
-func (m *member) count(bytes int) (ok, mark bool) {
-	if m.sent-m.seen > maxUnseen { // before this one, which may be as large by itself
+// count makes sure that the client reads, on each host alike: what it has not seen is bounded, with some
+// patience for one large answer on its way. It reports whether a text may be sent, and whether a mark is
+// due behind it.
+func (m *member) count(bytes int, now time.Time) (ok, mark bool) {
+	unseen := m.sent - m.seen // before this one, which may be as large by itself
+	if unseen <= maxUnseen {
+		m.late = now
+	}
+	if unseen > mostUnseen || now.Sub(m.late) > unseenFor {
 		return false, false
 	}
 	m.sent += int64(bytes)

@@ -322,11 +322,12 @@ func (rm *room) sendTo(to []*member, text string) {
 	var many []tidemark.Socket
 	var due []*member
 	caster, cast := to[0].sock.(Caster)
+	now := rm.d.Runtime.Now()
 	for _, m := range to {
 		if m.cut {
 			continue
 		}
-		ok, mark := m.count(len(text))
+		ok, mark := m.count(len(text), now)
 		switch {
 		case !ok:
 			rm.cut(m)

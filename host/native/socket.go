@@ -19,8 +19,8 @@ const (
 	// MaxFrame is how many bytes one message of a client may have.
 	MaxFrame = 1 << 20
 
-	maxUnsent  = 8 << 20 // bytes that wait for a client that does not read
-	maxFrames  = 8192    // messages that do
+	maxUnsent  = 32 << 20 // bytes that wait for a client that does not read
+	maxFrames  = 8192     // messages that do
 	socketPing = 30 * time.Second
 	socketPong = 20 * time.Second // longest wait for the answer to a ping
 	writeTime  = 30 * time.Second // longest write of one message
