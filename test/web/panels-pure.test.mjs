@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { changes, stubsOf } from "../../web/src/panels/changes.js";
 import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, percent, sessionName, when } from "../../web/src/panels/format.js";
@@ -136,11 +137,16 @@ test("readable: leaves out our comments and nothing else", () => {
 });
 
 test("join: a newer page over what is known", () => {
-  const id = (x) => x.n;
-  const known = [{ n: 3 }, { n: 2 }, { n: 1 }];
-  assert.deepEqual(join(known, [{ n: 5 }, { n: 4 }, { n: 3, new: true }], id, true), { items: [{ n: 5 }, { n: 4 }, { n: 3, new: true }, { n: 2 }, { n: 1 }], gap: false });
-  assert.deepEqual(join(known, [{ n: 9 }, { n: 8 }], id, true), { items: [{ n: 9 }, { n: 8 }], gap: true });
-  assert.deepEqual(join([], [], id, false), { items: [], gap: false });
+  const of = (...ns) => ns.map((n) => ({ n }));
+  const known = { items: of(3, 2, 1), next: 1 };
+  for (const [name, page, want] of [
+    ["overlaps", { items: of(5, 4, 3), next: 3 }, { items: of(5, 4, 3, 2, 1), next: 1 }],
+    ["leaves a gap", { items: of(9, 8), next: 8 }, { items: of(9, 8), next: 8 }],
+    ["is the whole list", { items: of(9, 3) }, { items: of(9, 3) }],
+    ["covers all that is known, and more follow", { items: of(4, 3, 2, 1), next: 1 }, { items: of(4, 3, 2, 1), next: 1 }],
+    ["is empty", { items: [] }, { items: [] }],
+  ]) assert.deepEqual(join(known, page, (x) => x.n), want, name);
+  assert.deepEqual(join({ items: [] }, { items: of(2, 1), next: 1 }, (x) => x.n), { items: of(2, 1), next: 1 });
 });
 
 test("parts: every block has something to show, whatever it is", () => {
@@ -178,4 +184,34 @@ test("byFolder: kept by hand, by day with the newest first, by person", () => {
   const g = byFolder(["MEMORY.md", "SOUL.md", "memory/2026-01-01.md", "memory/2026-01-02.md", "memory/peers/ann/2026-01-01.md"].map((path) => ({ path })));
   assert.deepEqual(g.map((x) => x.files.map((f) => f.path)), [["MEMORY.md", "SOUL.md"], ["memory/2026-01-02.md", "memory/2026-01-01.md"], ["memory/peers/ann/2026-01-01.md"]]);
   assert.deepEqual(byFolder([]), []);
+});
+
+const overlay = (id, more) => ({ id, at: "2026-01-01T00:00:00Z", kind: "overlay", overlay: { by: ["summary"], edits: [{ from: "a", to: "b", messages: [] }], reason: "threshold", ...more } });
+const told = (id, of) => ({ id, at: "2026-01-01T00:00:00Z", kind: "event", event: { type: "compaction", text: "Compacted 2 messages", data: { overlay: of, beforeTokens: 9, afterTokens: 4, strategies: ["summary"], reason: "manual", archive: "x" } } });
+const undo = (id, lifted) => overlay(id, { by: ["person"], reason: "undo", edits: undefined, lifts: [lifted] });
+
+test("changes: an overlay and the event that tells of it are one row", () => {
+  const rows = changes([told("e1", "o1"), overlay("o1"), overlay("o0"), { id: "n", at: "", event: { type: "notice", text: "Nothing to compact" } }], ["o1"]);
+  assert.deepEqual(rows.map((r) => [r.kind, r.title, r.overlay, r.state, r.why]), [
+    ["compaction", "Compacted", "o1", "on", "somebody asked for it"], ["overlay", "Summary", "o0", "covered", "the context was over its limit"], ["notice", "Notice", "", "", ""]]);
+  assert.deepEqual([rows[0].before, rows[0].after, rows[0].archive, rows[0].edits.length], [9, 4, "x", 1]);
+});
+
+test("changes: undone, and undone again", () => {
+  const states = (entries, on) => changes(entries, on).map((r) => `${r.kind} ${r.state}`);
+  assert.deepEqual(states([undo("u1", "o1"), overlay("o1")], []), ["undo on", "overlay undone"]);
+  assert.deepEqual(states([undo("u2", "u1"), undo("u1", "o1"), overlay("o1")], ["o1"]), ["undo on", "undo undone", "overlay on"]);
+  assert.deepEqual(states([undo("u3", "u2"), undo("u2", "u1"), undo("u1", "o1"), overlay("o1")], []), ["undo on", "undo undone", "undo on", "overlay undone"]);
+});
+
+test("changes: what this page does not know is told in the server's words", () => {
+  const [row] = changes([{ id: "e", at: "", event: { type: "tidied", text: "Tidied up", data: { reason: "spring" } } }], []);
+  assert.deepEqual([row.title, row.text, row.why], ["tidied", "Tidied up", "spring"]);
+});
+
+test("stubsOf: the newest in effect, by block", () => {
+  const stub = (id, block, text) => overlay(id, { edits: [{ from: "m", block, blocks: [{ type: "text", text }] }] });
+  const got = stubsOf([stub("o3", 2, "lifted"), stub("o2", 1, "new"), stub("o1", 1, "old"), overlay("o0")], "m", ["o2", "o1", "o0"]);
+  assert.deepEqual([...got].map(([n, b]) => [n, b[0].text]), [[1, "new"]]);
+  assert.equal(stubsOf([], "m", []).size, 0);
 });

@@ -129,6 +129,40 @@ for (const kind of hosts) {
       quiet(page);
     });
 
+    test("context: after a reset it is of the new conversation, the chart is of both", async () => {
+      const key = await filled(1);
+      const page = await open(key), { panel } = page;
+      await panel.locator(".p-badge-compaction").first().waitFor();
+      await server.ask("POST", `${at(key)}/reset`, { reason: "a new season" });
+      await panel.locator(".p-badge-reset").waitFor();
+      assert.equal(await panel.locator(".p-badge-compaction").count(), 0);
+      await panel.getByText("0 messages after the system prompt").waitFor();
+      assert.ok((await panel.locator("svg .p-cut").count()) >= 2); // and in the key
+      await panel.locator(".p-change summary").first().click();
+      await panel.locator("dd", { hasText: "a new season" }).waitFor();
+      await panel.getByRole("button", { name: "Open the archive" }).click();
+      await panel.locator("summary", { hasText: "Fact 0: lamp 0" }).first().waitFor();
+      quiet(page);
+    });
+
+    test("a server that is gone is told, and asked again", async () => {
+      const key = await filled(1);
+      const page = await open(key, "Archives", { allow: /404 \(Not Found\)|ERR_/ }), { panel } = page;
+      await panel.locator(".p-row-tall").first().waitFor();
+      await server.kill();
+      await panel.locator(".p-row-tall").first().click();
+      await panel.getByRole("alert").filter({ hasText: "The server cannot be reached." }).waitFor();
+      await panel.getByRole("tab", { name: "Memory" }).click();
+      await panel.getByRole("alert").filter({ hasText: "The server cannot be reached." }).waitFor();
+      await server.start();
+      await panel.getByRole("button", { name: "Try again" }).click();
+      await panel.getByRole("button", { name: /MEMORY.md/ }).waitFor();
+      await panel.getByRole("tab", { name: "Archives" }).click();
+      await panel.getByRole("button", { name: "Try again" }).click();
+      await panel.locator("summary", { hasText: "Fact 0: lamp 0" }).first().waitFor();
+      quiet(page);
+    });
+
     test("context: the chart is walked by keys", async () => {
       const page = await open(await filled()), { panel } = page;
       await panel.getByRole("img", { name: /Tokens of the context over/ }).focus();

@@ -45,10 +45,8 @@ export function usePages(read, deps, idOf) {
       const page = await at.current.read(more ? at.current.state.next : undefined, own.signal);
       if (own.signal.aborted) return;
       set((s) => {
-        if (more) return { ...page, items: [...s.items, ...page.items], error: null, busy: false, begun: true };
-        const { items, gap } = join(s.items, page.items, idOf, Boolean(page.next));
-        const next = gap || !s.begun ? page.next : s.next;
-        return { ...page, items, next, error: null, busy: false, begun: true };
+        if (more) return { next: undefined, ...page, items: [...s.items, ...page.items], error: null, busy: false, begun: true };
+        return { next: undefined, ...join(s, page, idOf), error: null, busy: false, begun: true };
       });
     } catch (error) {
       if (!own.signal.aborted) set((s) => ({ ...s, error, busy: false }));

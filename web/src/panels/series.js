@@ -74,11 +74,13 @@ export function totals(all, prices) {
   return sum;
 }
 
-// join lays a newer page of a list over what is known, by id, newest first. A full page that shares
-// nothing with it leaves a gap, so what is known is dropped and read again when it is asked for.
-export function join(known, page, idOf, full) {
-  const ids = new Set(page.map(idOf));
-  const rest = known.filter((x) => !ids.has(idOf(x)));
-  if (rest.length === known.length && full) return { items: page, gap: true };
-  return { items: [...page, ...rest], gap: false };
+// join lays a newer first page {items, next} of a list over what is known of it, by id. A page without a
+// next one is the whole list: what it lacks is gone, as after a reset. A page that shares nothing with what
+// is known leaves a gap, so that is dropped and read again when it is asked for.
+export function join(known, page, idOf) {
+  if (!page.next) return page;
+  const ids = new Set(page.items.map(idOf));
+  const rest = known.items.filter((x) => !ids.has(idOf(x)));
+  if (rest.length === known.items.length) return page;
+  return { ...page, items: [...page.items, ...rest], next: rest.length > 0 ? known.next : page.next };
 }
