@@ -100,7 +100,7 @@ type Alias struct {
 type Input struct {
 	ID      string           `json:"id"`
 	Origin  tidemark.Origin  `json:"origin"`
-	Message tidemark.Message `json:"message"`          // of a message
+	Message tidemark.Message `json:"message,omitzero"` // of a message; not of a command
 	Quoted  string           `json:"quoted,omitempty"` // platform's id of what it answers
 	Command string           `json:"command,omitempty"`
 	Text    string           `json:"text,omitempty"` // of a command

@@ -43,7 +43,7 @@ const (
 	// MaxBody is the longest webhook: platforms post 3 MB at most.
 	MaxBody = 3<<20 + 64<<10
 	// rescue is when an alarm looks after what a life that ended left in work.
-	rescue = 30 * time.Second
+	rescue = 5 * time.Second
 )
 
 // Ingress takes webhooks, stores them, and works them off. Each has tables of its own in its database;

@@ -239,7 +239,10 @@ func (h *host) answers(n int) []graph.Sent {
 	ctx, cancel := h.patient()
 	defer cancel()
 	if err := h.meta.Await(ctx, n); err != nil {
-		h.t.Fatalf("%d messages were sent, want %d: %v\n%+v", len(h.meta.Sent()), n, err, h.meta.Sent())
+		for _, s := range h.meta.Sent() {
+			h.t.Logf("sent to %s: %q", s.To, s.Text)
+		}
+		h.t.Fatalf("%d messages were sent, want %d: %v", len(h.meta.Sent()), n, err)
 	}
 	return h.meta.Sent()
 }
