@@ -41,6 +41,8 @@ func routes() []route {
 		{"POST " + key + "/compact", false, (*call).postCompact},
 		{"POST " + key + "/reset", false, (*call).postReset},
 		{"POST " + key + "/abort", false, (*call).postAbort},
+		{"POST " + key + "/commands", false, (*call).postCommand},
+		{"GET " + key + "/outbound", false, (*call).getOutbound},
 		{"POST " + key + "/undo", false, (*call).postUndo},
 		{"POST " + key + "/import", false, (*call).postImport},
 		{"POST " + key + "/restore", false, (*call).postRestore},
