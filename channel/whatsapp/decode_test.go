@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 const (
@@ -277,7 +279,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"another object", `{"object":"page","entry":[]}`},
 		{"deep", `{"object":"whatsapp_business_account","entry":` + deep},
 		{"deep and well-formed", `{"object":"whatsapp_business_account","x":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`},
-		{"too large", `{"object":"whatsapp_business_account","entry":[],"x":"` + strings.Repeat("x", maxBody) + `"}`},
+		{"too large", `{"object":"whatsapp_business_account","entry":[],"x":"` + strings.Repeat("x", channel.MaxBody) + `"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if out, err := New(Config{}).Decode([]byte(row.body)); !errors.Is(err, tidemark.ErrInvalid) {
@@ -289,4 +291,22 @@ func TestRefusedBodies(t *testing.T) {
 	if _, err := New(Config{}).Decode([]byte(body)); err != nil {
 		t.Errorf("brackets in a string: %v", err)
 	}
+}
+
+// TestContract: what any courier keeps. A character is counted as UTF-16 does, which is never less than
+// any other way.
+func TestContract(t *testing.T) {
+	tidemarktest.Couriers(t, New(Config{}), tidemark.Address{Platform: Name, Peer: "15557654321"}, 4096, units)
+}
+
+func units(s string) int { return len(utf16.Encode([]rune(s))) }
+
+// FuzzParts: the laws of Parts, for any text.
+func FuzzParts(f *testing.F) {
+	f.Add("# Title\n\n**bold** `code`\n```\nx\n```\n")
+	f.Add(strings.Repeat("- one **bold** thing\n", 300))
+	c := New(Config{})
+	f.Fuzz(func(t *testing.T, text string) {
+		tidemarktest.CheckParts(t, c, tidemark.Address{Platform: Name, Peer: "1"}, 4096, units, text)
+	})
 }

@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// maxBody is Meta's own bound on a webhook, which may hold 1,000 changes
-	// (https://developers.facebook.com/docs/whatsapp/cloud-api/guides/set-up-webhooks).
-	maxBody = 3 << 20
 	// maxDepth is thrice what any documented payload has. It is checked before a decoder that calls
 	// itself sees the body.
 	maxDepth = 32
@@ -85,8 +82,8 @@ type decoding struct {
 // tries again with what is new.
 func (c *client) Decode(body []byte) ([]channel.Arrival, error) {
 	switch {
-	case len(body) > maxBody:
-		return nil, fmt.Errorf("webhook: %d bytes, at most %d: %w", len(body), maxBody, tidemark.ErrInvalid)
+	case len(body) > channel.MaxBody: // Meta's own bound is 3 MB, for up to 1,000 changes
+		return nil, fmt.Errorf("webhook: %d bytes, at most %d: %w", len(body), channel.MaxBody, tidemark.ErrInvalid)
 	case deeper(body, maxDepth):
 		return nil, fmt.Errorf("webhook: JSON deeper than %d: %w", maxDepth, tidemark.ErrInvalid)
 	case !json.Valid(body):

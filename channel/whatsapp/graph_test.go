@@ -392,7 +392,7 @@ func TestPosted(t *testing.T) {
 		values = append(values, r.Value(ada, r.Text(ada, strings.Repeat("x", 2500))))
 	}
 	batch := r.Envelope("messages", values...)
-	if len(batch) < 2<<20 || len(batch) > maxBody {
+	if len(batch) < 2<<20 || len(batch) > channel.MaxBody {
 		t.Fatalf("%d bytes", len(batch))
 	}
 	r.Post(batch)

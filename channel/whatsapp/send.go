@@ -54,7 +54,11 @@ type (
 
 // Parts implements [tidemark.Courier]: WhatsApp's own markup, 4,096 characters a message.
 func (c *client) Parts(_ tidemark.Address, markdown string) []string {
-	return markup.WhatsAppParts(markdown)
+	parts := markup.WhatsAppParts(markdown)
+	if len(parts) == 0 && strings.TrimSpace(markdown) != "" { // markup around nothing: an answer is not dropped for that
+		return markup.Split(strings.ToValidUTF8(markdown, "\uFFFD"), markup.Limit)
+	}
+	return parts
 }
 
 // Send implements [tidemark.Courier].
