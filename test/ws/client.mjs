@@ -35,7 +35,10 @@ export class Client {
   #kept = []; // what next passed over
   constructor(ws, silent) {
     this.ws = ws;
-    this.closed = new Promise((r) => ws.on("close", (code, reason) => r({ code, reason: String(reason) })));
+    this.closed = new Promise((r) => {
+      ws.on("close", (code, reason) => r({ code, reason: String(reason) }));
+      setTimeout(() => r({ code: 0, reason: "it is open still" }), 120_000).unref();
+    });
     ws.on("message", (raw) => {
       const m = JSON.parse(raw);
       this.got.push(m);
