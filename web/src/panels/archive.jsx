@@ -43,7 +43,7 @@ async function save(api, url, file) {
 
 function Messages({ all, line }) {
   const hit = line > 0 ? all.findIndex((m) => m.line === line) : -1;
-  const [from, setFrom] = useState(hit > 5 ? hit - 5 : 0);
+  const [from, setFrom] = useState(hit > page ? hit - 5 : 0);
   const [to, setTo] = useState(Math.min(all.length, Math.max(page, hit + page)));
   const at = useRef(null);
   useEffect(() => at.current?.scrollIntoView({ block: "center" }), []);

@@ -77,7 +77,8 @@ function Message({ it, api, path, stubs }) {
   if (!got.data) return <Status busy={got.busy} error={got.error} again={got.reload} what="The message" />;
   const content = got.data.message?.content;
   if (!stubs) return <Parts parts={parts(content)} />;
-  const seen = Array.isArray(content) && stubs.size > 0 ? content.flatMap((b, i) => stubs.get(i + 1) ?? [b]) : null;
+  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const seen = Array.isArray(blocks) && stubs.size > 0 ? blocks.flatMap((b, i) => stubs.get(i + 1) ?? [b]) : null;
   return (
     <>
       <p class="p-part-title">As the model sees it</p>
