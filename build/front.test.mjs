@@ -41,6 +41,10 @@ test("a path is its session's, else its agent's", () => {
   for (const [path, kind, name] of rows) assert.deepEqual(route(path), { kind, name }, path);
   for (const bad of ["/v1/sessions/%zz", "/v1/agents/%ff", "/v1/recall%zz", "/v1/sessions/main/%zz"]) assert.match(route(bad).error, /not valid percent-encoding/, bad);
   assert.deepEqual(route("/v1/sessions", new URLSearchParams("agent=work")), { kind: "agent", name: "work" });
+  for (const path of ["/ws", "/events"]) {
+    assert.deepEqual(route(path, new URLSearchParams("session=a%23b")), { kind: "session", name: "agent:main:local:dm:a" });
+    assert.deepEqual(route(path, new URLSearchParams("session=a b")), { kind: "agent", name: "main" }, "no key");
+  }
 });
 
 test("keys are read as in Go", () => {
@@ -79,7 +83,7 @@ test("internal is 404 with a token and without", async () => {
   }
 });
 
-test("the token, by any of the three ways", async () => {
+test("the token, by any of the ways", async () => {
   const rows = [
     ["bearer", "/v1/sessions/a", bearer, 0],
     ["scheme in another case", "/v1/sessions/a", { authorization: `bEARER  ${token} ` }, 0],
@@ -87,6 +91,10 @@ test("the token, by any of the three ways", async () => {
     ["own header beside another's bearer", "/v1/sessions/a", { "x-tidemark-token": token, authorization: "Bearer sk-1" }, 0],
     ["path", `/t/${encodeURIComponent(token)}/v1/sessions/a`, {}, 0],
     ["path beside another's bearer", `/t/${encodeURIComponent(token)}/v1/sessions/a`, { authorization: "Bearer sk-1" }, 0],
+    ["subprotocol of a socket", "/ws?session=a", { upgrade: "websocket", "sec-websocket-protocol": `tidemark.v1, tidemark.token.${encodeURIComponent(token)}` }, 0],
+    ["subprotocol of a socket, wrong", "/ws?session=a", { upgrade: "websocket", "sec-websocket-protocol": "tidemark.v1, tidemark.token.no" }, /^wrong token/],
+    ["subprotocol, broken encoding", "/ws?session=a", { upgrade: "websocket", "sec-websocket-protocol": "tidemark.token.%zz" }, /^wrong token/],
+    ["subprotocol of no socket", "/ws?session=a", { "sec-websocket-protocol": `tidemark.token.${encodeURIComponent(token)}` }, /^no token/],
     ["none", "/v1/sessions/a", {}, /^no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN" \(TIDEMARK_TOKEN as it was deployed, by make deploy from \.secrets\)$/],
     ["empty bearer", "/v1/sessions/a", { authorization: "Bearer " }, /^no token/],
     ["basic", "/v1/sessions/a", { authorization: `Basic ${token}` }, /^no token/],
