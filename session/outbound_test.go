@@ -497,3 +497,21 @@ func TestTwoLives(t *testing.T) {
 	h.idle()
 	wantTexts(t, c, "ok 1", "ok 2")
 }
+
+// TestLedgerIsMadeLate: a conversation that nobody holds over a channel has no tables for it.
+func TestLedgerIsMadeLate(t *testing.T) {
+	const tables = `SELECT name FROM sqlite_master WHERE name IN ('outbound', 'heard') ORDER BY name LIMIT 9`
+	h, _ := newPhone(t, &tidemarktest.Courier{})
+	h.say("from the page")
+	h.stop()
+	h.open()
+	h.idle()
+	if got := column(t, h.db, tables); len(got) != 0 {
+		t.Errorf("there are %q", got)
+	}
+	h.post(wrote(ann, "in1", "hello"))
+	h.idle()
+	if got := column(t, h.db, tables); len(got) != 2 {
+		t.Errorf("there are %q", got)
+	}
+}
