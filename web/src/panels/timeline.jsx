@@ -14,7 +14,7 @@ const bottom = box.top + box.chart;
 
 export function Timeline({ calls, acts, view }) {
   const [prices, setPrices] = useState(() => pricesOf(keptJSON("prices", {})));
-  const all = since(steps(calls.items, acts.items), Boolean(calls.next || acts.next));
+  const all = since(steps(calls.items, acts.items), Boolean(calls.next));
   const models = [...new Set([...all.map((s) => s.model).filter(Boolean), ...(view.model ? [view.model] : [])])];
   const change = (next) => {
     setPrices(next);
@@ -67,6 +67,7 @@ function Chart({ all, prices }) {
   const bar = (i) => (all[i].kind !== "call" ? 0 : priced ? costs[i] : total(all[i].usage));
   const tallest = Math.max(...all.map((_, i) => bar(i)));
   const floor = tallest > 0 ? bottom + box.gap + box.bars : bottom;
+  const wide = Math.min(20, (0.8 * inside) / all.length);
   const z = linear(tallest, floor, floor - box.bars);
   const point = (e) => {
     const r = at.current.getBoundingClientRect();
@@ -98,7 +99,7 @@ function Chart({ all, prices }) {
         {all.map((s, i) => s.kind === "reset" && <line key={i} class="p-cut" x1={x(i + 0.5)} x2={x(i + 0.5)} y1={box.top} y2={floor} />)}
         {tallest > 0 && <text class="p-axis" x={box.left - 6} y={floor - box.bars + 12} text-anchor="end">{priced ? money(tallest) : few(tallest)}</text>}
         {tallest > 0 && <text class="p-axis" x={box.left} y={bottom + box.gap - 8}>{priced ? "cost of each call" : "tokens used by each call"}</text>}
-        {all.map((s, i) => bar(i) > 0 && <rect key={i} class="p-bar" x={x(i) + 0.1 * (inside / all.length)} width={(0.8 * inside) / all.length} y={z(bar(i))} height={floor - z(bar(i))} />)}
+        {all.map((s, i) => bar(i) > 0 && <rect key={i} class="p-bar" x={x(i + 0.5) - wide / 2} width={wide} y={z(bar(i))} height={floor - z(bar(i))} />)}
         {now !== null && <rect class="p-now" x={x(now)} width={inside / all.length} y={box.top} height={floor - box.top} />}
       </svg>
       <figcaption id={`${id}-now`} aria-live="polite">{now === null ? <Key resets={n("reset") > 0} /> : say(all[now], prices)}</figcaption>
