@@ -78,6 +78,10 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 // describe is the first step of a download.
 func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("media")
+	if id == s.cfg.Account { // the node of our number: by it people try their token
+		answer(w, http.StatusOK, map[string]any{"id": id, "display_phone_number": s.cfg.Number, "verified_name": "Tidemark", "quality_rating": "GREEN"})
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.media[id]
