@@ -137,7 +137,7 @@ test-once:
 
 e2e-native: build $(NODE_MODULES)
 	$(call title,end to end: native)
-	go list ./test/... | grep -v /test/e2e | xargs go test -count=1 -timeout 15m
+	go list ./test/... | grep -vE '/test/(e2e|channels)' | xargs go test -count=1 -timeout 15m
 	go test -count=1 -timeout 4m ./test/e2e -targets in-process,native
 
 # The bridge under faults, by a Worker that misbehaves on request, the contracts of its ports, then
@@ -165,9 +165,10 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
-e2e-whatsapp: $(WHATSAPP_MODULES) ## WhatsApp: the fake Graph API against a client of others
+e2e-whatsapp: wasm $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(call title,end to end: WhatsApp)
 	node --test test/whatsapp/adapter.test.mjs
+	go test -count=1 -timeout 8m ./test/channels -worker $(CURDIR)/dist
 
 e2e-web: wasm build $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	$(call title,end to end: the page)

@@ -189,6 +189,8 @@ func (e *apiError) lists() string {
 		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
 	case e.about("/memory"):
 		return "`tidemark memory ls` shows the files there are"
+	case e.about("/pairing"), e.about("/owner"):
+		return "`tidemark pairing ls` shows the codes that people were told"
 	case e.about("/archives"), e.about("/restore"):
 		return "`tidemark archive ls` shows the archives there are"
 	}
