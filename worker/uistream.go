@@ -91,11 +91,12 @@ type uiStream struct {
 
 	speech
 	stream  *stream
-	part    int  // number of the part that is open
-	step    bool // a step has begun
-	text    bool // a part of text is open
-	thought bool // a part of thinking is open
-	tools   []tidemark.Block
+	part    int              // number of the part that is open
+	step    bool             // a step has begun
+	text    bool             // a part of text is open
+	thought bool             // a part of thinking is open
+	replied bool             // a reply was told whole
+	tools   []tidemark.Block // calls that have not ended
 }
 
 var _ dialect = (*uiStream)(nil)
@@ -234,6 +235,7 @@ func (u *uiStream) answered(n session.Notice) error {
 	if err := errors.Join(u.say(u.whole(flat(n.Message))), u.inStep(), u.close()); err != nil {
 		return err
 	}
+	u.replied, u.parts = true, 0 // the next one is a part of its own, and needs no space before it
 	if n.Message != nil {
 		for _, b := range n.Message.Content {
 			if b.Type != tidemark.TypeToolUse {
@@ -280,7 +282,7 @@ func (u *uiStream) ping() error { return u.stream.ping() }
 // end implements dialect.
 func (u *uiStream) end(out outcome) error {
 	defer u.stream.end()
-	if u.parts == 0 { // its notices were missed, or there is only a text of ours
+	if !u.replied { // its notices were missed, or there is only a text of ours
 		if err := errors.Join(u.say(u.whole(out.answer())), u.inStep(), u.close(), u.stepped()); err != nil {
 			return err
 		}
