@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { attach, content } from "./attach.js";
 import { current, dialog, newChat, rename, say, tell } from "./app.js";
+import { Icon } from "./icons.jsx";
 import { keep, kept } from "./store.js";
 import { bytes, COMMANDS, readInput } from "./words.js";
 
@@ -115,7 +116,7 @@ export function Composer({ conversation: c, edit }) {
         </ul>
       )}
       <div class="line">
-        <button type="button" class="icon" aria-label="Attach pictures or text files" title="Attach pictures or text files" onClick={() => picker.current.click()}>＋</button>
+        <button type="button" class="icon" aria-label="Attach pictures or text files" title="Attach pictures or text files" onClick={() => picker.current.click()}><Icon name="attach" /></button>
         <input type="file" multiple hidden ref={picker} data-test="files" onChange={(e) => { add([...e.target.files]); e.target.value = ""; }} />
         <textarea ref={area} rows={1} value={text} aria-label="Message" placeholder={working ? "Say more; it waits for its turn" : "Message"} onInput={(e) => put(e.target.value)} onKeyDown={onKeyDown} onPaste={onPaste} enterkeyhint="send" />
         {working && <button type="button" class="stop" onClick={() => stop(c)} aria-label="Stop the answer" title="Stop (Esc)">■ Stop</button>}

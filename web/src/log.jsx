@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { rows } from "./entries.js";
+import { Icon } from "./icons.jsx";
 import { Answer, Row, Sent } from "./message.jsx";
 
 const NEAR = 80; // pixels from the end that count as the end
@@ -69,7 +70,7 @@ export function Log({ conversation: c, onEdit }) {
         {waiting.map((w) => <Sent key={w.id} item={{ ...w, content: w.kind === "message" ? w.text : `/${w.kind} ${w.text}`.trim(), state: "queued" }} />)}
         {c.outbox.value.map((m) => <Sent key={m.id} item={m} onRetry={() => c.retry(m.id)} onDrop={() => c.drop(m.id)} onEdit={() => onEdit(m)} />)}
       </div>
-      {away && <button type="button" class="toend" onClick={() => { end.current = true; toEnd(); }} aria-label="To the newest message">↓</button>}
+      {away && <button type="button" class="toend" onClick={() => { end.current = true; toEnd(); }} aria-label="To the newest message"><Icon name="down" /></button>}
     </div>
   );
 }

@@ -5,6 +5,7 @@ import "./style.css";
 import { api, current, dialog, drawer, newChat, panel, refusal, show, start, toast } from "./app.js";
 import { Composer, stop } from "./composer.jsx";
 import { Dialogs } from "./dialogs.jsx";
+import { Icon } from "./icons.jsx";
 import { Log } from "./log.jsx";
 import { Panels } from "./panels/index.jsx";
 import { Sidebar } from "./sidebar.jsx";
@@ -36,11 +37,11 @@ function Head({ conversation: c }) {
   const share = info?.window ? Math.min(100, Math.round((info.contextTokens / (info.limit || info.window)) * 100)) : null;
   return (
     <header class="head">
-      <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}>☰</button>
+      <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}><Icon name="menu" /></button>
       <h2>{nameOf(info ?? { key: c.key })}</h2>
-      {share !== null && <span class="fill" title={`${info.contextTokens} of ${info.limit} tokens before it is compacted`}><meter min={0} max={100} value={share} aria-label="How full the context is" /> {share}%</span>}
-      <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}>⌕</button>
-      <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}>⋯</button>
+      {share !== null && <span class="fill" title={`${info.contextTokens} of ${info.limit} tokens before it is compacted`}><meter min={0} max={100} value={share} aria-label="How full the context is" /> {share < 1 ? "<1" : share}%</span>}
+      <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}><Icon name="search" /></button>
+      <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}><Icon name="more" /></button>
       <button type="button" class={`panelbutton ${panel.value ? "on" : ""}`} aria-pressed={panel.value} title="Alt+Shift+P" onClick={() => { panel.value = !panel.value; }}>Context</button>
     </header>
   );

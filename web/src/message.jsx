@@ -1,6 +1,7 @@
 // One row of the history: a message, a call of a tool, an event.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useComputed } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
 import { textOf, readFile } from "./entries.js";
 import { Growing, Markdown } from "./markdown.jsx";
 import { ago, bytes } from "./words.js";
@@ -120,24 +121,24 @@ function Call({ call, result }) {
 // Answer is what the run in work has said so far.
 export function Answer({ answer, doing, onGrown }) {
   const { text, thinking, tools } = answer;
-  const said = text.value !== "";
+  // Whether there is any, so that a piece more draws nothing of this again.
+  const said = useComputed(() => text.value !== "").value, thought = useComputed(() => thinking.value !== "").value;
   const names = tools.value;
   return (
     <article class="message theirs working" aria-label="Tidemark is answering" aria-busy="true">
       <header><span class="who">Tidemark</span></header>
       <div class="body">
-        {thinking.value !== "" && <Thinking text={thinking} />}
+        {thought && <Thinking text={thinking} />}
         <Growing key={answer.run} text={text} onGrown={onGrown} />
         {names.map((name, i) => <p class="aside call running" key={i}><span class="mark" aria-hidden="true">…</span> <b>{name}</b></p>)}
-        {(!said || doing) && <p class="dots"><span class="pulse" aria-hidden="true" /> {doing || (names.length ? "Calling tools" : thinking.value ? "Thinking" : "Working")}…</p>}
+        {(!said || doing) && <p class="dots"><span class="pulse" aria-hidden="true" /> {doing || (names.length ? "Calling tools" : thought ? "Thinking" : "Working")}…</p>}
       </div>
     </article>
   );
 }
 
 function Thinking({ text }) {
-  const at = useRef(null);
-  return <details class="fold thinking" ref={at}><summary>Thinking</summary><p class="plain">{text.value}</p></details>;
+  return <details class="fold thinking"><summary>Thinking</summary><p class="plain">{text.value}</p></details>;
 }
 
 // Sent is something said that the log does not have yet.

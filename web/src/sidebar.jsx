@@ -1,7 +1,8 @@
 // The list of conversations.
 
 import { useState } from "preact/hooks";
-import { busy, current, dialog, drawer, forgetToken, listed, more, newChat, refresh, sessions, show, theme, token } from "./app.js";
+import { busy, current, dialog, drawer, forgetToken, listed, more, newChat, refresh, refusal, sessions, show, theme, token } from "./app.js";
+import { Icon } from "./icons.jsx";
 import { ago, nameOf } from "./words.js";
 
 const next = { system: "light", light: "dark", dark: "system" };
@@ -16,10 +17,10 @@ export function Sidebar() {
       <header>
         <h1>Tidemark</h1>
         <button type="button" class="primary" onClick={newChat}>New</button>
-        <button type="button" class="icon onlyphone" aria-label="Close the list" onClick={() => { drawer.value = false; }}>×</button>
+        <button type="button" class="icon onlyphone" aria-label="Close the list" onClick={() => { drawer.value = false; }}><Icon name="close" /></button>
       </header>
       <input type="search" placeholder="Find a conversation" aria-label="Find a conversation" value={words} onInput={(e) => setWords(e.target.value)} />
-      {error && <p class="note" role="alert">{error} <button type="button" onClick={refresh}>Try again</button></p>}
+      {error && !refusal.value && <p class="note" role="alert">{error} <button type="button" onClick={refresh}>Try again</button></p>}
       {state === "loading" && <p class="aside">Reading…</p>}
       {state === "ready" && !list.length && <p class="aside">{looked ? "None of that name." : "No conversations yet."}</p>}
       <ul class="sessions">
@@ -29,7 +30,7 @@ export function Sidebar() {
               <span class="name">{nameOf(s)}</span>
               <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : ago(s.updatedAt)} · {s.messages} messages</small>
             </button>
-            <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}>⋯</button>
+            <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}><Icon name="more" /></button>
           </li>
         ))}
       </ul>
