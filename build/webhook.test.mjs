@@ -1,0 +1,85 @@
+// Tests of the way of a webhook in front of any object, without workerd. Run by: node --test build/
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { front } from "./front.mjs";
+import { MAX_WEBHOOK, SHARDS, webhook } from "./webhook.mjs";
+
+const env = { TIDEMARK_TOKEN: "t", WHATSAPP_APP_SECRET: "app", WHATSAPP_VERIFY_TOKEN: "walnut", TELEGRAM_WEBHOOK_SECRET: "tele" };
+const site = "https://tidemark.example";
+const sign = (body, secret = "app") => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+
+async function post(path, body, headers = {}, more = {}) {
+  const request = new Request(site + path, { method: "POST", body, headers, duplex: "half" });
+  const { answer, to, request: ready } = await front(request, { ...env, ...more });
+  return { status: answer?.status, to, ready };
+}
+
+test("a signed webhook goes to one of the objects that take them, as it came", async () => {
+  const seen = new Set();
+  for (let i = 0; i < 200; i++) {
+    const body = JSON.stringify({ i, text: "h\u00e9" });
+    const { to, ready } = await post("/webhooks/whatsapp", body, { "x-hub-signature-256": sign(body), authorization: "Bearer x", "x-request-id": "r1" });
+    assert.equal(to.kind, "agent");
+    assert.match(to.name, /^in:main:\d+$/);
+    seen.add(to.name);
+    assert.equal(await ready.text(), body);
+    assert.equal(ready.headers.get("x-hub-signature-256"), sign(body));
+    assert.equal(ready.headers.get("x-request-id"), "r1");
+    assert.equal(ready.headers.get("authorization"), null);
+    const again = await post("/webhooks/whatsapp", body, { "x-hub-signature-256": sign(body) });
+    assert.deepEqual(again.to, to, "the same body has one object");
+  }
+  assert.equal(seen.size, SHARDS);
+  const { to } = await post("/webhooks/telegram", "{}", { "x-telegram-bot-api-secret-token": "tele" }, { TIDEMARK_CHANNELS_TELEGRAM_AGENT: "work" });
+  assert.match(to.name, /^in:work:\d+$/);
+});
+
+test("a stranger costs no object", async () => {
+  const rows = [
+    ["unsigned", "/webhooks/whatsapp", "{}", {}, 401],
+    ["another secret", "/webhooks/whatsapp", "{}", { "x-hub-signature-256": sign("{}", "other") }, 401],
+    ["of another body", "/webhooks/whatsapp", "{} ", { "x-hub-signature-256": sign("{}") }, 401],
+    ["no hash", "/webhooks/whatsapp", "{}", { "x-hub-signature-256": "sha256=" }, 401],
+    ["another algorithm", "/webhooks/whatsapp", "{}", { "x-hub-signature-256": sign("{}").replace("sha256", "sha1") }, 401],
+    ["our token does not help", "/webhooks/whatsapp", "{}", { authorization: "Bearer t" }, 401],
+    ["another word", "/webhooks/telegram", "{}", { "x-telegram-bot-api-secret-token": "Tele" }, 401],
+    ["too large", "/webhooks/whatsapp", new Uint8Array(MAX_WEBHOOK + 1), { "x-hub-signature-256": sign("") }, 413],
+    ["unknown platform", "/webhooks/smoke", "{}", {}, 404],
+    ["of the language", "/webhooks/constructor", "{}", {}, 404],
+  ];
+  for (const [name, path, body, headers, want] of rows) {
+    const { status, to } = await post(path, body, headers);
+    assert.deepEqual([status, to], [want, undefined], name);
+  }
+  const { status } = await post("/webhooks/whatsapp", "{}", { "x-hub-signature-256": sign("{}", "") }, { WHATSAPP_APP_SECRET: "" });
+  assert.equal(status, 404, "a platform without its secret");
+});
+
+test("the largest that a platform posts is taken", async () => {
+  const body = new Uint8Array(3 << 20).fill(32);
+  assert.ok((await post("/webhooks/whatsapp", body, { "x-hub-signature-256": sign(body) })).to);
+  assert.equal(MAX_WEBHOOK, JSON.parse(readFileSync(new URL("../testdata/front.json", import.meta.url))).maxWebhook);
+});
+
+test("the handshake needs the word", async () => {
+  const get = (query) => front(new Request(`${site}/webhooks/whatsapp?${query}`), env);
+  assert.equal((await get("hub.mode=subscribe&hub.verify_token=walnut&hub.challenge=7")).to.name, "in:main:0");
+  for (const query of ["hub.verify_token=other", "", "hub.verify_token="]) assert.equal((await get(query)).answer.status, 403, query);
+});
+
+test("a body that never ends is given up", async () => {
+  let cancelled = false;
+  const body = new ReadableStream({ start: (c) => c.enqueue(new Uint8Array(1)), cancel: () => { cancelled = true; } });
+  const request = new Request(`${site}/webhooks/whatsapp`, { method: "POST", body, headers: { "x-hub-signature-256": sign("x") }, duplex: "half" });
+  const answer = await webhook(request, new URL(request.url), "/webhooks/whatsapp", env, { refuse: (status) => status, readMs: 20 });
+  assert.equal(answer, 408);
+  assert.ok(cancelled, "the rest is read by nobody");
+});
+
+test("no name of an agent leads to them", async () => {
+  const { to } = await front(new Request(`${site}/v1/agents/in%3Amain%3A3/memory`, { headers: { authorization: "Bearer t" } }), env);
+  assert.equal(to.name, "main");
+});
