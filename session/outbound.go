@@ -33,10 +33,10 @@ const (
 var ledgerTables = [][]string{{
 	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
 	`CREATE TABLE outbound(
-		key TEXT NOT NULL, n INTEGER NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
+		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
 		peer TEXT NOT NULL, address TEXT NOT NULL, text TEXT NOT NULL, quote TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL,
 		next INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', id TEXT NOT NULL DEFAULT '',
-		past TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, n)) WITHOUT ROWID`,
+		past TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '')`,
 	`CREATE INDEX outbound_open ON outbound(key, n) WHERE open = 1`,
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
@@ -165,9 +165,8 @@ func (s *Session) outStmts(to tidemark.Address, text, quote string) []tidemark.S
 		if i > 0 {
 			quote = ""
 		}
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO outbound(key, n, state, open, peer, address, text, quote, at)
-			SELECT ?, coalesce(max(n), 0) + 1, 'pending', 1, ?, ?, ?, ?, ? FROM outbound WHERE key = ?`,
-			Args: []any{string(s.Key), peerOf(to), mustJSON(to), p, quote, now.UnixMilli(), string(s.Key)}, Want: 1})
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO outbound(key, state, open, peer, address, text, quote, at) VALUES(?, 'pending', 1, ?, ?, ?, ?, ?)`,
+			Args: []any{string(s.Key), peerOf(to), mustJSON(to), p, quote, now.UnixMilli()}, Want: 1})
 	}
 	if len(stmts) == 0 {
 		return nil

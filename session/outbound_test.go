@@ -515,3 +515,23 @@ func TestLedgerIsMadeLate(t *testing.T) {
 		t.Errorf("there are %q", got)
 	}
 }
+
+// TestLedgerIsIndexed: what is asked with every message costs the same however many there were.
+func TestLedgerIsIndexed(t *testing.T) {
+	h, _ := newPhone(t, &tidemarktest.Courier{})
+	h.post(wrote(ann, "in1", "hello"))
+	h.idle()
+	for _, row := range []struct{ sql, index string }{
+		{`SELECT n FROM outbound WHERE key = 'k' AND open = 1 ORDER BY n LIMIT 500`, "outbound_open"},
+		{`SELECT 1 FROM outbound WHERE key = 'k' AND open = 1 AND hold <> 'closed'`, "outbound_open"},
+		{`SELECT text FROM outbound WHERE key = 'k' AND id = 'i' AND id <> '' LIMIT 1`, "outbound_id"},
+	} {
+		rows, err := h.db.Query(t.Context(), `EXPLAIN QUERY PLAN `+row.sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rows[0].Text(3); !strings.Contains(got, row.index) {
+			t.Errorf("%s: %s, want %s", row.sql, got, row.index)
+		}
+	}
+}
