@@ -125,6 +125,17 @@ test("an image comes in two steps, with its hash", async () => {
   await assert.rejects(adapter.downloadMedia("12345", plain), (e) => e instanceof WhatsAppApiError && e.errorCode === 100);
 });
 
+test("a file of theirs is kept, and sent by its id", async () => {
+  await fake.say({ ...ada, text: "hi" });
+  const { thread } = await arrival();
+  await adapter.postMessage(thread, { markdown: "a picture", files: [{ data: Buffer.from("png bytes"), filename: "a.png", mimeType: "image/png" }] });
+  const last = (await fake.state()).sent.at(-1);
+  assert.equal(last.type, "image");
+  const info = await (await fetch(`${fake.url}/${fake.version}/${last.body.image.id}`, { headers: { authorization: `Bearer ${fake.token}` } })).json();
+  assert.equal(info.mime_type, "image/png");
+  assert.equal(info.file_size, 9);
+});
+
 test("buttons and reactions are what they are", async () => {
   await fake.say({ ...ada, type: "interactive", payload: { type: "button_reply", button_reply: { id: "approve:42", title: "Approve" } } });
   assert.ok((await arrival()).action);
