@@ -42,119 +42,139 @@ func TestTalk(t *testing.T) {
 		if err := h.meta.Handshake(ctx); err != nil {
 			t.Fatal(err)
 		}
-		t.Run("text", func(t *testing.T) {
-			h.meta.Say(ada, h.meta.Text(ada, "good morning é"))
-			sent := h.answers(1)
-			if sent[0].To != ada.Number && sent[0].To != ada.UserID || sent[0].Text == "" || !strings.HasPrefix(sent[0].Ref, adaKey+"/") {
-				t.Errorf("answered %+v", sent[0])
-			}
-			if log := h.history(adaKey); !strings.Contains(log, "good morning é") {
-				t.Errorf("the log has no such message: %.500s", log)
-			}
-		})
-		t.Run("the same five times", func(t *testing.T) {
-			m := h.meta.Text(bob, "only once")
-			for range 5 {
-				h.meta.Say(bob, m)
-			}
-			h.acknowledged()
-			h.answers(2)
-			h.meta.Say(bob, h.meta.Text(bob, "another"))
-			if sent := h.answers(3); strings.Count(h.history(bobKey), `"only once"`) != 1 {
-				t.Errorf("sent %+v", sent)
-			}
-		})
-		t.Run("image", func(t *testing.T) {
-			h.meta.Say(bob, h.meta.File(bob, "image", picture(t), "image/png", "what is this"))
-			h.answers(4)
-			if log := h.history(bobKey); !strings.Contains(log, `"media_type":"image/png"`) || !strings.Contains(log, "what is this") {
-				t.Errorf("the log has no picture: %.2000s", log)
-			}
-		})
-		t.Run("image that is not what was announced", func(t *testing.T) {
-			m := h.meta.File(bob, "image", append(picture(t), 1), "image/png", "and this")
-			h.meta.Spoil(m["image"].(map[string]any)["id"].(string), graph.SpoiledBytes)
-			h.meta.Say(bob, m)
-			h.answers(5)
-			if log := h.history(bobKey); !strings.Contains(log, "not what the platform announced") || !strings.Contains(log, "and this") {
-				t.Errorf("the log: %.2000s", log)
-			}
-		})
-		t.Run("voice note", func(t *testing.T) {
-			m := h.meta.File(bob, "audio", []byte("OggS and so on"), "audio/ogg; codecs=opus", "")
-			h.meta.Say(bob, m)
-			h.answers(6)
-			if log := h.history(bobKey); !strings.Contains(log, "agents/main/artifacts/") {
-				t.Errorf("the log: %.2000s", log)
-			}
-		})
-		t.Run("reply context", func(t *testing.T) {
-			h.meta.Say(bob, h.meta.Text(bob, "I mean that one").Quote(graph.DefaultNumber, h.meta.Sent()[1].ID))
-			h.answers(7)
-			if log := h.history(bobKey); !strings.Contains(log, "In reply to") {
-				t.Errorf("the log: %.2000s", log)
-			}
-		})
-		t.Run("command", func(t *testing.T) {
-			h.meta.Say(bob, h.meta.Text(bob, "/status"))
-			sent := h.answers(8)
-			if log := h.history(bobKey); strings.Contains(log, `"content":"/status"`) || sent[7].Text == "" {
-				t.Errorf("answered %q; the log: %.2000s", sent[7].Text, log)
-			}
-		})
-		t.Run("no command", func(t *testing.T) {
-			h.meta.Say(bob, h.meta.Text(bob, "/stop worrying"))
-			h.answers(9)
-			if log := h.history(bobKey); !strings.Contains(log, "/stop worrying") {
-				t.Errorf("the log: %.2000s", log)
-			}
-		})
-		t.Run("read marks", func(t *testing.T) {
-			h.eventually("a typing indicator", func() bool {
-				for _, r := range h.meta.Reads() {
-					if r.Typing {
-						return true
-					}
-				}
-				return false
-			})
-		})
-		t.Run("forged, unsigned, too large", func(t *testing.T) {
-			for _, row := range []struct {
-				name, signature string
-				size, want      int
-			}{
-				{"unsigned", "", 10, http.StatusUnauthorized},
-				{"forged", "sha256=" + strings.Repeat("0", 64), 10, http.StatusUnauthorized},
-				{"10 MB", "sha256=" + strings.Repeat("0", 64), 10 << 20, http.StatusRequestEntityTooLarge},
-			} {
-				req, err := http.NewRequestWithContext(ctx, "POST", h.url+"/webhooks/whatsapp", bytes.NewReader(make([]byte, row.size)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if row.signature != "" {
-					req.Header.Set("X-Hub-Signature-256", row.signature)
-				}
-				res, err := http.DefaultClient.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res.Body.Close()
-				if res.StatusCode != row.want {
-					t.Errorf("%s: %d, want %d", row.name, res.StatusCode, row.want)
-				}
-			}
-		})
-		t.Run("internal doors are shut", func(t *testing.T) {
-			for _, path := range []string{"/internal/channel/post", "/v1/../internal/channel/who", "/%69nternal/channel/say"} {
-				if status := h.call("POST", path, map[string]any{}, nil); status != http.StatusNotFound {
-					t.Errorf("%s: %d", path, status)
-				}
-			}
-		})
+		h.words(t)
+		h.files(t)
+		h.commands(t)
+		h.strangers(t)
 		h.acknowledged()
 		if n := len(h.meta.Sent()); n != 9 {
 			t.Errorf("%d messages were sent, want 9: %+v", n, h.meta.Sent())
+		}
+	})
+}
+
+// words are said and answered.
+func (h *host) words(t *testing.T) {
+	t.Run("text", func(t *testing.T) {
+		h.meta.Say(ada, h.meta.Text(ada, "good morning é"))
+		sent := h.answers(1)
+		if sent[0].To != ada.Number && sent[0].To != ada.UserID || sent[0].Text == "" || !strings.HasPrefix(sent[0].Ref, adaKey+"/") {
+			t.Errorf("answered %+v", sent[0])
+		}
+		if log := h.history(adaKey); !strings.Contains(log, "good morning é") {
+			t.Errorf("the log has no such message: %.500s", log)
+		}
+	})
+	t.Run("the same five times", func(t *testing.T) {
+		m := h.meta.Text(bob, "only once")
+		for range 5 {
+			h.meta.Say(bob, m)
+		}
+		h.acknowledged()
+		h.answers(2)
+		h.meta.Say(bob, h.meta.Text(bob, "another"))
+		if sent := h.answers(3); strings.Count(h.history(bobKey), `"only once"`) != 1 {
+			t.Errorf("sent %+v", sent)
+		}
+	})
+}
+
+// files are sent with words beside them.
+func (h *host) files(t *testing.T) {
+	t.Run("image", func(t *testing.T) {
+		h.meta.Say(bob, h.meta.File(bob, "image", picture(t), "image/png", "what is this"))
+		h.answers(4)
+		if log := h.history(bobKey); !strings.Contains(log, `"media_type":"image/png"`) || !strings.Contains(log, "what is this") {
+			t.Errorf("the log has no picture: %.2000s", log)
+		}
+	})
+	t.Run("image that is not what was announced", func(t *testing.T) {
+		m := h.meta.File(bob, "image", append(picture(t), 1), "image/png", "and this")
+		h.meta.Spoil(m["image"].(map[string]any)["id"].(string), graph.SpoiledBytes)
+		h.meta.Say(bob, m)
+		h.answers(5)
+		if log := h.history(bobKey); !strings.Contains(log, "not what the platform announced") || !strings.Contains(log, "and this") {
+			t.Errorf("the log: %.2000s", log)
+		}
+	})
+	t.Run("voice note", func(t *testing.T) {
+		m := h.meta.File(bob, "audio", []byte("OggS and so on"), "audio/ogg; codecs=opus", "")
+		h.meta.Say(bob, m)
+		h.answers(6)
+		if log := h.history(bobKey); !strings.Contains(log, "agents/main/artifacts/") {
+			t.Errorf("the log: %.2000s", log)
+		}
+	})
+}
+
+// commands and answers to messages are what they are, and nothing else is.
+func (h *host) commands(t *testing.T) {
+	t.Run("reply context", func(t *testing.T) {
+		h.meta.Say(bob, h.meta.Text(bob, "I mean that one").Quote(graph.DefaultNumber, h.meta.Sent()[1].ID))
+		h.answers(7)
+		if log := h.history(bobKey); !strings.Contains(log, "In reply to") {
+			t.Errorf("the log: %.2000s", log)
+		}
+	})
+	t.Run("command", func(t *testing.T) {
+		h.meta.Say(bob, h.meta.Text(bob, "/status"))
+		sent := h.answers(8)
+		if log := h.history(bobKey); strings.Contains(log, `"content":"/status"`) || sent[7].Text == "" {
+			t.Errorf("answered %q; the log: %.2000s", sent[7].Text, log)
+		}
+	})
+	t.Run("no command", func(t *testing.T) {
+		h.meta.Say(bob, h.meta.Text(bob, "/stop worrying"))
+		h.answers(9)
+		if log := h.history(bobKey); !strings.Contains(log, "/stop worrying") {
+			t.Errorf("the log: %.2000s", log)
+		}
+	})
+	t.Run("read marks", func(t *testing.T) {
+		h.eventually("a typing indicator", func() bool {
+			for _, r := range h.meta.Reads() {
+				if r.Typing {
+					return true
+				}
+			}
+			return false
+		})
+	})
+}
+
+// strangers get no further than the front.
+func (h *host) strangers(t *testing.T) {
+	t.Run("forged, unsigned, too large", func(t *testing.T) {
+		for _, row := range []struct {
+			name, signature string
+			size, want      int
+		}{
+			{"unsigned", "", 10, http.StatusUnauthorized},
+			{"forged", "sha256=" + strings.Repeat("0", 64), 10, http.StatusUnauthorized},
+			{"10 MB", "sha256=" + strings.Repeat("0", 64), 10 << 20, http.StatusRequestEntityTooLarge},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", h.url+"/webhooks/whatsapp", bytes.NewReader(make([]byte, row.size)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.signature != "" {
+				req.Header.Set("X-Hub-Signature-256", row.signature)
+			}
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != row.want {
+				t.Errorf("%s: %d, want %d", row.name, res.StatusCode, row.want)
+			}
+		}
+	})
+	t.Run("internal doors are shut", func(t *testing.T) {
+		for _, path := range []string{"/internal/channel/post", "/v1/../internal/channel/who", "/%69nternal/channel/say"} {
+			if status := h.call("POST", path, map[string]any{}, nil); status != http.StatusNotFound {
+				t.Errorf("%s: %d", path, status)
+			}
 		}
 	})
 }
