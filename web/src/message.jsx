@@ -2,6 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { clock } from "./clock.js";
 import { textOf, readFile } from "./entries.js";
 import { Growing, Markdown } from "./markdown.jsx";
 import { ago, bytes } from "./words.js";
@@ -19,7 +20,7 @@ function Event({ row: { event, key, at } }) {
   );
 }
 
-const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at)}</time>;
+const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at, clock.value)}</time>;
 
 function Message({ row, conversation }) {
   const [whole, setWhole] = useState(null);

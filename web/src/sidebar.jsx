@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { busy, current, dialog, drawer, forgetToken, listed, more, newChat, refresh, refusal, sessions, show, theme, token } from "./app.js";
+import { clock } from "./clock.js";
 import { Icon } from "./icons.jsx";
 import { ago, nameOf } from "./words.js";
 
@@ -28,7 +29,7 @@ export function Sidebar() {
           <li key={s.key} class={s.key === current.value?.key ? "current" : ""}>
             <button type="button" class="session" aria-current={s.key === current.value?.key ? "page" : undefined} onClick={() => show(s.key)} title={s.key}>
               <span class="name">{nameOf(s)}</span>
-              <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : ago(s.updatedAt)} · {s.messages} messages</small>
+              <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : ago(s.updatedAt, clock.value)} · {s.messages} messages</small>
             </button>
             <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}><Icon name="more" /></button>
           </li>
