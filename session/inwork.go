@@ -19,3 +19,12 @@ func (s *Session) InWork(ctx context.Context) (r Receipt, ok bool, err error) {
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, true, err
 }
+
+// Newest returns the id of the message that was said last, empty for none.
+func (s *Session) Newest(ctx context.Context) (string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id FROM inputs WHERE key = ? AND kind = ? ORDER BY n DESC LIMIT 1`, string(s.Key), InputMessage)
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].Text(0), nil
+}

@@ -81,8 +81,9 @@ func (c *call) converse(t talk, to dialect) error {
 	if err != nil {
 		return err
 	}
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" { // for those who send no history
-		in.ID = key
+	own := c.r.Header.Get("Idempotency-Key") // for those who send no history
+	if own != "" {
+		in.ID = own
 	}
 	if err := in.Validate(); err != nil {
 		return err
@@ -90,6 +91,11 @@ func (c *call) converse(t talk, to dialect) error {
 	s, err := c.Actors.Session(c.r.Context(), t.key, true)
 	if err != nil {
 		return fmt.Errorf("open session %s: %w", t.key, err)
+	}
+	if len(t.messages) == 1 && own == "" {
+		if in.ID, err = said(c.r.Context(), s, in.ID); err != nil {
+			return fmt.Errorf("find what was said last: %w", err)
+		}
 	}
 	if in.ID, err = unfailed(c.r.Context(), s, in.ID); err != nil {
 		return err
@@ -106,6 +112,23 @@ func (c *call) ignore(names []string) {
 		c.w.Header().Set(headerIgnored, strings.Join(names, ", "))
 	}
 }
+
+// said returns the id of a request without a history, which names little: it is a retry while nothing else
+// was said since, and new words after that.
+func said(ctx context.Context, s *session.Session, id string) (string, error) {
+	newest, err := s.Newest(ctx)
+	if err != nil || strings.HasPrefix(newest, id) {
+		return newest, err
+	}
+	_, _, answered, err := s.Reply(ctx, id)
+	if err != nil || !answered {
+		return id, err
+	}
+	return id + "." + string(tidemark.HashOf([]byte(newest)))[:afterDigest], nil
+}
+
+// afterDigest is how many characters name what was said before.
+const afterDigest = 16
 
 // maxTries bounds how often one request may be sent anew after its turn failed.
 const maxTries = 50

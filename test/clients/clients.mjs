@@ -166,6 +166,12 @@ for (const host of hosts.split(",")) {
         assert.equal(mine("lost once").length, 1);
         const two = await ask([...history, user("the first half"), user("the second half")]);
         assert.match(two.data.choices[0].message.content, /first half[^]*second half/, "all that follows the last answer counts");
+        const later = await ask([user(`yes ${name}`)]);
+        assert.equal(later.response.headers.get("x-tidemark-duplicate"), null, "without a history it is new, since more was said");
+        const twice = await ask([user(`yes ${name}`)]);
+        assert.equal(twice.response.headers.get("x-tidemark-duplicate"), "1");
+        const keyed = (key) => openai().chat.completions.create({ model: "tidemark", messages: [user(`yes ${name}`)] }, { headers: { "x-tidemark-session": name, "idempotency-key": key } }).withResponse();
+        assert.deepEqual([(await keyed("k1")).response.headers.get("x-tidemark-duplicate"), (await keyed("k1")).response.headers.get("x-tidemark-duplicate")], [null, "1"]);
       });
 
       test("a turn that failed is tried anew when the client asks again, by hand only", async () => {
