@@ -36,7 +36,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-clients e2e-whatsapp race
 
 help: ## List the targets
@@ -58,6 +58,10 @@ bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside JavaScript (PARTS="cold turn", Linux)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/bench/worker.mjs $(PARTS)
+
+bench-webhook: wasm build $(NODE_MODULES) ## Measure how fast webhooks are acknowledged on both hosts
+	$(call title,webhooks)
+	node test/bench/webhook.mjs dist $(BIN)
 
 bench-sockets: wasm build $(NODE_MODULES) ## Measure open sockets on both hosts (SOCKETS=1000, Linux)
 	node test/bench/sockets.mjs dist $(BIN)
