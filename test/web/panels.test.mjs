@@ -15,7 +15,7 @@ after(async () => { await browser?.close(); });
 let number = 0;
 const fresh = () => `agent:main:local:dm:panel-${++number}`;
 const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>[a](javascript:window.hacked=3) <svg onload=window.hacked=4>`;
-const picture = process.env.SHOTS; // a folder: pictures to look at
+const picture = process.env.PICTURES; // a folder for pictures to look at
 
 for (const kind of hosts) {
   describe(`panels, ${kind}`, { timeout: 600_000 }, () => {

@@ -97,8 +97,7 @@ function Chart({ all, prices }) {
         <path class="p-limit-line" d={limits(all, x, y)} />
         {all.map((s, i) => s.kind === "compaction" && <path key={i} class="p-drop" d={`M${x(i + 0.5) - 5} ${y(s.after) + 3}h10l-5 7z`} />)}
         {all.map((s, i) => s.kind === "reset" && <line key={i} class="p-cut" x1={x(i + 0.5)} x2={x(i + 0.5)} y1={box.top} y2={floor} />)}
-        {tallest > 0 && <text class="p-axis" x={box.left - 6} y={floor - box.bars + 12} text-anchor="end">{priced ? money(tallest) : few(tallest)}</text>}
-        {tallest > 0 && <text class="p-axis" x={box.left} y={bottom + box.gap - 8}>{priced ? "cost of each call" : "tokens used by each call"}</text>}
+        {tallest > 0 && <text class="p-axis" x={box.left} y={bottom + box.gap - 8}>{priced ? `cost of each call, up to ${money(tallest)}` : `tokens used by each call, up to ${few(tallest)}`}</text>}
         {all.map((s, i) => bar(i) > 0 && <rect key={i} class="p-bar" x={x(i + 0.5) - wide / 2} width={wide} y={z(bar(i))} height={floor - z(bar(i))} />)}
         {now !== null && <rect class="p-now" x={x(now)} width={inside / all.length} y={box.top} height={floor - box.top} />}
       </svg>
