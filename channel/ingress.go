@@ -53,8 +53,8 @@ type Ingress struct {
 	life context.Context
 
 	mu      sync.Mutex // guards the following; never held over a wait
-	writing bool       // somebody stores receipts, and takes those along that wait
-	waiting []*receipt
+	writing bool       // somebody writes, and takes along what waits
+	waiting []*change
 	idle    chan struct{} // closed when the work at hand has ended; nil while there is none
 	again   bool          // there is more since the work looked
 	next    time.Time     // when Schedule was asked for
@@ -116,7 +116,7 @@ func (g *Ingress) Receive(ctx context.Context, platform string, h http.Header, b
 	if err := c.Verify(h, body); err != nil {
 		return err
 	}
-	if err := g.store(ctx, &receipt{platform: platform, body: body, done: make(chan error, 1)}); err != nil {
+	if err := g.commit(ctx, len(body), bodyStmts(platform, body, g.Runtime.Now())...); err != nil { // posted again, it is one
 		return fmt.Errorf("store webhook of %s: %w", platform, err)
 	}
 	g.schedule(g.Runtime.Now().Add(rescue))
@@ -124,63 +124,63 @@ func (g *Ingress) Receive(ctx context.Context, platform string, h http.Header, b
 	return nil
 }
 
-// receipt is a webhook on its way to the disk.
-type receipt struct {
-	platform string
-	body     []byte
-	done     chan error
+// change is what is on its way to the disk.
+type change struct {
+	stmts []tidemark.Stmt
+	bytes int
+	done  chan error
 }
 
-// Bounds of what one transaction stores.
+// Bounds of what one transaction takes.
 const (
 	together      = 64
 	togetherBytes = 4 << 20
 )
 
-// store writes a webhook. Those that come while another is written wait and go together: a disk gives a
-// few hundred transactions a second, whatever is in them.
-func (g *Ingress) store(ctx context.Context, r *receipt) error {
+// commit makes a change durable. Those that come while another is written wait and go together: a disk
+// gives a few hundred transactions a second, whatever is in them. A caller that leaves does not know.
+func (g *Ingress) commit(ctx context.Context, bytes int, stmts ...tidemark.Stmt) error {
+	c := &change{stmts, bytes, make(chan error, 1)}
 	g.mu.Lock()
-	g.waiting = append(g.waiting, r)
+	g.waiting = append(g.waiting, c)
 	if !g.writing {
 		g.writing = true
 		g.Runtime.Go(g.write)
 	}
 	g.mu.Unlock()
 	select {
-	case err := <-r.done:
+	case err := <-c.done:
 		return err
-	case <-ctx.Done(): // it may be stored all the same; the platform posts it again, and it is one
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// write stores what waits until nothing does.
+// write makes durable what waits until nothing does.
 func (g *Ingress) write() {
 	for batch := g.batch(); len(batch) > 0; batch = g.batch() {
-		now := g.Runtime.Now().UnixMilli()
 		var all []tidemark.Stmt
-		for _, r := range batch {
-			all = append(all, bodyStmts(r, now)...)
+		for _, c := range batch {
+			all = append(all, c.stmts...)
 		}
 		err := g.DB.Tx(g.life, all)
-		for _, r := range batch {
+		for _, c := range batch {
 			if err != nil && len(batch) > 1 { // each for itself: one must not fail the others
-				r.done <- g.DB.Tx(g.life, bodyStmts(r, now))
+				c.done <- g.DB.Tx(g.life, c.stmts)
 				continue
 			}
-			r.done <- err
+			c.done <- err
 		}
 	}
 }
 
-// batch takes what is to be stored together; without any the writer ends.
-func (g *Ingress) batch() []*receipt {
+// batch takes what is to be written together; without any the writer ends.
+func (g *Ingress) batch() []*change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n, size := 0, 0
 	for n < len(g.waiting) && n < together {
-		if size += len(g.waiting[n].body); n > 0 && size > togetherBytes {
+		if size += g.waiting[n].bytes; n > 0 && size > togetherBytes {
 			break
 		}
 		n++
@@ -192,14 +192,14 @@ func (g *Ingress) batch() []*receipt {
 }
 
 // bodyStmts stores a body, in pieces that a row can hold.
-func bodyStmts(r *receipt, now int64) []tidemark.Stmt {
+func bodyStmts(platform string, body []byte, now time.Time) []tidemark.Stmt {
 	const most = 1_800_000
 	var stmts []tidemark.Stmt
-	hash, rest := string(tidemark.HashOf(r.body)), r.body
+	hash, rest := string(tidemark.HashOf(body)), body
 	for piece := 0; piece == 0 || len(rest) > 0; piece++ {
 		n := min(len(rest), most)
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO NOTHING`,
-			Args: []any{r.platform, hash, piece, now, rest[:n]}})
+			Args: []any{platform, hash, piece, now.UnixMilli(), rest[:n]}})
 		rest = rest[n:]
 	}
 	return stmts

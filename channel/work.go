@@ -85,17 +85,42 @@ func (g *Ingress) look(ctx context.Context) ([]string, error) {
 	return lanes, nil
 }
 
-// unpack turns the oldest body that waits into arrivals, in one transaction; found is false when none
+// Bounds of what is unpacked at once.
+const (
+	maxUnpack      = 32
+	maxUnpackBytes = 256 << 10
+)
+
+// unpack turns the oldest bodies that wait into arrivals, in one transaction; found is false when none
 // waits.
 func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
-	rows, err := g.DB.Query(ctx, `SELECT platform, hash FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT 1`)
+	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes) FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT ?`, maxUnpack)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	platform, hash := rows[0].Text(0), rows[0].Text(1)
+	var stmts []tidemark.Stmt
+	size := int64(0)
+	for i, r := range rows {
+		if size += r.Int(2); i > 0 && size > maxUnpackBytes {
+			break
+		}
+		more, err := g.unpackOne(ctx, r.Text(0), r.Text(1))
+		if err != nil {
+			return false, err
+		}
+		stmts = append(stmts, more...)
+	}
+	if err := g.commit(ctx, int(size), stmts...); err != nil {
+		return false, fmt.Errorf("unpack webhooks: %w", err)
+	}
+	return true, nil
+}
+
+// unpackOne gives the statements that put arrivals in the place of a body.
+func (g *Ingress) unpackOne(ctx context.Context, platform, hash string) ([]tidemark.Stmt, error) {
 	pieces, err := g.DB.Query(ctx, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
 	if err != nil {
-		return false, fmt.Errorf("read webhook: %w", err)
+		return nil, fmt.Errorf("read webhook: %w", err)
 	}
 	var body []byte
 	for _, p := range pieces {
@@ -104,10 +129,10 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 	arrivals, err := g.decode(platform, body)
 	if err != nil {
 		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
-		return true, g.DB.Tx(ctx, []tidemark.Stmt{
+		return []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND at < ?`, Args: []any{g.Runtime.Now().Add(-keepDead).UnixMilli()}},
 			{SQL: `UPDATE channel_bodies SET due = -1, error = ? WHERE platform = ? AND hash = ?`, Args: []any{clip(err.Error()), platform, hash}},
-		})
+		}, nil
 	}
 	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
 	for _, a := range arrivals {
@@ -117,11 +142,7 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 		}
 		stmts = append(stmts, g.arrivalStmt(platform, a))
 	}
-	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}})
-	if err := g.DB.Tx(ctx, stmts); err != nil {
-		return false, fmt.Errorf("unpack webhook: %w", err)
-	}
-	return true, nil
+	return append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}}), nil
 }
 
 // decode lists what a body holds.
@@ -255,7 +276,7 @@ func (g *Ingress) safely(ctx context.Context, t *task) (err error) {
 // returns an error when the lane is not to go on.
 func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error) error {
 	if failed == nil {
-		return g.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM channel_arrivals WHERE n = ?`, Args: []any{t.n}}})
+		return g.commit(ctx, 0, tidemark.Stmt{SQL: `DELETE FROM channel_arrivals WHERE n = ?`, Args: []any{t.n}})
 	}
 	if ctx.Err() != nil { // a life that ends is no failure
 		return context.Cause(ctx)
