@@ -278,6 +278,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"array", `[]`},
 		{"another object", `{"object":"page","entry":[]}`},
 		{"deep", `{"object":"whatsapp_business_account","entry":` + deep},
+		{"deeper than anything documented", `{"object":"whatsapp_business_account","x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`},
 		{"deep and well-formed", `{"object":"whatsapp_business_account","x":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`},
 		{"too large", `{"object":"whatsapp_business_account","entry":[],"x":"` + strings.Repeat("x", channel.MaxBody) + `"}`},
 	} {

@@ -272,6 +272,9 @@ func TestFate(t *testing.T) {
 			if s.Class != row.class || s.RetryAfter != row.after || len(r.Sent()) != row.taken {
 				t.Errorf("got %+v with %d taken", s, len(r.Sent()))
 			}
+			if row.fault.Mode == graph.Cut && s.Text != "the answer was cut off" {
+				t.Errorf("it says %q", s.Text)
+			}
 			if got := r.arrivals(t); (len(got) > 0) != (row.taken > 0) {
 				t.Errorf("%d statuses of %d messages", len(got), row.taken)
 			}
@@ -286,7 +289,9 @@ func TestNeverWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := "http://" + l.Addr().String()
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, row := range []struct {
@@ -358,6 +363,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("before they wrote: %+v", a)
 	}
 	r.Say(ada, r.Text(ada, "hi"))
+	r.arrivals(t) // the webhook before any status of what is sent next
 	if a := try(); a.Status == nil || a.Status.Status != tidemark.StatusRead {
 		t.Errorf("after they wrote: %+v", a)
 	}

@@ -58,7 +58,7 @@ func (c *client) Open(ctx context.Context, account string, m channel.Media) (cha
 	if m.Bytes == 0 && resp.ContentLength > 0 {
 		m.Bytes = resp.ContentLength
 	}
-	if m.Bytes > maxBytes(m) || resp.ContentLength > maxBytes(m) {
+	if resp.ContentLength > maxBytes(m) {
 		cancel()
 		return m, nil, errors.Join(tooLarge(m), resp.Body.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -126,4 +127,43 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// roundTrip is a transport of one function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestBegun: a send that broke may have arrived once any of its body was asked for, in whichever way a
+// transport does that; a body that is asked for anew counts from the beginning.
+func TestBegun(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		touch func(*http.Request) error
+		class tidemark.SendClass
+	}{
+		{"not asked for", func(*http.Request) error { return nil }, tidemark.SendAgain},
+		{"read", func(r *http.Request) error { _, err := r.Body.Read(make([]byte, 1)); return err }, tidemark.SendUnknown},
+		{"written", func(r *http.Request) error { _, err := r.Body.(io.WriterTo).WriteTo(io.Discard); return err }, tidemark.SendUnknown},
+		{"read, and anew", func(r *http.Request) error {
+			_, err := r.Body.Read(make([]byte, 1))
+			_, again := r.GetBody()
+			return errors.Join(err, again)
+		}, tidemark.SendAgain},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			broken := roundTrip(func(r *http.Request) (*http.Response, error) {
+				if err := row.touch(r); err != nil {
+					t.Error(err)
+				}
+				return nil, errors.New("broken by token t0ken")
+			})
+			_, err := New(Config{Token: "t0ken", Transport: broken}).Send(t.Context(), tidemark.Outgoing{To: tidemark.Address{Account: "1", Peer: "1"}, Text: "x"})
+			var s *tidemark.SendError
+			if !errors.As(err, &s) || s.Class != row.class || strings.Contains(s.Text, "t0ken") {
+				t.Errorf("got %+v", err)
+			}
+		})
+	}
 }
