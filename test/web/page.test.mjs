@@ -216,6 +216,7 @@ for (const kind of hosts) {
       await page.getByText("/nonsense is no command").waitFor();
       await say(page, "/reset");
       await page.locator(".event.reset").waitFor();
+      await idle(page);
       assert.deepEqual(await words(page), []);
       await page.keyboard.press("Control+k");
       await page.keyboard.type("walnut");
