@@ -97,9 +97,9 @@ dev: web $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (POR
 deploy: web $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets and bucket (ENV=staging)
 	@node build/cloud.mjs deploy $(ENV)
 
-test-js: $(NODE_MODULES) ## Tests under js/wasm, with Go timers a no-op
-	$(call title,tests of the shim)
-	node --test build/*.test.mjs
+test-js: $(NODE_MODULES) $(WEB_MODULES) ## Tests under js/wasm, with Go timers a no-op
+	$(call title,tests of the shim and of the page's pure parts)
+	node --test build/*.test.mjs test/web/*pure.test.mjs
 	$(call title,tests under js/wasm)
 	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
 
