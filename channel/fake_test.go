@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,25 @@ func (b *inbox) total() (n int) {
 	return n
 }
 
+// clock is a runtime whose time a test can let pass. The databases of a host without threads would not wait
+// in a bubble of testing/synctest.
+type clock struct {
+	*tidemarktest.Runtime
+	ahead atomic.Int64
+}
+
+func (c *clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// pass lets time pass.
+func (r *rig) pass(d time.Duration) { r.rt.ahead.Add(int64(d)) }
+
+// passTo lets time pass until then.
+func (r *rig) passTo(at time.Time) {
+	if d := at.Sub(r.rt.Now()); d > 0 {
+		r.pass(d)
+	}
+}
+
 // rig is an Ingress on real SQLite.
 type rig struct {
 	t     *testing.T
@@ -142,7 +162,7 @@ type rig struct {
 	fake  *fakePlatform
 	inbox *inbox
 	book  *channel.Book
-	rt    *tidemarktest.Runtime
+	rt    *clock
 	rules channel.Rules
 	in    *channel.Ingress
 }
@@ -150,7 +170,7 @@ type rig struct {
 func newRig(t *testing.T, rules channel.Rules) *rig {
 	t.Helper()
 	rules.Agent = "main"
-	r := &rig{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), fake: &fakePlatform{files: map[string][]byte{}}, inbox: newInbox(), rt: tidemarktest.NewRuntime(t), rules: rules}
+	r := &rig{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), fake: &fakePlatform{files: map[string][]byte{}}, inbox: newInbox(), rt: &clock{Runtime: tidemarktest.NewRuntime(t)}, rules: rules}
 	var err error
 	if r.book, err = channel.OpenBook(t.Context(), hosttest.DB(t), r.rt); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -131,36 +130,34 @@ func TestOrder(t *testing.T) {
 // TestFailing: a session that fails holds up its own person only, is tried again when it is due, in
 // order, and what never succeeds ends visibly.
 func TestFailing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, open)
-		down := true
-		r.inbox.fail = func(_ tidemark.Key, in channel.Input) error {
-			switch {
-			case in.Message.PlainText() == "poison":
-				return fmt.Errorf("post: %w", tidemark.ErrInvalid)
-			case in.Origin.Peer == "15550001" && down:
-				return fmt.Errorf("post: %w", tidemark.ErrUnavailable)
-			}
-			return nil
+	r := newRig(t, open)
+	down := true
+	r.inbox.fail = func(_ tidemark.Key, in channel.Input) error {
+		switch {
+		case in.Message.PlainText() == "poison":
+			return fmt.Errorf("post: %w", tidemark.ErrInvalid)
+		case in.Origin.Peer == "15550001" && down:
+			return fmt.Errorf("post: %w", tidemark.ErrUnavailable)
 		}
-		r.post(said("15550001", "1", "one"), said("15550002", "2", "fine"), said("15550001", "3", "two"), said("15550003", "4", "poison"), said("15550003", "5", "after"))
-		next := r.rest()
-		r.want("agent:main:fake:dm:15550002", "fine")
-		r.want("agent:main:fake:dm:15550001")
-		r.post(said("15550001", "6", "three")) // must not overtake
-		r.rest()
-		r.want("agent:main:fake:dm:15550001")
-		down = false
-		for tries := 0; !next.IsZero() && tries < 10; tries++ {
-			time.Sleep(time.Until(next))
-			next = r.rest()
-		}
-		r.want("agent:main:fake:dm:15550001", "one", "two", "three")
-		r.want("agent:main:fake:dm:15550003", "after")
-		if dead, err := r.in.Dead(t.Context()); err != nil || len(dead) != 1 || !strings.Contains(dead[0].Error, "invalid") {
-			t.Errorf("given up: %+v, %v", dead, err)
-		}
-	})
+		return nil
+	}
+	r.post(said("15550001", "1", "one"), said("15550002", "2", "fine"), said("15550001", "3", "two"), said("15550003", "4", "poison"), said("15550003", "5", "after"))
+	next := r.rest()
+	r.want("agent:main:fake:dm:15550002", "fine")
+	r.want("agent:main:fake:dm:15550001")
+	r.post(said("15550001", "6", "three")) // must not overtake
+	r.rest()
+	r.want("agent:main:fake:dm:15550001")
+	down = false
+	for tries := 0; !next.IsZero() && tries < 10; tries++ {
+		r.passTo(next)
+		next = r.rest()
+	}
+	r.want("agent:main:fake:dm:15550001", "one", "two", "three")
+	r.want("agent:main:fake:dm:15550003", "after")
+	if dead, err := r.in.Dead(t.Context()); err != nil || len(dead) != 1 || !strings.Contains(dead[0].Error, "invalid") {
+		t.Errorf("given up: %+v, %v", dead, err)
+	}
 }
 
 // mortal is a database whose process dies at its n-th write, just before or just after it.

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -58,47 +57,45 @@ func TestPeers(t *testing.T) {
 
 // TestFarDesk: who is let in is asked for once a minute, who is not each time.
 func TestFarDesk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, open)
-		asked := 0
-		d := &channel.FarDesk{Runtime: r.rt, Transport: wire{http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
-			asked++
-			channel.Peer(rw, q, nil, r.book)
-		})}}
-		who := func(meet bool, want channel.Standing, asks int) {
-			t.Helper()
-			asked = 0
-			for range 3 {
-				if p, err := d.Who(t.Context(), "fake", []string{"15550001"}, meet); err != nil || p.Standing != want || p.Name != "15550001" {
-					t.Fatalf("%+v, %v", p, err)
-				}
-			}
-			if asked != asks {
-				t.Errorf("asked %d times, want %d", asked, asks)
+	r := newRig(t, open)
+	asked := 0
+	d := &channel.FarDesk{Runtime: r.rt, Transport: wire{http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
+		asked++
+		channel.Peer(rw, q, nil, r.book)
+	})}}
+	who := func(meet bool, want channel.Standing, asks int) {
+		t.Helper()
+		asked = 0
+		for range 3 {
+			if p, err := d.Who(t.Context(), "fake", []string{"15550001"}, meet); err != nil || p.Standing != want || p.Name != "15550001" {
+				t.Fatalf("%+v, %v", p, err)
 			}
 		}
-		who(false, channel.Stranger, 3)
-		if _, err := d.Knock(t.Context(), channel.Knock{Platform: "fake", Names: []string{"15550001"}, Message: "m"}); err != nil {
-			t.Fatal(err)
+		if asked != asks {
+			t.Errorf("asked %d times, want %d", asked, asks)
 		}
-		list, err := r.book.List(t.Context())
-		if err != nil || len(list.Pending) != 1 {
-			t.Fatalf("%+v, %v", list, err)
-		}
-		if _, err := r.book.Approve(t.Context(), list.Pending[0].Code, channel.Approved); err != nil {
-			t.Fatal(err)
-		}
-		who(false, channel.Approved, 1)
-		if _, err := r.book.Stand(t.Context(), "fake", []string{"15550001"}, "", channel.Blocked); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		who(false, channel.Blocked, 3)
-		if err := d.Rename(t.Context(), channel.Alias{Platform: "fake", Old: "15550001", New: "15550002"}); err != nil {
-			t.Fatal(err)
-		}
-		if p, err := d.Who(t.Context(), "fake", []string{"15550002"}, false); err != nil || p.Standing != channel.Blocked {
-			t.Errorf("%+v, %v", p, err)
-		}
-	})
+	}
+	who(false, channel.Stranger, 3)
+	if _, err := d.Knock(t.Context(), channel.Knock{Platform: "fake", Names: []string{"15550001"}, Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.book.List(t.Context())
+	if err != nil || len(list.Pending) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if _, err := r.book.Approve(t.Context(), list.Pending[0].Code, channel.Approved); err != nil {
+		t.Fatal(err)
+	}
+	who(false, channel.Approved, 1)
+	if _, err := r.book.Stand(t.Context(), "fake", []string{"15550001"}, "", channel.Blocked); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(time.Minute)
+	who(false, channel.Blocked, 3)
+	if err := d.Rename(t.Context(), channel.Alias{Platform: "fake", Old: "15550001", New: "15550002"}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := d.Who(t.Context(), "fake", []string{"15550002"}, false); err != nil || p.Standing != channel.Blocked {
+		t.Errorf("%+v, %v", p, err)
+	}
 }
