@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,22 +172,49 @@ func (p *simulation) talk(ctx context.Context, url string, in io.Reader) error {
 	if p.m.Terminal {
 		p.m.out.line(phoneHelp)
 	}
-	r := bufio.NewReader(in)
+	lines, failed := make(chan string), make(chan error, 1)
+	go typedLines(ctx, in, lines, failed)
 	for n := 1; ; n++ {
+		var line string
+		select {
+		case line = <-lines:
+		case err := <-failed:
+			return err
+		case <-ctx.Done(): // Ctrl-C, perhaps while a line is waited for
+			return nil
+		}
+		if strings.TrimSpace(line) == ":quit" {
+			return nil
+		}
+		if err := p.do(ctx, line); err != nil && ctx.Err() == nil {
+			if p.tests {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+			p.phone.note("%v", err)
+		}
+	}
+}
+
+// typedLines hands lines on, and at the end what ended them, nil for the end of the file. It ends with
+// ctx, or when in does: a terminal may never.
+func typedLines(ctx context.Context, in io.Reader, lines chan<- string, failed chan<- error) {
+	r := bufio.NewReader(in)
+	for {
 		line, err := r.ReadString('\n')
 		if line != "" {
-			if failed := p.do(ctx, line); failed != nil && ctx.Err() == nil {
-				if p.tests {
-					return fmt.Errorf("line %d: %w", n, failed)
-				}
-				p.phone.note("%v", failed)
+			select {
+			case lines <- line:
+			case <-ctx.Done():
+				return
 			}
 		}
-		switch {
-		case errors.Is(err, io.EOF) || ctx.Err() != nil || line == ":quit\n":
-			return nil
-		case err != nil:
-			return err
+		if errors.Is(err, io.EOF) {
+			failed <- nil
+			return
+		}
+		if err != nil {
+			failed <- err
+			return
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (p *simulation) do(ctx context.Context, line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
 	switch word {
-	case "", "#", ":quit":
+	case "", "#":
 		return nil
 	case ":image", ":document", ":audio", ":video":
 		return p.file(ctx, word[1:], rest)
