@@ -122,4 +122,6 @@ func (k *socket) Cast(to []tidemark.Socket, text string) {
 }
 
 // Close implements tidemark.Socket.
-func (k *socket) Close(status int, reason string) { k.o.tell("socketDo", "close", k.id, status, reason) }
+func (k *socket) Close(status int, reason string) {
+	k.o.tell("socketDo", "close", k.id, status, reason)
+}
