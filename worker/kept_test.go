@@ -1,0 +1,111 @@
+//go:build !js
+
+package worker_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/worker"
+)
+
+// kept is an answer of chat completions.
+type kept struct {
+	Choices []struct {
+		Message struct{ Content string }
+	}
+}
+
+// TestKept: what a client of another API says is one message of a conversation, and a retry none.
+func TestKept(t *testing.T) {
+	s := serve(t, nil)
+	ask := func(body string) (text, duplicate string) {
+		t.Helper()
+		res := s.do("POST", "/v1/chat/completions", body, "X-Tidemark-Session", "garden")
+		if res.StatusCode != http.StatusOK || res.Header.Get("X-Tidemark-Session") != "agent:main:local:dm:garden" {
+			t.Fatalf("%d %v", res.StatusCode, res.Header)
+		}
+		raw, err := io.ReadAll(res.Body)
+		var got kept
+		if err == nil {
+			err = json.Unmarshal(raw, &got)
+		}
+		if err != nil || len(got.Choices) != 1 {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		return got.Choices[0].Message.Content, res.Header.Get("X-Tidemark-Duplicate")
+	}
+	const first = `{"messages":[{"role":"user","content":"yes"}]}`
+	const second = `{"messages":[{"role":"user","content":"yes"},{"role":"assistant","content":"made up"},{"role":"user","content":"yes"}]}`
+	for i, row := range []struct {
+		body, duplicate string
+		said            int // messages of the user so far
+	}{
+		{first, "", 1}, {first, "1", 1}, {second, "", 2}, {second, "1", 2}, {first, "", 3}, {first, "1", 3},
+	} {
+		text, duplicate := ask(row.body)
+		if text == "" || duplicate != row.duplicate {
+			t.Errorf("%d: %q, duplicate %q", i, text, duplicate)
+		}
+		if got := get[view](s, 200, "GET", "/v1/sessions/garden/view", "").Items; len(got) != 2*row.said {
+			t.Errorf("%d: %d messages", i, len(got))
+		}
+	}
+	if strings.Contains(s.text(200, "GET", "/v1/sessions/garden/log?format=jsonl", ""), "made up") {
+		t.Error("the history of the client was taken for true")
+	}
+}
+
+// TestRelay: without a key of its own nothing of a client is passed on, and never the token.
+func TestRelay(t *testing.T) {
+	var onward []http.Header
+	s := serve(t, func(c *worker.Config, _ *actors) {
+		c.Token = "secret-token"
+		c.Model = func(context.Context) (worker.Model, error) {
+			return worker.Model{Messages: "http://upstream.test"}, nil
+		}
+		c.Network = answered(func(r *http.Request) *http.Response {
+			onward = append(onward, r.Header.Clone())
+			return &http.Response{StatusCode: 418, Header: http.Header{"Content-Type": {"text/odd"}, "Set-Cookie": {"a=b"}}, Body: http.NoBody, Request: r}
+		})
+	})
+	for _, row := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"its key only", []string{"X-Api-Key", "k"}, 401},
+		{"the token only", []string{"X-Api-Key", "secret-token"}, 401},
+		{"the token twice", []string{"X-Api-Key", "secret-token", "Authorization", "Bearer secret-token"}, 401},
+		{"both", []string{"X-Api-Key", "k", "Authorization", "Bearer secret-token"}, 418},
+		{"both, the other way", []string{"X-Tidemark-Token", "secret-token", "Authorization", "Bearer oauth", "X-Odd", "a secret-token b"}, 418},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			onward = nil
+			res := s.do("POST", "/v1/messages", `{}`, row.headers...)
+			if res.StatusCode != row.status || len(onward) != row.status/418 {
+				t.Errorf("%d, passed on %d times", res.StatusCode, len(onward))
+			}
+			for _, h := range onward {
+				for name, values := range h {
+					if strings.Contains(strings.Join(values, " "), "secret-token") || strings.HasPrefix(name, "X-Tidemark") {
+						t.Errorf("%s: %q goes on", name, values)
+					}
+				}
+				if res.Header.Get("Content-Type") != "text/odd" || res.Header.Get("Set-Cookie") != "" {
+					t.Errorf("it comes back with %v", res.Header)
+				}
+			}
+		})
+	}
+}
+
+// answered is a network of one server.
+type answered func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (f answered) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
