@@ -37,7 +37,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-clients e2e-whatsapp race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -82,7 +82,7 @@ chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECO
 	go run ./build -tags chaos -out .cache/chaos
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
-e2e: e2e-worker e2e-s3 e2e-sdk e2e-native ## End to end: the native binary, the Worker, an S3 server, vendors' SDKs
+e2e: e2e-worker e2e-clients e2e-whatsapp e2e-web e2e-s3 e2e-sdk e2e-native ## End to end: both hosts, clients of others, the page, phones, an S3 server
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
