@@ -100,23 +100,11 @@ type Alias struct {
 type Input struct {
 	ID      string           `json:"id"`
 	Origin  tidemark.Origin  `json:"origin"`
-	Message tidemark.Message `json:"message,omitzero"` // of a message; not of a command
-	Quoted  string           `json:"quoted,omitempty"` // platform's id of what it answers
-	Command string           `json:"command,omitempty"`
-	Text    string           `json:"text,omitempty"` // of a command
+	Message tidemark.Message `json:"message,omitzero"`  // of a message; not of a command
+	Quoted  string           `json:"quoted,omitempty"`  // platform's id of what it answers
+	Command string           `json:"command,omitempty"` // its word, as [tidemark.ParseCommand] gives it
+	Text    string           `json:"text,omitempty"`    // of a command
 }
-
-// Commands that a person may give, as words after a slash.
-const (
-	CommandNew     = "new"
-	CommandReset   = "reset"
-	CommandCompact = "compact"
-	CommandStatus  = "status"
-	CommandStop    = "stop"
-	CommandModel   = "model"
-	CommandMemory  = "memory"
-	CommandHelp    = "help"
-)
 
 // Sessions reaches the sessions that arrivals are for. Its methods may be called at once and twice.
 type Sessions interface {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -199,37 +198,12 @@ func number(s string) string {
 	return strings.TrimPrefix(out, "00")
 }
 
-// commands are the words that a person may give, and whether text may follow.
-var commands = [...]struct {
-	word string
-	text bool
-}{
-	{CommandNew, false},
-	{CommandReset, false},
-	{CommandCompact, true},
-	{CommandStatus, false},
-	{CommandStop, false},
-	{CommandModel, true},
-	{CommandMemory, false},
-	{CommandHelp, false},
-}
-
-// Command reads a command: a slash at the very start, a word of ours up to a blank, and text only where
-// the word takes it. All else is a message, that "/stop worrying" is not lost.
+// Command reads what a person wrote to a bot as a command: one has its slash at the very start. All else,
+// and what the grammar of commands refuses, is a message, that "/stop worrying" is not lost.
 func Command(text string) (word, rest string, ok bool) {
-	line, ok := strings.CutPrefix(text, "/")
-	if !ok {
+	if !strings.HasPrefix(text, "/") {
 		return "", "", false
 	}
-	end := strings.IndexFunc(line, unicode.IsSpace)
-	if end < 0 {
-		end = len(line)
-	}
-	word, rest = line[:end], strings.TrimSpace(line[end:])
-	for _, c := range commands {
-		if c.word == word && (c.text || rest == "") {
-			return word, rest, true
-		}
-	}
-	return "", "", false
+	word, rest, err := tidemark.ParseCommand(text)
+	return word, rest, err == nil
 }

@@ -29,7 +29,7 @@ func TestPeers(t *testing.T) {
 	p := &channel.Peers{Runtime: r.rt, Transport: func(tidemark.Key) http.RoundTripper { return w }}
 	to := tidemark.Address{Platform: "fake", Peer: "1"}
 	message := channel.Input{ID: "1", Message: tidemark.NewText(tidemark.User, "hi"), Quoted: "q", Origin: tidemark.Origin{From: tidemark.FromPerson, To: &to}}
-	command := channel.Input{ID: "2", Command: channel.CommandStatus}
+	command := channel.Input{ID: "2", Command: tidemark.CommandStatus}
 	const key = "agent:main:fake:dm:1"
 	for _, in := range []channel.Input{message, command} {
 		if err := p.Post(t.Context(), key, in); err != nil {

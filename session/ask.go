@@ -9,48 +9,24 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// Questions to a session, the text of an [InputAsk]; a model is named behind AskModel.
-const (
-	AskStatus = "status"
-	AskStop   = "stop"
-	AskModel  = "model"
-	AskMemory = "memory"
-	AskHelp   = "help"
-)
-
-// Command reads a line that a person typed, such as "/compact keep the numbers", with its slash or
-// without. What is no command, or has more or less behind it than it takes, is [tidemark.ErrInvalid]:
-// a sentence that begins with a slash must not reset anything.
+// Command turns a line that a person typed into the input that it asks for; see [tidemark.ParseCommand].
 func Command(line string) (Input, error) {
-	line = strings.TrimSpace(line)
-	word, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
-	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
-	in := Input{Kind: InputAsk, Text: word}
+	word, text, err := tidemark.ParseCommand(line)
+	if err != nil {
+		return Input{}, err
+	}
 	switch word {
-	case "new", InputReset:
-		in.Kind, in.Text = InputReset, word
-		if word == InputReset {
-			in.Text = "manual"
-		}
-	case InputCompact:
-		in.Kind, in.Text = InputCompact, rest
-		return in, nil
-	case AskModel:
-		if rest != "" {
-			in.Text += " " + rest
-		}
-		if strings.ContainsAny(rest, " \t\r\n") || len(rest) > maxTitle {
-			return Input{}, fmt.Errorf("/model takes one name, or default: %w", tidemark.ErrInvalid)
-		}
-		return in, nil
-	case AskStatus, AskStop, AskMemory, AskHelp:
-	default:
-		return Input{}, fmt.Errorf("%q is no command; /help lists them: %w", oneLine(line, 40), tidemark.ErrInvalid)
+	case tidemark.CommandNew:
+		return Input{Kind: InputReset, Text: word}, nil
+	case tidemark.CommandReset:
+		return Input{Kind: InputReset, Text: "manual"}, nil
+	case tidemark.CommandCompact:
+		return Input{Kind: InputCompact, Text: text}, nil
 	}
-	if rest != "" {
-		return Input{}, fmt.Errorf("/%s takes nothing behind it: %w", word, tidemark.ErrInvalid)
+	if text != "" {
+		word += " " + text
 	}
-	return in, nil
+	return Input{Kind: InputAsk, Text: word}, nil
 }
 
 // answer carries out a question: its answer is an event of the log, and a message to who asked.
@@ -80,11 +56,11 @@ func (s *Session) answer(ctx context.Context, r *run, line string) error {
 func (s *Session) reply(ctx context.Context, r *run, line string) (string, error) {
 	word, name, _ := strings.Cut(line, " ")
 	switch word {
-	case AskStatus:
+	case tidemark.CommandStatus:
 		return s.status(ctx, r)
-	case AskModel:
+	case tidemark.CommandModel:
 		return s.askModel(ctx, name)
-	case AskMemory:
+	case tidemark.CommandMemory:
 		return s.askMemory(ctx), nil
 	}
 	return s.help(), nil

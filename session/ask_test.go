@@ -13,11 +13,8 @@ import (
 
 func TestCommandLines(t *testing.T) {
 	for _, row := range []struct{ line, kind, text string }{
-		{"/status", "ask", "status"}, {" STATUS ", "ask", "status"}, {"/stop", "ask", "stop"}, {"/help", "ask", "help"}, {"/memory", "ask", "memory"},
-		{"/model", "ask", "model"}, {"/model  sonnet-5 ", "ask", "model sonnet-5"}, {"/new", "reset", "new"}, {"/reset", "reset", "manual"},
-		{"/compact", "compact", ""}, {"/compact keep  the numbers", "compact", "keep  the numbers"},
-		{"/reset the router please", "", ""}, {"/status now", "", ""}, {"/model a b", "", ""}, {"//new", "", ""}, {"/", "", ""}, {"", "", ""},
-		{"/newer", "", ""}, {"new York", "", ""}, {"/model " + strings.Repeat("x", 300), "", ""},
+		{"/status", "ask", "status"}, {"/model  sonnet-5 ", "ask", "model sonnet-5"}, {"/new", "reset", "new"}, {"/reset", "reset", "manual"},
+		{"/compact keep  the numbers", "compact", "keep  the numbers"}, {"/status now", "", ""}, {"/newer", "", ""},
 	} {
 		in, err := session.Command(row.line)
 		if row.kind == "" {

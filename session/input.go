@@ -63,7 +63,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	}
 	r := Receipt{ID: in.ID, State: "new"}
 	write := s.DB.Tx
-	if in.Kind == InputAsk && in.Text == AskStop { // it is for now, and not for behind what it stops
+	if in.Kind == InputAsk && in.Text == tidemark.CommandStop { // it is for now, and not for behind what it stops
 		r.State = "done"
 		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
 	}

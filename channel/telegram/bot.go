@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -38,13 +37,13 @@ var updates = [...]string{"message", "edited_message", "channel_post"}
 
 // menu is what the button beside the text field offers.
 var menu = [...]struct{ name, text string }{
-	{channel.CommandNew, "Begin anew; what was said is archived"},
-	{channel.CommandCompact, "Make the conversation smaller"},
-	{channel.CommandStatus, "How full the context is"},
-	{channel.CommandStop, "Stop the answer"},
-	{channel.CommandModel, "Show or change the model"},
-	{channel.CommandMemory, "Show what is remembered"},
-	{channel.CommandHelp, "What can be said here"},
+	{tidemark.CommandNew, "Begin anew; what was said is archived"},
+	{tidemark.CommandCompact, "Make the conversation smaller"},
+	{tidemark.CommandStatus, "How full the context is"},
+	{tidemark.CommandStop, "Stop the answer"},
+	{tidemark.CommandModel, "Show or change the model"},
+	{tidemark.CommandMemory, "Show what is remembered"},
+	{tidemark.CommandHelp, "What can be said here"},
 }
 
 // Connect has updates posted to an address, with the secret, and the menu of commands shown. It may
