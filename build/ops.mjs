@@ -276,7 +276,7 @@ export class Ops {
     call.resolve(response);
   }
 
-  // socketDo does one thing to the sockets of the object: list, send or close.
+  // socketDo does one thing to the sockets of the object: list, keep, send or close.
   socketDo(what, ...args) { this.#guard(); return this.#platform.sockets[what](...args); }
 
   // --- SQL, synchronous ---

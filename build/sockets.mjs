@@ -49,8 +49,14 @@ export class Sockets {
     return client;
   }
 
-  // list gives the rows [id, note] of all that are open.
-  list() { return pack([...this.#byId.values()].map((ws) => this.about(ws)).map(({ id, note }) => [id, note])); }
+  // list gives the rows [id, note] of all that are open; one that is being closed is not.
+  list() {
+    const open = [...this.#byId.values()].filter((ws) => ws.readyState === WebSocket.OPEN);
+    return pack(open.map((ws) => this.about(ws)).map(({ id, note }) => [id, note]));
+  }
+
+  // keep gives a socket another note, for whoever serves it later.
+  keep(id, note) { this.#byId.get(id)?.serializeAttachment({ id, note }); }
 
   // send gives each of the sockets of a row a text; one that has ended is told of by its close event.
   send(packed, text) {

@@ -67,10 +67,23 @@ func offeredToken(r *http.Request) string {
 	return ""
 }
 
-// note is what a socket is remembered by while nothing of its room is in memory.
+// note is what a socket is remembered by while nothing of its room is in memory. What was sent is never
+// less than it says: it is put down ahead.
 type note struct {
-	Key  tidemark.Key `json:"key"`
-	Name string       `json:"name,omitempty"`
+	Key    tidemark.Key `json:"key"`
+	Name   string       `json:"name,omitempty"`
+	Sent   int64        `json:"sent,omitempty"`
+	Marked int64        `json:"marked,omitempty"`
+	Seen   int64        `json:"seen,omitempty"`
+	Late   int64        `json:"late,omitempty"` // in ms
+}
+
+func (n note) String() string {
+	raw, err := json.Marshal(n)
+	if err != nil { // a type of ours
+		panic(fmt.Sprintf("encode note of a socket: %v", err))
+	}
+	return string(raw)
 }
 
 // openSocket turns a request into a socket of the session that its query names.
@@ -97,11 +110,8 @@ func (c *call) openSocket() error {
 	if c.rooms.full(s.Key) {
 		return fmt.Errorf("%d sockets listen to this session already: %w", maxPeople, tidemark.ErrBusy)
 	}
-	raw, err := json.Marshal(note{Key: s.Key, Name: name})
-	if err != nil {
-		return fmt.Errorf("encode note of a socket: %w", err)
-	}
-	err = c.Sockets.Accept(c.w, c.r, tidemark.NewID(c.Runtime.Now()), protocol, string(raw), c.rooms)
+	n := note{Key: s.Key, Name: name, Sent: keptAhead}
+	err = c.Sockets.Accept(c.w, c.r, tidemark.NewID(c.Runtime.Now()), protocol, n.String(), c.rooms)
 	if c.w.status == 0 && err == nil {
 		c.w.status = http.StatusSwitchingProtocols
 	}

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // FuzzSocketFrame: no text breaks the decoder, and what it takes is of a known type and within bounds.
@@ -88,5 +91,69 @@ func TestMemberUnseen(t *testing.T) {
 	m = &member{sent: mostUnseen + 1, late: now}
 	if ok, _ := m.count(1, now); ok {
 		t.Error("there is no end to what is unread")
+	}
+}
+
+// kept is a socket whose host remembers its note.
+type kept struct {
+	tidemark.Socket
+	raw   string
+	times int
+}
+
+func (k *kept) ID() string { return "k" }
+func (k *kept) Keep(raw string) {
+	k.raw = raw
+	k.times++
+}
+
+// TestMemberKept: whatever ends between two texts, who never reads has one allowance in all, and who
+// reads is not put down as slow.
+func TestMemberKept(t *testing.T) {
+	tests := []struct {
+		name  string
+		each  int // bytes of one text
+		reads bool
+	}{
+		{"never reads", 64 << 10, false},
+		{"never reads, small texts", 500, false},
+		{"reads", 64 << 10, true},
+		{"reads, small texts", 500, true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			k := &kept{raw: note{Sent: keptAhead}.String()}
+			sent, lives := 0, 0
+			for again := false; sent < 8*maxUnseen; again = true {
+				var n note
+				if err := json.Unmarshal([]byte(k.raw), &n); err != nil {
+					t.Fatal(err)
+				}
+				m := newMember(k, n, again, now)
+				m.room = &room{key: "key"}
+				for range 20 { // a short life
+					now = now.Add(unseenFor / 4)
+					ok, mark := m.count(tc.each, now)
+					if !ok {
+						if tc.reads || sent < maxUnseen/8 {
+							t.Errorf("cut off after %d bytes", sent)
+						}
+						return
+					}
+					if sent += tc.each; mark && tc.reads {
+						m.seen = m.marked
+						m.keep()
+					}
+				}
+				lives++
+			}
+			if !tc.reads {
+				t.Errorf("has %d bytes unread over %d lives, and may have more", sent, lives)
+			}
+			if most := sent/keptAhead + 3*lives + sent/markEvery; k.times > most {
+				t.Errorf("kept %d times, want %d at most", k.times, most)
+			}
+		})
 	}
 }

@@ -128,6 +128,7 @@ func (rm *room) simple(ctx context.Context, m *member, f frame) error {
 		rm.say(m, wirePong{"pong", f.ref})
 	case frameSeen:
 		m.seen = max(m.seen, min(f.seen, m.sent))
+		m.keep()
 	case frameTyping:
 		now := rm.d.Runtime.Now()
 		if since := now.Sub(m.typed); f.on && m.typing && since >= 0 && since < typingEach {

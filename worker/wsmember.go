@@ -13,7 +13,8 @@ const (
 	unseenFor   = 5 * time.Second // for so long; never more than
 	mostUnseen  = 32 << 20
 	markEvery   = 256 << 10
-	framesBurst = 60 // messages of a client at once
+	keptAhead   = 32 << 10 // bytes put down in its note before they are sent
+	framesBurst = 60       // messages of a client at once
 	framesEach  = time.Second / 10
 	typingEach  = time.Second
 )
@@ -30,6 +31,7 @@ type member struct {
 
 	sent, marked, seen int64     // bytes
 	late               time.Time // since then it is too far behind
+	kept               int64     // what its note says was sent
 
 	inbox []string
 	busy  bool // one is in work
@@ -38,6 +40,32 @@ type member struct {
 	at     time.Time
 	typing bool
 	typed  time.Time // when it was told last
+}
+
+// Keeper is a socket of a host that remembers it while nothing of its room is in memory.
+type Keeper interface {
+	// Keep gives the socket another note.
+	Keep(note string)
+}
+
+// newMember is who a note tells of. One of an earlier life goes on with the allowance that it had: who
+// never reads is cut off over all lives.
+func newMember(s tidemark.Socket, n note, again bool, now time.Time) *member {
+	m := &member{sock: s, who: person{ID: s.ID(), Name: n.Name}, again: again, frames: framesBurst, at: now, kept: n.Sent}
+	if again {
+		m.sent, m.marked, m.seen, m.late = n.Sent, n.Marked, n.Seen, time.UnixMilli(n.Late)
+	}
+	return m
+}
+
+// keep has the host remember what the client has taken.
+func (m *member) keep() {
+	k, ok := m.sock.(Keeper)
+	if !ok {
+		return
+	}
+	m.kept = m.sent + keptAhead
+	k.Keep(note{m.room.key, m.who.Name, m.kept, m.marked, m.seen, m.late.UnixMilli()}.String())
 }
 
 // may counts a message of the client and reports whether it comes within the rate; spent says that
@@ -63,9 +91,11 @@ func (m *member) count(bytes int, now time.Time) (ok, mark bool) {
 		return false, false
 	}
 	m.sent += int64(bytes)
-	if m.sent-m.marked >= markEvery {
+	if mark = m.sent-m.marked >= markEvery; mark {
 		m.marked = m.sent
-		return true, true
 	}
-	return true, false
+	if m.sent > m.kept {
+		m.keep()
+	}
+	return true, mark
 }

@@ -86,7 +86,7 @@ func (r *rooms) Opened(ctx context.Context, s tidemark.Socket, raw string, again
 		s.Close(statusInternal, "its note cannot be read")
 		return
 	}
-	m := &member{sock: s, who: person{ID: s.ID(), Name: n.Name}, again: again, frames: framesBurst, at: r.d.Runtime.Now()}
+	m := newMember(s, n, again, r.d.Runtime.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rm := r.open[n.Key]

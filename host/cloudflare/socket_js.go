@@ -121,6 +121,11 @@ func (k *socket) Cast(to []tidemark.Socket, text string) {
 	k.o.tell("socketDo", "send", toBytes(packRows(ids)), text)
 }
 
+// Keep implements worker.Keeper.
+func (k *socket) Keep(note string) {
+	k.o.tell("socketDo", "keep", k.id, note)
+}
+
 // Close implements tidemark.Socket.
 func (k *socket) Close(status int, reason string) {
 	k.o.tell("socketDo", "close", k.id, status, reason)
