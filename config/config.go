@@ -116,6 +116,7 @@ type Server struct {
 	Listen       string
 	Origins      []string // pages of other origins that may call
 	GraceSeconds int
+	PingSeconds  int
 	MaxSessions  int
 	IdleMinutes  int
 }

@@ -300,6 +300,11 @@ func serverKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Server.GraceSeconds },
 		},
 		{
+			Name: "server.pingSeconds", Type: Number, Default: "15", Min: 1, Max: 3600,
+			Doc: "Between signs of life on a stream that is silent. A proxy must not close a stream sooner. On Workers it is read from the variable only.",
+			at:  func(c *Config, _ string) any { return &c.Server.PingSeconds },
+		},
+		{
 			Name: "server.maxSessions", Type: Number, Default: "1000", Min: 1, Max: 1_000_000,
 			Doc: "Sessions that are kept in memory at once; others are opened when they are asked for.",
 			at:  func(c *Config, _ string) any { return &c.Server.MaxSessions },

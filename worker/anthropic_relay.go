@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -55,7 +57,7 @@ func (c *call) relay(body []byte) error {
 	}
 	defer res.Body.Close()
 	c.end()
-	return c.back(res)
+	return c.back(res, cancel)
 }
 
 // onward copies the headers that go on. What holds the token of this server stays here, whatever header
@@ -93,8 +95,8 @@ func (c *call) holdsToken(value string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 || strings.Contains(value, c.Token)
 }
 
-// back sends an answer as it comes.
-func (c *call) back(res *http.Response) error {
+// back sends an answer as it comes; stop ends it early.
+func (c *call) back(res *http.Response, stop func()) error {
 	h := c.w.Header()
 	for name, values := range res.Header {
 		if ownHeader(name) && name != "Content-Length" || name == requestIDHeader {
@@ -105,19 +107,61 @@ func (c *call) back(res *http.Response) error {
 	c.w.WriteHeader(res.StatusCode)
 	s := &stream{c: c, ctl: http.NewResponseController(c.w)}
 	defer s.end()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := res.Body.Read(buf)
-		if n > 0 {
-			if err := s.write(buf[:n]); err != nil {
-				return err
-			}
+	gap := between{events: eventStream(res.Header)}
+	return attend(c, chunks(res.Body), stop, func(p []byte, err error) (bool, error) {
+		if err != nil {
+			return false, fmt.Errorf("pass back: %w", err) // the answer is broken off, as that of the API was
 		}
-		if errors.Is(err, io.EOF) {
+		gap.pass(p)
+		return false, s.write(p)
+	}, func() error {
+		if !gap.open() {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("pass back: %w", err) // the answer is broken off, as that of the API was
+		return s.ping()
+	})
+}
+
+// chunks reads a body to its end. A chunk stands until the one behind the next is asked for.
+func chunks(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var bufs [2][]byte
+		for i := 0; ; i = 1 - i {
+			if bufs[i] == nil {
+				bufs[i] = make([]byte, 32<<10)
+			}
+			n, err := r.Read(bufs[i])
+			if n > 0 && !yield(bufs[i][:n], nil) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 		}
 	}
+}
+
+// eventStream reports an answer of plain server-sent events, to which a comment may be added.
+func eventStream(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && media == codeEventStream && h.Get("Content-Encoding") == "" && h.Get("Content-Length") == ""
+}
+
+// between knows whether a stream stands between two events, where a comment of ours changes none of them.
+// It is pure.
+type between struct {
+	events bool
+	tail   [4]byte // the last ones that passed
+}
+
+func (b *between) pass(p []byte) {
+	p = p[max(0, len(p)-len(b.tail)):]
+	copy(b.tail[:], b.tail[len(p):])
+	copy(b.tail[len(b.tail)-len(p):], p)
+}
+
+func (b *between) open() bool {
+	tail := b.tail[:]
+	return b.events && (b.tail == [4]byte{} || bytes.HasSuffix(tail, []byte("\n\n")) || bytes.Equal(tail, []byte("\r\n\r\n")))
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 
 	"github.com/tidemark-ai/tidemark/session"
@@ -234,4 +235,55 @@ func (f *follower) drain(ctx context.Context) error {
 		return f.again(ctx)
 	}
 	return nil
+}
+
+// step is one of what comes, or why no more does.
+type step[T any] struct {
+	v   T
+	err error
+}
+
+// attend hands on what comes, until take is done, and calls ping for each time in which nothing came: workerd
+// tells of a client that left a silent stream only when something is written to it. stop makes the source
+// end; behind attend nothing reads it any more.
+func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), ping func() error) error {
+	steps, left := make(chan step[T]), make(chan struct{})
+	c.Runtime.Go(func() {
+		defer close(steps)
+		for v, err := range from {
+			select {
+			case steps <- step[T]{v, err}:
+			case <-left:
+				return
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer func() {
+		cancel()
+		stop()
+		close(left)
+		for range steps { // until the reader has ended
+		}
+	}()
+	tick, quiet := c.every(ctx, c.Ping), true
+	for {
+		select {
+		case s, ok := <-steps:
+			if !ok {
+				return nil
+			}
+			quiet = false
+			if done, err := take(s.v, s.err); done || err != nil {
+				return err
+			}
+		case <-tick:
+			if quiet {
+				if err := ping(); err != nil {
+					return err
+				}
+			}
+			quiet = true
+		}
+	}
 }

@@ -3,11 +3,13 @@
 package worker_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -102,6 +104,55 @@ func TestRelay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSilence: who waits for a model that is silent hears a sign of life, and of a relayed answer no event
+// is torn by it.
+func TestSilence(t *testing.T) {
+	g := newGate()
+	up, down := io.Pipe()
+	s := serve(t, func(c *worker.Config, _ *actors) {
+		c.Ping = 20 * time.Millisecond
+		c.Model = func(context.Context) (worker.Model, error) { return worker.Model{Provider: g, ID: "m"}, nil }
+		c.Network = answered(func(r *http.Request) *http.Response {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: up, Request: r}
+		})
+	})
+	until := func(t *testing.T, r *bufio.Reader, want string) string {
+		t.Helper()
+		for all := ""; ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%v behind %q", err, all)
+			}
+			if all += line; strings.HasSuffix(all, want) {
+				return all
+			}
+		}
+	}
+	t.Run("stateless", func(t *testing.T) {
+		r := bufio.NewReader(s.do("POST", "/v1/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"x"}]}`).Body)
+		until(t, r, ": ping\n\n")
+		g.on <- nil
+		if rest := until(t, r, "[DONE]\n\n"); !strings.Contains(rest, `"finish_reason":"stop"`) {
+			t.Error(rest)
+		}
+	})
+	t.Run("relay", func(t *testing.T) {
+		r := bufio.NewReader(s.do("POST", "/v1/messages", `{}`, "X-Api-Key", "k").Body)
+		until(t, r, ": ping\n\n")
+		for _, piece := range []string{"event: a\ndata: ", "1\n", "\n", "data: 2\n\n"} {
+			if _, err := io.WriteString(down, piece); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(piece, "\n\n") {
+				until(t, r, ": ping\n\n")
+			}
+		}
+		if err := down.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // answered is a network of one server.

@@ -95,24 +95,28 @@ func (c *call) complete(f chatForm) error {
 	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
 	defer cancel()
 	out := c.completion(f)
-	for d, err := range c.Metrics.Probe().Provider(model.Provider).Stream(ctx, req) {
-		if err == nil && d.Reply != nil {
-			calls := callsOf(d.Reply.Message)
-			if err = out.say(out.whole(flat(&d.Reply.Message))); err == nil {
-				return out.finish(finishOf(d.Reply.Call.Stop, len(calls) > 0), calls, d.Reply.Call.Usage)
-			}
+	ended := false
+	err = attend(c, c.Metrics.Probe().Provider(model.Provider).Stream(ctx, req), cancel, func(d tidemark.Delta, err error) (bool, error) {
+		switch {
+		case err != nil:
+			return false, err
+		case d.Reply == nil:
+			return false, out.say(out.piece(d.Text))
 		}
-		if err == nil {
-			err = out.say(out.piece(d.Text))
+		ended = true
+		calls := callsOf(d.Reply.Message)
+		if err := out.say(out.whole(flat(&d.Reply.Message))); err != nil {
+			return true, err
 		}
-		if err != nil && !errors.Is(err, errLeft) {
-			return out.fail(err)
-		}
-		if err != nil {
-			return err
-		}
+		return true, out.finish(finishOf(d.Reply.Call.Stop, len(calls) > 0), calls, d.Reply.Call.Usage)
+	}, out.ping)
+	if err == nil && !ended {
+		err = fmt.Errorf("the model's answer ended without a reply: %w", tidemark.ErrUnavailable)
 	}
-	return out.fail(fmt.Errorf("the model's answer ended without a reply: %w", tidemark.ErrUnavailable))
+	if err == nil || errors.Is(err, errLeft) {
+		return err
+	}
+	return out.fail(err)
 }
 
 // model returns what answers calls without a conversation.

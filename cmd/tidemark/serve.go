@@ -234,7 +234,7 @@ func (n *node) handler(token string) http.Handler {
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people,
-		Model: n.model, Network: native.Transport(), Sockets: n.sockets})
+		Model: n.model, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
 }
 
 // model is what answers calls that belong to no conversation.

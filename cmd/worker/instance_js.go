@@ -40,7 +40,7 @@ type instance struct {
 	env     []string        // variables and secrets of the Worker
 	bound   bool            // models of Cloudflare are bound
 	ai      bool            // and not switched off
-	origins []string        // pages of other origins that may call
+	server  config.Server   // as variables set it
 	metrics *worker.Metrics // of all objects of the isolate
 
 	mu    sync.Mutex // guards the following; never held over a wait
@@ -181,7 +181,8 @@ func (in *instance) admit(bytes int64) (release func(), ok bool) {
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),
-		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: in.origins,
+		TokenHelp: secretHelp("TIDEMARK_TOKEN"), TokenWhere: tokenWhere(), Origins: in.server.Origins,
+		Ping:  time.Duration(in.server.PingSeconds) * time.Second,
 		Model: func(ctx context.Context) (worker.Model, error) { return in.model(ctx, o) }, Network: o.Transport(),
 		Health: func(ctx context.Context) worker.Health { return in.health(ctx, o) },
 		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
@@ -196,12 +197,12 @@ func (in *instance) model(ctx context.Context, o *cloudflare.Obj) (worker.Model,
 	return worker.Model{Provider: setup.Provider(cfg, o, o.Transport()), ID: cfg.Model.ID, Messages: setup.Messages(cfg)}, nil
 }
 
-// origins are those of server.origins as variables set it: the front decides by them, too, and does not
-// read the bucket. A mistake in a variable is told to everyone who needs the settings.
-func origins(environ []string) []string {
+// serverOf are the settings of the server as variables set them: the front decides by its origins, too, and
+// does not read the bucket. A mistake in a variable is told to everyone who needs the settings.
+func serverOf(environ []string) config.Server {
 	cfg := config.Default()
 	if cfg.Override(environ) != nil {
-		return nil
+		return config.Default().Server
 	}
-	return cfg.Server.Origins
+	return cfg.Server
 }

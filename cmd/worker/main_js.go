@@ -11,7 +11,7 @@ import (
 func main() {
 	in := &instance{env: cloudflare.Environ(), bound: cloudflare.Bound("AI"), metrics: worker.NewMetrics(time.Now)}
 	in.ai = in.bound && cloudflare.Env("TIDEMARK_AI") != "off"
-	in.origins = origins(in.env)
+	in.server = serverOf(in.env)
 	in.logger = cloudflare.NewLogger(&in.level)
 	cloudflare.Serve(in.logger, func(o *cloudflare.Obj) cloudflare.App { return wrap(o, in.open(o)) })
 }

@@ -11,7 +11,7 @@ export const page = "https://chat.example.com"; // another origin, which may cal
 
 const variables = (model) => ({
   ANTHROPIC_API_KEY: "the-servers-own-key", TIDEMARK_MODEL_BASEURL: model, TIDEMARK_MODEL_ID: "fake-1", TIDEMARK_TOKEN: token,
-  TIDEMARK_SERVER_ORIGINS: page, TIDEMARK_LOG_LEVEL: "warn",
+  TIDEMARK_SERVER_ORIGINS: page, TIDEMARK_LOG_LEVEL: "warn", TIDEMARK_SERVER_PINGSECONDS: "2",
 });
 
 // native serves with a binary.
