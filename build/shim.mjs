@@ -9,6 +9,7 @@ import { failure, front, requestID } from "./front.mjs";
 import { split } from "./route.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
+import { Porch } from "./webhook.mjs";
 import { keepName, nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
@@ -191,7 +192,16 @@ class Host extends DurableObject {
 }
 
 export class Session extends Host {}
-export class Agent extends Host {}
+export class Agent extends Host {
+  #porch = new Porch(() => this.ctx, (request) => super.fetch(request));
+
+  fetch(request) { return this.#porch.take(request) ?? super.fetch(request); }
+
+  async alarm(info) {
+    await super.alarm(info);
+    await this.#porch.rung();
+  }
+}
 
 export default {
   // A request goes to the object that owns it, after everything that can be said without one.

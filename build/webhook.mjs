@@ -3,6 +3,7 @@
 // that store and work off such bodies. The door in Go (worker/webhooks.go, channel/) verifies it again.
 
 import { joined } from "./body.mjs";
+import { keepName } from "./workerd.mjs";
 
 // Most bytes of a body, as channel.MaxBody: testdata/front.json holds both. Platforms post 3 MB at most.
 export const MAX_WEBHOOK = (3 << 20) + (64 << 10);
@@ -10,6 +11,9 @@ export const MAX_WEBHOOK = (3 << 20) + (64 << 10);
 export const SHARDS = 16;
 
 const READ_MS = 15_000;
+
+// Tells an object that the front has verified a body, and its SHA-256. Nobody else reaches an object.
+const HASH = "x-webhook-hash";
 
 // What each platform signs with. A platform without its secrets is not there.
 const PLATFORMS = {
@@ -39,7 +43,7 @@ export async function webhook(request, url, path, env, { refuse, same, readMs = 
   if (status) return refuse(408, "timeout", "the body was cut off, or took too long");
   if (!await platform.signed(given, secret, body, same)) return refuse(401, "unauthorized", "the signature is not the platform's");
   const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
-  const headers = { [platform.header]: given, "content-type": "application/json" };
+  const headers = { [platform.header]: given, "content-type": "application/json", [HASH]: Array.from(sum, (b) => b.toString(16).padStart(2, "0")).join("") };
   const id = request.headers.get("x-request-id");
   if (id) headers["x-request-id"] = id;
   return { to: to(sum[0] % SHARDS), request: new Request(url.href, { method: "POST", headers, body }) };
@@ -74,4 +78,91 @@ async function hmac(given, secret, body) {
   if (!hex) return false;
   const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
   return crypto.subtle.verify("HMAC", key, Uint8Array.from(hex.match(/../g), (h) => parseInt(h, 16)), body);
+}
+
+// Bounds of a Porch.
+const ROW = 1_800_000; // bytes; what is longer Go stores in pieces
+const TRUST_MS = 60_000; // as long as settings are good without a look (configAge of cmd/worker)
+const PAUSE_MS = 25; // bodies that come together are worked off together
+const LONGEST_MS = 1_000; // receipts go before the work for so long
+const BUSY = 4; // receipts at once
+const RESCUE_MS = 5_000;
+
+// STORE is a statement of channel/ingress.go (bodyStmts), which a test holds to it.
+export const STORE = "INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO NOTHING";
+
+// What waits to be stored, in all objects of the isolate.
+let receiving = 0;
+
+// Porch stores webhooks in an object without waking Go for each: a receipt must not wait behind the work of
+// those before. Go has taken one of that platform lately, so that its settings hold; it is told of many at
+// once. object gives the state of the object, go lets Go answer a request.
+export class Porch {
+  #object;
+  #go;
+  #taken = {}; // platform -> when Go last took a body
+  #since = 0; // when the first came of which Go was not told; 0: none
+
+  constructor(object, go) {
+    this.#object = object;
+    this.#go = go;
+  }
+
+  // take gives null for what is no webhook.
+  take(request) {
+    const hash = request.headers.get(HASH);
+    const [, platform] = (hash && new URL(request.url).pathname.match(/^\/webhooks\/([a-z]+)$/)) ?? [];
+    return platform ? this.#take(request, platform, hash) : null;
+  }
+
+  async #take(request, platform, hash) {
+    receiving++;
+    try {
+      const size = Number(request.headers.get("content-length") ?? Infinity);
+      if (!(size <= ROW) || Date.now() - (this.#taken[platform] ?? 0) > TRUST_MS) {
+        const answer = await this.#go(request);
+        if (answer.status === 200) this.#taken[platform] = Date.now();
+        return answer;
+      }
+      const { storage } = this.#object();
+      const body = await request.arrayBuffer();
+      storage.transactionSync(() => storage.sql.exec(STORE, platform, hash, 0, Date.now(), body));
+      await this.#tell(request.url);
+      return new Response(null, { headers: { "x-request-id": request.headers.get("x-request-id") ?? crypto.randomUUID() } });
+    } finally {
+      receiving--;
+    }
+  }
+
+  // tell has Go look, soon; an alarm does when the object ends before.
+  async #tell(url) {
+    if (this.#since) return;
+    this.#since = Date.now();
+    setTimeout(() => this.#kick(new URL("/internal/channel/kick", url).href), PAUSE_MS);
+    await this.arm();
+  }
+
+  #kick(url) {
+    if (receiving > BUSY && Date.now() - this.#since < LONGEST_MS) {
+      setTimeout(() => this.#kick(url), PAUSE_MS);
+      return;
+    }
+    this.#since = 0;
+    Promise.resolve(this.#go(new Request(url, { method: "POST" }))).then((r) => r.body?.cancel(), () => {}); // the alarm looks again
+  }
+
+  // arm sets the alarm, unless it rings soon.
+  async arm() {
+    const object = this.#object();
+    const soon = Date.now() + RESCUE_MS;
+    const at = await object.storage.getAlarm();
+    if (at !== null && at <= soon) return;
+    keepName(object);
+    await object.storage.setAlarm(soon);
+  }
+
+  // rung is told when Go is done with an alarm: it may have put off the one that looks after a body.
+  async rung() {
+    if (this.#since) await this.arm();
+  }
 }

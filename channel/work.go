@@ -30,6 +30,7 @@ const (
 func (g *Ingress) work(ctx context.Context) error {
 	done := make(chan string, g.Width)
 	busy := map[string]bool{}
+	waits := map[string]bool{} // lanes that were found due while they were busy
 	var ready []string
 	var failed error
 	for look := true; ; {
@@ -40,7 +41,8 @@ func (g *Ingress) work(ctx context.Context) error {
 		for len(ready) > 0 && len(busy) < g.Width {
 			lane := ready[0]
 			ready = ready[1:]
-			if busy[lane] { // it is looked at again when it is done
+			if busy[lane] {
+				waits[lane] = true
 				continue
 			}
 			busy[lane] = true
@@ -55,7 +57,8 @@ func (g *Ingress) work(ctx context.Context) error {
 		select {
 		case lane := <-done:
 			delete(busy, lane)
-			look = true
+			look = look || waits[lane] || len(busy) == 0 // of what comes meanwhile, more tells
+			delete(waits, lane)
 		case <-g.more:
 			look = true
 		}
@@ -73,8 +76,17 @@ func (g *Ingress) look(ctx context.Context) ([]string, error) {
 			break
 		}
 	}
-	g.drive(ctx, laneAlias)
-	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE due >= 0 AND due <= ? AND lane <> ? GROUP BY lane ORDER BY min(n) LIMIT ?`, g.Runtime.Now().UnixMilli(), laneAlias, maxLanes)
+	lanes, err := g.lanes(ctx)
+	if err == nil && slices.Contains(lanes, laneAlias) {
+		g.drive(ctx, laneAlias)
+		lanes, err = g.lanes(ctx)
+	}
+	return slices.DeleteFunc(lanes, func(l string) bool { return l == laneAlias }), err
+}
+
+// lanes lists those that have something due, in the order of what came first.
+func (g *Ingress) lanes(ctx context.Context) ([]string, error) {
+	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE due >= 0 AND due <= ? GROUP BY lane ORDER BY min(n) LIMIT ?`, g.Runtime.Now().UnixMilli(), maxLanes)
 	if err != nil {
 		return nil, fmt.Errorf("look up lanes: %w", err)
 	}
@@ -89,12 +101,13 @@ func (g *Ingress) look(ctx context.Context) ([]string, error) {
 const (
 	maxUnpack      = 32
 	maxUnpackBytes = 256 << 10
+	maxShort       = 8 << 10 // a body that is read with its name
 )
 
 // unpack turns the oldest bodies that wait into arrivals, in one transaction; found is false when none
 // waits.
 func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
-	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes) FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT ?`, maxUnpack)
+	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes), CASE WHEN length(bytes) <= ? THEN bytes END FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT ?`, maxShort, maxUnpack)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -104,11 +117,13 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 		if size += r.Int(2); i > 0 && size > maxUnpackBytes {
 			break
 		}
-		more, err := g.unpackOne(ctx, r.Text(0), r.Text(1))
-		if err != nil {
-			return false, err
+		body := r.Bytes(3)
+		if r.Null(3) {
+			if body, err = g.whole(ctx, r.Text(0), r.Text(1)); err != nil {
+				return false, err
+			}
 		}
-		stmts = append(stmts, more...)
+		stmts = append(stmts, g.unpackOne(r.Text(0), r.Text(1), body)...)
 	}
 	if err := g.commit(ctx, int(size), stmts...); err != nil {
 		return false, fmt.Errorf("unpack webhooks: %w", err)
@@ -116,8 +131,8 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// unpackOne gives the statements that put arrivals in the place of a body.
-func (g *Ingress) unpackOne(ctx context.Context, platform, hash string) ([]tidemark.Stmt, error) {
+// whole reads the pieces of a body.
+func (g *Ingress) whole(ctx context.Context, platform, hash string) ([]byte, error) {
 	pieces, err := g.DB.Query(ctx, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
 	if err != nil {
 		return nil, fmt.Errorf("read webhook: %w", err)
@@ -126,13 +141,18 @@ func (g *Ingress) unpackOne(ctx context.Context, platform, hash string) ([]tidem
 	for _, p := range pieces {
 		body = append(body, p.Bytes(0)...)
 	}
+	return body, nil
+}
+
+// unpackOne gives the statements that put arrivals in the place of a body.
+func (g *Ingress) unpackOne(platform, hash string, body []byte) []tidemark.Stmt {
 	arrivals, err := g.decode(platform, body)
 	if err != nil {
 		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
 		return []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND at < ?`, Args: []any{g.Runtime.Now().Add(-keepDead).UnixMilli()}},
 			{SQL: `UPDATE channel_bodies SET due = -1, error = ? WHERE platform = ? AND hash = ?`, Args: []any{clip(err.Error()), platform, hash}},
-		}, nil
+		}
 	}
 	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
 	for _, a := range arrivals {
@@ -142,7 +162,7 @@ func (g *Ingress) unpackOne(ctx context.Context, platform, hash string) ([]tidem
 		}
 		stmts = append(stmts, g.arrivalStmt(platform, a))
 	}
-	return append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}}), nil
+	return append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}})
 }
 
 // decode lists what a body holds.
@@ -235,8 +255,14 @@ type task struct {
 
 // drive does what is due of a lane, in order, until something fails or others should have their turn.
 func (g *Ingress) drive(ctx context.Context, lane string) {
+	last := false
 	for range maxLane {
-		t, err := g.head(ctx, lane)
+		if last { // what comes meanwhile is found by the next look
+			return
+		}
+		var t *task
+		var err error
+		t, last, err = g.head(ctx, lane)
 		if err != nil && t != nil { // it cannot be read, ever
 			err = g.settle(ctx, lane, t, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid))
 		} else if t != nil {
@@ -252,14 +278,16 @@ func (g *Ingress) drive(ctx context.Context, lane string) {
 	}
 }
 
-// head returns the first of a lane that is due, nil for none.
-func (g *Ingress) head(ctx context.Context, lane string) (*task, error) {
-	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? ORDER BY at, n LIMIT 1`, lane, g.Runtime.Now().UnixMilli())
+// head returns the first of a lane that is due, nil for none, and whether it is the last, too.
+func (g *Ingress) head(ctx context.Context, lane string) (t *task, last bool, err error) {
+	now := g.Runtime.Now().UnixMilli()
+	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival, (SELECT count(*) FROM (SELECT 1 FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? LIMIT 2))
+		FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? ORDER BY at, n LIMIT 1`, lane, now, lane, now)
 	if err != nil || len(rows) == 0 {
-		return nil, err
+		return nil, true, err
 	}
-	t := &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2))}
-	return t, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
+	t = &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2))}
+	return t, rows[0].Int(4) == 1, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
 }
 
 // safely does an arrival; one that panics must not end the work of all others.

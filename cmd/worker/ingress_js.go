@@ -49,7 +49,27 @@ func openShard(in *instance, o *cloudflare.Obj) cloudflare.App {
 	s := &shard{in: in, o: o, clock: clock{o: o}, desks: map[string]*channel.FarDesk{}}
 	c := in.door(o, s)
 	c.Webhooks = s
-	return cloudflare.App{HTTP: worker.New(c), Alarm: s.wake}
+	door := worker.New(c)
+	return cloudflare.App{Alarm: s.wake, HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == kick { // the front lets nobody come here
+			s.kick(w, r)
+			return
+		}
+		door.ServeHTTP(w, r)
+	})}
+}
+
+// kick is where build/webhook.mjs tells that bodies were stored.
+const kick = channel.PeerPath + "kick"
+
+func (s *shard) kick(w http.ResponseWriter, r *http.Request) {
+	in, err := s.get(r.Context())
+	if err != nil { // the alarm tries again
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	in.Kick()
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // Session implements worker.Actors.

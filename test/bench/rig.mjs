@@ -49,7 +49,7 @@ export async function startWorker(kind, { folder, model, disk, vars = {}, more =
   const url = await mf.unsafeGetDirectURL();
   const ready = performance.now() - begun;
   const pid = children().find((c) => !before.has(c) && isWorkerd(c));
-  return { kind, pid, ready, ...client(url), stop: () => mf.dispose() };
+  return { kind, pid, ready, url: String(url).replace(/\/$/, ""), ...client(url), stop: () => mf.dispose() };
 }
 
 function script(kind, folder) {

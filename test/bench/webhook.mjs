@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { cpu, startWorker } from "./rig.mjs";
 
 const { values: flags, positionals: [folder, binary] } = parseArgs({
   allowPositionals: true,
@@ -23,18 +24,17 @@ const vars = {
   WHATSAPP_TOKEN: "t", WHATSAPP_APP_SECRET: "bench", WHATSAPP_VERIFY_TOKEN: "v", TIDEMARK_CHANNELS_WHATSAPP_BASEURL: "http://127.0.0.1:9",
 };
 
-// start gives {url, stop} for a host.
-function start(host, disk) {
-  const child = host === "native"
-    ? spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { env: { PATH: process.env.PATH, HOME: disk, TIDEMARK_HOME: disk, ...vars }, stdio: ["ignore", "pipe", "inherit"] })
-    : spawn("node", [new URL("../serve.mjs", import.meta.url).pathname, "--folder", folder, "--disk", disk, ...Object.entries(vars).flatMap(([k, v]) => ["--var", `${k}=${v}`])], { stdio: ["ignore", "pipe", "inherit"] });
+// start gives {url, stop, pid} for a host. workerd is reached without a proxy before it.
+async function start(host, disk) {
+  if (host === "workerd") return startWorker("ours", { folder, disk, vars });
+  const child = spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { env: { PATH: process.env.PATH, HOME: disk, TIDEMARK_HOME: disk, ...vars }, stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((done) => child.once("exit", done));
   const stop = () => (child.kill("SIGTERM"), ended);
   return new Promise((ready, failed) => {
     ended.then((code) => failed(new Error(`${host} ended with ${code}`)));
     createInterface({ input: child.stdout }).on("line", (line) => {
-      const url = line.match(/ serves at (\S+)/)?.[1] ?? (line.startsWith("{") ? JSON.parse(line).url : undefined);
-      if (url) ready({ url, stop });
+      const url = line.match(/ serves at (\S+)/)?.[1];
+      if (url) ready({ url, stop, pid: child.pid });
     });
   });
 }
@@ -79,11 +79,12 @@ async function run(url, rate, seconds, from) {
 
 for (const host of flags.hosts.split(",")) {
   const disk = mkdtempSync(path.join(tmpdir(), "webhook-"));
-  const { url, stop } = await start(host, disk);
+  const { url, stop, pid } = await start(host, disk);
   try {
     await run(url, 50, 2, 0); // objects and connections are warm
+    const before = cpu(pid);
     const r = await run(url, Number(flags.rate), Number(flags.seconds), 1_000_000);
-    console.log(`${host.padEnd(8)} ${flags.rate}/s for ${flags.seconds} s: ${r.acknowledged} acknowledged, ${r.perSecond}/s; ms p50 ${r.p50}, p99 ${r.p99}, max ${r.max}${Object.keys(r.bad).length ? `; refused ${JSON.stringify(r.bad)}` : ""}`);
+    console.log(`${host.padEnd(8)} ${flags.rate}/s for ${flags.seconds} s: ${r.acknowledged} acknowledged, ${r.perSecond}/s; ms p50 ${r.p50}, p99 ${r.p99}, max ${r.max}; ${((cpu(pid) - before) / r.acknowledged).toFixed(1)} ms of processor each${Object.keys(r.bad).length ? `; refused ${JSON.stringify(r.bad)}` : ""}`);
   } finally {
     await stop();
     rmSync(disk, { recursive: true, force: true });
