@@ -1,5 +1,5 @@
 // Attribution under chaos, in workerd: hundreds of objects, dozens of streaming turns at once, and
-// clients cut off, turns aborted, panics, fatal errors, evictions, collections, memory hogs. Then every
+// clients cut off on streams and on sockets, turns aborted, panics, fatal errors, evictions, collections, memory hogs. Then every
 // session must hold its own words, whole and once. One line a mode says what happened. Run by:
 // node test/chaos.mjs [folder of a Worker built with -tags chaos]
 //
@@ -178,14 +178,15 @@ function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
   for (const b of model.seen.bad) storm.fault("wrong", b);
   const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
   const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9), gone = quantile(storm.evicted, 1);
-  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} ` +
+  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} sockets=${n.sockets} greeted=${n.greeted} reopened=${n.reopened} ` +
     `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
     `compactions=${storm.compactions} alarms=${storm.alarms ?? 0} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
     `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} waits=0 connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +
-    `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms evicted=${storm.evicted.length} evicted_max=${gone.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
+    `killed=${late.length} ended_p50=${quantile(late, 0.5).toFixed(0)}ms ended_p90=${p90.toFixed(0)}ms ended_max=${most.toFixed(0)}ms greeted_p50=${quantile(storm.greetings, 0.5).toFixed(0)}ms greeted_max=${quantile(storm.greetings, 1).toFixed(0)}ms evicted=${storm.evicted.length} evicted_max=${gone.toFixed(0)}ms calm_max=${calm.toFixed(0)}ms ping_p90=${ping.toFixed(0)}ms seed=${seed}`);
   if (storm.reasons) for (const [text, k] of storm.reasons) console.log(`# failed ${k} times: ${text}`);
   assert.equal(storm.faults.slice(0, 20).join("\n"), "");
   assert.ok(n.complete > 0 && n.fatals > 0, "the storm proves nothing");
+  assert.ok(n.greeted > 0 && storm.greetings.length > 0, "no socket was open when its instance ended");
   assert.ok(late.length > 0, "no stream was in flight when its instance ended");
 // In the storm a stream ends as soon as the busy process answers anything at all; in the calm at once.
   const slow = Math.max(...storm.pings);

@@ -22,7 +22,7 @@ export async function rest(client, session, ms = 60_000) {
     if (status === 200 && !value.busy) {
       const host = await client.json("GET", at(session, "/debug/host"));
       const { calls, waits, bodies, puts } = host.value?.pending ?? { calls: 1 };
-      if (calls + waits + bodies + puts === 0) return host.value;
+      if (calls + waits + bodies + puts + host.value?.sockets === 0) return host.value;
     }
     if (Date.now() > end) throw new Error(`${session} has not come to rest: status ${status}, ${JSON.stringify(value)}`);
     await sleep(50);

@@ -1,6 +1,9 @@
 // A client that can be cut off, and that tells how each of its streams came to an end.
 
 import http from "node:http";
+import { createRequire } from "node:module";
+
+const WebSocket = createRequire(new URL("../../build/package.json", import.meta.url))("ws");
 
 // How long a request may be silent. A stream that hangs for ever ends here, and counts as late.
 const PATIENCE = 60_000;
@@ -46,7 +49,41 @@ export function client(base, token) {
       return { status: r.status, text: r.raw };
     }
   }
-  return { open, json, close: () => agent.destroy() };
+
+  // socket opens one and gives {say, close, done}. on sees each message. done resolves, never rejects, to
+  // {raw, end, at}, where end is refused, closed, broken, silent, or what close was given.
+  function socket(path, on) {
+    const ws = new WebSocket(new URL(path, base).href.replace(/^http/, "ws"), ["tidemark.v1"], { headers, perMessageDeflate: false });
+    let raw = "", why, timer, opened = false;
+    const close = (as) => { why ??= as; ws.close(); };
+    const listen = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => { why ??= "silent"; ws.terminate(); }, PATIENCE);
+    };
+    const say = (value) => { if (ws.readyState === WebSocket.OPEN) ws.send(JSON.stringify(value)); };
+    listen();
+    const done = new Promise((resolve) => {
+      ws.on("open", () => (opened = true));
+      ws.on("error", () => {}); // close follows
+      ws.on("close", (code) => {
+        clearTimeout(timer);
+        resolve({ status: code, raw, end: why ?? (!opened ? "refused" : code === 1006 ? "broken" : "closed"), at: performance.now() });
+      });
+      ws.on("message", (data) => {
+        listen();
+        raw += data;
+        let m;
+        try {
+          m = JSON.parse(data);
+        } catch {
+          m = { type: "unreadable", frame: String(data) };
+        }
+        on(m);
+      });
+    });
+    return { say, close, done, cut: () => { why ??= "cut"; ws.terminate(); } };
+  }
+  return { open, json, socket, close: () => agent.destroy() };
 }
 
 // event reads one frame. Every byte of it counts: a name that is not its event's type is not overlooked.

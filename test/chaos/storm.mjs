@@ -7,10 +7,11 @@ export const at = (session, what = "") => `/v1/sessions/${encodeURIComponent(`ag
 
 // Storm holds what was sent and what came back. Everything that must not happen is a line in faults.
 export class Storm {
-  counts = { turns: 0, complete: 0, cut: 0, aborted: 0, again: 0, queued: 0, broken: 0, failed: 0, panics: 0, fatals: 0, evictions: 0, collections: 0, hogs: 0 };
+  counts = { turns: 0, complete: 0, cut: 0, aborted: 0, again: 0, queued: 0, broken: 0, sockets: 0, greeted: 0, reopened: 0, failed: 0, panics: 0, fatals: 0, evictions: 0, collections: 0, hogs: 0 };
   faults = [];
   inputs = new Map(); // token -> {session, acked, answered}
   latencies = []; // ms from a fatal error to the end of each stream of the dead instance
+  greetings = []; // ms from a fatal error to the next word on each socket of the dead instance
   evicted = []; // the same from the request to evict its object
   live = 0; // most objects of one instance at once
   peak = 0; // most streams at once
@@ -80,6 +81,7 @@ export class Storm {
       const message = this.message(session);
       const dice = this.random();
       if (dice < 0.1) await this.#whole(session, message);
+      else if (dice > 0.7) await this.#onSocket(session, message, (dice - 0.7) / 0.3);
       else await this.#streamed(session, message, dice);
     } finally {
       this.#busy.delete(session);
@@ -142,6 +144,90 @@ export class Storm {
     const ago = (t) => `${((r.at - t) / 1000).toFixed(1)} s before its end`;
     const done = [s.killed && `its instance died ${ago(s.killed)}`, s.evicted && `its object was evicted ${ago(s.evicted)}`].filter(Boolean);
     return `status ${r.status}, ${r.raw.length} bytes, the last ${JSON.stringify(r.raw.slice(-60))}; ${done.join(", ") || "nothing was done to it"}`;
+  }
+
+  // onSocket follows a turn on a socket to its end, over as many sockets as it takes; some clients leave
+  // before, some stop the turn.
+  async #onSocket(session, message, dice) {
+    const after = 2 + Math.floor(this.random() * 15);
+    const act = dice < 0.15 ? "cut" : dice < 0.25 ? "abort" : "";
+    for (let tries = 0; tries < 6; tries++) {
+      if (tries > 0) this.counts.reopened++;
+      const end = await this.socket(session, message, tries === 0 ? { act, after } : {});
+      if (end !== "broken" || performance.now() > this.until) return;
+      await sleep(this.random() * 200);
+    }
+  }
+
+  // socket posts a message on a socket and says how that ended: done, told, aborted, failed, broken, cut. A
+  // socket outlives its instance: with hello it is posted again, by its id, and with the end of its turn it
+  // is over. told says that the receipt had the end of it.
+  async socket(session, message, { act = "", after = 0 } = {}) {
+    this.counts.sockets++;
+    const s = { session, text: "", end: "broken", socket: true };
+    let n = 0, hellos = 0;
+    const c = this.client.socket(`/ws?create=1&session=${encodeURIComponent(`agent:main:web:dm:${session}`)}`, (m) => {
+      if (s.killed) this.greetings.push(Math.max(0, performance.now() - s.killed));
+      s.struck = s.killed = undefined;
+      if (m.type === "hello") {
+        if (hellos++ > 0) this.counts.greeted++;
+        if (hellos > 1 && !m.again) this.fault("wrong", `a socket of ${session} was greeted twice as new`);
+        this.#right(session, (s.text = m.text ?? ""), false);
+        c.say({ type: "post", ...message });
+      } else if (this.#onMessage(s, message, m)) {
+        c.close(s.end);
+      } else if (m.type === "error" && !m.run) {
+        setTimeout(() => c.say({ type: "post", ...message }), 100); // the frame was lost with its instance
+      } else if (m.type === "text" && ++n === after) {
+        if (act === "cut") c.cut();
+        if (act === "abort") c.say({ type: "abort" });
+      }
+    });
+    const r = await c.done;
+    this.streams.delete(s);
+    if (r.end === "silent") this.fault("late", `a socket of ${session} was silent for a minute (${this.#known(s, r)})`);
+    if (r.end === "refused" || r.end === "broken" || r.end === "closed") this.#broke(s, r);
+    if (r.end === "cut") { s.end = "cut"; this.counts.cut++; }
+    const other = tokens(r.raw).find((t) => t.session !== session);
+    if (other) this.fault("foreign", `${other.token} on a socket of ${session}`);
+    this.#right(session, s.text, false);
+    return s.end;
+  }
+
+  // onMessage takes what a socket says of its session, where turns of earlier clients may be in work too. It
+  // reports whether the turn of the message is over.
+  #onMessage(s, message, m) {
+    const own = m.inputs?.includes(message.id);
+    switch (m.type) {
+      case "receipt":
+        this.#event(s, message, m);
+        if (m.state === "done") s.end = "told";
+        return m.state === "done";
+      case "text": s.text += m.text; return false;
+      case "start": case "restart": s.text = ""; return false;
+      case "reply": {
+        const text = m.message.content.map((b) => b.text ?? "").join("");
+        const stopped = m.call?.stop_reason === "aborted";
+        this.#right(s.session, text, !stopped);
+        if (s.text && s.text !== text && !stopped) this.fault("wrong", `the pieces on a socket of ${s.session} are not the answer: ${s.text} ${text}`);
+        s.text = "";
+        return false;
+      }
+      case "done":
+        if (!own) return false;
+        s.end = "done";
+        this.inputs.get(message.id).answered = true;
+        this.counts.complete++;
+        return true;
+      case "error":
+        s.text = "";
+        if (!own) return false;
+        this.#ended(s, m.error);
+        if (s.end === "aborted") this.counts.aborted++;
+        return s.end !== "broken";
+      case "unreadable": this.fault("wrong", `a message of ${s.session} is not JSON: ${m.frame.slice(0, 200)}`);
+    }
+    return false;
   }
 
   #event(s, message, e) {
