@@ -27,6 +27,20 @@ type Request struct {
 	// Note is a short text that stands behind the last cache marker and is not stored: the clock,
 	// what was learned since the system prompt was frozen, advice.
 	Note string
+	// Options are parameters of one call; a provider leaves out what its API lacks (see [Taker]).
+	Options []Option
+}
+
+// Option is a parameter of a call that changes neither its messages nor the form of its answer, by the name
+// and with the value that it has in chat completions: temperature, stop.
+type Option struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Taker is a provider that heeds options, and says which.
+type Taker interface {
+	Takes(option string) bool
 }
 
 // Sent returns the messages as they go out: with the note behind the last one.

@@ -124,7 +124,7 @@ func (a *Anthropic) body(req tidemark.Request) []byte {
 		b = append(strconv.AppendInt(b, int64(a.Thinking), 10), '}')
 	}
 	b = append(b, `,"max_tokens":`...)
-	return append(strconv.AppendInt(b, int64(limit), 10), '}')
+	return append(appendOptions(strconv.AppendInt(b, int64(limit), 10), req.Options, a), '}')
 }
 
 // appendTools appends the tool definitions; the last one is marked, for all of them.

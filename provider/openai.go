@@ -114,7 +114,7 @@ func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
 		b = append(b, `,"`+o.limitField()+`":`...)
 		b = strconv.AppendInt(b, int64(limit), 10)
 	}
-	return append(b, '}')
+	return append(appendOptions(b, req.Options, o), '}')
 }
 
 // limitField names the bound on the reply: OpenAI's reasoning models know only the new name, most

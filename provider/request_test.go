@@ -45,10 +45,19 @@ func TestGoldenRequests(t *testing.T) {
 		body, _ := (&WorkersAI{}).body(sample(t), how)
 		return body
 	}
+	coloured := tidemark.Request{Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}, Options: []tidemark.Option{
+		{Name: "seed", Value: json.RawMessage(`7`)}, {Name: "stop", Value: json.RawMessage(`"END"`)}, {Name: "temperature", Value: json.RawMessage(`0.20`)},
+		{Name: "response_format", Value: json.RawMessage(`{"type":"json_object"}`)}, {Name: "n", Value: json.RawMessage(`2`)},
+	}}
+	workersaiOptions, _ := (&WorkersAI{Model: "d"}).body(coloured, attempt{stream: true})
 	for _, c := range []struct {
 		name string
 		body []byte
 	}{
+		{"openai_options", (&OpenAI{Model: "d"}).body(coloured, true)},
+		{"workersai_options", workersaiOptions},
+		{"anthropic_options", (&Anthropic{Model: "d"}).body(coloured)},
+		{"anthropic_options_thinking", (&Anthropic{Model: "d", Thinking: 2000}).body(coloured)},
 		{"workersai", workersai(attempt{stream: true, images: true})},
 		{"workersai_plain", workersai(attempt{})},
 		{"anthropic", (&Anthropic{}).body(sample(t))},

@@ -167,7 +167,7 @@ func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images
 	}
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(w.limit(req)), 10)
-	return append(b, '}'), images
+	return append(appendOptions(b, req.Options, w), '}'), images
 }
 
 // codeNoModel is the code of a model that does not exist.

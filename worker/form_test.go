@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/provider"
 )
 
 // TestChatForm: what clients send, and what is refused by its name.
@@ -45,11 +46,48 @@ func TestChatForm(t *testing.T) {
 		{"deep", `{"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `,` + hello + `}`, "nested more than"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := readChat([]byte(row.body), true)
+			f, err := readChat([]byte(row.body), true)
+			if err == nil {
+				err = f.settle(takesNone)
+			}
 			if row.want == "" && err != nil || row.want != "" && (!errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// TestSettle: what the model's API takes goes on, the rest is refused or named.
+func TestSettle(t *testing.T) {
+	const body = `{"temperature":0.20,"stop":["x"],"seed":7,"tool_choice":"none","n":1,"made_up":1,"tools":[{"type":"function","function":{"name":"f"}}],"messages":[]}`
+	for _, row := range []struct {
+		name           string
+		to             tidemark.Provider
+		options, rest  string
+		tools, refused int
+	}{
+		{"OpenAI", &provider.Retry{Provider: &provider.OpenAI{}}, "seed=7 stop=[\"x\"] temperature=0.20 tool_choice=\"none\"", "made_up", 1, 0},
+		{"Anthropic", &provider.Anthropic{}, "stop=[\"x\"] temperature=0.20", "made_up seed", 0, 0},
+		{"none", provider.Offline{}, "", "", 0, 1},
+	} {
+		f, err := readChat([]byte(body), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.settle(takesOf(row.to))
+		if row.refused > 0 {
+			if err == nil || !strings.Contains(err.Error(), "stop: ") {
+				t.Errorf("%s: %v", row.name, err)
+			}
+			continue
+		}
+		var options []string
+		for _, o := range f.options {
+			options = append(options, o.Name+"="+string(o.Value))
+		}
+		if got := strings.Join(options, " "); err != nil || got != row.options || strings.Join(named(f.rest), " ") != row.rest || len(f.tools) != row.tools {
+			t.Errorf("%s: %v, %s, the rest %v, %d tools", row.name, err, got, named(f.rest), len(f.tools))
+		}
 	}
 }
 
@@ -146,6 +184,7 @@ func FuzzChat(f *testing.F) {
 		form, err := readChat(raw, false)
 		badOnly(t, err)
 		if err == nil {
+			badOnly(t, form.settle((&provider.Anthropic{}).Takes))
 			sayable(t, form.messages)
 		}
 	})

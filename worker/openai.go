@@ -41,6 +41,9 @@ func (c *call) postChat() error {
 	if header == "" && f.user == "" {
 		return c.complete(f)
 	}
+	if err := f.settle(takesNone); err != nil {
+		return err
+	}
 	if len(f.tools) > 0 {
 		return fmt.Errorf("tools: a conversation that is kept here (%s, or \"user\") has tools of its own and cannot run those of the client; leave out one or the other: %w",
 			headerSession, tidemark.ErrInvalid)
@@ -87,7 +90,10 @@ func (c *call) complete(f chatForm) error {
 	if err != nil {
 		return err
 	}
-	req := tidemark.Request{Model: model.ID, System: f.system, Tools: f.tools, Messages: f.messages, MaxTokens: f.limit}
+	if err := f.settle(takesOf(model.Provider)); err != nil {
+		return err
+	}
+	req := tidemark.Request{Model: model.ID, System: f.system, Tools: f.tools, Messages: f.messages, MaxTokens: f.limit, Options: f.options}
 	if _, own := agentOf(f.model); !own {
 		req.Model = f.model
 	}

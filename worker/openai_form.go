@@ -2,6 +2,8 @@ package worker
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -18,11 +20,12 @@ type chatForm struct {
 	system   string
 	messages []tidemark.Message // neighbours of one role are merged
 	tools    []tidemark.Tool
+	options  []tidemark.Option          // parameters that go on to the model's API
 	rest     map[string]json.RawMessage // asked for, and nothing here heeds it
 }
 
-// chatLimits are parameters that change what an answer is. Those that only colour it are ignored, and
-// the answer's head says so.
+// chatLimits are parameters that change what an answer is, where the model's API does not take them. Those
+// that only colour it are ignored, and the answer's head says so.
 var chatLimits = []limit{
 	{"n", []string{"1"}, "one answer is given; ask again for another"},
 	{"modalities", []string{`["text"]`, `[]`}, "answers are text"},
@@ -52,10 +55,6 @@ func readChat(raw []byte, remote bool) (chatForm, error) {
 	if err != nil {
 		return f, err
 	}
-	none := compactJSON(rest["tool_choice"]) == `"none"`
-	if err := judge(rest, chatLimits); err != nil {
-		return f, err
-	}
 	f.rest, f.usage = rest, options.Usage
 	if newer > 0 {
 		f.limit = newer
@@ -63,13 +62,36 @@ func readChat(raw []byte, remote bool) (chatForm, error) {
 	if f.limit < 0 || len(f.user) > maxUser {
 		return f, fmt.Errorf("max_tokens must not be negative, and \"user\" may have %d bytes: %w", maxUser, tidemark.ErrInvalid)
 	}
-	if !none {
-		if f.tools, err = toolsOf(tools); err != nil {
-			return f, err
-		}
+	if f.tools, err = toolsOf(tools); err != nil {
+		return f, err
 	}
 	return f, f.read(messages, remote)
 }
+
+// settle sorts out the parameters that are left: what the model's API takes goes on to it, what would make
+// another answer is refused, and the rest is ignored.
+func (f *chatForm) settle(takes func(option string) bool) error {
+	for _, name := range slices.Sorted(maps.Keys(f.rest)) {
+		if takes(name) {
+			f.options = append(f.options, tidemark.Option{Name: name, Value: f.rest[name]})
+			delete(f.rest, name)
+		}
+	}
+	if compactJSON(f.rest["tool_choice"]) == `"none"` {
+		f.tools = nil
+	}
+	return judge(f.rest, chatLimits)
+}
+
+// takesOf says which parameters of a client a provider heeds.
+func takesOf(p tidemark.Provider) func(option string) bool {
+	if t, ok := p.(tidemark.Taker); ok {
+		return t.Takes
+	}
+	return takesNone
+}
+
+func takesNone(string) bool { return false }
 
 // maxUser bounds the name of a user in bytes.
 const maxUser = 1000

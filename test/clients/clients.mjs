@@ -58,15 +58,15 @@ for (const host of hosts.split(",")) {
 
     describe("openai", () => {
       test("an answer without a conversation is the model's, and nothing is kept", async () => {
-        const r = await openai().chat.completions.create({ model: "tidemark", temperature: 0.3, messages: [{ role: "system", content: "Be brief" }, user("hello")] }).withResponse();
+        const r = await openai().chat.completions.create({ model: "tidemark", temperature: 0.3, stop: "END", seed: 7, messages: [{ role: "system", content: "Be brief" }, user("hello")] }).withResponse();
         assert.equal(r.data.choices[0].message.content, "You said: hello");
         assert.deepEqual([r.data.object, r.data.choices[0].finish_reason, r.data.choices.length], ["chat.completion", "stop", 1]);
         assert.equal(r.data.usage.prompt_tokens, 10 + 1 + 4);
         assert.deepEqual([r.data.usage.completion_tokens, r.data.usage.total_tokens, r.data.usage.prompt_tokens_details.cached_tokens], [7, 22, 4]);
-        assert.equal(r.response.headers.get("x-tidemark-ignored"), "temperature");
+        assert.equal(r.response.headers.get("x-tidemark-ignored"), "seed", "which this model's API has not");
         assert.ok(r.request_id);
         const [call] = mine("hello");
-        assert.equal(call.body.model, "fake-1");
+        assert.deepEqual([call.body.model, call.body.temperature, call.body.stop_sequences], ["fake-1", 0.3, ["END"]]);
         assert.match(JSON.stringify(call.body.system), /Be brief/);
         assert.equal(call.body.messages.length, 1);
         assert.deepEqual((await api("/v1/sessions")).sessions.filter((s) => /hello/.test(JSON.stringify(s))), []);
