@@ -73,6 +73,14 @@ async function judge(request, env) {
   return to.error ? refuse(400, "invalid", to.error) : { to };
 }
 
+// lost is what a client hears when the object of its request did not answer: it was restarted, as each
+// deployment does, or is overloaded.
+export async function lost(request, env, id, e) {
+  const answer = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it`);
+  answer.headers.set("retry-after", "2");
+  return told(request, split(new URL(request.url).pathname).path, env, answer);
+}
+
 // version is the id of what was uploaded; a local one has none.
 const version = (env) => env.VERSION?.tag || env.VERSION?.id || "";
 

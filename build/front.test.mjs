@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { front, requestID } from "./front.mjs";
+import { front, lost, requestID } from "./front.mjs";
 import { rootKey } from "./key.mjs";
 import { internal, route, split } from "./route.mjs";
 
@@ -249,4 +249,19 @@ test("an answer of the front is no page", async () => {
     assert.match(headers.get("content-security-policy"), /default-src 'none'/);
     assert.equal(headers.get("cache-control"), "no-store");
   }
+});
+
+test("who asked an object that was restarted hears so, in the words of the door", async () => {
+  const broken = new Error("Durable Object reset because its code was updated");
+  const say = (path) => lost({ method: "POST", url: site + path, headers: new Headers({ "x-tidemark-session": "a" }) }, { TIDEMARK_TOKEN: token }, "id-1", broken);
+  const ours = await say("/v1/sessions/a/messages");
+  assert.equal(ours.status, 503);
+  assert.equal(ours.headers.get("retry-after"), "2");
+  const { error } = await ours.json();
+  assert.equal(error.type, "unavailable");
+  assert.equal(error.requestId, "id-1");
+  assert.match(error.message, /its code was updated/);
+  const theirs = await say("/v1/chat/completions");
+  assert.equal(theirs.headers.get("x-should-retry"), "true");
+  assert.match((await theirs.json()).error.message, /its code was updated/);
 });

@@ -5,8 +5,7 @@ import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
 import { MAX_REST } from "./body.mjs";
-import { failure, front, requestID } from "./front.mjs";
-import { split } from "./route.mjs";
+import { failure, front, lost, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
 import { Porch } from "./webhook.mjs";
@@ -218,9 +217,7 @@ export default {
     } catch (e) {
       const id = requestID(request.headers.get("x-request-id"));
       log("object failed", { object: to.name, id, err: e.message });
-      const res = failure(id, 503, "unavailable", `the object of this request was restarted or is overloaded (${e.message}); what was stored before is kept and goes on; send it again by its id, one without an id only if the log lacks it`);
-      res.headers.set("retry-after", "2");
-      return toldTo(request, split(new URL(request.url).pathname).path, env, res);
+      return lost(request, env, id, e);
     }
   },
 };
