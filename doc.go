@@ -29,4 +29,11 @@
 //   - episode, snapshot, branch, trim: a span marked by the agent; a named ref; a session from a
 //     ref; stubbing bulk on a branch.
 //   - provider, host, blob: a model API; the platform beneath; bytes by key.
+//   - door, dialect: a way in for one kind of client; how it writes what a turn does.
+//   - channel, platform: how people reach sessions by messages; the service that carries them
+//     (WhatsApp, Telegram).
+//   - arrival, lane: one thing that a webhook tells; those of one person or group, in order.
+//   - desk, standing: who of an agent's people is who; owner, approved, blocked or none.
+//   - courier, ledger: hands messages to platforms; a session's record of each, so that none is sent
+//     twice and none is lost silently.
 package tidemark
