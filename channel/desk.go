@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Desk knows who the people are that write to an agent. All of it may be asked at once and twice.
@@ -30,6 +31,9 @@ type Knock struct {
 	Names    []string `json:"names"`
 	Called   string   `json:"called"`  // what they call themselves
 	Message  string   `json:"message"` // id of the input
+
+	Key   tidemark.Key     `json:"key"` // their own conversation, by which they are told
+	Reply tidemark.Address `json:"reply"`
 }
 
 // Bounds of pairing.
@@ -56,19 +60,23 @@ var bookTables = [][]string{{
 	`CREATE TABLE channel_codes(platform TEXT NOT NULL, name TEXT NOT NULL, code TEXT NOT NULL, called TEXT NOT NULL,
 		names TEXT NOT NULL, asked TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
 	`CREATE TABLE channel_wrong(n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL)`,
+}, { // where a stranger is told, of what they asked and that they are let in
+	`ALTER TABLE channel_codes ADD COLUMN key TEXT NOT NULL DEFAULT ''`,
+	`ALTER TABLE channel_codes ADD COLUMN reply TEXT NOT NULL DEFAULT '{}'`,
 }}
 
 // Book is a [Desk] in a database: that of the agent.
 type Book struct {
 	db tidemark.DB
 	rt tidemark.Runtime
+	to Sessions
 }
 
 var _ Desk = (*Book)(nil)
 
-// OpenBook brings the tables up to date.
-func OpenBook(ctx context.Context, db tidemark.DB, rt tidemark.Runtime) (*Book, error) {
-	return &Book{db, rt}, host.Migrate(ctx, db, "people", bookTables)
+// OpenBook brings the tables up to date. Who is let in is told so over sessions; nil tells nobody.
+func OpenBook(ctx context.Context, db tidemark.DB, rt tidemark.Runtime, sessions Sessions) (*Book, error) {
+	return &Book{db, rt, sessions}, host.Migrate(ctx, db, "people", bookTables)
 }
 
 // usable takes out names that no platform gives.
@@ -214,12 +222,16 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	reply, err := json.Marshal(k.Reply)
+	if err != nil {
+		return "", err
+	}
 	err = b.db.Tx(ctx, []tidemark.Stmt{
 		{SQL: `DELETE FROM channel_codes WHERE at <= ?`, Args: []any{now.Add(-codeLife).UnixMilli()}},
 		{
-			SQL: `INSERT INTO channel_codes(platform, name, code, called, names, asked, at) SELECT ?, ?, ?, ?, ?, ?, ?
+			SQL: `INSERT INTO channel_codes(platform, name, code, called, names, asked, at, key, reply) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
 				WHERE (SELECT count(*) FROM channel_codes WHERE platform = ?) < ? ON CONFLICT DO NOTHING`,
-			Args: []any{k.Platform, names[0], code, oneLine(k.Called), strings.Join(names, "\n"), k.Message, now.UnixMilli(), k.Platform, maxPending}, Want: 1,
+			Args: []any{k.Platform, names[0], code, oneLine(k.Called), strings.Join(names, "\n"), k.Message, now.UnixMilli(), string(k.Key), string(reply), k.Platform, maxPending}, Want: 1,
 		},
 	})
 	if err == nil {

@@ -91,6 +91,9 @@ func TestPairing(t *testing.T) {
 	if k, err := r.book.Approve(t.Context(), strings.ToLower(first.Code[:4])+"-"+first.Code[4:], channel.Approved); err != nil || k.Name != first.Name {
 		t.Fatalf("%+v, %v", k, err)
 	}
+	if last := r.inbox.said[len(r.inbox.said)-1]; last != first.Name+": You are let in." {
+		t.Errorf("at last %q was said", last)
+	}
 	r.post(said(first.Name, "in", "thank you"))
 	r.rest()
 	r.want(tidemark.Key("agent:main:fake:dm:"+first.Name), "thank you")
@@ -106,7 +109,7 @@ func TestPairing(t *testing.T) {
 	}
 	r.post(said(list.Pending[1].Name, "blocked", "x"), said(list.Pending[2].Name, "again", "x"))
 	r.rest()
-	if len(r.inbox.said) != 4 || r.inbox.total() != 1 {
+	if len(r.inbox.said) != 5 || r.inbox.total() != 1 {
 		t.Errorf("said %q, %d posts; want one more code, for who is not blocked", r.inbox.said, r.inbox.total())
 	}
 	for err = nil; !errors.Is(err, tidemark.ErrBusy); _, err = r.book.Approve(t.Context(), "AAAAAAAA", channel.Approved) {

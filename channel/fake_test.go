@@ -172,7 +172,7 @@ func newRig(t *testing.T, rules channel.Rules) *rig {
 	rules.Agent = "main"
 	r := &rig{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), fake: &fakePlatform{files: map[string][]byte{}}, inbox: newInbox(), rt: &clock{Runtime: tidemarktest.NewRuntime(t)}, rules: rules}
 	var err error
-	if r.book, err = channel.OpenBook(t.Context(), hosttest.DB(t), r.rt); err != nil {
+	if r.book, err = channel.OpenBook(t.Context(), hosttest.DB(t), r.rt, r.inbox); err != nil {
 		t.Fatal(err)
 	}
 	r.in = r.open(t.Context(), r.db)

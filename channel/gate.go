@@ -116,12 +116,23 @@ func (r Rules) key(m Incoming, p Person) tidemark.Key {
 		return name(channel, "group", keyPart(account)+"+"+keyPart(m.Group))
 	case p.Standing == Owner || r.DMScope == ScopeMain:
 		return name("main")
-	case r.DMScope == ScopePeer: // two platforms may give one number to two people
-		return name("people", "dm", channel+"+"+keyPart(p.Name))
-	case r.DMScope == ScopeAccountChannel:
-		return name(channel, "dm", bounded(keyPart(account)+"+"+keyPart(p.Name)))
 	}
-	return name(channel, "dm", keyPart(p.Name))
+	return r.own(m, p.Name)
+}
+
+// own names the conversation that a person has for themselves.
+func (r Rules) own(m Incoming, person string) tidemark.Key {
+	channel, account := m.Reply.Platform, m.Reply.Account
+	name := func(parts ...string) tidemark.Key {
+		return tidemark.Key("agent:" + r.Agent + ":" + strings.Join(parts, ":"))
+	}
+	switch r.DMScope {
+	case ScopePeer: // two platforms may give one number to two people
+		return name("people", "dm", channel+"+"+keyPart(person))
+	case ScopeAccountChannel:
+		return name(channel, "dm", bounded(keyPart(account)+"+"+keyPart(person)))
+	}
+	return name(channel, "dm", keyPart(person))
 }
 
 // Bounds of a part of a key, which holds 128 bytes.

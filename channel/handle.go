@@ -71,16 +71,18 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 	return g.Sessions.Post(ctx, v.Key, in)
 }
 
-// knock tells a stranger a code. What is said goes through the ledger of the agent's main session: a
-// stranger has none. The message that asked names the code, so that a life which ends between says the same.
+// knock tells a stranger a code. What is said goes through a ledger of the stranger's own: those of others
+// do not show it, and there are no more than may wait for a code. The message that asked names the code, so
+// that a life which ends between says the same.
 func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming) error {
-	code, err := desk.Knock(ctx, Knock{c.Name(), m.From, m.Name, m.ID})
+	key := c.Rules.own(m, m.From[0])
+	code, err := desk.Knock(ctx, Knock{Platform: c.Name(), Names: m.From, Called: m.Name, Message: m.ID, Key: key, Reply: m.Reply})
 	if err != nil || code == "" {
 		return err
 	}
 	half := len(code) / 2
-	text := fmt.Sprintf("This is a private assistant. To talk with it, give its owner this code: *%s-%s*\nIt is good for one hour.", code[:half], code[half:])
-	return g.Sessions.Say(ctx, tidemark.Key("agent:"+c.Rules.Agent+":main"), "pairing/"+m.ID, m.Reply, text)
+	text := fmt.Sprintf("This is a private assistant. To talk with it, give its owner this code: %s-%s\nIt is good for one hour.", code[:half], code[half:])
+	return g.Sessions.Say(ctx, key, "pairing/"+m.ID, m.Reply, text)
 }
 
 // content makes the message that a model reads: who speaks, where there are several, the files, the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Listing is what an owner sees of the people who write to an agent.
@@ -79,7 +80,7 @@ func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, er
 	if len(rows) > 0 && rows[0].Int(0) >= maxWrong {
 		return Known{}, fmt.Errorf("%d wrong codes in %s; try again later: %w", maxWrong, wrongSpan, tidemark.ErrBusy)
 	}
-	rows, err = b.db.Query(ctx, `SELECT platform, names, called FROM channel_codes WHERE code = ? AND at > ? LIMIT 1`, code, now.Add(-codeLife).UnixMilli())
+	rows, err = b.db.Query(ctx, `SELECT platform, names, called, key, reply FROM channel_codes WHERE code = ? AND at > ? LIMIT 1`, code, now.Add(-codeLife).UnixMilli())
 	if err != nil {
 		return Known{}, fmt.Errorf("look up a code: %w", err)
 	}
@@ -90,7 +91,24 @@ func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, er
 		})
 		return Known{}, errors.Join(fmt.Errorf("nobody was told that code in the last hour: %w", tidemark.ErrNotFound), err)
 	}
-	return b.Stand(ctx, rows[0].Text(0), strings.Split(rows[0].Text(1), "\n"), rows[0].Text(2), as)
+	k, err := b.Stand(ctx, rows[0].Text(0), strings.Split(rows[0].Text(1), "\n"), rows[0].Text(2), as)
+	if err == nil && as != Blocked {
+		err = b.welcome(ctx, code, rows[0])
+	}
+	return k, err
+}
+
+// welcome tells a person that they are let in, by the row of their code. They are, whatever becomes of it.
+func (b *Book) welcome(ctx context.Context, code string, r tidemark.Row) error {
+	var to tidemark.Address
+	key := tidemark.Key(r.Text(3))
+	if b.to == nil || key == "" || json.Unmarshal(r.Bytes(4), &to) != nil {
+		return nil
+	}
+	if err := b.to.Say(ctx, key, "welcome/"+code, to, "You are let in."); err != nil {
+		return fmt.Errorf("%s is let in, and could not be told: %w", r.Text(2), err)
+	}
+	return nil
 }
 
 // Deny forgets a code, and blocks who was told it.

@@ -160,7 +160,7 @@ func (w *owner) people(ctx context.Context, name string) (*channel.Book, error) 
 	if w.book != nil {
 		return w.book, nil
 	}
-	b, err := channel.OpenBook(ctx, w.o.DB(), w.o)
+	b, err := channel.OpenBook(ctx, w.o.DB(), w.o, peers(w.o))
 	if err == nil {
 		w.book = b
 	}

@@ -97,7 +97,7 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	in, err := channel.OpenIngress(life, channel.Config{
 		DB: s.o.DB(), Blobs: s.o.Blobs(bucket), Runtime: s.o, Logger: s.in.logger, MaxShown: maxShown,
 		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.schedule,
-		Sessions: &channel.Peers{Runtime: s.o, Transport: func(key tidemark.Key) http.RoundTripper { return s.o.Peer(sessions, string(key.Root())) }},
+		Sessions: peers(s.o),
 	})
 	if err != nil {
 		end()
@@ -108,6 +108,11 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	}
 	s.ingress, s.cfg, s.end = in, cfg, end
 	return in, nil
+}
+
+// peers are the sessions, each in its object.
+func peers(o *cloudflare.Obj) *channel.Peers {
+	return &channel.Peers{Runtime: o, Transport: func(key tidemark.Key) http.RoundTripper { return o.Peer(sessions, string(key.Root())) }}
 }
 
 // desk reaches that of an agent.

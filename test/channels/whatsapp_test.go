@@ -201,9 +201,18 @@ func TestPairing(t *testing.T) {
 		if status := h.call("POST", "/v1/agents/main/pairing", map[string]string{"approve": "AAAAAAAA"}, nil); status != http.StatusNotFound {
 			t.Errorf("a wrong code: %d", status)
 		}
+		if code := list.Pending[0].Code; !strings.Contains(sent[0].Text, " "+code[:4]+"-"+code[4:]+"\n") {
+			t.Errorf("%q does not hold %s as it can be copied", sent[0].Text, code)
+		}
+		if key, _, _ := strings.Cut(sent[0].Ref, "/"); key != bobKey {
+			t.Errorf("a stranger was told by the ledger of %s", key)
+		}
 		h.must("POST", "/v1/agents/main/pairing", map[string]string{"approve": list.Pending[0].Code}, nil)
+		if sent := h.answers(2); sent[1].Text != "You are let in." {
+			t.Errorf("after the approval %q was said", sent[1].Text)
+		}
 		h.meta.Say(bob, h.meta.Text(bob, "and now"))
-		h.answers(2)
+		h.answers(3)
 		if log := h.history(bobKey); strings.Contains(log, "hello?") || strings.Contains(log, "are you there") || !strings.Contains(log, "and now") {
 			t.Errorf("the log: %.1000s", log)
 		}
@@ -212,7 +221,7 @@ func TestPairing(t *testing.T) {
 		}
 		h.must("POST", "/v1/agents/main/owner", map[string]string{"link": "+1 555 765-4321", "channel": "whatsapp"}, nil)
 		h.meta.Say(ada, h.meta.Text(ada, "it is me"))
-		h.answers(3)
+		h.answers(4)
 		if log := h.history("main"); !strings.Contains(log, "it is me") {
 			t.Errorf("the owner's words are not in the main session: %.1000s", log)
 		}
