@@ -112,11 +112,12 @@ func TestActs(t *testing.T) {
 		Next    int64
 	}
 	read := func(query string) (all []entry) {
-		for p, path := (page{}), "/v1/sessions/main/log?"+query; ; path = fmt.Sprintf("/v1/sessions/main/log?%s&before=%d", query, p.Next) {
-			p = get[page](s, 200, "GET", path, "")
+		for path := "/v1/sessions/main/log?" + query; ; {
+			p := get[page](s, 200, "GET", path, "")
 			if all = append(all, p.Entries...); p.Next == 0 {
 				return all
 			}
+			path = fmt.Sprintf("/v1/sessions/main/log?%s&before=%d", query, p.Next)
 		}
 	}
 	want := slices.DeleteFunc(read("limit=50"), func(e entry) bool { return e.Kind == "message" })

@@ -92,7 +92,8 @@ func (c *call) postPairing() error {
 	if err != nil {
 		return err
 	}
-	ctx, out := c.r.Context(), channel.Known{}
+	ctx := c.r.Context()
+	var out channel.Known
 	switch {
 	case in.approve != "":
 		out, err = b.Approve(ctx, in.approve, channel.Approved)
@@ -136,7 +137,8 @@ func (c *call) postOwner() error {
 	if err != nil {
 		return err
 	}
-	ctx, out := c.r.Context(), channel.Known{}
+	ctx := c.r.Context()
+	var out channel.Known
 	switch {
 	case in.forget != "":
 		out, err = b.Stand(ctx, in.channel, []string{in.forget}, "", channel.Stranger)

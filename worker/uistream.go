@@ -217,7 +217,7 @@ func (u *uiStream) think(text string) error {
 
 // close ends the part that is open.
 func (u *uiStream) close() error {
-	kind := ""
+	var kind string
 	switch {
 	case u.text:
 		kind = "text-end"
