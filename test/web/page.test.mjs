@@ -231,6 +231,28 @@ for (const kind of hosts) {
       quiet(page);
     });
 
+    test("questions to the server", async () => {
+      const page = await go({ key: "", allow: /400 \(Bad Request\)/ });
+      await say(page, "/status");
+      await page.getByText("There is nothing to ask about yet").waitFor();
+      await say(page, "hello");
+      await idle(page);
+      const answer = page.locator(".event.answer");
+      for (const [line, want] of [["/status", /Model: fake-1\nContext: \d+ of/], ["/model other-1", /^Model from now on: other-1/], ["/model", /^Model: other-1/], ["/memory", /^Memory files:/]]) {
+        const before = await answer.count();
+        await say(page, line);
+        await answer.nth(before).waitFor();
+        assert.match(await answer.nth(before).innerText(), want);
+      }
+      await say(page, "/model two names");
+      await page.getByText("/model takes one name, or default").waitFor();
+      assert.deepEqual((await words(page))[0], "hello");
+      assert.equal((await history(await keyOf(page))).length, 2, "a question is no message");
+      await say(page, "/help");
+      for (const name of ["new", "reset", "compact", "stop", "status", "model", "memory", "help"]) await page.locator("dialog dt", { hasText: `/${name}` }).waitFor();
+      quiet(page);
+    });
+
     test("long histories are read in pages", async () => {
       const key = fresh();
       const lines = Array.from({ length: 400 }, (_, i) => JSON.stringify({ role: i % 2 ? "assistant" : "user", content: `line ${i}` })).join("\n");

@@ -113,6 +113,7 @@ describe("words", () => {
   for (const [typed, want] of [
     ["hello", { say: "hello" }], ["//reset", { say: "/reset" }], ["/reset", { command: "reset", rest: "" }],
     ["/Compact keep the prices\nand names", { command: "compact", rest: "keep the prices\nand names" }],
+    ["/model small", { command: "model", rest: "small" }], ["/status", { command: "status", rest: "" }], ["/memory", { command: "memory", rest: "" }],
     ["/nope", { unknown: "/nope" }], ["/", { unknown: "/" }], ["a /reset", { say: "a /reset" }], ["/etc/passwd", { unknown: "/etc" }],
   ]) {
     test(`typed ${JSON.stringify(typed)}`, () => {

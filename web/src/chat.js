@@ -285,7 +285,7 @@ export class Conversation {
     this.send(item);
   }
 
-  // command queues /compact or /reset, in order with what was said.
+  // command queues /compact, /reset or a question, in order with what was said; name is its route.
   command(name, body, words) {
     const item = { id: newID(), content: words, command: name, body, state: "sending" };
     this.setOutbox([...this.outbox.peek(), item]);

@@ -150,6 +150,13 @@ function act(c, { command, rest }, setNote) {
       return c.command("compact", rest ? { instructions: rest } : {}, `/compact ${rest}`.trim());
     case "stop":
       return stop(c);
+    case "status":
+    case "model":
+    case "memory": {
+      if (c.missing.peek()) return setNote("There is nothing to ask about yet: say something first.");
+      const line = `/${command} ${rest}`.trim();
+      return c.command("commands", { line }, line); // its answer is an event of the log
+    }
     case "help":
       dialog.value = { kind: "help" };
   }

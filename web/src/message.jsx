@@ -14,7 +14,7 @@ export function Row({ row, conversation }) {
 
 function Event({ row: { event, key, at } }) {
   return (
-    <div class={`event ${/^(compaction|reset|error|notice)$/.test(event.type) ? event.type : ""}`} id={`e-${key}`}>
+    <div class={`event ${/^(compaction|reset|error|notice|answer)$/.test(event.type) ? event.type : ""}`} id={`e-${key}`}>
       <span>{event.text || event.type}</span> <Time at={at} />
     </div>
   );

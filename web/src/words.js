@@ -58,6 +58,9 @@ export const COMMANDS = [
   { name: "reset", takes: "reason", says: "archive this conversation, remember it, begin anew" },
   { name: "compact", takes: "instructions", says: "make the context smaller now" },
   { name: "stop", takes: "", says: "stop the answer" },
+  { name: "status", takes: "", says: "how this conversation stands" },
+  { name: "model", takes: "name or default", says: "show or change which model answers" },
+  { name: "memory", takes: "", says: "what is remembered" },
   { name: "help", takes: "", says: "show commands and keys" },
 ];
 
