@@ -56,6 +56,22 @@ for (const host of hosts.split(",")) {
       };
     };
 
+    // pinged makes a fetch that tells when the server gave a sign of life, beside the client that reads.
+    const pinged = () => {
+      let tell;
+      const seen = new Promise((done) => (tell = done));
+      const listening = async (...args) => {
+        const r = await fetch(...args);
+        const [mine, theirs] = r.body.tee();
+        (async () => {
+          let all = "";
+          for await (const c of mine.pipeThrough(new TextDecoderStream())) if ((all += c).includes(": ping\n\n")) tell();
+        })().catch(() => {}); // the client says what broke
+        return new Response(theirs, r);
+      };
+      return { seen, listening };
+    };
+
     describe("openai", () => {
       test("an answer without a conversation is the model's, and nothing is kept", async () => {
         const r = await openai().chat.completions.create({ model: "tidemark", temperature: 0.3, stop: "END", seed: 7, messages: [{ role: "system", content: "Be brief" }, user("hello")] }).withResponse();
@@ -219,6 +235,18 @@ for (const host of hosts.split(",")) {
         assert.equal(call.gone, true);
       });
 
+      test("a sign of life in a silent stream is nothing to a client, before its first piece and behind it", async () => {
+        await Promise.all(["late", "hold"].map(async (word) => {
+          const text = `${word} ${fresh()}`;
+          const { seen, listening } = pinged();
+          const answer = openai({ fetch: listening }).chat.completions.stream({ model: "tidemark", messages: [user(text)] }).finalChatCompletion();
+          const held = await model.held(text);
+          await soon(seen);
+          held.release();
+          assert.equal((await answer).choices[0].message.content, `You said: ${text}`);
+        }));
+      });
+
       test("who leaves a kept conversation stops nothing", async () => {
         const name = fresh();
         const stream = await openai().chat.completions.create({ model: "tidemark", stream: true, messages: [user(`hold ${name}`)] }, kept(name));
@@ -359,6 +387,16 @@ for (const host of hosts.split(",")) {
           if (headers.authorization?.includes("oauth")) assert.equal(call.headers.authorization, "Bearer oauth-of-client");
         }
         for (const c of model.calls) assert.ok(!JSON.stringify([c.path, c.query, c.rawHeaders]).includes(token));
+      });
+
+      test("a sign of life in what is passed on is nothing to a client", async () => {
+        const text = `hold ${fresh()}`;
+        const { seen, listening } = pinged();
+        const answer = anthropic({ ...own, fetch: listening }).messages.stream(say(text)).finalText();
+        const held = await model.held(text);
+        await soon(seen);
+        held.release();
+        assert.equal(await answer, `You said: ${text}`);
       });
 
       test("failures of the API come through as they are, and who leaves ends the call", async () => {
