@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
 func (m *Main) doctorCommand() *cobra.Command {
@@ -123,6 +124,9 @@ func (d *doctor) config(ctx context.Context) {
 	d.add("config", fine, "", "%s", path)
 	for _, w := range cfg.Warnings {
 		d.add("config", odd, "unset it, or correct its name", "%s", w)
+	}
+	for _, g := range setup.ChannelGaps(cfg) {
+		d.add("channels", bad, gapFix(g), "%s %s", g.Setting, g.Message)
 	}
 }
 

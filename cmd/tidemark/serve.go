@@ -181,6 +181,9 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 	for _, w := range cfg.Warnings {
 		m.err.printf("warning: %s\n", w)
 	}
+	for _, g := range setup.ChannelGaps(cfg) {
+		m.err.printf("warning: %s %s\n", g.Setting, g.Message)
+	}
 }
 
 // headerTimeout bounds how long a client may take to send the head of a request.
@@ -244,7 +247,16 @@ func (n *node) model(context.Context) (worker.Model, error) {
 
 // health says which model answers. A mistake in the settings kept the server from starting.
 func (n *node) health(context.Context) worker.Health {
-	return worker.Health{Model: n.cfg.Model.Provider + " " + n.cfg.Model.ID, Warnings: n.cfg.Warnings}
+	h := worker.Health{Model: n.cfg.Model.Provider + " " + n.cfg.Model.ID, Warnings: n.cfg.Warnings}
+	for _, g := range setup.ChannelGaps(n.cfg) {
+		h.Problems = append(h.Problems, worker.Problem{Setting: g.Setting, Message: g.Message, Fix: gapFix(g)})
+	}
+	return h
+}
+
+// gapFix says how a channel that is set up by half is mended on this host.
+func gapFix(g setup.Gap) string {
+	return "set " + g.Setting + " in the environment and start again (docs/whatsapp.md, docs/telegram.md), or unset the others"
 }
 
 // lockWait is how long a store may be in use by another command before we give up.

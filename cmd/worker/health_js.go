@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -109,6 +110,9 @@ func (in *instance) health(ctx context.Context, o *cloudflare.Obj) worker.Health
 	h := worker.Health{Down: err != nil, Problems: problems(in.bad)}
 	if cfg != nil {
 		h.Model, h.Warnings = cfg.Model.Provider+" "+cfg.Model.ID, cfg.Warnings
+		for _, g := range setup.ChannelGaps(cfg) {
+			h.Problems = append(h.Problems, worker.Problem{Setting: g.Setting, Message: g.Message, Fix: secretHelp(g.Setting)})
+		}
 	}
 	return h
 }

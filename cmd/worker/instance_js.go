@@ -133,6 +133,9 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	}
 	in.cfg, in.raw, in.read = cfg, raw, now
 	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "warnings", cfg.Warnings)
+	for _, g := range setup.ChannelGaps(cfg) {
+		in.logger.Warn("a channel is set up by half", "setting", g.Setting, "problem", g.Message)
+	}
 	return cfg, nil
 }
 
