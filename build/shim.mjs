@@ -81,6 +81,7 @@ class Host extends DurableObject {
   #attached = null;
   #linger = null;
   #revived = 0;
+  #reviving = null;
   #sockets;
 
   constructor(ctx, env) {
@@ -104,9 +105,16 @@ class Host extends DurableObject {
   #platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
 
   // revive has the next instance take up the sockets of one that ended in the middle of something. One that
-  // ends at once is not asked again so soon: the next event or the alarm does it.
+  // ends at once is asked again only when its time has come.
   #revive() {
-    if (this.#sockets.size === 0 || Date.now() - this.#revived < REVIVE_MS) return;
+    clearTimeout(this.#reviving);
+    const o = this.#attached;
+    if (this.#sockets.size === 0 || (o && !o.dead && !o.host.dead)) return;
+    const early = this.#revived + REVIVE_MS - Date.now();
+    if (early > 0) {
+      this.#reviving = setTimeout(() => this.#revive(), early);
+      return;
+    }
     this.#revived = Date.now();
     this.#event("sockets", (o) => o.socket("wake")).catch(() => {}); // it was logged
   }

@@ -273,6 +273,24 @@ function sleepers({ open, call, model }) {
     a.close(), b.close();
   });
 
+  test("an instance ends twice in a row, and the object asks for the third by itself", async () => {
+    const a = await open("session=twice&create=1");
+    await a.next("hello");
+    a.say({ type: "post", id: "m", text: "[[hold]]" });
+    await a.next("taken");
+    for (let i = 0; i < 2; i++) {
+      await model().give("lost ");
+      await a.next("text");
+      await call("GET", "/v1/sessions/twice/debug/fatal").catch(() => {});
+      await a.next("hello", (m) => m.again, 20_000); // and nobody but the object has asked
+      await model().asked(20_000);
+    }
+    await model().give("whole"), await model().end();
+    assert.equal((await a.next("reply", undefined, 20_000)).message.content[0].text, "whole");
+    assert.equal(a.text(), "whole");
+    a.close();
+  });
+
   test("an object sleeps, and a message wakes it", async () => {
     const [a, b] = [await open("session=sleeper&create=1&name=A"), await open("session=sleeper&name=B")];
     await a.next("hello"), await b.next("hello");
@@ -282,14 +300,17 @@ function sleepers({ open, call, model }) {
       return before.pending.calls + before.pending.waits === 0; // what is in flight keeps it awake
     });
     assert.equal(before.sockets, 2);
-    await new Promise((r) => setTimeout(r, 14_000)); // workerd evicts what was idle for 10 s
-    a.raw('{"type":"ping"}');
-    await a.next("pong"); // by the platform
-    b.say({ type: "typing" });
-    assert.equal((await a.next("typing", undefined, 20_000)).name, "B");
-    assert.deepEqual((await a.next("hello", (m) => m.again)).people.map((p) => p.name), ["A", "B"]);
-    const now = await host("sleeper");
+    let now = before;
+    for (let i = 0; i < 3 && now.generation === before.generation && now.boots === before.boots; i++) {
+      await new Promise((r) => setTimeout(r, 13_000)); // workerd evicts what was idle for 10 s, in its own time
+      a.raw('{"type":"ping"}');
+      await a.next("pong"); // by the platform
+      b.say({ type: "typing" });
+      assert.equal((await a.next("typing", undefined, 20_000)).name, "B");
+      now = await host("sleeper");
+    }
     assert.ok(now.generation > before.generation || now.boots > before.boots, "it did not sleep");
+    assert.deepEqual((await a.next("hello", (m) => m.again)).people.map((p) => p.name), ["A", "B"]);
     a.say({ type: "post", text: "[[plain]]" });
     for (const c of [a, b]) await c.next("done");
     assert.deepEqual([now.sockets, now.total.violations], [2, 0]);

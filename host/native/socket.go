@@ -74,7 +74,7 @@ func (s *Sockets) Accept(w http.ResponseWriter, r *http.Request, id, protocol, n
 	})
 	defer s.remove(k)
 	defer h.Closed(id)
-	defer k.c.CloseNow()
+	defer func() { _ = k.c.CloseNow() }()
 	for {
 		kind, raw, err := c.Read(ctx)
 		if err != nil {
