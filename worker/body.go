@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +23,13 @@ const (
 // readBody reads a whole body within a bound.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long) && r.ContentLength > limit:
+		return nil, fmt.Errorf("body of %d bytes, at most %d: %w", r.ContentLength, limit, tidemark.ErrTooLarge)
+	case errors.As(err, &long):
+		return nil, fmt.Errorf("body of over %d bytes: %w", limit, tidemark.ErrTooLarge)
+	case err != nil:
 		return nil, fmt.Errorf("read body: %w", err)
 	}
 	return raw, nil
