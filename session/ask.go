@@ -191,38 +191,3 @@ func (s *Session) help() string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// stop stops the run in work, at once and not behind it: stmts are those of the command, which is done
-// with them.
-func (s *Session) stop(ctx context.Context, in Input, stmts []tidemark.Stmt) error {
-	s.mu.Lock()
-	busy := s.active != ""
-	s.mu.Unlock()
-	text := "There is nothing to stop."
-	if busy {
-		text = "Stopped."
-	}
-	h, err := s.head(ctx)
-	if err != nil {
-		return err
-	}
-	event := tidemark.Event{Type: "answer", Text: text}
-	more, err := s.eventStmts(h.Log, event)
-	if err != nil {
-		return err
-	}
-	lines, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{in.Origin}, text)
-	if err != nil {
-		return err
-	}
-	if err := s.DB.Tx(ctx, append(append(stmts, more...), lines...)); err != nil {
-		return err
-	}
-	if busy {
-		s.abort(&stopped{by: in.Origin.To})
-	}
-	name := "stop:" + in.ID // whoever waits for the command sees a run of its own
-	s.hub.send(Notice{Type: NoticeEvent, Run: name, Event: &event})
-	s.hub.send(Notice{Type: NoticeDone, Run: name, Inputs: []string{in.ID}})
-	return nil
-}

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,20 +87,4 @@ func oneLine(s string, most int) string {
 		}
 	}
 	return b.String()
-}
-
-// stopped is why a run ends when a person says so over a channel.
-type stopped struct{ by *tidemark.Address }
-
-func (e *stopped) Error() string { return "stopped: " + tidemark.ErrAborted.Error() }
-
-func (e *stopped) Unwrap() error { return tidemark.ErrAborted }
-
-// told are those who know already why a run ended.
-func told(why error) []tidemark.Address {
-	var st *stopped
-	if errors.As(why, &st) && st.by != nil {
-		return []tidemark.Address{*st.by}
-	}
-	return nil
 }

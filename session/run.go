@@ -38,6 +38,7 @@ type run struct {
 	command *queued           // what it carries out, nil for messages
 	unended bool              // its end could not be written: it is to be taken up again
 	owner   string            // who works on it: new with each take-over, so the last one wins
+	mark    string            // that a person stopped it, as its row says; see stop.go
 	release func()            // gives back what its view was let in with, nil when it was not asked
 }
 
@@ -159,9 +160,12 @@ func (s *Session) work(r *run) worked {
 	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	s.show(limited, r) // of a run that was taken over
-	err := s.turn(limited, r)
+	err := r.halted()
+	if err == nil {
+		err = s.turn(limited, r)
+	}
 	if err != nil {
-		err = cause(limited, err)
+		err = s.why(r, cause(limited, err))
 		s.fail(r, err)
 	}
 	s.ended(r, cancel)
@@ -203,11 +207,11 @@ func cause(ctx context.Context, err error) error {
 }
 
 // fence is the first statement of each write of a run: it moves the run on, or undoes the whole
-// transaction when another life, an abort or a reset took it over.
+// transaction when another life or a reset took it over, or a person stopped it.
 func (s *Session) fence(r *run, state string) tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL:  `UPDATE runs SET state = ?, updated = ?, round = ?, attempt = ? WHERE id = ? AND owner = ? AND state = ? AND log = ?`,
-		Args: []any{state, s.Runtime.Now().UnixMilli(), r.Round, r.Attempt, r.ID, r.owner, r.State, r.Log}, Want: 1,
+		SQL:  `UPDATE runs SET state = ?, updated = ?, round = ?, attempt = ? WHERE id = ? AND owner = ? AND state = ? AND log = ? AND error = ?`,
+		Args: []any{state, s.Runtime.Now().UnixMilli(), r.Round, r.Attempt, r.ID, r.owner, r.State, r.Log, r.mark}, Want: 1,
 	}
 }
 
@@ -288,6 +292,11 @@ func (s *Session) fail(r *run, why error) {
 	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {
+		if r.mark == "" {
+			if err = s.why(r, err); r.mark != "" { // it was stopped a moment ago
+				s.fail(r, err)
+			}
+		}
 		return // another life has the run and answers it
 	}
 	if err != nil {
@@ -312,19 +321,6 @@ func (s *Session) partialStmts(ctx context.Context, r *run) ([]tidemark.Stmt, er
 		Call: &tidemark.Call{Model: s.settings().Model, Stop: "aborted"}, Origin: tidemark.Origin{From: tidemark.FromModel}}
 	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
 	return append(stmts, s.countStmt()), err
-}
-
-// Abort stops the run in work. What the model said so far stays in the log.
-func (s *Session) Abort() bool { return s.abort(tidemark.ErrAborted) }
-
-func (s *Session) abort(why error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cancel == nil {
-		return false
-	}
-	s.cancel(why)
-	return true
 }
 
 // Busy reports the run in work, empty for none.
@@ -369,7 +365,7 @@ func (s *Session) resume(ctx context.Context) error {
 
 // takeOver makes this life the owner of a run and reads where it stands.
 func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
-	rows, err := s.DB.Query(ctx, `SELECT log, state, attempt, round, started, owner FROM runs WHERE id = ? LIMIT 1`, id)
+	rows, err := s.DB.Query(ctx, `SELECT log, state, attempt, round, started, owner, error FROM runs WHERE id = ? LIMIT 1`, id)
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +374,7 @@ func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
 	}
 	row := rows[0]
 	r := &run{ID: id, Log: row.Text(0), State: row.Text(1), Attempt: int(row.Int(2)), Round: int(row.Int(3)), Started: time.UnixMilli(row.Int(4)),
-		owner: s.owner()}
+		owner: s.owner(), mark: row.Text(6)}
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET owner = ? WHERE id = ? AND owner = ? AND owner < ? AND state = ?`,
 		Args: []any{r.owner, r.ID, row.Text(5), s.ownerBound(), r.State}, Want: 1}})
 	if err != nil {

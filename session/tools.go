@@ -188,10 +188,11 @@ func bound(id string, b tidemark.Block) tidemark.Block {
 	return tidemark.ToolResult(id, short, b.IsError)
 }
 
+// mark writes how far a call is. What a call has done is kept also of a run that was stopped meanwhile.
 func (s *Session) mark(ctx context.Context, r *run, c call, state, result string) error {
 	err := s.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
-			Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1},
+		{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ? AND (error = ? OR ? = 'done')`,
+			Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log, r.mark, state}, Want: 1},
 		{SQL: `UPDATE calls SET state = ?, result = ? WHERE run = ? AND round = ? AND n = ?`, Args: []any{state, result, r.ID, r.Round, c.N}, Want: 1},
 	})
 	if err != nil {

@@ -130,6 +130,7 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		err = s.answer(ctx, r, text)
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
+		err = s.why(r, err)
 		if errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) {
 			return err // another life carries it out
 		}
