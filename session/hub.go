@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 
 // Types of notices, in the order in which a turn sends them.
 const (
+	NoticeQueued     = "queued"     // an input waits behind the run in work; it is no part of a run
 	NoticeStart      = "start"      // a run begins
 	NoticeTaken      = "taken"      // inputs were taken up
 	NoticeText       = "text"       // a piece of the answer
@@ -30,7 +32,7 @@ const (
 type Notice struct {
 	Type    string            `json:"type"`
 	Run     string            `json:"run,omitempty"`
-	Inputs  []string          `json:"inputs,omitempty"` // that the run took up
+	Inputs  []string          `json:"inputs,omitempty"` // that the run took up, or that wait
 	Text    string            `json:"text,omitempty"`
 	Entry   tidemark.EntryID  `json:"entry,omitempty"`
 	Message *tidemark.Message `json:"message,omitempty"`
@@ -123,9 +125,13 @@ func (u *Subscription) Close() {
 	delete(u.h.subs, u)
 }
 
-// push is called with the lock held. Pieces of one text that were not read become one.
+// push is called with the lock held. Pieces of one text that were not read become one, and so do inputs
+// that wait: ten thousand of them must not cut off who reads a little slower.
 func (u *Subscription) push(n Notice) {
-	if last := len(u.queue) - 1; last > 0 && (n.Type == NoticeText || n.Type == NoticeThinking) && u.queue[last].Type == n.Type &&
+	last := len(u.queue) - 1
+	if last >= 0 && n.Type == NoticeQueued && u.queue[last].Type == NoticeQueued && len(u.queue[last].Inputs) < maxTaken {
+		u.queue[last].Inputs = slices.Concat(u.queue[last].Inputs, n.Inputs)
+	} else if last > 0 && (n.Type == NoticeText || n.Type == NoticeThinking) && u.queue[last].Type == n.Type &&
 		u.queue[last].Run == n.Run && len(u.queue[last].Text) < mergeText {
 		u.queue[last].Text += n.Text
 	} else {

@@ -82,10 +82,24 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("store input %s: %w", in.ID, err)
 	}
 	s.setAlarm(ctx)
+	if r.State == "new" && !r.Duplicate {
+		s.sayQueued(in.ID)
+	}
 	s.kick()
 	s.dispatch()
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, err
+}
+
+// sayQueued tells those who listen of an input that a run in work does not answer yet. What begins a run is
+// told of by that.
+func (s *Session) sayQueued(id string) {
+	s.mu.Lock()
+	busy := s.active != ""
+	s.mu.Unlock()
+	if busy {
+		s.hub.send(Notice{Type: NoticeQueued, Inputs: []string{id}})
+	}
 }
 
 // inputStmts make an input durable, with what its arrival changes. The hash is of what was posted.

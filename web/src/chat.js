@@ -10,7 +10,6 @@ import { keep, keptJSON } from "./store.js";
 const PAGE = 60;
 const QUIET = 40_000; // the server pings every 15 s
 const SLOWEST = 15_000;
-const GLANCE = 10_000; // between looks at the queue while an answer is in work: what waits sends no notice
 const MISSING = 60_000; // between looks for a conversation that is not there
 
 // pauseAfter is how long to wait after the n-th failure in a row, with some chance, so that not all come at once.
@@ -105,7 +104,6 @@ export class Conversation {
       timer = setTimeout(stop, QUIET);
     };
     beat();
-    const glance = setInterval(() => this.answer.peek() && this.sync(), GLANCE);
     try {
       await this.api.stream(`${this.path}/events`, {
         signal: cut.signal, onBeat: beat,
@@ -117,7 +115,6 @@ export class Conversation {
         onEvent: ({ data }) => batch(() => this.see(data)),
       });
     } finally {
-      clearInterval(glance);
       clearTimeout(timer);
       closed.removeEventListener("abort", stop);
     }
@@ -138,6 +135,9 @@ export class Conversation {
       case "hello":
         this.begin(n.run, n.text);
         this.sync();
+        break;
+      case "queued":
+        this.soon();
         break;
       case "start":
         this.begin(n.run);
