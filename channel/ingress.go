@@ -32,6 +32,10 @@ type Config struct {
 	Schedule func(at time.Time)
 	Logger   *slog.Logger // nil: no logging; it never gets content
 
+	// Count notes what became of an arrival on a channel: done, again, given_up, unreadable. nil: nothing
+	// is counted.
+	Count func(channel, outcome string)
+
 	Width    int   // people who are served side by side, default 6: the connections of a Worker's object
 	MaxShown int64 // bytes of a file that a model is shown, default 3.75 MB: 5 MB in base64
 }
@@ -80,6 +84,9 @@ var bodyTables = [][]string{{
 func OpenIngress(life context.Context, c Config) (*Ingress, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Count == nil {
+		c.Count = func(string, string) {}
 	}
 	if c.Width <= 0 {
 		c.Width = defaultWidth

@@ -86,7 +86,7 @@ func TestReceive(t *testing.T) {
 	}
 	r.rest()
 	r.want("agent:main:fake:dm:15550001", "hi")
-	dead, err := r.in.Dead(t.Context())
+	dead, err := channel.GivenUp(t.Context(), r.in.DB)
 	if err != nil || len(dead) != 2 {
 		t.Errorf("given up: %+v, %v; want what cannot be read", dead, err)
 	}
@@ -155,7 +155,7 @@ func TestFailing(t *testing.T) {
 	}
 	r.want("agent:main:fake:dm:15550001", "one", "two", "three")
 	r.want("agent:main:fake:dm:15550003", "after")
-	if dead, err := r.in.Dead(t.Context()); err != nil || len(dead) != 1 || !strings.Contains(dead[0].Error, "invalid") {
+	if dead, err := channel.GivenUp(t.Context(), r.in.DB); err != nil || len(dead) != 1 || !strings.Contains(dead[0].Error, "invalid") {
 		t.Errorf("given up: %+v, %v", dead, err)
 	}
 }

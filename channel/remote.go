@@ -20,6 +20,9 @@ import (
 // from outside reach it.
 const PeerPath = "/internal/channel/"
 
+// GivenUpPath is where an object that takes webhooks tells what it gave up.
+const GivenUpPath = PeerPath + "given-up"
+
 // What is asked behind PeerPath.
 const (
 	askPost   = "post"
@@ -230,4 +233,45 @@ func ask(ctx context.Context, rt tidemark.Runtime, to http.RoundTripper, what st
 		is = tidemark.ErrUnavailable
 	}
 	return a, fmt.Errorf("ask to %s: %w", what, errors.Join(errors.New(a.Error), is))
+}
+
+// ServeGivenUp answers another object with what [GivenUp] lists.
+func ServeGivenUp(w http.ResponseWriter, r *http.Request, db tidemark.DB) {
+	list, err := GivenUp(r.Context(), db)
+	var raw []byte
+	if err == nil {
+		raw, err = json.Marshal(list)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(raw) // an asker that has left asks again
+}
+
+// AskGivenUp asks another object what was given up there.
+func AskGivenUp(ctx context.Context, rt tidemark.Runtime, to http.RoundTripper) (out []Stuck, err error) {
+	ctx, cancel := rt.WithTimeout(ctx, askTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://channel"+GivenUpPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := to.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask what was given up: %w: %w", err, tidemark.ErrUnavailable)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAsk))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", res.StatusCode)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask what was given up: %w: %w", err, tidemark.ErrUnavailable)
+	}
+	return out, nil
 }

@@ -148,6 +148,7 @@ func (g *Ingress) whole(ctx context.Context, platform, hash string) ([]byte, err
 func (g *Ingress) unpackOne(platform, hash string, body []byte) []tidemark.Stmt {
 	arrivals, err := g.decode(platform, body)
 	if err != nil {
+		g.Count(platform, "unreadable")
 		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
 		return []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND at < ?`, Args: []any{g.Runtime.Now().Add(-keepDead).UnixMilli()}},
@@ -304,6 +305,7 @@ func (g *Ingress) safely(ctx context.Context, t *task) (err error) {
 // returns an error when the lane is not to go on.
 func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error) error {
 	if failed == nil {
+		g.Count(t.platform, "done")
 		return g.commit(ctx, 0, tidemark.Stmt{SQL: `DELETE FROM channel_arrivals WHERE n = ?`, Args: []any{t.n}})
 	}
 	if ctx.Err() != nil { // a life that ends is no failure
@@ -312,12 +314,14 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 	now := g.Runtime.Now()
 	tries := t.tries + 1
 	if tries >= maxTries || permanent(failed) && tries >= maxOddTry {
+		g.Count(t.platform, "given_up")
 		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
 		return g.DB.Tx(ctx, []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_arrivals WHERE due < 0 AND at < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
 			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
 		})
 	}
+	g.Count(t.platform, "again")
 	due := now.Add(min(lastPause, firstPause<<min(t.tries, 20)))
 	err := g.DB.Tx(ctx, []tidemark.Stmt{
 		{SQL: `UPDATE channel_arrivals SET tries = ?, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
@@ -340,10 +344,14 @@ type Stuck struct {
 	At      time.Time `json:"at,omitzero"`
 }
 
-// Dead lists what was given up, newest first.
-func (g *Ingress) Dead(ctx context.Context) ([]Stuck, error) {
-	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, error, at FROM channel_arrivals WHERE due < 0
-		UNION ALL SELECT n, platform, 0, error, at FROM channel_bodies WHERE due < 0 AND piece = 0 LIMIT ?`, maxListed)
+// GivenUp lists what was given up in a database, newest first. One that holds no Ingress has nothing.
+func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
+	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'channel_arrivals' LIMIT 1`)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	rows, err = db.Query(ctx, `SELECT n, platform, tries, error, at FROM channel_arrivals WHERE due < 0
+		UNION ALL SELECT n, platform, 0, error, at FROM channel_bodies WHERE due < 0 AND piece = 0 ORDER BY at DESC LIMIT ?`, maxListed)
 	if err != nil {
 		return nil, fmt.Errorf("list what was given up: %w", err)
 	}

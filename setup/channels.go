@@ -35,36 +35,48 @@ func rules(c *config.Config, ch config.Channel) channel.Rules {
 		Groups: ch.Groups == config.GroupsMention, DMScope: c.Session.DMScope}
 }
 
-// Courier carries what sessions send over whichever platform it is for, nil without any.
-func Courier(channels map[string]channel.Channel) tidemark.Courier {
+// Courier carries what sessions send over whichever platform it is for, nil without any. count notes what
+// became of each: sent, or the class of the failure.
+func Courier(channels map[string]channel.Channel, count func(channel, outcome string)) tidemark.Courier {
 	if len(channels) == 0 {
 		return nil
 	}
-	return couriers(channels)
+	return &couriers{channels, count}
 }
 
 // couriers are platforms by name.
-type couriers map[string]channel.Channel
+type couriers struct {
+	by    map[string]channel.Channel
+	count func(channel, outcome string)
+}
 
 // Parts implements [tidemark.Courier].
-func (c couriers) Parts(to tidemark.Address, markdown string) []string {
-	if ch, ok := c[to.Platform]; ok {
+func (c *couriers) Parts(to tidemark.Address, markdown string) []string {
+	if ch, ok := c.by[to.Platform]; ok {
 		return ch.Parts(to, markdown)
 	}
 	return nil
 }
 
 // Send implements [tidemark.Courier].
-func (c couriers) Send(ctx context.Context, m tidemark.Outgoing) (string, error) {
-	if ch, ok := c[m.To.Platform]; ok {
-		return ch.Send(ctx, m)
+func (c *couriers) Send(ctx context.Context, m tidemark.Outgoing) (string, error) {
+	if ch, ok := c.by[m.To.Platform]; ok {
+		id, err := ch.Send(ctx, m)
+		outcome, failed := "sent", (*tidemark.SendError)(nil)
+		if errors.As(err, &failed) {
+			outcome = string(failed.Class)
+		} else if err != nil {
+			outcome = string(tidemark.SendUnknown)
+		}
+		c.count(m.To.Platform, outcome)
+		return id, err
 	}
 	return "", &tidemark.SendError{Class: tidemark.SendHalted, Text: "the channel is not set up"}
 }
 
 // Working implements [tidemark.Courier].
-func (c couriers) Working(ctx context.Context, to tidemark.Address, message string) error {
-	if ch, ok := c[to.Platform]; ok {
+func (c *couriers) Working(ctx context.Context, to tidemark.Address, message string) error {
+	if ch, ok := c.by[to.Platform]; ok {
 		return ch.Working(ctx, to, message)
 	}
 	return fmt.Errorf("channel %s is not set up: %w", to.Platform, tidemark.ErrNotFound)

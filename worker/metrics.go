@@ -49,6 +49,8 @@ const (
 	nameModel   = namePrefix + "model_seconds_total"
 	nameCompact = namePrefix + "compactions_total"
 	nameResets  = namePrefix + "resets_total"
+	nameArrive  = namePrefix + "channel_arrivals_total"
+	nameSends   = namePrefix + "channel_sends_total"
 )
 
 // families lists what is counted, in the order of the text.
@@ -63,6 +65,8 @@ var families = []family{
 	{nameTokens, "counter", "Tokens of model calls by kind, summaries included."},
 	{nameCalls, "counter", "Model calls by outcome."},
 	{nameModel, "counter", "Seconds within model calls."},
+	{nameArrive, "counter", "What came over channels by what became of it: done, again, given_up, unreadable."},
+	{nameSends, "counter", "What was sent over channels: sent, or the class of the failure; halted needs the owner."},
 }
 
 // NewMetrics returns counters that stand at zero. They may serve many doors.
@@ -90,6 +94,16 @@ func escapeLabel(s string) string {
 
 func (m *Metrics) request(route string, status int) {
 	m.add(nameRequest, 1, "route", route, "status", strconv.Itoa(status))
+}
+
+// Arrived counts what became of something that came over a channel.
+func (m *Metrics) Arrived(channel, outcome string) {
+	m.add(nameArrive, 1, "channel", channel, "outcome", outcome)
+}
+
+// Sent counts what became of something that was sent over a channel.
+func (m *Metrics) Sent(channel, outcome string) {
+	m.add(nameSends, 1, "channel", channel, "outcome", outcome)
 }
 
 func (m *Metrics) failure(kind string) { m.add(nameErrors, 1, "type", kind) }

@@ -13,6 +13,28 @@ import (
 // People finds who may talk with an agent over messaging platforms.
 type People func(ctx context.Context, agent string) (*channel.Book, error)
 
+// GivenUp lists what an agent received over channels and gave up.
+type GivenUp func(ctx context.Context, agent string) ([]channel.Stuck, error)
+
+// getWebhooks lists them.
+func (c *call) getWebhooks() error {
+	name := c.r.PathValue("agent")
+	if _, _, err := c.owner(name); err != nil {
+		return err
+	}
+	if c.GivenUp == nil {
+		return fmt.Errorf("channels are not set up: %w", tidemark.ErrNotFound)
+	}
+	list, err := c.GivenUp(c.r.Context(), name)
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []channel.Stuck{}
+	}
+	return c.reply(http.StatusOK, map[string]any{"givenUp": list})
+}
+
 // book returns the desk of the agent that the path names.
 func (c *call) book() (*channel.Book, error) {
 	if _, _, err := c.owner(c.r.PathValue("agent")); err != nil {

@@ -66,6 +66,7 @@ func routes() []route {
 		{"POST /api/chat", false, (*call).postUI},
 		{"GET /api/chat/{id}/stream", false, (*call).getUI},
 		{"GET " + agents + "/pairing", false, (*call).getPairing},
+		{"GET " + agents + "/webhooks", false, (*call).getWebhooks},
 		{"POST " + agents + "/pairing", false, (*call).postPairing},
 		{"GET " + agents + "/owner", false, (*call).getOwner},
 		{"POST " + agents + "/owner", false, (*call).postOwner},

@@ -59,10 +59,11 @@ type Config struct {
 	// TokenWhere tells a person where the token is to be found, who sent none or another.
 	TokenWhere string
 
-	// Webhooks takes what messaging platforms post, and People knows who may talk over them; nil: there
-	// are none.
+	// Webhooks takes what messaging platforms post, People knows who may talk over them, GivenUp what was
+	// not worked off; nil: there are none.
 	Webhooks Webhooks
 	People   People
+	GivenUp  GivenUp
 
 	Version string // shown by /healthz and /
 	// Page serves / and /assets/ to anybody; nil where the platform does, or where there is none.

@@ -65,7 +65,7 @@ func (n *node) openPorch(name string, o *owner) (*channel.Book, *channel.Ingress
 			mine[platform] = c
 		}
 	}
-	in, err := channel.OpenIngress(n.life, channel.Config{DB: db, Blobs: n.blobs, Runtime: n.rt, Logger: n.log, Channels: mine, Width: sideBySide,
+	in, err := channel.OpenIngress(n.life, channel.Config{DB: db, Blobs: n.blobs, Runtime: n.rt, Logger: n.log, Channels: mine, Width: sideBySide, Count: n.metrics.Arrived,
 		Desk: func(string) channel.Desk { return book }, Sessions: setup.Here(n.Session),
 		Schedule: func(at time.Time) { n.alarms.Set("ingress/"+name, at) }})
 	return book, in, err
@@ -78,6 +78,15 @@ func (n *node) people(_ context.Context, name string) (*channel.Book, error) {
 		return nil, err
 	}
 	return p.book, nil
+}
+
+// givenUp implements worker.GivenUp.
+func (n *node) givenUp(ctx context.Context, name string) ([]channel.Stuck, error) {
+	o, err := n.owner(name, false)
+	if err != nil {
+		return nil, err
+	}
+	return channel.GivenUp(ctx, o.db)
 }
 
 // ingress returns where the webhooks of a platform go.

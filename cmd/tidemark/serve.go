@@ -236,7 +236,7 @@ func (n *node) handler(token string) http.Handler {
 		n.log.Error("the page is not served", "err", err)
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people,
+		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people, GivenUp: n.givenUp,
 		Model: n.model, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
 }
 

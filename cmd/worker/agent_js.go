@@ -41,7 +41,7 @@ var (
 func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 	w := &owner{in: in, o: o, clock: clock{o: o}}
 	c := in.door(o, w)
-	c.People = w.people
+	c.People, c.GivenUp = w.people, w.givenUp
 	door := worker.New(c)
 	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, agent.PeerPath) { // the front lets nobody come here

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,10 @@ func openShard(in *instance, o *cloudflare.Obj) cloudflare.App {
 			s.kick(w, r)
 			return
 		}
+		if r.URL.Path == channel.GivenUpPath {
+			channel.ServeGivenUp(w, r, o.DB())
+			return
+		}
 		door.ServeHTTP(w, r)
 	})}
 }
@@ -96,7 +101,7 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	life, end := context.WithCancel(s.o.Context())
 	in, err := channel.OpenIngress(life, channel.Config{
 		DB: s.o.DB(), Blobs: s.o.Blobs(bucket), Runtime: s.o, Logger: s.in.logger, MaxShown: maxShown,
-		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.schedule,
+		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.schedule, Count: s.in.metrics.Arrived,
 		Sessions: peers(s.o),
 	})
 	if err != nil {
@@ -108,6 +113,26 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	}
 	s.ingress, s.cfg, s.end = in, cfg, end
 	return in, nil
+}
+
+// shardCount is SHARDS of build/webhook.mjs.
+const shardCount = 16
+
+// givenUp implements worker.GivenUp: each object that takes webhooks is asked.
+func (w *owner) givenUp(ctx context.Context, name string) ([]channel.Stuck, error) {
+	if name != w.o.Name() {
+		return nil, fmt.Errorf("agent %s: this object is agent %s: %w", name, w.o.Name(), tidemark.ErrForbidden)
+	}
+	var all []channel.Stuck
+	for n := range shardCount {
+		list, err := channel.AskGivenUp(ctx, w.o, w.o.Peer(agents, fmt.Sprintf("%s%s:%d", shards, name, n)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b channel.Stuck) int { return b.At.Compare(a.At) })
+	return all, nil
 }
 
 // peers are the sessions, each in its object.

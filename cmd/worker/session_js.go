@@ -111,7 +111,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	s, err := session.Open(life, session.Config{
 		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
-		Courier: setup.Courier(setup.Channels(cfg, c.o, c.o.Transport())),
+		Courier: setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
 		Agent:   &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
 	})
 	if err != nil {

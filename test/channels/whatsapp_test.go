@@ -198,6 +198,12 @@ func TestPairing(t *testing.T) {
 		if len(list.Pending) != 1 || list.Pending[0].Name != bob.Number || len(list.People) != 0 {
 			t.Fatalf("listed %+v", list)
 		}
+		var webhooks struct {
+			GivenUp []json.RawMessage
+		}
+		if h.must("GET", "/v1/agents/main/webhooks", nil, &webhooks); webhooks.GivenUp == nil || len(webhooks.GivenUp) != 0 {
+			t.Errorf("given up: %s", webhooks.GivenUp)
+		}
 		if status := h.call("POST", "/v1/agents/main/pairing", map[string]string{"approve": "AAAAAAAA"}, nil); status != http.StatusNotFound {
 			t.Errorf("a wrong code: %d", status)
 		}
