@@ -1,12 +1,12 @@
 // What open sockets cost: memory of the process by their number, and how long one turn takes to reach all of
-// them, on the native binary and in workerd (Linux). Run by: node test/bench/sockets.mjs [built Worker]
+// them, on the native binary and in workerd (Linux); and in workerd without us, which is the floor. Run by: node test/bench/sockets.mjs [built Worker]
 // [native binary]
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { start, wait } from "../workerd.mjs";
+import { Miniflare, compatibility, start, wait } from "../workerd.mjs";
 import { dial } from "../ws/client.mjs";
 
 const folder = path.resolve(process.argv[2] ?? "dist");
@@ -48,6 +48,30 @@ async function workerd() {
   return { pid: child(), url: w.url, stop: () => w.dispose() };
 }
 
+// A Worker whose object keeps sockets and says the least that measure listens for.
+const BARE = `
+import { DurableObject } from "cloudflare:workers";
+export class Keeper extends DurableObject {
+  fetch() {
+    const [client, server] = Object.values(new WebSocketPair());
+    this.ctx.acceptWebSocket(server, ["k"]);
+    server.serializeAttachment({ id: "x" });
+    server.send('{"type":"hello"}');
+    return new Response(null, { status: 101, webSocket: client, headers: { "sec-websocket-protocol": "tidemark.v1" } });
+  }
+  webSocketMessage() { for (const ws of this.ctx.getWebSockets("k")) ws.send('{"type":"done"}'); }
+}
+export default { fetch(r, env) { return env.KEEPER.get(env.KEEPER.idFromName(new URL(r.url).searchParams.get("session"))).fetch(r); } };`;
+
+async function bare() {
+  const mf = new Miniflare({
+    ...compatibility, modules: true, script: BARE, cf: false, host: "127.0.0.1", port: 0,
+    durableObjects: { KEEPER: { className: "Keeper", useSQLite: true } },
+  });
+  const base = await mf.ready;
+  return { pid: child(), url: (at) => new URL(at, base).href, stop: () => mf.dispose() };
+}
+
 // measure opens the sockets over some sessions and has one of them post.
 async function measure(name, begin, sessions) {
   const w = await begin();
@@ -80,5 +104,6 @@ async function measure(name, begin, sessions) {
 for (const sessions of [1, SPREAD]) {
   await measure("native", native, sessions);
   await measure("workerd", workerd, sessions);
+  await measure("workerd without us", bare, sessions);
 }
 process.exit(0);
