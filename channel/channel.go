@@ -88,12 +88,13 @@ type Media struct {
 	Note   string `json:"note,omitempty"`   // what to say of it when it cannot be had: "image", "sticker"
 }
 
-// Alias tells that two names are one person.
+// Alias tells that two names are one person, or one group.
 type Alias struct {
 	Platform string `json:"platform"`
 	Account  string `json:"account"`
 	Old      string `json:"old"`
 	New      string `json:"new"`
+	Group    bool   `json:"group,omitempty"`
 }
 
 // Input is what a session is handed of an Incoming.

@@ -133,6 +133,31 @@ func TestPairing(t *testing.T) {
 	r.want("agent:main:main", "my own")
 }
 
+// TestGroupMoves: a group that gets another id keeps its conversation, also a second time, and twice told.
+func TestGroupMoves(t *testing.T) {
+	r := newRig(t, channel.Rules{Access: channel.AccessOpen, Groups: true})
+	in := func(group, id, text string) channel.Arrival {
+		a := said("15550001", id, text)
+		a.Message.Group, a.Message.Mentioned = group, true
+		return a
+	}
+	moved := func(old, to string) channel.Arrival {
+		return channel.Arrival{Alias: &channel.Alias{Account: "4400", Old: old, New: to, Group: true}}
+	}
+	r.post(in("-40", "1", "before"))
+	r.rest()
+	r.post(moved("-40", "-10040"), in("-10040", "2", "after"))
+	r.rest()
+	r.post(moved("-40", "-10040"), in("-10040", "3", "again"), in("-50", "4", "another"))
+	r.rest()
+	r.want("agent:main:fake:group:4400+-40", "[Ada 15550001] before", "[Ada 15550001] after", "[Ada 15550001] again")
+	r.want("agent:main:fake:group:4400+-50", "[Ada 15550001] another")
+	list, err := r.book.List(t.Context())
+	if err != nil || len(list.People) != 0 {
+		t.Errorf("a group among the people: %+v, %v", list, err)
+	}
+}
+
 // TestCommandsAreBound: the sender of a command is who wrote it, and in a group a stranger gives none.
 func TestCommandsAreBound(t *testing.T) {
 	r := newRig(t, channel.Rules{Access: channel.AccessOpen, Groups: true})

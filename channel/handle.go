@@ -19,13 +19,28 @@ func (g *Ingress) do(ctx context.Context, t *task) error {
 		if a.Alias.Platform == "" {
 			a.Alias.Platform = t.platform
 		}
-		return g.Desk(c.Rules.Agent).Rename(ctx, *a.Alias)
+		return rename(ctx, g.Desk(c.Rules.Agent), *a.Alias)
 	case a.Status != nil:
 		return g.delivered(ctx, *a.Status)
 	case a.Message != nil:
 		return g.message(ctx, c, t)
 	}
 	return nil
+}
+
+// groupName begins the name of a group among those of people.
+const groupName = "group/"
+
+// rename notes an alias. A group is known from then on: its conversation has the name that it had first.
+func rename(ctx context.Context, desk Desk, a Alias) error {
+	if !a.Group {
+		return desk.Rename(ctx, a)
+	}
+	a.Old, a.New = groupName+a.Old, groupName+a.New
+	if _, err := desk.Who(ctx, a.Platform, []string{a.Old}, true); err != nil {
+		return err
+	}
+	return desk.Rename(ctx, a)
 }
 
 // delivered tells a session what became of its message. A platform that gives no reference back leaves
@@ -48,6 +63,13 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 	p, err := desk.Who(ctx, c.Name(), m.From, c.Rules.Welcome(m.From))
 	if err != nil {
 		return err
+	}
+	if m.Group != "" {
+		first, err := desk.Who(ctx, c.Name(), []string{groupName + m.Group}, false)
+		if err != nil {
+			return err
+		}
+		m.Group = strings.TrimPrefix(first.Name, groupName)
 	}
 	v := c.Rules.Decide(m, p)
 	switch {

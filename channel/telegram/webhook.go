@@ -118,7 +118,7 @@ func (c *client) message(update int64, m *wireMessage) []channel.Arrival {
 
 func (c *client) alias(from, to int64) []channel.Arrival {
 	return []channel.Arrival{{Alias: &channel.Alias{
-		Platform: Name, Account: c.account(), Old: strconv.FormatInt(from, 10), New: strconv.FormatInt(to, 10),
+		Platform: Name, Account: c.account(), Old: strconv.FormatInt(from, 10), New: strconv.FormatInt(to, 10), Group: true,
 	}}}
 }
 
