@@ -41,7 +41,26 @@ var ledgerTables = [][]string{{
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
 	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
+}, {
+	`ALTER TABLE heard ADD COLUMN at INTEGER NOT NULL DEFAULT 0`,
 }}
+
+// keepSettled is how long the ledger knows of a message that is settled, and what a person wrote for who
+// quotes it. The conversation itself keeps both.
+const keepSettled = 30 * 24 * time.Hour
+
+// pruneStmts let go of what is older, at a reset; never of a message that is on its way.
+func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
+	if !s.ledger.Load() {
+		return nil
+	}
+	old := []any{string(s.Key), now.Add(-keepSettled).UnixMilli()}
+	return []tidemark.Stmt{
+		{SQL: `DELETE FROM outbound WHERE key = ? AND open = 0 AND at < ?`, Args: old},
+		{SQL: `DELETE FROM heard WHERE key = ? AND at < ?`, Args: old},
+		{SQL: `DELETE FROM inputs WHERE key = ? AND id >= 'say:' AND id < 'say;' AND kind = 'say' AND at < ?`, Args: old},
+	}
+}
 
 // ledgerSpace is the name of the tables' version.
 const ledgerSpace = "outbound"

@@ -23,8 +23,8 @@ func (s *Session) hearStmts(in Input) []tidemark.Stmt {
 	stmts := []tidemark.Stmt{{SQL: `UPDATE outbound SET hold = '', next = 0 WHERE key = ? AND open = 1 AND state = 'pending' AND hold = 'closed' AND peer = ?`,
 		Args: []any{string(s.Key), peerOf(*in.Origin.To)}}}
 	if in.Origin.Message != "" && in.Kind == InputMessage {
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said) VALUES(?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
-			Args: []any{string(s.Key), in.Origin.Message, oneLine(searchable(in.Message), maxQuoted)}})
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said, at) VALUES(?, ?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
+			Args: []any{string(s.Key), in.Origin.Message, oneLine(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
 	}
 	return stmts
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Delivered takes what a platform says became of a message. Statuses may come in any order, twice, and
@@ -29,6 +30,11 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 		set, args, event := s.afterStatus(*o, d)
 		if set == "" {
 			return nil
+		}
+		if d.Error != nil && d.Error.Class == tidemark.SendClosed {
+			if set, err = s.unclosed(ctx, *o, d, set); err != nil {
+				return fmt.Errorf("status of %s: %w", o.Ref, err)
+			}
 		}
 		change := tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND state = ? AND id = ? AND status = ? AND tries = ?`,
 			Args: append(args, string(s.Key), o.n, o.State, o.ID, o.Status, o.Tries), Want: 1}
@@ -98,6 +104,26 @@ func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args
 	}
 	set, args, event = s.afterFailure(o, e)
 	return set + `, owner = '', status = '', id = '', past = trim(past || ' ' || ?)`, append(args, d.ID), event
+}
+
+// unclosed is what to set when the person has written since the platform found their window closed: it is
+// open again, and they need not write twice.
+func (s *Session) unclosed(ctx context.Context, o Outbound, d tidemark.Delivery, set string) (string, error) {
+	const recent = 50
+	if d.At.IsZero() {
+		return set, nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT at, origin FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), recent)
+	if err != nil {
+		return set, fmt.Errorf("find what they wrote: %w", err)
+	}
+	for _, r := range rows {
+		var from tidemark.Origin
+		if r.Int(0) > d.At.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && peerOf(*from.To) == o.peer {
+			return strings.Replace(set, `hold = 'closed'`, `hold = ''`, 1), nil
+		}
+	}
+	return set, nil
 }
 
 // Say sends a line that is no part of the conversation. The same id twice is one.

@@ -355,6 +355,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
 		s.undueStmt(dueReset),
 	}
+	stmts = append(stmts, s.pruneStmts(now)...)
 	more, err := s.eventStmts(x.New, event)
 	if err != nil {
 		return err

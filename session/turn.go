@@ -214,6 +214,9 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	return reply, "", nil
 }
 
+// wordless is what people read over a channel of an answer that has no text.
+const wordless = "(The answer has no text.)"
+
 // commit appends a reply with its tool calls and its usage in one transaction. Without calls the
 // turn is over.
 func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) error {
@@ -234,7 +237,11 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 	}
 	stmts = append(stmts, usage...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
-	lines, err := s.tellStmts(ctx, r.Log, r.origins, reply.Message.PlainText())
+	said := reply.Message.PlainText()
+	if strings.TrimSpace(said) == "" && len(reply.Message.Calls()) == 0 {
+		said = wordless // they see nothing else of a turn
+	}
+	lines, err := s.tellStmts(ctx, r.Log, r.origins, said)
 	if err != nil {
 		return err
 	}
