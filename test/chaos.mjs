@@ -113,6 +113,8 @@ async function one(storm) {
   await storm.evict(at(evicted, "/debug/evict"));
   assert.equal(await cut, "broken");
   assert.equal(await storm.stream(evicted, m), "done", "a turn goes on in the object's next life");
+  const { ends } = await storm.strike([evicted], "socket");
+  assert.match(ends.join(), /^(done|told)$/, "a socket outlives its instance, and hears the end of its turn");
   await storm.panic();
 }
 

@@ -303,17 +303,17 @@ export class Storm {
   }
 
   // strike begins a turn in each session and ends their instances in the middle. It gives the ids of what was
-  // said and how long each stream then took to end.
-  async strike(sessions) {
+  // said, how each stream, or socket, ended, and how long each stream then took to end.
+  async strike(sessions, how = "stream") {
     const from = this.latencies.length;
     const messages = sessions.map((s) => this.message(s));
-    const all = sessions.map((s, i) => this.stream(s, messages[i]));
+    const all = sessions.map((s, i) => this[how](s, messages[i]));
     const end = performance.now() + 10_000;
     while (this.streams.size < all.length && performance.now() < end) await sleep(10);
     await sleep(300);
     await Promise.all((this.shared ? sessions.slice(0, 1) : sessions).map((s) => this.#fatal(s)));
-    await Promise.all(all);
-    return { ids: messages.map((m) => m.id), latencies: this.latencies.slice(from) };
+    const ends = await Promise.all(all);
+    return { ids: messages.map((m) => m.id), ends, latencies: this.latencies.slice(from) };
   }
 
   // ping measures how long the busy process takes to answer anything at all.
