@@ -46,8 +46,8 @@ func rename(ctx context.Context, desk Desk, a Alias) error {
 // delivered tells a session what became of its message. A platform that gives no reference back leaves
 // nobody to tell; the session then knows what the platform answered when it was sent.
 func (g *Ingress) delivered(ctx context.Context, d tidemark.Delivery) error {
-	key, _, err := cutRef(d.Ref)
-	if err != nil {
+	key, ok := keyOf(d.Ref)
+	if !ok {
 		g.Logger.Debug("a status of nobody's", "status", d.Status)
 		return nil
 	}

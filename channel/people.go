@@ -102,10 +102,14 @@ func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, er
 func (b *Book) welcome(ctx context.Context, code string, r tidemark.Row) error {
 	var to tidemark.Address
 	key := tidemark.Key(r.Text(3))
-	if b.to == nil || key == "" || json.Unmarshal(r.Bytes(4), &to) != nil {
+	if b.to == nil || key == "" { // asked before codes had an address
 		return nil
 	}
-	if err := b.to.Say(ctx, key, "welcome/"+code, to, "You are let in."); err != nil {
+	err := json.Unmarshal(r.Bytes(4), &to)
+	if err == nil {
+		err = b.to.Say(ctx, key, "welcome/"+code, to, "You are let in.")
+	}
+	if err != nil {
 		return fmt.Errorf("%s is let in, and could not be told: %w", r.Text(2), err)
 	}
 	return nil

@@ -207,7 +207,7 @@ func (a Arrival) lane() string {
 	case a.Alias != nil:
 		return laneAlias
 	case a.Status != nil:
-		key, _, _ := cutRef(a.Status.Ref)
+		key, _ := keyOf(a.Status.Ref)
 		return laneStatus + string(key)
 	case a.Message.Group != "":
 		return laneFrom + "group/" + a.Message.Group
@@ -362,14 +362,10 @@ func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
 	return out, nil
 }
 
-// cutRef reads the reference of a message of ours: "{session key}/{row}".
-func cutRef(ref string) (tidemark.Key, string, error) {
-	at := strings.LastIndexByte(ref, '/')
-	if at < 0 {
-		return "", "", fmt.Errorf("reference %.80q: %w", ref, tidemark.ErrInvalid)
-	}
-	key, err := tidemark.ParseKey(ref[:at])
-	return key, ref[at+1:], err
+// keyOf reads the session from the reference of a message of ours: "{session key}/{row}".
+func keyOf(ref string) (tidemark.Key, bool) {
+	key, err := tidemark.ParseKey(ref[:max(0, strings.LastIndexByte(ref, '/'))])
+	return key, err == nil
 }
 
 func laneKind(lane string) string {

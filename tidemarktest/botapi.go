@@ -264,7 +264,7 @@ func (hook BotWebhook) post(ctx context.Context, body []byte) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("Wrong response from the webhook: %s", resp.Status)
+		return refuse("Wrong response from the webhook: %s", resp.Status)
 	}
 	return nil
 }
@@ -349,7 +349,7 @@ func (b *BotAPI) fail(w http.ResponseWriter, r *http.Request, f *BotFault) {
 		panic(http.ErrAbortHandler)
 	case f.Raw != "":
 		w.WriteHeader(f.Code)
-		io.WriteString(w, f.Raw) // a fake's answer
+		_, _ = io.WriteString(w, f.Raw) // a fake's answer
 	default:
 		a := refuseBot(f.Code, f.Text)
 		if f.After > 0 {

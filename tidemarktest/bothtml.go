@@ -12,6 +12,13 @@ import (
 // https://core.telegram.org/bots/api#html-style
 var botTags = []string{"b", "strong", "i", "em", "u", "ins", "s", "strike", "del", "span", "tg-spoiler", "a", "tg-emoji", "code", "pre", "blockquote"}
 
+// botRefusal is an error in the words of the Bot API.
+type botRefusal string
+
+func (r botRefusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return botRefusal(fmt.Sprintf(format, args...)) }
+
 // readBotHTML reads a text with parse_mode HTML as the Bot API does, with its errors.
 func readBotHTML(html string) (plain string, tags []string, err error) {
 	var b strings.Builder
@@ -21,21 +28,21 @@ func readBotHTML(html string) (plain string, tags []string, err error) {
 		case '<':
 			end := strings.IndexByte(html[i:], '>')
 			if end < 0 {
-				return "", nil, fmt.Errorf("Unclosed start tag at byte offset %d", i)
+				return "", nil, refuse("Unclosed start tag at byte offset %d", i)
 			}
 			tag := html[i+1 : i+end]
 			if name, closes := strings.CutPrefix(tag, "/"); closes {
 				if len(open) == 0 {
-					return "", nil, fmt.Errorf("Unexpected end tag at byte offset %d", i)
+					return "", nil, refuse("Unexpected end tag at byte offset %d", i)
 				}
 				if want := open[len(open)-1]; name != "" && name != want {
-					return "", nil, fmt.Errorf("Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", i, want, name)
+					return "", nil, refuse("Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", i, want, name)
 				}
 				open = open[:len(open)-1]
 			} else {
 				name, _, _ := strings.Cut(tag, " ")
 				if !slices.Contains(botTags, name) {
-					return "", nil, fmt.Errorf("Unsupported start tag \"%s\" at byte offset %d", name, i)
+					return "", nil, refuse("Unsupported start tag \"%s\" at byte offset %d", name, i)
 				}
 				open, tags = append(open, name), append(tags, name)
 			}
@@ -50,7 +57,7 @@ func readBotHTML(html string) (plain string, tags []string, err error) {
 		}
 	}
 	if len(open) > 0 {
-		return "", nil, fmt.Errorf("Can't find end tag corresponding to start tag \"%s\"", open[len(open)-1])
+		return "", nil, refuse("Can't find end tag corresponding to start tag \"%s\"", open[len(open)-1])
 	}
 	return b.String(), tags, nil
 }

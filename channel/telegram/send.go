@@ -42,7 +42,15 @@ type wireReplying struct {
 
 // Parts implements [tidemark.Courier]: Telegram's HTML, 4,096 units of text a message.
 func (c *client) Parts(_ tidemark.Address, markdown string) []string {
-	return markup.TelegramParts(markdown)
+	parts := markup.TelegramParts(markdown)
+	if len(parts) > 0 || strings.TrimSpace(markdown) == "" {
+		return parts
+	}
+	parts = markup.Split(markdown, markup.Limit) // markup around nothing: an answer is not dropped for that
+	for i, p := range parts {
+		parts[i] = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(p)
+	}
+	return parts
 }
 
 // Send implements [tidemark.Courier]. Two refusals it acts on itself, for they say that nothing was
@@ -94,7 +102,7 @@ func (c *client) Working(ctx context.Context, to tidemark.Address, _ string) err
 		return &tidemark.SendError{Class: tidemark.SendFailed, Text: "no id of a chat: " + to.Peer}
 	}
 	for i := range typingTimes {
-		if i > 0 && (c.Runtime == nil || c.Runtime.Sleep(ctx, typingEvery) != nil) {
+		if rested := i == 0 || c.Runtime != nil && c.Runtime.Sleep(ctx, typingEvery) == nil; !rested { // it is over
 			return nil
 		}
 		if _, err := c.call(ctx, showTimeout, "sendChatAction", wireSend{Chat: at.chat, Thread: at.thread, Action: "typing"}); err != nil {

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf16"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/markup"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -387,7 +389,7 @@ func (r *recorder) since(begin time.Time) http.RoundTripper {
 			err = json.Unmarshal(body, &w)
 		}
 		if err != nil || w.Action != "typing" || w.Chat != person {
-			return nil, fmt.Errorf("%+v: %v", w, err)
+			return nil, fmt.Errorf("%+v: %w", w, err)
 		}
 		r.at = append(r.at, time.Since(begin))
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(`{"ok":true,"result":true}`))}, nil
@@ -435,5 +437,17 @@ func TestOpen(t *testing.T) {
 				t.Errorf("Open: %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestParts: the laws of every courier, by the length that the Bot API counts: that of the text without its
+// markup, in UTF-16.
+func TestParts(t *testing.T) {
+	units := func(s string) int { return len(utf16.Encode([]rune(markup.Plain(s)))) }
+	_, p := bot(t)
+	to := tidemark.Address{Platform: Name, Peer: "77"}
+	tidemarktest.Couriers(t, p, to, 4096, units)
+	for _, text := range []string{"```a", "```a\n", "```a\n```", "~~~x", "- ```a", "> ```a"} {
+		t.Run(text, func(t *testing.T) { tidemarktest.CheckParts(t, p, to, 4096, units, text) })
 	}
 }

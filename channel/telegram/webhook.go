@@ -56,8 +56,8 @@ func (c *client) Decode(body []byte) ([]channel.Arrival, error) {
 		return nil, fmt.Errorf("decode an update: it has no update_id: %w", tidemark.ErrInvalid)
 	}
 	var u wireUpdate
-	switch err := json.Unmarshal(body, &u); {
-	case err != nil:
+	switch readable := json.Unmarshal(body, &u) == nil; {
+	case !readable:
 		return odd("update that cannot be read"), nil
 	case u.Edited != nil: // what was answered cannot be unsaid, and edits come by the dozen
 		return odd("edited message"), nil
