@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { front } from "./front.mjs";
-import { MAX_WEBHOOK, SHARDS, webhook } from "./webhook.mjs";
+import { MAX_WEBHOOK, Porch, SHARDS, STORE, webhook } from "./webhook.mjs";
 
 const env = { TIDEMARK_TOKEN: "t", WHATSAPP_APP_SECRET: "app", WHATSAPP_VERIFY_TOKEN: "walnut", TELEGRAM_WEBHOOK_SECRET: "tele" };
 const site = "https://tidemark.example";
@@ -82,4 +82,48 @@ test("a body that never ends is given up", async () => {
 test("no name of an agent leads to them", async () => {
   const { to } = await front(new Request(`${site}/v1/agents/in%3Amain%3A3/memory`, { headers: { authorization: "Bearer t" } }), env);
   assert.equal(to.name, "main");
+});
+
+// porch gives a Porch over a fake object, and what it did.
+function porch(more = {}) {
+  const did = { stored: [], asked: [], alarm: null };
+  const storage = {
+    transactionSync: (f) => f(),
+    sql: { exec: (sql, ...args) => did.stored.push({ sql, args }) },
+    kv: { get: () => "in:main:0", put() {} },
+    getAlarm: async () => did.alarm,
+    setAlarm: async (at) => { did.alarm = at; },
+  };
+  const p = new Porch(() => ({ id: { name: "in:main:0" }, storage }), async (request) => {
+    did.asked.push(new URL(request.url).pathname);
+    return new Response(null, { status: more.status ?? 200 });
+  });
+  return { p, did };
+}
+
+const posted = (body, headers = { "x-webhook-hash": "ab", "content-length": String(body.length) }) =>
+  new Request(`${site}/webhooks/whatsapp`, { method: "POST", body, headers });
+
+test("behind one that Go took, webhooks are stored without it, and it is told once", async () => {
+  const { p, did } = porch();
+  assert.equal((await p.take(posted("one"))).status, 200);
+  assert.deepEqual([did.stored.length, did.asked], [0, ["/webhooks/whatsapp"]]);
+  for (const body of ["two", "three"]) assert.equal((await p.take(posted(body))).status, 200);
+  assert.deepEqual(did.stored.map(({ sql, args }) => [sql === STORE, args[0], args[1], args[2], Buffer.from(args[4]).toString()]),
+    [[true, "whatsapp", "ab", 0, "two"], [true, "whatsapp", "ab", 0, "three"]]);
+  assert.ok(did.alarm > Date.now(), "an alarm looks after it");
+  while (did.asked.length < 2) await new Promise((go) => setTimeout(go, 5));
+  assert.deepEqual(did.asked, ["/webhooks/whatsapp", "/internal/channel/kick"]);
+});
+
+test("what Go refuses, what is long and what the front did not see goes to Go", async () => {
+  const { p, did } = porch({ status: 404 });
+  for (let i = 0; i < 2; i++) assert.equal((await p.take(posted("x"))).status, 404);
+  const good = porch();
+  await good.p.take(posted("x"));
+  await good.p.take(posted("x", { "x-webhook-hash": "ab", "content-length": "3000000" }));
+  await good.p.take(posted("x", { "x-webhook-hash": "ab" }));
+  assert.deepEqual([did.stored.length, did.asked.length, good.did.stored.length, good.did.asked.length], [0, 2, 0, 3]);
+  assert.equal(p.take(posted("x", {})), null);
+  assert.equal(p.take(new Request(`${site}/internal/channel/kick`, { headers: { "x-webhook-hash": "ab" } })), null);
 });
