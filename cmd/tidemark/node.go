@@ -94,8 +94,8 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = setup.Provider(cfg, n.rt, native.Transport())
 	n.channels = setup.Channels(cfg, n.rt, native.Transport())
-	n.courier = setup.Courier(n.channels, n.metrics.Sent)
 	n.metrics = worker.NewMetrics(n.rt.Now)
+	n.courier = setup.Courier(n.channels, n.metrics.Sent)
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
