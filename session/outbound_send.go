@@ -55,7 +55,7 @@ func (s *Session) sendAll() {
 				if s.current(ctx) {
 					continue
 				}
-				next, row = time.Time{}, nil
+				next = time.Time{}
 			} else if err == nil {
 				continue
 			}
