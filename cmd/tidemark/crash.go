@@ -66,6 +66,9 @@ func arrows() []arrow {
 		{name: "memory flushed", tx: has("UPDATE agent_sections SET done")},
 		{name: "index put", put: func(key string) bool { return strings.Contains(key, "/sessions/index/") }},
 		{name: "index recorded", tx: has("UPDATE agent_archives SET indexed")},
+		{name: "webhook stored", tx: has("INSERT INTO channel_bodies")},
+		{name: "webhook decoded", tx: has("INSERT INTO channel_arrivals")},
+		{name: "arrival done", tx: has("DELETE FROM channel_arrivals WHERE n =")},
 		{name: "send begun", tx: has("UPDATE outbound SET state = 'sending'")},
 		{name: "send settled", tx: has("UPDATE outbound SET state = 'sent', open = 0, hold = '', next = 0, error = '', id = ?")},
 	}

@@ -133,14 +133,15 @@ func (a *inspection) agents() []string {
 
 // unfinished finds what is half done, by table.
 var unfinished = map[string]string{
-	"run":               `SELECT key || ' ' || id || ' ' || state FROM runs WHERE state NOT IN ('done', 'failed') LIMIT 100`,
-	"input":             `SELECT key || ' ' || id || ' ' || state FROM inputs WHERE state <> 'done' LIMIT 100`,
-	"reset":             `SELECT key || ' ' || old || ' ' || step FROM resets WHERE step <> 'done' LIMIT 100`,
-	"plan":              `SELECT key || ' ' || id FROM plans WHERE state = 'open' LIMIT 100`,
-	"item for an agent": `SELECT key || ' ' || id FROM outbox LIMIT 100`,
-	"memory section":    `SELECT path || ' ' || id FROM agent_sections WHERE done = 0 LIMIT 100`,
-	"archive to index":  `SELECT key FROM agent_archives WHERE indexed = 0 LIMIT 100`,
-	"look at a run":     `SELECT key FROM due WHERE kind = 'run' LIMIT 100`,
+	"run":                `SELECT key || ' ' || id || ' ' || state FROM runs WHERE state NOT IN ('done', 'failed') LIMIT 100`,
+	"input":              `SELECT key || ' ' || id || ' ' || state FROM inputs WHERE state <> 'done' LIMIT 100`,
+	"reset":              `SELECT key || ' ' || old || ' ' || step FROM resets WHERE step <> 'done' LIMIT 100`,
+	"plan":               `SELECT key || ' ' || id FROM plans WHERE state = 'open' LIMIT 100`,
+	"item for an agent":  `SELECT key || ' ' || id FROM outbox LIMIT 100`,
+	"memory section":     `SELECT path || ' ' || id FROM agent_sections WHERE done = 0 LIMIT 100`,
+	"archive to index":   `SELECT key FROM agent_archives WHERE indexed = 0 LIMIT 100`,
+	"answer to a person": `SELECT key || ' ' || n || ' ' || state FROM outbound WHERE open = 1 LIMIT 100`,
+	"look at a run":      `SELECT key FROM due WHERE kind = 'run' LIMIT 100`,
 }
 
 // states holds that nothing is half done.

@@ -21,6 +21,14 @@ var outboundTable = []struct {
 	unknown int // answers that never arrive, and are known as that
 	why     string
 }{
+	{"before webhook stored", 0, "it was not acknowledged: the platform posts it again"},
+	{"webhook stored", 0, "the next life decodes it"},
+	{"before webhook decoded:2", 0, "the body is there still"},
+	{"webhook decoded", 0, "what it told waits for its turn"},
+	{"before input stored", 0, "the arrival is posted again"},
+	{"input stored:2", 0, "posted again it is the same input"},
+	{"before arrival done", 0, "done twice it is done once"},
+	{"arrival done:2", 0, "nothing is left of it but the answer"},
 	{"before reply committed", 0, "the model is asked again, and its answer is in the ledger once"},
 	{"reply committed", 0, "the answer is in the ledger, and the next life sends it"},
 	{"before send begun", 0, "it is pending"},
