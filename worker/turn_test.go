@@ -230,7 +230,7 @@ func TestBadBodies(t *testing.T) {
 		{"invalid UTF-8", "POST", key + "/messages", "{\"text\":\"\xff\"}", 400, "byte 9"},
 		{"NUL", "POST", key + "/messages", "{\"text\":\"\x00\"}", 400, "byte 9"},
 		{"depth bomb", "POST", key + "/messages", `{"content":` + strings.Repeat("[", 1<<20), 400, "deep at byte"},
-		{"too large", "POST", key + "/messages", `{"text":"` + strings.Repeat("a", 3<<20) + `"}`, 413, "too large"},
+		{"too large", "POST", key + "/messages", `{"text":"` + strings.Repeat("a", 3<<20) + `"}`, 413, "at most 2097152"},
 		{"unknown field", "POST", key + "/messages", `{"message_":"a"}`, 400, `did you mean "message"`},
 		{"empty text", "POST", key + "/messages", `{"text":""}`, 400, `"text" is empty; say something`},
 		{"white space", "POST", key + "/messages", `{"text":" \n"}`, 400, `"text" is empty`},
