@@ -94,7 +94,8 @@ func (k Key) Main() bool {
 }
 
 // Local reports a conversation that only the holder of the token can reach: the main session and
-// those opened by the command line, the page or the API. All others belong to a channel's peer.
+// those opened by the command line, the page or the API. All others belong to a channel's peer, also those
+// of the end users whom an API client names ("user").
 func (k Key) Local() bool {
 	switch k.Channel() {
 	case "", "local", "web", "api", "cli":

@@ -20,7 +20,7 @@ export async function door(request, path, query, most) {
   if (path === "/v1/chat/completions" && request.method === "POST") {
     const named = request.headers.get("x-tidemark-session");
     if (named) return { to: session(rootKey(named)) };
-    return spoken(request, most, async ({ user, model }) => (text(user) ? session(await keyOf(agentOf(model), "api", user)) : shard()));
+    return spoken(request, most, async ({ user, model }) => (text(user) ? session(await keyOf(agentOf(model), "user", user)) : shard()));
   }
   const owner = query.get("agent") ?? "";
   if (path === "/api/chat" && request.method === "POST") {

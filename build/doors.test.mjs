@@ -67,8 +67,8 @@ test("a request of a door goes to the object of its conversation", async () => {
   const chat = { messages: [{ role: "user", content: "hi" }] };
   const json = (more) => JSON.stringify({ ...chat, ...more });
   const cases = [
-    ["/v1/chat/completions", json({ user: "Anna" }), {}, await session("", "api", "Anna")],
-    ["/v1/chat/completions", json({ user: "Anna", model: "tidemark:work" }), {}, await session("work", "api", "Anna")],
+    ["/v1/chat/completions", json({ user: "Anna" }), {}, await session("", "user", "Anna")],
+    ["/v1/chat/completions", json({ user: "Anna", model: "tidemark:work" }), {}, await session("work", "user", "Anna")],
     ["/v1/chat/completions", json({ user: "Anna" }), { "x-tidemark-session": "Garden" }, { kind: "session", name: "agent:main:local:dm:garden" }],
     ["/api/chat", json({ id: "aB3" }), {}, await session("", "web", "aB3")],
     ["/api/chat?agent=work", json({ id: "aB3" }), {}, await session("work", "web", "aB3")],

@@ -56,7 +56,7 @@ func (c *call) postChat() error {
 		t.key, err = tidemark.ParseKey(header)
 	} else {
 		agent, _ := agentOf(f.model)
-		t.key, err = keyOf(agent, "api", f.user)
+		t.key, err = keyOf(agent, userChannel, f.user)
 	}
 	if err != nil {
 		return err

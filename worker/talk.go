@@ -18,6 +18,10 @@ const (
 	headerDuplicate = "X-Tidemark-Duplicate" // the request had been received before
 )
 
+// userChannel holds the conversations of those whom a client names as its "user": they are its end users
+// and not the holder of the token, so none of them has the owner's rights (tidemark.Key.Local).
+const userChannel = "user"
+
 // Model is what answers calls that belong to no conversation.
 type Model struct {
 	Provider tidemark.Provider

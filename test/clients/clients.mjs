@@ -159,7 +159,7 @@ for (const host of hosts.split(",")) {
         const ask = (messages) => openai().chat.completions.create({ model: "tidemark", user: name, messages }).withResponse();
         const first = await ask([user("my name is Ada")]);
         const key = first.response.headers.get("x-tidemark-session");
-        assert.match(key, /^agent:main:api:dm:user_t\d+-\d+-[0-9a-f]{32}$/);
+        assert.match(key, /^agent:main:user:dm:user_t\d+-\d+-[0-9a-f]{32}$/);
         const second = await ask([{ role: "assistant", content: "what the client made up" }, user("count")]);
         assert.equal(second.data.choices[0].message.content, "I see 3 messages");
         assert.deepEqual((await messages(key)).map((m) => m.role), ["user", "assistant", "user", "assistant"]);
