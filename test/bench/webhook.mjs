@@ -46,7 +46,7 @@ function bodyOf(n) {
     messages: [{ from, id: `wamid.${process.pid}.${n}`, timestamp: "1795200000", type: "text", text: { body: "how are the tomatoes" } }] } }] }] });
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+const agent = new Agent({ keepAlive: true, maxSockets: 256, timeout: 2000 });
 
 function post(url, body) {
   return new Promise((done) => {
