@@ -58,6 +58,8 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		out.Result = &result
 	case what == askName:
 		err = a.addName(ctx, q.Name)
+	case what == askNames:
+		out.Names, err = a.Names(ctx)
 	default:
 		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
 	}

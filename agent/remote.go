@@ -23,7 +23,8 @@ const (
 	askRemember = "remember"
 	askReport   = "report"
 	askCall     = "call"
-	askName     = "name" // another agent tells that it is there
+	askName     = "name"  // another agent tells that it is there
+	askNames    = "names" // which agents did
 )
 
 // Bounds of one exchange.
@@ -48,6 +49,7 @@ type question struct {
 type reply struct {
 	Text   string          `json:"text,omitempty"`
 	Result *tidemark.Block `json:"result,omitempty"`
+	Names  []string        `json:"names,omitempty"`
 	Error  string          `json:"error,omitempty"`
 	Is     string          `json:"is,omitempty"` // the sentinel that Error wraps
 }
@@ -107,6 +109,12 @@ func (r *Remote) Call(ctx context.Context, scope tidemark.Scope, call tidemark.B
 func (r *Remote) Introduce(ctx context.Context, name string) error {
 	_, err := r.ask(ctx, askName, question{Name: name})
 	return err
+}
+
+// Names lists the agents that told the agent of themselves, see [Agent.Names].
+func (r *Remote) Names(ctx context.Context) ([]string, error) {
+	a, err := r.ask(ctx, askNames, question{})
+	return a.Names, err
 }
 
 func (r *Remote) ask(ctx context.Context, what string, q question) (reply, error) {

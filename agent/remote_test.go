@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,13 @@ func TestRemote(t *testing.T) {
 	}
 	if tools := r.Tools(tidemark.Key("agent:other:main").Scope()); tools != nil {
 		t.Errorf("tools for another agent's session: %v", tools)
+	}
+
+	if err := r.Introduce(ctx, "work"); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := r.Names(ctx); err != nil || !slices.Equal(names, []string{"work"}) {
+		t.Errorf("agents %q, %v", names, err)
 	}
 
 	call := tidemark.ToolUse("c1", agent.ToolSearch, json.RawMessage(`{"query":"walnut"}`))

@@ -49,6 +49,13 @@ var (
 )
 
 func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*session.Session, error) {
+	there, err := session.Exists(ctx, a.db, key)
+	if err != nil {
+		return nil, err
+	}
+	if !there && !create {
+		return nil, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
+	}
 	ag, err := a.Agent(ctx, key.Agent())
 	if err != nil {
 		return nil, err
@@ -57,13 +64,6 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	defer a.mu.Unlock()
 	if s := a.sessions[key]; s != nil {
 		return s, nil
-	}
-	there, err := session.Exists(ctx, a.db, key)
-	if err != nil {
-		return nil, err
-	}
-	if !there && !create {
-		return nil, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
 	}
 	probe := a.metrics.Probe()
 	s, err := session.Open(a.life, session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,

@@ -15,12 +15,15 @@ import (
 // the agent work.
 const ownModel = "tidemark"
 
-// agentOf returns the agent that a model's name names, and whether the name is one of ours.
+// agentOf returns the agent that a model's name names, if it does, and whether the name is one of ours.
 func agentOf(model string) (agent string, own bool) {
 	if model == "" || model == ownModel {
 		return "", true
 	}
-	return strings.CutPrefix(model, ownModel+":")
+	if agent, own = strings.CutPrefix(model, ownModel+":"); !own {
+		return "", false
+	}
+	return agent, true
 }
 
 // postChat is chat completions. With a session, or a user, the conversation is kept here; without, the
@@ -56,6 +59,7 @@ func (c *call) postChat() error {
 		t.key, err = tidemark.ParseKey(header)
 	} else {
 		agent, _ := agentOf(f.model)
+		t.byModel = agent != ""
 		t.key, err = keyOf(agent, userChannel, f.user)
 	}
 	if err != nil {
@@ -206,7 +210,7 @@ func (c *call) getModel() error {
 	id := c.r.PathValue("id")
 	switch {
 	case !slices.Contains(names, id):
-		return fmt.Errorf("model %s: there is no such model; GET /v1/models lists them: %w", clip(id, 80), tidemark.ErrNotFound)
+		return noModel(id)
 	case tongueOf(c.r) == anthropic:
 		return c.reply(http.StatusOK, wireModelOther{"model", id, id, modelsDay})
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -37,6 +40,7 @@ type talk struct {
 	channel  string
 	messages []tidemark.Message // neighbours of one role are merged
 	ignored  []string
+	byModel  bool // the agent was named by the model's name
 }
 
 // input is what is new, under an id that names the whole request: the same request again is a retry
@@ -92,9 +96,9 @@ func (c *call) converse(t talk, to dialect) error {
 	if err := in.Validate(); err != nil {
 		return err
 	}
-	s, err := c.Actors.Session(c.r.Context(), t.key, true)
+	s, err := c.open(t)
 	if err != nil {
-		return fmt.Errorf("open session %s: %w", t.key, err)
+		return err
 	}
 	if len(t.messages) == 1 && own == "" {
 		if in.ID, err = said(c.r.Context(), s, in.ID); err != nil {
@@ -108,6 +112,44 @@ func (c *call) converse(t talk, to dialect) error {
 	h.Set(headerSession, string(t.key))
 	c.ignore(t.ignored)
 	return c.say(s, in, to)
+}
+
+// open returns the session of a talk, which may be new.
+func (c *call) open(t talk) (*session.Session, error) {
+	if all, ok := c.Actors.(Lister); ok && t.byModel {
+		if err := c.agentThere(all, t.key); err != nil {
+			return nil, err
+		}
+	}
+	s, err := c.Actors.Session(c.r.Context(), t.key, true)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", t.key, err)
+	}
+	return s, nil
+}
+
+// agentThere refuses a new session of an agent that is not there: a model's name makes none, since a slip
+// of the pen would stay for good. To list agents may cost a call to another object, so a session that is
+// there is enough.
+func (c *call) agentThere(all Lister, key tidemark.Key) error {
+	ctx := c.r.Context()
+	_, err := c.Actors.Session(ctx, key, false)
+	if !errors.Is(err, tidemark.ErrNotFound) {
+		return err
+	}
+	names, err := all.Agents(ctx)
+	if err != nil {
+		return fmt.Errorf("list agents: %w", err)
+	}
+	if !slices.Contains(names, key.Agent()) {
+		return noModel(ownModel + ":" + key.Agent())
+	}
+	return nil
+}
+
+// noModel refuses a model that is not there.
+func noModel(name string) error {
+	return &refused{http.StatusNotFound, "model_not_found", fmt.Sprintf("model %s: there is no such model; GET /v1/models lists them", clip(name, 80))}
 }
 
 // ignore says in a header what a request asked for and does not get.

@@ -4,8 +4,10 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,5 +82,36 @@ func TestUser(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAgentByModel: the name of a model chooses an agent that is there, and makes none.
+func TestAgentByModel(t *testing.T) {
+	s := serve(t, nil)
+	s.say("agent:work:main", "hello")
+	s.say("main", "hello")
+	for _, row := range []struct{ name, model, key, code string }{
+		{"no agent", "tidemark", "agent:main:user:dm:anna", ""},
+		{"the main one", "tidemark:main", "agent:main:user:dm:anna", ""},
+		{"one that is there", "tidemark:work", "agent:work:user:dm:anna", ""},
+		{"one that is not", "tidemark:wrok", "", "model_not_found"},
+		{"what cannot be one", "tidemark:a b", "", "invalid_value"},
+		{"a model of the provider", "gpt-5", "agent:main:user:dm:anna", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for range 2 {
+				res := s.do("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"user":"anna","messages":[{"role":"user","content":"hi"}]}`, row.model))
+				var got struct{ Error struct{ Code string } }
+				if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+					t.Fatal(err)
+				}
+				if key := res.Header.Get("X-Tidemark-Session"); key != row.key || got.Error.Code != row.code || (res.StatusCode == 200) != (row.code == "") {
+					t.Errorf("%d %s in %q, want %s in %q", res.StatusCode, got.Error.Code, key, row.code, row.key)
+				}
+			}
+		})
+	}
+	if names, err := s.actors.Agents(t.Context()); err != nil || !slices.Equal(names, []string{"main", "work"}) {
+		t.Errorf("there are now %q, %v", names, err)
 	}
 }

@@ -84,12 +84,16 @@ func (w *owner) Agents(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return everyAgent(cfg, append(names, mainAgent, w.o.Name())), nil
+}
+
+// everyAgent adds to names those that are configured, and gives them in order.
+func everyAgent(cfg *config.Config, names []string) []string {
 	for _, c := range cfg.Agents {
 		names = append(names, c.ID)
 	}
-	names = append(names, mainAgent, w.o.Name())
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(names)
 }
 
 // get returns the agent; with create, one that nobody has told anything yet is made.

@@ -30,7 +30,10 @@ type conversation struct {
 	armed bool // the alarm was set for what an earlier life left
 }
 
-var _ worker.Actors = (*conversation)(nil)
+var (
+	_ worker.Actors = (*conversation)(nil)
+	_ worker.Lister = (*conversation)(nil)
+)
 
 // openSession serves the object of a session.
 func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
@@ -50,6 +53,20 @@ func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 // Agent implements worker.Actors: the front knows better than to ask here.
 func (c *conversation) Agent(_ context.Context, name string) (*agent.Agent, error) {
 	return nil, fmt.Errorf("agent %s: this object is session %s: %w", name, c.o.Name(), tidemark.ErrForbidden)
+}
+
+// Agents implements worker.Lister: the main agent is asked, so it is no matter of every request.
+func (c *conversation) Agents(ctx context.Context) ([]string, error) {
+	cfg, err := c.in.config(ctx, c.o)
+	if err != nil {
+		return nil, err
+	}
+	from := &agent.Remote{Name: mainAgent, Transport: c.o.Peer(agents, mainAgent), Runtime: c.o}
+	names, err := from.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return everyAgent(cfg, append(names, mainAgent)), nil
 }
 
 // Session implements worker.Actors: the front has found the object by the key.

@@ -135,7 +135,8 @@ for (const host of hosts.split(",")) {
           [() => ask("x", { functions: [{ name: "f" }] }), OpenAI.BadRequestError, 400, "invalid_value"],
           [() => ask("x", { response_format: { type: "json_object" } }), OpenAI.BadRequestError, 400, "invalid_value"],
           [() => ask("x", { messages: [user([{ type: "input_audio", input_audio: { data: "", format: "wav" } }])] }), OpenAI.BadRequestError, 400, "invalid_value"],
-          [() => openai().models.retrieve("no-such"), OpenAI.NotFoundError, 404, "not_found"],
+          [() => openai().models.retrieve("no-such"), OpenAI.NotFoundError, 404, "model_not_found"],
+          [() => openai().chat.completions.create({ model: "tidemark:nobody", user: "anna", messages: [user("x")] }), OpenAI.NotFoundError, 404, "model_not_found"],
         ];
         for (const [f, Class, status, code] of rows) {
           const e = await f().then(() => assert.fail(`${f}: it did not fail`), (e) => e);
