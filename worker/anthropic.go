@@ -73,7 +73,7 @@ func (c *call) postMessages() error {
 		return err
 	}
 	t := talk{key: key, channel: "api", messages: f.messages, ignored: named(f.rest)}
-	return c.converse(t, &messages{call: c, model: f.model, live: f.stream})
+	return c.converse(t, c.message(f))
 }
 
 // countTokens says how large a request would be: of a conversation that is kept here, what the model would

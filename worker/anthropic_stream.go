@@ -20,11 +20,15 @@ type messages struct {
 	live  bool // the client wants events
 
 	speech
-	text   strings.Builder // all that was told, when it is to be whole
+	text   strings.Builder // the replies, when it is to be whole
 	stream *stream         // once it has begun
 }
 
 var _ dialect = (*messages)(nil)
+
+func (c *call) message(f messagesForm) *messages {
+	return &messages{call: c, model: f.model, live: f.stream, speech: speech{atEnd: !f.stream}}
+}
 
 type (
 	messageWire struct {
@@ -144,10 +148,8 @@ func (m *messages) ping() error {
 
 // end implements dialect.
 func (m *messages) end(out outcome) error {
-	if m.parts == 0 { // its notices were missed
-		if err := m.say(m.whole(out.answer())); err != nil {
-			return err
-		}
+	if err := m.say(m.rest(out)); err != nil {
+		return err
 	}
 	stop := "end_turn"
 	if out.Stop == "max_tokens" || out.Stop == "refusal" {

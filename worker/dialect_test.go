@@ -44,6 +44,8 @@ var scenes = []struct {
 	}},
 	{name: "pieces that were missed", notices: []session.Notice{text("One"), reply("One two")}},
 	{name: "all was missed", out: outcome{Reply: reply("From the log").Message}},
+	{name: "its last reply was missed", notices: []session.Notice{text("Let me see."), reply("Let me see.", tidemark.ToolUse("c1", "find", nil)), text("Fo")},
+		out: outcome{Reply: reply("Found.").Message}},
 	{name: "cut by its bound", notices: []session.Notice{reply("So far")}, out: outcome{Stop: "max_tokens"}},
 	{name: "it fails in the middle", notices: []session.Notice{text("One")}, err: &tidemark.APIError{Class: tidemark.ClassRate, Message: "slow down"}},
 	{name: "somebody stops it", notices: []session.Notice{text("One")}, err: tidemark.ErrAborted},
@@ -87,10 +89,10 @@ func TestDialects(t *testing.T) {
 		of   func(*call) dialect
 	}{
 		{"native", func(c *call) dialect { return &plain{call: c, live: true} }},
-		{"openai", func(c *call) dialect { return &completion{call: c, model: "m", live: true, usage: true} }},
-		{"openai-whole", func(c *call) dialect { return &completion{call: c, model: "m"} }},
-		{"anthropic", func(c *call) dialect { return &messages{call: c, model: "m", live: true} }},
-		{"anthropic-whole", func(c *call) dialect { return &messages{call: c, model: "m"} }},
+		{"openai", func(c *call) dialect { return c.completion(chatForm{model: "m", stream: true, usage: true}) }},
+		{"openai-whole", func(c *call) dialect { return c.completion(chatForm{model: "m"}) }},
+		{"anthropic", func(c *call) dialect { return c.message(messagesForm{model: "m", stream: true}) }},
+		{"anthropic-whole", func(c *call) dialect { return c.message(messagesForm{model: "m"}) }},
 		{"ui", func(c *call) dialect { return &uiStream{call: c} }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
@@ -99,9 +101,16 @@ func TestDialects(t *testing.T) {
 				c, w := recorded(t)
 				row.out.ID, row.out.Session, row.out.Type = "in-1", "s-1", "done"
 				row.out.Usage = tidemark.Usage{Input: 5, CacheRead: 4, CacheCreation: 3, Output: 2}
-				err := play(kind.of(c), row.notices, row.out, row.err)
+				of := kind.of(c)
+				if o, ok := of.(*completion); ok {
+					o.created = 0
+				}
+				err := play(of, row.notices, row.out, row.err)
 				if err != nil && !errors.Is(err, row.err) {
 					t.Fatalf("%s: %v", row.name, err)
+				}
+				if strings.HasSuffix(kind.name, "-whole") && strings.Contains(w.Body.String(), strings.TrimSpace(brokenOff)) {
+					t.Errorf("%s: a whole answer tells of what nobody heard: %s", row.name, w.Body)
 				}
 				b.WriteString("== " + row.name + "\n" + w.Body.String() + "\n")
 			}

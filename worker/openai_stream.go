@@ -22,14 +22,14 @@ type completion struct {
 	usage   bool // and figures behind them
 
 	speech
-	text   strings.Builder // all that was told, when it is to be whole
+	text   strings.Builder // the replies, when it is to be whole
 	stream *stream         // once it has begun
 }
 
 var _ dialect = (*completion)(nil)
 
 func (c *call) completion(f chatForm) *completion {
-	return &completion{call: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage}
+	return &completion{call: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage, speech: speech{atEnd: !f.stream}}
 }
 
 type (
@@ -153,10 +153,8 @@ func (o *completion) ping() error {
 
 // end implements dialect.
 func (o *completion) end(out outcome) error {
-	if o.parts == 0 { // its notices were missed
-		if err := o.say(o.whole(out.answer())); err != nil {
-			return err
-		}
+	if err := o.say(o.rest(out)); err != nil {
+		return err
 	}
 	return o.finish(finishOf(out.Stop, false), nil, out.Usage)
 }

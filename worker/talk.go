@@ -269,6 +269,8 @@ func digested(name string) bool {
 // speech is the text of an answer as a client hears it that can take nothing back. It is pure. The zero
 // value is ready.
 type speech struct {
+	atEnd bool            // nothing is heard before the end, so only replies that are complete count
+	last  string          // the reply that was complete last
 	told  strings.Builder // of the call in work
 	again string          // what was told before the call began again, until the new pieces have said it too
 	since string          // the new pieces meanwhile
@@ -283,6 +285,9 @@ const (
 
 // piece takes a piece of the call in work and returns what is to be told.
 func (s *speech) piece(text string) string {
+	if s.atEnd {
+		return ""
+	}
 	if s.again == "" {
 		return s.tell(text)
 	}
@@ -330,7 +335,7 @@ func (s *speech) restart() {
 // whole takes the text of a reply that is complete and returns what of it was not told.
 func (s *speech) whole(text string) string {
 	rest, ok := strings.CutPrefix(text, s.told.String())
-	s.again, s.since = "", ""
+	s.again, s.since, s.last = "", "", text
 	out := ""
 	switch {
 	case ok:
@@ -344,6 +349,17 @@ func (s *speech) whole(text string) string {
 	s.told.Reset()
 	return out
 }
+
+// rest is what was not told of an answer when its turn has ended: its notices may have been missed.
+func (s *speech) rest(out outcome) string {
+	if s.parts > 0 && !s.missed(out) {
+		return ""
+	}
+	return s.whole(out.answer())
+}
+
+// missed reports whether the last reply of a turn was not told.
+func (s *speech) missed(out outcome) bool { return out.Reply != nil && flat(out.Reply) != s.last }
 
 // flat is the text of a message as its pieces were, without anything between blocks.
 func flat(m *tidemark.Message) string {

@@ -282,7 +282,7 @@ func (u *uiStream) ping() error { return u.stream.ping() }
 // end implements dialect.
 func (u *uiStream) end(out outcome) error {
 	defer u.stream.end()
-	if !u.replied { // its notices were missed, or there is only a text of ours
+	if !u.replied || u.missed(out) { // its notices were missed, or there is only a text of ours
 		if err := errors.Join(u.say(u.whole(out.answer())), u.inStep(), u.close(), u.stepped()); err != nil {
 			return err
 		}
