@@ -5,6 +5,7 @@ package worker_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -59,6 +60,28 @@ func TestKept(t *testing.T) {
 	}
 	if strings.Contains(s.text(200, "GET", "/v1/sessions/garden/log?format=jsonl", ""), "made up") {
 		t.Error("the history of the client was taken for true")
+	}
+}
+
+// TestIgnored: what a kept conversation does not heed is named, at every door.
+func TestIgnored(t *testing.T) {
+	s := serve(t, nil)
+	for i, row := range []struct{ name, path, body, want string }{
+		{"nothing", "/v1/chat/completions", ``, ""},
+		{"colour", "/v1/chat/completions", `"temperature":0.5,`, "temperature"},
+		{"a bound", "/v1/chat/completions", `"max_tokens":9,"seed":1,`, "seed, max_tokens"},
+		{"its newer name", "/v1/chat/completions", `"max_completion_tokens":9,`, "max_completion_tokens"},
+		{"both", "/v1/chat/completions", `"max_completion_tokens":9,"max_tokens":9,`, "max_completion_tokens, max_tokens"},
+		{"no bound", "/v1/chat/completions", `"max_tokens":null,`, ""},
+		{"the other API", "/v1/messages", `"max_tokens":9,"system":"x",`, "max_tokens, system"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			body := fmt.Sprintf(`{%s"messages":[{"role":"user","content":"question %d"}]}`, row.body, i)
+			res := s.do("POST", row.path, body, "X-Tidemark-Session", "garden")
+			if got := res.Header.Get("X-Tidemark-Ignored"); res.StatusCode != 200 || got != row.want {
+				t.Errorf("%d, ignored %q, want %q", res.StatusCode, got, row.want)
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *call) postChat() error {
 		return fmt.Errorf("tools: a conversation that is kept here (%s, or \"user\") has tools of its own and cannot run those of the client; leave out one or the other: %w",
 			headerSession, tidemark.ErrInvalid)
 	}
-	t := talk{channel: "api", messages: f.messages, ignored: named(f.rest)}
+	t := talk{channel: "api", messages: f.messages, ignored: append(named(f.rest), f.limits...)}
 	if f.system != "" {
 		t.ignored = append(t.ignored, "system")
 	}

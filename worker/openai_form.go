@@ -17,6 +17,7 @@ type chatForm struct {
 	stream   bool
 	usage    bool // a last chunk with figures
 	limit    tidemark.Tokens
+	limits   []string // the parameters that it came by
 	system   string
 	messages []tidemark.Message // neighbours of one role are merged
 	tools    []tidemark.Tool
@@ -56,6 +57,12 @@ func readChat(raw []byte, remote bool) (chatForm, error) {
 		return f, err
 	}
 	f.rest, f.usage = rest, options.Usage
+	if newer > 0 {
+		f.limits = append(f.limits, "max_completion_tokens")
+	}
+	if f.limit > 0 {
+		f.limits = append(f.limits, "max_tokens")
+	}
 	if newer > 0 {
 		f.limit = newer
 	}
