@@ -95,6 +95,7 @@ type Alias struct {
 	Old      string `json:"old"`
 	New      string `json:"new"`
 	Group    bool   `json:"group,omitempty"`
+	Keep     bool   `json:"keep,omitempty"` // Old stays good beside New, whatever its kind
 }
 
 // Input is what a session is handed of an Incoming.

@@ -21,7 +21,7 @@ type Desk interface {
 	// Knock notes that a stranger wrote, and gives the code to tell them: for the message that asked
 	// first. It is empty for others of theirs, and for one stranger too many.
 	Knock(ctx context.Context, k Knock) (code string, err error)
-	// Rename notes that two names are one person.
+	// Rename notes that two names are one person, and which of them ended by that.
 	Rename(ctx context.Context, a Alias) error
 }
 
@@ -96,7 +96,10 @@ func (b *Book) Who(ctx context.Context, platform string, names []string, meet bo
 		return Person{}, fmt.Errorf("a message on %s from nobody: %w", platform, tidemark.ErrInvalid)
 	}
 	for range 3 { // another message of the same person may be first
-		p, missing, err := b.find(ctx, platform, names)
+		p, missing, ended, err := b.find(ctx, platform, names)
+		if err == nil && len(ended) > 0 {
+			err = b.revive(ctx, platform, p.Name, ended, names[0])
+		}
 		if err != nil || p.Name != "" && len(missing) == 0 {
 			return p, err
 		}
@@ -117,19 +120,19 @@ func (b *Book) Who(ctx context.Context, platform string, names []string, meet bo
 	return Person{}, fmt.Errorf("remember a person on %s: %w", platform, tidemark.ErrBusy)
 }
 
-// find returns the person of names, with an empty name when there is none, and which names are new. A
-// person who has another steadiest name is somebody else: numbers are given to new people.
-func (b *Book) find(ctx context.Context, platform string, names []string) (p Person, missing []string, err error) {
+// find returns the person of names, with an empty name when there is none, which names are new, and
+// which of the person's are to end. A person who has another steadiest name is somebody else: numbers are given to new people.
+func (b *Book) find(ctx context.Context, platform string, names []string) (p Person, missing, ended []string, err error) {
 	args := []any{platform, b.rt.Now().UnixMilli()}
 	for _, n := range names {
 		args = append(args, n)
 	}
-	rows, err := b.db.Query(ctx, `SELECT a.alias, a.name, p.standing, a.steady,
+	rows, err := b.db.Query(ctx, `SELECT a.alias, a.name, p.standing, a.until,
 			(SELECT count(*) FROM channel_names o WHERE o.platform = a.platform AND o.name = a.name AND o.steady = 1 AND o.until = 0)
 		FROM channel_names a JOIN channel_people p ON p.platform = a.platform AND p.name = a.name
 		WHERE a.platform = ? AND (a.until = 0 OR a.until > ?) AND a.alias IN (?`+strings.Repeat(", ?", len(names)-1)+`) LIMIT 20`, args...)
 	if err != nil {
-		return p, nil, fmt.Errorf("look up a person on %s: %w", platform, err)
+		return p, nil, nil, fmt.Errorf("look up a person on %s: %w", platform, err)
 	}
 	known := map[string]tidemark.Row{}
 	for _, r := range rows {
@@ -147,7 +150,12 @@ func (b *Book) find(ctx context.Context, platform string, names []string) (p Per
 			p = Person{Name: r.Text(1), Standing: Standing(r.Text(2))}
 		}
 	}
-	return p, missing, nil
+	for _, n := range names {
+		if r := known[n]; r != nil && r.Text(1) == p.Name && r.Int(3) > 0 {
+			ended = append(ended, n)
+		}
+	}
+	return p, missing, ended, nil
 }
 
 // meetStmts binds names to a person, whom it makes when the name is empty.
@@ -188,8 +196,10 @@ func (b *Book) free(ctx context.Context, platform, want string) (string, error) 
 	return "", fmt.Errorf("name %.40q on %s had %d owners: %w", want, platform, most, tidemark.ErrTooLarge)
 }
 
-// Rename implements [Desk]. The old name leads to the person for some time still, for what is late;
-// then it may become somebody else's, as numbers do.
+// Rename implements [Desk]. What is told of people comes in two kinds. A name in the place of one of its
+// kind, a number for a number, an id for an id, ends the old one: it leads to the person for some time
+// still, for what is late, and then may become somebody else's, as numbers do. A name of the other kind
+// stands beside it; but who has a new number has no other one.
 func (b *Book) Rename(ctx context.Context, a Alias) error {
 	if names := usable([]string{a.Old, a.New}); len(names) != 2 || a.Old == a.New {
 		return nil
@@ -199,14 +209,55 @@ func (b *Book) Rename(ctx context.Context, a Alias) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	err = b.db.Tx(ctx, []tidemark.Stmt{
-		{SQL: `INSERT INTO channel_names(platform, alias, name, steady) VALUES(?, ?, ?, ?)
-			ON CONFLICT(platform, alias) DO UPDATE SET name = excluded.name, steady = excluded.steady, until = 0`,
-			Args: []any{a.Platform, a.New, rows[0].Text(0), rows[0].Int(1)}},
-		{SQL: `UPDATE channel_names SET until = ?, steady = 0 WHERE platform = ? AND alias = ? AND until = 0`, Args: []any{now.Add(oldName).UnixMilli(), a.Platform, a.Old}},
-	})
-	if err != nil {
+	person, steady := rows[0].Text(0), rows[0].Int(1) > 0
+	phone := number(a.New) != ""
+	same := phone == (number(a.Old) != "")
+	if !same {
+		steady = !phone // ids are the steadier of the two
+	}
+	stmts := []tidemark.Stmt{{SQL: `INSERT INTO channel_names(platform, alias, name, steady) VALUES(?, ?, ?, ?)
+		ON CONFLICT(platform, alias) DO UPDATE SET name = excluded.name, until = 0,
+			steady = CASE WHEN name = excluded.name THEN max(steady, excluded.steady) ELSE excluded.steady END`,
+		Args: []any{a.Platform, a.New, person, steady}}}
+	const end = `UPDATE channel_names SET until = ?, steady = 0 WHERE platform = ? AND name = ? AND until = 0 AND alias `
+	args := []any{now.Add(oldName).UnixMilli(), a.Platform, person}
+	switch {
+	case a.Keep:
+	case same:
+		stmts = append(stmts, tidemark.Stmt{SQL: end + `= ?`, Args: append(args, a.Old)})
+	case phone:
+		stmts = append(stmts, tidemark.Stmt{SQL: end + `<> ? AND ` + digitsOnly, Args: append(args, a.New)})
+	}
+	if err := b.db.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("rename a person on %s: %w", a.Platform, err)
+	}
+	return nil
+}
+
+// digitsOnly is of phone numbers, as platforms write them.
+const digitsOnly = `alias NOT GLOB '*[^0-9]*'`
+
+// revive takes back that names end which a person is seen to have still. Of numbers that is so for the
+// only one beside a name that is good: one alone may be somebody else's by now, or late.
+func (b *Book) revive(ctx context.Context, platform, person string, ended []string, steady string) error {
+	var stmts []tidemark.Stmt
+	for _, n := range ended {
+		sql := `UPDATE channel_names SET until = 0, steady = max(steady, ?) WHERE platform = ? AND alias = ? AND name = ? AND until > 0`
+		args := []any{n == steady, platform, n, person}
+		if number(n) != "" {
+			if n == steady {
+				continue
+			}
+			sql += ` AND NOT EXISTS (SELECT 1 FROM channel_names WHERE platform = ? AND name = ? AND until = 0 AND ` + digitsOnly + `)`
+			args = append(args, platform, person)
+		}
+		stmts = append(stmts, tidemark.Stmt{SQL: sql, Args: args})
+	}
+	if len(stmts) == 0 {
+		return nil
+	}
+	if err := b.db.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("keep a name on %s: %w", platform, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -179,7 +180,7 @@ func (d *decoding) update(account string, raw json.RawMessage) {
 		return
 	}
 	n := len(d.out)
-	d.alias(account, names(u.UserID.Previous, u.Parent.Previous), names(u.UserID.Current, "", u.Parent.Current))
+	d.alias(account, names(u.UserID.Previous, u.Parent.Previous), names(u.UserID.Current, "", u.Parent.Current), u.Parent.Previous, u.Parent.Current)
 	d.alias(account, names(phone(u.Phone)), names(u.UserID.Current))
 	if len(d.out) == n {
 		d.odd("user_id_update")
@@ -187,12 +188,14 @@ func (d *decoding) update(account string, raw json.RawMessage) {
 }
 
 // alias tells that each of the old names and each of the new ones are one person's. All pairs are
-// told, because it is not known which of the old names whoever listens has.
-func (d *decoding) alias(account string, old, now []string) {
+// told, because it is not known which of the old names whoever listens has. An old one that is
+// among the new ones stays, and so does one beside that of an account's parents, which is told with any change.
+func (d *decoding) alias(account string, old, now []string, parents ...string) {
 	for _, o := range old {
 		for _, n := range now {
 			if o != n && d.first("alias", account, o, n) {
-				d.out = append(d.out, channel.Arrival{Alias: &channel.Alias{Platform: Name, Account: account, Old: o, New: n}})
+				keep := slices.Contains(now, o) || slices.Contains(parents, o) != slices.Contains(parents, n)
+				d.out = append(d.out, channel.Arrival{Alias: &channel.Alias{Platform: Name, Account: account, Old: o, New: n, Keep: keep}})
 			}
 		}
 	}

@@ -284,7 +284,7 @@ func (d *decoding) system(account string, m wireMessage) {
 	switch s.Type {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
 		n := len(d.out)
-		d.alias(account, names(m.UserID, m.From), names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent))
+		d.alias(account, names(m.UserID, m.From), names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent), s.Parent)
 		if len(d.out) > n {
 			return
 		}
