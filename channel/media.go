@@ -12,17 +12,14 @@ import (
 	"mime"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Bounds of files.
 const (
 	maxFile    = 100 << 20 // the largest that a platform takes
 	maxHeld    = 4 << 20   // of one whose size or hash is not known before
-	maxWords   = 256 << 10 // of a text that a model reads whole
 	fileTime   = 2 * time.Minute
 	fileTries  = 6 // then the message goes without: some two minutes
 	bufferSize = 32 << 10
@@ -95,7 +92,7 @@ func (g *Ingress) bring(ctx context.Context, c Channel, account string, f Media)
 		return g.bringUnknown(ctx, c, full, body)
 	}
 	key = g.artifact(c, full.SHA256)
-	r := &checked{r: body, left: full.Bytes, want: full.SHA256, sum: sha256.New(), keep: full.Bytes <= g.MaxShown && couldShow(full)}
+	r := &checked{r: body, left: full.Bytes, want: full.SHA256, sum: sha256.New(), keep: full.Bytes <= g.MaxShown && tidemark.Attachable(plainType(full.Type), full.Bytes)}
 	_, err = g.Blobs.Put(ctx, key, r, full.Bytes, tidemark.PutOptions{ContentType: plainType(full.Type)})
 	if r.err != nil && !errors.Is(r.err, io.EOF) {
 		err = r.err
@@ -181,50 +178,11 @@ func plainType(s string) string {
 	return t
 }
 
-// couldShow reports the types that models read.
-func couldShow(f Media) bool {
-	t := plainType(f.Type)
-	return pictures[t] || t == "application/pdf" || words(t) && f.Bytes <= maxWords
-}
-
-// pictures are the types that the Messages API takes
-// (https://docs.anthropic.com/en/docs/build-with-claude/vision).
-var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true}
-
-func words(t string) bool { return strings.HasPrefix(t, "text/") || t == "application/json" }
-
 // shown makes the block by which a model sees a file, if it reads such.
 func shown(f Media, held []byte) (tidemark.Block, bool) {
-	t := plainType(f.Type)
-	if len(held) == 0 || !couldShow(f) {
+	if len(held) == 0 {
 		return tidemark.Block{}, false
 	}
-	type source struct {
-		Type      string `json:"type"`
-		MediaType string `json:"media_type"`
-		Data      string `json:"data"`
-	}
-	w := struct {
-		Type   string `json:"type"`
-		Title  string `json:"title,omitempty"`
-		Source source `json:"source"`
-	}{Type: tidemark.TypeImage, Source: source{"base64", t, ""}}
-	if words(t) {
-		if !utf8.Valid(held) {
-			return tidemark.Block{}, false
-		}
-		w.Source = source{"text", "text/plain", string(held)}
-	} else {
-		w.Source.Data = base64.StdEncoding.EncodeToString(held)
-	}
-	if !pictures[t] {
-		w.Type, w.Title = tidemark.TypeDocument, oneLine(f.Name)
-	}
-	raw, err := json.Marshal(w)
-	if err != nil {
-		return tidemark.Block{}, false
-	}
-	var b tidemark.Block
-	err = json.Unmarshal(raw, &b)
+	b, err := tidemark.Attach(plainType(f.Type), oneLine(f.Name), base64.StdEncoding.EncodeToString(held))
 	return b, err == nil
 }

@@ -110,7 +110,7 @@ func merged(messages []tidemark.Message) []tidemark.Message {
 // dataURL is a URL that holds its bytes (https://www.rfc-editor.org/rfc/rfc2397).
 type dataURL struct {
 	media string // without parameters, in lower case
-	data  string // base64
+	data  string // base64, if it is well formed
 }
 
 // parseDataURL reads a data URL; ok is false for any other.
@@ -135,33 +135,8 @@ func parseDataURL(s string) (d dataURL, ok bool, err error) {
 		}
 		data = base64.StdEncoding.EncodeToString([]byte(plain))
 	}
-	if d.data = data; !isBase64(data) {
-		return d, true, fmt.Errorf("a data URL whose data is not base64: %w", tidemark.ErrInvalid)
-	}
+	d.data = data
 	return d, true, nil
-}
-
-func isBase64(s string) bool {
-	body := strings.TrimRight(s, "=")
-	if len(s)-len(body) > 2 || len(s)%4 != 0 || s == "" {
-		return false
-	}
-	for i := range len(body) {
-		c := body[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' && c != '/' {
-			return false
-		}
-	}
-	return true
-}
-
-// text returns the bytes as text, if they are UTF-8.
-func (d dataURL) text() (string, error) {
-	raw, err := base64.StdEncoding.DecodeString(d.data)
-	if err != nil || invalidUTF8(raw) >= 0 || slices.Contains(raw, 0) {
-		return "", fmt.Errorf("a file of type %s that is no text in UTF-8: %w", d.media, tidemark.ErrInvalid)
-	}
-	return string(raw), nil
 }
 
 // attachment is a file that came with a message.
@@ -169,10 +144,6 @@ type attachment struct {
 	url, media, name string
 	remote           bool // a URL that the model's API fetches is as good
 }
-
-// images are the types that the model APIs read
-// (https://docs.anthropic.com/en/docs/build-with-claude/vision).
-var images = [...]string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // block converts an attachment. Bytes behind a URL may change or go, and a kept conversation is read
 // for years: there only what was sent itself counts.
@@ -188,34 +159,12 @@ func (a attachment) block() (tidemark.Block, error) {
 		if u, err := url.Parse(a.url); err != nil || u.Scheme != "https" && u.Scheme != "http" {
 			return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): want http, https or data: %w", clip(a.url, 60), tidemark.ErrInvalid)
 		}
-		return sourced(tidemark.TypeImage, "", `{"type":"url","url":`+string(json.AppendString(nil, a.url))+`}`)
+		var b tidemark.Block
+		err := b.UnmarshalJSON([]byte(`{"type":"image","source":{"type":"url","url":` + string(json.AppendString(nil, a.url)) + `}}`))
+		return b, err
 	}
 	if a.media != "" && d.media == "application/octet-stream" {
 		d.media = strings.ToLower(a.media)
 	}
-	coded := `{"type":"base64","media_type":` + string(json.AppendString(nil, d.media)) + `,"data":"` + d.data + `"}`
-	switch {
-	case slices.Contains(images[:], d.media):
-		return sourced(tidemark.TypeImage, "", coded)
-	case d.media == "application/pdf":
-		return sourced(tidemark.TypeDocument, a.name, coded)
-	case strings.HasPrefix(d.media, "text/") || d.media == codeJSON:
-		text, err := d.text()
-		if err != nil {
-			return tidemark.Block{}, err
-		}
-		return sourced(tidemark.TypeDocument, a.name, `{"type":"text","media_type":"text/plain","data":`+string(json.AppendString(nil, text))+`}`)
-	}
-	return tidemark.Block{}, fmt.Errorf("a file of type %s: models read images (JPEG, PNG, GIF, WebP), PDF and text: %w", clip(d.media, 60), tidemark.ErrInvalid)
-}
-
-// sourced makes a block that has a source, in JSON.
-func sourced(kind, title, source string) (tidemark.Block, error) {
-	raw := `{"type":"` + kind + `","source":` + source
-	if title != "" {
-		raw += `,"title":` + string(json.AppendString(nil, clip(title, 200)))
-	}
-	var b tidemark.Block
-	err := b.UnmarshalJSON([]byte(raw + `}`))
-	return b, err
+	return tidemark.Attach(d.media, a.name, d.data)
 }
