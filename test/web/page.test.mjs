@@ -214,10 +214,25 @@ for (const kind of hosts) {
       await page.locator(".lit").waitFor();
       await say(page, "/nonsense");
       await page.getByText("/nonsense is no command").waitFor();
+      await page.getByRole("button", { name: "Search" }).click(); // the next act clears the note
+      await page.getByText("/nonsense is no command").waitFor({ state: "detached" });
+      await page.keyboard.press("Escape");
+      await say(page, "/reset the router please");
+      await page.getByText("/reset takes nothing behind it").waitFor();
+      await say(page, "/new"); // the same as /reset
+      await page.getByRole("button", { name: "Cancel" }).click();
+      assert.equal((await words(page)).length, 2, "only asked");
       await say(page, "/reset");
+      await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
       await page.locator(".event.reset").waitFor();
       await idle(page);
       assert.deepEqual(await words(page), []);
+      assert.match(await page.locator(".event.reset").textContent(), /^New session \(manual\)\. 2 messages archived/);
+      await page.getByRole("button", { name: "2 messages archived" }).click();
+      const panel = page.getByRole("complementary", { name: "Context, memory and archives" });
+      await panel.getByRole("tab", { name: "Archives", selected: true }).waitFor();
+      await panel.getByText("the **walnut** table").first().waitFor();
+      await panel.getByRole("button", { name: "Close the panel" }).click();
       await page.keyboard.press("Control+k");
       await page.keyboard.type("walnut");
       await page.locator(".found button").first().click();
@@ -228,6 +243,56 @@ for (const kind of hosts) {
       assert.equal((await words(page))[0], "/slash");
       await say(page, "/compact keep names");
       await shown(page, "Nothing to compact yet");
+      quiet(page);
+    });
+
+    test("the main conversation stands first, and has MEMORY.md", async () => {
+      const page = await go({ key: "", allow: /^$/ });
+      const pinned = page.locator(".sessions li").first();
+      await pinned.getByText("knows MEMORY.md and the persona").waitFor();
+      await page.getByRole("button", { name: "New" }).click();
+      await page.getByRole("button", { name: "Context", exact: true }).click();
+      const panel = page.getByRole("complementary", { name: "Context, memory and archives" });
+      await panel.getByText("Nothing was said here yet").waitFor();
+      await panel.getByRole("tab", { name: "Memory" }).click();
+      await panel.getByText("MEMORY.md and the persona are only in that of the main conversation").waitFor();
+      await panel.getByRole("button", { name: "main conversation" }).click();
+      await page.getByRole("heading", { name: "Main conversation" }).waitFor();
+      assert.equal(await keyOf(page), "agent:main:main");
+      await panel.getByText("The prompt of this conversation has MEMORY.md").waitFor();
+      await say(page, "hello, main");
+      await shown(page, "You said: hello, main");
+      await idle(page);
+      await pinned.getByText("2 messages").waitFor();
+      await say(page, "/open The shed");
+      await page.getByRole("heading", { name: "The shed" }).waitFor();
+      assert.match(await keyOf(page), /:chat-/);
+      assert.equal(await page.locator(".sessions .name", { hasText: "Main conversation" }).count(), 1);
+      await page.getByRole("button", { name: "New" }).click();
+      await page.getByRole("heading", { name: "New chat" }).waitFor();
+      const listing = page.waitForResponse((r) => r.url().includes("/v1/sessions?"));
+      await page.reload(); // one in which nothing was said is not asked for, after a reload neither
+      await listing;
+      await page.getByRole("heading", { name: "New chat" }).waitFor();
+      await pinned.locator(".session").click();
+      await shown(page, "You said: hello, main");
+      quiet(page);
+    });
+
+    test("a context that is nearly full is told", async () => {
+      const key = fresh();
+      await server.ask("PATCH", `/v1/sessions/${encodeURIComponent(key)}`, { window: 8000 });
+      const page = await go({ key, allow: /^$/ });
+      const meter = page.getByRole("meter", { name: "How full the context is" }).first();
+      for (let share = 0; share <= 85;) {
+        await say(page, "Larch boards, 28 mm thick. ".repeat(12));
+        await idle(page);
+        const { contextTokens, limit } = await server.ask("GET", `/v1/sessions/${encodeURIComponent(key)}`);
+        share = Math.round((100 * contextTokens) / limit);
+        await page.locator(".fill", { hasText: `${share}%` }).waitFor();
+        assert.equal(await meter.getAttribute("aria-valuetext"), `${share} percent${share > 85 ? ", nearly full: it is compacted soon" : ""}`);
+      }
+      await page.locator(".fill.near").waitFor();
       quiet(page);
     });
 
@@ -323,6 +388,8 @@ for (const kind of hosts) {
       await field.fill("wrong");
       await field.press("Enter");
       await page.getByText("wrong token").first().waitFor();
+      assert.equal(await page.getByText("wrong token").count(), 1, "told once");
+      assert.equal(await page.locator(".link").count(), 0);
       await field.fill("open sesame");
       await field.press("Enter");
       await page.getByRole("heading", { name: "guarded" }).waitFor();

@@ -5,9 +5,9 @@ import { describe, test } from "node:test";
 import { ApiError, createApi } from "../../web/src/api.js";
 import { cutter } from "../../web/src/blocks.js";
 import { pauseAfter } from "../../web/src/chat.js";
-import { fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
+import { afterReset, fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
 import { parser } from "../../web/src/sse.js";
-import { ago, fullKey, nameOf, newKey, readInput, titleFrom } from "../../web/src/words.js";
+import { ago, count, fullKey, nameOf, newKey, readInput, titleFrom } from "../../web/src/words.js";
 
 // some gives numbers that look like chance and are the same in every run.
 function some(seed) {
@@ -103,6 +103,12 @@ describe("history", () => {
     ]);
     assert.deepEqual(got.map((r) => (r.event ? r.event.type : r.blocks.map((b) => [b.type, b.result?.content]))), [[["call", "ok"], ["call", undefined]], [["tool_result", undefined]], "reset"]);
   });
+  for (const [name, event, want] of [
+    ["with an archive", { text: "New session (manual). 12 messages archived to main/2026/x.jsonl.gz, 3 memories kept.", data: { archivedTo: "main/2026/x.jsonl.gz" } }, ["New session (manual). ", "12 messages archived", ", 3 memories kept."]],
+    ["of one message", { text: "New session (new). 1 messages archived to a.gz.", data: { archivedTo: "a.gz" } }, ["New session (new). ", "1 message archived", "."]],
+    ["of nothing", { text: "New session (manual). 0 messages archived.", data: {} }, ["New session (manual). 0 messages archived.", "", ""]],
+    ["in other words", { text: "Anew.", data: { archivedTo: "a.gz" } }, ["Anew.", "", ""]],
+  ]) test(`a reset ${name}`, () => assert.deepEqual(Object.values({ ...afterReset(event), archive: undefined }).filter((v) => v !== undefined), want));
   test("a file in a message comes back", () => {
     assert.deepEqual(readFile(fileBlock("a]b\n.txt", "x\ny").text), { name: "a b .txt", text: "x\ny" });
     assert.equal(readFile("[file: no end"), null);
@@ -114,6 +120,9 @@ describe("words", () => {
     ["hello", { say: "hello" }], ["//reset", { say: "/reset" }], ["/reset", { command: "reset", rest: "" }],
     ["/Compact keep the prices\nand names", { command: "compact", rest: "keep the prices\nand names" }],
     ["/model small", { command: "model", rest: "small" }], ["/status", { command: "status", rest: "" }], ["/memory", { command: "memory", rest: "" }],
+    ["/new", { command: "new", rest: "" }], ["/open The garden", { command: "open", rest: "The garden" }], ["/NEW ", { command: "new", rest: "" }],
+    ["/reset the router please", { wrong: "/reset takes nothing behind it" }], ["/new day", { wrong: "/new takes nothing behind it" }],
+    ["/stop it", { wrong: "/stop takes nothing behind it" }], ["/model two names", { wrong: "/model takes one name, or default" }],
     ["/nope", { unknown: "/nope" }], ["/", { unknown: "/" }], ["a /reset", { say: "a /reset" }], ["/etc/passwd", { unknown: "/etc" }],
   ]) {
     test(`typed ${JSON.stringify(typed)}`, () => {
@@ -125,10 +134,11 @@ describe("words", () => {
   for (const [key, want] of [["main", "agent:main:main"], ["Garden", "agent:main:local:dm:garden"], ["agent:work:main", "agent:work:main"], ["garden#b1", "agent:main:local:dm:garden#b1"]]) {
     test(`key ${key}`, () => assert.equal(fullKey(key), want));
   }
+  test("counts", () => assert.deepEqual([0, 1, 2, 1234].map((n) => count(n, "message")), ["0 messages", "1 message", "2 messages", "1,234 messages"]));
   test("names", () => {
     assert.equal(nameOf({ key: newKey(1, 2) }), "New chat");
     assert.equal(nameOf({ key: "agent:main:local:dm:garden" }), "garden");
-    assert.equal(nameOf({ key: "agent:main:main" }), "main");
+    assert.equal(nameOf({ key: "agent:main:main" }), "Main conversation");
     assert.equal(titleFrom("  a\n b "), "a b");
     assert.ok(titleFrom("word ".repeat(40)).length <= 61);
   });

@@ -59,7 +59,8 @@ export const busy = computed(() => {
 export function show(key, fresh = false) {
   key = fullKey(key);
   let c = open.get(key);
-  if (!c) c = new Conversation(api, key, { onChange: changed, fresh });
+  fresh ||= isFresh(key) || (key === mainKey.peek() && noMain());
+  if (!c) c = new Conversation(api, key, { onChange: changed, onSeek: look, fresh });
   open.delete(key);
   open.set(key, c); // the last is the newest
   for (const [k, old] of open) {
@@ -87,7 +88,24 @@ export const keyInHash = () => {
   }
 };
 
-export const newChat = () => show(newKey(), true);
+// A chat that this tab began and nobody has said anything in is not asked for, after a reload neither.
+const isFresh = (key) => kept(`fresh.${key}`, "sessionStorage") === "1";
+const setFresh = (key, is) => keep(`fresh.${key}`, is ? "1" : null, "sessionStorage");
+
+export function newChat() {
+  const key = newKey();
+  setFresh(key, true);
+  show(key, true);
+}
+
+// mainKey is the one conversation whose prompt has MEMORY.md and the persona. It is shown even before it exists.
+export const mainKey = computed(() => `agent:${agent.value}:main`);
+
+// noMain says that it does not exist, as far as the directory tells.
+function noMain() {
+  const { state, list, next } = sessions.peek();
+  return state === "ready" && !next && !list.some((s) => s.key === mainKey.peek());
+}
 
 // The directory of the agent whose session is shown.
 export const agent = computed(() => (current.value ? agentOf(current.value.key) : "main"));
@@ -100,7 +118,9 @@ export async function refresh() {
   try {
     const limit = Math.min(1000, Math.max(50, sessions.peek().list.length));
     const page = await api.get("/v1/sessions", { query: { agent: agent.peek(), limit } });
-    if (turn === reading) sessions.value = { list: page.sessions, next: page.next ?? "", state: "ready", error: "" };
+    if (turn !== reading) return;
+    sessions.value = { list: page.sessions, next: page.next ?? "", state: "ready", error: "" };
+    for (const { key } of page.sessions) if (open.get(key)?.missing.peek()) open.get(key).again();
   } catch (e) {
     if (turn === reading) sessions.value = { ...sessions.peek(), state: "failed", error: e.message };
   }
@@ -150,12 +170,14 @@ others?.addEventListener("message", ({ data: key }) => {
 });
 
 // say sends what was typed. The first words of a new chat are its title, until a person gives one.
-export async function say(conversation, content, words) {
-  const fresh = conversation.missing.peek() && /:chat-[0-9a-z]+$/.test(conversation.key);
-  if (fresh) {
-    conversation.missing.value = false;
-    await api.patch(sessionPath(conversation.key), { title: fitTitle(titleFrom(words)) || null }).catch(() => {});
-    conversation.again();
+export function say(conversation, content, words) {
+  if (conversation.missing.peek() && !conversation.titled && /:chat-[0-9a-z]+$/.test(conversation.key)) {
+    conversation.titled = true;
+    setFresh(conversation.key, false);
+    conversation.before(async () => {
+      await api.patch(sessionPath(conversation.key), { title: fitTitle(titleFrom(words)) || null });
+      conversation.again(); // the title made it
+    });
   }
   keep("last", conversation.key);
   conversation.say(content);
@@ -170,6 +192,7 @@ export function fitTitle(text) {
 
 export async function rename(key, title) {
   const info = await api.patch(sessionPath(key), { title: title || null });
+  setFresh(key, false);
   const c = open.get(key);
   if (c) c.info.value = info;
   sessions.value = { ...sessions.peek(), list: sessions.peek().list.map((s) => (s.key === key ? { ...s, title: info.title } : s)) };
@@ -184,6 +207,15 @@ export async function download(key, format) {
   const link = Object.assign(document.createElement("a"), { href: url, download: `${name}.${format}` });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+// openArchive shows an archive in the panel.
+export const archive = signal(null); // {key} that the panel has not opened yet
+export function openArchive(key) {
+  batch(() => {
+    archive.value = { key };
+    panel.value = true;
+  });
 }
 
 // tell shows a line for a moment; one that asks for an act stays until it is closed.

@@ -20,11 +20,13 @@ const newID = () => `web-${crypto.randomUUID ? crypto.randomUUID() : [...crypto.
 
 export class Conversation {
   // fresh says that nobody knows of it yet: nothing is asked before something is said.
-  constructor(api, key, { onChange = () => {}, fresh = false } = {}) {
+  // onSeek is called now and then while it does not exist, so that somebody who can see looks for it.
+  constructor(api, key, { onChange = () => {}, onSeek = () => {}, fresh = false } = {}) {
     this.api = api;
     this.key = key;
     this.path = sessionPath(key);
     this.onChange = onChange; // the directory may differ now
+    this.onSeek = onSeek;
     this.log = signal({ entries: [], next: undefined });
     this.loaded = signal(fresh);
     this.missing = signal(fresh); // it does not exist yet
@@ -61,8 +63,9 @@ export class Conversation {
   }
 
   async run(closed) {
-    if (this.missing.peek()) await this.pause(MISSING, closed);
     for (let failures = 0; !closed.aborted; ) {
+      await this.existing(closed);
+      if (closed.aborted) return;
       try {
         await this.listen(closed, () => { failures = 0; });
         throw new ApiError("The connection was cut off.");
@@ -71,25 +74,39 @@ export class Conversation {
         this.missing.value = e.status === 404;
         const error = e instanceof ApiError ? e : new ApiError(e.name === "AbortError" ? "The server fell silent." : e.message);
         if (e.status === 404) this.loaded.value = true;
-        const pause = e.status === 404 ? MISSING : Math.max(pauseAfter(failures++), error.retryAfter * 1000);
-        this.link.value = e.status === 404 ? { state: "live" } : { state: e.status === 401 || e.status === 403 ? "refused" : "offline", error, at: Date.now() + pause };
+        if (e.status === 404) {
+          this.link.value = { state: "live" };
+          continue;
+        }
+        const pause = Math.max(pauseAfter(failures++), error.retryAfter * 1000);
+        this.link.value = { state: e.status === 401 || e.status === 403 ? "refused" : "offline", error, at: Date.now() + pause };
         await this.pause(e.status === 401 ? 2 ** 31 - 1 : pause, closed);
         if (!closed.aborted && this.link.peek().state !== "live") this.link.value = { ...this.link.peek(), state: "connecting" };
       }
     }
   }
 
+  // existing waits while it does not exist: to listen would be refused. again() ends that.
+  async existing(closed) {
+    for (let woken = false; this.missing.peek() && !woken && !closed.aborted; ) {
+      woken = await this.pause(MISSING, closed);
+      if (!woken && !closed.aborted) this.onSeek();
+    }
+  }
+
+  // pause waits; it gives true when again() ended it before its time.
   pause(ms, closed) {
     return new Promise((done) => {
-      const end = () => {
+      const end = (woken = false) => {
         clearTimeout(timer);
-        closed.removeEventListener("abort", end);
+        closed.removeEventListener("abort", aborted);
         this.wake = null;
-        done();
+        done(woken);
       };
+      const aborted = () => end();
       const timer = setTimeout(end, ms);
-      closed.addEventListener("abort", end);
-      this.wake = end;
+      closed.addEventListener("abort", aborted);
+      this.wake = () => end(true);
     });
   }
 
@@ -283,6 +300,11 @@ export class Conversation {
     this.failure.value = "";
     this.setOutbox([...this.outbox.peek(), item]);
     this.send(item);
+  }
+
+  // before does something ahead of what is said next.
+  before(act) {
+    this.line = (this.line ?? Promise.resolve()).then(act).catch(() => {});
   }
 
   // command queues /compact, /reset or a question, in order with what was said; name is its route.

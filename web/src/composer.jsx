@@ -35,6 +35,15 @@ export function Composer({ conversation: c, edit }) {
     put([blocks.filter((b) => b.type === "text").map((b) => b.text).join("\n"), text].filter(Boolean).join("\n"));
     area.current.focus();
   }, [edit]);
+  // A note is about the last act, so the next one clears it, wherever on the page.
+  useEffect(() => {
+    if (!note) return;
+    const clear = (e) => {
+      if (!e.target.closest?.(".note") && !/^(Tab|Shift|Control|Alt|Meta)$/.test(e.key)) setNote("");
+    };
+    for (const kind of ["click", "keydown"]) document.addEventListener(kind, clear, true);
+    return () => { for (const kind of ["click", "keydown"]) document.removeEventListener(kind, clear, true); };
+  }, [note]);
   useLayoutEffect(() => {
     const a = area.current;
     a.rows = Math.min(12, Math.max(1, text.split("\n").length + Math.floor(text.length / 90)));
@@ -58,6 +67,7 @@ export function Composer({ conversation: c, edit }) {
   const send = async () => {
     const input = readInput(text);
     if (input.unknown) return setNote(`${input.unknown} is no command; /help lists them. To say it as it stands, write /${input.unknown}.`);
+    if (input.wrong) return setNote(`${input.wrong}. To say it as it stands, write /${text.trim()}.`);
     if (input.command) {
       put("");
       setNote("");
@@ -110,7 +120,7 @@ export function Composer({ conversation: c, edit }) {
       {files.length > 0 && (
         <ul class="files" aria-label="Attached">
           {files.map((f, i) => (
-            <li key={i}>{f.url ? <img src={f.url} alt="" /> : "📄"} <span>{f.name}</span> <small>{bytes(f.size)}</small>
+            <li key={i}>{f.url ? <img src={f.url} alt="" /> : <Icon name="file" small />} <span>{f.name}</span> <small>{bytes(f.size)}</small>
               <button type="button" aria-label={`Take ${f.name} away`} onClick={() => have(files.filter((_, n) => n !== i))}>×</button></li>
           ))}
         </ul>
@@ -138,13 +148,15 @@ export async function stop(c) {
 
 function act(c, { command, rest }, setNote) {
   switch (command) {
-    case "new":
+    case "open":
       newChat();
       if (rest) named(rest);
       return;
+    case "new":
     case "reset":
       if (c.missing.peek()) return setNote("There is nothing to reset yet.");
-      return c.command("reset", rest ? { reason: rest } : {}, `/reset ${rest}`.trim());
+      dialog.value = { kind: "reset", session: c.info.peek() ?? { key: c.key }, line: `/${command}` };
+      return;
     case "compact":
       if (c.missing.peek()) return setNote("There is nothing to compact yet.");
       return c.command("compact", rest ? { instructions: rest } : {}, `/compact ${rest}`.trim());

@@ -36,7 +36,7 @@ export function Dialogs() {
     case "help": return <Help />;
     case "search": return <Search />;
     case "session": return <Session key={d.session.key} session={d.session} />;
-    case "reset": return <Reset session={d.session} />;
+    case "reset": return <Reset session={d.session} line={d.line} />;
     case "entry": return <Entry {...d} />;
   }
   return null;
@@ -109,11 +109,11 @@ function Session({ session }) {
   );
 }
 
-function Reset({ session }) {
+function Reset({ session, line = "/reset" }) {
   const go = () => {
     close();
     show(session.key);
-    current.peek().command("reset", {}, "/reset");
+    current.peek().command("commands", { line }, line);
   };
   return (
     <Modal label="Reset" onClose={close}>
@@ -148,7 +148,7 @@ function Search() {
     setState({ ...state, busy: true });
     timer.current = setTimeout(async () => {
       try {
-        const { found } = await api.get(`${c.path}/search`, { query: { q, limit: 50 } });
+        const { found } = c.missing.peek() ? { found: [] } : await api.get(`${c.path}/search`, { query: { q, limit: 50 } });
         if (turn === asked.current) setState({ found, error: "", busy: false });
       } catch (e) {
         if (turn === asked.current) setState({ found: [], error: e.status === 404 ? "" : e.message, busy: false });

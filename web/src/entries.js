@@ -53,6 +53,17 @@ export function textOf(content) {
   return listOf(content).map((b) => (b.type === "text" ? b.text : `[${b.type}]`)).join("\n");
 }
 
+// afterReset cuts the line of a reset for people: what of it opens the archive, and its name in the bucket
+// left out, which says nothing to them.
+export function afterReset({ text = "", data }) {
+  const archive = data?.archivedTo ?? "";
+  const line = archive ? text.replace(` to ${archive}`, "").replace(/\b1 messages/, "1 message") : text;
+  const archived = line.match(/\d+ messages? archived/)?.[0];
+  if (!archive || !archived) return { before: line, archived: "", archive: "", after: "" };
+  const at = line.indexOf(archived);
+  return { before: line.slice(0, at), archived, archive, after: line.slice(at + archived.length) };
+}
+
 // FILE marks a text block that is an attached file.
 const FILE = /^\[file: ([^\n]{1,200})\]\n/;
 export const fileBlock = (name, text) => ({ type: "text", text: `[file: ${name.replace(/[\n\]]/g, " ").slice(0, 200)}]\n${text}` });

@@ -7,11 +7,18 @@ const paths = {
   close: "M6 6l12 12M18 6L6 18",
   attach: "M12 5v14M5 12h14",
   down: "M12 5v14M6 13l6 6 6-6",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6",
+  main: "M4 11l8-7 8 7M6 10v10h12V10",
+  light: "M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M19 5l-1.4 1.4M6.4 17.6L5 19",
+  dark: "M20 14A8.5 8.5 0 0 1 10 4a8.5 8.5 0 1 0 10 10z",
+  system: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 3v18",
 };
 
-export function Icon({ name }) {
+// Icon draws one; a small one stands within a line of text.
+export function Icon({ name, small = false }) {
+  const size = small ? 14 : 20;
   return (
-    <svg viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" fill="none" stroke="currentColor" stroke-width={name === "more" ? 3 : 2} stroke-linecap="round" stroke-linejoin="round">
+    <svg class={small ? "inline" : undefined} viewBox="0 0 24 24" width={size} height={size} aria-hidden="true" fill="none" stroke="currentColor" stroke-width={name === "more" ? 3 : 2} stroke-linecap="round" stroke-linejoin="round">
       <path d={paths[name]} />
     </svg>
   );

@@ -2,7 +2,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import "@preact/signals"; // components read signals
 import "./style.css";
-import { api, current, dialog, drawer, newChat, panel, refusal, show, start, toast } from "./app.js";
+import { api, archive, current, dialog, drawer, mainKey, newChat, panel, refusal, show, start, toast } from "./app.js";
 import { Composer, stop } from "./composer.jsx";
 import { Dialogs } from "./dialogs.jsx";
 import { Icon } from "./icons.jsx";
@@ -24,7 +24,7 @@ function Page() {
         <Log conversation={c} onEdit={(m) => { setEdit(m); c.drop(m.id); }} />
         <Composer conversation={c} edit={edit} />
       </main>
-      {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} openSession={show} onClose={() => { panel.value = false; }} />}
+      {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} exists={!c.missing.value} wanted={archive.value} onWanted={() => { archive.value = null; }} mainSession={mainKey.value} openSession={show} onClose={() => { panel.value = false; }} />}
       <Dialogs />
       <Spoken conversation={c} />
       {toast.value && <div class="toast" role="status">{toast.value.text}</div>}
@@ -39,11 +39,25 @@ function Head({ conversation: c }) {
     <header class="head">
       <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}><Icon name="menu" /></button>
       <h2>{nameOf(info ?? { key: c.key })}</h2>
-      {share !== null && <span class="fill" title={`${info.contextTokens} of ${info.limit} tokens before it is compacted`}><meter min={0} max={100} value={share} aria-label="How full the context is" /> {share < 1 ? "<1" : share}%</span>}
+      {share !== null && <Fill info={info} share={share} />}
       <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}><Icon name="search" /></button>
       <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}><Icon name="more" /></button>
       <button type="button" class={`panelbutton ${panel.value ? "on" : ""}`} aria-pressed={panel.value} title="Alt+Shift+P" onClick={() => { panel.value = !panel.value; }}>Context</button>
     </header>
+  );
+}
+
+// NEAR is the share of the context from which on it is called nearly full, in percent.
+const NEAR = 85;
+
+function Fill({ info, share }) {
+  const near = share > NEAR;
+  const words = `${info.contextTokens} of ${info.limit} tokens before it is compacted`;
+  return (
+    <span class={near ? "fill near" : "fill"} title={near ? `Nearly full: ${words}` : words}>
+      <meter min={0} max={100} low={NEAR + 1} high={NEAR + 1} optimum={0} value={share} aria-label="How full the context is" aria-valuetext={`${share} percent${near ? ", nearly full: it is compacted soon" : ""}`} />
+      {share < 1 ? "<1" : share}%{near && <span class="unseen">, nearly full</span>}
+    </span>
   );
 }
 
@@ -56,7 +70,7 @@ function Link({ conversation: c }) {
     const timer = setInterval(() => setNow(Date.now()), 1_000);
     return () => clearInterval(timer);
   }, [state, at]);
-  if (state === "live" || !error) return null;
+  if (state === "live" || !error || refusal.value) return null; // the dialog tells it
   const left = Math.max(0, Math.ceil((at - now) / 1000));
   return (
     <div class="link" role="status">

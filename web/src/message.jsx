@@ -2,8 +2,10 @@
 
 import { useComputed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { openArchive } from "./app.js";
 import { clock } from "./clock.js";
-import { textOf, readFile } from "./entries.js";
+import { afterReset, textOf, readFile } from "./entries.js";
+import { Icon } from "./icons.jsx";
 import { Growing, Markdown } from "./markdown.jsx";
 import { ago, bytes } from "./words.js";
 
@@ -15,9 +17,14 @@ export function Row({ row, conversation }) {
 function Event({ row: { event, key, at } }) {
   return (
     <div class={`event ${/^(compaction|reset|error|notice|answer)$/.test(event.type) ? event.type : ""}`} id={`e-${key}`}>
-      <span>{event.text || event.type}</span> <Time at={at} />
+      <span>{event.type === "reset" ? <Reset event={event} /> : event.text || event.type}</span> <Time at={at} />
     </div>
   );
+}
+
+function Reset({ event }) {
+  const { before, archived, archive, after } = afterReset(event);
+  return <>{before}{archive ? <button type="button" class="link" title="Open the archive" onClick={() => openArchive(archive)}>{archived}</button> : archived}{after}</>;
 }
 
 const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at, clock.value)}</time>;
@@ -65,7 +72,7 @@ function Block({ block, mine }) {
   switch (block.type) {
     case "text": {
       const file = mine && readFile(block.text ?? "");
-      if (file) return <details class="fold file"><summary>📄 {file.name} <small>{bytes(file.text.length)}</small></summary><pre tabIndex={0}>{file.text}</pre></details>;
+      if (file) return <details class="fold file"><summary><Icon name="file" small />{file.name} <small>{bytes(file.text.length)}</small></summary><pre tabIndex={0}>{file.text}</pre></details>;
       return mine ? <p class="plain">{block.text}</p> : <Markdown text={block.text} />;
     }
     case "thinking":

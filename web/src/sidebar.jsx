@@ -1,10 +1,10 @@
 // The list of conversations.
 
 import { useState } from "preact/hooks";
-import { busy, current, dialog, drawer, forgetToken, listed, more, newChat, refresh, refusal, sessions, show, theme, token } from "./app.js";
+import { busy, current, dialog, drawer, forgetToken, listed, mainKey, more, newChat, refresh, refusal, sessions, show, theme, token } from "./app.js";
 import { clock } from "./clock.js";
 import { Icon } from "./icons.jsx";
-import { ago, nameOf } from "./words.js";
+import { ago, count, nameOf } from "./words.js";
 
 const next = { system: "light", light: "dark", dark: "system" };
 
@@ -12,7 +12,8 @@ export function Sidebar() {
   const [words, setWords] = useState("");
   const { state, error, next: rest } = sessions.value;
   const looked = words.trim().toLowerCase();
-  const list = listed.value.filter((s) => !looked || `${s.title ?? ""} ${s.key}`.toLowerCase().includes(looked));
+  const all = listed.value, pinned = all.find((s) => s.key === mainKey.value);
+  const list = all.filter((s) => s !== pinned).filter((s) => !looked || `${s.title ?? ""} ${s.key}`.toLowerCase().includes(looked));
   return (
     <nav class={`sidebar ${drawer.value ? "open" : ""}`} aria-label="Conversations">
       <header>
@@ -25,22 +26,29 @@ export function Sidebar() {
       {state === "loading" && <p class="aside">Reading…</p>}
       {state === "ready" && !list.length && <p class="aside">{looked ? "None of that name." : "No conversations yet."}</p>}
       <ul class="sessions">
-        {list.map((s) => (
-          <li key={s.key} class={s.key === current.value?.key ? "current" : ""}>
-            <button type="button" class="session" aria-current={s.key === current.value?.key ? "page" : undefined} onClick={() => show(s.key)} title={s.key}>
-              <span class="name">{nameOf(s)}</span>
-              <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : ago(s.updatedAt, clock.value)} · {s.messages} messages</small>
-            </button>
-            <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}><Icon name="more" /></button>
-          </li>
-        ))}
+        <Item session={pinned ?? { key: mainKey.value }} pinned missing={!pinned} />
+        {list.map((s) => <Item key={s.key} session={s} />)}
       </ul>
       {rest && <button type="button" class="wide" onClick={more}>More conversations</button>}
       <footer>
-        <button type="button" onClick={() => { theme.value = next[theme.value] ?? "system"; }} aria-label={`Theme: ${theme.value}. Change it`}>{{ light: "☀ Light", dark: "☾ Dark" }[theme.value] ?? "◐ System"}</button>
+        <button type="button" onClick={() => { theme.value = next[theme.value] ?? "system"; }} aria-label={`Theme: ${theme.value}. Change it`}><Icon name={theme.value} small /> {{ light: "Light", dark: "Dark" }[theme.value] ?? "System"}</button>
         <button type="button" onClick={() => { dialog.value = { kind: "help" }; }} aria-label="Commands and keys">? Help</button>
         {token.value && <button type="button" onClick={forgetToken}>Forget token</button>}
       </footer>
     </nav>
+  );
+}
+
+// Item is a conversation in the list. The main one stands first, also before anything was said in it.
+function Item({ session: s, pinned = false, missing = false }) {
+  const shown = s.key === current.value?.key;
+  return (
+    <li class={`${shown ? "current" : ""} ${pinned ? "pinned" : ""}`}>
+      <button type="button" class="session" aria-current={shown ? "page" : undefined} onClick={() => show(s.key)} title={s.key}>
+        <span class="name">{pinned && <Icon name="main" small />}{nameOf(s)}</span>
+        <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : missing ? "knows MEMORY.md and the persona" : `${ago(s.updatedAt, clock.value)} · ${count(s.messages, "message")}`}</small>
+      </button>
+      {!missing && <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}><Icon name="more" /></button>}
+    </li>
   );
 }

@@ -3,6 +3,7 @@
 // peerOf is what a person would call a session that has no title.
 export function nameOf({ key, title }) {
   if (title) return title;
+  if (/^agent:[^:]+:main$/.test(key ?? "")) return "Main conversation";
   const parts = (key ?? "").split(":");
   const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key ?? "";
   return /^chat-[0-9a-z]+$/.test(name) ? "New chat" : name;
@@ -46,6 +47,9 @@ export function ago(time, now = Date.now(), locale = undefined) {
   return "";
 }
 
+const whole = new Intl.NumberFormat("en");
+export const count = (n, one, many = `${one}s`) => `${whole.format(n ?? 0)} ${n === 1 ? one : many}`;
+
 export function bytes(n) {
   if (n < 1000) return `${n} B`;
   if (n < 1e6) return `${Math.round(n / 1000)} KB`;
@@ -54,8 +58,9 @@ export function bytes(n) {
 
 // COMMANDS are what may be typed after a slash.
 export const COMMANDS = [
-  { name: "new", takes: "title", says: "begin another conversation" },
-  { name: "reset", takes: "reason", says: "archive this conversation, remember it, begin anew" },
+  { name: "open", takes: "title", says: "begin another conversation" },
+  { name: "new", takes: "", says: "archive this conversation, remember it, begin it anew" },
+  { name: "reset", takes: "", says: "the same as /new" },
   { name: "compact", takes: "instructions", says: "make the context smaller now" },
   { name: "stop", takes: "", says: "stop the answer" },
   { name: "status", takes: "", says: "how this conversation stands" },
@@ -64,7 +69,11 @@ export const COMMANDS = [
   { name: "help", takes: "", says: "show commands and keys" },
 ];
 
-// readInput tells a command from something said. "//" says a slash.
+// most a name behind /model may have, as the server holds it
+const LONGEST_NAME = 200;
+
+// readInput tells a command from something said, as strictly as the server does (tidemark.ParseCommand): a
+// sentence that begins with a slash must not reset anything. "//" says a slash.
 export function readInput(text) {
   const trimmed = text.trim();
   if (trimmed.startsWith("//")) return { say: trimmed.slice(1) };
@@ -72,5 +81,8 @@ export function readInput(text) {
   if (name === undefined) return { say: trimmed };
   const command = COMMANDS.find((c) => c.name === name.toLowerCase());
   if (!command) return { unknown: `/${name}` };
-  return { command: command.name, rest: rest.trim() };
+  const behind = rest.trim();
+  if (behind && !command.takes) return { wrong: `/${command.name} takes nothing behind it` };
+  if (command.name === "model" && (/\s/.test(behind) || new TextEncoder().encode(behind).length > LONGEST_NAME)) return { wrong: "/model takes one name, or default" };
+  return { command: command.name, rest: behind };
 }

@@ -16,10 +16,10 @@ export function Archives({ api, agent, session, live, wanted, openSession, shown
     if (wanted) setOpen(wanted);
   }, [wanted]);
   // archives are filtered by the id of a conversation, which is another one after each reset
-  const log = useLoad((signal) => (own ? api.get(sessionPath(session), { signal }).then((s) => s.id) : Promise.resolve("")), [own, session]);
+  const log = useLoad((signal) => (own && session ? api.get(sessionPath(session), { signal }).then((s) => s.id) : Promise.resolve(own ? "none" : "")), [own, session]);
   const ready = !own || Boolean(log.data);
   const pages = usePages(async (cursor, signal) => {
-    if (!ready) return { items: [] };
+    if (!ready || log.data === "none") return { items: [] };
     const page = await api.get(`${base}/archives`, { query: { session: log.data, cursor, limit: 50 }, signal });
     return { items: page.archives, next: page.next, stray: page.stray, added: page.added, partial: page.partial };
   }, [api, agent, own, log.data], (a) => a.key);

@@ -1,5 +1,6 @@
 // What was done to a conversation, of the overlays and events of its log.
 
+import { afterReset } from "../entries.js";
 import { count, why } from "./format.js";
 
 const names = {
@@ -53,9 +54,11 @@ function overlayRow(e) {
 
 const title = (by) => (by?.length ? by.map((b) => names[b] ?? b[0].toUpperCase() + b.slice(1)).join(", ") : "Changed");
 
+const wordsOf = ({ before, archived, after }) => before + archived + after;
+
 function eventRow(e, of) {
   const d = e.event.data ?? {}, o = of?.overlay;
-  return { id: e.id, at: e.at, kind: e.event.type, title: names[e.event.type] ?? e.event.type, text: e.event.text, why: why(d.reason ?? o?.reason),
+  return { id: e.id, at: e.at, kind: e.event.type, title: names[e.event.type] ?? e.event.type, text: e.event.type === "reset" ? wordsOf(afterReset(e.event)) : e.event.text, why: why(d.reason ?? o?.reason),
     by: d.strategies ?? o?.by ?? [], before: d.beforeTokens ?? o?.before ?? (e.event.type === "reset" ? d.tokensCleared : undefined), after: d.afterTokens ?? o?.after,
     tier: d.tier, memories: d.memories, archive: d.archive ?? d.archivedTo, instructions: d.instructions, usage: d.usage,
     edits: o?.edits ?? [], lifts: o?.lifts ?? [], overlay: d.overlay ?? "", state: "" };

@@ -83,3 +83,11 @@ export function byFolder(files) {
   groups[1].files.sort((a, b) => (a.path < b.path ? 1 : -1));
   return groups.filter((g) => g.files.length > 0);
 }
+
+// promptOf says whose prompt a conversation has: "main", that of another one of the owner's, or a "peer"'s,
+// as the server sorts keys.
+export function promptOf(session) {
+  const parts = session.split("#")[0].split(":");
+  if (parts.length === 3) return "main";
+  return ["local", "web", "api", "cli"].includes(parts[2]) ? "owner" : "peer";
+}

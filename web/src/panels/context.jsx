@@ -18,17 +18,19 @@ const missing = (empty) => (e) => {
   throw e;
 };
 
-export function Context({ api, session, live, openArchive, shown }) {
+export function Context({ api, session, exists, live, openArchive, shown }) {
   const path = sessionPath(session);
-  const view = useLoad((signal) => api.get(`${path}/view`, { query: { messages: 0 }, signal }).catch(missing(none.view)), [api, session]);
+  const view = useLoad(async (signal) => exists ? api.get(`${path}/view`, { query: { messages: 0 }, signal }).catch(missing(none.view)) : none.view, [api, session, exists]);
   const calls = usePages(async (before, signal) => {
+    if (!exists) return { items: none.calls };
     const page = await api.get(`${path}/anatomy`, { query: { before, limit: 100 }, signal }).catch(missing(none));
     return { items: page.calls, next: page.next };
-  }, [api, session], (c) => c.n);
+  }, [api, session, exists], (c) => c.n);
   const acts = usePages(async (before, signal) => {
+    if (!exists) return { items: none.acts };
     const page = await api.get(`${path}/log`, { query: { messages: 0, before, limit: 100 }, signal }).catch(missing({ entries: none.acts }));
     return { items: page.entries, next: page.next };
-  }, [api, session], (e) => e.id);
+  }, [api, session, exists], (e) => e.id);
   const reload = () => {
     view.reload();
     calls.refresh();
@@ -66,14 +68,14 @@ function portions(view) {
 }
 
 function Gauge({ view }) {
-  const width = 1000, over = view.size > view.limit;
+  const width = 1000, over = view.size > view.limit, near = view.size > 0.85 * view.limit;
   const all = portions(view);
   const at = (n) => (n / Math.max(view.window, view.size, 1)) * width;
   const parts = stack(all, all.reduce((n, p) => n + p.tokens, 0), at(view.size), 3);
   return (
     <section class="p-section" aria-labelledby="p-fill">
       <h2 id="p-fill" class="p-fill">
-        <span class={over ? "p-big p-over" : "p-big"}>{percent(view.size, view.limit)}</span> full
+        <span class={over ? "p-big p-over" : near ? "p-big p-near" : "p-big"}>{percent(view.size, view.limit)}</span> {near && !over ? "full, compacted soon" : "full"}
       </h2>
       <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>
       <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label="Context" aria-valuemin={0} aria-valuemax={view.limit}

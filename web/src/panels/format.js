@@ -1,13 +1,12 @@
 // How numbers, times and names of the server read to people.
 
-export { agentOf, bytes } from "../words.js";
+export { agentOf, bytes, count } from "../words.js";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const tokens = (n) => whole.format(Math.round(n ?? 0));
 export const few = (n) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n)) : short.format(n));
-export const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
 
 export function percent(part, all) {
   if (!(all > 0)) return "0 %";

@@ -19,7 +19,8 @@ const over = () => matchMedia("(max-width: 1100px)").matches;
 // openSession(key) shows another session, onClose is called to close the panel.
 //
 // A tab stays as it was left: what somebody was writing is there when they come back to it.
-export function Panels({ api, session, live, openSession, onClose }) {
+// exists says whether anything was said in it. wanted, an archive {key}, is opened, and onWanted told.
+export function Panels({ api, session, exists = true, live, mainSession, wanted: asked, onWanted, openSession, onClose }) {
   const id = useId();
   const [tab, setTab] = useState(() => (tabs.some(([name]) => name === kept("tab")) ? kept("tab") : "context"));
   const [been, setBeen] = useState({ [tab]: true });
@@ -44,6 +45,11 @@ export function Panels({ api, session, live, openSession, onClose }) {
     go("archives", true);
   };
   useEffect(() => want(null), [agent]);
+  useEffect(() => {
+    if (!asked) return;
+    openArchive(asked.key);
+    onWanted();
+  }, [asked]);
   const opener = useRef(null); // has the focus back when the panel is closed
   useEffect(() => {
     opener.current = document.activeElement;
@@ -59,9 +65,9 @@ export function Panels({ api, session, live, openSession, onClose }) {
     close();
   };
   const bodies = {
-    context: () => <Context api={api} session={session} live={live} openArchive={openArchive} shown={tab === "context"} />,
-    memory: () => <Memory key={agent} api={api} agent={agent} live={live} shown={tab === "memory"} />,
-    archives: () => <Archives key={agent} api={api} agent={agent} session={session} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
+    context: () => <Context api={api} session={session} exists={exists} live={live} openArchive={openArchive} shown={tab === "context"} />,
+    memory: () => <Memory key={agent} api={api} agent={agent} session={session} mainSession={mainSession} openSession={openSession} live={live} shown={tab === "memory"} />,
+    archives: () => <Archives key={agent} api={api} agent={agent} session={exists ? session : ""} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
   };
   return (
     <aside class="panels" aria-label="Context, memory and archives" onKeyDown={onEscape}>

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agentPath } from "../api.js";
-import { byFolder } from "./content.js";
+import { byFolder, promptOf } from "./content.js";
 import { bytes, when } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { File } from "./file.jsx";
@@ -11,7 +11,7 @@ import { More, Searching, Status } from "./parts.jsx";
 // main is there to be written even before it exists.
 const main = "MEMORY.md";
 
-export function Memory({ api, agent, live, shown }) {
+export function Memory({ api, agent, session, mainSession, openSession, live, shown }) {
   const base = agentPath(agent);
   const [open, setOpen] = useState(null); // {path, line?}
   const [words, search] = useState("");
@@ -34,6 +34,7 @@ export function Memory({ api, agent, live, shown }) {
   const all = files.items.some((f) => f.path === main) ? files.items : [{ path: main, missing: true }, ...files.items];
   return (
     <>
+      <InPrompt session={session} mainSession={mainSession} openSession={openSession} />
       <Searching label="Search memory" onSearch={search} />
       {words ? <Found api={api} base={base} words={words} onOpen={setOpen} /> : (
         <>
@@ -49,6 +50,17 @@ export function Memory({ api, agent, live, shown }) {
         </>
       )}
     </>
+  );
+}
+
+// InPrompt says which files the prompt of this conversation has: the rule of the server, in words.
+function InPrompt({ session, mainSession, openSession }) {
+  if (promptOf(session) === "main") return <p class="p-note">The prompt of this conversation has MEMORY.md, the persona (SOUL, IDENTITY, USER, AGENTS, TOOLS) and the notes of today and yesterday.</p>;
+  return (
+    <p class="p-note">
+      The prompt of this conversation has {promptOf(session) === "owner" ? "the notes of today and yesterday" : "those notes of today and yesterday that its people may see"}. MEMORY.md and the persona are only in that of the{" "}
+      <button type="button" class="link" onClick={() => openSession(mainSession)}>main conversation</button>.
+    </p>
   );
 }
 
