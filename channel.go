@@ -3,6 +3,8 @@ package tidemark
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,9 +19,21 @@ type Address struct {
 // Outgoing is one message on its way to a platform.
 type Outgoing struct {
 	To    Address
-	Ref   string // names its row in the ledger of a session; a platform gives it back with the message's status
+	Ref   string // names its row in the ledger of a session, see RefKey; a platform gives it back with the message's status
 	Text  string // in the platform's own markup, within its bound: a part that [Courier.Parts] made
 	Quote string // platform's id of the message that it answers; empty for none
+}
+
+// RefKey returns the session that a ref is of: "{session key}/{row}". ok is false for anything that is not
+// exactly that: other software may send over the same account.
+func RefKey(ref string) (key Key, ok bool) {
+	head, row, _ := strings.Cut(ref, "/") // a key has no slash
+	n, err := strconv.ParseInt(row, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != row {
+		return "", false
+	}
+	key, err = ParseKey(head)
+	return key, err == nil && string(key) == head
 }
 
 // Courier carries messages over platforms. Its methods may be called at once.

@@ -89,7 +89,7 @@ const BUSY = 4; // receipts at once
 const RESCUE_MS = 5_000;
 
 // STORE is a statement of channel/ingress.go (bodyStmts), which a test holds to it.
-export const STORE = "INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO NOTHING";
+export const STORE = "INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO UPDATE SET at = excluded.at, due = 0, error = '' WHERE due <> 0";
 
 // What waits to be stored, in all objects of the isolate.
 let receiving = 0;

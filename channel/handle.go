@@ -46,7 +46,7 @@ func rename(ctx context.Context, desk Desk, a Alias) error {
 // delivered tells a session what became of its message. A platform that gives no reference back leaves
 // nobody to tell; the session then knows what the platform answered when it was sent.
 func (g *Ingress) delivered(ctx context.Context, d tidemark.Delivery) error {
-	key, ok := keyOf(d.Ref)
+	key, ok := tidemark.RefKey(d.Ref)
 	if !ok {
 		g.Logger.Debug("a status of nobody's", "status", d.Status)
 		return nil
@@ -79,7 +79,7 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 		g.Logger.Info("not let in", "channel", c.Name(), "why", v.Why)
 		return nil
 	}
-	in := Input{ID: m.ID, Quoted: m.Quoted, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: c.Name(), Peer: p.Name, Message: m.Message, To: &m.Reply}}
+	in := Input{ID: m.ID, Quoted: m.Quoted, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: c.Name(), Peer: p.Name, Owner: p.Standing == Owner, Message: m.Message, To: &m.Reply}}
 	if word, rest, ok := Command(m.Text); ok && m.Kind == "text" && len(m.Media) == 0 && c.Rules.Commands(m, p) {
 		in.Command, in.Text = word, rest
 		return g.Sessions.Post(ctx, v.Key, in)

@@ -77,7 +77,15 @@ var bodyTables = [][]string{{
 		at INTEGER NOT NULL, arrival TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
 		error TEXT NOT NULL DEFAULT '', UNIQUE(platform, name))`,
 	`CREATE INDEX channel_lanes ON channel_arrivals(lane, due)`,
+}, { // when it was given up
+	`ALTER TABLE channel_bodies ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
+	`ALTER TABLE channel_arrivals ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
+	`UPDATE channel_bodies SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
+	`UPDATE channel_arrivals SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
 }}
+
+// tableSpace is the name of the tables' version.
+const tableSpace = "channel"
 
 // OpenIngress opens an Ingress, for a life that ends with the context. What another life left begins
 // with the next Wake.
@@ -94,7 +102,7 @@ func OpenIngress(life context.Context, c Config) (*Ingress, error) {
 	if c.MaxShown <= 0 {
 		c.MaxShown = defaultMaxShown
 	}
-	return &Ingress{Config: c, life: life, more: make(chan struct{}, 1)}, host.Migrate(life, c.DB, "channel", bodyTables)
+	return &Ingress{Config: c, life: life, more: make(chan struct{}, 1)}, host.Migrate(life, c.DB, tableSpace, bodyTables)
 }
 
 // Handshake answers the GET by which a platform tries its address.
@@ -198,14 +206,14 @@ func (g *Ingress) batch() []*change {
 	return batch
 }
 
-// bodyStmts stores a body, in pieces that a row can hold.
+// bodyStmts stores a body, in pieces that a row can hold. One that was put off or given up begins anew.
 func bodyStmts(platform string, body []byte, now time.Time) []tidemark.Stmt {
 	const most = 1_800_000
 	var stmts []tidemark.Stmt
 	hash, rest := string(tidemark.HashOf(body)), body
 	for piece := 0; piece == 0 || len(rest) > 0; piece++ {
 		n := min(len(rest), most)
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO NOTHING`,
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES(?, ?, ?, ?, ?) ON CONFLICT(platform, hash, piece) DO UPDATE SET at = excluded.at, due = 0, error = '' WHERE due <> 0`,
 			Args: []any{platform, hash, piece, now.UnixMilli(), rest[:n]}})
 		rest = rest[n:]
 	}
@@ -228,29 +236,44 @@ func (g *Ingress) begin() <-chan struct{} {
 		return g.idle
 	}
 	idle := make(chan struct{})
-	g.idle = idle
+	g.idle, g.again = idle, false
 	g.Runtime.Go(func() {
-		defer func() { // also behind a panic: the alarm begins anew
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.idle = nil
-			close(idle)
-		}()
+		defer g.end(idle) // behind a panic: the alarm begins anew
 		for {
-			if err := g.work(g.life); err != nil && g.life.Err() == nil {
+			err := g.work(g.life)
+			if err != nil && g.life.Err() == nil {
 				g.Logger.Warn("work off webhooks", "err", err)
-				return
+				g.schedule(g.Runtime.Now().Add(rescue))
 			}
-			g.mu.Lock()
-			again := g.again
-			g.again = false
-			g.mu.Unlock()
-			if !again {
+			if g.rest(idle, err != nil) {
 				return
 			}
 		}
 	})
 	return idle
+}
+
+// rest ends the work unless somebody has told of more meanwhile. Who tells later finds none at hand.
+func (g *Ingress) rest(idle chan struct{}, failed bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.again && !failed {
+		g.again = false
+		return false
+	}
+	g.idle = nil
+	close(idle)
+	return true
+}
+
+// end ends the work if that was not done.
+func (g *Ingress) end(idle chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.idle == idle {
+		g.idle = nil
+		close(idle)
+	}
 }
 
 // Wake works off what is due, asks for the next wake, and returns when that is, zero for never.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -22,6 +23,7 @@ const (
 	maxTries   = 40 // some 16 hours
 	maxOddTry  = 3  // of what trying again does not mend
 	keepDead   = 30 * 24 * time.Hour
+	keepUnset  = 7 * 24 * time.Hour // a body waits for its channel to be set up
 	maxError   = 300
 )
 
@@ -65,7 +67,8 @@ func (g *Ingress) work(ctx context.Context) error {
 	}
 }
 
-// look unpacks the bodies that wait, does the aliases, and returns the lanes that have something due.
+// look unpacks the bodies that wait, does the aliases, puts what people wrote into their lanes, and returns
+// the lanes that have something due.
 func (g *Ingress) look(ctx context.Context) ([]string, error) {
 	for {
 		found, err := g.unpack(ctx)
@@ -76,12 +79,68 @@ func (g *Ingress) look(ctx context.Context) ([]string, error) {
 			break
 		}
 	}
-	lanes, err := g.lanes(ctx)
-	if err == nil && slices.Contains(lanes, laneAlias) {
-		g.drive(ctx, laneAlias)
-		lanes, err = g.lanes(ctx)
+	for { // as long as there are more than are looked up at once
+		lanes, err := g.lanes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(lanes, laneAlias) {
+			g.drive(ctx, laneAlias)
+		}
+		unnamed := slices.DeleteFunc(slices.Clone(lanes), func(l string) bool { return !strings.HasPrefix(l, laneNames) })
+		if len(unnamed) == 0 {
+			return slices.DeleteFunc(lanes, func(l string) bool { return l == laneAlias }), nil
+		}
+		if err := g.assign(ctx, unnamed); err != nil {
+			return nil, err
+		}
 	}
-	return slices.DeleteFunc(lanes, func(l string) bool { return l == laneAlias }), err
+}
+
+// assign puts what people wrote into the lanes of those people, whatever names they came by. It is done behind
+// the aliases, Width at a time: the desk may live elsewhere.
+func (g *Ingress) assign(ctx context.Context, unnamed []string) error {
+	found := make([]tidemark.Stmt, len(unnamed))
+	failed := make([]error, len(unnamed))
+	turns, left := make(chan struct{}, g.Width), make(chan struct{}, len(unnamed))
+	for i, lane := range unnamed {
+		turns <- struct{}{}
+		g.Runtime.Go(func() {
+			defer func() { <-turns; left <- struct{}{} }()
+			found[i], failed[i] = g.laneStmt(ctx, lane)
+		})
+	}
+	for range unnamed {
+		<-left
+	}
+	return errors.Join(errors.Join(failed...), g.commit(ctx, 0, slices.DeleteFunc(found, func(s tidemark.Stmt) bool { return s.SQL == "" })...))
+}
+
+// laneStmt asks whose a lane is. Where that cannot be said, its head has failed; it moves behind what its
+// person has put off.
+func (g *Ingress) laneStmt(ctx context.Context, lane string) (tidemark.Stmt, error) {
+	platform, names, _ := strings.Cut(strings.TrimPrefix(lane, laneNames), "/")
+	person, err := g.who(ctx, platform, strings.Split(names, "\n"))
+	if err != nil {
+		t, _, broken := g.head(ctx, lane)
+		if t == nil {
+			return tidemark.Stmt{}, broken
+		}
+		return tidemark.Stmt{}, g.settle(ctx, lane, t, err)
+	}
+	to := laneFrom + platform + "/" + person.Name
+	return tidemark.Stmt{SQL: `UPDATE channel_arrivals SET lane = ?, due = max(due, coalesce((SELECT max(due) FROM channel_arrivals WHERE lane = ?), 0)) WHERE lane = ? AND due >= 0`,
+		Args: []any{to, to, lane}}, nil
+}
+
+// who asks the desk of a channel for a person, whom it remembers when they are welcome.
+func (g *Ingress) who(ctx context.Context, platform string, names []string) (Person, error) {
+	c, ok := g.Channels[platform]
+	if !ok {
+		return Person{}, fmt.Errorf("%w: %w", errUnset, tidemark.ErrUnavailable)
+	}
+	meet := !strings.HasPrefix(names[0], groupName) && c.Rules.Welcome(names)
+	return g.Desk(c.Rules.Agent).Who(ctx, platform, names, meet)
 }
 
 // lanes lists those that have something due, in the order of what came first.
@@ -107,7 +166,8 @@ const (
 // unpack turns the oldest bodies that wait into arrivals, in one transaction; found is false when none
 // waits.
 func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
-	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes), CASE WHEN length(bytes) <= ? THEN bytes END FROM channel_bodies WHERE piece = 0 AND due >= 0 ORDER BY n LIMIT ?`, maxShort, maxUnpack)
+	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes), CASE WHEN length(bytes) <= ? THEN bytes END, at FROM channel_bodies WHERE piece = 0 AND due >= 0 AND due <= ? ORDER BY n LIMIT ?`,
+		maxShort, g.Runtime.Now().UnixMilli(), maxUnpack)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -123,7 +183,7 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 				return false, err
 			}
 		}
-		stmts = append(stmts, g.unpackOne(r.Text(0), r.Text(1), body)...)
+		stmts = append(stmts, g.unpackOne(r.Text(0), r.Text(1), body, time.UnixMilli(r.Int(4)))...)
 	}
 	if err := g.commit(ctx, int(size), stmts...); err != nil {
 		return false, fmt.Errorf("unpack webhooks: %w", err)
@@ -144,15 +204,23 @@ func (g *Ingress) whole(ctx context.Context, platform, hash string) ([]byte, err
 	return body, nil
 }
 
-// unpackOne gives the statements that put arrivals in the place of a body.
-func (g *Ingress) unpackOne(platform, hash string, body []byte) []tidemark.Stmt {
+// unpackOne gives the statements that put arrivals in the place of a body, or put it off: it was acknowledged,
+// and a channel may come back.
+func (g *Ingress) unpackOne(platform, hash string, body []byte, at time.Time) []tidemark.Stmt {
+	now := g.Runtime.Now()
 	arrivals, err := g.decode(platform, body)
+	if age := now.Sub(at); errors.Is(err, errUnset) && age < keepUnset {
+		due := now.Add(min(lastPause, max(firstPause, age)))
+		g.Count(platform, "again")
+		g.schedule(due)
+		return []tidemark.Stmt{{SQL: `UPDATE channel_bodies SET due = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{due.UnixMilli(), clip(err.Error()), platform, hash}}}
+	}
 	if err != nil {
 		g.Count(platform, "unreadable")
 		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
 		return []tidemark.Stmt{
-			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND at < ?`, Args: []any{g.Runtime.Now().Add(-keepDead).UnixMilli()}},
-			{SQL: `UPDATE channel_bodies SET due = -1, error = ? WHERE platform = ? AND hash = ?`, Args: []any{clip(err.Error()), platform, hash}},
+			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND ended < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
+			{SQL: `UPDATE channel_bodies SET due = -1, ended = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{now.UnixMilli(), clip(err.Error()), platform, hash}},
 		}
 	}
 	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
@@ -198,23 +266,22 @@ func (a Arrival) order() int64 {
 const (
 	laneAlias  = "alias"
 	laneStatus = "status/"
-	laneFrom   = "from/"
+	laneFrom   = "from/"  // a channel, and the desk's name of a person or a group
+	laneNames  = "names/" // a channel, and the names that came: the desk was not asked yet
 )
 
 // lane names what an arrival waits for: whatever else is for the same person.
-func (a Arrival) lane() string {
+func (a Arrival) lane(platform string) string {
 	switch {
 	case a.Alias != nil:
 		return laneAlias
 	case a.Status != nil:
-		key, _ := keyOf(a.Status.Ref)
+		key, _ := tidemark.RefKey(a.Status.Ref)
 		return laneStatus + string(key)
 	case a.Message.Group != "":
-		return laneFrom + "group/" + a.Message.Group
-	case len(a.Message.From) > 0:
-		return laneFrom + a.Message.From[0]
+		return laneNames + platform + "/" + groupName + a.Message.Group
 	}
-	return laneFrom
+	return laneNames + platform + "/" + strings.Join(a.Message.From, "\n")
 }
 
 // name is what makes an arrival that comes twice one.
@@ -228,7 +295,8 @@ func (a Arrival) name(raw []byte) string {
 	return "hash/" + string(tidemark.HashOf(raw))
 }
 
-// arrivalStmt stores an arrival. Where something of its lane is put off, it waits behind that.
+// arrivalStmt stores an arrival. Where something of its lane is put off, it waits behind that. One that was
+// given up begins anew.
 func (g *Ingress) arrivalStmt(platform string, a Arrival) tidemark.Stmt {
 	raw, err := json.Marshal(a)
 	due, note := int64(0), ""
@@ -239,11 +307,11 @@ func (g *Ingress) arrivalStmt(platform string, a Arrival) tidemark.Stmt {
 		g.Logger.Error("an arrival cannot be stored", "channel", platform, "err", err)
 		due, note, raw = -1, clip(err.Error()), []byte("{}")
 	}
-	lane := a.lane()
-	return tidemark.Stmt{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, error)
-		SELECT ?, ?, ?, ?, ?, max(CAST(? AS INTEGER), coalesce((SELECT max(due) FROM channel_arrivals WHERE lane = ? AND due > 0), -1)), ?
-		WHERE true ON CONFLICT(platform, name) DO NOTHING`,
-		Args: []any{platform, a.name(raw), lane, a.order(), string(raw), due, lane, note}}
+	lane := a.lane(platform)
+	return tidemark.Stmt{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, ended, error)
+		SELECT ?, ?, ?, ?, ?, CASE WHEN CAST(? AS INTEGER) < 0 THEN -1 ELSE coalesce((SELECT max(due) FROM channel_arrivals WHERE lane = ? AND due > 0), 0) END, ?, ?
+		WHERE true ON CONFLICT(platform, name) DO UPDATE SET lane = excluded.lane, arrival = excluded.arrival, tries = 0, due = excluded.due, error = excluded.error WHERE due < 0`,
+		Args: []any{platform, a.name(raw), lane, a.order(), string(raw), due, lane, g.Runtime.Now().UnixMilli(), note}}
 }
 
 // task is an arrival that is due.
@@ -317,8 +385,8 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 		g.Count(t.platform, "given_up")
 		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
 		return g.DB.Tx(ctx, []tidemark.Stmt{
-			{SQL: `DELETE FROM channel_arrivals WHERE due < 0 AND at < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
-			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
+			{SQL: `DELETE FROM channel_arrivals WHERE due < 0 AND ended < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
+			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, ended = ?, error = ? WHERE n = ?`, Args: []any{tries, now.UnixMilli(), clip(failed.Error()), t.n}},
 		})
 	}
 	g.Count(t.platform, "again")
@@ -341,7 +409,7 @@ type Stuck struct {
 	Channel string    `json:"channel"`
 	Tries   int       `json:"tries,omitempty"`
 	Error   string    `json:"error"`
-	At      time.Time `json:"at,omitzero"`
+	At      time.Time `json:"at,omitzero"` // when
 }
 
 // GivenUp lists what was given up in a database, newest first. One that holds no Ingress has nothing.
@@ -350,8 +418,11 @@ func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	rows, err = db.Query(ctx, `SELECT n, platform, tries, error, at FROM channel_arrivals WHERE due < 0
-		UNION ALL SELECT n, platform, 0, error, at FROM channel_bodies WHERE due < 0 AND piece = 0 ORDER BY at DESC LIMIT ?`, maxListed)
+	if err := host.Migrate(ctx, db, tableSpace, bodyTables); err != nil { // whoever holds no Ingress yet looks, too
+		return nil, err
+	}
+	rows, err = db.Query(ctx, `SELECT n, platform, tries, error, ended FROM channel_arrivals WHERE due < 0
+		UNION ALL SELECT n, platform, 0, error, ended FROM channel_bodies WHERE due < 0 AND piece = 0 ORDER BY ended DESC, n DESC LIMIT ?`, maxListed)
 	if err != nil {
 		return nil, fmt.Errorf("list what was given up: %w", err)
 	}
@@ -360,12 +431,6 @@ func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
 		out[i] = Stuck{N: r.Int(0), Channel: r.Text(1), Tries: int(r.Int(2)), Error: r.Text(3), At: time.UnixMilli(r.Int(4)).UTC()}
 	}
 	return out, nil
-}
-
-// keyOf reads the session from the reference of a message of ours: "{session key}/{row}".
-func keyOf(ref string) (tidemark.Key, bool) {
-	key, err := tidemark.ParseKey(ref[:max(0, strings.LastIndexByte(ref, '/'))])
-	return key, err == nil
 }
 
 func laneKind(lane string) string {

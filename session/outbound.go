@@ -133,21 +133,8 @@ func (s *Session) scanOut(r tidemark.Row) (Outbound, error) {
 	return o, nil
 }
 
-// outRef names a row to platforms. A key has no slash.
+// outRef names a row to platforms, for [tidemark.RefKey].
 func (s *Session) outRef(n int64) string { return string(s.Key) + "/" + strconv.FormatInt(n, 10) }
-
-// RefKey returns the session that a ref of an [tidemark.Outgoing] is of; ok is false when it is none of ours.
-func RefKey(ref string) (key tidemark.Key, ok bool) {
-	at := strings.LastIndexByte(ref, '/')
-	if at < 0 {
-		return "", false
-	}
-	if _, err := strconv.ParseInt(ref[at+1:], 10, 64); err != nil {
-		return "", false
-	}
-	key, err := tidemark.ParseKey(ref[:at])
-	return key, err == nil && string(key) == ref[:at]
-}
 
 // Outbound returns the newest messages of the ledger, newest first.
 func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {

@@ -98,7 +98,7 @@ func TestAnswersAreSent(t *testing.T) {
 	if got := c.Arrived()[1]; got.Ref != "agent:main:fake:dm:ann/2" || got.To != ann || got.Quote != "" {
 		t.Errorf("sent %+v", got)
 	}
-	if key, ok := session.RefKey(c.Arrived()[1].Ref); !ok || key != h.key {
+	if key, ok := tidemark.RefKey(c.Arrived()[1].Ref); !ok || key != h.key {
 		t.Errorf("the ref is of %q, %v", key, ok)
 	}
 	if !h.due().IsZero() && h.due().Before(h.rt.Now().Add(time.Minute)) {

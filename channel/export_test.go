@@ -1,0 +1,4 @@
+package channel
+
+// BodyTables are the migrations of an Ingress.
+var BodyTables = bodyTables
