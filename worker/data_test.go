@@ -100,7 +100,6 @@ func texts(ms []tidemark.Message) []string {
 	return out
 }
 
-// TestCommands: /compact and /reset wait in the queue, say what happened, and stream.
 // TestActs: overlays and events without the messages, page by page, are those of the whole log.
 func TestActs(t *testing.T) {
 	s := serve(t, nil)
@@ -132,6 +131,7 @@ func TestActs(t *testing.T) {
 	s.text(400, "GET", "/v1/sessions/main/log?messages=no", "")
 }
 
+// TestCommands: /compact and /reset wait in the queue, say what happened, and stream.
 func TestCommands(t *testing.T) {
 	s := serve(t, nil)
 	fill(t, s, "main")

@@ -154,12 +154,26 @@ func (c *call) name() (string, error) {
 
 // asked returns the session that ?session names.
 func (c *call) asked(create bool) (*session.Session, error) {
-	c.r.SetPathValue("key", c.r.URL.Query().Get("session"))
+	if err := c.askedKey(); err != nil {
+		return nil, err
+	}
 	return c.session(create)
+}
+
+// askedKey takes the key from the query, where a path has none.
+func (c *call) askedKey() error {
+	key := c.r.URL.Query().Get("session")
+	if key == "" {
+		return fmt.Errorf("session: it is missing; name one, as in %s?session=main: %w", c.r.URL.Path, tidemark.ErrInvalid)
+	}
+	c.r.SetPathValue("key", key)
+	return nil
 }
 
 // rootEvents is liveEvents at a path without the key.
 func (c *call) rootEvents() error {
-	c.r.SetPathValue("key", c.r.URL.Query().Get("session"))
+	if err := c.askedKey(); err != nil {
+		return err
+	}
 	return c.liveEvents()
 }

@@ -183,7 +183,8 @@ func TestSocketRefusals(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := get[fault](s, tc.status, "GET", "/ws?"+tc.query, "", tc.headers...)
-			if f.Error.Type != tc.kind {
+			missing := strings.HasPrefix(f.Error.Message, "session: it is missing")
+			if f.Error.Type != tc.kind || missing != (tc.query == "") {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -203,5 +204,7 @@ func TestRootEvents(t *testing.T) {
 	s.say("main", "again")
 	e.until("done")
 	s.text(404, "GET", "/events?session=other", "")
-	s.text(400, "GET", "/events", "")
+	if text := s.text(400, "GET", "/events", ""); !strings.Contains(text, "session: it is missing") {
+		t.Error(text)
+	}
 }
