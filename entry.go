@@ -59,6 +59,7 @@ type Origin struct {
 	Channel string `json:"channel,omitempty"` // whatsapp, web, cli, import, …
 	Peer    string `json:"peer,omitempty"`    // who, on that channel
 	Input   string `json:"input,omitempty"`   // id of the input that it was
+	Owner   bool   `json:"owner,omitempty"`   // of a person: the owner, by a token or a name that is linked
 
 	Message string   `json:"message,omitempty"` // platform's id of what a person wrote over a channel
 	To      *Address `json:"to,omitempty"`      // where its answer goes; nil: to whoever asks

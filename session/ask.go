@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -29,12 +30,17 @@ func Command(line string) (Input, error) {
 	return Input{Kind: InputAsk, Text: word}, nil
 }
 
-// answer carries out a question: its answer is an event of the log, and a message to who asked.
+// answer carries out a question.
 func (s *Session) answer(ctx context.Context, r *run, line string) error {
 	text, err := s.reply(ctx, r, line)
 	if err != nil {
 		return err
 	}
+	return s.answerWith(ctx, r, line, text)
+}
+
+// answerWith ends a command with a text, which is an event of the log, and a message to who gave it.
+func (s *Session) answerWith(ctx context.Context, r *run, line, text string) error {
 	event := tidemark.Event{Type: "answer", Text: text}
 	stmts, err := s.eventStmts(r.Log, event)
 	if err != nil {
@@ -55,15 +61,16 @@ func (s *Session) answer(ctx context.Context, r *run, line string) error {
 // reply is what a question is answered with.
 func (s *Session) reply(ctx context.Context, r *run, line string) (string, error) {
 	word, name, _ := strings.Cut(line, " ")
+	owner := byOwner(r.origins...)
 	switch word {
 	case tidemark.CommandStatus:
 		return s.status(ctx, r)
 	case tidemark.CommandModel:
-		return s.askModel(ctx, name)
+		return s.askModel(ctx, name, owner)
 	case tidemark.CommandMemory:
-		return s.askMemory(ctx), nil
+		return s.askMemory(ctx, owner), nil
 	}
-	return s.help(), nil
+	return s.help(owner), nil
 }
 
 // status says how the conversation stands.
@@ -112,16 +119,34 @@ func (s *Session) undelivered(ctx context.Context) (string, error) {
 	return fmt.Sprintf("Not sent yet: %d", rows[0].Int(0)), nil
 }
 
+// byOwner reports whether inputs are the owner's. Whose session it is does not say that: others may talk in
+// the owner's. What no person gave comes from the program itself.
+func byOwner(origins ...tidemark.Origin) bool {
+	return !slices.ContainsFunc(origins, func(o tidemark.Origin) bool { return o.From == tidemark.FromPerson && !o.Owner })
+}
+
+// mayChange reports whether an input may end, shorten or stop what is going on here. That is for whoever's
+// conversation it is, and so for nobody but the owner in the owner's.
+func (s *Session) mayChange(o tidemark.Origin) bool { return !s.Scope().Owner || byOwner(o) }
+
 // notYours answers who may not do what only the owner may.
-const notYours = "Only the owner can do that. You can use /status, /new, /compact, /stop and /help."
+func (s *Session) notYours() string {
+	lines := s.commands(false)
+	words := make([]string, len(lines))
+	for i, l := range lines {
+		words[i] = l.words
+	}
+	last := len(words) - 1
+	return "Only the owner can do that. You can use " + strings.Join(words[:last], ", ") + " and " + words[last] + "."
+}
 
 // askModel shows the model, or changes it. Carried out twice, it is the same.
-func (s *Session) askModel(ctx context.Context, name string) (string, error) {
+func (s *Session) askModel(ctx context.Context, name string, owner bool) (string, error) {
 	if name == "" {
 		return fmt.Sprintf("Model: %s", cmp.Or(s.settings().Model, "default")), nil
 	}
-	if !s.Scope().Owner {
-		return notYours, nil
+	if !owner {
+		return s.notYours(), nil
 	}
 	o, err := s.Override(ctx)
 	if err != nil {
@@ -145,9 +170,9 @@ const (
 
 // askMemory shows the curated memory and the names of the other files, through the tools that the model
 // of this conversation has.
-func (s *Session) askMemory(ctx context.Context) string {
-	if !s.Scope().Owner {
-		return notYours
+func (s *Session) askMemory(ctx context.Context, owner bool) string {
+	if !owner || !s.Scope().Owner { // a group would read what the owner asks there
+		return s.notYours()
 	}
 	read := func(input string) (string, bool) {
 		b := s.Agent.Call(ctx, s.Scope(), tidemark.ToolUse("ask", "memory_read", []byte(input)))
@@ -175,19 +200,35 @@ func (s *Session) askMemory(ctx context.Context) string {
 	return out
 }
 
-// help lists what this person may ask for.
-func (s *Session) help() string {
-	lines := []string{
-		"/new or /reset: begin a new conversation; this one is archived",
-		"/compact [what to keep]: summarise older messages now",
-		"/stop: stop the answer that is being written",
-		"/status: how this conversation stands",
-		"/model: which model answers",
-		"/help: this",
+// commandLine is a command as people are told of it.
+type commandLine struct{ words, does string }
+
+// commands lists what the owner, or somebody else, may ask for here.
+func (s *Session) commands(owner bool) []commandLine {
+	var out []commandLine
+	if owner || !s.Scope().Owner {
+		out = append(out, commandLine{"/new or /reset", "begin a new conversation; this one is archived"},
+			commandLine{"/compact [what to keep]", "summarise older messages now"},
+			commandLine{"/stop", "stop the answer that is being written"})
 	}
-	if s.Scope().Owner {
-		lines[4] = "/model [name or default]: show or change which model answers"
-		lines = append(lines[:5], "/memory: what is remembered", lines[5])
+	out = append(out, commandLine{"/status", "how this conversation stands"})
+	if owner {
+		out = append(out, commandLine{"/model [name or default]", "show or change which model answers"})
+	} else {
+		out = append(out, commandLine{"/model", "which model answers"})
 	}
-	return strings.Join(lines, "\n")
+	if owner && s.Scope().Owner {
+		out = append(out, commandLine{"/memory", "what is remembered"})
+	}
+	return append(out, commandLine{"/help", "this"})
+}
+
+// help lists them.
+func (s *Session) help(owner bool) string {
+	lines := s.commands(owner)
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = l.words + ": " + l.does
+	}
+	return strings.Join(out, "\n")
 }

@@ -61,21 +61,34 @@ func TestAsk(t *testing.T) {
 		}
 		return tidemark.ToolResult(b.ID, "MEMORY.md\nmemory/2026-03-10.md", false)
 	}
+	const group, own, main = "agent:main:fake:group:g", "agent:main:fake:dm:ann", "agent:main:main"
+	const refused = "Only the owner can do that. You can use "
 	for _, row := range []struct {
 		name, key, line string
+		owner           bool
 		want            []string
 	}{
-		{"status", "agent:main:fake:dm:ann", "/status", []string{"Model: test", " of 6000 tokens (", "compacted over 4500", "Messages: 2 since", "Compactions: 0, resets: 0", "Waiting: 0"}},
-		{"help of others", "agent:main:fake:dm:ann", "/help", []string{"/new or /reset", "/model: which"}},
-		{"help of the owner", "agent:main:main", "/help", []string{"/memory", "/model [name"}},
-		{"model", "agent:main:fake:dm:ann", "/model", []string{"Model: test"}},
-		{"model of others", "agent:main:fake:dm:ann", "/model big", []string{"Only the owner"}},
-		{"model of the owner", "agent:main:main", "/model big", []string{"Model from now on: big"}},
-		{"model back", "agent:main:main", "/model default", []string{"Model from now on: test"}},
-		{"memory of others", "agent:main:fake:dm:ann", "/memory", []string{"Only the owner"}},
-		{"memory", "agent:main:main", "/memory", []string{"memory/2026-03-10.md", "The boat is called Ida"}},
-		{"compact", "agent:main:fake:dm:ann", "/compact", []string{"Nothing to compact yet"}},
-		{"new", "agent:main:fake:dm:ann", "/new", []string{"New conversation (new). The 2 messages"}},
+		{"status", own, "/status", false, []string{"Model: test", " of 6000 tokens (", "compacted over 4500", "Messages: 2 since", "Compactions: 0, resets: 0", "Waiting: 0"}},
+		{"help of others", own, "/help", false, []string{"/new or /reset", "/model: which"}},
+		{"help of the owner", main, "/help", true, []string{"/memory", "/model [name"}},
+		{"help of others in the owner's", main, "/help", false, []string{"/status: how", "/model: which"}},
+		{"model", own, "/model", false, []string{"Model: test"}},
+		{"model of others", own, "/model big", false, []string{refused + "/new or /reset, /compact [what to keep], /stop, /status, /model and /help."}},
+		{"model of others in the owner's", main, "/model big", false, []string{refused + "/status, /model and /help."}},
+		{"model of the owner", main, "/model big", true, []string{"Model from now on: big"}},
+		{"model of the owner with others", group, "/model big", true, []string{"Model from now on: big"}},
+		{"model back", main, "/model default", true, []string{"Model from now on: test"}},
+		{"memory of others", own, "/memory", false, []string{"Only the owner"}},
+		{"memory of others in the owner's", main, "/memory", false, []string{"Only the owner"}},
+		{"memory of the owner with others", group, "/memory", true, []string{"Only the owner"}},
+		{"memory", main, "/memory", true, []string{"memory/2026-03-10.md", "The boat is called Ida"}},
+		{"compact", own, "/compact", false, []string{"Nothing to compact yet"}},
+		{"compact of others in the owner's", main, "/compact", false, []string{"Only the owner"}},
+		{"new", own, "/new", false, []string{"New conversation (new). The 2 messages"}},
+		{"new of the owner", main, "/new", true, []string{"New conversation (new). The 2 messages"}},
+		{"new of others in the owner's", main, "/new", false, []string{"Only the owner"}},
+		{"reset of others in the owner's", main, "/reset", false, []string{"Only the owner"}},
+		{"stop of others in the owner's", main, "/stop", false, []string{"Only the owner"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := &tidemarktest.Courier{}
@@ -85,7 +98,9 @@ func TestAsk(t *testing.T) {
 			h.open()
 			h.say("hello")
 			for range 2 {
-				h.finish(ordered(ann, "ask", row.line))
+				in := ordered(ann, "ask", row.line)
+				in.Origin.Owner = row.owner
+				h.finish(in)
 				h.idle()
 			}
 			got := c.Texts()
@@ -99,6 +114,9 @@ func TestAsk(t *testing.T) {
 			}
 			if c.Arrived()[0].To != ann || h.model.count() > 2 {
 				t.Errorf("sent %+v, after %d calls of the model", c.Arrived()[0], h.model.count())
+			}
+			if n := len(h.events("reset")); n > 0 && !strings.HasPrefix(got[0], "New conversation") {
+				t.Errorf("%d resets, and %q was said", n, got[0])
 			}
 		})
 	}

@@ -113,6 +113,9 @@ func (s *Session) stop(ctx context.Context, in Input, stmts []tidemark.Stmt) err
 
 func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tidemark.Stmt) error {
 	text := "There is nothing to stop."
+	if !s.mayChange(in.Origin) {
+		run, text = "", s.notYours()
+	}
 	stmts = stmts[:len(stmts):len(stmts)]
 	if run != "" {
 		text = "Stopped."

@@ -119,15 +119,17 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 		return err
 	}
 	var err error
-	switch q.Kind {
-	case InputCompact:
-		err = s.compactNow(ctx, r, text)
-	case InputReset:
-		err = s.resetNow(ctx, r, text)
-	case inputAgain:
-		err = s.summarizeAgain(ctx, r, tidemark.EntryID(text))
-	case InputAsk:
+	switch {
+	case q.Kind == InputAsk:
 		err = s.answer(ctx, r, text)
+	case !s.mayChange(q.Origin):
+		err = s.answerWith(ctx, r, q.Kind, s.notYours())
+	case q.Kind == InputCompact:
+		err = s.compactNow(ctx, r, text)
+	case q.Kind == InputReset:
+		err = s.resetNow(ctx, r, text)
+	case q.Kind == inputAgain:
+		err = s.summarizeAgain(ctx, r, tidemark.EntryID(text))
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNoGain) {
 		err = s.why(r, err)

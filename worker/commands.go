@@ -21,7 +21,7 @@ func (c *call) postCommand() error {
 	if err != nil {
 		return err
 	}
-	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "api"}
+	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}
 	return c.deliver(in, false)
 }
 

@@ -45,7 +45,7 @@ func decodeMessage(raw []byte, beside ...field) (session.Input, error) {
 			return in, fmt.Errorf("body: %w", err)
 		}
 	}
-	in.Origin = tidemark.Origin{From: tidemark.FromPerson, Channel: "api"}
+	in.Origin = tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}
 	if channel != "" {
 		if len(channel) > 40 || !plainWord(channel) {
 			return in, fmt.Errorf("body: \"channel\" must be up to 40 letters, digits, - or _: %w", tidemark.ErrInvalid)
@@ -88,7 +88,7 @@ func (c *call) command(kind, name string) error {
 	if err != nil {
 		return err
 	}
-	in := session.Input{Kind: kind, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "api"}}
+	in := session.Input{Kind: kind, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}}
 	if err := decodeBody(raw, field{name, "a string", &in.Text}, field{"id", "a string", &in.ID}); err != nil {
 		return err
 	}

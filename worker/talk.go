@@ -46,7 +46,7 @@ type talk struct {
 // input is what is new, under an id that names the whole request: the same request again is a retry
 // and one turn, while the same words behind another history are new words.
 func (t talk) input() (session.Input, error) {
-	in := session.Input{Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: t.channel}}
+	in := session.Input{Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: t.channel, Owner: t.key.Channel() != userChannel}}
 	n := len(t.messages)
 	if n == 0 {
 		return in, fmt.Errorf("messages: there is none from the user: %w", tidemark.ErrInvalid)

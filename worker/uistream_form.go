@@ -65,7 +65,7 @@ func readUI(raw []byte) (uiForm, error) {
 // input converts the message: its id is that of the input, so a page that sends it again reads the same
 // answer.
 func (f uiForm) input() (session.Input, error) {
-	in := session.Input{ID: f.message.ID, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "web"}}
+	in := session.Input{ID: f.message.ID, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "web", Owner: true}}
 	var blocks []tidemark.Block
 	for i, p := range f.message.Parts {
 		switch {
