@@ -18,7 +18,7 @@ const paths = {
 export function Icon({ name, small = false }) {
   const size = small ? 14 : 20;
   return (
-    <svg class={small ? "inline" : undefined} viewBox="0 0 24 24" width={size} height={size} aria-hidden="true" fill="none" stroke="currentColor" stroke-width={name === "more" ? 3 : 2} stroke-linecap="round" stroke-linejoin="round">
+    <svg class={small ? "small" : undefined} viewBox="0 0 24 24" width={size} height={size} aria-hidden="true" fill="none" stroke="currentColor" stroke-width={name === "more" ? 3 : 2} stroke-linecap="round" stroke-linejoin="round">
       <path d={paths[name]} />
     </svg>
   );

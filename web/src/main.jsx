@@ -55,7 +55,7 @@ function Fill({ info, share }) {
   const words = `${info.contextTokens} of ${info.limit} tokens before it is compacted`;
   return (
     <span class={near ? "fill near" : "fill"} title={near ? `Nearly full: ${words}` : words}>
-      <meter min={0} max={100} low={NEAR + 1} high={NEAR + 1} optimum={0} value={share} aria-label="How full the context is" aria-valuetext={`${share} percent${near ? ", nearly full: it is compacted soon" : ""}`} />
+      <meter min={0} max={100} low={NEAR} high={100} optimum={0} value={share} aria-label="How full the context is" aria-valuetext={`${share} percent${near ? ", nearly full: it is compacted soon" : ""}`} />
       {share < 1 ? "<1" : share}%{near && <span class="unseen">, nearly full</span>}
     </span>
   );

@@ -24,7 +24,7 @@ function Event({ row: { event, key, at } }) {
 
 function Reset({ event }) {
   const { before, archived, archive, after } = afterReset(event);
-  return <>{before}{archive ? <button type="button" class="link" title="Open the archive" onClick={() => openArchive(archive)}>{archived}</button> : archived}{after}</>;
+  return <>{before}{archive ? <button type="button" class="inline" title="Open the archive" onClick={() => openArchive(archive)}>{archived}</button> : archived}{after}</>;
 }
 
 const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at, clock.value)}</time>;

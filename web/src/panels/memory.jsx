@@ -59,7 +59,7 @@ function InPrompt({ session, mainSession, openSession }) {
   return (
     <p class="p-note">
       The prompt of this conversation has {promptOf(session) === "owner" ? "the notes of today and yesterday" : "those notes of today and yesterday that its people may see"}. MEMORY.md and the persona are only in that of the{" "}
-      <button type="button" class="link" onClick={() => openSession(mainSession)}>main conversation</button>.
+      <button type="button" class="inline" onClick={() => openSession(mainSession)}>main conversation</button>.
     </p>
   );
 }
