@@ -324,3 +324,24 @@ func TestNameless(t *testing.T) {
 		t.Errorf("wrote %v", keys)
 	}
 }
+
+// TestListsWhatIsThere: a listing names no file that cannot be read.
+func TestListsWhatIsThere(t *testing.T) {
+	w := newWorld(t)
+	s := scope(t, "main")
+	if list, ok := w.call(s, agent.ToolRead, map[string]any{}); !ok || list != "There are no memory files." {
+		t.Errorf("of nothing: %q", list)
+	}
+	if _, ok := w.call(s, agent.ToolAppend, map[string]any{"text": "the boat is called Ida"}); !ok {
+		t.Fatal("nothing was appended")
+	}
+	list, ok := w.call(s, agent.ToolRead, map[string]any{})
+	if !ok || !strings.HasPrefix(list, "memory/") {
+		t.Fatalf("after one note: %q", list)
+	}
+	for path := range strings.Lines(list) {
+		if _, ok := w.call(s, agent.ToolRead, map[string]any{"path": strings.TrimSpace(path)}); !ok {
+			t.Errorf("%q is listed and is not there", path)
+		}
+	}
+}

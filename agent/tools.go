@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -124,6 +126,19 @@ func (a *Agent) listTool(ctx context.Context, scope tidemark.Scope) (string, err
 	paths, err := a.readable(ctx, scope, listedFiles)
 	if err != nil {
 		return "", fmt.Errorf("list memory: %w", err)
+	}
+	for i := 0; i < len(paths); { // some are named whether they are there or not
+		path := paths[i]
+		doubtful := !strings.Contains(path, "/") || path == a.cfg.Sharing.Today(scope, memory.Day(a.now(), a.cfg.Zone))
+		if doubtful {
+			if _, err := a.File(ctx, path); errors.Is(err, tidemark.ErrNotFound) {
+				paths = slices.Delete(paths, i, i+1)
+				continue
+			} else if err != nil {
+				return "", fmt.Errorf("list memory: %w", err)
+			}
+		}
+		i++
 	}
 	if len(paths) == 0 {
 		return "There are no memory files.", nil

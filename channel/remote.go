@@ -37,7 +37,7 @@ const (
 const (
 	askTime    = 30 * time.Second
 	maxAsk     = 16 << 20
-	knownFor   = time.Minute // how long an approved person is known without asking
+	knownFor   = time.Minute // how long a person who is not the owner is known without asking
 	maxKnown   = 500
 	remoteHost = "http://channel" + PeerPath
 )
@@ -91,7 +91,8 @@ func (p *Peers) Say(ctx context.Context, key tidemark.Key, id string, to tidemar
 	return err
 }
 
-// FarDesk is a desk in another object. It asks again about everyone whom it did not find let in lately.
+// FarDesk is a desk in another object. It asks again about everyone whom it did not find let in lately, and
+// about the owner each time: who is no longer the owner must not reach the main session for a moment.
 type FarDesk struct {
 	Transport http.RoundTripper
 	Runtime   tidemark.Runtime
@@ -119,7 +120,7 @@ func (d *FarDesk) Who(ctx context.Context, platform string, names []string, meet
 		return k.Person, nil
 	}
 	a, err := ask(ctx, d.Runtime, d.Transport, askWho, question{Platform: platform, Names: names, Meet: meet})
-	if err != nil || a.Person.Standing == Stranger && !meet || a.Person.Standing == Blocked {
+	if err != nil || a.Person.Standing == Stranger && !meet || a.Person.Standing == Blocked || a.Person.Standing == Owner {
 		return a.Person, err
 	}
 	d.mu.Lock()

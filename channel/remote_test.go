@@ -55,7 +55,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestFarDesk: who is let in is asked for once a minute, who is not each time.
+// TestFarDesk: who is let in is asked for once a minute, who is not, or is the owner, each time.
 func TestFarDesk(t *testing.T) {
 	r := newRig(t, open)
 	asked := 0
@@ -87,10 +87,14 @@ func TestFarDesk(t *testing.T) {
 		t.Fatal(err)
 	}
 	who(false, channel.Approved, 1)
+	r.pass(time.Minute)
+	if _, err := r.book.Stand(t.Context(), "fake", []string{"15550001"}, "", channel.Owner); err != nil {
+		t.Fatal(err)
+	}
+	who(false, channel.Owner, 3)
 	if _, err := r.book.Stand(t.Context(), "fake", []string{"15550001"}, "", channel.Blocked); err != nil {
 		t.Fatal(err)
 	}
-	r.pass(time.Minute)
 	who(false, channel.Blocked, 3)
 	if err := d.Rename(t.Context(), channel.Alias{Platform: "fake", Old: "15550001", New: "15550002"}); err != nil {
 		t.Fatal(err)

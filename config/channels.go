@@ -24,6 +24,7 @@ type Channels struct {
 // Values of channels.*.access and channels.*.groups.
 const (
 	AccessOpen    = "open"
+	AccessOwner   = "owner"
 	GroupsMention = "mention"
 )
 
@@ -89,8 +90,12 @@ func (c *Config) channelWarnings() {
 		name string
 		Channel
 	}{{"whatsapp", c.Channels.WhatsApp}, {"telegram", c.Channels.Telegram}} {
-		text := "channels." + ch.name + `.access is "open" and session.dmScope is "main": everyone who writes shares the owner's own conversation and reads MEMORY.md`
-		if ch.Access == AccessOpen && c.Session.DMScope == "main" && !slices.Contains(c.Warnings, text) {
+		who := "everyone who writes"
+		if ch.Access != AccessOpen {
+			who = "everyone who is let in"
+		}
+		text := "channels." + ch.name + `.access is "` + ch.Access + `" and session.dmScope is "main": ` + who + ` shares the owner's own conversation and reads MEMORY.md`
+		if ch.Enabled && ch.Access != AccessOwner && c.Session.DMScope == "main" && !slices.Contains(c.Warnings, text) {
 			c.Warnings = append(c.Warnings, text)
 		}
 	}
