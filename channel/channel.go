@@ -35,6 +35,9 @@ type Webhook interface {
 	// Handshake answers the GET by which a platform tries an address; ErrForbidden when its token is
 	// not ours, ErrNotFound when the platform knows no handshake.
 	Handshake(query url.Values) (answer string, err error)
+	// Signed reports what headers alone show, before a body is read: ErrUnauthorized when no body could make
+	// them a webhook of the platform's.
+	Signed(h http.Header) error
 	// Verify reports whether the platform has signed the raw body, in constant time; ErrUnauthorized.
 	Verify(h http.Header, body []byte) error
 	// Decode lists what a verified body holds, in its order. A part that cannot be read does not hide

@@ -37,6 +37,8 @@ func (f *fakePlatform) Handshake(q url.Values) (string, error) {
 	return q.Get("challenge"), nil
 }
 
+func (f *fakePlatform) Signed(h http.Header) error { return f.Verify(h, nil) }
+
 func (f *fakePlatform) Verify(h http.Header, _ []byte) error {
 	if h.Get("X-Signature") != "word" {
 		return fmt.Errorf("signature: %w", tidemark.ErrUnauthorized)

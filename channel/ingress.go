@@ -114,6 +114,15 @@ func (g *Ingress) Handshake(platform string, query url.Values) (string, error) {
 	return c.Handshake(query)
 }
 
+// Expect reports whether a webhook with such headers may be read: ErrNotFound, ErrUnauthorized.
+func (g *Ingress) Expect(platform string, h http.Header) error {
+	c, ok := g.Channels[platform]
+	if !ok {
+		return fmt.Errorf("channel %.40q is not set up: %w", platform, tidemark.ErrNotFound)
+	}
+	return c.Signed(h)
+}
+
 // Receive verifies a webhook and makes it durable; it returns before any work is done. The same body
 // twice, while the first is in work, is one.
 //

@@ -38,33 +38,36 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 // freeBody is the size up to which a body is nothing to ask for.
 const freeBody = 1 << 20
 
-// body reads the whole body of a request that has one of ours. What is large is asked for, where
-// Config.Admit says who may come in; it is given back at the end of the request.
-func (c *call) body() ([]byte, error) {
+// body reads the whole body of a request that has one of ours.
+func (c *call) body() ([]byte, error) { return c.admitted(c.MaxBody, freeBody, c.Admit) }
+
+// admitted reads a whole body within a bound. What is larger than is free is asked for, where somebody says
+// who may come in; it is given back at the end of the request.
+func (c *call) admitted(limit, free int64, admit func(int64) (func(), bool)) ([]byte, error) {
 	size := c.r.ContentLength
-	if c.Admit == nil || size >= 0 && size <= freeBody || size > c.MaxBody {
-		return readBody(c.w, c.r, c.MaxBody)
+	if admit == nil || size >= 0 && size <= free || size > limit {
+		return readBody(c.w, c.r, limit)
 	}
 	var start []byte
 	if size < 0 { // its length is not known before it is there
 		var err error
-		if start, err = io.ReadAll(io.LimitReader(c.r.Body, freeBody)); err != nil {
+		if start, err = io.ReadAll(io.LimitReader(c.r.Body, free)); err != nil {
 			return nil, fmt.Errorf("read body: %w", err)
 		}
-		if len(start) < freeBody {
+		if int64(len(start)) < free {
 			return start, nil
 		}
-		size = c.MaxBody
+		size = limit
 	}
-	release, ok := c.Admit(size)
+	release, ok := admit(size)
 	if !ok {
 		return nil, fmt.Errorf("other large requests are in work, and memory is bounded; try again in a moment: %w", tidemark.ErrBusy)
 	}
 	c.release = release
 	if start == nil {
-		return readBody(c.w, c.r, c.MaxBody)
+		return readBody(c.w, c.r, limit)
 	}
-	rest, err := readBody(c.w, c.r, c.MaxBody-freeBody)
+	rest, err := readBody(c.w, c.r, limit-free)
 	return append(start, rest...), err
 }
 

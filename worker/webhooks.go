@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -16,13 +18,41 @@ import (
 type Webhooks interface {
 	// Handshake answers the GET by which a platform tries its address; ErrForbidden, ErrNotFound.
 	Handshake(ctx context.Context, platform string, query url.Values) (string, error)
+	// Expect reports whether a webhook with such headers may be read: ErrUnauthorized, ErrNotFound.
+	Expect(ctx context.Context, platform string, h http.Header) error
 	// Receive makes a body durable and returns before any work is done; ErrUnauthorized when the
 	// platform did not sign it, ErrNotFound, ErrTooLarge, ErrUnavailable: it shall come again.
 	Receive(ctx context.Context, platform string, h http.Header, body []byte) error
 }
 
-// webhookTime is how long a platform may take to send a body.
-const webhookTime = 15 * time.Second
+const (
+	// webhookTime is how long a platform may take to send a body.
+	webhookTime = 15 * time.Second
+	// maxUnverified is how many bytes are held of bodies that may be anybody's, but for short ones, on a host
+	// that has no bound of its own.
+	maxUnverified = 32 << 20
+	freeWebhook   = 64 << 10
+)
+
+// budget lends bytes.
+type budget struct {
+	mu   sync.Mutex // guards left
+	left int64
+}
+
+func (b *budget) take(bytes int64) (release func(), ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bytes > b.left {
+		return nil, false
+	}
+	b.left -= bytes
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.left += bytes
+	}, true
+}
 
 // getWebhook answers the handshake of a platform.
 func (c *call) getWebhook() error {
@@ -46,22 +76,26 @@ func (c *call) postWebhook() error {
 	if c.r.ContentLength > channel.MaxBody {
 		return fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
 	}
-	if c.Admit != nil && c.r.ContentLength > freeBody {
-		release, ok := c.Admit(c.r.ContentLength)
-		if !ok { // the platform posts it again
-			return fmt.Errorf("other large requests are in work; try again in a moment: %w", tidemark.ErrBusy)
-		}
-		c.release = release
+	platform := c.r.PathValue("channel")
+	if err := c.Webhooks.Expect(c.r.Context(), platform, c.r.Header); err != nil {
+		return err
+	}
+	free, admit := int64(freeBody), c.Admit
+	if admit == nil {
+		free, admit = freeWebhook, c.unverified.take
 	}
 	// A host without deadlines bounds the reading in front.
 	deadline := http.NewResponseController(c.w)
 	_ = deadline.SetReadDeadline(c.Runtime.Now().Add(webhookTime))
 	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(io.LimitReader(c.r.Body, channel.MaxBody+1))
-	if err != nil {
+	body, err := c.admitted(channel.MaxBody, free, admit) // one that is refused the platform posts again
+	switch {
+	case errors.Is(err, tidemark.ErrBusy) || errors.Is(err, tidemark.ErrTooLarge):
+		return err
+	case err != nil:
 		return &refused{http.StatusRequestTimeout, "timeout", fmt.Sprintf("the body was cut off, or took over %s", webhookTime)}
 	}
-	if err := c.Webhooks.Receive(c.r.Context(), c.r.PathValue("channel"), c.r.Header, body); err != nil {
+	if err := c.Webhooks.Receive(c.r.Context(), platform, c.r.Header, body); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusOK)

@@ -117,6 +117,8 @@ type door struct {
 	mux   *http.ServeMux
 	open  map[string]bool // patterns that need no token
 	rooms *rooms
+
+	unverified budget // of webhooks
 }
 
 // New returns the handler.
@@ -137,7 +139,7 @@ func New(c Config) http.Handler {
 	if c.TokenWhere == "" {
 		c.TokenWhere = defaultWhere
 	}
-	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}}
+	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}, unverified: budget{left: maxUnverified}}
 	d.rooms = &rooms{d: d, byID: map[string]*member{}, open: map[tidemark.Key]*room{}}
 	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
 	for _, rt := range routes() {

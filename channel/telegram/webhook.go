@@ -23,6 +23,9 @@ func (c *client) Handshake(url.Values) (string, error) {
 	return "", fmt.Errorf("webhook handshake: Telegram has none: %w", tidemark.ErrNotFound)
 }
 
+// Signed implements [channel.Webhook]: what Telegram sends of the secret is all of it.
+func (c *client) Signed(h http.Header) error { return c.Verify(h, nil) }
+
 // Verify holds the secret that was given with the webhook against the one that came.
 func (c *client) Verify(h http.Header, _ []byte) error {
 	want, got := sha256.Sum256([]byte(c.Secret)), sha256.Sum256([]byte(h.Get(secretHeader)))

@@ -167,3 +167,23 @@ func TestBegun(t *testing.T) {
 		})
 	}
 }
+
+// TestSigned: headers alone tell what cannot be Meta's.
+func TestSigned(t *testing.T) {
+	for _, row := range []struct {
+		name, header, secret string
+		ok                   bool
+	}{
+		{"well-formed", "sha256=" + strings.Repeat("0a", 32), "s", true},
+		{"none", "", "s", false},
+		{"too short", "sha256=0a", "s", false},
+		{"no hex", "sha256=" + strings.Repeat("zz", 32), "s", false},
+		{"another hash", "sha1=" + strings.Repeat("0a", 32), "s", false},
+		{"no secret", "sha256=" + strings.Repeat("0a", 32), "", false},
+	} {
+		p := New(Config{AppSecret: row.secret})
+		if err := p.Signed(http.Header{"X-Hub-Signature-256": {row.header}}); (err == nil) != row.ok || err != nil && !errors.Is(err, tidemark.ErrUnauthorized) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}

@@ -111,6 +111,15 @@ func (n *node) Handshake(_ context.Context, platform string, query url.Values) (
 	return in.Handshake(platform, query)
 }
 
+// Expect implements worker.Webhooks.
+func (n *node) Expect(_ context.Context, platform string, h http.Header) error {
+	in, err := n.ingress(platform)
+	if err != nil {
+		return err
+	}
+	return in.Expect(platform, h)
+}
+
 // Receive implements worker.Webhooks.
 func (n *node) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
 	in, err := n.ingress(platform)

@@ -181,6 +181,15 @@ func (s *shard) Handshake(ctx context.Context, platform string, query url.Values
 	return in.Handshake(platform, query)
 }
 
+// Expect implements worker.Webhooks.
+func (s *shard) Expect(ctx context.Context, platform string, h http.Header) error {
+	in, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	return in.Expect(platform, h)
+}
+
 // Receive implements worker.Webhooks.
 func (s *shard) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
 	in, err := s.get(ctx)
