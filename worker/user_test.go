@@ -94,7 +94,7 @@ func TestAgentByModel(t *testing.T) {
 		{"no agent", "tidemark", "agent:main:user:dm:anna", ""},
 		{"the main one", "tidemark:main", "agent:main:user:dm:anna", ""},
 		{"one that is there", "tidemark:work", "agent:work:user:dm:anna", ""},
-		{"one that is not", "tidemark:wrok", "", "model_not_found"},
+		{"one that is not", "tidemark:works", "", "model_not_found"},
 		{"what cannot be one", "tidemark:a b", "", "invalid_value"},
 		{"a model of the provider", "gpt-5", "agent:main:user:dm:anna", ""},
 	} {

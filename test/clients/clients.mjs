@@ -9,8 +9,10 @@ import OpenAI from "openai";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { DefaultChatTransport, generateText, readUIMessageStream, streamText, tool, jsonSchema } from "ai";
+import { lossy, pinged } from "./fetches.mjs";
 import { Model } from "./model.mjs";
-import { native, page, token, workerd } from "./targets.mjs";
+import { pages } from "./pages.mjs";
+import { native, token, workerd } from "./targets.mjs";
 
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd"] = process.argv.slice(2);
 const starts = { native: (model) => native(binary, model), workerd: (model) => workerd(folder, model) };
@@ -44,33 +46,6 @@ for (const host of hosts.split(",")) {
     const openai = (more = {}) => new OpenAI({ apiKey: token, baseURL: `${site.url}/v1`, maxRetries: 0, ...more });
     const anthropic = (more = {}) => new Anthropic({ apiKey: token, authToken: null, baseURL: site.url, maxRetries: 0, ...more });
     const kept = (name) => ({ headers: { "x-tidemark-session": name } });
-    // once makes a fetch that loses the first answer behind its head, as a network does.
-    const lossy = () => {
-      let lost = false;
-      return async (...args) => {
-        const r = await fetch(...args);
-        if (lost) return r;
-        lost = true;
-        await r.arrayBuffer();
-        throw new TypeError("connection lost");
-      };
-    };
-
-    // pinged makes a fetch that tells when the server gave a sign of life, beside the client that reads.
-    const pinged = () => {
-      let tell;
-      const seen = new Promise((done) => (tell = done));
-      const listening = async (...args) => {
-        const r = await fetch(...args);
-        const [mine, theirs] = r.body.tee();
-        (async () => {
-          let all = "";
-          for await (const c of mine.pipeThrough(new TextDecoderStream())) if ((all += c).includes(": ping\n\n")) tell();
-        })().catch(() => {}); // the client says what broke
-        return new Response(theirs, r);
-      };
-      return { seen, listening };
-    };
 
     describe("openai", () => {
       test("an answer without a conversation is the model's, and nothing is kept", async () => {
@@ -220,7 +195,7 @@ for (const host of hosts.split(",")) {
           assert.match(e.message, want);
         }
         const said = await ask({ messages: [{ role: "system", content: "You are a pirate" }, user([{ type: "text", text: "see" }, { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }])], tools: [], max_tokens: 5, top_p: 1 });
-        assert.equal(said.response.headers.get("x-tidemark-ignored"), "top_p, system");
+        assert.equal(said.response.headers.get("x-tidemark-ignored"), "top_p, max_tokens, system");
         const call = mine(png).at(-1);
         assert.equal(call.body.messages[0].content.find((b) => b.type === "image").source.media_type, "image/png");
         assert.ok(!JSON.stringify(call.body.system).includes("pirate"));
@@ -503,29 +478,6 @@ for (const host of hosts.split(",")) {
       });
     });
 
-    describe("pages of other origins", () => {
-      const send = (method, path, headers, body = "") => new Promise((done, failed) => {
-        const req = http.request(site.url + path, { method, headers }, async (res) => done({ status: res.statusCode, headers: res.headers, body: Buffer.concat(await res.toArray()).toString() }));
-        req.on("error", failed).end(body);
-      });
-
-      test("a page that is listed asks, calls and reads, also a refusal", async () => {
-        for (const path of ["/v1/chat/completions", "/v1/messages", "/api/chat", "/v1/sessions/main/messages"]) {
-          const asks = { origin: page, "access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type,x-stainless-lang" };
-          const pre = await send("OPTIONS", path, asks);
-          assert.deepEqual([pre.status, pre.headers["access-control-allow-origin"], pre.headers["access-control-allow-headers"], pre.headers.vary], [204, page, asks["access-control-request-headers"], "Origin"], path);
-          assert.match(pre.headers["access-control-allow-methods"], /POST/);
-          const no = await send("POST", path, { origin: page });
-          assert.deepEqual([no.status, no.headers["access-control-allow-origin"]], [401, page], path);
-          const evil = await send("OPTIONS", path, { ...asks, origin: "https://evil.example" });
-          assert.deepEqual([evil.status, evil.headers["access-control-allow-origin"]], [403, undefined], path);
-        }
-        const yes = await send("POST", "/v1/chat/completions", { origin: page, authorization: `Bearer ${token}` }, JSON.stringify({ model: "tidemark", messages: [user("from afar")] }));
-        assert.deepEqual([yes.status, yes.headers["access-control-allow-origin"]], [200, page]);
-        assert.match(yes.headers["access-control-expose-headers"], /x-request-id/);
-        const relayed = await send("POST", "/v1/messages", { origin: page, "x-tidemark-token": token, "x-api-key": "k" }, JSON.stringify({ model: "m", max_tokens: 1, messages: [user("from afar")] }));
-        assert.deepEqual([relayed.status, relayed.headers["access-control-allow-origin"]], [200, page]);
-      });
-    });
+    pages(() => site, user);
   });
 }
