@@ -96,13 +96,13 @@ class Host extends DurableObject {
     const host = instance(this.env);
     const kind = this.constructor.name;
     try {
-      return (this.#attached = new HostObject(host, { kind, name: nameOf(this.ctx), platform: this.#platform(), owner: this }));
+      return (this.#attached = new HostObject(host, { kind, name: nameOf(this.ctx), platform: this.platform(), owner: this }));
     } catch (e) {
       throw host.cause ?? e; // that it has ended says less than why
     }
   }
 
-  #platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
+  platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
 
   // revive has the next instance take up the sockets of one that ended in the middle of something. One that
   // ends at once is asked again only when its time has come.
@@ -201,6 +201,11 @@ class Host extends DurableObject {
 export class Session extends Host {}
 export class Agent extends Host {
   #porch = new Porch(() => this.ctx, (request) => super.fetch(request));
+
+  platform() {
+    const platform = super.platform();
+    return { ...platform, alarm: this.#porch.clock(platform.alarm) };
+  }
 
   fetch(request) { return this.#porch.take(request) ?? super.fetch(request); }
 

@@ -102,6 +102,7 @@ export class Porch {
   #go;
   #taken = {}; // platform -> when Go last took a body
   #since = 0; // when the first came of which Go was not told; 0: none
+  #telling = 0; // how often it is being told
 
   constructor(object, go) {
     this.#object = object;
@@ -148,8 +149,22 @@ export class Porch {
       return;
     }
     this.#since = 0;
-    Promise.resolve(this.#go(new Request(url, { method: "POST" }))).then((r) => r.body?.cancel(), () => {}); // the alarm looks again
+    this.#telling++;
+    const told = Promise.resolve(this.#go(new Request(url, { method: "POST" }))).then((r) => r.body?.cancel(), () => {}); // the alarm looks again
+    told.finally(() => { this.#telling--; });
   }
+
+  // clock gives the alarm to Go, which knows nothing of bodies it was not told of: it rings soon while there are
+  // such. When it was told, it asks for an alarm itself (channel.Ingress.Kick).
+  clock(alarm) {
+    const soon = () => Date.now() + RESCUE_MS;
+    return {
+      set: (ms) => alarm.set(this.#holds() ? Math.min(ms, soon()) : ms),
+      delete: () => (this.#holds() ? alarm.set(soon()) : alarm.delete()),
+    };
+  }
+
+  #holds() { return this.#since > 0 || this.#telling > 0; }
 
   // arm sets the alarm, unless it rings soon.
   async arm() {
@@ -163,6 +178,6 @@ export class Porch {
 
   // rung is told when Go is done with an alarm: it may have put off the one that looks after a body.
   async rung() {
-    if (this.#since) await this.arm();
+    if (this.#holds()) await this.arm();
   }
 }

@@ -96,6 +96,7 @@ function porch(more = {}) {
   };
   const p = new Porch(() => ({ id: { name: "in:main:0" }, storage }), async (request) => {
     did.asked.push(new URL(request.url).pathname);
+    await more.wait;
     return new Response(null, { status: more.status ?? 200 });
   });
   return { p, did };
@@ -114,6 +115,32 @@ test("behind one that Go took, webhooks are stored without it, and it is told on
   assert.ok(did.alarm > Date.now(), "an alarm looks after it");
   while (did.asked.length < 2) await new Promise((go) => setTimeout(go, 5));
   assert.deepEqual(did.asked, ["/webhooks/whatsapp", "/internal/channel/kick"]);
+});
+
+test("while bodies are there of which Go was not told, no alarm is set for later", async () => {
+  const more = {};
+  const { p, did } = porch(more);
+  const far = Date.now() + 1_800_000;
+  const clock = p.clock({ set: async (ms) => { did.alarm = ms; }, delete: async () => { did.alarm = null; } });
+  await p.take(posted("one"));
+  await clock.set(far);
+  assert.equal(did.alarm, far);
+  let answer;
+  more.wait = new Promise((go) => { answer = go; });
+  const near = (what) => assert.ok(did.alarm > 0 && did.alarm < Date.now() + 10_000, what);
+  await p.take(posted("two"));
+  near("an alarm that is set is brought forward");
+  await clock.set(far);
+  near("stored");
+  await clock.delete();
+  near("stored, and none is asked for");
+  while (did.asked.length < 2) await new Promise((go) => setTimeout(go, 5));
+  await clock.set(far);
+  near("Go is being told");
+  answer();
+  await new Promise((go) => setImmediate(go));
+  await clock.set(far);
+  assert.equal(did.alarm, far, "Go was told, and looks after it");
 });
 
 test("what Go refuses, what is long and what the front did not see goes to Go", async () => {

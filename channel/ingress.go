@@ -143,7 +143,6 @@ func (g *Ingress) Receive(ctx context.Context, platform string, h http.Header, b
 	if err := g.commit(ctx, len(body), bodyStmts(platform, body, g.Runtime.Now())...); err != nil { // posted again, it is one
 		return fmt.Errorf("store webhook of %s: %w", platform, err)
 	}
-	g.schedule(g.Runtime.Now().Add(rescue))
 	g.Kick()
 	return nil
 }
@@ -229,8 +228,11 @@ func bodyStmts(platform string, body []byte, now time.Time) []tidemark.Stmt {
 	return stmts
 }
 
-// Kick starts the work, if there is none at hand.
-func (g *Ingress) Kick() { g.begin() }
+// Kick starts the work, if there is none at hand, and asks for a wake in case this life ends in it.
+func (g *Ingress) Kick() {
+	g.schedule(g.Runtime.Now().Add(rescue))
+	g.begin()
+}
 
 // begin starts the work or tells the one at hand to look again, and returns what is closed when it ends.
 func (g *Ingress) begin() <-chan struct{} {

@@ -257,10 +257,16 @@ func (d *looked) Query(_ context.Context, sql string, _ ...any) ([]tidemark.Row,
 func TestKick(t *testing.T) {
 	r := newRig(t, open)
 	c := r.in.Config
+	asked := time.Time{}
+	c.Schedule = func(at time.Time) { asked = at }
 	in, err := channel.OpenIngress(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if in.Kick(); asked.IsZero() || asked.After(r.rt.Now().Add(10*time.Second)) {
+		t.Errorf("behind a kick a wake is asked for at %s", asked)
+	}
+	r.rt.Wait(t.Context())
 	db := &looked{DB: r.db}
 	in.DB = db
 	for i := range 200_000 {
