@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -209,12 +210,22 @@ func number(s string) string {
 	return strings.TrimPrefix(out, "00")
 }
 
-// Command reads what a person wrote to a bot as a command: one has its slash at the very start. All else,
-// and what the grammar of commands refuses, is a message, that "/stop worrying" is not lost.
+// Command reads what a person wrote to a bot as a command: one has its slash at the very start, and a word
+// that is known. All else is a message. Whether what is behind the word is right, the session says.
 func Command(text string) (word, rest string, ok bool) {
 	if !strings.HasPrefix(text, "/") {
 		return "", "", false
 	}
-	word, rest, err := tidemark.ParseCommand(text)
-	return word, rest, err == nil
+	first := text
+	if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
+		first, rest = text[:end], strings.TrimSpace(text[end:])
+	}
+	if strings.HasPrefix(first, "//") {
+		return "", "", false
+	}
+	word, _, err := tidemark.ParseCommand(first)
+	if err != nil {
+		return "", "", false
+	}
+	return word, rest, true
 }

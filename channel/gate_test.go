@@ -102,11 +102,14 @@ func TestCommand(t *testing.T) {
 		{"/status", "status", "", true},
 		{"/Status ", "status", "", true},
 		{"/compact\nkeep", "compact", "keep", true},
-		{"/model a b", "", "", false},
+		{"/model a b", "model", "a b", true},
+		{"/statusx", "", "", false},
+		{"/", "", "", false},
+		{"/home/me/file is full", "", "", false},
 		{"status", "", "", false},
 		{" /status", "", "", false},
 		{"//status", "", "", false},
-		{"/stop worrying", "", "", false},
+		{"/stop worrying", "stop", "worrying", true},
 		{"please /reset", "", "", false},
 	} {
 		t.Run(row.text, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
@@ -82,8 +83,8 @@ func (c *couriers) Working(ctx context.Context, to tidemark.Address, message str
 	return fmt.Errorf("channel %s is not set up: %w", to.Platform, tidemark.ErrNotFound)
 }
 
-// Post hands a session what a person wrote over a channel. What a session finds to be no command of
-// its own is a message.
+// Post hands a session what a person wrote over a channel. Who gave a command what it does not take is told
+// so, as at other doors.
 func Post(ctx context.Context, s *session.Session, in channel.Input) error {
 	out := session.Input{Message: in.Message}
 	if in.Command != "" {
@@ -92,8 +93,11 @@ func Post(ctx context.Context, s *session.Session, in channel.Input) error {
 			line += " " + in.Text
 		}
 		var err error
-		if out, err = session.Command(line); err != nil {
-			out = session.Input{Message: tidemark.NewText(tidemark.User, line)}
+		if out, err = session.Command(line); err != nil && in.Origin.To != nil {
+			text := strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
+			return s.Say(ctx, "command/"+in.ID, *in.Origin.To, text+". /help lists the commands.")
+		} else if err != nil {
+			return err
 		}
 	}
 	out.ID, out.Origin, out.Quoted = in.ID, in.Origin, in.Quoted
