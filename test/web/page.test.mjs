@@ -112,6 +112,8 @@ for (const kind of hosts) {
       await say(two, "third"); // waits for its turn, and both see it
       await two.locator(".sent", { hasText: "third" }).waitFor();
       await one.locator(".sent", { hasText: "third" }).waitFor();
+      await say(two, "/memory");
+      await one.locator(".sent", { hasText: /^\/memory/ }).waitFor();
       g.open();
       await Promise.all([idle(one), idle(two)]);
       assert.deepEqual(await words(two), await words(one));

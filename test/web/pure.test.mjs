@@ -7,7 +7,7 @@ import { cutter } from "../../web/src/blocks.js";
 import { pauseAfter } from "../../web/src/chat.js";
 import { afterReset, fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
 import { parser } from "../../web/src/sse.js";
-import { ago, count, fullKey, nameOf, newKey, readInput, titleFrom } from "../../web/src/words.js";
+import { ago, count, fullKey, nameOf, newKey, readInput, titleFrom, typedOf } from "../../web/src/words.js";
 
 // some gives numbers that look like chance and are the same in every run.
 function some(seed) {
@@ -133,6 +133,9 @@ describe("words", () => {
   }
   for (const [key, want] of [["main", "agent:main:main"], ["Garden", "agent:main:local:dm:garden"], ["agent:work:main", "agent:work:main"], ["garden#b1", "agent:main:local:dm:garden#b1"]]) {
     test(`key ${key}`, () => assert.equal(fullKey(key), want));
+  }
+  for (const [kind, text, want] of [["message", "hi", "hi"], ["ask", "model small", "/model small"], ["reset", "new", "/new"], ["reset", "manual", "/reset"], ["compact", "", "/compact"], ["compact", "keep names", "/compact keep names"]]) {
+    test(`waiting ${want}`, () => assert.equal(typedOf({ kind, text }), want));
   }
   test("counts", () => assert.deepEqual([0, 1, 2, 1234].map((n) => count(n, "message")), ["0 messages", "1 message", "2 messages", "1,234 messages"]));
   test("names", () => {

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { rows } from "./entries.js";
 import { Icon } from "./icons.jsx";
 import { Answer, Row, Sent } from "./message.jsx";
+import { typedOf } from "./words.js";
 
 const NEAR = 80; // pixels from the end that count as the end
 
@@ -67,7 +68,7 @@ export function Log({ conversation: c, onEdit }) {
         {c.failure.value && !answer && <div class="event error" role="alert">{c.failure.value}</div>}
         {answer && <Answer answer={answer} doing={c.doing.value} onGrown={toEnd} />}
         {!answer && c.doing.value && <p class="dots">{c.doing.value}…</p>}
-        {waiting.map((w) => <Sent key={w.id} item={{ ...w, content: w.kind === "message" ? w.text : `/${w.kind} ${w.text}`.trim(), state: "queued" }} />)}
+        {waiting.map((w) => <Sent key={w.id} item={{ ...w, content: typedOf(w), state: "queued" }} />)}
         {c.outbox.value.map((m) => <Sent key={m.id} item={m} onRetry={() => c.retry(m.id)} onDrop={() => c.drop(m.id)} onEdit={() => onEdit(m)} />)}
       </div>
       {away && <button type="button" class="toend" onClick={() => { end.current = true; toEnd(); }} aria-label="To the newest message"><Icon name="down" /></button>}

@@ -86,3 +86,13 @@ export function readInput(text) {
   if (command.name === "model" && (/\s/.test(behind) || new TextEncoder().encode(behind).length > LONGEST_NAME)) return { wrong: "/model takes one name, or default" };
   return { command: command.name, rest: behind };
 }
+
+// typedOf is what somebody typed for an input that waits in the queue.
+export function typedOf({ kind, text = "" }) {
+  switch (kind) {
+    case "message": return text;
+    case "ask": return `/${text}`;
+    case "reset": return text === "new" ? "/new" : "/reset";
+  }
+  return `/${kind} ${text}`.trim();
+}
