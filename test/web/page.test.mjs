@@ -140,7 +140,7 @@ for (const kind of hosts) {
       await server.start();
       g.open();
       await page.getByText("Try now").click({ timeout: 2_000 }).catch(() => {}); // it may have come back by itself
-      await page.locator(".sent").waitFor({ state: "detached" });
+      await page.locator(".sent").first().waitFor({ state: "detached" });
       await idle(page);
       const [shownNow, stored] = [await words(page), await history(key)];
       assert.deepEqual(shownNow.map((w) => w.trim()), stored.map((w) => w.trim()));
