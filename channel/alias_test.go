@@ -57,8 +57,8 @@ func TestOwnerStays(t *testing.T) {
 				}
 			}
 			for n := range 40 {
-				if p := (channel.Person{Standing: channel.Owner}); row.later != nil {
-					if p = r.who(row.later...); p.Standing != channel.Owner {
+				if row.later != nil {
+					if p := r.who(row.later...); p.Standing != channel.Owner {
 						t.Fatalf("day %d: the owner is %+v", n, p)
 					}
 				}
