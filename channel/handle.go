@@ -102,8 +102,7 @@ func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming) e
 	if err != nil || code == "" {
 		return err
 	}
-	half := len(code) / 2
-	text := fmt.Sprintf("This is a private assistant. To talk with it, give its owner this code: %s-%s\nIt is good for one hour.", code[:half], code[half:])
+	text := fmt.Sprintf("This is a private assistant. To talk with it, give its owner this code: %s\nIt is good for one hour.", Told(code))
 	return g.Sessions.Say(ctx, key, "pairing/"+m.ID, m.Reply, text)
 }
 

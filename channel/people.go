@@ -120,6 +120,57 @@ func (b *Book) Deny(ctx context.Context, code string) (Known, error) {
 	return b.Approve(ctx, code, Blocked)
 }
 
+// Named checks what an owner calls a person on a channel, and returns it as the platform writes it.
+//
+// # Errors
+//
+// ErrInvalid, with what is wanted instead.
+func Named(platform, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	digits := number(name)
+	wrong := ""
+	switch {
+	case platform != "whatsapp" && platform != "telegram":
+		wrong = fmt.Sprintf("channel %.40q: there is whatsapp and telegram", platform)
+	case platform == "telegram" && (digits == "" || digits != name):
+		wrong = fmt.Sprintf("%.60q is no id of Telegram; it is a number such as 123456789 and no @name (a code, or `tidemark pairing ls`, names who wrote to you)", name)
+	case platform == "whatsapp" && digits == "" && !businessID(name):
+		wrong = fmt.Sprintf("%.60q is no name on WhatsApp; give a phone number with its country, such as +49 151 23456789, or an id such as US.13491208655302741918", name)
+	case platform == "whatsapp" && digits != "" && (len(digits) < leastPhone || len(digits) > mostPhone):
+		wrong = fmt.Sprintf("%.60q has %d digits; a phone number with its country has %d to %d", name, len(digits), leastPhone, mostPhone)
+	case digits != "":
+		return digits, nil
+	}
+	if wrong != "" {
+		return "", fmt.Errorf("%s: %w", wrong, tidemark.ErrInvalid)
+	}
+	return name, nil
+}
+
+// Digits of a phone number with its country.
+const (
+	leastPhone = 7
+	mostPhone  = 15
+)
+
+// businessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
+// ENT between for an account's parent.
+func businessID(name string) bool {
+	country, rest, ok := strings.Cut(name, ".")
+	rest = strings.TrimPrefix(rest, "ENT.")
+	return ok && len(country) == 2 && strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && rest != "" && len(rest) <= maxName/2 &&
+		!strings.ContainsFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
+}
+
+// Told is a code as people were told it.
+func Told(code string) string {
+	half := len(code) / 2
+	return code[:half] + "-" + code[half:]
+}
+
+// MostPending is how many strangers of a channel may wait at once; one more gets no answer.
+const MostPending = maxPending
+
 // Stand gives a person a standing, by any of their names; Stranger takes it away.
 func (b *Book) Stand(ctx context.Context, platform string, names []string, called string, as Standing) (Known, error) {
 	if platform == "" || strings.ContainsAny(platform, ": \n") {

@@ -122,14 +122,23 @@ func (c *call) postPairing() error {
 	case in.deny != "":
 		out, err = b.Deny(ctx, in.deny)
 	case in.block != "":
-		out, err = b.Stand(ctx, in.channel, []string{in.block}, "", channel.Blocked)
+		out, err = stand(ctx, b, in.channel, in.block, channel.Blocked)
 	default:
-		out, err = b.Stand(ctx, in.channel, []string{in.forget}, "", channel.Stranger)
+		out, err = stand(ctx, b, in.channel, in.forget, channel.Stranger)
 	}
 	if err != nil {
 		return err
 	}
 	return c.reply(http.StatusOK, out)
+}
+
+// stand gives the one whom an owner names a standing.
+func stand(ctx context.Context, b *channel.Book, platform, name string, as channel.Standing) (channel.Known, error) {
+	name, err := channel.Named(platform, name)
+	if err != nil {
+		return channel.Known{}, err
+	}
+	return b.Stand(ctx, platform, []string{name}, "", as)
 }
 
 // getOwner lists the owner's own names.
@@ -163,11 +172,11 @@ func (c *call) postOwner() error {
 	var out channel.Known
 	switch {
 	case in.forget != "":
-		out, err = b.Stand(ctx, in.channel, []string{in.forget}, "", channel.Stranger)
+		out, err = stand(ctx, b, in.channel, in.forget, channel.Stranger)
 	case in.channel == "":
 		out, err = b.Approve(ctx, in.link, channel.Owner)
 	default:
-		out, err = b.Stand(ctx, in.channel, []string{in.link}, "", channel.Owner)
+		out, err = stand(ctx, b, in.channel, in.link, channel.Owner)
 	}
 	if err != nil {
 		return err

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
 )
 
@@ -41,7 +44,7 @@ func (m *Main) decideCommand(use, short, route, word string) *cobra.Command {
 	if word == "link" {
 		least = 1
 	}
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.RangeArgs(least, most),
+	c := &cobra.Command{Use: use, Short: short, Args: func(_ *cobra.Command, args []string) error { return decided(route, word, use, least, most, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]string{word: args[len(args)-1]}
 			if len(args) > 1 {
@@ -61,6 +64,22 @@ func (m *Main) decideCommand(use, short, route, word string) *cobra.Command {
 		}}
 	agentFlag(c, &of)
 	return m.jsonFlag(c)
+}
+
+// decided says what is missing, or is too much, of a decision.
+func decided(route, word, use string, least, most int, args []string) error {
+	want := "tidemark " + route + " " + use
+	switch {
+	case len(args) < least || len(args) > most:
+		return usagef("%s %s: want `%s`, got %d of these words", route, word, want, len(args))
+	case slices.ContainsFunc(args, func(a string) bool { return strings.TrimSpace(a) == "" }):
+		return usagef("%s %s: one of the words is empty; want `%s`", route, word, want)
+	case len(args) > 1:
+		if _, err := channel.Named(args[0], args[1]); err != nil {
+			return usagef("%s %s: %s", route, word, strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()))
+		}
+	}
+	return nil
 }
 
 func standing(s channel.Standing) string {
@@ -88,15 +107,27 @@ func (m *Main) listPairing(ctx context.Context, c *client, of string) error {
 	if m.json {
 		return m.printJSON(list)
 	}
+	showPairing(m.out, list)
+	return nil
+}
+
+// showPairing draws who waits and who may talk.
+func showPairing(out *output, list channel.Listing) {
 	rows := [][]string{{"CHANNEL", "NAME", "CALLED", "STANDING", "SINCE"}}
 	for _, p := range list.Pending {
-		rows = append(rows, []string{safe(p.Channel), safe(p.Name), safe(p.Called), "waits, code " + p.Code + " until " + when(p.Expires), ""})
+		rows = append(rows, []string{safe(p.Channel), safe(p.Name), safe(p.Called), "waits, code " + safe(channel.Told(p.Code)) + " until " + when(p.Expires), ""})
 	}
 	for _, k := range list.People {
 		rows = append(rows, []string{safe(k.Channel), safe(k.Name), safe(k.Called), string(k.Standing), when(k.Since)})
 	}
-	table(m.out, rows)
-	return nil
+	table(out, rows)
+	waiting := map[string]int{}
+	for _, p := range list.Pending {
+		if waiting[p.Channel]++; waiting[p.Channel] == channel.MostPending {
+			out.printf("\n%d of %d wait on %s: who else writes there gets no answer until one is let in, denied, or an hour has passed\n",
+				channel.MostPending, channel.MostPending, safe(p.Channel))
+		}
+	}
 }
 
 func (m *Main) ownerLs() *cobra.Command {

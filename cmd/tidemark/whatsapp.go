@@ -64,6 +64,8 @@ type simulation struct {
 	node  *node
 	graph *graph.Server
 	phone *phone
+	url   string          // of the server
+	codes map[string]bool // that were shown
 
 	last  *graph.Post // what the phone posted last
 	tests bool        // lines come from a file or a pipe: what goes wrong ends it
@@ -164,6 +166,7 @@ func (p *simulation) open(ctx context.Context, access string) error {
 
 // talk carries the lines out, one after the other.
 func (p *simulation) talk(ctx context.Context, url string, in io.Reader) error {
+	p.url, p.codes = url, map[string]bool{}
 	p.graph.SetWebhook(url + "/webhooks/whatsapp")
 	if err := p.graph.Handshake(ctx); err != nil {
 		return err

@@ -98,7 +98,26 @@ func (p *simulation) say(ctx context.Context, m graph.Message, shown string) err
 	if !acked {
 		return fmt.Errorf("the webhook was not taken: %s", p.last.Last)
 	}
-	return p.settle(ctx)
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	return p.waiting(ctx)
+}
+
+// waiting shows what an owner does with a code that the person was told.
+func (p *simulation) waiting(ctx context.Context) error {
+	book, err := p.node.people(ctx, mainAgent)
+	if err != nil {
+		return err
+	}
+	all, err := book.List(ctx)
+	for _, k := range all.Pending {
+		if !p.codes[k.Code] {
+			p.codes[k.Code] = true
+			p.phone.note("the owner lets them in by: tidemark pairing approve %s --server %s (here: :approve)", channel.Told(k.Code), p.url)
+		}
+	}
+	return err
 }
 
 // file sends a file of this machine.
@@ -132,7 +151,7 @@ func (p *simulation) approve(ctx context.Context) error {
 		if _, err := book.Approve(ctx, k.Code, channel.Approved); err != nil {
 			return err
 		}
-		p.phone.note("the owner approves %s", k.Code)
+		p.phone.note("the owner approves %s", channel.Told(k.Code))
 	}
 	return nil
 }

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/channel"
+)
+
+// TestPairingList: codes stand as they were told, and a fourth stranger's silence is explained.
+func TestPairingList(t *testing.T) {
+	var list channel.Listing
+	for n := range channel.MostPending {
+		var b strings.Builder
+		showPairing(&output{w: &b}, list)
+		if strings.Contains(b.String(), "wait on") {
+			t.Errorf("with %d: %q", n, b.String())
+		}
+		list.Pending = append(list.Pending, channel.Pending{Channel: "whatsapp", Name: "1", Code: "ABCDEFGH"})
+	}
+	var b strings.Builder
+	showPairing(&output{w: &b}, list)
+	if out := b.String(); !strings.Contains(out, "code ABCD-EFGH until") || strings.Contains(out, "ABCDEFGH") || !strings.Contains(out, "3 of 3 wait on whatsapp") {
+		t.Errorf("%q", out)
+	}
+}
