@@ -1,16 +1,15 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -43,22 +42,14 @@ func (c *client) call(ctx context.Context, within time.Duration, method string, 
 	if err != nil {
 		return nil, &refusal{answered: true, code: http.StatusBadRequest, text: err.Error()}
 	}
-	if c.Runtime != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = c.Runtime.WithTimeout(ctx, within)
-		defer cancel()
-	}
-	begun := &atomic.Bool{}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("bot"+c.Token, method).String(), newUpload(payload, begun))
-	if err != nil {
+	ctx, cancel := wire.Within(ctx, c.Runtime, within)
+	defer cancel()
+	resp, begun, err := wire.Post(ctx, c.Transport, c.base.JoinPath("bot"+c.Token, method).String(), nil, payload)
+	switch {
+	case errors.Is(err, wire.ErrAddress):
 		return nil, &refusal{answered: true, text: "the token is no part of an address"}
-	}
-	req.ContentLength = int64(len(payload))
-	req.GetBody = func() (io.ReadCloser, error) { return newUpload(payload, begun), nil }
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.Transport.RoundTrip(req)
-	if err != nil {
-		return nil, c.lost(ctx, err, begun.Load())
+	case err != nil:
+		return nil, c.lost(ctx, err, begun)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -95,16 +86,9 @@ func (c *client) answer(status int, body []byte) (json.RawMessage, *refusal) {
 	return nil, &refusal{code: w.Code, text: c.redact(w.Text), after: after, migrate: w.Parameters.Migrate, answered: true}
 }
 
-// lost is a failure without an answer: once a byte of the body was taken from us, the message may
-// have arrived. A Worker's fetch always takes it.
+// lost is a failure without an answer.
 func (c *client) lost(ctx context.Context, err error, begun bool) *refusal {
-	text := err.Error()
-	if cause := context.Cause(ctx); cause != nil {
-		text = cause.Error()
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		text = "the answer was cut off"
-	}
-	return &refusal{begun: begun, text: c.redact(text)}
+	return &refusal{begun: begun, text: c.redact(wire.Lost(ctx, err))}
 }
 
 // redact takes the token out of a text: it is part of every address.
@@ -114,32 +98,3 @@ func (c *client) redact(s string) string {
 	}
 	return strings.ReplaceAll(s, c.Token, "…")
 }
-
-// upload is a request's body that knows whether it was begun.
-type upload struct {
-	bytes.Reader
-	begun *atomic.Bool
-}
-
-// newUpload begins anew: a transport asks for a second body only when nothing of the first was sent.
-func newUpload(payload []byte, begun *atomic.Bool) *upload {
-	begun.Store(false)
-	u := &upload{begun: begun}
-	u.Reset(payload)
-	return u
-}
-
-// Read implements io.Reader.
-func (u *upload) Read(p []byte) (int, error) {
-	u.begun.Store(true)
-	return u.Reader.Read(p)
-}
-
-// WriteTo implements io.WriterTo.
-func (u *upload) WriteTo(w io.Writer) (int64, error) {
-	u.begun.Store(true)
-	return u.Reader.WriteTo(w)
-}
-
-// Close implements io.Closer.
-func (u *upload) Close() error { return nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -23,10 +24,7 @@ func (c *client) Open(ctx context.Context, _ string, m channel.Media) (channel.M
 	if m.Bytes > maxFile {
 		return m, nil, tooLarge(m)
 	}
-	cancel := context.CancelFunc(func() {})
-	if c.Runtime != nil {
-		ctx, cancel = c.Runtime.WithTimeout(ctx, mediaTimeout)
-	}
+	ctx, cancel := wire.Within(ctx, c.Runtime, mediaTimeout)
 	path, err := c.locate(ctx, &m)
 	if err != nil {
 		cancel()
@@ -37,7 +35,7 @@ func (c *client) Open(ctx context.Context, _ string, m channel.Media) (channel.M
 		cancel()
 		return m, nil, err
 	}
-	return m, &bounded{body, m, maxFile, cancel}, nil
+	return m, wire.Bounded(body, maxFile, tooLarge(m), cancel), nil
 }
 
 // locate is the first step: where the bytes are, and how many.
@@ -99,33 +97,4 @@ func (c *client) download(ctx context.Context, m channel.Media, path string) (io
 
 func tooLarge(m channel.Media) error {
 	return fmt.Errorf("open a file: %s over %d bytes: %w", m.Note, maxFile, tidemark.ErrTooLarge)
-}
-
-// bounded is a body that ends with an error when there is more of it than the API allows.
-type bounded struct {
-	body   io.ReadCloser
-	media  channel.Media
-	left   int64
-	cancel context.CancelFunc
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, tooLarge(b.media)
-	}
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.body.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, tooLarge(b.media)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *bounded) Close() error {
-	defer b.cancel()
-	return b.body.Close()
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 )
 
 // Name is that of the channel.
@@ -72,11 +73,7 @@ func newClient(cfg Config) *client {
 		cfg.BaseURL = DefaultBaseURL
 	}
 	cfg.Username = strings.TrimPrefix(cfg.Username, "@")
-	c := &client{Config: cfg}
-	if u, err := url.Parse(strings.TrimRight(cfg.BaseURL, "/")); err == nil && u.Host != "" && u.User == nil {
-		c.base = u
-	}
-	return c
+	return &client{Config: cfg, base: wire.Base(cfg.BaseURL)}
 }
 
 // Name implements [channel.Webhook].

@@ -1,8 +1,6 @@
 package telegram
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -28,12 +27,10 @@ func (c *client) Signed(h http.Header) error { return c.Verify(h, nil) }
 
 // Verify holds the secret that was given with the webhook against the one that came.
 func (c *client) Verify(h http.Header, _ []byte) error {
-	want, got := sha256.Sum256([]byte(c.Secret)), sha256.Sum256([]byte(h.Get(secretHeader)))
-	same := subtle.ConstantTimeCompare(want[:], got[:]) == 1 // of hashes, so that the length does not show either
 	switch {
 	case c.Secret == "":
 		return fmt.Errorf("webhook secret: none is configured: %w", tidemark.ErrUnauthorized)
-	case !same:
+	case !wire.Same(c.Secret, h.Get(secretHeader)):
 		return fmt.Errorf("webhook secret: not ours: %w", tidemark.ErrUnauthorized)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -41,10 +42,7 @@ func (c *client) Open(ctx context.Context, account string, m channel.Media) (cha
 	if c.base == nil || c.Transport == nil || c.Token == "" {
 		return m, nil, fmt.Errorf("open media: WhatsApp is not configured: %w", tidemark.ErrUnavailable)
 	}
-	cancel := context.CancelFunc(func() {})
-	if c.Runtime != nil {
-		ctx, cancel = c.Runtime.WithTimeout(ctx, mediaTimeout)
-	}
+	ctx, cancel := wire.Within(ctx, c.Runtime, mediaTimeout)
 	m, at, err := c.locate(ctx, account, m)
 	if err != nil {
 		cancel()
@@ -62,7 +60,7 @@ func (c *client) Open(ctx context.Context, account string, m channel.Media) (cha
 		cancel()
 		return m, nil, errors.Join(tooLarge(m), resp.Body.Close())
 	}
-	return m, &download{resp.Body, m, maxBytes(m), cancel}, nil
+	return m, wire.Bounded(resp.Body, maxBytes(m), tooLarge(m), cancel), nil
 }
 
 // locate is the first step: where the bytes are, and what the platform says of them.
@@ -148,33 +146,4 @@ func (c *client) get(ctx context.Context, at string) (*http.Response, error) {
 
 func tooLarge(m channel.Media) error {
 	return fmt.Errorf("open media %s: %s over %d bytes: %w", m.ID, m.Note, maxBytes(m), tidemark.ErrTooLarge)
-}
-
-// download is a body that ends with an error when there is more of it than the platform allows.
-type download struct {
-	body   io.ReadCloser
-	media  channel.Media
-	left   int64
-	cancel context.CancelFunc
-}
-
-// Read implements io.Reader.
-func (d *download) Read(p []byte) (int, error) {
-	if d.left < 0 {
-		return 0, tooLarge(d.media)
-	}
-	if int64(len(p)) > d.left+1 {
-		p = p[:d.left+1]
-	}
-	n, err := d.body.Read(p)
-	if d.left -= int64(n); d.left < 0 {
-		return 0, tooLarge(d.media)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (d *download) Close() error {
-	defer d.cancel()
-	return d.body.Close()
 }

@@ -115,19 +115,3 @@ func TestTrusted(t *testing.T) {
 		}
 	}
 }
-
-// TestBounds: a body that goes on beyond what was told ends with an error.
-func TestBounds(t *testing.T) {
-	d := &download{body: io.NopCloser(strings.NewReader("12345678")), left: 7, cancel: func() {}}
-	got, err := io.ReadAll(d)
-	if !errors.Is(err, tidemark.ErrTooLarge) || len(got) > 7 {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := d.Read(make([]byte, 4)); !errors.Is(err, tidemark.ErrTooLarge) {
-		t.Errorf("again: %v", err)
-	}
-	d = &download{body: io.NopCloser(strings.NewReader("1234567")), left: 7, cancel: func() {}}
-	if got, err := io.ReadAll(d); err != nil || len(got) != 7 {
-		t.Errorf("%q, %v", got, err)
-	}
-}

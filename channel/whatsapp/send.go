@@ -1,18 +1,17 @@
 package whatsapp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel/markup"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -127,23 +126,14 @@ func (c *client) post(ctx context.Context, within time.Duration, account string,
 	if err != nil {
 		return nil, &tidemark.SendError{Class: tidemark.SendFailed, Text: err.Error()}
 	}
-	if c.Runtime != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = c.Runtime.WithTimeout(ctx, within)
-		defer cancel()
-	}
-	begun := &atomic.Bool{}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.graph(account, "messages"), newUpload(payload, begun))
-	if err != nil {
+	ctx, cancel := wire.Within(ctx, c.Runtime, within)
+	defer cancel()
+	resp, begun, err := wire.Post(ctx, c.Transport, c.graph(account, "messages"), http.Header{"Authorization": {"Bearer " + c.Token}}, payload)
+	switch {
+	case errors.Is(err, wire.ErrAddress):
 		return nil, &tidemark.SendError{Class: tidemark.SendHalted, Text: "the base URL is not a URL"}
-	}
-	req.ContentLength = int64(len(payload))
-	req.GetBody = func() (io.ReadCloser, error) { return newUpload(payload, begun), nil }
-	req.Header.Set("Authorization", "Bearer "+c.Token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.Transport.RoundTrip(req)
-	if err != nil {
-		return nil, c.fault(ctx, err, begun.Load())
+	case err != nil:
+		return nil, c.fault(ctx, err, begun)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -176,49 +166,14 @@ func (c *client) answer(ctx context.Context, resp *http.Response, body []byte, c
 	return nil, s
 }
 
-// fault sorts a failure without an answer: once a byte of the body was taken from us, the message
-// may have arrived. A Worker's fetch always takes it, so there every failure is unknown.
+// fault sorts a failure without an answer. On a Worker every one is unknown: see [wire.Post].
 func (c *client) fault(ctx context.Context, err error, begun bool) *tidemark.SendError {
-	s := &tidemark.SendError{Class: tidemark.SendAgain, Text: redact(err.Error(), c.Token)}
+	s := &tidemark.SendError{Class: tidemark.SendAgain, Text: redact(wire.Lost(ctx, err), c.Token)}
 	if begun {
 		s.Class = tidemark.SendUnknown
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		s.Text = redact(cause.Error(), c.Token)
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		s.Text = "the answer was cut off"
-	}
 	return s
 }
-
-// upload is a request's body that knows whether it was begun.
-type upload struct {
-	bytes.Reader
-	begun *atomic.Bool
-}
-
-// newUpload begins anew: a transport asks for a second body only when nothing of the first was sent.
-func newUpload(payload []byte, begun *atomic.Bool) *upload {
-	begun.Store(false)
-	u := &upload{begun: begun}
-	u.Reset(payload)
-	return u
-}
-
-// Read implements io.Reader.
-func (u *upload) Read(p []byte) (int, error) {
-	u.begun.Store(true)
-	return u.Reader.Read(p)
-}
-
-// WriteTo implements io.WriterTo.
-func (u *upload) WriteTo(w io.Writer) (int64, error) {
-	u.begun.Store(true)
-	return u.Reader.WriteTo(w)
-}
-
-// Close implements io.Closer.
-func (u *upload) Close() error { return nil }
 
 // retryAfter reads a pause in seconds.
 func retryAfter(h http.Header) time.Duration {

@@ -3,7 +3,6 @@ package whatsapp
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 )
 
 const (
@@ -21,13 +21,11 @@ const (
 // Handshake answers hub.challenge when hub.verify_token is ours
 // (https://developers.facebook.com/docs/graph-api/webhooks/getting-started#verification-requests).
 func (c *client) Handshake(query url.Values) (string, error) {
-	want, got := sha256.Sum256([]byte(c.VerifyToken)), sha256.Sum256([]byte(query.Get("hub.verify_token")))
-	same := subtle.ConstantTimeCompare(want[:], got[:]) == 1 // of hashes, so that the length does not show either
 	challenge := query.Get("hub.challenge")
 	switch {
 	case c.VerifyToken == "":
 		return "", fmt.Errorf("webhook handshake: no verify token is configured: %w", tidemark.ErrForbidden)
-	case !same || query.Get("hub.mode") != "subscribe" || len(challenge) > maxChallenge:
+	case !wire.Same(c.VerifyToken, query.Get("hub.verify_token")) || query.Get("hub.mode") != "subscribe" || len(challenge) > maxChallenge:
 		return "", fmt.Errorf("webhook handshake: not our verify token: %w", tidemark.ErrForbidden)
 	}
 	return challenge, nil

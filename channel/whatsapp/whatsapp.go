@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/wire"
 )
 
 // Name is that of the channel.
@@ -69,10 +70,7 @@ func New(cfg Config) channel.Platform {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	c := &client{Config: cfg}
-	if u, err := url.Parse(strings.TrimRight(cfg.BaseURL, "/")); err == nil && u.Host != "" && u.User == nil {
-		c.base = u
-	}
+	c := &client{Config: cfg, base: wire.Base(cfg.BaseURL)}
 	return channel.Platform{Webhook: c, Courier: c, Library: c}
 }
 

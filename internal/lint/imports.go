@@ -41,9 +41,10 @@ var table = []row{
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
 	{pkg: "channel/markup", why: "text in, text out"},
+	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
 	{pkg: "channel", may: "host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
-	{pkg: "channel/whatsapp", may: "channel channel/markup", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
-	{pkg: "channel/telegram", may: "channel channel/markup", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
+	{pkg: "channel/whatsapp", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
+	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "session", may: "compaction archive memory reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive reset host", why: "it calls its sessions through ports of the root"},
