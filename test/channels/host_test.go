@@ -277,6 +277,17 @@ func (h *host) history(key string) string {
 	return string(out)
 }
 
+// owed is a message in the ledger of a session.
+type owed struct{ Ref, State, Text string }
+
+// ledger lists what a session sent or is to send, empty when there is no such session yet.
+func (h *host) ledger(key string) []owed {
+	h.t.Helper()
+	var out struct{ Outbound []owed }
+	h.call("GET", "/v1/sessions/"+key+"/outbound", nil, &out)
+	return out.Outbound
+}
+
 // everywhere runs a test on each host.
 func everywhere(t *testing.T, test func(t *testing.T, target string)) {
 	for _, target := range strings.Split(*targetFlag, ",") {
