@@ -98,7 +98,7 @@ deploy: web $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets
 	@node build/cloud.mjs deploy $(ENV)
 
 test-js: $(NODE_MODULES) $(WEB_MODULES) ## Tests under js/wasm, with Go timers a no-op
-	$(call title,tests of the shim and of the page's pure parts)
+	$(call title,tests of the shim and of pure parts of the page)
 	node --test build/*.test.mjs test/web/*pure.test.mjs
 	$(call title,tests under js/wasm)
 	$(call with,js) env $(JS) go test -timeout 10m -exec '$(EXEC)'
