@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +77,18 @@ func scenarioModel(n int, req tidemark.Request) (tidemark.Message, error) {
 	return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(fmt.Sprint("a", n), "look", nil), tidemark.ToolUse(fmt.Sprint("b", n), "send", nil)}}, nil
 }
 
+// killStep is how far apart the writes are that a process is killed at: each natively, each third under
+// js/wasm, where one takes four times as long, and few of them with -short.
+func killStep(short int) int {
+	switch {
+	case testing.Short():
+		return short
+	case runtime.GOOS == "js":
+		return 3
+	}
+	return 1
+}
+
 // TestKillAtEveryWrite kills the process before and after each write of the scenario, begins a new
 // life on the same database, plays the inputs again as a client would, and holds what must be
 // true: each input is in the log exactly once and in order, no run is left active, calls have
@@ -95,10 +108,7 @@ func TestKillAtEveryWrite(t *testing.T) {
 	if total < 60 {
 		t.Fatalf("the scenario makes only %d writes", total)
 	}
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
+	step := killStep(7)
 	for n := 1; n <= total; n += step {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d after=%v", n, after), func(t *testing.T) { killAt(t, n, after) })

@@ -52,10 +52,7 @@ func TestKillWhileSending(t *testing.T) {
 	if total < 30 {
 		t.Fatalf("the talk makes only %d writes", total)
 	}
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
+	step := killStep(5)
 	unknown := 0
 	for n := 1; n <= total; n += step {
 		for _, after := range []bool{false, true} {
