@@ -32,12 +32,15 @@ WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
 
+# Two targets at a time, each on a processor, which tells what it did at its end. What it builds on is there.
+pair = @$(MAKE) -j2 --output-sync=target -o wasm -o build -o web
+
 define title
 @printf '\n== %s\n' '$(1)'
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -48,7 +51,10 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 build: web ## Build bin/tidemark
 	go build -trimpath -o $(BIN) ./cmd/tidemark
 
-test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
+test: check ## Everything CI runs: check, tests on both targets, end to end
+	$(call title,tests$(comma) natively and under js/wasm beside each other)
+	$(pair) test-go test-js
+	@$(MAKE) -o wasm -o web test-once e2e
 
 check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
 
@@ -82,7 +88,11 @@ chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECO
 	go run ./build -tags chaos -out .cache/chaos
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
-e2e: e2e-worker e2e-clients e2e-whatsapp e2e-web e2e-s3 e2e-sdk e2e-native ## End to end: both hosts, clients of others, the page, phones, an S3 server
+e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones, an S3 server
+	go run ./build -main ./host/probe -out .cache/probe
+	$(call title,end to end$(comma) two suites at a time)
+	$(pair) e2e-limits e2e-web e2e-bridge e2e-native e2e-whatsapp e2e-clients e2e-s3 e2e-sdk
+	@$(MAKE) -o wasm -o build -o web e2e-worker
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
@@ -144,17 +154,23 @@ e2e-native: build $(NODE_MODULES)
 	go list ./test/... | grep -vE '/test/(e2e|channels)' | xargs go test -count=1 -timeout 15m
 	go test -count=1 -timeout 4m ./test/e2e -targets in-process,native
 
-# The bridge under faults, by a Worker that misbehaves on request, the contracts of its ports, then
-# the Worker itself.
-e2e-worker: wasm build $(NODE_MODULES)
-	$(call title,end to end: Worker)
+# The bridge under faults, by a Worker that misbehaves on request, and the contracts of its ports.
+e2e-bridge: wasm build $(NODE_MODULES)
+	$(call title,end to end: front and bridge)
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/worker.mjs .cache/probe
 	node test/front.mjs .cache/probe dist
 	node test/deploy.mjs
-	node test/limits.mjs dist $(BIN)
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
+
+e2e-limits: wasm build $(NODE_MODULES)
+	$(call title,end to end: sizes)
+	node test/limits.mjs dist $(BIN)
+
+# The Worker itself; what is a matter of time there has the machine for itself.
+e2e-worker: wasm build $(NODE_MODULES)
+	$(call title,end to end: Worker)
 	test/again.sh go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
 	$(MAKE) chaos CHAOS_SECONDS=15
 	node test/ws.mjs .cache/chaos $(BIN)
@@ -177,7 +193,7 @@ e2e-whatsapp: wasm $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts
 e2e-web: wasm build $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	$(call title,end to end: the page)
 	test/web/chromium.sh
-	node --test --test-concurrency=1 test/web/*.test.mjs
+	node --test --test-concurrency=1 $(filter-out %pure.test.mjs,$(wildcard test/web/*.test.mjs))
 
 e2e-s3:
 	$(call title,a real S3 server)
