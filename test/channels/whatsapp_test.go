@@ -4,10 +4,12 @@ package channels
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/png"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark/internal/graph"
@@ -161,6 +163,9 @@ func (h *host) strangers(t *testing.T) {
 				req.Header.Set("X-Hub-Signature-256", row.signature)
 			}
 			res, err := http.DefaultClient.Do(req)
+			if row.size > 1<<20 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+				continue // refused by its length: the answer was lost with a connection that nobody read
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
