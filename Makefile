@@ -51,10 +51,7 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 build: web ## Build bin/tidemark
 	go build -trimpath -o $(BIN) ./cmd/tidemark
 
-test: check ## Everything CI runs: check, tests on both targets, end to end
-	$(call title,tests$(comma) natively and under js/wasm beside each other)
-	$(pair) test-go test-js
-	@$(MAKE) -o wasm -o web test-once e2e
+test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
 
 check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
 
