@@ -17,6 +17,8 @@ FUZZTIME ?= 20s
 FAULT_KILLS ?= 500
 # How long each storm of `make chaos` lasts; `make test` has a short one.
 CHAOS_SECONDS ?= 180
+# The long log of `make e2e-limits`, in MB; `make test` has a shorter one.
+LOG_MB ?= 30
 
 # The general linter, in a module of its own so that none of its 200 requirements is ours.
 LINT := .cache/bin/golangci-lint
@@ -40,7 +42,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -51,7 +53,7 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 build: web ## Build bin/tidemark
 	go build -trimpath -o $(BIN) ./cmd/tidemark
 
-test: check test-go test-js test-once e2e ## Everything CI runs: check, tests on both targets, end to end
+test: check test-go beside e2e ## Everything CI runs: check, tests on both targets, end to end
 
 check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
 
@@ -85,10 +87,10 @@ chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECO
 	go run ./build -tags chaos -out .cache/chaos
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
-e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones, an S3 server
+e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
 	go run ./build -main ./host/probe -out .cache/probe
 	$(call title,end to end$(comma) two suites at a time)
-	$(pair) e2e-limits e2e-web e2e-bridge e2e-native e2e-whatsapp e2e-clients e2e-s3 e2e-sdk
+	$(pair) LOG_MB=12 e2e-limits e2e-web e2e-bridge e2e-native e2e-whatsapp e2e-clients
 	@$(MAKE) -o wasm -o build -o web e2e-worker
 
 wasm: ## Build the Worker and gate its size
@@ -115,6 +117,7 @@ clean: ## Remove what was built and the pinned tools
 
 e2e-clients: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
 	$(call title,the clients of other APIs)
+	node --test test/clients/models.test.mjs
 	node test/clients/clients.mjs $(BIN) dist
 
 # What the targets above are made of.
@@ -142,6 +145,10 @@ test-go:
 	$(call title,tests)
 	$(call with,native) go test -timeout 10m
 
+# Tests under js/wasm end with a long one on one processor; the other does these meanwhile.
+beside: $(NODE_MODULES) $(WEB_MODULES)
+	$(pair) test-js test-once e2e-sdk e2e-s3
+
 test-once:
 	$(call title,each benchmark once)
 	$(call with,with 'func Benchmark') go test -run '^$$' -bench . -benchtime=1x -timeout 10m
@@ -161,9 +168,9 @@ e2e-bridge: wasm build $(NODE_MODULES)
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
 	node test/contract.mjs
 
-e2e-limits: wasm build $(NODE_MODULES)
+e2e-limits: wasm build $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=30)
 	$(call title,end to end: sizes)
-	node test/limits.mjs dist $(BIN)
+	LOG_MB=$(LOG_MB) node test/limits.mjs dist $(BIN)
 
 # The Worker itself; what is a matter of time there has the machine for itself.
 e2e-worker: wasm build $(NODE_MODULES)

@@ -16,7 +16,8 @@ type SessionInfo struct {
 	Window        Tokens    `json:"window"`
 	Compactions   int       `json:"compactions"`
 	Resets        int       `json:"resets"`
-	Usage         Usage     `json:"usage"` // all calls since the reset, summaries included
+	Skipped       int       `json:"skipped,omitempty"` // messages that recall leaves out, see recall.reconcile
+	Usage         Usage     `json:"usage"`             // all calls since the reset, summaries included
 }
 
 // Fact is one thing worth remembering beyond its session.

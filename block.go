@@ -169,6 +169,9 @@ func decodeContent(data json.RawMessage, depth int) (blocks []Block, bare bool, 
 // MarshalJSON gives the block as it came, or as the API wants a new one.
 func (b Block) MarshalJSON() ([]byte, error) { return b.AppendJSON(nil), nil }
 
+// Raw is the JSON that the block came as, nil for a block made here. It must not be changed.
+func (b Block) Raw() json.RawMessage { return b.raw }
+
 // AppendJSON appends the block's JSON to dst, without line breaks.
 func (b Block) AppendJSON(dst []byte) []byte {
 	if b.raw != nil {

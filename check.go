@@ -15,9 +15,8 @@ type ShapeError struct {
 func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Index, e.Rule) }
 
 // Check states once what the APIs demand of the messages of a request
-// (https://docs.anthropic.com/en/api/messages): the first is from the user, no content is empty,
-// call ids are unique, each call is answered in the next message, whose results come first and
-// answer nothing else. It returns the first breach, or nil.
+// (https://docs.anthropic.com/en/api/messages): the first is from the user, call ids are unique, and
+// all of [CheckCalls]. It returns the first breach, or nil.
 func Check(messages []Message) error {
 	if len(messages) == 0 {
 		return &ShapeError{0, "there are no messages"}
@@ -25,7 +24,16 @@ func Check(messages []Message) error {
 	if messages[0].Role != User {
 		return &ShapeError{0, "the first message must be from the user"}
 	}
-	seen := map[string]bool{}
+	return check(messages, map[string]bool{})
+}
+
+// CheckCalls is Check less what chat completions do not demand: no content is empty, each call is
+// answered in the next message, whose results come first and answer nothing else. There may be no
+// messages, a first one of the assistant, and call ids that an earlier message had.
+func CheckCalls(messages []Message) error { return check(messages, nil) }
+
+// check looks at all messages; seen collects their call ids, nil if a later message may use them again.
+func check(messages []Message, seen map[string]bool) error {
 	for i, m := range messages {
 		if err := checkMessage(i, m, seen); err != nil {
 			return err
@@ -37,6 +45,9 @@ func Check(messages []Message) error {
 		if err := checkAnswers(i, m, asked); err != nil {
 			return err
 		}
+	}
+	if len(messages) == 0 {
+		return nil
 	}
 	if last := messages[len(messages)-1]; last.Role == Assistant && len(last.Calls()) > 0 {
 		return &ShapeError{len(messages) - 1, fmt.Sprintf("call %q is not answered", last.Calls()[0])}
@@ -50,6 +61,9 @@ func checkMessage(i int, m Message, seen map[string]bool) error {
 	}
 	if len(m.Content) == 0 {
 		return &ShapeError{i, "empty content"}
+	}
+	if seen == nil {
+		seen = map[string]bool{}
 	}
 	for _, b := range m.Content {
 		switch b.Type {

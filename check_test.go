@@ -110,3 +110,29 @@ func TestErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckCalls: of what Check refuses, this is what chat completions allow.
+func TestCheckCalls(t *testing.T) {
+	round := user(`"hi"`) + "," + reply("["+callA+"]") + "," + user("["+resultA+"]")
+	for _, tc := range []struct {
+		name, list string
+		fine       bool
+	}{
+		{"nothing", "", true},
+		{"a greeting first", reply(`"hi"`), true},
+		{"an id again", round + "," + round, true},
+		{"an id twice in one message", user(`"hi"`) + "," + reply("["+callA+","+callA+"]") + "," + user("["+resultA+"]"), false},
+		{"a call without its result", user(`"hi"`) + "," + reply("["+callA+"]"), false},
+		{"a result without its call", user("[" + resultA + "]"), false},
+		{"no blocks", user(`[]`), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := tidemark.CheckCalls(list(t, tc.list)); (err == nil) != tc.fine {
+				t.Error(err)
+			}
+			if tidemark.Check(list(t, tc.list)) == nil {
+				t.Error("Check allows it")
+			}
+		})
+	}
+}

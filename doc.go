@@ -23,6 +23,8 @@
 //   - compaction: making the view smaller.
 //   - recall, fault, evict, pin: bring back by handle; need what was evicted; leave the view; never
 //     leave it.
+//   - pointer, verdict: a stub or marker that says how to have its original back; how far what recall
+//     found can be trusted: confident, weak, nothing.
 //   - archive, part: gzipped JSON lines of a log in the bucket; of one span of it.
 //   - memory: what outlives a session: daily files, MEMORY.md, facts.
 //   - reset: archive, extract memories, begin a new log under the same key.

@@ -105,6 +105,7 @@ func (e Entry) Message() (Message, error) {
 type Skeleton struct {
 	ID      EntryID
 	Seq     int64
+	At      time.Time
 	Kind    Kind
 	Role    Role
 	Tokens  Tokens

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // Config is what an agent consists of. DB, Blobs and Runtime are required.
@@ -30,6 +32,15 @@ type Config struct {
 	Sharing memory.Sharing  // who sees its daily files; empty is memory.SharePeer
 	Budget  tidemark.Tokens // of persona and memory in a prompt; 0 is memory.DefaultBudget
 	Logger  *slog.Logger    // nil logs nothing
+	// Reconcile says who compares new facts with older ones at night; empty is ReconcileOff.
+	Reconcile Reconcile
+	Model     tidemark.Provider // of ReconcileModel; nil leaves it to rules
+	ModelName string
+	// Digest has memory/DIGEST.md written at night, of DigestLines lines at most; 0 is memory.DefaultDigestLines.
+	Digest      bool
+	DigestLines int
+	// Sessions answer what is looked for in all of them; nil: Recall is unavailable.
+	Sessions Sessions
 	// FlushEvery is the shortest time between two writes of one object; 0 is DefaultFlush, which R2
 	// needs. A folder can do with less.
 	FlushEvery time.Duration
@@ -40,7 +51,10 @@ type Config struct {
 
 // Agent is the owner of many sessions. Its methods may be called at once.
 type Agent struct {
-	cfg Config
+	cfg    Config
+	stem   *recall.Stemmer
+	ledger atomic.Bool // the tables of the ledger are there
+	filled atomic.Bool // all facts are in the index of words
 }
 
 // New returns the agent of a name and brings its tables up to date. It does not wait for the
@@ -74,7 +88,7 @@ func New(cfg Config) (*Agent, error) {
 	if err := Migrate(context.Background(), cfg.DB); err != nil {
 		return nil, fmt.Errorf("new agent %s: %w", cfg.Name, err)
 	}
-	return &Agent{cfg: cfg}, nil
+	return &Agent{cfg: cfg, stem: &recall.Stemmer{}}, nil
 }
 
 func validName(name string) bool {
@@ -113,6 +127,10 @@ var tables = [][]string{{
 }, {
 	// Other agents that are there, where nobody else can list them.
 	`CREATE TABLE agent_names(name TEXT PRIMARY KEY)`,
+}, {
+	// The words of facts as those of messages are made, by recall.Stemmer; fillWords fills it.
+	`DROP TABLE agent_words`,
+	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 }}
 
 // own reports a scope of another agent, whose memory this one must not touch.

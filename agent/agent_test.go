@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), clock: &clock{now: noon}}
+	w := &world{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), clock: &clock{Runtime: hosttest.Runtime(t), now: noon}}
 	w.cfg = agent.Config{Name: "main", DB: w.db, Blobs: w.blobs, Runtime: w.clock, Zone: berlin}
 	w.restart()
 	return w

@@ -3,42 +3,25 @@ package agent
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // Peer answers what the objects of sessions ask through a [Remote]. It checks no token: the host
 // must not let requests from outside come here.
 func (a *Agent) Peer(w http.ResponseWriter, r *http.Request) {
 	var q question
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxPeerBody+1))
-	if err == nil && len(raw) > maxPeerBody {
-		err = fmt.Errorf("question over %d bytes: %w", maxPeerBody, tidemark.ErrTooLarge)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &q)
-	}
 	var out reply
+	err := host.ReadQuestion(r, &q)
 	if err == nil {
 		out, err = a.answer(r.Context(), strings.TrimPrefix(r.URL.Path, PeerPath), q)
 	}
-	if err != nil {
-		out.Error = err.Error()
-		if is := tidemark.Sentinel(err); is != nil {
-			out.Is = is.Error()
-		}
-	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		http.Error(w, "encode answer", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // an asker that has left asks again
+	out.Refusal = host.Refuse(err)
+	host.WriteAnswer(w, out)
 }
 
 func (a *Agent) answer(ctx context.Context, what string, q question) (out reply, err error) {
@@ -60,6 +43,14 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		err = a.addName(ctx, q.Name)
 	case what == askNames:
 		out.Names, err = a.Names(ctx)
+	case what == askEpisodes:
+		err = a.Episodes(ctx, q.Episodes)
+	case what == askDigests && q.Digests != nil:
+		out.Next, err = a.Digests(ctx, *q.Digests)
+	case what == askRecall && q.Ask != nil:
+		var found recall.Answer
+		found, err = a.Recall(ctx, q.Scope.Key.Scope(), *q.Ask) // by the key, whatever else it says
+		out.Found = &found
 	default:
 		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
 	}

@@ -39,11 +39,16 @@ func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time
 	}
 	today := a.cfg.Sharing.Today(scope, memory.Day(now, a.cfg.Zone))
 	yesterday := a.cfg.Sharing.Today(scope, memory.DayBefore(now, a.cfg.Zone))
+	over, err := a.superseded(ctx, today, yesterday)
+	if err != nil {
+		failed = err
+	}
 	p := memory.Prompt{
 		Soul: read(memory.Soul), Identity: read(memory.Identity), Human: read(memory.Human), Instructions: read(memory.Instructions),
 		LongTerm: read(memory.LongTerm), ToolNotes: read(memory.ToolNotes),
-		Yesterday: memory.Note{Path: yesterday, Text: read(yesterday)}, Today: memory.Note{Path: today, Text: read(today)},
-		Runtime: a.runtime(scope),
+		Yesterday: memory.Note{Path: yesterday, Text: memory.Without(read(yesterday), over[yesterday])},
+		Today:     memory.Note{Path: today, Text: memory.Without(read(today), over[today])},
+		Runtime:   a.runtime(scope),
 	}
 	if failed != nil {
 		failed = fmt.Errorf("prompt for %s: %w", scope.Key, failed)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -41,7 +40,7 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 	if path == "" {
 		a.cfg.Logger.Warn("facts of a nameless peer are not kept", "agent", a.cfg.Name, "session", x.Session)
 	} else {
-		known, err := a.known(ctx, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
+		known, err := a.known(ctx, x.Scope, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
 		if err != nil {
 			return 0, err
 		}
@@ -65,16 +64,45 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 }
 
 // known returns what the files of two days say already, as far as we wrote it.
-func (a *Agent) known(ctx context.Context, today, yesterday string) (map[string]bool, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT fold FROM agent_facts WHERE agent = ? AND path IN (?, ?) ORDER BY seq DESC LIMIT ?`, a.cfg.Name, today, yesterday, maxKnown)
+func (a *Agent) known(ctx context.Context, scope tidemark.Scope, today, yesterday string) (map[string]bool, error) {
+	standing, err := a.standing(ctx) // what was replaced and is said again is news
 	if err != nil {
 		return nil, err
 	}
+	from, args := `agent_facts f WHERE f.agent = ? AND f.path IN (?, ?)`, []any{a.cfg.Name, today, yesterday}
+	if a.reconciles() { // who repeats what another said has said it: each has a last word of their own
+		from = `agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction WHERE f.agent = ? AND f.path IN (?, ?) AND x.peer = ?`
+		args = append(args, peerOf(scope))
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT f.seq, f.fold, f.text FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
+	if err != nil {
+		return nil, err
+	}
+	outdated := map[int64]bool{}
+	if a.reconciles() {
+		outdated = replacedSince(rows)
+	}
 	known := make(map[string]bool, len(rows))
 	for _, r := range rows {
-		known[r.Text(0)] = true
+		if !outdated[r.Int(0)] {
+			known[r.Text(1)] = true
+		}
 	}
 	return known, nil
+}
+
+// replacedSince returns which facts the next night replaces by later ones. To say one of them again is the last
+// word, and must stand behind what would replace it.
+func replacedSince(rows []tidemark.Row) map[int64]bool {
+	facts := make([]memory.Known, len(rows))
+	for i, r := range rows {
+		facts[i] = memory.Known{ID: r.Int(0), Text: r.Text(2)}
+	}
+	out := map[int64]bool{}
+	for _, d := range memory.Sweep(facts, nil) {
+		out[d.Target] = true
+	}
+	return out
 }
 
 func (a *Agent) remembered(ctx context.Context, id string) bool {
@@ -113,7 +141,7 @@ func (a *Agent) rememberStmts(x tidemark.Extraction, path string, facts []tidema
 			},
 			tidemark.Stmt{
 				SQL:  `INSERT INTO agent_words(rowid, terms) SELECT seq, ? FROM agent_facts WHERE agent = ? AND extraction = ? AND n = ?`,
-				Args: []any{strings.Join(memory.Terms(f.Text), " "), a.cfg.Name, x.ID, i},
+				Args: []any{a.words(f.Text), a.cfg.Name, x.ID, i},
 			})
 	}
 	for p, s := range sections {

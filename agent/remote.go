@@ -1,16 +1,16 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // PeerPath is where an agent's object answers the objects of its sessions. A host must not let
@@ -25,12 +25,14 @@ const (
 	askCall     = "call"
 	askName     = "name"  // another agent tells that it is there
 	askNames    = "names" // which agents did
+	askDigests  = "digests"
+	askRecall   = "recall"
+	askEpisodes = "episodes"
 )
 
 // Bounds of one exchange.
 const (
 	peerTimeout = 30 * time.Second
-	maxPeerBody = 16 << 20
 )
 
 // question is what a session asks.
@@ -43,6 +45,9 @@ type question struct {
 	Archives   []archive.Info        `json:"archives,omitempty"`
 	Call       *tidemark.Block       `json:"call,omitempty"`
 	Name       string                `json:"name,omitempty"`
+	Digests    *recall.DigestReport  `json:"digests,omitempty"`
+	Ask        *recall.Ask           `json:"ask,omitempty"`
+	Episodes   []memory.Episode      `json:"episodes,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -50,8 +55,9 @@ type reply struct {
 	Text   string          `json:"text,omitempty"`
 	Result *tidemark.Block `json:"result,omitempty"`
 	Names  []string        `json:"names,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	Is     string          `json:"is,omitempty"` // the sentinel that Error wraps
+	Next   int64           `json:"next,omitempty"`
+	Found  *recall.Answer  `json:"found,omitempty"`
+	host.Refusal
 }
 
 // Remote is an agent that lives in an object of its own, as a session sees it. Everything that it is
@@ -82,6 +88,12 @@ func (r *Remote) Remember(ctx context.Context, x tidemark.Extraction) error {
 // Report brings the directory and the archive index up to date, see [Agent.Report].
 func (r *Remote) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
 	_, err := r.ask(ctx, askReport, question{Info: &info, Archives: archives})
+	return err
+}
+
+// Episodes stores what a session tells of its episodes, see [Agent.Episodes].
+func (r *Remote) Episodes(ctx context.Context, episodes []memory.Episode) error {
+	_, err := r.ask(ctx, askEpisodes, question{Episodes: episodes})
 	return err
 }
 
@@ -120,52 +132,13 @@ func (r *Remote) Names(ctx context.Context) ([]string, error) {
 func (r *Remote) ask(ctx context.Context, what string, q question) (reply, error) {
 	ctx, cancel := r.Runtime.WithTimeout(ctx, peerTimeout)
 	defer cancel()
-	a, err := r.exchange(ctx, what, q)
+	var a reply
+	err := host.Exchange(ctx, r.Transport, "http://agent"+PeerPath+what, q, &a)
+	if err == nil {
+		err = a.Err()
+	}
 	if err != nil {
 		return a, fmt.Errorf("ask agent %s to %s: %w", r.Name, what, err)
 	}
 	return a, nil
 }
-
-func (r *Remote) exchange(ctx context.Context, what string, q question) (reply, error) {
-	var a reply
-	raw, err := json.Marshal(q)
-	if err != nil {
-		return a, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+PeerPath+what, bytes.NewReader(raw))
-	if err != nil {
-		return a, err
-	}
-	res, err := r.Transport.RoundTrip(req)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return a, cause
-		}
-		return a, fmt.Errorf("%w: %w", err, tidemark.ErrUnavailable)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxPeerBody))
-	if err == nil {
-		err = json.Unmarshal(body, &a)
-	}
-	switch {
-	case err != nil || res.StatusCode != http.StatusOK:
-		return reply{}, fmt.Errorf("status %d: %w", res.StatusCode, tidemark.ErrUnavailable)
-	case a.Error == "":
-		return a, nil
-	}
-	if is := tidemark.SentinelOf(a.Is); is != nil {
-		return a, &told{a.Error, is}
-	}
-	return a, &told{a.Error, tidemark.ErrUnavailable}
-}
-
-// told is an error of the agent in its own words.
-type told struct {
-	text string
-	is   error
-}
-
-func (e *told) Error() string { return e.text }
-func (e *told) Unwrap() error { return e.is }

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 const (
@@ -17,6 +19,7 @@ const (
 	searchBytes    = 4 << 20 // of all files that are read
 	searchFacts    = 200     // rows of the ledger that are ranked
 	searchTerms    = 24      // of a query
+	searchLines    = 2000    // that are ranked, the newest days first
 	defaultResults = 10
 	maxResults     = 50
 	listPages      = 8 // of 1,000 keys: more than 20 years of days
@@ -41,11 +44,14 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 	if limit <= 0 {
 		limit = defaultResults
 	}
-	terms := memory.Terms(query)
-	if len(terms) == 0 {
-		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
+	q := recall.Parse(query, a.stem)
+	if len(q.Terms) == 0 {
+		return nil, fmt.Errorf("search memory: no words in the query that tell anything: %w", tidemark.ErrInvalid)
 	}
-	found, err := a.ledgerLines(ctx, scope, terms[:min(len(terms), searchTerms)])
+	if err := a.fillWords(ctx); err != nil {
+		return nil, fmt.Errorf("search memory: %w", err)
+	}
+	found, err := a.ledgerLines(ctx, scope, q.Terms[:min(len(q.Terms), searchTerms)])
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
@@ -53,20 +59,41 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
-	found = merge(lines, found)
-	texts := make([]string, len(found))
-	for i, f := range found {
-		texts[i] = f.Text
-	}
-	var out []Found
-	for _, s := range memory.Rank(query, texts) {
-		if len(out) == min(limit, maxResults) {
-			break
+	found = rank(q, merge(lines, found), a.stem)
+	return found[:min(len(found), limit, maxResults)], nil
+}
+
+// rank puts lines that hold a word of the query in the order in which they answer it. A line of memory stands
+// for itself and is no talk, so neither what is beside it nor the rules of talk count. The same lines and query
+// give the same order.
+func rank(q recall.Query, lines []Found, stem *recall.Stemmer) []Found {
+	holds := map[string]int{} // lines that have a word of the query
+	groups := map[string]int64{}
+	var docs []recall.Doc
+	for i, l := range lines {
+		said := map[string]bool{}
+		for _, t := range stem.Terms(l.Text) {
+			if t = q.Asks(t); t != "" && !said[t] {
+				said[t] = true
+				holds[t]++
+			}
 		}
-		found[s.Index].Score = s.Score
-		out = append(out, found[s.Index])
+		if len(said) == 0 || len(docs) >= searchLines && l.Line > 0 { // what only the ledger has stands behind, and is bounded
+			continue
+		}
+		if _, ok := groups[l.Path]; !ok {
+			groups[l.Path] = int64(len(groups))
+		}
+		docs = append(docs, recall.Doc{Pos: 2 * int64(i), Group: groups[l.Path], Text: l.Text}) // a gap: none is the neighbour of another
 	}
-	return out, nil
+	x := recall.New(docs, stem)
+	var out []Found
+	for _, h := range x.SearchPlain(q, recall.Stats{Docs: len(lines), Holds: func(t string) int { return holds[t] }}) {
+		f := lines[x.Docs()[h.Doc].Pos/2]
+		f.Score = h.Score
+		out = append(out, f)
+	}
+	return out
 }
 
 // merge joins what the ledger knows to the lines that say it, and drops repetitions.
@@ -91,15 +118,15 @@ func merge(lines, ledger []Found) []Found {
 // ledgerLines finds facts that share a term with the query. The database ranks what it has seen of
 // all peers; the order that counts is made later, of what the scope may read.
 func (a *Agent) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
-	quoted := make([]string, len(terms))
-	for i, t := range terms {
-		quoted[i] = `"` + strings.ReplaceAll(t, `"`, `""`) + `"`
+	standing, err := a.standing(ctx)
+	if err != nil {
+		return nil, err
 	}
 	prefix := a.folder(scope)
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ? ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
-		strings.Join(quoted, " OR "), a.cfg.Name, prefix, prefix, searchFacts)
+		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ?`+standing+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
+		anyOf(terms), a.cfg.Name, prefix, prefix, searchFacts)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +141,15 @@ func (a *Agent) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []s
 		}
 	}
 	return out, nil
+}
+
+// anyOf is the query of the index of words for any of some terms.
+func anyOf(terms []string) string {
+	quoted := make([]string, len(terms))
+	for i, t := range terms {
+		quoted[i] = recall.Quote(t)
+	}
+	return strings.Join(quoted, " OR ")
 }
 
 // folder is where the daily files of a scope are.
@@ -131,6 +167,10 @@ func (a *Agent) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, e
 	if err != nil {
 		return nil, err
 	}
+	over, err := a.superseded(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
 	var out []Found
 	left := searchBytes
 	for _, path := range paths {
@@ -145,7 +185,7 @@ func (a *Agent) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, e
 			break
 		}
 		for i, l := range strings.Split(memory.Strip(string(file)), "\n") {
-			if text := strings.TrimPrefix(strings.TrimSpace(l), "- "); text != "" {
+			if text := strings.TrimPrefix(strings.TrimSpace(l), "- "); text != "" && !over[path][memory.Fold(text)] {
 				out = append(out, Found{Path: path, Line: i + 1, Text: text})
 			}
 		}
@@ -171,7 +211,7 @@ func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([
 			return nil, err
 		}
 		for _, o := range page {
-			if path := a.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil {
+			if path := a.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil && !memory.IsDigest(path) {
 				own = append(own, path)
 			}
 		}
@@ -182,7 +222,7 @@ func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([
 	if today := a.cfg.Sharing.Today(scope, memory.Day(a.now(), a.cfg.Zone)); !slices.Contains(own, today) {
 		own = append(own, today) // it may have nothing but pending sections
 	}
-	slices.SortFunc(own, func(x, y string) int { // newest day first; a path ends with its day
+	order.By(own, func(x, y string) int { // newest day first; a path ends with its day
 		return cmp.Or(strings.Compare(y[strings.LastIndexByte(y, '/'):], x[strings.LastIndexByte(x, '/'):]), cmp.Compare(len(x), len(y)))
 	})
 	return append(paths, own[:min(days, len(own))]...), nil

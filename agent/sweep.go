@@ -34,7 +34,7 @@ func nextSweep(name string, now time.Time, zone *time.Location) time.Time {
 }
 
 // sweep does once a night what nobody waits for: it holds the index of archives against the bucket,
-// and forgets what was written long ago.
+// forgets what was written long ago, and consolidates memory, if that is on.
 func (a *Agent) sweep(ctx context.Context) error {
 	now := a.now()
 	at, err := a.sweepAt(ctx)
@@ -58,7 +58,13 @@ func (a *Agent) sweep(ctx context.Context) error {
 	} else {
 		a.cfg.Logger.Info("nightly sweep", "agent", a.cfg.Name, "indexed", len(s.Added))
 	}
-	if err != nil || len(s.Added) >= sweepBounds.Added { // there may be more
+	c, failed := a.Consolidate(ctx)
+	if failed != nil {
+		a.cfg.Logger.Warn("nightly consolidation", "agent", a.cfg.Name, "err", failed)
+	} else if c.Note == "" {
+		a.cfg.Logger.Info("nightly consolidation", "agent", a.cfg.Name, "decided", c.Decided, "written", len(c.Written), "suggested", len(c.Suggested))
+	}
+	if err != nil || failed != nil || len(s.Added) >= sweepBounds.Added { // there may be more
 		next = now.Add(sweepAgain)
 	}
 	return a.planSweep(ctx, next)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // The index is one object a month, so that a write costs what a month holds and not the whole
@@ -64,7 +65,7 @@ func mergeMonth(ctx context.Context, blobs tidemark.Blobs, key string, infos []I
 			return err
 		}
 		merged := append(slices.Clone(old), infos...)
-		slices.SortStableFunc(merged, newestFirst)
+		order.By(merged, newestFirst)
 		merged = slices.DeleteFunc(lastOfEach(merged), func(i Info) bool { return gone[i.Key] })
 		if slices.EqualFunc(old, merged, func(a, b Info) bool { return line(a) == line(b) }) {
 			return nil
@@ -107,7 +108,7 @@ func readMonth(ctx context.Context, blobs tidemark.Blobs, key string) ([]Info, t
 			infos = append(infos, i)
 		}
 	}
-	slices.SortStableFunc(infos, newestFirst)
+	order.By(infos, newestFirst)
 	return infos, tidemark.PutOptions{IfMatch: o.ETag}, nil
 }
 

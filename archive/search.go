@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -173,6 +175,11 @@ func (s *search) mayMatch(raw []byte) bool {
 		return true
 	}
 	low := bytes.ToLower(raw)
+	if i := bytes.IndexFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf }); i >= 0 {
+		if text := string(raw[i:]); memory.Compose(text) != text {
+			return true // it writes characters in another way than the terms
+		}
+	}
 	n := 0
 	for _, t := range s.terms {
 		// Slashes may be escaped, so a path is looked for by its parts, which are terms too.
@@ -190,7 +197,7 @@ func (s *search) count(text string) int {
 	}
 	n := 0
 	for _, t := range s.terms {
-		if have[t] {
+		if have[t] || memory.Lone(t) && strings.Contains(text, t) {
 			n++
 		}
 	}
@@ -199,7 +206,7 @@ func (s *search) count(text string) int {
 
 // trim keeps the best n hits.
 func (s *search) trim(n int) {
-	slices.SortStableFunc(s.found.Hits, func(a, b Hit) int {
+	order.By(s.found.Hits, func(a, b Hit) int {
 		if a.Matched != b.Matched {
 			return b.Matched - a.Matched
 		}

@@ -80,6 +80,9 @@ export function hold(lock) {
   return hold(lock);
 }
 
+// started says where it runs. The line for the shell exports what it reads, as other programs need it.
+export const started = (port) => `http://${HOST}:${port}; the token is in .dev.vars: set -a; . ./.dev.vars; set +a (read at start only: after a change start make dev again); state is in .wrangler/state`;
+
 async function dev() {
   const port = Number(process.env.PORT || 8787);
   if (!Number.isInteger(port) || port < 1 || port > 65535) fail(`PORT=${process.env.PORT}: want a number from 1 to 65535`);
@@ -91,7 +94,7 @@ async function dev() {
   secrets(".dev.vars");
   mkdirSync(path.dirname(built), { recursive: true });
   writeFileSync(built, "");
-  console.log(`http://${HOST}:${port}; the token is in .dev.vars: . ./.dev.vars (read at start only: after a change start make dev again); state is in .wrangler/state`);
+  console.log(started(port));
   // Without an account the AI binding is there and always fails.
   return run(["dev", "--local", "--var", "TIDEMARK_AI:off", "--var", "TIDEMARK_DEV:1", "--ip", HOST, "--port", String(port), "--persist-to", state, "--env", ""]);
 }

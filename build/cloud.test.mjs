@@ -1,12 +1,13 @@
 // Tests of what stands before wrangler. Run by: node --test build/
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
-import { hold, secrets, taken, upload } from "./cloud.mjs";
+import { hold, secrets, started, taken, upload } from "./cloud.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "cloud-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -48,6 +49,21 @@ test("a port that somebody listens at is taken", async () => {
   assert.equal(await taken(port), true);
   await new Promise((r) => server.close(r));
   assert.equal(await taken(port), false);
+});
+
+test("whoever reads a file of secrets into a shell has it in the programs started from there", () => {
+  const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
+  for (const [name, text] of [["make dev", started(8787)], ["README.md", read("README.md")], ["docs/deploy.md", read("docs/deploy.md")]]) {
+    const lines = text.match(/[^\n`]*\. \.\/\.(?:dev\.vars|secrets)(?!\.)[^\n`]*/g);
+    assert.ok(lines, `${name} shows none`);
+    for (const line of lines) {
+      const command = line.match(/(?:set -a; )?\. \.\/\.(?:dev\.vars|secrets)(?:; set \+a)?/)[0];
+      const cwd = mkdtempSync(path.join(folder, "shell-"));
+      for (const file of [".dev.vars", ".secrets"]) writeFileSync(path.join(cwd, file), "TIDEMARK_TOKEN=mine\n");
+      const env = { PATH: process.env.PATH };
+      assert.equal(execFileSync("sh", ["-c", `${command}; printenv TIDEMARK_TOKEN || true`], { cwd, env, encoding: "utf8" }), "mine\n", `${name}: ${line}`);
+    }
+  }
 });
 
 test("what wrangler says of an upload is read", () => {

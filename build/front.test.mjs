@@ -41,6 +41,10 @@ test("a path is its session's, else its agent's", () => {
   for (const [path, kind, name] of rows) assert.deepEqual(route(path), { kind, name }, path);
   for (const bad of ["/v1/sessions/%zz", "/v1/agents/%ff", "/v1/recall%zz", "/v1/sessions/main/%zz"]) assert.match(route(bad).error, /not valid percent-encoding/, bad);
   assert.deepEqual(route("/v1/sessions", new URLSearchParams("agent=work")), { kind: "agent", name: "work" });
+  for (const [query, kind, name] of [
+    ["q=x", "agent", "main"], ["q=x&agent=work", "agent", "work"], ["session=agent:work:web:dm:a", "agent", "work"], ["session=a%23b&scope=agent", "agent", "main"],
+    ["session=a%23b&scope=session", "session", "agent:main:local:dm:a"], ["session=a%20b&scope=session", "agent", "main"], ["scope=session", "agent", "main"],
+  ]) assert.deepEqual(route("/v1/recall", new URLSearchParams(query)), { kind, name }, query);
   for (const path of ["/ws", "/events"]) {
     assert.deepEqual(route(path, new URLSearchParams("session=a%23b")), { kind: "session", name: "agent:main:local:dm:a" });
     assert.deepEqual(route(path, new URLSearchParams("session=a b")), { kind: "agent", name: "main" }, "no key");

@@ -20,8 +20,9 @@ globalThis.tryCatch ??= (fn) => {
 // Bounds of an instance; tests set others.
 export const LIMITS = {
   // Beyond this much memory an instance takes no new objects, its own move as soon as they are idle, and
-  // it is left: a Go heap in WASM never shrinks, and an isolate has 128 MB.
-  drainBytes: 48 << 20,
+  // it is left: a Go heap in WASM never shrinks, and an isolate has 128 MB. Messages with blocks of 2 MB
+  // bring one to 55 MB.
+  drainBytes: 60 << 20,
   // An object that was idle for so long leaves Go; its next event brings it back from its database.
   quietMs: 5 * 60_000,
   // An object that heard nothing for so long, whatever it waits for, was dropped by the platform, which

@@ -2,12 +2,13 @@
 
 import { rootKey } from "./key.mjs";
 
-// split takes a token out of "/t/{token}/…", as worker/guard.go does: one whose encoding is broken is none.
+// split takes a token out of "/t/{token}/…", as worker/guard.go does: one whose encoding is broken is none, and slashes
+// behind it that are doubled are one.
 export function split(path) {
   const [, escaped, rest] = path.match(/^\/t\/([^/]+)(\/.*)$/s) ?? [];
   try {
     decodeURIComponent(rest);
-    return escaped === undefined ? { path, token: "" } : { path: rest, token: decodeURIComponent(escaped) };
+    return escaped === undefined ? { path, token: "" } : { path: rest.replace(/\/{2,}/g, "/"), token: decodeURIComponent(escaped) };
   } catch {
     return { path, token: "" };
   }
@@ -21,10 +22,18 @@ export function route(path, query = new URLSearchParams()) {
   if (path === "/ws" || path === "/events") return session(query.get("session") ?? "");
   const [, version, kind, part] = path.split("/");
   if (version !== "v1") return agent(MAIN);
+  if (kind === "recall" && part === undefined) return recall(query);
   if (!part || (kind !== "sessions" && kind !== "agents")) return agent(query.get("agent") ?? MAIN);
   const name = decodeURIComponent(part);
   if (kind === "agents") return agent(name);
   return session(name);
+}
+
+// recall looks into one session, or asks the agent of the session that it is for, as worker/recall.go does.
+function recall(query) {
+  const root = rootKey(query.get("session") ?? "");
+  if (!root) return agent(query.get("agent") ?? MAIN);
+  return query.get("scope") === "session" ? session(root) : agent(root.split(":")[1]);
 }
 
 function session(name) {

@@ -11,14 +11,16 @@ export const MAX_WEBHOOK = (3 << 20) + (64 << 10);
 export const SHARDS = 16;
 
 const READ_MS = 15_000;
+// Bytes in which the first person is looked for: a platform names them before what they wrote, or soon behind.
+const LOOK = 16 << 10;
 
 // Tells an object that the front has verified a body, and its SHA-256. Nobody else reaches an object.
 const HASH = "x-webhook-hash";
 
 // What each platform signs with. A platform without its secrets is not there.
-const PLATFORMS = {
-  whatsapp: { secret: "WHATSAPP_APP_SECRET", agent: "TIDEMARK_CHANNELS_WHATSAPP_AGENT", header: "x-hub-signature-256", signed: hmac, greeted: "WHATSAPP_VERIFY_TOKEN" },
-  telegram: { secret: "TELEGRAM_WEBHOOK_SECRET", agent: "TIDEMARK_CHANNELS_TELEGRAM_AGENT", header: "x-telegram-bot-api-secret-token", signed: (given, secret, body, same) => same(given, secret) },
+export const PLATFORMS = {
+  whatsapp: { secret: "WHATSAPP_APP_SECRET", agent: "TIDEMARK_CHANNELS_WHATSAPP_AGENT", header: "x-hub-signature-256", signed: hmac, greeted: "WHATSAPP_VERIFY_TOKEN", whose: ["group_id", "wa_id", "user_id", "recipient_id", "from"].map((f) => new RegExp(`"${f}"\\s*:\\s*"([^"\\\\]{1,64})"`)) },
+  telegram: { secret: "TELEGRAM_WEBHOOK_SECRET", agent: "TIDEMARK_CHANNELS_TELEGRAM_AGENT", header: "x-telegram-bot-api-secret-token", signed: (given, secret, body, same) => same(given, secret), whose: [/"chat"\s*:\s*\{\s*"id"\s*:\s*(-?\d{1,20})/] },
 };
 
 // webhook gives null for a path that is none of a platform's, else what front gives.
@@ -46,7 +48,19 @@ export async function webhook(request, url, path, env, { refuse, same, readMs = 
   const headers = { [platform.header]: given, "content-type": "application/json", [HASH]: Array.from(sum, (b) => b.toString(16).padStart(2, "0")).join("") };
   const id = request.headers.get("x-request-id");
   if (id) headers["x-request-id"] = id;
-  return { to: to(sum[0] % SHARDS), request: new Request(url.href, { method: "POST", headers, body }) };
+  return { to: to(shardOf(platform, body, sum)), request: new Request(url.href, { method: "POST", headers, body }) };
+}
+
+// shardOf keeps what a person writes, or a group, in one object, where it is worked off in the order in which
+// it came: by the first whom the body names, and by its hash where it names nobody. What stands in the text
+// of a message is escaped there, so it names nobody.
+export function shardOf({ whose }, body, sum) {
+  const text = new TextDecoder().decode(body.subarray(0, LOOK));
+  const who = whose.reduce((found, field) => found ?? text.match(field)?.[1], undefined);
+  if (who === undefined) return sum[0] % SHARDS;
+  let h = 0x811c9dc5; // FNV-1a
+  for (let i = 0; i < who.length; i++) h = Math.imul(h ^ who.charCodeAt(i), 0x01000193) >>> 0;
+  return h % SHARDS;
 }
 
 // read gives the body, or a status: 413 when it is too long, 408 when it does not come to its end in time.

@@ -37,6 +37,28 @@ test("a signed webhook goes to one of the objects that take them, as it came", a
   assert.match(to.name, /^in:work:\d+$/);
 });
 
+test("what one person writes, or a group, goes to one object", async () => {
+  const whatsapp = async (value) => {
+    const body = JSON.stringify({ object: "whatsapp_business_account", entry: [{ id: "9", changes: [{ field: "messages", value }] }] });
+    return (await post("/webhooks/whatsapp", body, { "x-hub-signature-256": sign(body) })).to.name;
+  };
+  const telegram = async (update) => (await post("/webhooks/telegram", JSON.stringify(update), { "x-telegram-bot-api-secret-token": "tele" })).to.name;
+  const message = (from, text, more) => ({ metadata: { phone_number_id: "4400" }, contacts: [{ profile: { name: '","wa_id":"1' }, wa_id: from }], messages: [{ ...more, from, id: text, text: { body: text } }] });
+  const ada = await whatsapp(message("15550001", "one"));
+  const rows = [
+    ["again", whatsapp(message("15550001", "two"))],
+    ["an answer, which names the business before the person", whatsapp(message("15550001", "three", { context: { from: "4400", id: "w" } }))],
+    ["a text that names somebody else", whatsapp(message("15550001", '"wa_id":"15550002"'))],
+    ["a status of what was sent to them", whatsapp({ statuses: [{ id: "w", recipient_id: "15550001", status: "read" }] })],
+  ];
+  for (const [name, to] of rows) assert.equal(await to, ada, name);
+  const people = await Promise.all(Array.from({ length: 200 }, (_, i) => whatsapp(message(`1555${i}`, "hello"))));
+  assert.equal(new Set(people).size, SHARDS, "people are spread");
+  const group = (from) => whatsapp({ ...message(from, "hi"), messages: [{ from, group_id: "g1", id: from }] });
+  assert.equal(await group("15550001"), await group("15550002"));
+  assert.equal(await telegram({ update_id: 1, message: { chat: { id: -42 }, text: "a" } }), await telegram({ update_id: 2, message: { message_id: 3, from: { id: 7 }, chat: { id: -42 }, text: "b" } }));
+});
+
 test("a stranger costs no object", async () => {
   const rows = [
     ["unsigned", "/webhooks/whatsapp", "{}", {}, 401],

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// zonesFrom is the second from which the Worker's zones are exact: 1970. What lies before is more
-// than half of the tables, and no message is as old.
-const zonesFrom = 0
+// zonesFrom is the second from which the Worker's zones are exact: the beginning of 2000. What lies before is
+// more than half of the tables, and no message is as old.
+const zonesFrom = 946_684_800
 
 // zone is one file of the time zone database.
 type zone struct{ name, data string }
 
 // smallZones gives a Go file that takes the place of the data in time/tzdata: all zones of the
-// toolchain, without what changed before 1970, and laid out so that they compress well.
+// toolchain, without what changed before 2000, and laid out so that they compress well.
 func smallZones(archive string) ([]byte, error) {
 	zones, err := readZones(archive)
 	if err != nil {

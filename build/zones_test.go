@@ -18,7 +18,7 @@ func zoneArchive(t *testing.T) string {
 	return filepath.Join(root, "lib", "time", "zoneinfo.zip")
 }
 
-// TestTrimZone: from 1970 to 2100 each zone of the toolchain changes at the same seconds, to the
+// TestTrimZone: from 2000 to 2100 each zone of the toolchain changes at the same seconds, to the
 // same offset and abbreviation, as before it was trimmed.
 func TestTrimZone(t *testing.T) {
 	zones, err := readZones(zoneArchive(t))

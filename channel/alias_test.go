@@ -38,6 +38,15 @@ func TestOwnerStays(t *testing.T) {
 			append([]string{"US.ENT.p"}, both...), nil, []string{"15550001111", "US.b2", "US.ENT.p"}, "US.a1"},
 		{"number that was retired and is used again", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222"`) + "," +
 			system(`"from":"15550002222","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550001111"`), both, nil, []string{"15550001111", "US.a1"}, "15550002222"},
+		{"new number of who was linked by id", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222"`), both[:1], nil, []string{"15550002222", "US.a1"}, "15550001111"},
+		{"new number of who was linked by number", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222"`), both[1:], nil, []string{"15550002222", "US.a1"}, "15550001111"},
+		{"new number and id of who was linked by id", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222","user_id":"US.b2"`), both[:1], nil, []string{"15550002222", "US.b2"}, "15550001111"},
+		{"new number and id of who was linked by number", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222","user_id":"US.b2"`), both[1:], nil, []string{"15550002222", "US.b2"}, "15550001111"},
+		{"new number, told without an id first", system(`"from":"15550001111"`, `"type":"user_changed_number","wa_id":"15550002222"`) + "," +
+			system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222"`), both[1:], nil, []string{"15550002222"}, "15550001111"},
+		{"new number, with the id as it was", system(`"from":"15550001111","from_user_id":"US.a1"`, `"type":"user_changed_number","wa_id":"15550002222","user_id":"US.a1"`), both[:1], nil, []string{"15550002222", "US.a1"}, "15550001111"},
+		{"id update of who was linked by id", update(`"wa_id":"15550001111","user_id":{"previous":"US.a1","current":"US.b2"}`), both[:1], nil, []string{"15550001111", "US.b2"}, "US.a1"},
+		{"id update of who was linked by number", update(`"wa_id":"15550001111","user_id":{"previous":"US.a1","current":"US.b2"}`), both[1:], nil, []string{"15550001111", "US.b2"}, "US.a1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, open)
@@ -103,6 +112,42 @@ func TestLiveNames(t *testing.T) {
 			r.pass(40 * 24 * time.Hour)
 			if p := r.who(row.old); p.Standing != row.want {
 				t.Errorf("%s is %+v, want %q", row.old, p, row.want)
+			}
+		})
+	}
+}
+
+// TestNumberTaken: what a platform tells of somebody who is not known leaves them in nobody's place.
+func TestNumberTaken(t *testing.T) {
+	id, number := "US.a1", "15550001111"
+	for _, row := range []struct {
+		name  string
+		known []string
+		told  channel.Alias
+		by    []string         // a message
+		want  channel.Standing // of who wrote it
+	}{
+		{"a new number that was the owner's", []string{number}, channel.Alias{Old: "15550009999", New: number}, []string{number}, channel.Stranger},
+		{"beside another id", []string{number}, channel.Alias{Old: "15550009999", New: number, From: []string{"US.x", "15550009999"}}, []string{number}, channel.Stranger},
+		{"by another id", []string{id, number}, channel.Alias{Old: "US.x", New: number, From: []string{"US.x", "15550009999"}}, []string{number}, channel.Stranger},
+		{"the owner by their id", []string{id, number}, channel.Alias{Old: "15550009999", New: number}, []string{id}, channel.Owner},
+		{"an id for another, with the owner's number", []string{id, number}, channel.Alias{Old: number, New: "US.y", From: []string{"US.x", number}, Keep: true}, []string{"US.y"}, channel.Stranger},
+		{"an id is nobody else's", []string{id}, channel.Alias{Old: "US.x", New: id}, []string{id}, channel.Owner},
+		{"a number beside an id that the owner has by it", []string{id}, channel.Alias{Old: number, New: id}, []string{id}, channel.Owner},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, open)
+			if _, err := r.book.Stand(t.Context(), "fake", row.known, "Ada", channel.Owner); err != nil {
+				t.Fatal(err)
+			}
+			row.told.Platform = "fake"
+			for range 2 {
+				if err := r.book.Rename(t.Context(), row.told); err != nil {
+					t.Fatal(err)
+				}
+				if p := r.who(row.by...); p.Standing != row.want {
+					t.Errorf("%q is %+v, want %q", row.by, p, row.want)
+				}
 			}
 		})
 	}

@@ -93,12 +93,13 @@ type Media struct {
 
 // Alias tells that two names are one person, or one group.
 type Alias struct {
-	Platform string `json:"platform"`
-	Account  string `json:"account"`
-	Old      string `json:"old"`
-	New      string `json:"new"`
-	Group    bool   `json:"group,omitempty"`
-	Keep     bool   `json:"keep,omitempty"` // Old stays good beside New, whatever its kind
+	Platform string   `json:"platform"`
+	Account  string   `json:"account"`
+	Old      string   `json:"old"`
+	New      string   `json:"new"`
+	From     []string `json:"from,omitempty"` // all names that the person had till then, the steadiest first; empty: Old alone, as of a group
+	Group    bool     `json:"group,omitempty"`
+	Keep     bool     `json:"keep,omitempty"` // Old stays good beside New, whatever its kind
 }
 
 // Input is what a session is handed of an Incoming.

@@ -48,13 +48,24 @@ const (
 	maxName     = 256 // bytes of a name
 	maxCalled   = 60  // letters of what a person calls themselves
 	oldName     = 30 * 24 * time.Hour
+	newOwner    = 8 * 24 * time.Hour // platforms repeat a webhook for 7 days
+
+	// clockStep is how far ahead a clock may have been that was set back, for what it noted to count. Beyond
+	// that, what seems to be of the future would last for as long as the clock was wrong.
+	clockStep = 10 * time.Minute
 )
+
+// lately bounds the times, in ms, of what happened within d and counts.
+func (b *Book) lately(d time.Duration) (from, to int64) {
+	now := b.rt.Now()
+	return now.Add(-d).UnixMilli() + 1, now.Add(clockStep).UnixMilli()
+}
 
 // bookTables are those of an agent's desk.
 var bookTables = [][]string{{
 	`CREATE TABLE channel_people(platform TEXT NOT NULL, name TEXT NOT NULL, standing TEXT NOT NULL DEFAULT '',
 		called TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
-	// A name that leads to a person. steady: it came before others of theirs. until: 0, or when it ends.
+	// A name that leads to a person. steady: it is good, and theirs for good ([lasting]). until: 0, or when it ends.
 	`CREATE TABLE channel_names(platform TEXT NOT NULL, alias TEXT NOT NULL, name TEXT NOT NULL, steady INTEGER NOT NULL DEFAULT 0,
 		until INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(platform, alias)) WITHOUT ROWID`,
 	`CREATE TABLE channel_codes(platform TEXT NOT NULL, name TEXT NOT NULL, code TEXT NOT NULL, called TEXT NOT NULL,
@@ -63,9 +74,36 @@ var bookTables = [][]string{{
 }, { // where a stranger is told, of what they asked and that they are let in
 	`ALTER TABLE channel_codes ADD COLUMN key TEXT NOT NULL DEFAULT ''`,
 	`ALTER TABLE channel_codes ADD COLUMN reply TEXT NOT NULL DEFAULT '{}'`,
+}, { // an id is steady whether it was the first to come or the only one
+	`UPDATE channel_names SET steady = 1 WHERE until = 0 AND alias GLOB '[A-Z][A-Z].*' AND alias NOT GLOB '[A-Z][A-Z].ENT.*'`,
+	`UPDATE channel_names SET steady = 0 WHERE alias GLOB '[A-Z][A-Z].ENT.*' OR alias NOT GLOB '*[^0-9]*'`,
+}, { // the standing before this one, which is since at
+	`ALTER TABLE channel_people ADD COLUMN was TEXT NOT NULL DEFAULT ''`,
 }}
 
 // Book is a [Desk] in a database: that of the agent.
+//
+// # Who is who
+//
+// A person has one name of ours, of which session keys are made, and any number of names of the platform's that lead to
+// it. There are three kinds of those: an id, which the platform made for this person and gives to nobody else; a phone
+// number, which is given to new people; and the id of an account's parent, which stands beside the person's own. In a
+// message the steadiest comes first.
+//
+//   - A message is from the person to whom its first name leads, whatever stands beside that name.
+//   - When the first name is not known, another one says who it is, unless that person has an id already, or has given
+//     that name up: then it is somebody else, and the number that they came with ends for that person.
+//   - What a message of a person shows beside is theirs from then on, if it was nobody's. Beside a known id, a new
+//     number ends the number of before.
+//   - A notice that names have changed is about the person who would be found by a message with the old ones. A number
+//     in the place of a number, or an id in that of an id, ends the old one. A number that is told to be the new one of
+//     somebody who is not known leads to nobody else, at once.
+//   - A name that has ended leads to its person for 30 days, for what is late, when it comes alone or with a name that
+//     is theirs. Then it is anybody's.
+//   - An owner who lets somebody in by a name means who has it today; who takes a standing away may use one that has ended.
+//
+// So nobody inherits a standing with a number, at the price that who comes with a new id that no notice told of
+// is a stranger, and has to be let in again.
 type Book struct {
 	db tidemark.DB
 	rt tidemark.Runtime
@@ -90,178 +128,6 @@ func usable(names []string) []string {
 	return out
 }
 
-// Who implements [Desk].
-func (b *Book) Who(ctx context.Context, platform string, names []string, meet bool) (Person, error) {
-	if names = usable(names); len(names) == 0 {
-		return Person{}, fmt.Errorf("a message on %s from nobody: %w", platform, tidemark.ErrInvalid)
-	}
-	for range 3 { // another message of the same person may be first
-		p, missing, ended, err := b.find(ctx, platform, names)
-		if err == nil && len(ended) > 0 {
-			err = b.revive(ctx, platform, p.Name, ended, names[0])
-		}
-		if err != nil || p.Name != "" && len(missing) == 0 {
-			return p, err
-		}
-		if p.Name == "" && !meet {
-			return Person{Name: names[0]}, nil
-		}
-		stmts, name, err := b.meetStmts(ctx, platform, p.Name, names, missing)
-		if err != nil {
-			return Person{}, err
-		}
-		switch err = b.db.Tx(ctx, stmts); {
-		case err == nil:
-			return Person{Name: name, Standing: p.Standing}, nil
-		case !errors.Is(err, tidemark.ErrConflict):
-			return Person{}, fmt.Errorf("remember a person on %s: %w", platform, err)
-		}
-	}
-	return Person{}, fmt.Errorf("remember a person on %s: %w", platform, tidemark.ErrBusy)
-}
-
-// find returns the person of names, with an empty name when there is none, which names are new, and
-// which of the person's are to end. A person who has another steadiest name is somebody else: numbers are given to new people.
-func (b *Book) find(ctx context.Context, platform string, names []string) (p Person, missing, ended []string, err error) {
-	args := []any{platform, b.rt.Now().UnixMilli()}
-	for _, n := range names {
-		args = append(args, n)
-	}
-	rows, err := b.db.Query(ctx, `SELECT a.alias, a.name, p.standing, a.until,
-			(SELECT count(*) FROM channel_names o WHERE o.platform = a.platform AND o.name = a.name AND o.steady = 1 AND o.until = 0)
-		FROM channel_names a JOIN channel_people p ON p.platform = a.platform AND p.name = a.name
-		WHERE a.platform = ? AND (a.until = 0 OR a.until > ?) AND a.alias IN (?`+strings.Repeat(", ?", len(names)-1)+`) LIMIT 20`, args...)
-	if err != nil {
-		return p, nil, nil, fmt.Errorf("look up a person on %s: %w", platform, err)
-	}
-	known := map[string]tidemark.Row{}
-	for _, r := range rows {
-		known[r.Text(0)] = r
-	}
-	first := known[names[0]]
-	for _, n := range names {
-		r := known[n]
-		switch {
-		case r == nil:
-			missing = append(missing, n)
-		case p.Name != "":
-		case n != names[0] && first == nil && r.Int(4) > 0:
-		default:
-			p = Person{Name: r.Text(1), Standing: Standing(r.Text(2))}
-		}
-	}
-	for _, n := range names {
-		if r := known[n]; r != nil && r.Text(1) == p.Name && r.Int(3) > 0 {
-			ended = append(ended, n)
-		}
-	}
-	return p, missing, ended, nil
-}
-
-// meetStmts binds names to a person, whom it makes when the name is empty.
-func (b *Book) meetStmts(ctx context.Context, platform, name string, names, missing []string) ([]tidemark.Stmt, string, error) {
-	var stmts []tidemark.Stmt
-	now := b.rt.Now().UnixMilli()
-	if name == "" {
-		var err error
-		if name, err = b.free(ctx, platform, names[0]); err != nil {
-			return nil, "", err
-		}
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO channel_people(platform, name, at) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{platform, name, now}, Want: 1})
-	}
-	for _, n := range missing {
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO channel_names(platform, alias, name, steady) VALUES(?, ?, ?, ?)
-			ON CONFLICT(platform, alias) DO UPDATE SET name = excluded.name, steady = excluded.steady, until = 0 WHERE until > 0 AND until <= ?`,
-			Args: []any{platform, n, name, len(names) > 1 && n == names[0], now}, Want: 1})
-	}
-	return stmts, name, nil
-}
-
-// free returns a name for a new person: the first one who had it may have another number by now.
-func (b *Book) free(ctx context.Context, platform, want string) (string, error) {
-	const most = 1000
-	for i := 1; i < most; i++ {
-		name := want
-		if i > 1 {
-			name = fmt.Sprintf("%s~%d", want, i)
-		}
-		rows, err := b.db.Query(ctx, `SELECT 1 FROM channel_people WHERE platform = ? AND name = ? LIMIT 1`, platform, name)
-		if err != nil {
-			return "", fmt.Errorf("look up a name on %s: %w", platform, err)
-		}
-		if len(rows) == 0 {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("name %.40q on %s had %d owners: %w", want, platform, most, tidemark.ErrTooLarge)
-}
-
-// Rename implements [Desk]. What is told of people comes in two kinds. A name in the place of one of its
-// kind, a number for a number, an id for an id, ends the old one: it leads to the person for some time
-// still, for what is late, and then may become somebody else's, as numbers do. A name of the other kind
-// stands beside it; but who has a new number has no other one.
-func (b *Book) Rename(ctx context.Context, a Alias) error {
-	if names := usable([]string{a.Old, a.New}); len(names) != 2 || a.Old == a.New {
-		return nil
-	}
-	now := b.rt.Now()
-	rows, err := b.db.Query(ctx, `SELECT name, steady FROM channel_names WHERE platform = ? AND alias = ? AND (until = 0 OR until > ?) LIMIT 1`, a.Platform, a.Old, now.UnixMilli())
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	person, steady := rows[0].Text(0), rows[0].Int(1) > 0
-	phone := number(a.New) != ""
-	same := phone == (number(a.Old) != "")
-	if !same {
-		steady = !phone // ids are the steadier of the two
-	}
-	stmts := []tidemark.Stmt{{SQL: `INSERT INTO channel_names(platform, alias, name, steady) VALUES(?, ?, ?, ?)
-		ON CONFLICT(platform, alias) DO UPDATE SET name = excluded.name, until = 0,
-			steady = CASE WHEN name = excluded.name THEN max(steady, excluded.steady) ELSE excluded.steady END`,
-		Args: []any{a.Platform, a.New, person, steady}}}
-	const end = `UPDATE channel_names SET until = ?, steady = 0 WHERE platform = ? AND name = ? AND until = 0 AND alias `
-	args := []any{now.Add(oldName).UnixMilli(), a.Platform, person}
-	switch {
-	case a.Keep:
-	case same:
-		stmts = append(stmts, tidemark.Stmt{SQL: end + `= ?`, Args: append(args, a.Old)})
-	case phone:
-		stmts = append(stmts, tidemark.Stmt{SQL: end + `<> ? AND ` + digitsOnly, Args: append(args, a.New)})
-	}
-	if err := b.db.Tx(ctx, stmts); err != nil {
-		return fmt.Errorf("rename a person on %s: %w", a.Platform, err)
-	}
-	return nil
-}
-
-// digitsOnly is of phone numbers, as platforms write them.
-const digitsOnly = `alias NOT GLOB '*[^0-9]*'`
-
-// revive takes back that names end which a person is seen to have still. Of numbers that is so for the
-// only one beside a name that is good: one alone may be somebody else's by now, or late.
-func (b *Book) revive(ctx context.Context, platform, person string, ended []string, steady string) error {
-	var stmts []tidemark.Stmt
-	for _, n := range ended {
-		sql := `UPDATE channel_names SET until = 0, steady = max(steady, ?) WHERE platform = ? AND alias = ? AND name = ? AND until > 0`
-		args := []any{n == steady, platform, n, person}
-		if number(n) != "" {
-			if n == steady {
-				continue
-			}
-			sql += ` AND NOT EXISTS (SELECT 1 FROM channel_names WHERE platform = ? AND name = ? AND until = 0 AND ` + digitsOnly + `)`
-			args = append(args, platform, person)
-		}
-		stmts = append(stmts, tidemark.Stmt{SQL: sql, Args: args})
-	}
-	if len(stmts) == 0 {
-		return nil
-	}
-	if err := b.db.Tx(ctx, stmts); err != nil {
-		return fmt.Errorf("keep a name on %s: %w", platform, err)
-	}
-	return nil
-}
-
 // Knock implements [Desk].
 func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 	names := usable(k.Names)
@@ -269,6 +135,7 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 		return "", nil
 	}
 	now := b.rt.Now()
+	from, to := b.lately(codeLife)
 	code, err := newCode()
 	if err != nil {
 		return "", err
@@ -278,7 +145,7 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 		return "", err
 	}
 	err = b.db.Tx(ctx, []tidemark.Stmt{
-		{SQL: `DELETE FROM channel_codes WHERE at <= ?`, Args: []any{now.Add(-codeLife).UnixMilli()}},
+		{SQL: `DELETE FROM channel_codes WHERE at NOT BETWEEN ? AND ?`, Args: []any{from, to}},
 		{
 			SQL: `INSERT INTO channel_codes(platform, name, code, called, names, asked, at, key, reply) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
 				WHERE (SELECT count(*) FROM channel_codes WHERE platform = ?) < ? ON CONFLICT DO NOTHING`,
@@ -292,8 +159,8 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 		return "", fmt.Errorf("note who knocks on %s: %w", k.Platform, err)
 	}
 	// A life that ended before it told the code asks again.
-	rows, err := b.db.Query(ctx, `SELECT code FROM channel_codes WHERE platform = ? AND name = ? AND asked = ? AND at > ? LIMIT 1`,
-		k.Platform, names[0], k.Message, now.Add(-codeLife).UnixMilli())
+	rows, err := b.db.Query(ctx, `SELECT code FROM channel_codes WHERE platform = ? AND name = ? AND asked = ? AND at BETWEEN ? AND ? LIMIT 1`,
+		k.Platform, names[0], k.Message, from, to)
 	if err != nil || len(rows) == 0 {
 		return "", err
 	}

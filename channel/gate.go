@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
@@ -55,6 +56,11 @@ const (
 type Person struct {
 	Name     string   `json:"name"` // the one that keys are made of; it stays when the platform's names change
 	Standing Standing `json:"standing,omitempty"`
+	Names    []string `json:"names,omitempty"` // all that lead to them; empty for one who is not known
+
+	// Was is what an owner of late was before, till Since; without a Since they are one for long.
+	Was   Standing  `json:"was,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Verdict is what becomes of a message.
@@ -80,7 +86,7 @@ func (r Rules) Welcome(names []string) bool { return r.Access == AccessOpen || r
 
 // Decide says what becomes of a message from a person. It is pure.
 func (r Rules) Decide(m Incoming, p Person) Verdict {
-	listed := r.Listed(m.From)
+	listed := r.Listed(m.From) || r.Listed(p.Names)
 	known := p.Standing == Owner || p.Standing == Approved && r.Access != AccessOwner && r.Access != "" || listed
 	switch {
 	case r.Account != "" && m.Reply.Account != r.Account:
@@ -99,10 +105,23 @@ func (r Rules) Decide(m Incoming, p Person) Verdict {
 	return Verdict{Why: "not let in"}
 }
 
+// then is a person as they stood when they wrote. Whoever became the owner since was in a conversation of their own:
+// there a message that comes again is known, and in the main session it would be done once more.
+func (r Rules) then(m Incoming, p Person) Person {
+	if p.Standing != Owner || m.At.IsZero() || !m.At.Before(p.Since.Truncate(time.Second)) { // as platforms count
+		return p
+	}
+	was := p
+	if was.Standing = p.Was; r.Decide(m, was).Key == "" { // nobody did it
+		return p
+	}
+	return was
+}
+
 // Commands reports whether what a person says there may be a command. In a group it concerns others,
 // so there a stranger gives none.
 func (r Rules) Commands(m Incoming, p Person) bool {
-	return m.Group == "" || p.Standing == Owner || p.Standing == Approved || r.Listed(m.From)
+	return m.Group == "" || p.Standing == Owner || p.Standing == Approved || r.Listed(m.From) || r.Listed(p.Names)
 }
 
 // key names the conversation of a message. The owner's direct messages are the main session; those of

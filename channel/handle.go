@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -71,10 +72,11 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 		}
 		m.Group = strings.TrimPrefix(first.Name, groupName)
 	}
+	p = c.Rules.then(m, p)
 	v := c.Rules.Decide(m, p)
 	switch {
 	case v.Knock:
-		return g.knock(ctx, c, desk, m)
+		return g.knock(ctx, c, desk, m, p)
 	case v.Key == "":
 		g.Logger.Info("not let in", "channel", c.Name(), "why", v.Why)
 		return nil
@@ -84,7 +86,7 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 		in.Command, in.Text = word, rest
 		return g.Sessions.Post(ctx, v.Key, in)
 	}
-	if in.Message, err = g.content(ctx, c, m, p, t.tries); err != nil {
+	if in.Message, err = g.content(ctx, c, m, p, t.files); err != nil {
 		return err
 	}
 	if len(in.Message.Content) == 0 {
@@ -96,8 +98,8 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 // knock tells a stranger a code. What is said goes through a ledger of the stranger's own: those of others
 // do not show it, and there are no more than may wait for a code. The message that asked names the code, so
 // that a life which ends between says the same.
-func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming) error {
-	key := c.Rules.own(m, m.From[0])
+func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming, p Person) error {
+	key := c.Rules.own(m, p.Name)
 	code, err := desk.Knock(ctx, Knock{Platform: c.Name(), Names: m.From, Called: m.Name, Message: m.ID, Key: key, Reply: m.Reply})
 	if err != nil || code == "" {
 		return err
@@ -107,12 +109,12 @@ func (g *Ingress) knock(ctx context.Context, c Channel, desk Desk, m Incoming) e
 }
 
 // content makes the message that a model reads: who speaks, where there are several, the files, the
-// words.
-func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, tries int) (tidemark.Message, error) {
+// words. failed is how often a file of it could not be had.
+func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, failed int) (tidemark.Message, error) {
 	var blocks []tidemark.Block
 	var notes []string
 	for _, f := range m.Media {
-		b, note, err := g.fetch(ctx, c, m, f, tries)
+		b, note, err := g.fetch(ctx, c, m, f, failed)
 		if err != nil {
 			return tidemark.Message{}, err
 		}
@@ -122,11 +124,15 @@ func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, 
 		}
 		blocks = append(blocks, b)
 	}
-	if m.Text != "" {
-		notes = append(notes, m.Text)
+	switch words := m.Text; {
+	case strings.TrimSpace(words) == "": // a model takes no blank text
+	case m.Group != "":
+		notes = append(notes, plainLines(words, len(notes) > 0))
+	default:
+		notes = append(notes, words)
 	}
 	text := strings.Join(notes, "\n")
-	if m.Group != "" {
+	if m.Group != "" && len(blocks)+len(notes) > 0 {
 		text = "[" + strings.NewReplacer("[", "(", "]", ")").Replace(strings.TrimSpace(oneLine(m.Name)+" "+p.Name)) + "] " + text
 	}
 	switch {
@@ -138,4 +144,26 @@ func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, 
 		blocks = append(blocks, tidemark.Text(text))
 	}
 	return tidemark.Message{Role: tidemark.User, Content: blocks}, nil
+}
+
+// plainLines takes the brackets off the begins of lines, where they would look like what another in the group
+// says. The first is no begin when who speaks stands before it.
+func plainLines(text string, begins bool) string {
+	open := false
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
+			begins, open = true, false
+		case begins && (unicode.IsSpace(r) || !unicode.IsGraphic(r)): // unseen before a bracket
+		case begins && r == '[':
+			begins, open = false, true
+			return '('
+		case open && r == ']':
+			open = false
+			return ')'
+		default:
+			begins = false
+		}
+		return r
+	}, text)
 }

@@ -82,6 +82,12 @@ var bodyTables = [][]string{{
 	`ALTER TABLE channel_arrivals ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
 	`UPDATE channel_bodies SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
 	`UPDATE channel_arrivals SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
+}, { // each platform's aliases for themselves
+	`UPDATE channel_arrivals SET lane = 'alias/' || platform WHERE lane = 'alias'`,
+}, { // since when it waits for its channel to be set up
+	`ALTER TABLE channel_arrivals ADD COLUMN unset INTEGER NOT NULL DEFAULT 0`,
+}, { // how often a file of it was tried in vain
+	`ALTER TABLE channel_arrivals ADD COLUMN files INTEGER NOT NULL DEFAULT 0`,
 }}
 
 // tableSpace is the name of the tables' version.
@@ -297,7 +303,7 @@ func (g *Ingress) Wake(ctx context.Context) (time.Time, error) {
 	case <-ctx.Done():
 		return time.Time{}, context.Cause(ctx)
 	}
-	next, err := g.due(ctx)
+	next, err := nextDue(ctx, g.DB, g.Runtime.Now())
 	if err != nil || next.IsZero() {
 		return next, err
 	}
@@ -328,9 +334,10 @@ func (g *Ingress) schedule(at time.Time) {
 	g.Schedule(at)
 }
 
-// due returns when the next body or arrival is due.
-func (g *Ingress) due(ctx context.Context) (time.Time, error) {
-	rows, err := g.DB.Query(ctx, `SELECT min(due) FROM (SELECT min(due) AS due FROM channel_bodies WHERE due >= 0 AND piece = 0 UNION ALL SELECT min(due) FROM channel_arrivals WHERE due >= 0) LIMIT 1`)
+// nextDue returns when the next body or arrival is due.
+func nextDue(ctx context.Context, db tidemark.DB, now time.Time) (time.Time, error) {
+	far := now.Add(farOff).UnixMilli()
+	rows, err := db.Query(ctx, `SELECT min(CASE WHEN due > ? THEN 1 ELSE due END) FROM (SELECT due FROM channel_bodies WHERE due >= 0 AND piece = 0 UNION ALL SELECT due FROM channel_arrivals WHERE due >= 0) LIMIT 1`, far)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look what is due: %w", err)
 	}
@@ -342,12 +349,12 @@ func (g *Ingress) due(ctx context.Context) (time.Time, error) {
 
 // Left returns when an Ingress that is to be opened on a database has something to do, zero for never;
 // it changes nothing.
-func Left(ctx context.Context, db tidemark.DB) (time.Time, error) {
+func Left(ctx context.Context, db tidemark.DB, now time.Time) (time.Time, error) {
 	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'channel_arrivals' LIMIT 1`)
 	if err != nil || len(rows) == 0 {
 		return time.Time{}, err
 	}
-	return (&Ingress{Config: Config{DB: db}}).due(ctx)
+	return nextDue(ctx, db, now)
 }
 
 // permanent reports a failure that trying again does not mend.

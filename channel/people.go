@@ -1,9 +1,11 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +31,8 @@ type Pending struct {
 // Known is a person of a standing.
 type Known struct {
 	Channel  string    `json:"channel"`
-	Name     string    `json:"name"`
-	Aliases  []string  `json:"aliases,omitempty"` // other names of theirs
+	Name     string    `json:"name"`            // of their conversation: the one that they came by first
+	Names    []string  `json:"names,omitempty"` // what leads to them now; Name may be somebody else's since
 	Called   string    `json:"called,omitempty"`
 	Standing Standing  `json:"standing"`
 	Since    time.Time `json:"since"`
@@ -42,60 +44,91 @@ const maxListed = 1000
 // List returns who waits for a code to be entered, and everyone of a standing.
 func (b *Book) List(ctx context.Context) (Listing, error) {
 	out := Listing{Pending: []Pending{}, People: []Known{}}
-	rows, err := b.db.Query(ctx, `SELECT platform, name, called, code, at FROM channel_codes WHERE at > ? ORDER BY at LIMIT ?`, b.rt.Now().Add(-codeLife).UnixMilli(), maxListed)
+	from, to := b.lately(codeLife)
+	rows, err := b.db.Query(ctx, `SELECT platform, name, called, code, at FROM channel_codes WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?`, from, to, maxListed)
 	if err != nil {
 		return out, fmt.Errorf("list who knocked: %w", err)
 	}
 	for _, r := range rows {
 		out.Pending = append(out.Pending, Pending{r.Text(0), r.Text(1), r.Text(2), r.Text(3), time.UnixMilli(r.Int(4)).Add(codeLife).UTC()})
 	}
-	rows, err = b.db.Query(ctx, `SELECT p.platform, p.name, p.called, p.standing, p.at,
-			(SELECT group_concat(a.alias, char(10)) FROM channel_names a WHERE a.platform = p.platform AND a.name = p.name AND a.alias <> p.name AND a.until = 0)
-		FROM channel_people p WHERE p.standing <> '' ORDER BY p.at LIMIT ?`, maxListed)
+	rows, err = b.db.Query(ctx, selectKnown+` WHERE p.standing <> '' ORDER BY p.at LIMIT ?`, maxListed)
 	if err != nil {
 		return out, fmt.Errorf("list people: %w", err)
 	}
 	for _, r := range rows {
-		k := Known{Channel: r.Text(0), Name: r.Text(1), Called: r.Text(2), Standing: Standing(r.Text(3)), Since: time.UnixMilli(r.Int(4)).UTC()}
-		if names := r.Text(5); names != "" {
-			k.Aliases = strings.Split(names, "\n")
-		}
-		out.People = append(out.People, k)
+		out.People = append(out.People, knownOf(r))
 	}
 	return out, nil
+}
+
+const selectKnown = `SELECT p.platform, p.name, p.called, p.standing, p.at,
+	(SELECT group_concat(a.alias, char(10)) FROM channel_names a WHERE a.platform = p.platform AND a.name = p.name AND a.until = 0)
+	FROM channel_people p`
+
+func knownOf(r tidemark.Row) Known {
+	k := Known{Channel: r.Text(0), Name: r.Text(1), Called: r.Text(2), Standing: Standing(r.Text(3)), Since: time.UnixMilli(r.Int(4)).UTC()}
+	if names := r.Text(5); names != "" {
+		k.Names = strings.Split(names, "\n")
+	}
+	slices.Sort(k.Names)
+	return k
 }
 
 // Approve lets the one in who was told a code. Small letters and a hyphen are forgiven.
 //
 // # Errors
 //
-// ErrNotFound for a code that nobody has, ErrBusy after too many of them.
+// ErrNotFound for a code that nobody has, ErrBusy after too many of them, ErrConflict when who was told it was
+// blocked since, or is to be, and was linked as the owner.
 func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, error) {
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(code)))
-	now := b.rt.Now()
-	rows, err := b.db.Query(ctx, `SELECT count(*) FROM channel_wrong WHERE at > ? LIMIT 1`, now.Add(-wrongSpan).UnixMilli())
+	tried, to := b.lately(wrongSpan)
+	rows, err := b.db.Query(ctx, `SELECT count(*) FROM channel_wrong WHERE at BETWEEN ? AND ? LIMIT 1`, tried, to)
 	if err != nil {
 		return Known{}, fmt.Errorf("count wrong codes: %w", err)
 	}
 	if len(rows) > 0 && rows[0].Int(0) >= maxWrong {
 		return Known{}, fmt.Errorf("%d wrong codes in %s; try again later: %w", maxWrong, wrongSpan, tidemark.ErrBusy)
 	}
-	rows, err = b.db.Query(ctx, `SELECT platform, names, called, key, reply FROM channel_codes WHERE code = ? AND at > ? LIMIT 1`, code, now.Add(-codeLife).UnixMilli())
+	told, to := b.lately(codeLife)
+	rows, err = b.db.Query(ctx, `SELECT platform, names, called, key, reply FROM channel_codes WHERE code = ? AND at BETWEEN ? AND ? LIMIT 1`, code, told, to)
 	if err != nil {
 		return Known{}, fmt.Errorf("look up a code: %w", err)
 	}
 	if len(rows) == 0 {
 		err := b.db.Tx(ctx, []tidemark.Stmt{
-			{SQL: `DELETE FROM channel_wrong WHERE at <= ?`, Args: []any{now.Add(-wrongSpan).UnixMilli()}},
-			{SQL: `INSERT INTO channel_wrong(at) VALUES(?)`, Args: []any{now.UnixMilli()}},
+			{SQL: `DELETE FROM channel_wrong WHERE at NOT BETWEEN ? AND ?`, Args: []any{tried, to}},
+			{SQL: `INSERT INTO channel_wrong(at) VALUES(?)`, Args: []any{b.rt.Now().UnixMilli()}},
 		})
 		return Known{}, errors.Join(fmt.Errorf("nobody was told that code in the last hour: %w", tidemark.ErrNotFound), err)
 	}
-	k, err := b.Stand(ctx, rows[0].Text(0), strings.Split(rows[0].Text(1), "\n"), rows[0].Text(2), as)
+	platform, names := rows[0].Text(0), strings.Split(rows[0].Text(1), "\n")
+	if as, err = b.beside(ctx, platform, names, as); err != nil {
+		return Known{}, err
+	}
+	k, err := b.admit(ctx, platform, names, rows[0].Text(2), as)
 	if err == nil && as != Blocked {
 		err = b.welcome(ctx, code, rows[0])
 	}
 	return k, err
+}
+
+// beside is the standing that a code gives to somebody who may have got one since they were told it: a code
+// takes no decision back.
+func (b *Book) beside(ctx context.Context, platform string, names []string, as Standing) (Standing, error) {
+	p, err := b.Who(ctx, platform, names, false)
+	switch {
+	case err != nil:
+		return as, err
+	case p.Standing == Blocked && as != Blocked:
+		return as, fmt.Errorf("who was told that code is blocked since, as %s; forget them first: %w", p.Name, tidemark.ErrConflict)
+	case p.Standing == Owner && as == Blocked:
+		return as, fmt.Errorf("who was told that code is the owner since, as %s; unlink them first: %w", p.Name, tidemark.ErrConflict)
+	case p.Standing == Owner:
+		return Owner, nil
+	}
+	return as, nil
 }
 
 // welcome tells a person that they are let in, by the row of their code. They are, whatever becomes of it.
@@ -153,11 +186,14 @@ const (
 	mostPhone  = 15
 )
 
+// parentMark follows the country in the id of an account's parent.
+const parentMark = ".ENT."
+
 // businessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
 // ENT between for an account's parent.
 func businessID(name string) bool {
 	country, rest, ok := strings.Cut(name, ".")
-	rest = strings.TrimPrefix(rest, "ENT.")
+	rest = strings.TrimPrefix(rest, parentMark[1:])
 	return ok && len(country) == 2 && strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && rest != "" && len(rest) <= maxName/2 &&
 		!strings.ContainsFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 }
@@ -171,28 +207,103 @@ func Told(code string) string {
 // MostPending is how many strangers of a channel may wait at once; one more gets no answer.
 const MostPending = maxPending
 
-// Stand gives a person a standing, by any of their names; Stranger takes it away.
+// Stand gives a person a standing, by what an owner calls them. Whoever is let in is who has the names today.
+// Standing is taken away ([Stranger]) from who has the name, or else had it: a person is not missed because they
+// changed their number since they were listed. [Blocked] takes no name that was somebody's: it could mean two people.
+//
+// # Errors
+//
+// ErrNotFound when Stranger is for nobody who is known, ErrConflict for a name that leads to nobody any more,
+// and was somebody's whom Blocked may mean.
 func (b *Book) Stand(ctx context.Context, platform string, names []string, called string, as Standing) (Known, error) {
 	if platform == "" || strings.ContainsAny(platform, ": \n") {
 		return Known{}, fmt.Errorf("channel %.40q: want whatsapp or telegram: %w", platform, tidemark.ErrInvalid)
 	}
+	names = slices.Clone(names)
 	for i, n := range names {
 		if digits := number(n); digits != "" { // as platforms write it
 			names[i] = digits
 		}
 	}
+	if names = usable(names); len(names) == 0 {
+		return Known{}, fmt.Errorf("nobody is named on %s: %w", platform, tidemark.ErrInvalid)
+	}
+	if as != Stranger && as != Blocked {
+		return b.admit(ctx, platform, names, called, as)
+	}
+	holder, was, err := b.holder(ctx, platform, names[0])
+	switch {
+	case err != nil:
+		return Known{}, err
+	case as == Stranger && holder.Name == "" && was.Name == "":
+		return Known{}, fmt.Errorf("nobody on %s is known by %.60q: %w", platform, names[0], tidemark.ErrNotFound)
+	case as == Stranger && holder.Name == "":
+		holder = was
+	case as == Blocked && holder.Name == "" && was.Name != "":
+		return Known{}, fmt.Errorf("%.60q is given up; who had it is %s now, and who has it since is not known: name one of theirs: %w", names[0], strings.Join(was.Names, ", "), tidemark.ErrConflict)
+	case holder.Name == "" && was.Name == "":
+		return b.admit(ctx, platform, names, called, as)
+	}
+	return b.set(ctx, platform, holder.Name, names, called, as)
+}
+
+// holder finds whom a name leads to now, and who had it before: by what is late, or as the name that they came by.
+func (b *Book) holder(ctx context.Context, platform, name string) (now, was Known, err error) {
+	const alias = `SELECT name FROM channel_names WHERE platform = ? AND alias = ? AND until `
+	for _, q := range []struct {
+		into *Known
+		sql  string
+		args []any
+	}{
+		{&now, ` = (` + alias + `= 0)`, []any{platform, platform, name}},
+		{&was, ` = (` + alias + `> 0)`, []any{platform, platform, name}},
+		{&was, ` = ? AND NOT EXISTS (` + alias + `= 0 AND name = p.name)`, []any{platform, name, platform, name}},
+	} {
+		rows, err := b.db.Query(ctx, selectKnown+` WHERE p.platform = ? AND p.name`+q.sql+` LIMIT 1`, q.args...)
+		if err != nil {
+			return now, was, fmt.Errorf("look up a name on %s: %w", platform, err)
+		}
+		if len(rows) > 0 && (q.into.Name == "" || q.into.Standing == Stranger) {
+			*q.into = knownOf(rows[0])
+		}
+	}
+	return now, was, nil
+}
+
+// admit gives a standing to who has the names today, and makes a person of them. A name that leads to somebody
+// because it was theirs lately does so no more.
+func (b *Book) admit(ctx context.Context, platform string, names []string, called string, as Standing) (Known, error) {
+	free := make([]tidemark.Stmt, len(names))
+	for i, n := range names {
+		free[i] = tidemark.Stmt{SQL: `DELETE FROM channel_names WHERE platform = ? AND alias = ? AND until > 0`, Args: []any{platform, n}}
+	}
+	if err := b.db.Tx(ctx, free); err != nil {
+		return Known{}, fmt.Errorf("free a name on %s: %w", platform, err)
+	}
 	p, err := b.Who(ctx, platform, names, true)
 	if err != nil {
 		return Known{}, err
 	}
-	now := b.rt.Now()
-	stmts := []tidemark.Stmt{{SQL: `UPDATE channel_people SET standing = ?, at = ?, called = CASE WHEN ? = '' THEN called ELSE ? END WHERE platform = ? AND name = ?`,
-		Args: []any{string(as), now.UnixMilli(), oneLine(called), oneLine(called), platform, p.Name}, Want: 1}}
-	for _, n := range usable(names) {
-		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_codes WHERE platform = ? AND (name = ? OR name = ?)`, Args: []any{platform, n, p.Name}})
+	return b.set(ctx, platform, p.Name, names, called, as)
+}
+
+// set notes the standing of a person, whose codes end by that: those told under any name of theirs.
+func (b *Book) set(ctx context.Context, platform, person string, names []string, called string, as Standing) (Known, error) {
+	stmts := []tidemark.Stmt{{SQL: `UPDATE channel_people SET standing = ?1, was = CASE WHEN standing = ?1 THEN was ELSE standing END, at = CASE WHEN standing = ?1 THEN at ELSE ?2 END,
+		called = CASE WHEN ?3 = '' THEN called ELSE ?3 END WHERE platform = ?4 AND name = ?5`,
+		Args: []any{string(as), b.rt.Now().UnixMilli(), oneLine(called), platform, person}, Want: 1}}
+	const told = `instr(char(10) || names || char(10), char(10) || `
+	for _, n := range names {
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_codes WHERE platform = ? AND ` + told + `? || char(10)) > 0`, Args: []any{platform, n}})
 	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_codes WHERE platform = ? AND EXISTS (SELECT 1 FROM channel_names a
+		WHERE a.platform = channel_codes.platform AND a.name = ? AND a.until = 0 AND ` + told + `a.alias || char(10)) > 0)`, Args: []any{platform, person}})
 	if err := b.db.Tx(ctx, stmts); err != nil {
 		return Known{}, fmt.Errorf("note a person on %s: %w", platform, err)
 	}
-	return Known{Channel: platform, Name: p.Name, Called: oneLine(called), Standing: as, Since: now.UTC()}, nil
+	rows, err := b.db.Query(ctx, selectKnown+` WHERE p.platform = ? AND p.name = ? LIMIT 1`, platform, person)
+	if err != nil || len(rows) == 0 {
+		return Known{}, fmt.Errorf("look up a person on %s: %w", platform, cmp.Or(err, tidemark.ErrNotFound))
+	}
+	return knownOf(rows[0]), nil
 }

@@ -1,11 +1,8 @@
 package channel
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
 // PeerPath is where objects answer an [Ingress] that lives in another one. A host must not let requests
@@ -36,7 +33,6 @@ const (
 // Bounds of one exchange.
 const (
 	askTime    = 30 * time.Second
-	maxAsk     = 16 << 20
 	knownFor   = time.Minute // how long a person who is not the owner is known without asking
 	maxKnown   = 500
 	remoteHost = "http://channel" + PeerPath
@@ -61,8 +57,7 @@ type question struct {
 type reply struct {
 	Person Person `json:"person,omitzero"`
 	Code   string `json:"code,omitempty"`
-	Error  string `json:"error,omitempty"`
-	Is     string `json:"is,omitempty"` // the sentinel that Error wraps
+	host.Refusal
 }
 
 // Peers are sessions that live in objects of their own.
@@ -151,30 +146,13 @@ func (d *FarDesk) Rename(ctx context.Context, al Alias) error {
 // nil. It checks no token: the host must not let requests from outside come here.
 func Peer(w http.ResponseWriter, r *http.Request, sessions Sessions, desk Desk) {
 	var q question
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxAsk+1))
-	if err == nil && len(raw) > maxAsk {
-		err = fmt.Errorf("question over %d bytes: %w", maxAsk, tidemark.ErrTooLarge)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &q)
-	}
 	var out reply
+	err := host.ReadQuestion(r, &q)
 	if err == nil {
 		out, err = answer(r.Context(), strings.TrimPrefix(r.URL.Path, PeerPath), q, sessions, desk)
 	}
-	if err != nil {
-		out.Error = err.Error()
-		if is := tidemark.Sentinel(err); is != nil {
-			out.Is = is.Error()
-		}
-	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		http.Error(w, "encode answer", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // an asker that has left asks again
+	out.Refusal = host.Refuse(err)
+	host.WriteAnswer(w, out)
 }
 
 func answer(ctx context.Context, what string, q question, sessions Sessions, desk Desk) (out reply, err error) {
@@ -206,73 +184,39 @@ func ask(ctx context.Context, rt tidemark.Runtime, to http.RoundTripper, what st
 	ctx, cancel := rt.WithTimeout(ctx, askTime)
 	defer cancel()
 	var a reply
-	raw, err := json.Marshal(q)
-	if err != nil {
-		return a, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, remoteHost+what, bytes.NewReader(raw))
-	if err != nil {
-		return a, err
-	}
-	res, err := to.RoundTrip(req)
-	if err != nil {
-		return a, fmt.Errorf("ask to %s: %w: %w", what, err, tidemark.ErrUnavailable)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAsk))
+	err := host.Exchange(ctx, to, remoteHost+what, q, &a)
 	if err == nil {
-		err = json.Unmarshal(body, &a)
+		err = a.Err()
 	}
-	if err != nil || res.StatusCode != http.StatusOK {
-		return reply{}, fmt.Errorf("ask to %s: status %d: %w", what, res.StatusCode, tidemark.ErrUnavailable)
+	if err != nil {
+		return a, fmt.Errorf("ask to %s: %w", what, err)
 	}
-	if a.Error == "" {
-		return a, nil
-	}
-	is := tidemark.SentinelOf(a.Is)
-	if is == nil {
-		is = tidemark.ErrUnavailable
-	}
-	return a, fmt.Errorf("ask to %s: %w", what, errors.Join(errors.New(a.Error), is))
+	return a, nil
+}
+
+// stuck is what an object answers that is asked what it gave up.
+type stuck struct {
+	List []Stuck `json:"list"`
+	host.Refusal
 }
 
 // ServeGivenUp answers another object with what [GivenUp] lists.
 func ServeGivenUp(w http.ResponseWriter, r *http.Request, db tidemark.DB) {
 	list, err := GivenUp(r.Context(), db)
-	var raw []byte
-	if err == nil {
-		raw, err = json.Marshal(list)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(raw) // an asker that has left asks again
+	host.WriteAnswer(w, stuck{list, host.Refuse(err)})
 }
 
 // AskGivenUp asks another object what was given up there.
-func AskGivenUp(ctx context.Context, rt tidemark.Runtime, to http.RoundTripper) (out []Stuck, err error) {
+func AskGivenUp(ctx context.Context, rt tidemark.Runtime, to http.RoundTripper) ([]Stuck, error) {
 	ctx, cancel := rt.WithTimeout(ctx, askTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://channel"+GivenUpPath, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := to.RoundTrip(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask what was given up: %w: %w", err, tidemark.ErrUnavailable)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAsk))
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d", res.StatusCode)
-	}
+	var a stuck
+	err := host.Exchange(ctx, to, "http://channel"+GivenUpPath, struct{}{}, &a)
 	if err == nil {
-		err = json.Unmarshal(raw, &out)
+		err = a.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask what was given up: %w: %w", err, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("ask what was given up: %w", err)
 	}
-	return out, nil
+	return a.List, nil
 }

@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +19,12 @@ const (
 	maxLane    = 64  // arrivals of one that are done before others come
 	firstPause = time.Second
 	lastPause  = 30 * time.Minute
-	maxTries   = 40 // some 16 hours
-	maxOddTry  = 3  // of what trying again does not mend
+	farOff     = 2 * lastPause // nothing is put off so long: the clock was ahead
+	maxTries   = 40            // some 16 hours
+	maxOddTry  = 3             // of what trying again does not mend
+	aliasTries = 8             // some four minutes, in which what people write waits for an alias
 	keepDead   = 30 * 24 * time.Hour
-	keepUnset  = 7 * 24 * time.Hour // a body waits for its channel to be set up
+	keepUnset  = 7 * 24 * time.Hour // what came waits for its channel to be set up
 	maxError   = 300
 )
 
@@ -80,22 +81,64 @@ func (g *Ingress) look(ctx context.Context) ([]string, error) {
 		}
 	}
 	for { // as long as there are more than are looked up at once
+		if err := g.aliases(ctx); err != nil {
+			return nil, err
+		}
 		lanes, err := g.lanes(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(lanes, laneAlias) {
-			g.drive(ctx, laneAlias)
-		}
 		unnamed := slices.DeleteFunc(slices.Clone(lanes), func(l string) bool { return !strings.HasPrefix(l, laneNames) })
 		if len(unnamed) == 0 {
-			return slices.DeleteFunc(lanes, func(l string) bool { return l == laneAlias }), nil
+			return slices.DeleteFunc(lanes, func(l string) bool { return strings.HasPrefix(l, laneAlias) }), nil
 		}
 		if err := g.assign(ctx, unnamed); err != nil {
 			return nil, err
 		}
 	}
 }
+
+// aliases does what tells that names have changed. Where that fails, what people of the platform wrote since
+// waits with it for a while: by the old names, who has a new number would be a stranger.
+func (g *Ingress) aliases(ctx context.Context) error {
+	for driven := false; ; driven = true {
+		rows, err := g.DB.Query(ctx, `SELECT lane, platform, max(`+isDue+`), max(due), (SELECT tries FROM channel_arrivals AS h WHERE h.lane = a.lane AND h.due >= 0 ORDER BY h.at, h.n LIMIT 1)
+			FROM channel_arrivals AS a WHERE lane >= ? AND lane < ? AND due >= 0 GROUP BY lane LIMIT ?`, append(g.dueArgs(), laneAlias, past(laneAlias), maxLanes)...)
+		if err != nil {
+			return fmt.Errorf("look up aliases: %w", err)
+		}
+		due := slices.DeleteFunc(slices.Clone(rows), func(r tidemark.Row) bool { return r.Int(2) == 0 })
+		if driven || len(due) == 0 {
+			return g.hold(ctx, rows)
+		}
+		for _, r := range due {
+			for g.drive(ctx, r.Text(0)) {
+			}
+		}
+	}
+}
+
+// hold puts off what nobody was asked about yet, as long as the aliases of its platform.
+func (g *Ingress) hold(ctx context.Context, aliases []tidemark.Row) error {
+	var stmts []tidemark.Stmt
+	for _, r := range aliases {
+		if r.Int(4) >= aliasTries {
+			continue
+		}
+		names := laneNames + r.Text(1) + "/"
+		now := g.Runtime.Now()
+		due := min(max(r.Int(3), now.Add(firstPause).UnixMilli()), now.Add(lastPause).UnixMilli())
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE channel_arrivals SET due = ? WHERE lane >= ? AND lane < ? AND due >= 0 AND due < ?`, Args: []any{due, names, past(names), due}})
+		g.schedule(time.UnixMilli(due))
+	}
+	if len(stmts) == 0 {
+		return nil
+	}
+	return g.commit(ctx, 0, stmts...)
+}
+
+// past is what comes behind all that begins with a prefix that ends in a slash.
+func past(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
 
 // assign puts what people wrote into the lanes of those people, whatever names they came by. It is done behind
 // the aliases, Width at a time: the desk may live elsewhere.
@@ -143,9 +186,18 @@ func (g *Ingress) who(ctx context.Context, platform string, names []string) (Per
 	return g.Desk(c.Rules.Agent).Who(ctx, platform, names, meet)
 }
 
+// isDue is what is due in SQL, with dueArgs. What a clock that was ahead has put off is due as soon as the
+// clock is right: else its people would be silent for as long as it was ahead.
+const isDue = `due >= 0 AND (due <= ? OR due > ?)`
+
+func (g *Ingress) dueArgs() []any {
+	now := g.Runtime.Now()
+	return []any{now.UnixMilli(), now.Add(farOff).UnixMilli()}
+}
+
 // lanes lists those that have something due, in the order of what came first.
 func (g *Ingress) lanes(ctx context.Context) ([]string, error) {
-	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE due >= 0 AND due <= ? GROUP BY lane ORDER BY min(n) LIMIT ?`, g.Runtime.Now().UnixMilli(), maxLanes)
+	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE `+isDue+` GROUP BY lane ORDER BY min(n) LIMIT ?`, append(g.dueArgs(), maxLanes)...)
 	if err != nil {
 		return nil, fmt.Errorf("look up lanes: %w", err)
 	}
@@ -156,115 +208,9 @@ func (g *Ingress) lanes(ctx context.Context) ([]string, error) {
 	return lanes, nil
 }
 
-// Bounds of what is unpacked at once.
-const (
-	maxUnpack      = 32
-	maxUnpackBytes = 256 << 10
-	maxShort       = 8 << 10 // a body that is read with its name
-)
-
-// unpack turns the oldest bodies that wait into arrivals, in one transaction; found is false when none
-// waits.
-func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
-	rows, err := g.DB.Query(ctx, `SELECT platform, hash, length(bytes), CASE WHEN length(bytes) <= ? THEN bytes END, at FROM channel_bodies WHERE piece = 0 AND due >= 0 AND due <= ? ORDER BY n LIMIT ?`,
-		maxShort, g.Runtime.Now().UnixMilli(), maxUnpack)
-	if err != nil || len(rows) == 0 {
-		return false, err
-	}
-	var stmts []tidemark.Stmt
-	size := int64(0)
-	for i, r := range rows {
-		if size += r.Int(2); i > 0 && size > maxUnpackBytes {
-			break
-		}
-		body := r.Bytes(3)
-		if r.Null(3) {
-			if body, err = g.whole(ctx, r.Text(0), r.Text(1)); err != nil {
-				return false, err
-			}
-		}
-		stmts = append(stmts, g.unpackOne(r.Text(0), r.Text(1), body, time.UnixMilli(r.Int(4)))...)
-	}
-	if err := g.commit(ctx, int(size), stmts...); err != nil {
-		return false, fmt.Errorf("unpack webhooks: %w", err)
-	}
-	return true, nil
-}
-
-// whole reads the pieces of a body.
-func (g *Ingress) whole(ctx context.Context, platform, hash string) ([]byte, error) {
-	pieces, err := g.DB.Query(ctx, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
-	if err != nil {
-		return nil, fmt.Errorf("read webhook: %w", err)
-	}
-	var body []byte
-	for _, p := range pieces {
-		body = append(body, p.Bytes(0)...)
-	}
-	return body, nil
-}
-
-// unpackOne gives the statements that put arrivals in the place of a body, or put it off: it was acknowledged,
-// and a channel may come back.
-func (g *Ingress) unpackOne(platform, hash string, body []byte, at time.Time) []tidemark.Stmt {
-	now := g.Runtime.Now()
-	arrivals, err := g.decode(platform, body)
-	if age := now.Sub(at); errors.Is(err, errUnset) && age < keepUnset {
-		due := now.Add(min(lastPause, max(firstPause, age)))
-		g.Count(platform, "again")
-		g.schedule(due)
-		return []tidemark.Stmt{{SQL: `UPDATE channel_bodies SET due = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{due.UnixMilli(), clip(err.Error()), platform, hash}}}
-	}
-	if err != nil {
-		g.Count(platform, "unreadable")
-		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
-		return []tidemark.Stmt{
-			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND ended < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
-			{SQL: `UPDATE channel_bodies SET due = -1, ended = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{now.UnixMilli(), clip(err.Error()), platform, hash}},
-		}
-	}
-	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
-	for _, a := range arrivals {
-		if a.Odd != "" {
-			g.Logger.Info("not acted on", "channel", platform, "kind", clip(a.Odd))
-			continue
-		}
-		stmts = append(stmts, g.arrivalStmt(platform, a))
-	}
-	return append(stmts, tidemark.Stmt{SQL: `DELETE FROM channel_bodies WHERE platform = ? AND hash = ?`, Args: []any{platform, hash}})
-}
-
-// decode lists what a body holds.
-func (g *Ingress) decode(platform string, body []byte) (out []Arrival, err error) {
-	c, ok := g.Channels[platform]
-	if !ok {
-		return nil, fmt.Errorf("%w: %w", errUnset, tidemark.ErrInvalid)
-	}
-	defer func() { // a body must not end the work of all others
-		if p := recover(); p != nil {
-			err = fmt.Errorf("decode: panic: %v: %w", p, tidemark.ErrInvalid)
-		}
-	}()
-	if out, err = c.Decode(body); err != nil {
-		return nil, err
-	}
-	// The platform's clock counts in seconds and its ids have no order, so the order of two messages
-	// of one second is that of the body.
-	slices.SortStableFunc(out, func(a, b Arrival) int { return cmp.Compare(a.order(), b.order()) })
-	return out, nil
-}
-
-// order is the platform's time of a message; what is none has no part in the order.
-func (a Arrival) order() int64 {
-	if a.Message == nil {
-		return 0
-	}
-	return a.Message.At.UnixMilli()
-}
-
 // Lanes of what no person wrote.
 const (
-	laneAlias  = "alias"
+	laneAlias  = "alias/" // a channel
 	laneStatus = "status/"
 	laneFrom   = "from/"  // a channel, and the desk's name of a person or a group
 	laneNames  = "names/" // a channel, and the names that came: the desk was not asked yet
@@ -274,7 +220,7 @@ const (
 func (a Arrival) lane(platform string) string {
 	switch {
 	case a.Alias != nil:
-		return laneAlias
+		return laneAlias + platform
 	case a.Status != nil:
 		key, _ := tidemark.RefKey(a.Status.Ref)
 		return laneStatus + string(key)
@@ -310,7 +256,7 @@ func (g *Ingress) arrivalStmt(platform string, a Arrival) tidemark.Stmt {
 	lane := a.lane(platform)
 	return tidemark.Stmt{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, ended, error)
 		SELECT ?, ?, ?, ?, ?, CASE WHEN CAST(? AS INTEGER) < 0 THEN -1 ELSE coalesce((SELECT max(due) FROM channel_arrivals WHERE lane = ? AND due > 0), 0) END, ?, ?
-		WHERE true ON CONFLICT(platform, name) DO UPDATE SET lane = excluded.lane, arrival = excluded.arrival, tries = 0, due = excluded.due, error = excluded.error WHERE due < 0`,
+		WHERE true ON CONFLICT(platform, name) DO UPDATE SET lane = excluded.lane, arrival = excluded.arrival, tries = 0, unset = 0, files = 0, due = excluded.due, error = excluded.error WHERE due < 0`,
 		Args: []any{platform, a.name(raw), lane, a.order(), string(raw), due, lane, g.Runtime.Now().UnixMilli(), note}}
 }
 
@@ -319,15 +265,18 @@ type task struct {
 	n        int64
 	platform string
 	tries    int
+	files    int   // tries that a file of it failed
+	unset    int64 // since when its channel is not set up; 0: it is
 	arrival  Arrival
 }
 
-// drive does what is due of a lane, in order, until something fails or others should have their turn.
-func (g *Ingress) drive(ctx context.Context, lane string) {
+// drive does what is due of a lane, in order, until something fails or, then it returns true, others should
+// have their turn.
+func (g *Ingress) drive(ctx context.Context, lane string) bool {
 	last := false
 	for range maxLane {
 		if last { // what comes meanwhile is found by the next look
-			return
+			return false
 		}
 		var t *task
 		var err error
@@ -342,21 +291,22 @@ func (g *Ingress) drive(ctx context.Context, lane string) {
 				g.Logger.Warn("work off an arrival", "lane", laneKind(lane), "err", err)
 				g.schedule(g.Runtime.Now().Add(lastPause / 60))
 			}
-			return
+			return false
 		}
 	}
+	return !last
 }
 
 // head returns the first of a lane that is due, nil for none, and whether it is the last, too.
 func (g *Ingress) head(ctx context.Context, lane string) (t *task, last bool, err error) {
-	now := g.Runtime.Now().UnixMilli()
-	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival, (SELECT count(*) FROM (SELECT 1 FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? LIMIT 2))
-		FROM channel_arrivals WHERE lane = ? AND due >= 0 AND due <= ? ORDER BY at, n LIMIT 1`, lane, now, lane, now)
+	args := append([]any{lane}, g.dueArgs()...)
+	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival, files, unset, (SELECT count(*) FROM (SELECT 1 FROM channel_arrivals WHERE lane = ? AND `+isDue+` LIMIT 2))
+		FROM channel_arrivals WHERE lane = ? AND `+isDue+` ORDER BY at, n LIMIT 1`, append(args, args...)...)
 	if err != nil || len(rows) == 0 {
 		return nil, true, err
 	}
-	t = &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2))}
-	return t, rows[0].Int(4) == 1, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
+	t = &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2)), files: int(rows[0].Int(4)), unset: rows[0].Int(5)}
+	return t, rows[0].Int(6) == 1, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
 }
 
 // safely does an arrival; one that panics must not end the work of all others.
@@ -381,7 +331,11 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 	}
 	now := g.Runtime.Now()
 	tries := t.tries + 1
-	if tries >= maxTries || permanent(failed) && tries >= maxOddTry {
+	waits, pause := waiting(t, failed, now)
+	if waits {
+		tries = t.tries
+	}
+	if !waits && errors.Is(failed, errUnset) || tries >= maxTries || permanent(failed) && tries >= maxOddTry {
 		g.Count(t.platform, "given_up")
 		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
 		return g.DB.Tx(ctx, []tidemark.Stmt{
@@ -390,10 +344,11 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 		})
 	}
 	g.Count(t.platform, "again")
-	due := now.Add(min(lastPause, firstPause<<min(t.tries, 20)))
+	due := now.Add(pause)
 	err := g.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `UPDATE channel_arrivals SET tries = ?, error = ? WHERE n = ?`, Args: []any{tries, clip(failed.Error()), t.n}},
-		{SQL: `UPDATE channel_arrivals SET due = ? WHERE lane = ? AND due >= 0`, Args: []any{due.UnixMilli(), lane}},
+		{SQL: `UPDATE channel_arrivals SET tries = ?, files = files + ?, error = ? WHERE n = ?`, Args: []any{tries, errors.Is(failed, errFile), clip(failed.Error()), t.n}},
+		{SQL: `UPDATE channel_arrivals SET due = ?, unset = CASE WHEN ? = 0 THEN 0 WHEN unset BETWEEN 1 AND ? THEN unset ELSE ? END WHERE lane = ? AND due >= 0`,
+			Args: []any{due.UnixMilli(), waits, now.UnixMilli(), now.UnixMilli(), lane}},
 	})
 	if err != nil {
 		return err
@@ -401,6 +356,19 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 	g.schedule(due)
 	g.Logger.Warn("an arrival is tried again", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
 	return nil // head finds nothing due
+}
+
+// waiting reports whether an arrival waits for its channel to be set up, which is no try of it and ends after
+// keepUnset, and how long the next try is put off.
+func waiting(t *task, failed error, now time.Time) (bool, time.Duration) {
+	if !errors.Is(failed, errUnset) {
+		return false, min(lastPause, firstPause<<min(t.tries, 20))
+	}
+	waited := time.Duration(0)
+	if t.unset > 0 {
+		waited = max(0, now.Sub(time.UnixMilli(t.unset)))
+	}
+	return waited < keepUnset, min(lastPause, max(firstPause, waited))
 }
 
 // Stuck is an arrival or a webhook that was given up.

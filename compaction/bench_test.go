@@ -12,7 +12,10 @@ import (
 )
 
 // work is the log of an agent: a person asks, tools are called and answer, n messages in all.
-func work(n int) (entries []compaction.Visible, payloads [][]byte) {
+func work(n int) (entries []compaction.Visible, payloads [][]byte) { return workOf(n, 30) }
+
+// workOf is work with results of some words.
+func workOf(n, size int) (entries []compaction.Visible, payloads [][]byte) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	words := func(k int) string {
 		var b strings.Builder
@@ -30,7 +33,7 @@ func work(n int) (entries []compaction.Visible, payloads [][]byte) {
 		case i%20 == 19:
 			m = tidemark.NewText(tidemark.Assistant, words(10))
 		case i%2 == 0:
-			m = tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(fmt.Sprintf("toolu_%06d", (i-1)/2), words(30), false)}}
+			m = tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(fmt.Sprintf("toolu_%06d", (i-1)/2), words(size), false)}}
 		}
 		id := tidemark.EntryID(fmt.Sprintf("e%06d", i))
 		entries = append(entries, compaction.Visible{Message: m, Skeleton: tidemark.Skeleton{ID: id, Seq: int64(i + 1), Kind: tidemark.KindMessage, Role: m.Role,

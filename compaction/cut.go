@@ -10,12 +10,22 @@ import (
 func Cuts(items []Item) []bool {
 	legal := make([]bool, len(items)+1)
 	open := map[string]bool{}
-	answered := resultIDs(items)
+	var answered map[string]bool // made when it is needed: most calls are answered by the next item
 	legal[0] = true
-	for i, it := range items {
-		for _, b := range it.Message.Content {
-			switch b.Type {
+	for i := range items {
+		content := items[i].Message.Content
+		calls := false
+		for n := range content {
+			switch b := &content[n]; b.Type {
 			case tidemark.TypeToolUse:
+				calls = true
+				if i+1 < len(items) && answersCall(items[i+1].Message, b.ID) {
+					open[b.ID] = true
+					continue
+				}
+				if answered == nil {
+					answered = resultIDs(items)
+				}
 				if answered[b.ID] { // one that no one ever answers holds nothing open
 					open[b.ID] = true
 				}
@@ -24,15 +34,33 @@ func Cuts(items []Item) []bool {
 			}
 		}
 		legal[i+1] = len(open) == 0
-	}
-	// A call without any result stays with what follows it up to the next message of the
-	// assistant, so that the repair of the view finds it in one piece.
-	for i, it := range items {
-		if len(it.Message.Calls()) > 0 && i+1 < len(items) && len(items[i+1].Message.Results()) > 0 {
+		// A call without any result stays with what follows it up to the next message of the
+		// assistant, so that the repair of the view finds it in one piece.
+		if calls && legal[i+1] && i+1 < len(items) && has(items[i+1].Message, tidemark.TypeToolResult) {
 			legal[i+1] = false
 		}
 	}
 	return legal
+}
+
+// answersCall reports a message that has the result of a call.
+func answersCall(m tidemark.Message, id string) bool {
+	for n := range m.Content {
+		if b := &m.Content[n]; b.Type == tidemark.TypeToolResult && b.ToolUseID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports a message with a block of a type.
+func has(m tidemark.Message, kind string) bool {
+	for n := range m.Content {
+		if m.Content[n].Type == kind {
+			return true
+		}
+	}
+	return false
 }
 
 func resultIDs(items []Item) map[string]bool {
@@ -46,14 +74,14 @@ func resultIDs(items []Item) map[string]bool {
 }
 
 // personTurn reports whether an item is something that a person said.
-func personTurn(it Item) bool {
-	return it.Message.Role == tidemark.User && !it.Span() && len(it.Message.Results()) == 0
+func personTurn(it *Item) bool {
+	return it.Message.Role == tidemark.User && !it.Span() && !has(it.Message, tidemark.TypeToolResult)
 }
 
 // lastTurn returns the index of the newest item that a person said, or -1.
 func lastTurn(items []Item) int {
 	for i := len(items) - 1; i >= 0; i-- {
-		if personTurn(items[i]) {
+		if personTurn(&items[i]) {
 			return i
 		}
 	}

@@ -83,7 +83,7 @@ func Gather(prev Digest, items []Item) Digest {
 	d := prev
 	d.Index = Index{slices.Clone(prev.Index.Paths), slices.Clone(prev.Index.URLs), slices.Clone(prev.Index.IDs),
 		slices.Clone(prev.Index.Numbers), slices.Clone(prev.Index.Errors)}
-	d.Asks = slices.Clone(prev.Asks)
+	d.Asks, d.Evicted = slices.Clone(prev.Asks), slices.Clone(prev.Evicted)
 	for _, it := range items {
 		if IsSummary(it) {
 			continue
@@ -91,9 +91,14 @@ func Gather(prev Digest, items []Item) Digest {
 		if d.From == "" {
 			d.From = it.From
 		}
+		if m, ok := markerAt(&it); ok { // what it stands for is named again, so that one can ask for it
+			d.Messages += m.Count
+			d.Evicted = append(d.Evicted, m)
+			continue
+		}
 		d.Messages++
 		d.Images += it.Message.Images()
-		if personTurn(it) {
+		if personTurn(&it) {
 			if ask := strings.TrimSpace(tidemark.StripReminders(it.Message.PlainText())); ask != "" {
 				d.Asks = append(d.Asks, ask)
 			}
@@ -109,8 +114,17 @@ func Gather(prev Digest, items []Item) Digest {
 			}
 		}
 	}
-	d.Asks = boundAsks(d.Asks)
+	d.Asks, d.Evicted = boundAsks(d.Asks), boundMarkers(d.Evicted)
 	return d
+}
+
+// boundMarkers joins the two oldest markers until few are left: together they still say when what was.
+func boundMarkers(list []Marker) []Marker {
+	const most = 6
+	for len(list) > most {
+		list = append([]Marker{list[0].join(list[1])}, list[2:]...)
+	}
+	return list
 }
 
 // boundAsks keeps the newest requests within a budget of characters, each cut to a few lines.
@@ -132,6 +146,10 @@ func Extract(items []Item) string {
 	var b strings.Builder
 	n, images := 0, 0
 	for _, it := range items {
+		if m, ok := markerAt(&it); ok {
+			n += m.Count
+			continue
+		}
 		n++
 		images += it.Message.Images()
 	}

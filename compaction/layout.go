@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Placed is an edit with its entries resolved to positions.
@@ -32,14 +33,7 @@ type Row struct {
 // id it does not know is an error, since an edit that cannot be placed would silently show what
 // it hid.
 func Place(rows []Row, at func(tidemark.EntryID) (int64, bool)) ([]Placed, error) {
-	lifted := map[tidemark.EntryID]bool{}
-	for i := len(rows) - 1; i >= 0; i-- { // newest first, so that a lifted lift does not count
-		if !lifted[rows[i].ID] {
-			for _, id := range rows[i].Overlay.Lifts {
-				lifted[id] = true
-			}
-		}
-	}
+	lifted := Lifted(rows)
 	var out []Placed
 	for _, r := range rows {
 		if lifted[r.ID] {
@@ -54,6 +48,19 @@ func Place(rows []Row, at func(tidemark.EntryID) (int64, bool)) ([]Placed, error
 		}
 	}
 	return out, nil
+}
+
+// Lifted returns which overlays of a log are undone.
+func Lifted(rows []Row) map[tidemark.EntryID]bool {
+	lifted := map[tidemark.EntryID]bool{}
+	for i := len(rows) - 1; i >= 0; i-- { // newest first, so that a lifted lift does not count
+		if !lifted[rows[i].ID] {
+			for _, id := range rows[i].Overlay.Lifts {
+				lifted[id] = true
+			}
+		}
+	}
+	return lifted
 }
 
 func place(r Row, n int, e tidemark.Edit, at func(tidemark.EntryID) (int64, bool)) (Placed, error) {
@@ -128,7 +135,7 @@ type Span struct{ From, To int64 }
 // Lay computes the layout: of edits that nest the outermost is shown, what it covers sleeps.
 func Lay(placed []Placed) Layout {
 	edits := slices.Clone(placed)
-	slices.SortFunc(edits, func(a, b Placed) int {
+	order.By(edits, func(a, b Placed) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.To, a.To), cmp.Compare(b.Row, a.Row))
 	})
 	var l Layout
@@ -175,7 +182,7 @@ func (p Placed) hole() []Span {
 }
 
 func union(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	order.By(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	var out []Span
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.From <= out[n-1].To+1 {
@@ -209,13 +216,24 @@ func (l Layout) Gaps(lo, hi int64) []Span {
 // another or an earlier shown edit, kept entries outside their span, a kept entry that parts an
 // inner span, a block of an entry that a span of the same row replaces.
 func CheckOverlay(shown []Placed, row []Placed) error {
+	// Blocks and insertions never conflict with one another, so only pairs with a span are looked at.
+	shown = slices.DeleteFunc(slices.Clone(shown), func(p Placed) bool { return !p.span() })
+	var spans []int // of the row, before i
+	var all []int   // every edit before i
 	for i, e := range row {
 		for _, k := range e.Keep {
 			if k < e.From || k > e.To {
 				return fmt.Errorf("edit %d keeps an entry outside its span: %w", i+1, tidemark.ErrInvalid)
 			}
 		}
-		for j, o := range row[:i] {
+		before := spans
+		if e.span() {
+			before = all
+			spans = append(spans, i)
+		}
+		all = append(all, i)
+		for _, j := range before {
+			o := row[j]
 			if err := compatible(e, o); err != nil || e.around(o) || o.around(e) {
 				return fmt.Errorf("edits %d and %d overlap: %w", j+1, i+1, cmp.Or(err, tidemark.ErrInvalid))
 			}

@@ -56,22 +56,38 @@ type Act struct {
 	Summarize int
 	// Replaces is the overlay whose span is summarised again, empty for none.
 	Replaces tidemark.EntryID
+	// Short is how far the view is over the limit still: the rest is pinned or of the newest turns.
+	Short tidemark.Tokens
+	// Loose is how many pinned entries found no room among those that stay.
+	Loose int
+}
+
+// urged is a strategy that plans nothing for a view within the limit, and is to when a person asks or a
+// provider reports an overflow.
+type urged interface {
+	urge(v View, b Budget) Budget
 }
 
 // Plan asks the strategies in order, each on the view that the former left, until the view is
-// within the budget. A plan that would free nothing is ErrNoGain. Force plans even when the view
-// is not over the limit: a person asked, or the provider reported an overflow.
+// within the budget. That they cannot bring it there is a result: Short says what is missing. A plan
+// that would free nothing is ErrNoGain. Force plans even when the view is not over the limit: a person
+// asked, or the provider reported an overflow.
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
-	act := Act{Summarize: -1}
+	act := Act{Summarize: -1, Loose: v.Loose}
 	for _, s := range strategies {
 		if !force && !b.Over(v) {
 			break
 		}
-		edits := s.Plan(v, b)
+		within := b
+		if u, ok := s.(urged); ok && force {
+			within = u.urge(v, b)
+		}
+		edits := s.Plan(v, within)
 		if len(edits) == 0 {
 			continue
 		}
 		act.By = append(act.By, s.Name())
+		act.Edits = without(act.Edits, v.Items, edits)
 		for _, e := range edits {
 			if e.Summarize {
 				act.Summarize = len(act.Edits)
@@ -84,10 +100,44 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		}
 		v, force = next, false
 	}
+	act.Short = max(v.Size-b.Limit(), 0)
 	if len(act.Edits) == 0 {
 		return act, fmt.Errorf("plan: nothing to compact: %w", tidemark.ErrNoGain)
 	}
 	return act, nil
+}
+
+// without drops the edits that one of the later edits replaces: its span holds them, and one row cannot
+// have both.
+func without(edits []tidemark.Edit, items []Item, later []tidemark.Edit) []tidemark.Edit {
+	if len(edits) == 0 {
+		return edits
+	}
+	from, to := make(map[tidemark.EntryID]int, len(items)), make(map[tidemark.EntryID]int, len(items))
+	for i := len(items) - 1; i >= 0; i-- { // of several with one name the first
+		from[items[i].From], to[items[i].To] = i, i
+	}
+	for _, l := range later {
+		first, ok := from[l.From]
+		last, too := to[l.To]
+		if l.Block > 0 || l.To == "" || !ok || !too {
+			continue
+		}
+		kept := idSet(l.Keep)
+		edits = slices.DeleteFunc(edits, func(e tidemark.Edit) bool {
+			at, ok := from[e.From]
+			return ok && (e.Block > 0 || items[at].To == e.To) && !kept[e.From] && items[first].Seq <= items[at].Seq && items[at].Last <= items[last].Last
+		})
+	}
+	return edits
+}
+
+func idSet(ids []tidemark.EntryID) map[tidemark.EntryID]bool {
+	set := make(map[tidemark.EntryID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 // allowance is what is counted for a summary that is yet to be written: 1,500 tokens, less in a
@@ -101,54 +151,61 @@ func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }
 // than the estimate does, as it does for Chinese, less of the estimate fits into the same budget.
 // It is at most half of what the fixed part leaves, so that the summary fits beside it.
 func (b Budget) verbatim(v View) tidemark.Tokens {
-	keep := min(b.Keep, max(b.Limit()-v.Fixed, 0)/2)
-	estimated, counted := v.Tokens(), v.Size-v.Fixed
-	if counted <= estimated || estimated == 0 {
-		return keep
-	}
-	return keep * estimated / counted
+	return v.estimated(min(b.Keep, max(b.Limit()-v.Fixed, 0)/2))
 }
 
 var errNoItem = errors.New("edit names an entry that is not in the view")
 
 // Preview returns the view as it would be with the edits: what the next strategy plans on.
 func Preview(v View, edits []tidemark.Edit, b Budget) (View, error) {
+	if len(edits) == 0 {
+		return v, nil
+	}
 	before := v.Tokens()
+	items, err := previewBlocks(v.Items, edits)
+	if err != nil {
+		return v, err
+	}
+	v.Items = items
 	for _, e := range edits {
-		next, err := previewOne(v, e, b)
-		if err != nil {
+		if e.Block > 0 {
+			continue
+		}
+		if v.Items, err = previewSpan(v.Items, e, b); err != nil {
 			return v, err
 		}
-		v.Items = next
 	}
+	v.resize(before)
+	return v, nil
+}
+
+// resize computes the size anew after items went; before is what all of them were estimated at.
+func (v *View) resize(before tidemark.Tokens) {
 	after := v.Tokens()
 	if counted := v.Size - v.Fixed; counted > before && before > 0 { // the provider counts more than we estimate
 		v.Size = v.Fixed + after*counted/before
 	} else {
 		v.Size = max(v.Fixed+after, v.Size-(before-after))
 	}
-	return v, nil
 }
 
-func previewOne(v View, e tidemark.Edit, b Budget) ([]Item, error) {
-	from := slices.IndexFunc(v.Items, func(it Item) bool { return it.From == e.From })
-	if from >= 0 && e.Block > 0 {
-		return previewBlock(v.Items, from, e)
-	}
-	to := slices.IndexFunc(v.Items, func(it Item) bool { return it.To == e.To })
+func previewSpan(items []Item, e tidemark.Edit, b Budget) ([]Item, error) {
+	from := slices.IndexFunc(items, func(it Item) bool { return it.From == e.From })
+	to := slices.IndexFunc(items, func(it Item) bool { return it.To == e.To })
 	if from < 0 || to < 0 {
 		return nil, fmt.Errorf("%w: %s to %s", errNoItem, e.From, e.To)
 	}
-	it := Item{From: e.From, To: e.To, Seq: v.Items[from].Seq, Last: v.Items[to].Last, Overlay: "planned", Source: tidemark.FromSystem}
-	var out []Item
+	it := Item{From: e.From, To: e.To, Seq: items[from].Seq, Last: items[to].Last, Overlay: "planned", Source: tidemark.FromSystem}
+	out := make([]Item, 0, len(items))
+	kept := idSet(e.Keep)
 	placed := false
-	for _, old := range v.Items {
+	for _, old := range items {
 		inside := old.Seq >= it.Seq && old.Last <= it.Last
 		if inside && !placed {
 			placed = true
 			out = append(out, planned(it, e, b)...)
 		}
-		if !inside || slices.Contains(e.Keep, old.From) {
+		if !inside || kept[old.From] {
 			out = append(out, old)
 		}
 	}
@@ -164,24 +221,58 @@ func planned(it Item, e tidemark.Edit, b Budget) []Item {
 	out := make([]Item, len(e.Messages))
 	for i, m := range e.Messages {
 		out[i] = it
+		out[i].Data = e.Data
 		out[i].Message, out[i].Tokens = m, tidemark.Estimate(m)
 	}
 	return out
 }
 
-func previewBlock(items []Item, at int, e tidemark.Edit) ([]Item, error) {
-	it := items[at]
-	if e.Block > len(it.Message.Content) {
-		return nil, fmt.Errorf("%w: block %d of %s", errNoItem, e.Block, e.From)
+// previewBlocks applies the edits of blocks, all in one pass.
+func previewBlocks(items []Item, edits []tidemark.Edit) ([]Item, error) {
+	type chain struct{ edit, next int }
+	var chains []chain // the edits of an item hang together, from 1
+	first := make(map[tidemark.EntryID]int, len(edits))
+	for n := range edits {
+		if e := &edits[n]; e.Block > 0 {
+			chains = append(chains, chain{n, first[e.From]})
+			first[e.From] = len(chains)
+		}
 	}
-	var content []tidemark.Block
-	content = append(content, it.Message.Content[:e.Block-1]...)
-	content = append(content, e.Blocks...)
-	content = append(content, it.Message.Content[e.Block:]...)
-	it.Message = tidemark.Message{Role: it.Message.Role, Content: content}
-	it.Tokens = tidemark.Estimate(it.Message)
-	it.Stubs++
-	out := append([]Item(nil), items...)
-	out[at] = it
+	if len(chains) == 0 {
+		return items, nil
+	}
+	out := slices.Clone(items)
+	for i := range out {
+		it := &out[i]
+		at, ok := first[it.From]
+		if !ok {
+			continue
+		}
+		delete(first, it.From)
+		with := make([][]tidemark.Block, len(it.Message.Content))
+		for ; at > 0; at = chains[at-1].next {
+			e := &edits[chains[at-1].edit]
+			if e.Block > len(with) {
+				return nil, fmt.Errorf("%w: blocks of %s", errNoItem, it.From)
+			}
+			if with[e.Block-1] == nil { // of two for one block the later holds
+				with[e.Block-1] = append([]tidemark.Block{}, e.Blocks...)
+			}
+		}
+		content := make([]tidemark.Block, 0, len(with))
+		for n, blocks := range with {
+			if blocks == nil {
+				content = append(content, it.Message.Content[n])
+				continue
+			}
+			content = append(content, blocks...)
+			it.Stubs++
+		}
+		it.Message = tidemark.Message{Role: it.Message.Role, Content: content}
+		it.Tokens = tidemark.Estimate(it.Message)
+	}
+	if len(first) > 0 {
+		return nil, errNoItem
+	}
 	return out, nil
 }

@@ -242,7 +242,15 @@ func Render(d Digest, archive string, budget tidemark.Tokens) tidemark.Message {
 
 func render(d Digest, archive string, share int) string {
 	var b strings.Builder
-	b.WriteString(SummaryMarker + "\n\n" + strings.TrimSpace(d.Text) + "\n")
+	b.WriteString(SummaryMarker + "\n\n")
+	if len(d.Evicted) > 0 { // first: it is the oldest, and who reads only the begin must not take it for lost
+		b.WriteString("## Evicted before, not summarised\n")
+		for _, m := range d.Evicted {
+			b.WriteString("- " + m.Message().PlainText() + "\n")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(strings.TrimSpace(d.Text) + "\n")
 	if x := d.Index.lines(share); x != "" {
 		b.WriteString("\n## Index of what was mentioned\n" + x)
 	}
@@ -255,7 +263,7 @@ func render(d Digest, archive string, share int) string {
 	if d.Images > 0 {
 		fmt.Fprintf(&b, "\n[%d image(s) were present in the compacted history but could not be included in this summary.]\n", d.Images)
 	}
-	fmt.Fprintf(&b, "\n[%d messages are summarised here. Nothing is lost: history_search(query) finds them word for word", d.Messages)
+	fmt.Fprintf(&b, "\n[%d messages are summarised here. Nothing is lost: recall(query) finds them word for word", d.Messages)
 	if archive != "" {
 		b.WriteString("; the last of them are in " + archive)
 	}

@@ -44,8 +44,8 @@ func (Summary) Plan(v View, b Budget) []tidemark.Edit {
 	return append(out, e)
 }
 
-// cover marks the items that a summary would replace: all before the newest part, but the newest
-// turn of a person. The newest exchange stays, since the model may not have seen its results yet.
+// cover marks the items that a summary would replace: all before the newest part, but what is pinned and
+// the newest turn of a person. The newest exchange stays, since the model may not have seen its results yet.
 func cover(v View, b Budget) (covered []bool, ok bool) {
 	legal := Cuts(v.Items)
 	cut := len(v.Items)
@@ -60,11 +60,11 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	for cut == len(v.Items) && cut > 0 || cut > 0 && !legal[cut] {
 		cut--
 	}
-	turn := lastTurn(v.Items)
+	turn, stays := lastTurn(v.Items), held(v.Items, legal, nil)
 	covered = make([]bool, len(v.Items))
 	freed := -b.allowance()
 	for i := range v.Items[:cut] {
-		if i != turn {
+		if i != turn && !stays[i] {
 			covered[i] = true
 			freed += v.Items[i].Tokens
 		}
@@ -142,7 +142,7 @@ func newestExchange(v View) tidemark.Tokens {
 func oversized(items []Item, limit tidemark.Tokens) []tidemark.Edit {
 	var edits []tidemark.Edit
 	for _, it := range items {
-		if it.Span() || it.Tokens <= limit || it.Stubs > 0 {
+		if it.Span() || it.Tokens <= limit || it.Stubs > 0 || it.Pinned {
 			continue
 		}
 		for n, blk := range it.Message.Content {
@@ -185,7 +185,7 @@ func Excerpt(s string, head, tail int, entry string) (string, bool) {
 		return s, false
 	}
 	a, z := runeFloor(s, head), runeCeil(s, len(s)-tail)
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out here. The whole text is entry %s: history_search with {\"entry\": %q} reads it …]\n%s",
+	return fmt.Sprintf("%s\n[… %d of %d bytes left out here. The whole text is entry %s: recall with {\"entry\": %q} reads it …]\n%s",
 		s[:a], z-a, len(s), entry, entry, s[z:]), true
 }
 
@@ -215,6 +215,7 @@ type Digest struct {
 	Text     string           `json:"text"`     // the model's words alone
 	Tier     string           `json:"tier"`     // full, partial, plaintext
 	From     tidemark.EntryID `json:"from,omitempty"`
+	Evicted  []Marker         `json:"evicted,omitempty"` // markers that stood in the span, oldest first
 }
 
 // PreviousDigest returns the digest of the summary at the head of a span, if there is one.

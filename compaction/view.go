@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Item is one message of a view and where it came from.
@@ -27,6 +30,9 @@ type Item struct {
 	Tokens  tidemark.Tokens
 	Source  string // Origin.From of the entry; system for a replacement
 	Stubs   int    // blocks that an overlay replaced
+	At      time.Time
+	Data    json.RawMessage // of the edit that put it there
+	Pinned  bool            // it stays in the view whatever a strategy plans
 }
 
 // Span reports whether the item stands for a replaced span.
@@ -40,6 +46,8 @@ type View struct {
 	Size tidemark.Tokens
 	// Fixed is the part of Size that no plan can free: system prompt and tool schemas.
 	Fixed tidemark.Tokens
+	// Loose is how many pinned entries found no room among those that stay.
+	Loose int
 }
 
 // Tokens returns the estimate of the messages.
@@ -89,13 +97,13 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 			spans = append(spans, r)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b Replacement) int { return int(a.From - b.From) })
+	order.By(spans, func(a, b Replacement) int { return int(a.From - b.From) })
 	for _, e := range entries {
 		for len(spans) > 0 && spans[0].From <= e.Seq {
 			v.Items = append(v.Items, replaced(spans[0])...)
 			spans = spans[1:]
 		}
-		item := Item{ID: e.ID, From: e.ID, To: e.ID, Seq: e.Seq, Last: e.Seq, Message: e.Message, Tokens: e.Tokens, Source: e.Source}
+		item := Item{ID: e.ID, From: e.ID, To: e.ID, Seq: e.Seq, Last: e.Seq, Message: e.Message, Tokens: e.Tokens, Source: e.Source, At: e.At}
 		if edits := blocks[e.Seq]; len(edits) > 0 {
 			if err := item.replaceBlocks(e, edits); err != nil {
 				return View{}, err
@@ -116,7 +124,7 @@ func replaced(r Replacement) []Item {
 	out := make([]Item, 0, len(r.Edit.Messages))
 	for _, m := range r.Edit.Messages {
 		out = append(out, Item{ID: r.Overlay, From: r.Edit.From, To: r.Edit.To, Seq: r.From, Last: r.To, Overlay: r.Overlay, Edit: r.N,
-			Message: m, Tokens: tidemark.Estimate(m), Source: tidemark.FromSystem})
+			Message: m, Tokens: tidemark.Estimate(m), Source: tidemark.FromSystem, Data: r.Edit.Data})
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func channelKeys() []Key {
 	keys := sharedKeys("whatsapp", func(c *Config) *Channel { return &c.Channels.WhatsApp })
 	keys = append(keys, Key{
 		Name: "channels.whatsapp.phoneNumberId", Type: Text,
-		Doc: "Id of the number of ours that is answered. When it is not set: every number of the app.",
+		Doc: "Id of the number of ours that is answered: digits that are not the number, as API Setup shows them. When it is not set: every number of the app.",
 		at:  func(c *Config, _ string) any { return &c.Channels.WhatsApp.PhoneNumberID },
 	}, Key{
 		Name: "channels.whatsapp.apiVersion", Type: Text,
@@ -73,7 +73,7 @@ func sharedKeys(name string, at func(*Config) *Channel) []Key {
 		},
 		{
 			Name: prefix + "agent", Type: Name, Default: `"main"`,
-			Doc: "The agent that people reach.",
+			Doc: "The agent that people reach; name it in agents.list unless it is main. People and codes are its own.",
 			at:  func(c *Config, _ string) any { return &at(c).Agent },
 		},
 		{

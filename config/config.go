@@ -15,6 +15,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ type Config struct {
 	Model        Model
 	SystemPrompt string
 	Compaction   Compaction
+	Recall       Recall
 	Session      Session
 	Agents       []Agent
 	Memory       Memory
@@ -44,6 +46,19 @@ type Config struct {
 	Origin map[string]string
 	// Warnings are for people to read; nothing is wrong enough to stop.
 	Warnings []string
+}
+
+// Recall says how what was said is found again.
+type Recall struct {
+	PackTokens      tidemark.Tokens // of what is pushed beside the view; 0: nothing is
+	TaskState       string          // auto, on, off: whether the model keeps a task card
+	Embeddings      string          // off, openai, workers-ai: who makes vectors beside the words
+	EmbeddingModel  string
+	EmbeddingURL    string // other than the provider's own
+	Reconcile       string
+	ReconcileEvents int
+	ReconcileBytes  int
+	Reflection      bool // thresholds of pointers follow how recall goes
 }
 
 // Model says who answers.
@@ -92,11 +107,14 @@ type Agent struct {
 type Memory struct {
 	Sharing      string
 	PromptTokens tidemark.Tokens
+	Digest       bool
+	DigestLines  int
 }
 
-// Storage says where files go.
+// Storage says where files go, and how results of tools are stored.
 type Storage struct {
-	Bucket Bucket
+	Bucket        Bucket
+	ArtifactChars int
 }
 
 // Bucket is a folder or an S3 bucket.
@@ -159,6 +177,7 @@ type Secrets struct {
 	Anthropic Secret // ANTHROPIC_API_KEY
 	OpenAI    Secret // OPENAI_API_KEY
 	Token     Secret // TIDEMARK_TOKEN
+	Embedding Secret // EMBEDDINGS_API_KEY: of recall.embeddingUrl
 
 	WhatsAppToken  Secret // WHATSAPP_TOKEN: of the system user that sends
 	WhatsAppSecret Secret // WHATSAPP_APP_SECRET: signs webhooks
@@ -177,9 +196,12 @@ const (
 
 // Models that are called when none is named.
 const (
-	DefaultAnthropicModel = "claude-sonnet-4-5"
+	DefaultAnthropicModel = "claude-sonnet-5-5"
 	DefaultOpenAIModel    = "gpt-5-mini"
 	DefaultWorkersAIModel = "@cf/zai-org/glm-4.7-flash" // calls tools, in many languages
+
+	DefaultEmbeddingModel     = "text-embedding-3-small"
+	DefaultWorkersAIEmbedding = "@cf/baai/bge-m3" // many languages
 )
 
 // Windows of models of Workers AI, which are smaller than model.contextWindow's default. They differ by
@@ -212,7 +234,22 @@ func (c *Config) Resolve() (reason string) {
 		c.guessWindow()
 	}
 	c.channelWarnings()
+	c.recallWarnings()
 	return reason
+}
+
+// recallWarnings says what will make no vectors.
+func (c *Config) recallWarnings() {
+	text := ""
+	switch {
+	case c.Recall.Embeddings == WorkersAI && !c.AI && c.Recall.EmbeddingURL == "":
+		text = `recall.embeddings is "workers-ai", and no [ai] is bound here: words alone find; set recall.embeddingUrl, or "openai" with an endpoint of yours`
+	case c.Recall.Embeddings == OpenAI && c.Recall.EmbeddingURL == "" && c.Secrets.OpenAI == "" && c.Secrets.Embedding == "":
+		text = `recall.embeddings is "openai", and no OPENAI_API_KEY is set: words alone find; set the key, or recall.embeddingUrl`
+	}
+	if text != "" && !slices.Contains(c.Warnings, text) {
+		c.Warnings = append(c.Warnings, text)
+	}
 }
 
 // guessWindow sets the window of a model of Workers AI that none was set for.

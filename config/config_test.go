@@ -104,7 +104,8 @@ func TestMistakes(t *testing.T) {
 		{"choice", `{"model": {"provider": "claude"}}`, `want one of "anthropic", "openai", "workers-ai", "offline"`},
 		{"group as text", `{"model": "gpt"}`, `model: found the string "gpt", want an object { … } with provider, id,`},
 		{"document as list", `[]`, `found the list [], want an object`},
-		{"list", `{"compaction": {"strategies": []}}`, `want a list of "summary"`},
+		{"list", `{"compaction": {"strategies": []}}`, `want a list of "summary", "pointer", at least one and none twice`},
+		{"list twice", `{"compaction": {"strategies": ["pointer", "pointer"]}}`, "none twice"},
 		{"agents", `{"agents": {"list": {}}}`, `agents.list: found an object, want a list of objects`},
 		{"agent without id", `{"agents": {"list": [{}]}}`, `agents.list[0].id: missing`},
 		{"agent twice", `{"agents": {"list": [{"id": "a"}, {"id": "a"}]}}`, `c.jsonc:1:42: agents.list[1].id: "a" is there twice`},
@@ -373,4 +374,31 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("as variables it is\n%s\nnot\n%s", a, b)
 		}
 	})
+}
+
+// TestRecallWarnings: vectors that nobody will make are told of.
+func TestRecallWarnings(t *testing.T) {
+	for _, row := range []struct {
+		name, doc string
+		env       []string
+		want      bool
+	}{
+		{"off", `{}`, nil, false},
+		{"no key", `{"recall":{"embeddings":"openai"}}`, nil, true},
+		{"a key", `{"recall":{"embeddings":"openai"}}`, []string{"OPENAI_API_KEY=k"}, false},
+		{"an endpoint", `{"recall":{"embeddings":"openai","embeddingUrl":"http://127.0.0.1:1/v1"}}`, nil, false},
+		{"no binding", `{"recall":{"embeddings":"workers-ai"}}`, nil, true},
+	} {
+		c, err := config.Parse("tidemark.jsonc", []byte(row.doc))
+		if err == nil {
+			err = c.Override(row.env)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", row.name, err)
+		}
+		c.Resolve()
+		if got := strings.Contains(strings.Join(c.Warnings, "\n"), "recall.embeddings"); got != row.want {
+			t.Errorf("%s: %q", row.name, c.Warnings)
+		}
+	}
 }

@@ -39,6 +39,7 @@ func (c *Config) override(environ []string) []Problem {
 	}
 	slices.Sort(names)
 	c.Secrets = Secrets{Anthropic: Secret(env["ANTHROPIC_API_KEY"]), OpenAI: Secret(env["OPENAI_API_KEY"]), Token: Secret(env["TIDEMARK_TOKEN"]),
+		Embedding:     Secret(env["EMBEDDINGS_API_KEY"]),
 		WhatsAppToken: Secret(env["WHATSAPP_TOKEN"]), WhatsAppSecret: Secret(env["WHATSAPP_APP_SECRET"]), WhatsAppVerify: Secret(env["WHATSAPP_VERIFY_TOKEN"]),
 		TelegramToken: Secret(env["TELEGRAM_TOKEN"]), TelegramSecret: Secret(env["TELEGRAM_WEBHOOK_SECRET"])}
 

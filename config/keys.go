@@ -49,7 +49,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -118,9 +118,59 @@ func contextKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Compaction.Model },
 		},
 		{
-			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary",
-			Doc: "Strategies that are active.",
+			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer",
+			Doc: "Strategies that make the context smaller: pointer leaves pointers and markers that recall follows, summary has a model write one. With both, in either order, pointer goes first and summary only takes over in a compaction where pointers alone cannot bring the context below its limit.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.Strategies },
+		},
+	}
+}
+
+func recallKeys() []Key {
+	return []Key{
+		{
+			Name: "recall.packTokens", Type: Number, Default: "4096", Max: maxTokens,
+			Doc: "Budget of what is pushed to the model beside the messages, of which the task card has 3 and what was evicted and fits the input 47 of 100; the rest stands in the view. With the strategy pointer only; 0 pushes nothing.",
+			at:  func(c *Config, _ string) any { return &c.Recall.PackTokens },
+		},
+		{
+			Name: "recall.taskState", Type: Choice, Default: `"auto"`, Values: "auto on off",
+			Doc: "Whether the model has a tool that keeps goals, open loops, constraints and key events. auto: with the strategy pointer.",
+			at:  func(c *Config, _ string) any { return &c.Recall.TaskState },
+		},
+		{
+			Name: "recall.embeddings", Type: Choice, Default: `"off"`, Values: "off openai workers-ai",
+			Doc: "Who makes vectors of messages, beside the index of words: openai is any endpoint of the shape of /embeddings, workers-ai the binding of a Worker. Messages are sent there, some at a time, after they were logged; a failing endpoint only means that words alone find.",
+			at:  func(c *Config, _ string) any { return &c.Recall.Embeddings },
+		},
+		{
+			Name: "recall.embeddingModel", Type: Text,
+			Doc: "Model that makes vectors. When it is not set: " + DefaultEmbeddingModel + " or " + DefaultWorkersAIEmbedding + ". Another one makes all vectors anew.",
+			at:  func(c *Config, _ string) any { return &c.Recall.EmbeddingModel },
+		},
+		{
+			Name: "recall.embeddingUrl", Type: URL,
+			Doc: "Endpoint other than OpenAI's own, in front of /embeddings. Its key is EMBEDDINGS_API_KEY; that of OpenAI is not sent there.",
+			at:  func(c *Config, _ string) any { return &c.Recall.EmbeddingURL },
+		},
+		{
+			Name: "recall.reflection", Type: Switch, Default: "false",
+			Doc: "With the strategy pointer: record how recalls go, and after each compaction let more or less stay accordingly, within bounds. Each change is an event that says why.",
+			at:  func(c *Config, _ string) any { return &c.Recall.Reflection },
+		},
+		{
+			Name: "recall.reconcile", Type: Choice, Default: `"off"`, Values: "off size model",
+			Doc: "What recall leaves out and memory takes back: size leaves out turns of low importance in which nobody asked for anything, once a conversation is over recall.reconcileEvents or reconcileBytes, and has rules say at night which facts newer ones replace; with model a model says it, too. Nothing is removed (docs/memory.md).",
+			at:  func(c *Config, _ string) any { return &c.Recall.Reconcile },
+		},
+		{
+			Name: "recall.reconcileEvents", Type: Number, Default: "500", Min: 1, Max: 100_000_000,
+			Doc: "Messages of a conversation that recall looks through before turns are left out.",
+			at:  func(c *Config, _ string) any { return &c.Recall.ReconcileEvents },
+		},
+		{
+			Name: "recall.reconcileBytes", Type: Number, Default: "52428800", Min: 1024, Max: 1 << 40,
+			Doc: "The same bound in bytes.",
+			at:  func(c *Config, _ string) any { return &c.Recall.ReconcileBytes },
 		},
 	}
 }
@@ -230,6 +280,16 @@ func memoryKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Memory.PromptTokens },
 		},
 		{
+			Name: "memory.digest", Type: Switch, Default: "false",
+			Doc: "Write memory/DIGEST.md at night: the owner's facts that count still, episodes and compactions, a line each. What a person wrote there is never overwritten.",
+			at:  func(c *Config, _ string) any { return &c.Memory.Digest },
+		},
+		{
+			Name: "memory.digestLines", Type: Number, Default: "200", Min: 1, Max: 10_000,
+			Doc: "Lines of the digest at most, headings and links included. What does not fit stands in files of memory/digest/.",
+			at:  func(c *Config, _ string) any { return &c.Memory.DigestLines },
+		},
+		{
 			Name: "userTimezone", Type: Zone, Default: `"UTC"`,
 			Doc: "Time zone of memory files and daily resets.",
 			at:  func(c *Config, _ string) any { return &c.UserTimezone },
@@ -239,6 +299,11 @@ func memoryKeys() []Key {
 
 func storageKeys() []Key {
 	return []Key{
+		{
+			Name: "storage.artifactChars", Type: Number, Default: "1024", Max: 1_000_000,
+			Doc: "Characters over which the result of a tool is stored compressed, once for all equal ones. What is sent to the model is the same. 0: never.",
+			at:  func(c *Config, _ string) any { return &c.Storage.ArtifactChars },
+		},
 		{
 			Name: "storage.bucket.kind", Type: Choice, Default: `"folder"`, Values: "folder s3",
 			Doc: "Where files go: a folder, or any S3 bucket (AWS, R2, MinIO). Credentials of S3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
@@ -361,7 +426,7 @@ func (k Key) want() string {
 	case Choice:
 		return "one of " + quoted(k.Values)
 	case Choices:
-		return "a list of " + quoted(k.Values)
+		return "a list of " + quoted(k.Values) + ", at least one and none twice"
 	case Zone:
 		return `an IANA time zone such as "Europe/Berlin"`
 	case URL:

@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
@@ -35,28 +36,37 @@ func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]s
 	if err := db.Tx(ctx, []tidemark.Stmt{{SQL: table}}); err != nil {
 		return fmt.Errorf("migrate %s: %w", space, err)
 	}
-	rows, err := db.Query(ctx, `SELECT version FROM schema_versions WHERE space = ? LIMIT 1`, space)
-	if err != nil {
-		return fmt.Errorf("migrate %s: %w", space, err)
-	}
-	version := 0
-	if len(rows) > 0 {
-		version = int(rows[0].Int(0))
-	}
-	if version > len(migrations) {
-		return &NewerError{Space: space, Has: version, Knows: len(migrations)}
-	}
-	for ; version < len(migrations); version++ {
-		stmts := make([]tidemark.Stmt, 0, len(migrations[version])+1)
+	for last := -1; ; {
+		version, err := versionOf(ctx, db, space)
+		switch {
+		case err != nil:
+			return fmt.Errorf("migrate %s: %w", space, err)
+		case version > len(migrations):
+			return &NewerError{Space: space, Has: version, Knows: len(migrations)}
+		case version == len(migrations):
+			return nil
+		}
+		// The version is claimed before anything is done: of two that share a database one migrates it, and
+		// the other finds it migrated.
+		stmts := []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = ? WHERE space = ? AND version = ?`, Args: []any{version + 1, space, version}, Want: 1}}
+		if version == 0 {
+			stmts[0] = tidemark.Stmt{SQL: `INSERT INTO schema_versions(space, version) VALUES(?, 1) ON CONFLICT(space) DO NOTHING`, Args: []any{space}, Want: 1}
+		}
 		for _, sql := range migrations[version] {
 			stmts = append(stmts, tidemark.Stmt{SQL: sql})
 		}
-		stmts = append(stmts, tidemark.Stmt{
-			SQL:  `INSERT INTO schema_versions(space, version) VALUES(?, ?) ON CONFLICT(space) DO UPDATE SET version = excluded.version`,
-			Args: []any{space, version + 1}, Want: 1})
-		if err := db.Tx(ctx, stmts); err != nil {
+		if err := db.Tx(ctx, stmts); err != nil && (version == last || !errors.Is(err, tidemark.ErrConflict)) {
 			return fmt.Errorf("migrate %s to version %d: %w", space, version+1, err)
 		}
+		last = version
 	}
-	return nil
+}
+
+// versionOf returns the version of a space's tables, 0 when there are none.
+func versionOf(ctx context.Context, db tidemark.DB, space string) (int, error) {
+	rows, err := db.Query(ctx, `SELECT version FROM schema_versions WHERE space = ? LIMIT 1`, space)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return int(rows[0].Int(0)), nil
 }

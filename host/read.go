@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -23,9 +24,14 @@ type Mark struct {
 // Marks returns the overlays of a log in order. Overlays of a base are not inherited: a fork
 // appends those that still hold.
 func (l *Log) Marks(ctx context.Context, log string) ([]Mark, error) {
+	return l.MarksAfter(ctx, log, 0)
+}
+
+// MarksAfter returns the overlays of a log behind a position, in order, for one who knows those before it.
+func (l *Log) MarksAfter(ctx context.Context, log string, after int64) ([]Mark, error) {
 	var out []Mark
 	const page = 500
-	for after := int64(0); ; {
+	for {
 		rows, err := l.DB.Query(ctx, `SELECT id, seq, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? ORDER BY seq LIMIT ?`, log, after, page)
 		if err != nil {
 			return nil, fmt.Errorf("read overlays of %s: %w", log, err)
@@ -155,7 +161,7 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 	const page = 1000
 	for _, s := range segments {
 		for after := low - 1; ; {
-			rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
+			rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
 			if err != nil {
 				return nil, fmt.Errorf("read skeletons of %s: %w", log, err)
 			}
@@ -165,7 +171,7 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 					return nil, fmt.Errorf("read skeleton of %s: %w", row.Text(1), err)
 				}
 				after = row.Int(0)
-				out = append(out, tidemark.Skeleton{Seq: after, ID: tidemark.EntryID(row.Text(1)), Kind: tidemark.KindMessage,
+				out = append(out, tidemark.Skeleton{Seq: after, ID: tidemark.EntryID(row.Text(1)), At: time.UnixMilli(row.Int(5)), Kind: tidemark.KindMessage,
 					Role: tidemark.Role(row.Text(2)), Tokens: tidemark.Tokens(row.Int(3)), Blocks: k.Blocks, Calls: k.Calls, Results: k.Results})
 			}
 			if len(rows) < page {

@@ -145,6 +145,20 @@ func Strip(file string) string {
 	return b.String()
 }
 
+// Without leaves out the bullets of a file that say what counts no more, see [Fold]; the file itself keeps them.
+func Without(file string, over map[string]bool) string {
+	if len(over) == 0 {
+		return file
+	}
+	var b strings.Builder
+	for l := range strings.Lines(file) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(Strip(l)), "- "); !ok || !over[Fold(text)] {
+			b.WriteString(l)
+		}
+	}
+	return b.String()
+}
+
 // FoldedLines returns what the bullets of a file say, see [Fold].
 func FoldedLines(file string) map[string]bool {
 	known := map[string]bool{}

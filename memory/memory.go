@@ -8,6 +8,7 @@
 //	SOUL.md IDENTITY.md USER.md …         persona and instructions, main session only
 //	memory/2026-11-21.md                  daily, from the owner's sessions
 //	memory/peers/whatsapp~+49…/2026-….md  daily, from someone who is not the owner
+//	memory/DIGEST.md memory/digest/….md   the owner's facts that hold still, written at night
 package memory
 
 import (
@@ -94,6 +95,7 @@ const (
 	kindPersona
 	kindDaily
 	kindPeer
+	kindDigest
 )
 
 // classify reads a path; peer is set for a peer's file. Anything that is not exactly a memory file
@@ -116,10 +118,28 @@ func classify(path string) (k kind, peer string) {
 		}
 		return kindNone, ""
 	}
+	if slug, ok := strings.CutPrefix(rest, digestFolder); ok || rest+extension == DigestFile || rest == strings.TrimSuffix(Suggestion(DigestFile), extension) {
+		if !ok || isSlug(strings.TrimSuffix(slug, suggested)) {
+			return kindDigest, ""
+		}
+		return kindNone, ""
+	}
 	if day, ok := strings.CutPrefix(rest, dailyFolder); ok && isDay(day) {
 		return kindDaily, ""
 	}
 	return kindNone, ""
+}
+
+// isSlug accepts the names that detail files have.
+func isSlug(s string) bool {
+	const most = 40
+	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// IsDigest reports the files that are made anew from the facts: none is a source of memory.
+func IsDigest(path string) bool {
+	k, _ := classify(path)
+	return k == kindDigest
 }
 
 func isDay(s string) bool {
@@ -140,12 +160,13 @@ func isPeerName(s string) bool {
 // CheckPath reports a path that names no memory file, whoever asks.
 func CheckPath(path string) error {
 	if k, _ := classify(path); k == kindNone {
-		return fmt.Errorf("path %.80q is no memory file: want MEMORY.md, SOUL.md, IDENTITY.md, USER.md, AGENTS.md, TOOLS.md, memory/{YYYY-MM-DD}.md or memory/peers/{peer}/{YYYY-MM-DD}.md: %w", path, tidemark.ErrInvalid)
+		return fmt.Errorf("path %.80q is no memory file: want MEMORY.md, SOUL.md, IDENTITY.md, USER.md, AGENTS.md, TOOLS.md, memory/{YYYY-MM-DD}.md, memory/peers/{peer}/{YYYY-MM-DD}.md, memory/DIGEST.md or memory/digest/{name}.md: %w", path, tidemark.ErrInvalid)
 	}
 	return nil
 }
 
-// Curated reports the files that are edited and not appended to: MEMORY.md and the persona.
+// Curated reports the files that are edited and not appended to: MEMORY.md and the persona. Those of the digest
+// are made anew, but never over an edit, see [IsDigest].
 func Curated(path string) bool {
 	k, _ := classify(path)
 	return k == kindLongTerm || k == kindPersona
@@ -196,6 +217,8 @@ func (s Sharing) MayRead(scope tidemark.Scope, path string) error {
 		allowed = scope.Main()
 	case kindDaily:
 		allowed = scope.Owner || s == ShareAgent
+	case kindDigest: // of the owner's facts, whoever shares the days
+		allowed = scope.Owner
 	case kindPeer:
 		allowed = scope.Owner || scope.Peer != "" && peer == PeerName(scope.Peer)
 	}

@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,71 +54,5 @@ func TestAssembleBudget(t *testing.T) {
 	one := memory.Prompt{Today: memory.Note{Path: "memory/2026-11-21.md", Text: strings.Repeat("x", 1<<20)}}
 	if got := one.Assemble(2000); tidemark.EstimateText(got) > 2000 || !strings.Contains(got, "1 line left out") {
 		t.Errorf("a file of one line: %d tokens", tidemark.EstimateText(got))
-	}
-}
-
-func TestTerms(t *testing.T) {
-	rows := []struct{ name, in, want string }{
-		{"words", "Hello, World!", "hello world"},
-		{"snake", "max_key_part", "max_key_part max key part"},
-		{"camel", "parseHTTPRequest", "parsehttprequest parse http request"},
-		{"path", "src/foo/BarBaz.go:12", "src/foo/barbaz.go src foo bar baz barbaz go 12"},
-		{"kebab and version", "go-json v0.12.0", "go-json go json v0.12.0 v0 12 0"},
-		{"numbers", "port 8080, 3.14", "port 8080 3.14 3 14"},
-		{"end of sentence", "I use pnpm. Yes", "i use pnpm yes"},
-		{"umlauts", "Grüße ÄRGER", "grüße ärger"},
-		{"Japanese", "東京タワー", "東京 京タ タワ ワー"},
-		{"one character", "茶", "茶"},
-		{"mixed", "API設計v2", "api 設計 v2"},
-		{"nothing", "… -- ./_", ""},
-		{"data", strings.Repeat("a", 100), ""},
-	}
-	for _, r := range rows {
-		t.Run(r.name, func(t *testing.T) {
-			if got := strings.Join(memory.Terms(r.in), " "); got != r.want {
-				t.Errorf("%q, want %q", got, r.want)
-			}
-		})
-	}
-}
-
-// FuzzTerms holds that every part of a text that is a term finds that text again.
-func FuzzTerms(f *testing.F) {
-	for _, s := range []string{"parseHTTPRequest src/a_b.go", "東京 tower", "\xff\x00", "İstanbul ǅ", "a.b.c"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, term := range memory.Terms(text) {
-			if term == "" || len(term) > 64 {
-				t.Fatalf("term %q", term)
-			}
-			if len(memory.Rank(text, []string{text})) != 1 {
-				t.Fatalf("%q does not find itself", text)
-			}
-		}
-	})
-}
-
-func TestRank(t *testing.T) {
-	lines := []string{"the deploy runs on Fridays", "pnpm is the package manager, pnpm install", "uses pnpm", "nothing to see", "deploy with pnpm"}
-	rows := []struct {
-		query string
-		want  []int
-	}{
-		{"pnpm", []int{2, 1, 4}},
-		{"deploy pnpm", []int{4, 0, 2, 1}},
-		{"zebra", nil},
-		{"", nil},
-	}
-	for _, r := range rows {
-		t.Run(r.query, func(t *testing.T) {
-			var got []int
-			for _, s := range memory.Rank(r.query, lines) {
-				got = append(got, s.Index)
-			}
-			if !slices.Equal(got, r.want) {
-				t.Errorf("%v, want %v", got, r.want)
-			}
-		})
 	}
 }

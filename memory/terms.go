@@ -1,22 +1,20 @@
 package memory
 
 import (
-	"math"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// maxTerm bounds a term in bytes: what is longer is data, not a word.
+// maxTerm bounds a term in bytes: what is longer is data, of which the beginning is enough.
 const maxTerm = 64
 
 // Terms splits a text into what it can be found by, in order of appearance: words in lower case,
-// identifiers and paths whole and in their parts, numbers, and pairs of adjacent characters of
+// identifiers, paths and addresses whole and in their parts, numbers, and pairs of adjacent characters of
 // scripts that put no spaces between words. The same function feeds the index and reads the query.
 func Terms(text string) []string {
 	var terms []string
-	for len(text) > 0 {
+	for text = Compose(text); len(text) > 0; {
 		i := strings.IndexFunc(text, inToken)
 		if i < 0 {
 			break
@@ -26,8 +24,41 @@ func Terms(text string) []string {
 		if end < 0 {
 			end = len(text)
 		}
-		terms = appendToken(terms, strings.Trim(text[:end], "._-/"))
+		terms = appendName(terms, text[:end], text[end:])
+		terms = appendAddress(terms, strings.Trim(text[:end], "._-/@"))
 		text = text[end:]
+	}
+	return terms
+}
+
+// appendName adds the name of a programming language that is one by what is no letter. rest is what follows.
+func appendName(terms []string, token, rest string) []string {
+	if len(token) > len(".NET") {
+		return terms
+	}
+	switch low := strings.ToLower(token); {
+	case low == ".net":
+		return append(terms, "dotnet")
+	case low == "c" && strings.HasPrefix(rest, "++"):
+		return append(terms, "cpp")
+	case (low == "c" || low == "f") && strings.HasPrefix(rest, "#"):
+		if next, _ := utf8.DecodeRuneInString(rest[1:]); !inToken(next) { // else it is a place in a page
+			return append(terms, low+"sharp")
+		}
+	}
+	return terms
+}
+
+// appendAddress adds what stands at both sides of an @ by itself, and both together.
+func appendAddress(terms []string, token string) []string {
+	if !strings.Contains(token, "@") {
+		return appendToken(terms, token)
+	}
+	if low := strings.ToLower(token); len(low) <= maxTerm && !spaceless(token) {
+		terms = append(terms, low)
+	}
+	for part := range strings.SplitSeq(token, "@") {
+		terms = appendToken(terms, strings.Trim(part, "._-/"))
 	}
 	return terms
 }
@@ -35,9 +66,9 @@ func Terms(text string) []string {
 // inToken reports characters that words, identifiers, paths and numbers are made of.
 func inToken(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/'
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/' || r == '@'
 	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r)
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mn, unicode.Mc)) // with marks, which are vowels in India
 }
 
 // plain reports a token of lower-case ASCII letters and digits, which most are.
@@ -56,16 +87,61 @@ func appendToken(terms []string, token string) []string {
 	case token == "":
 		return terms
 	case plain(token):
-		if len(token) <= maxTerm {
-			terms = append(terms, token)
-		}
-		return terms
+		return append(terms, short(token))
 	}
 	parts := appendParts(nil, token)
 	if whole := strings.ToLower(token); len(whole) <= maxTerm && !spaceless(token) && (len(parts) != 1 || parts[0] != whole) {
 		terms = append(terms, whole)
+		if bare := whole[1:]; whole[0] == 'v' && version(bare) {
+			terms = append(terms, bare)
+		}
 	}
 	return append(terms, parts...)
+}
+
+// short cuts a term to its bound, at the end of a character: a longer one is found by its beginning.
+func short(term string) string {
+	if len(term) <= maxTerm {
+		return term
+	}
+	end := maxTerm
+	for end > 0 && !utf8.RuneStart(term[end]) {
+		end--
+	}
+	return term[:end]
+}
+
+// version reports digits with points between them.
+func version(s string) bool {
+	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == ""
+}
+
+// Lone reports a single character of a script that puts no spaces between words: it is a word of its own, and
+// stands in the index only in the pairs that begin with it, and where a stretch ends, see [Ends].
+func Lone(term string) bool {
+	r, n := utf8.DecodeRuneInString(term)
+	return n > 0 && n == len(term) && cjk(r)
+}
+
+// Ends returns the last characters of stretches in scripts without spaces: with them in the index, every
+// character is the beginning of a term.
+func Ends(text string) []string {
+	var ends []string
+	last, run := rune(0), 0
+	for _, r := range Compose(text) {
+		if cjk(r) {
+			last, run = r, run+1
+			continue
+		}
+		if run > 1 {
+			ends = append(ends, string(last))
+		}
+		run = 0
+	}
+	if run > 1 {
+		ends = append(ends, string(last))
+	}
+	return ends
 }
 
 // spaceless reports a token with characters of a script that writes words without spaces.
@@ -124,10 +200,7 @@ func border(r []rune, i int) bool {
 
 func appendWord(parts []string, word []rune) []string {
 	if !cjk(word[0]) {
-		if low := strings.ToLower(string(word)); len(low) <= maxTerm {
-			parts = append(parts, low)
-		}
-		return parts
+		return append(parts, short(strings.ToLower(string(word))))
 	}
 	if len(word) == 1 {
 		return append(parts, string(word))
@@ -136,79 +209,6 @@ func appendWord(parts []string, word []rune) []string {
 		parts = append(parts, string(word[i:i+2]))
 	}
 	return parts
-}
-
-// Scored is a line and how well it answers a query; higher is better.
-type Scored struct {
-	Index int
-	Score float64
-}
-
-// The usual parameters of BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework:
-// BM25 and Beyond", 2009, §3.4.2).
-const (
-	bm25K1 = 1.2
-	bm25B  = 0.75
-)
-
-// Rank orders a small set of lines by BM25 against a query, best first, without those that share
-// no term with it. Equal scores keep the order of the lines.
-func Rank(query string, lines []string) []Scored {
-	wanted := map[string]bool{}
-	for _, t := range Terms(query) {
-		wanted[t] = true
-	}
-	type doc struct {
-		freq map[string]int
-		len  int
-	}
-	docs := make([]doc, len(lines))
-	holds := map[string]int{} // lines that have a term
-	total := 0
-	for i, l := range lines {
-		docs[i].freq = map[string]int{}
-		for _, t := range Terms(l) {
-			docs[i].len++
-			if wanted[t] {
-				if docs[i].freq[t]++; docs[i].freq[t] == 1 {
-					holds[t]++
-				}
-			}
-		}
-		total += docs[i].len
-	}
-	average := float64(total) / math.Max(1, float64(len(lines)))
-	var out []Scored
-	for i, d := range docs {
-		score := 0.0
-		for _, t := range sorted(d.freq) { // a fixed order, since float sums depend on it
-			n, f := float64(holds[t]), float64(d.freq[t])
-			idf := math.Log(1 + (float64(len(lines))-n+0.5)/(n+0.5))
-			score += idf * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*float64(d.len)/math.Max(1, average)))
-		}
-		if score > 0 {
-			out = append(out, Scored{i, score})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Scored) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
-	return out
-}
-
-func sorted(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // cut shortens s to at most n runes at a word's end.

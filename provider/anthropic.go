@@ -92,6 +92,7 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 // body writes the request in the order in which the API caches it, with what may change from call
 // to call at its end.
 func (a *Anthropic) body(req tidemark.Request) []byte {
+	req = lowered(req)
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = append(b, `,"stream":true`...)

@@ -26,9 +26,11 @@ type Offline struct{}
 
 var _ tidemark.Provider = Offline{}
 
-// Stream answers. A request that breaks [tidemark.Check] is refused, as the APIs do.
+// Stream answers. A request that breaks [tidemark.Check] is refused, as the APIs do, unless it is one that
+// chat completions allow.
 func (Offline) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
+		req = lowered(req)
 		if err := tidemark.Check(req.Messages); err != nil {
 			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()})
 			return
@@ -113,6 +115,9 @@ func offlineMessage(req tidemark.Request) tidemark.Message {
 			tidemark.ToolUse(offlineCallID(req), tool, input),
 		}}
 	}
+	if call, ok := recallFor(req, text); ok {
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{call}}
+	}
 	if text == "" && summary != "" {
 		return say("I have read the summary. What comes next?")
 	}
@@ -153,7 +158,7 @@ var (
 		{phrases: []string{"search memory for ", "search your memory for ", "look in memory for ", "what do you remember about ", "do you remember ", "what do you know about "},
 			inside: true, tools: []string{"memory_search"}, args: searchArgs},
 		{phrases: []string{"what did we say about ", "what did i say about ", "what did we decide about ", "what did we decide on ", "did we talk about ", "search history for ", "search the history for ", "recall "},
-			inside: true, tools: []string{"history_search", "recall", "memory_search"}, args: searchArgs},
+			inside: true, tools: []string{"recall", "memory_search"}, args: searchArgs},
 	}
 )
 

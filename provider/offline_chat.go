@@ -85,7 +85,7 @@ func lastSentence(text string) string {
 }
 
 // known returns what can be quoted, the oldest first: memory in the system prompt, then the
-// messages but the one that is answered, then the note. What the model itself said is left out: it
+// messages but the one that is answered, then the note with what was brought back. What the model itself said is left out: it
 // was quoted from there; so are questions, which answer nothing.
 func known(req tidemark.Request, at int) []passage {
 	var out []passage
@@ -107,8 +107,8 @@ func known(req tidemark.Request, at int) []passage {
 			add("You said", statements(said))
 		}
 	}
-	add("From memory", memoryLines(req.Note))
-	return out
+	add("From memory", memoryLines(withoutNoteFacts(req.Note)))
+	return append(out, noteFacts(req.Note)...)
 }
 
 // memoryLines returns the lines of a system prompt that state something: bullets, and what stands
@@ -170,6 +170,11 @@ func reportResults(messages []tidemark.Message) string {
 
 func reportResult(call, result tidemark.Block) string {
 	texts := resultTexts(result)
+	if call.Name == recallName && !result.IsError {
+		for i, t := range texts {
+			texts[i] = recalled(t)
+		}
+	}
 	text := strings.Join(texts, "\n")
 	query := strings.ReplaceAll(strings.Join(inputTexts(call.Input), " "), "\n", " ")
 	switch {

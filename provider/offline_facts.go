@@ -41,15 +41,19 @@ func statements(text string) []string {
 // maxSpans bounds how often the end of a machine's tag is looked for in one text.
 const maxSpans = 64
 
-// withoutNotices takes out tagged spans that begin a line, which programs put into messages: news
-// of tasks, commands and their output.
+// withoutNotices takes out what programs put into messages: tagged spans that begin a line, such as news of
+// tasks, commands and their output, and lines in brackets, such as markers.
 func withoutNotices(text string) string {
-	if !strings.Contains(text, "<") {
+	if !strings.ContainsAny(text, "<[") {
 		return text
 	}
 	var b strings.Builder
 	for spans := 0; text != ""; {
 		line, rest, _ := strings.Cut(text, "\n")
+		if bracketed(line) {
+			text = rest
+			continue
+		}
 		name, ok := tagName(strings.TrimSpace(line))
 		if !ok {
 			b.WriteString(line + "\n")
@@ -92,7 +96,8 @@ func notice(line string) bool {
 }
 
 // leads are what stands before a quotation in answers and summaries.
-var leads = [...]string{"You said: ", "Noted: ", "From memory: ", "From the summary: ", "I will remember that: ", "I know that already: ", "Asked: "}
+var leads = [...]string{"You said: ", "Noted: ", "From memory: ", "From the summary: ", "I will remember that: ", "I know that already: ", "Asked: ",
+	fromCard + ": ", fromEvict + ": "}
 
 // bare is what a sentence says, without what introduces it: "Noted: “x”" and "Remember that x" are
 // both x, so a fact is not kept once for each way to mention it.

@@ -128,6 +128,12 @@ func afterTools(req tidemark.Request, text string) string {
 			found = converse(req, last-2, rest) + "\n\n" + found
 		}
 	}
+	if last > 1 && calledOnly(req.Messages[last-1], recallName) && req.Messages[last-2].Role == tidemark.User {
+		_, asked := parts(req.Messages[last-2])
+		if asks(lastSentence(asked)) && !finds(req.Messages[last]) { // what is in view may have a part of it
+			found = converse(req, last-2, asked)
+		}
+	}
 	if text != "" {
 		found += "\n\n" + converse(req, last, text)
 	}

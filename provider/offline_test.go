@@ -37,7 +37,7 @@ func chat(texts ...string) []tidemark.Message {
 var memoryTools = []tidemark.Tool{
 	{Name: "memory_search", InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"}},"required":["query"]}`)},
 	{Name: "memory_append", InputSchema: json.RawMessage(`{"type":"object","properties":{"fact":{"type":"string"}},"required":["fact"]}`)},
-	{Name: "history_search", InputSchema: json.RawMessage(`{"type":"object","properties":{"needle":{"type":"string"}},"required":["needle"]}`)},
+	{Name: "recall", InputSchema: json.RawMessage(`{"type":"object","properties":{"needle":{"type":"string"}},"required":["needle"]}`)},
 }
 
 func TestOfflineAnswers(t *testing.T) {
@@ -74,8 +74,8 @@ func TestOfflineCallsTools(t *testing.T) {
 		{"What do you remember about my cat?", "memory_search", `{"query":"cat"}`},
 		{"Please remember that I prefer tea.", "memory_append", `{"fact":"I prefer tea."}`},
 		{"remember: the code is 4711", "memory_append", `{"fact":"the code is 4711"}`},
-		{"What did we say about \"the port\" earlier?", "history_search", `{"needle":"\"the port\""}`},
-		{"what did we decide about Postgres before?", "history_search", `{"needle":"Postgres"}`},
+		{"What did we say about \"the port\" earlier?", "recall", `{"needle":"\"the port\""}`},
+		{"what did we decide about Postgres before?", "recall", `{"needle":"Postgres"}`},
 		{"call memory_search {\"query\": \"x\", \"limit\": 3}", "memory_search", `{"query": "x", "limit": 3}`},
 		{"Hello", "", ""},
 		{"I will always remember that day", "", ""},
@@ -225,7 +225,7 @@ func TestOfflineStream(t *testing.T) {
 }
 
 func TestOfflineRefusesBadShape(t *testing.T) {
-	_, err := tidemark.Complete(t.Context(), Offline{}, tidemark.Request{Messages: chat("a", "b")[1:]})
+	_, err := tidemark.Complete(t.Context(), Offline{}, tidemark.Request{Messages: []tidemark.Message{{Role: tidemark.User}}})
 	if e := apiError(t, err); e.Class != tidemark.ClassBadRequest {
 		t.Errorf("got %v", err)
 	}

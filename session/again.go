@@ -48,7 +48,11 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 			return fmt.Errorf("store plan: %w", err)
 		}
 	}
-	err = s.carryOut(ctx, r, v, p, false)
+	if err = s.carryOut(ctx, r, v, p, false); err == nil {
+		if v, err = s.view(ctx, r.Log); err == nil {
+			_, err = s.checked(ctx, r, p, v)
+		}
+	}
 	if passing(err) {
 		h, e := s.head(ctx)
 		if e != nil {
@@ -65,5 +69,9 @@ func (s *Session) viewWithout(ctx context.Context, log string, overlay tidemark.
 	if err != nil {
 		return View{}, err
 	}
-	return s.viewOf(ctx, log, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }), nil)
+	now, err := s.editsOf(ctx, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }))
+	if err != nil {
+		return View{}, err
+	}
+	return s.viewOf(ctx, log, now, nil)
 }

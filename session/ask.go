@@ -92,7 +92,7 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	waiting := rows[0].Int(0) - 1 // the question itself waits until it is answered
 	lines := []string{
 		fmt.Sprintf("Model: %s", cmp.Or(set.Model, "default")),
-		fmt.Sprintf("Context: %d of %d tokens (%d %%), compacted over %d", v.Size, set.Window, 100*v.Size/max(set.Window, 1), s.budget().Limit()),
+		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d)", v.Size, share(v.Size, s.budget().Limit()), s.budget().Limit(), set.Window),
 		fmt.Sprintf("Messages: %d since %s", h.Messages, h.Created.In(set.Zone).Format("2006-01-02 15:04 MST")),
 		fmt.Sprintf("Compactions: %d, resets: %d", h.Compactions, h.Resets),
 		fmt.Sprintf("Waiting: %d", max(waiting, 0)),
@@ -105,6 +105,16 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 		lines = append(lines, out)
 	}
 	return strings.Join(lines, "\n"), err
+}
+
+// share is how full the context is, of what it may grow to, in the page's own words and rounding, so that a
+// person reads one figure everywhere.
+func share(size, limit tidemark.Tokens) string {
+	limit = max(limit, 1)
+	if size > 0 && 100*size < limit {
+		return "under 1 %"
+	}
+	return fmt.Sprintf("%d %%", (200*size+limit)/(2*limit))
 }
 
 // undelivered counts what people do not have yet.
@@ -203,10 +213,16 @@ func (s *Session) askMemory(ctx context.Context, owner bool) string {
 // commandLine is a command as people are told of it.
 type commandLine struct{ words, does string }
 
+// Help lists the commands that the owner has in a conversation of theirs.
+func Help() string { return helpText(commands(true, true)) }
+
 // commands lists what the owner, or somebody else, may ask for here.
-func (s *Session) commands(owner bool) []commandLine {
+func (s *Session) commands(owner bool) []commandLine { return commands(owner, s.Scope().Owner) }
+
+// commands lists what may be asked for by the owner or another, in a conversation of the owner's or another's.
+func commands(owner, owners bool) []commandLine {
 	var out []commandLine
-	if owner || !s.Scope().Owner {
+	if owner || !owners {
 		out = append(out, commandLine{"/new or /reset", "begin a new conversation; this one is archived"},
 			commandLine{"/compact [what to keep]", "summarise older messages now"},
 			commandLine{"/stop", "stop the answer that is being written"})
@@ -217,15 +233,16 @@ func (s *Session) commands(owner bool) []commandLine {
 	} else {
 		out = append(out, commandLine{"/model", "which model answers"})
 	}
-	if owner && s.Scope().Owner {
+	if owner && owners {
 		out = append(out, commandLine{"/memory", "what is remembered"})
 	}
 	return append(out, commandLine{"/help", "this"})
 }
 
 // help lists them.
-func (s *Session) help(owner bool) string {
-	lines := s.commands(owner)
+func (s *Session) help(owner bool) string { return helpText(s.commands(owner)) }
+
+func helpText(lines []commandLine) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
 		out[i] = l.words + ": " + l.does

@@ -68,7 +68,7 @@ func TestAsk(t *testing.T) {
 		owner           bool
 		want            []string
 	}{
-		{"status", own, "/status", false, []string{"Model: test", " of 6000 tokens (", "compacted over 4500", "Messages: 2 since", "Compactions: 0, resets: 0", "Waiting: 0"}},
+		{"status", own, "/status", false, []string{"Model: test", " % of the 4500 at which it is compacted (window 6000)", "Messages: 2 since", "Compactions: 0, resets: 0", "Waiting: 0"}},
 		{"help of others", own, "/help", false, []string{"/new or /reset", "/model: which"}},
 		{"help of the owner", main, "/help", true, []string{"/memory", "/model [name"}},
 		{"help of others in the owner's", main, "/help", false, []string{"/status: how", "/model: which"}},

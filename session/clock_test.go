@@ -167,7 +167,7 @@ func (h *harness) current() []string {
 // due returns when the session wants to be woken; the zero time for never.
 func (h *harness) due() time.Time {
 	h.t.Helper()
-	all, err := session.Due(h.t.Context(), h.db)
+	all, err := session.Due(h.t.Context(), h.db, h.rt.Now())
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -39,6 +39,8 @@ type Compacted struct {
 	Millis       int64            `json:"ms"`
 	Overlay      tidemark.EntryID `json:"overlay"`
 	Instructions string           `json:"instructions,omitempty"`
+	Short        tidemark.Tokens  `json:"shortTokens,omitempty"` // over the limit still
+	Loose        int              `json:"loosePins,omitempty"`   // pinned entries without room
 }
 
 // fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
@@ -78,7 +80,13 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err := s.carryOut(ctx, r, v, p, hard); err != nil {
 		return v, s.cannot(v, mode, err)
 	}
-	return s.view(ctx, v.Log)
+	after, err := s.view(ctx, v.Log)
+	if err != nil {
+		return after, err
+	}
+	after, err = s.checked(ctx, r, p, after)
+	s.reflect(ctx, p)
+	return after, err
 }
 
 // cannot decides what a compaction that did not happen means: an automatic one leaves the view as
@@ -99,9 +107,22 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 
 // newPlan asks the strategies and makes their act durable.
 func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string) (*plan, error) {
-	act, err := compaction.Plan(s.Strategies, v.View, s.budget(), mode != fitAuto)
+	tuned, err := s.Tuned(ctx)
 	if err != nil {
 		return nil, err
+	}
+	pins, err := s.pinned(ctx, v.Log)
+	if err != nil {
+		return nil, err
+	}
+	act, err := compaction.Plan(instructed(tuned.strategies(s.Strategies), instructions), compaction.Hold(v.View, pins, s.budget()), s.budget(), mode != fitAuto)
+	if err != nil {
+		return nil, errors.Join(err, s.fellShort(ctx, r, mode, act))
+	}
+	if mode != fitManual { // a person may try again
+		if err := s.wasUnsound(ctx, act); err != nil {
+			return nil, err
+		}
 	}
 	now := s.Runtime.Now()
 	parts, err := s.parts(ctx, v.Log)
@@ -113,8 +134,11 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	}
 	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
 	for _, e := range act.Edits {
+		if e.Block > 0 { // pointers may be thousands
+			continue
+		}
 		for _, it := range v.Items {
-			if e.Block == 0 && it.To == e.To {
+			if it.To == e.To {
 				p.Last = max(p.Last, it.Last)
 			}
 		}
@@ -123,6 +147,39 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 		return nil, fmt.Errorf("store plan: %w", err)
 	}
 	return p, nil
+}
+
+// instructed leaves the summary alone when a person said what it should keep in mind: the others write
+// nothing.
+func instructed(list []compaction.Strategy, instructions string) []compaction.Strategy {
+	for n, x := range list {
+		if x.Name() == (compaction.Summary{}).Name() && instructions != "" {
+			return list[n : n+1]
+		}
+	}
+	return list
+}
+
+// fellShort says, at most once in a while, that the strategies have nothing left to give though the view
+// is over the limit. Then they rest. A summary alone is asked again at the next call, as ever.
+func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compaction.Act) error {
+	if mode != fitAuto || act.Short == 0 || !s.pointing() || len(act.Edits) > 0 {
+		return nil
+	}
+	if cooling, err := s.cooling(ctx); cooling || err != nil {
+		return err
+	}
+	event := tidemark.Event{Type: "notice", Data: []byte(mustJSON(Compacted{Reason: string(mode), By: []string{}, Limit: s.budget().Limit(), Short: act.Short})),
+		Text: fmt.Sprintf("Nothing can leave the view: %d tokens over what was asked remain, pinned or of the newest turns.", act.Short)}
+	stmts, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, s.pauseStmt())...); err != nil {
+		return fmt.Errorf("record what did not leave: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
 }
 
 // carryOut does the steps of a plan: archive, then chunk by chunk the summary, then the overlay.
@@ -261,7 +318,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
-		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions}
+		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
 	for _, e := range edits {
 		if e.Block > 0 {
 			done.Shortened++
@@ -285,6 +342,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
 		Args: []any{int64(size), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), "")) // if this life cannot tell the agent
+	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() {            // the next turn would plan the same little again
+		stmts = append(stmts, s.pauseStmt())
+	}
 	if p.Owed {
 		stmts = append(stmts, s.dueStmt(dueAgain, now.Add(cooldowns[0]), string(entry.ID)))
 	}
@@ -301,6 +361,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	if err := s.last(ctx, r, stmts...); err != nil {
 		return fmt.Errorf("install overlay: %w", err)
 	}
+	p.overlay, p.edits = entry.ID, edits
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.report(ctx)
 	return nil
@@ -331,6 +392,12 @@ func (c Compacted) line() string {
 	}
 	if c.Memories > 0 {
 		b.WriteString(", " + memories(c.Memories))
+	}
+	if c.Short > 0 {
+		fmt.Fprintf(&b, ", %d tokens over what was asked remain: the rest is pinned or of the newest turns", c.Short)
+	}
+	if c.Loose > 0 {
+		fmt.Fprintf(&b, ", %d pinned message(s) found no room and lost their hold", c.Loose)
 	}
 	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
 	return b.String()

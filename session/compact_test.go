@@ -303,13 +303,17 @@ func TestUndo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Undo(t.Context(), v.Shown[0].Overlay); err != nil {
-		t.Fatal(err)
+	for i, want := range []bool{true, false} { // once lifted, nothing is left to lift, and nothing is logged
+		before := h.count(`SELECT count(*) FROM entries LIMIT 1`)
+		changed, err := h.Undo(t.Context(), v.Shown[0].Overlay)
+		if logged := h.count(`SELECT count(*) FROM entries LIMIT 1`) > before; err != nil || changed != want || logged != want {
+			t.Fatalf("undo %d: changed %v, logged %v, %v", i+1, changed, logged, err)
+		}
 	}
 	if got, want := texts(h.sent()), h.originals(); len(got) != len(want) {
 		t.Errorf("%d messages in view, %d in the log", len(got), len(want))
 	}
-	if err := h.Undo(t.Context(), "nothing"); !errors.Is(err, tidemark.ErrNotFound) {
+	if _, err := h.Undo(t.Context(), "nothing"); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("undo of nothing: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ const (
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
+	dueEpisode = "episode"  // tell the agent of episodes that are over
+	dueEmbed   = "embed"    // make vectors of what has none
+	dueDigest  = "digest"   // tell the agent which words are new
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -50,19 +53,24 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	return []tidemark.Stmt{s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
+	return append(append(s.embedStmts(), s.episodeStmts()...), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
 
-// Due returns the keys of a database that have something due, and when: what a host must wake.
-func Due(ctx context.Context, db tidemark.DB) (map[tidemark.Key]time.Time, error) {
+// Due returns the keys of a database that have something due, and when: what a host must wake. The zero time
+// is at once.
+func Due(ctx context.Context, db tidemark.DB, now time.Time) (map[tidemark.Key]time.Time, error) {
 	const most = 10_000
 	out := map[tidemark.Key]time.Time{}
-	rows, err := db.Query(ctx, `SELECT key, min(at) FROM due GROUP BY key ORDER BY min(at) LIMIT ?`, most)
+	rows, err := db.Query(ctx, `SELECT key, min(at), max(kind = ? AND (data = ? OR at > ?)) FROM due GROUP BY key ORDER BY min(at) LIMIT ?`, dueOut, dataUnset, now.Add(farPause).UnixMilli(), most)
 	if err != nil {
 		return nil, fmt.Errorf("read what is due: %w", err)
 	}
 	for _, r := range rows {
-		out[tidemark.Key(r.Text(0))] = time.UnixMilli(r.Int(1))
+		if at := time.UnixMilli(r.Int(1)); r.Int(2) == 0 {
+			out[tidemark.Key(r.Text(0))] = at
+		} else { // messages wait for a channel, which may be there now, or by a clock that was set back since
+			out[tidemark.Key(r.Text(0))] = time.Time{}
+		}
 	}
 	// An input whose process died before its run began has nothing due yet, and nobody works on a run
 	// of an earlier process: neither waits for the heartbeat.
@@ -118,7 +126,8 @@ func (s *Session) retryLater(ctx context.Context) {
 // Wake does what is due. It may be called at any time and twice.
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
-	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND at <= ? LIMIT 20`, string(s.Key), now.UnixMilli())
+	far := now.Add(farPause).UnixMilli()
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEmbed)
 	if err != nil {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
@@ -138,15 +147,25 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.extractLater(ctx, r.Text(1))
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
+		case dueWords:
+			err = s.readQuietly(ctx)
+		case dueIndex:
+			err = s.indexQuietly(ctx)
 		case dueSpool:
 			err = s.sweepSpool(ctx)
+		case dueEpisode:
+			err = s.closeEpisodes(ctx)
+		case dueEmbed:
+			err = s.embedDue(ctx)
+		case dueDigest:
+			err = s.digestDue(ctx)
 		case dueOut:
 			err = s.sendDue(ctx)
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)
-			err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ? AND at <= ?`,
-				Args: []any{now.Add(wakeRetry).UnixMilli(), string(s.Key), r.Text(0), now.UnixMilli()}}})
+			err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ? AND (at <= ? OR at > ?)`,
+				Args: []any{now.Add(wakeRetry).UnixMilli(), string(s.Key), r.Text(0), now.UnixMilli(), far}}})
 		}
 		if err != nil {
 			return fmt.Errorf("wake %s: put off %s: %w", s.Key, r.Text(0), err)
@@ -222,6 +241,7 @@ func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
 const (
 	outFacts   = "facts"   // a tidemark.Extraction
 	outArchive = "archive" // an archive.Info
+	outEpisode = "episode" // a memory.Episode
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -249,9 +269,11 @@ func (s *Session) report(ctx context.Context) {
 	case len(rows) == outboxPage: // there may be more
 		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
-	if err := s.DB.Tx(ctx, append(told, next)); err != nil {
+	if err := s.DB.Tx(ctx, append(append(told, next), s.digestStmts()...)); err != nil {
 		s.Logger.Warn("clear outbox", "session", s.Key, "err", err)
+		return
 	}
+	s.digestNow(ctx)
 }
 
 // tell hands rows of the outbox and the directory row to the agent, and returns what clears those that it
@@ -291,6 +313,9 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 	if r.Text(1) == outArchive {
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
+	}
+	if r.Text(1) == outEpisode {
+		return nil, s.tellEpisode(ctx, r.Bytes(2))
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {

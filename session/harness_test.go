@@ -12,7 +12,9 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -30,9 +32,14 @@ type harness struct {
 	key   tidemark.Key
 	admit func(int64) (func(), bool)
 	alarm func(context.Context, time.Time) error
-	stop  context.CancelFunc
 
-	courier tidemark.Courier
+	observe func(session.Notice)
+	stop    context.CancelFunc
+
+	courier    tidemark.Courier
+	strategies []compaction.Strategy
+	embedder   session.Embedder
+	gate       memory.Gate
 	*session.Session
 }
 
@@ -47,17 +54,24 @@ func newHarness(t *testing.T, set session.Settings) *harness {
 // open begins a new life of the session on the same database.
 func (h *harness) open() {
 	h.t.Helper()
+	if _, err := h.tryOpen(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// tryOpen is open where a database may fail.
+func (h *harness) tryOpen() (*session.Session, error) {
 	life, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.t.Cleanup(stop)
 	if h.set.Model == "" {
 		h.set.Model = "test"
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier})
-	if err != nil {
-		h.t.Fatal(err)
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder})
+	if err == nil {
+		h.Session = s
 	}
-	h.Session = s
+	return s, err
 }
 
 // say posts a message and waits for the end of its turn.

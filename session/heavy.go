@@ -58,25 +58,31 @@ func (s *Session) light(ctx context.Context, r *run) (View, error) {
 // leaves.
 func (s *Session) admitted(ctx context.Context, r *run) (View, error) {
 	r.leave()
-	marks, err := s.log.Marks(ctx, r.Log)
+	now, err := s.standingEdits(ctx, r.Log)
 	if err != nil {
 		return View{}, err
 	}
-	return s.viewOf(ctx, r.Log, marks, func(bytes int64) error {
-		if s.Admit == nil || bytes <= freeView {
-			return nil
-		}
-		for {
-			release, ok := s.Admit(bytes)
-			if ok {
-				r.release = release
-				return nil
-			}
-			if err := s.Runtime.Sleep(ctx, admitAgain); err != nil {
-				return err
-			}
-		}
+	return s.viewOf(ctx, r.Log, now, func(bytes int64) (err error) {
+		r.release, err = s.room(ctx, bytes)
+		return err
 	})
+}
+
+// room waits until there is memory for a view of that many bytes. release is nil when none is to be given
+// back.
+func (s *Session) room(ctx context.Context, bytes int64) (release func(), err error) {
+	if s.Admit == nil || bytes <= freeView {
+		return nil, nil
+	}
+	for {
+		release, ok := s.Admit(bytes)
+		if ok {
+			return release, nil
+		}
+		if err := s.Runtime.Sleep(ctx, admitAgain); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // leave gives back the room of the run's view.
@@ -90,11 +96,11 @@ func (r *run) leave() {
 // lighten keeps the newest messages whole, up to half of what a view may weigh and the spare ones whatever
 // they weigh, and puts notes in the places of the large blocks before them. The originals stay in the log, and the overlay can be lifted.
 func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
-	marks, err := s.log.Marks(ctx, r.Log)
+	shown, err := s.standingEdits(ctx, r.Log)
 	if err != nil {
 		return err
 	}
-	_, layout, err := s.layout(ctx, marks)
+	_, layout, err := s.layout(ctx, shown.placed)
 	if err != nil {
 		return err
 	}

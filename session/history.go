@@ -2,18 +2,21 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // messages yields the message entries of a range, oldest first, with their large blocks, in
@@ -167,49 +170,54 @@ type Found struct {
 // Search finds messages of the conversation by words, sessions before a reset included, best
 // first.
 func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found, error) {
-	terms := memory.Terms(query)
+	terms := s.Stemmer.Terms(query)
 	if len(terms) == 0 {
 		return nil, fmt.Errorf("search: the query has no words: %w", tidemark.ErrInvalid)
 	}
-	const maxTerms = 32
-	quoted := make([]string, 0, maxTerms)
-	for _, t := range terms[:min(len(terms), maxTerms)] {
-		quoted = append(quoted, `"`+strings.ReplaceAll(t, `"`, ``)+`"`)
+	if err := s.allReady(ctx); err != nil {
+		return nil, err
 	}
+	const maxTerms = 32
+	terms = terms[:min(len(terms), maxTerms)]
+	limit = min(max(limit, 1), 100)
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid JOIN logs l ON l.id = e.log
-		WHERE words MATCH ? AND l.key = ? ORDER BY bm25(words) LIMIT ?`, strings.Join(quoted, " OR "), string(s.Key), min(max(limit, 1), 100))
+		WHERE words MATCH ? AND l.key = ? ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, s.matching(terms...), string(s.Key), limit)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	deep, err := s.piecesWith(ctx, s.matching(terms...), 0, 1<<53)
+	if err != nil {
+		return nil, err
+	}
+	seqs := slices.Sorted(maps.Keys(deep)) // what only a long text has stands behind the others
+	for i := len(rows) - 1; i >= 0; i-- {
+		seqs = slices.Insert(slices.DeleteFunc(seqs, func(seq int64) bool { return seq == rows[i].Int(0) }), 0, rows[i].Int(0))
+	}
 	var out []Found
-	for _, r := range rows {
-		entries, err := s.log.Payloads(ctx, []int64{r.Int(0)})
+	for _, seq := range seqs[:min(len(seqs), limit)] {
+		entries, err := s.log.Payloads(ctx, []int64{seq})
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			m, err := s.message(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: m.Role, From: e.Origin.From, Text: snippet(searchable(m), terms)})
+		err = s.texts(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
+			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms)})
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// snippet returns the part of a text around the first of the terms.
+// snippet returns the part of a text where most of the terms stand together, the longest counting most: a
+// name whole is worth more than its parts elsewhere.
 func snippet(text string, terms []string) string {
 	const around = 300
-	lower, at := strings.ToLower(text), -1
-	for _, t := range terms {
-		if i := strings.Index(lower, t); i >= 0 && (at < 0 || i < at) {
-			at = i
-		}
+	lower := strings.ToLower(text)
+	if len(lower) != len(text) { // places in one are not places in the other
+		lower = text
 	}
-	if len(lower) != len(text) || at < 0 {
-		at = 0
-	}
+	at := max(0, densest(lower, terms, around))
 	from, to := max(0, at-around), min(len(text), at+around)
 	out := strings.ToValidUTF8(text[from:to], "")
 	if from > 0 {
@@ -221,49 +229,43 @@ func snippet(text string, terms []string) string {
 	return out
 }
 
-// historySearch is the session's own tool.
-var historySearch = tidemark.Tool{
-	Name: "history_search",
-	Description: "Find messages of this conversation word for word, also those that were summarised away or archived by a reset. " +
-		"Give query, or entry to read one message whole.",
-	InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"entry":{"type":"string"},"offset":{"type":"integer","description":"bytes to skip of a long entry"}}}`),
-	Idempotent:  true,
-}
-
-// callHistory answers a call of history_search.
-func (s *Session) callHistory(ctx context.Context, call tidemark.Block) tidemark.Block {
-	var in struct {
-		Query  string `json:"query"`
-		Limit  int    `json:"limit"`
-		Entry  string `json:"entry"`
-		Offset int    `json:"offset"`
+// densest returns where a term stands about which most of them do, or -1. A long term counts more, and one
+// that stands everywhere less.
+func densest(lower string, terms []string, around int) int {
+	const mostTerms, mostPlaces = 12, 16 // that are looked at
+	type term struct {
+		text  string
+		worth float64
 	}
-	fail := func(err error) tidemark.Block { return tidemark.ToolResult(call.ID, err.Error(), true) }
-	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return fail(fmt.Errorf("input: %w", err))
-	}
-	if in.Entry != "" {
-		text, err := s.readEntry(ctx, tidemark.EntryID(in.Entry), in.Offset)
-		if err != nil {
-			return fail(err)
+	var list []term
+	for _, t := range terms {
+		if n := strings.Count(lower, t); n > 0 && t != "" {
+			list = append(list, term{t, float64(len(t)) / float64(n)})
 		}
-		return tidemark.ToolResult(call.ID, text, false)
 	}
-	if in.Limit <= 0 {
-		in.Limit = 8
+	order.By(list, func(a, b term) int { return cmp.Compare(b.worth, a.worth) })
+	list = list[:min(len(list), mostTerms)]
+	best, most := -1, 0.0
+	for _, t := range list {
+		for from, n := 0, 0; n < mostPlaces; n++ {
+			i := strings.Index(lower[from:], t.text)
+			if i < 0 {
+				break
+			}
+			i += from
+			part, sum := lower[max(0, i-around):min(len(lower), i+around)], 0.0
+			for _, o := range list {
+				if strings.Contains(part, o.text) {
+					sum += o.worth
+				}
+			}
+			if sum > most {
+				best, most = i, sum
+			}
+			from = i + len(t.text)
+		}
 	}
-	found, err := s.Search(ctx, in.Query, min(in.Limit, 20))
-	if err != nil {
-		return fail(err)
-	}
-	if len(found) == 0 {
-		return tidemark.ToolResult(call.ID, "Nothing found.", false)
-	}
-	var b strings.Builder
-	for _, f := range found {
-		fmt.Fprintf(&b, "[%s] %s, entry %s:\n%s\n\n", f.At.In(s.settings().Zone).Format("2006-01-02 15:04"), f.Role, f.Entry, f.Text)
-	}
-	return tidemark.ToolResult(call.ID, strings.TrimSpace(b.String()), false)
+	return best
 }
 
 // readEntry returns the text of one message of this conversation, from an offset.
@@ -281,16 +283,32 @@ func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int
 	if err != nil {
 		return "", err
 	}
-	text := searchable(m)
-	if offset < 0 || offset > len(text) {
-		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, len(text), tidemark.ErrInvalid)
+	text, size := textAt(m, max(offset, 0), page)
+	if offset < 0 || offset > size {
+		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, size, tidemark.ErrInvalid)
 	}
-	end := min(offset+page, len(text))
-	out := strings.ToValidUTF8(text[offset:end], "")
-	if end < len(text) {
-		out += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", end-offset, len(text), end)
+	if offset+len(text) < size {
+		text = wholeRunes(text)
+	}
+	end := offset + len(text)
+	out := strings.ToValidUTF8(text, "")
+	if end < size {
+		out += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", len(text), size, end)
 	}
 	return out, nil
+}
+
+// wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.
+func wholeRunes(text string) string {
+	for n := 1; n < utf8.UTFMax && n < len(text); n++ {
+		if from := len(text) - n; utf8.RuneStart(text[from]) {
+			if !utf8.FullRuneInString(text[from:]) {
+				return text[:from]
+			}
+			break
+		}
+	}
+	return text
 }
 
 // Reply returns the last message of the run that took an input: what a client that sends the
@@ -314,31 +332,43 @@ func (s *Session) Reply(ctx context.Context, input string) (e tidemark.Entry, fa
 	return e, "", false, nil
 }
 
-// Undo lifts an overlay: what it replaced is visible again. Only between turns.
-func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) error {
+// Undo lifts an overlay: what it replaced is visible again. Only between turns. changed is false for one that is
+// lifted already: nothing is logged then.
+func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed bool, err error) {
 	h, err := s.head(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	e, err := s.log.Entry(ctx, overlay)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if e.Log != h.Log || e.Kind != tidemark.KindOverlay {
-		return fmt.Errorf("overlay %s of this session: %w", overlay, tidemark.ErrNotFound)
+		return false, fmt.Errorf("overlay %s of this session: %w", overlay, tidemark.ErrNotFound)
+	}
+	marks, err := s.log.MarksAfter(ctx, h.Log, e.Seq-1)
+	if err != nil {
+		return false, err
+	}
+	rows := make([]compaction.Row, len(marks))
+	for i, m := range marks {
+		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
+	}
+	if compaction.Lifted(rows)[overlay] {
+		return false, nil
 	}
 	now := s.Runtime.Now()
 	o := tidemark.Overlay{By: []string{"person"}, Lifts: []tidemark.EntryID{overlay}, Reason: "undo"}
 	stmts, err := s.log.AppendStmts(h.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
 		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromPerson}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	idle := tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
 		Args: []any{string(s.Key), string(s.Key)}, Want: 1}
 	stmts = append(stmts, idle, tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}})
 	if err := s.DB.Tx(ctx, stmts); err != nil {
-		return fmt.Errorf("undo overlay %s: %w", overlay, err)
+		return false, fmt.Errorf("undo overlay %s: %w", overlay, err)
 	}
-	return nil
+	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // Types of notices, in the order in which a turn sends them.
@@ -25,6 +26,9 @@ const (
 	NoticeReply      = "reply"      // a reply is in the log
 	NoticeDone       = "done"       // the run has ended
 	NoticeError      = "error"      // the run has failed
+	NoticeRecalled   = "recalled"   // a recall went as Verdict says; for Config.Observe alone
+	NoticeChecked    = "checked"    // a compaction was checked; for Config.Observe alone
+	NoticeVectors    = "vectors"    // an endpoint was asked for Count vectors, which went as Text says; for Config.Observe alone
 )
 
 // Notice is what happens in a session, as it happens. Notices are not stored: what matters is in
@@ -38,6 +42,9 @@ type Notice struct {
 	Message *tidemark.Message `json:"message,omitempty"`
 	Call    *tidemark.Call    `json:"call,omitempty"`
 	Event   *tidemark.Event   `json:"event,omitempty"`
+	Checked *Checked          `json:"-"`
+	Verdict recall.Verdict    `json:"-"`
+	Count   int               `json:"-"`
 
 	err   error
 	final bool
@@ -50,19 +57,63 @@ func (n Notice) Err() error { return n.err }
 type hub struct {
 	observe func(Notice) // may be nil
 
-	mu      sync.Mutex // guards the following fields; never held over a wait
-	subs    map[*Subscription]bool
-	run     string          // in work
-	partial strings.Builder // visible text of the call in work
+	mu    sync.Mutex // guards the following fields; never held over a wait
+	subs  map[*Subscription]bool
+	said  Said
+	reply tidemark.EntryID // that was told of last
 }
+
+// Said is what is known of the run in work, for those who come later. Its zero value is none.
+type Said struct {
+	Run string
+
+	text strings.Builder // visible text of the call in work
+	over bool            // it is the beginning of more
+}
+
+// Late is of somebody who came when the text of a call was too long to be kept: they have the beginning of
+// it, are not told what follows, and find the rest in the log.
+type Late bool
+
+// Misses reports whether they are not told a notice; being late ends with the call.
+func (l *Late) Misses(n Notice) bool {
+	*l = *l && !Late(slices.Contains([]string{NoticeStart, NoticeRestart, NoticeReply, NoticeDone, NoticeError}, n.Type))
+	return bool(*l) && n.Type == NoticeText
+}
+
+// Take brings it up to date.
+func (s *Said) Take(n Notice) {
+	switch n.Type {
+	case NoticeStart, NoticeRestart, NoticeReply:
+		s.Set(n.Run, "")
+	case NoticeText:
+		if s.over = s.over || s.text.Len()+len(n.Text) > maxPartial; !s.over {
+			s.text.WriteString(n.Text)
+		}
+	case NoticeDone, NoticeError:
+		s.Set("", "")
+	}
+}
+
+// Set begins with what is known from elsewhere.
+func (s *Said) Set(run, text string) {
+	s.Run, s.over = run, false
+	s.text.Reset()
+	s.text.WriteString(text)
+}
+
+// Text returns the text so far, and whether it is the beginning of one that is too long to be kept.
+func (s *Said) Text() (string, Late) { return s.text.String(), Late(s.over) }
 
 // Subscription receives notices until it is closed or falls behind. It is read by one goroutine:
 // when Ready gives, take what Next has.
 type Subscription struct {
-	Ready   <-chan struct{} // there are notices, or the subscriber fell behind
-	Run     string          // the run in work when it began
-	Partial string          // the text of its answer so far
+	Ready   <-chan struct{}  // there are notices, or the subscriber fell behind
+	Run     string           // the run in work when it began
+	Reply   tidemark.EntryID // the reply that was told of last; all later ones are told to this subscription
+	Partial string           // the text of its answer behind that one, so far
 
+	joined Late
 	h      *hub
 	ready  chan struct{}
 	queue  []Notice // guarded by h.mu
@@ -88,7 +139,8 @@ func (h *hub) subscribe() (*Subscription, error) {
 		return nil, fmt.Errorf("%d readers listen to this session already: %w", maxSubs, tidemark.ErrBusy)
 	}
 	ready := make(chan struct{}, 1)
-	u := &Subscription{Ready: ready, ready: ready, h: h, Run: h.run, Partial: h.partial.String()}
+	text, late := h.said.Text()
+	u := &Subscription{Ready: ready, ready: ready, h: h, Run: h.said.Run, Reply: h.reply, Partial: text, joined: late}
 	if h.subs == nil {
 		h.subs = map[*Subscription]bool{}
 	}
@@ -128,6 +180,9 @@ func (u *Subscription) Close() {
 // push is called with the lock held. Pieces of one text that were not read become one, and so do inputs
 // that wait: ten thousand of them must not cut off who reads a little slower.
 func (u *Subscription) push(n Notice) {
+	if u.joined.Misses(n) {
+		return
+	}
 	last := len(u.queue) - 1
 	if last >= 0 && n.Type == NoticeQueued && u.queue[last].Type == NoticeQueued && len(u.queue[last].Inputs) < maxTaken {
 		u.queue[last].Inputs = slices.Concat(u.queue[last].Inputs, n.Inputs)
@@ -157,21 +212,20 @@ func (h *hub) send(n Notice) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch n.Type {
-	case NoticeStart, NoticeRestart, NoticeReply:
-		h.run = n.Run
-		h.partial.Reset()
-	case NoticeText:
-		if h.partial.Len() < maxPartial {
-			h.partial.WriteString(n.Text)
-		}
-	case NoticeDone, NoticeError:
-		h.run = ""
-		h.partial.Reset()
+	h.said.Take(n)
+	if n.Type == NoticeReply {
+		h.reply = n.Entry
 	}
 	for u := range h.subs {
 		u.push(n)
 	}
+}
+
+// told says which reply a run had committed before this life took it over.
+func (h *hub) told(reply tidemark.EntryID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reply = reply
 }
 
 // Explain says what went wrong in words for the person in the conversation: no stack of wraps

@@ -131,7 +131,7 @@ func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error
 		if m.progress != nil {
 			m.progress(m.done)
 		}
-		if err := m.pace.did(ctx, m.s.Runtime, len(msg.Message.AppendJSON(nil))); err != nil {
+		if err := m.pace.did(ctx, m.s.Runtime, weight(msg.Message)); err != nil {
 			return fmt.Errorf("import message %d: %w", m.done, err)
 		}
 	}
@@ -176,13 +176,16 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 	m.chain, m.done = e.Chain, m.done+1
 	m.stmts = append(m.stmts, stmts...)
 	m.count++
-	m.bytes += len(e.Payload)
+	m.bytes += max(len(e.Payload), min(weight(in.Message), spillBytes)) // of what is compressed or in the bucket, the words are here
 	m.size += e.Tokens
 	if m.bytes > importBytes || m.count >= 200 {
 		return m.flush(ctx)
 	}
 	return nil
 }
+
+// weight is the length of a message.
+func weight(m tidemark.Message) int { return len(m.AppendJSON(nil)) }
 
 // source says who wrote an imported message, by its shape.
 func source(m tidemark.Message) string {

@@ -39,6 +39,7 @@ type Receipt struct {
 	Session   string `json:"sessionId"`
 	Duplicate bool   `json:"duplicate,omitempty"` // it had been received before
 	State     string `json:"state"`               // new, taken, done
+	Run       string `json:"-"`                   // that took it up, empty for none
 }
 
 // Bounds of inputs.
@@ -134,7 +135,7 @@ func (s *Session) inputStmts(ctx context.Context, in Input, state string, now ti
 
 // receipt returns what became of an input.
 func (s *Session) receipt(ctx context.Context, id, hash string) (Receipt, error) {
-	rows, err := s.DB.Query(ctx, `SELECT state, hash FROM inputs WHERE key = ? AND id = ? LIMIT 1`, string(s.Key), id)
+	rows, err := s.DB.Query(ctx, `SELECT state, hash, run FROM inputs WHERE key = ? AND id = ? LIMIT 1`, string(s.Key), id)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -144,7 +145,7 @@ func (s *Session) receipt(ctx context.Context, id, hash string) (Receipt, error)
 	if rows[0].Text(1) != hash {
 		return Receipt{}, fmt.Errorf("input id %s was used for another message; give each message an id of its own: %w", id, tidemark.ErrConflict)
 	}
-	return Receipt{ID: id, State: rows[0].Text(0)}, nil
+	return Receipt{ID: id, State: rows[0].Text(0), Run: rows[0].Text(2)}, nil
 }
 
 // inputHash tells whether two inputs of one id are the same.
@@ -277,7 +278,11 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 			origin.From = tidemark.FromPerson
 		}
 		e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: in.Tokens, Origin: origin}
-		more, err := s.entryStmts(ctx, r.Log, &e, m, chain)
+		full, err := s.hydrate(ctx, m) // it was spilled when it came
+		if err != nil {
+			return nil, "", fmt.Errorf("take input %s: %w", in.ID, err)
+		}
+		more, err := s.storedStmts(ctx, r.Log, &e, full, m, chain)
 		if err != nil {
 			return nil, "", err
 		}

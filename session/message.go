@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -23,8 +24,42 @@ func (s *Session) message(ctx context.Context, e tidemark.Entry) (tidemark.Messa
 	return s.hydrate(ctx, m)
 }
 
-// hydrate replaces references by the blocks they name. A block that only looks like a reference,
-// because someone sent the field, stays as it is.
+// wordy is message without the large blocks that have no words, such as images: those stay references. It waits
+// until there is room for the others beside what else is in memory; done gives that back.
+func (s *Session) wordy(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error) {
+	done = func() {}
+	if m, err = e.Message(); err != nil {
+		return m, done, fmt.Errorf("read entry %s: %w", e.ID, err)
+	}
+	if !bytes.Contains(e.Payload, []byte(blobField)) {
+		return m, done, nil
+	}
+	var with []int
+	size := int64(len(e.Payload))
+	for i, b := range m.Content {
+		if ref, ok := reference(b); ok && b.Type != tidemark.TypeImage {
+			with, size = append(with, i), size+decodedCopies*int64(ref.Bytes)
+		}
+	}
+	release, err := s.room(ctx, min(size, s.settings().ViewBytes))
+	if err != nil {
+		return m, done, err
+	}
+	if release != nil {
+		done = release
+	}
+	if m, err = s.hydrateSome(ctx, m, with); err != nil {
+		done()
+		return m, func() {}, err
+	}
+	return m, done, nil
+}
+
+// decodedCopies is how often a large block is in memory while it is read: as it came, as a block, as its text,
+// and as its words.
+const decodedCopies = 4
+
+// hydrate replaces references, to the bucket and to artifacts, by the blocks they name.
 func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
 	all := make([]int, len(m.Content))
 	for i := range all {
@@ -35,13 +70,26 @@ func (s *Session) hydrate(ctx context.Context, m tidemark.Message) (tidemark.Mes
 
 // hydrateSome is hydrate for some of the blocks.
 func (s *Session) hydrateSome(ctx context.Context, m tidemark.Message, blocks []int) (tidemark.Message, error) {
+	var sh shelf
+	if err := sh.fetch(ctx, s, rowRefs(m, blocks), nil); err != nil {
+		return m, err
+	}
+	return s.hydrateFrom(ctx, m, blocks, &sh)
+}
+
+// hydrateFrom is hydrateSome with the artifacts that were read before.
+func (s *Session) hydrateFrom(ctx context.Context, m tidemark.Message, blocks []int, sh *shelf) (tidemark.Message, error) {
 	out, copied := m, false
 	for _, i := range blocks {
 		ref, ok := reference(m.Content[i])
 		if !ok {
 			continue
 		}
-		full, err := s.block(ctx, ref)
+		read := s.block
+		if ref.In == inRow {
+			read = sh.block
+		}
+		full, err := read(ctx, ref)
 		if errors.Is(err, tidemark.ErrNotFound) {
 			continue
 		}
@@ -65,23 +113,31 @@ const maxReference = 2048
 
 // reference reads the reference in a stored block.
 func reference(b tidemark.Block) (blobRef, bool) {
-	raw := b.AppendJSON(nil)
+	raw := b.Raw() // it was read from the log
 	if len(raw) > maxReference || !bytes.Contains(raw, []byte(blobField)) {
 		return blobRef{}, false
 	}
 	var w struct {
 		Ref blobRef `json:"tidemark_blob"`
 	}
-	if json.Unmarshal(raw, &w) != nil || len(w.Ref.SHA256) != 64 {
+	if json.Unmarshal(raw, &w) != nil || !isHash(w.Ref.SHA256) || w.Ref.Bytes < 0 || w.Ref.Bytes > MaxMessage {
 		return blobRef{}, false
 	}
+	w.Ref.id = b.ToolUseID
 	return w.Ref, true
 }
+
+// isHash reports a SHA-256 in lower hex, as names of blocks are.
+func isHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
+
+// errDamaged says that something stored is not what was stored: unlike a storage that is down, reading it
+// again gives the same.
+var errDamaged = errors.New("is not what was stored")
 
 // block reads a block from the bucket and holds it against its hash.
 func (s *Session) block(ctx context.Context, ref blobRef) (tidemark.Block, error) {
 	var b tidemark.Block
-	_, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+	o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
 	if err != nil {
 		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}
@@ -91,12 +147,12 @@ func (s *Session) block(ctx context.Context, ref blobRef) (tidemark.Block, error
 	}
 	raw := make([]byte, ref.Bytes) // a buffer that grows would take three times as much
 	n, err := io.ReadFull(body, raw)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
+	if short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); err != nil && (!short || o.Size == int64(ref.Bytes)) {
+		return b, fmt.Errorf("read block %s: %w: %w", ref.SHA256, err, tidemark.ErrUnavailable) // the connection broke
 	}
 	raw = raw[:n]
 	if string(tidemark.HashOf(raw)) != ref.SHA256 {
-		return b, fmt.Errorf("block %s does not match its hash: %w", ref.SHA256, tidemark.ErrUnavailable)
+		return b, fmt.Errorf("block %s does not match its hash: %w: %w", ref.SHA256, errDamaged, tidemark.ErrUnavailable)
 	}
 	return b, json.Unmarshal(raw, &b)
 }

@@ -83,14 +83,14 @@ func (s *Session) findLedger(ctx context.Context) error {
 	if s.Courier == nil {
 		return nil
 	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, ledgerSpace)
-	if err != nil || len(rows) == 0 {
+	there, err := s.has(ctx, ledgerSpace)
+	if err != nil || !there {
 		return err
 	}
 	if err := s.openLedger(ctx); err != nil {
 		return err
 	}
-	rows, err = s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
 	if err == nil && len(rows) > 0 {
 		s.dispatch()
 	}
@@ -112,16 +112,17 @@ type Outbound struct {
 	At     time.Time        `json:"at"`
 	Next   time.Time        `json:"next,omitzero"` // not tried, or not given up, before
 
-	n    int64
-	peer string
-	past string // ids of earlier tries that came to nothing
+	n       int64
+	peer    string // who reads it, see readerOf
+	address string // To, as it is stored
+	past    string // ids of earlier tries that came to nothing
 }
 
 // outColumns are what scanOut reads.
 const outColumns = `n, state, hold, status, peer, address, text, quote, id, past, tries, error, at, next`
 
 func (s *Session) scanOut(r tidemark.Row) (Outbound, error) {
-	o := Outbound{n: r.Int(0), State: r.Text(1), Hold: r.Text(2), Status: r.Text(3), peer: r.Text(4), Text: r.Text(6), Quote: r.Text(7), ID: r.Text(8),
+	o := Outbound{n: r.Int(0), State: r.Text(1), Hold: r.Text(2), Status: r.Text(3), peer: r.Text(4), address: r.Text(5), Text: r.Text(6), Quote: r.Text(7), ID: r.Text(8),
 		past: r.Text(9), Tries: int(r.Int(10)), Error: r.Text(11), At: time.UnixMilli(r.Int(12))}
 	if next := r.Int(13); next > 0 {
 		o.Next = time.UnixMilli(next)
@@ -156,23 +157,35 @@ func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {
 	return out, nil
 }
 
-// peerOf is an address in one string: rows of one are sent in order.
-func peerOf(a tidemark.Address) string {
-	return strings.Join([]string{a.Platform, a.Account, a.Peer}, "\x1f")
+// readerOf is who reads the answer to an input, in one string: what one reads is sent in order. A person
+// whom the platform names now by a number and now by an id is one, on each account that they write to.
+func readerOf(o tidemark.Origin) string {
+	if o.To.Group || o.Peer == "" {
+		return peerOf(*o.To)
+	}
+	return strings.Join([]string{o.To.Platform, o.To.Account, "", o.Peer}, outSeparator) // no address has an empty peer
 }
 
+// peerOf is an address in one string: the reader of what is said to no person that is known. Rows of before
+// people were told apart have it, too.
+func peerOf(a tidemark.Address) string {
+	return strings.Join([]string{a.Platform, a.Account, a.Peer}, outSeparator)
+}
+
+const outSeparator = "\x1f"
+
 // outStmts put a text into the ledger, a row for each message that the platform makes of it, in the
-// transaction of what it tells of. The first quotes a message.
-func (s *Session) outStmts(to tidemark.Address, text, quote string) []tidemark.Stmt {
+// transaction of what it tells of. The first may quote a message.
+func (s *Session) outStmts(l listener, text string) []tidemark.Stmt {
 	now := s.Runtime.Now()
-	parts := s.Courier.Parts(to, text)
+	parts, quote := s.Courier.Parts(l.To, text), l.quote()
 	stmts := make([]tidemark.Stmt, 0, len(parts)+1)
 	for i, p := range parts {
 		if i > 0 {
 			quote = ""
 		}
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO outbound(key, state, open, peer, address, text, quote, at) VALUES(?, 'pending', 1, ?, ?, ?, ?, ?)`,
-			Args: []any{string(s.Key), peerOf(to), mustJSON(to), p, quote, now.UnixMilli()}, Want: 1})
+			Args: []any{string(s.Key), l.who, mustJSON(l.To), p, quote, now.UnixMilli()}, Want: 1})
 	}
 	if len(stmts) == 0 {
 		return nil
@@ -185,23 +198,25 @@ const outGrace = 10 * time.Second
 
 // listener is where an answer goes.
 type listener struct {
-	To     tidemark.Address
-	newest string // platform's id of what they wrote last
-	wrote  int    // messages that the run took up
+	who    string           // see readerOf
+	To     tidemark.Address // which they wrote from last
+	newest string           // platform's id of what they wrote last
+	wrote  int              // messages that the run took up
 }
 
-// listeners are the addresses that some inputs want their answer at, each once.
+// listeners are those who read the answer to some inputs, each once.
 func listeners(from []tidemark.Origin) []listener {
 	var out []listener
 	for _, o := range from {
 		if o.To == nil {
 			continue
 		}
-		i := slices.IndexFunc(out, func(l listener) bool { return peerOf(l.To) == peerOf(*o.To) })
+		who := readerOf(o)
+		i := slices.IndexFunc(out, func(l listener) bool { return l.who == who })
 		if i < 0 {
-			i, out = len(out), append(out, listener{To: *o.To})
+			i, out = len(out), append(out, listener{who: who})
 		}
-		out[i].newest, out[i].wrote = o.Message, out[i].wrote+1
+		out[i].To, out[i].newest, out[i].wrote = *o.To, o.Message, out[i].wrote+1
 	}
 	return out
 }
@@ -215,8 +230,8 @@ func (l listener) quote() string {
 	return ""
 }
 
-// tellStmts put a text into the ledger for all who wrote one of these inputs, but those of except.
-func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Origin, text string, except ...tidemark.Address) ([]tidemark.Stmt, error) {
+// tellStmts put a text into the ledger for all who wrote one of these inputs, but the readers of except.
+func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Origin, text string, except ...string) ([]tidemark.Stmt, error) {
 	to := listeners(from)
 	if len(to) == 0 || strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -229,8 +244,8 @@ func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Ori
 	}
 	var stmts []tidemark.Stmt
 	for _, l := range to {
-		if !slices.Contains(except, l.To) {
-			stmts = append(stmts, s.outStmts(l.To, text, l.quote())...)
+		if !slices.Contains(except, l.who) && !slices.Contains(except, peerOf(l.To)) {
+			stmts = append(stmts, s.outStmts(l, text)...)
 		}
 	}
 	return stmts, nil

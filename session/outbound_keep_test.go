@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,6 +75,7 @@ func TestClosedBehindTheirBack(t *testing.T) {
 	}{
 		{"closed before they wrote", time.Minute, []string{"ok 1", "ok 2", "ok 1"}},
 		{"closed after they wrote", time.Hour, []string{"ok 1", "ok 2"}},
+		{"closed in the second in which they wrote", 10*time.Minute - 900*time.Millisecond, []string{"ok 1", "ok 2", "ok 1"}},
 		{"no time", -1, []string{"ok 1", "ok 2"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -98,6 +100,37 @@ func TestClosedBehindTheirBack(t *testing.T) {
 			wantTexts(t, c, row.want...)
 		})
 	}
+}
+
+// TestClosedAgain: what a message answers opens no window for it; and where a platform's clock is behind, so
+// that each send is closed before the person wrote, it is not sent again and again.
+func TestClosedAgain(t *testing.T) {
+	c := &tidemarktest.Courier{}
+	h, clock := newPhone(t, c)
+	h.post(wrote(ann, "in1", "hello"))
+	h.idle()
+	closedAgain(t, h, c, clock)
+	wantTexts(t, c, "ok 1")
+	clock.advance(time.Minute)
+	h.post(wrote(ann, "in2", "are you there?")) // "ok 1" goes out with it
+	h.idle()
+	for range 10 {
+		closedAgain(t, h, c, clock)
+	}
+	if n := len(c.Texts()); n > 5 {
+		t.Errorf("sent %q", c.Texts())
+	}
+}
+
+// closedAgain tells that the first message was closed, by a clock that is an hour behind.
+func closedAgain(t *testing.T, h *harness, c *tidemarktest.Courier, clock *clock) {
+	t.Helper()
+	closed := tidemark.Delivery{Ref: c.Arrived()[0].Ref, ID: fmt.Sprintf("mid.%d", len(c.Arrived())), Status: tidemark.StatusFailed,
+		At: clock.Now().Add(-time.Hour), Error: &tidemark.SendError{Class: tidemark.SendClosed, Code: 131047}}
+	if err := h.Delivered(t.Context(), closed); err != nil {
+		t.Fatal(err)
+	}
+	h.idle()
 }
 
 // TestWordless: an answer without text is told of as that.

@@ -15,13 +15,16 @@ import (
 const maxQuoted = 240
 
 // hearStmts keep what a person wrote under the platform's name of it, and let go of what waited for them
-// to write.
+// to write. All that they do not have yet goes to where they are now.
 func (s *Session) hearStmts(in Input) []tidemark.Stmt {
 	if s.Courier == nil || !s.ledger.Load() || in.Origin.To == nil {
 		return nil
 	}
-	stmts := []tidemark.Stmt{{SQL: `UPDATE outbound SET hold = '', next = 0 WHERE key = ? AND open = 1 AND state = 'pending' AND hold = 'closed' AND peer = ?`,
-		Args: []any{string(s.Key), peerOf(*in.Origin.To)}}}
+	who := readerOf(in.Origin)
+	stmts := []tidemark.Stmt{{
+		SQL: `UPDATE outbound SET peer = ?, address = ?, hold = CASE hold WHEN 'closed' THEN '' ELSE hold END, next = CASE hold WHEN 'closed' THEN 0 ELSE next END
+			WHERE key = ? AND open = 1 AND state = 'pending' AND peer IN (?, ?)`,
+		Args: []any{who, mustJSON(in.Origin.To), string(s.Key), who, peerOf(*in.Origin.To)}}}
 	if in.Origin.Message != "" && in.Kind == InputMessage {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said, at) VALUES(?, ?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
 			Args: []any{string(s.Key), in.Origin.Message, oneLine(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})

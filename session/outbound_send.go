@@ -11,15 +11,16 @@ import (
 
 // Bounds of sending.
 const (
-	sendTimeout = time.Minute      // of one try; a courier has shorter ones of its own
-	maxTries    = 20               // with the pauses below about an hour
-	firstPause  = 2 * time.Second  // after the first try that sent nothing, doubled with each
-	longPause   = 5 * time.Minute  // the longest of these
-	haltPause   = 10 * time.Minute // while the account may not send
-	mostPause   = 24 * time.Hour   // that a platform may ask for
-	unknownWait = 2 * time.Minute  // for the status of a message that may have been sent
-	napMost     = 20 * time.Second // a shorter pause is slept, a longer one is for the alarm
-	outPage     = 500              // open rows that one look takes in
+	sendTimeout = time.Minute           // of one try; a courier has shorter ones of its own
+	maxTries    = 20                    // with the pauses below about an hour
+	firstPause  = 2 * time.Second       // after the first try that sent nothing, doubled with each
+	longPause   = 5 * time.Minute       // the longest of these
+	haltPause   = 10 * time.Minute      // while the account may not send
+	mostPause   = 24 * time.Hour        // that a platform may ask for
+	farPause    = mostPause + time.Hour // no pause ends later: the clock that set such a one was ahead
+	unknownWait = 2 * time.Minute       // for the status of a message that may have been sent
+	napMost     = 20 * time.Second      // a shorter pause is slept, a longer one is for the alarm
+	outPage     = 500                   // open rows that one look takes in
 )
 
 // dispatch sends what is pending, if nobody in this life does. It returns at once.
@@ -111,15 +112,32 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 
 // sendDue is what an alarm does: it puts itself off, and sends.
 func (s *Session) sendDue(ctx context.Context) error {
-	later := tidemark.Stmt{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ?`, Args: []any{s.Runtime.Now().Add(wakeRetry).UnixMilli(), string(s.Key), dueOut}}
 	if s.Courier == nil || !s.ledger.Load() {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueOut)}) // the next life with a courier looks by itself
+		return s.sendUnset(ctx)
 	}
+	later := s.dueStmt(dueOut, s.Runtime.Now().Add(wakeRetry), "")
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{later, s.restOutStmt()}); err != nil {
 		return err
 	}
 	s.dispatch()
 	return nil
+}
+
+// dataUnset marks the alarm of messages whose channel is not set up now: a process that has it looks at once.
+const dataUnset = "unset"
+
+// sendUnset keeps the alarm in a life that cannot send. A channel may be back the next minute, or never, so
+// what has waited for long is looked at less often.
+func (s *Session) sendUnset(ctx context.Context) error {
+	rows, err := s.DB.Query(ctx, `SELECT min(at) FROM outbound WHERE key = ? AND open = 1 AND hold <> 'closed' LIMIT 1`, string(s.Key))
+	if err != nil {
+		return fmt.Errorf("read outbound: %w", err)
+	}
+	now, waited := s.Runtime.Now(), time.Duration(0)
+	if len(rows) > 0 && !rows[0].Null(0) {
+		waited = now.Sub(time.UnixMilli(rows[0].Int(0)))
+	}
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOut, now.Add(min(max(waited, haltPause), mostPause)), dataUnset), s.restOutStmt()})
 }
 
 // restOutStmt ends the alarm when it has nothing to wait for. A row that is closed waits for the person.
@@ -128,27 +146,29 @@ func (s *Session) restOutStmt() tidemark.Stmt {
 		Args: []any{string(s.Key), dueOut, string(s.Key)}}
 }
 
-// nextOut returns the first row that something is to be done with now: the oldest of an address that
+// nextOut returns the first row that something is to be done with now: the oldest of a reader that
 // waits for nothing. A message that may have been sent holds up those behind it only as long as a
 // status may well come: order is worth a pause, but not that the rest is never read. Without such a
-// row, next is when to look again.
+// row, next is when to look again. A pause of a clock that was set back since is over.
 func (s *Session) nextOut(ctx context.Context) (row *Outbound, next time.Time, err error) {
-	rows, err := s.DB.Query(ctx, `SELECT n, state, hold, peer, next, owner FROM outbound WHERE key = ? AND open = 1 ORDER BY n LIMIT ?`, string(s.Key), outPage)
+	rows, err := s.DB.Query(ctx, `SELECT n, state, hold, peer, next, owner, address FROM outbound WHERE key = ? AND open = 1 ORDER BY n LIMIT ?`, string(s.Key), outPage)
 	if err != nil {
 		return nil, next, fmt.Errorf("read outbound: %w", err)
 	}
 	now := s.Runtime.Now()
 	waits := map[string]bool{}
 	for _, r := range rows {
-		peer, at := r.Text(3), time.UnixMilli(r.Int(4))
+		peer, at, address := r.Text(3), time.UnixMilli(r.Int(4)), r.Text(6)
 		later := r.Text(1) == OutSending && r.Text(5) >= s.ownerBound() // of a later life
-		if waits[peer] {
+		behind := waits[peer] || waits[address]                         // what is said to an address is no known person's
+		waits[peer] = true
+		if behind || r.Text(2) == HoldClosed { // who is closed holds up nobody else, who may have their number now
 			continue
 		}
-		if waits[peer] = true; r.Text(2) == HoldClosed || later {
+		if waits[address] = true; later {
 			continue
 		}
-		if r.Text(1) != OutSending && at.After(now) {
+		if r.Text(1) != OutSending && at.After(now) && !at.After(now.Add(farPause)) {
 			if next.IsZero() || at.Before(next) {
 				next = at
 			}
@@ -177,8 +197,8 @@ func (s *Session) sendRow(ctx context.Context, o Outbound) error {
 	}
 	owner := s.owner()
 	now := s.Runtime.Now()
-	begin := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'sending', owner = ?, tries = tries + 1 WHERE key = ? AND n = ? AND state = 'pending' AND next <= ? AND hold <> 'closed'`,
-		Args: []any{owner, string(s.Key), o.n, now.UnixMilli()}, Want: 1}
+	begin := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'sending', owner = ?, tries = tries + 1 WHERE key = ? AND n = ? AND state = 'pending' AND (next <= ? OR next > ?) AND hold <> 'closed' AND address = ?`,
+		Args: []any{owner, string(s.Key), o.n, now.UnixMilli(), now.Add(farPause).UnixMilli(), o.address}, Want: 1}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin, s.currentStmt()}); err != nil {
 		return err
 	}

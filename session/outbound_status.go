@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -80,6 +81,10 @@ func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args
 	if other || o.State == OutPending { // of an earlier try, which is known to have come to nothing
 		return "", nil, ""
 	}
+	if older(o, d) {
+		s.Logger.Warn("a status is older than the message that it names", "session", s.Key, "ref", o.Ref, "status", d.Status)
+		return "", nil, ""
+	}
 	was, is := slices.Index(rank, o.Status), slices.Index(rank, d.Status)
 	if d.Status != tidemark.StatusFailed {
 		// That it was sent may come behind that it failed; that it was delivered cannot.
@@ -106,11 +111,25 @@ func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args
 	return set + `, owner = '', status = '', id = '', past = trim(past || ' ' || ?)`, append(args, d.ID), event
 }
 
+// clockApart is how far our clock and a platform's may be apart.
+const clockApart = 10 * time.Minute
+
+// older reports whether a status is of a message from before the row, which has only the ref in common with
+// it: rows count from 1 again where a backup was restored, or in a second installation on the account. A
+// message whose id is known has no other.
+func older(o Outbound, d tidemark.Delivery) bool {
+	return !d.At.IsZero() && d.At.Before(o.At.Add(-clockApart)) && (o.ID == "" || o.ID != d.ID)
+}
+
+// maxUnclosed bounds the sends of one message whose window opens and closes: clocks differ.
+const maxUnclosed = 3
+
 // unclosed is what to set when the person has written since the platform found their window closed: it is
-// open again, and they need not write twice.
+// open again, and they need not write twice. What the message answers does not count, though it may be of the
+// same second: a platform tells no less.
 func (s *Session) unclosed(ctx context.Context, o Outbound, d tidemark.Delivery, set string) (string, error) {
 	const recent = 50
-	if d.At.IsZero() {
+	if d.At.IsZero() || o.Tries >= maxUnclosed {
 		return set, nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT at, origin FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), recent)
@@ -119,7 +138,7 @@ func (s *Session) unclosed(ctx context.Context, o Outbound, d tidemark.Delivery,
 	}
 	for _, r := range rows {
 		var from tidemark.Origin
-		if r.Int(0) > d.At.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && peerOf(*from.To) == o.peer {
+		if r.Int(0) > o.At.UnixMilli() && r.Int(0) >= d.At.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (readerOf(from) == o.peer || peerOf(*from.To) == o.peer) {
 			return strings.Replace(set, `hold = 'closed'`, `hold = ''`, 1), nil
 		}
 	}

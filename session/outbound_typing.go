@@ -18,14 +18,14 @@ func (s *Session) show(ctx context.Context, r *run) {
 		return
 	}
 	for _, l := range listeners(r.origins) {
-		if l.newest == "" || r.shown[peerOf(l.To)] == l.newest {
+		if l.newest == "" || r.shown[l.who] == l.newest {
 			continue
 		}
 		if r.shown == nil {
 			r.shown = map[string]string{}
 		}
-		first := r.shown[peerOf(l.To)] == ""
-		r.shown[peerOf(l.To)] = l.newest
+		first := r.shown[l.who] == ""
+		r.shown[l.who] = l.newest
 		s.Runtime.Go(func() {
 			for {
 				begun := s.Runtime.Now()

@@ -290,7 +290,7 @@ const extractDeadline = 3 * time.Minute
 // returned with the error.
 func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
 	var items []compaction.Item
-	for _, it := range v.Items {
+	for _, it := range s.unskipped(ctx, v.Items) {
 		if !it.Span() {
 			items = append(items, it)
 		}

@@ -140,7 +140,7 @@ func TestUndoDropsTheAnchor(t *testing.T) {
 	}
 	h.Session = s
 	h.say("short")
-	if err := h.Undo(t.Context(), v.Shown[0].Overlay); err != nil {
+	if _, err := h.Undo(t.Context(), v.Shown[0].Overlay); err != nil {
 		t.Fatal(err)
 	}
 	if v, err = h.View(t.Context()); err != nil || v.Anchor || v.Size < v.Fixed+v.View.Tokens() {

@@ -40,6 +40,8 @@ type run struct {
 	owner   string            // who works on it: new with each take-over, so the last one wins
 	mark    string            // that a person stopped it, as its row says; see stop.go
 	release func()            // gives back what its view was let in with, nil when it was not asked
+
+	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
 }
 
 // kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
@@ -160,7 +162,11 @@ func (s *Session) work(r *run) worked {
 	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	s.show(limited, r) // of a run that was taken over
+	defer s.settled(s.life)
 	err := r.halted()
+	if err == nil {
+		err = s.holdAgain(limited, r)
+	}
 	if err == nil {
 		err = s.turn(limited, r)
 	}
@@ -249,6 +255,14 @@ func (s *Session) fail(r *run, why error) {
 	}
 	ctx := s.life
 	s.Logger.Warn("run failed", "session", s.Key, "run", r.ID, "err", why)
+	if r.halted() != nil { // who stopped it may have taken up for it what it was about to
+		var err error
+		if r.took, r.origins, err = s.inputsOf(ctx, r.ID); err != nil {
+			s.Logger.Error("find what was stopped", "session", s.Key, "run", r.ID, "err", err)
+			r.unended = true
+			return
+		}
+	}
 	var stmts []tidemark.Stmt
 	if r.State == stateTools {
 		more, err := s.closeCalls(ctx, r, why)
@@ -380,6 +394,11 @@ func (s *Session) takeOver(ctx context.Context, id string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	reply, err := s.lastReply(ctx, r.Log)
+	if err != nil {
+		return nil, err
+	}
+	s.hub.told(reply)
 	r.took, r.origins, err = s.inputsOf(ctx, r.ID)
 	return r, err
 }

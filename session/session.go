@@ -18,6 +18,8 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/reset"
 )
 
@@ -50,15 +52,28 @@ type Settings struct {
 	SummaryModel string
 	Reset        reset.Policy
 	Zone         *time.Location // of the agent, default UTC
+	Reflection   bool           // recall.reflection: thresholds of pointers follow how recall goes
 	MaxRounds    int            // model calls in one turn, default 50
 	ToolTimeout  time.Duration  // default 60 s
 	TurnTimeout  time.Duration  // default 30 min
 	// ViewBytes is how much of a conversation may stand in memory at once, default 64 MB. Beyond it large
 	// blocks of older messages are notes to the model.
 	ViewBytes int64
+	// ArtifactChars is the size over which the result of a tool is stored compressed, beside its entry, default
+	// 1,024; -1: never.
+	ArtifactChars int
+	// Reconcile says which turns recall leaves out: ReconcileOff or ReconcileSize.
+	Reconcile     string
+	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
+	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
+	Episodes      bool  // tell the agent of episodes, for its digest
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
+	// PackTokens is the budget that what is pushed beside the view has its shares of, default 4,096; below 0
+	// nothing is pushed. It is in force with the strategy pointer only.
+	PackTokens tidemark.Tokens
+	TaskState  TaskState // when the tool for the task is offered, default [TaskAuto]
 }
 
 // Defaults of Settings.
@@ -69,6 +84,9 @@ const (
 	DefaultTurnTimeout                 = 30 * time.Minute
 	DefaultViewBytes   int64           = 64 << 20
 	defaultSystem                      = "You are a helpful assistant in a conversation that never ends. Older parts of it are summarised; tools bring back the originals."
+	// pointerSystem is the default where what leaves the view leaves pointers.
+	pointerSystem = "You are a helpful assistant in a conversation that never ends. Older parts of it leave your view, and a marker or a pointer stands in their place: " +
+		"recall brings back word for word what was there. Use it before you say that you do not know."
 )
 
 // Config is the ports that a session stands on.
@@ -81,10 +99,16 @@ type Config struct {
 	Agent      Agent
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
+	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
+	Stemmer *recall.Stemmer
+	// Embedder makes vectors of messages, so that recall finds what was said in other words; nil: words alone.
+	Embedder Embedder
 	// Courier carries answers to those who wrote over a channel; nil: answers go to nobody but readers.
 	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
+	// Gate decides which turns recall leaves out; nil: Settings.Reconcile says it.
+	Gate memory.Gate
 	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
 	// the bytes back. A turn that is not let in waits. nil lets all in.
 	Admit func(bytes int64) (release func(), ok bool)
@@ -104,9 +128,21 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	ledger  atomic.Bool // the tables of the ledger are there
-	mute    atomic.Bool // it was said that no courier is there
-	napping atomic.Bool // a goroutine waits for the next try to send
+	ledger  atomic.Bool  // the tables of the ledger are there
+	indexed atomic.Bool  // all messages are in the index of words
+	mute    atomic.Bool  // it was said that no courier is there
+	large   large        // the tables of large results that are there
+	napping atomic.Bool  // a goroutine waits for the next try to send
+	skip    skipping     // the turn whose words wait for its end
+	tasks   atomic.Int32 // whether the tables of the task are there
+	hearing hearing      // what persons said lately, for a task that is not kept
+
+	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
+	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
+
+	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
+
+	digested digests // what was told of the words of the conversation
 
 	mu       sync.Mutex // guards the following 7 fields; never held over a wait
 	cancel   context.CancelCauseFunc
@@ -127,6 +163,9 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if c.Strategies == nil {
 		c.Strategies = []compaction.Strategy{compaction.Summary{}}
 	}
+	if c.Stemmer == nil {
+		c.Stemmer = &recall.Stemmer{}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -136,7 +175,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	}
 	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}}
 	s.hub.observe = c.Observe
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.findLedger, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

@@ -82,6 +82,11 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.ToolTimeout = cmp.Or(c.ToolTimeout, DefaultToolTimeout)
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)
 	c.ViewBytes = cmp.Or(c.ViewBytes, DefaultViewBytes)
+	c.PackTokens = cmp.Or(c.PackTokens, DefaultPack)
+	c.ArtifactChars = cmp.Or(c.ArtifactChars, DefaultArtifactChars)
+	if s.pointing() {
+		c.System = cmp.Or(c.System, pointerSystem)
+	}
 	c.System = cmp.Or(c.System, defaultSystem)
 	s.now.Store(&c)
 	return nil

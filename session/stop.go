@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -26,17 +27,17 @@ func (s *Session) abort(run string, why error) bool {
 }
 
 // stopped is why a run ends when a person says so over a channel.
-type stopped struct{ by *tidemark.Address }
+type stopped struct{ by string } // see readerOf; empty for none
 
 func (e *stopped) Error() string { return "stopped: " + tidemark.ErrAborted.Error() }
 
 func (e *stopped) Unwrap() error { return tidemark.ErrAborted }
 
 // told are those who know already why a run ended.
-func told(why error) []tidemark.Address {
+func told(why error) []string {
 	var st *stopped
-	if errors.As(why, &st) && st.by != nil {
-		return []tidemark.Address{*st.by}
+	if errors.As(why, &st) && st.by != "" {
+		return []string{st.by}
 	}
 	return nil
 }
@@ -52,8 +53,9 @@ func (r *run) halted() error {
 		return nil
 	}
 	st := &stopped{}
-	if json.Unmarshal([]byte(by), &st.by) != nil { // whoever it was reads it twice
-		st.by = nil
+	var at tidemark.Address // in older marks
+	if json.Unmarshal([]byte(by), &st.by) != nil && json.Unmarshal([]byte(by), &at) == nil {
+		st.by = peerOf(at)
 	}
 	return st
 }
@@ -112,22 +114,30 @@ func (s *Session) stop(ctx context.Context, in Input, stmts []tidemark.Stmt) err
 }
 
 func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tidemark.Stmt) error {
-	text := "There is nothing to stop."
+	text, by := "There is nothing to stop.", ""
+	if in.Origin.To != nil {
+		by = readerOf(in.Origin)
+	}
 	if !s.mayChange(in.Origin) {
 		run, text = "", s.notYours()
+	}
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
 	}
 	stmts = stmts[:len(stmts):len(stmts)]
 	if run != "" {
 		text = "Stopped."
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE runs SET error = CASE error WHEN '' THEN ? ELSE error END WHERE id = ? AND state IN ('calling', 'tools')`,
-			Args: []any{stopMark + mustJSON(in.Origin.To), run}, Want: 1},
+			Args: []any{stopMark + mustJSON(by), run}, Want: 1},
 			// A command that a run carries out stands first in the queue until it is done.
 			tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', run = ? WHERE n = (SELECT min(n) FROM inputs WHERE key = ? AND state = 'new') AND kind <> 'message'
 				AND NOT EXISTS (SELECT 1 FROM inputs WHERE run = ?)`, Args: []any{run, string(s.Key), run}})
-	}
-	h, err := s.head(ctx)
-	if err != nil {
-		return err
+		early, err := s.earlyStmts(ctx, h.Log, run)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, early...)
 	}
 	event := tidemark.Event{Type: "answer", Text: text}
 	more, err := s.eventStmts(h.Log, event)
@@ -142,10 +152,50 @@ func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tid
 		return err
 	}
 	if run != "" {
-		s.abort(run, &stopped{by: in.Origin.To})
+		s.abort(run, &stopped{by: by})
 	}
 	name := "stop:" + in.ID // whoever waits for the command sees a run of its own
 	s.hub.send(Notice{Type: NoticeEvent, Run: name, Event: &event})
 	s.hub.send(Notice{Type: NoticeDone, Run: name, Inputs: []string{in.ID}})
 	return nil
+}
+
+// earlyStmts take up what a run would answer that took nothing up yet, for the run to end with: it may be at
+// a reset which comes first, and no answer follows to what a person was told is stopped. That reset archives
+// once more, since these stand behind what it has archived.
+func (s *Session) earlyStmts(ctx context.Context, log, id string) ([]tidemark.Stmt, error) {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM inputs WHERE run = ? LIMIT 1`, id)
+	if err != nil || len(rows) > 0 {
+		return nil, err
+	}
+	q, err := s.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(q) > 0 && q[0].Kind != InputMessage && q[0].Origin.From == "" { // of an alarm, which they know nothing of
+		q = q[1:]
+	}
+	if q = batch(q, s.settings().Window); len(q) == 0 {
+		return nil, nil
+	}
+	if err := s.load(ctx, q); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(q, func(in queued) bool { return len(in.Payload) == 0 }) {
+		return nil, fmt.Errorf("stop run %s: its inputs are taken up: %w", id, tidemark.ErrConflict)
+	}
+	chain, err := s.log.Chain(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	taken, _, err := s.takeStmts(ctx, &run{ID: id, Log: log}, q, chain)
+	if err != nil {
+		return nil, err
+	}
+	return append([]tidemark.Stmt{
+		{SQL: `UPDATE runs SET log = log WHERE id = ? AND log = ?`, Args: []any{id, log}, Want: 1}, // or its reset has just moved on
+		{SQL: `UPDATE heads SET messages = messages + ? WHERE key = ?`, Args: []any{len(q), string(s.Key)}, Want: 1},
+		{SQL: `DELETE FROM outbox WHERE id IN (SELECT 'archive:' || archive FROM resets WHERE old = ? AND step IN (?, ?))`, Args: []any{log, stepExtract, stepMove}},
+		{SQL: `UPDATE resets SET step = ?, archive = '', messages = 0 WHERE old = ? AND step IN (?, ?)`, Args: []any{stepArchive, log, stepExtract, stepMove}},
+	}, taken...), nil
 }

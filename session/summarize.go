@@ -35,6 +35,8 @@ type plan struct {
 	Tier         string
 	Facts        []tidemark.Extraction
 	Usage        tidemark.Usage
+	overlay      tidemark.EntryID // that was installed in this life, and what it did
+	edits        []tidemark.Edit
 	Owed         bool // an extract stands in for what the model could not be asked
 }
 
@@ -45,6 +47,8 @@ type storedAct struct {
 	Summarize int             `json:"summarize"`
 
 	Replaces tidemark.EntryID `json:"replaces,omitempty"`
+	Short    tidemark.Tokens  `json:"short,omitempty"`
+	Loose    int              `json:"loose,omitempty"`
 }
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
@@ -107,7 +111,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	switch {
 	case err == nil:
 		p.Rolling = w.Summary
-		s.addFacts(p, items, w.Memories)
+		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case passing(err) && !hard:
@@ -241,8 +245,12 @@ func (s *Session) chunkSize() tidemark.Tokens { return max(s.settings().Window/4
 
 // rest keeps automatic compactions from being planned for a while.
 func (s *Session) rest(ctx context.Context) error {
-	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET cooldown = ? WHERE key = ?`,
-		Args: []any{s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1}})
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.pauseStmt()})
+}
+
+// pauseStmt does the same with other statements.
+func (s *Session) pauseStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE heads SET cooldown = ? WHERE key = ?`, Args: []any{s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1}
 }
 
 // cooldowns is how long the summariser is left alone after it failed once, twice, and more often.

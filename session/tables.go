@@ -70,6 +70,11 @@ var tables = [][]string{{
 }, {
 	// A log that an import reads twice, in pieces, while it does.
 	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
+}, {
+	// Full text of messages, as tokens made in Go (recall.Stemmer.Terms); rowid is the entry's seq, home tells
+	// conversations that share a database apart. Session.index fills it for what was logged before.
+	`DROP TABLE words`,
+	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 }}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.
@@ -148,8 +153,12 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
+	skipped, err := s.skippedCount(ctx)
+	if err != nil {
+		return tidemark.SessionInfo{}, err
+	}
 	return tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
-		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Usage: h.Usage}, nil
+		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}, nil
 }
 
 // mustJSON encodes values of ours, which always encode.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -27,7 +28,7 @@ const (
 
 // tools lists what the model may call: the session's own and the agent's.
 func (s *Session) tools() []tidemark.Tool {
-	return append([]tidemark.Tool{historySearch}, s.Agent.Tools(s.Scope())...)
+	return append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...)
 }
 
 // callStmts registers all calls of a reply before the first runs.
@@ -99,7 +100,7 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	stmts, err := s.resultStmts(ctx, r, results)
+	stmts, err := s.resultStmts(ctx, r, calls, results)
 	if err != nil {
 		return err
 	}
@@ -157,9 +158,12 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().ToolTimeout)
 	defer stop()
 	var result tidemark.Block
-	if c.Block.Name == historySearch.Name {
-		result = s.callHistory(limited, c.Block)
-	} else {
+	switch c.Block.Name {
+	case recallTool.Name:
+		result = s.callRecall(limited, r, c)
+	case taskTool.Name:
+		result = s.callTask(limited, r, c)
+	default:
 		result = s.Agent.Call(limited, s.Scope(), c.Block)
 	}
 	if err := context.Cause(limited); err != nil && ctx.Err() == nil {
@@ -202,7 +206,7 @@ func (s *Session) mark(ctx context.Context, r *run, c call, state, result string
 }
 
 // resultStmts appends the results as one message of the user.
-func (s *Session) resultStmts(ctx context.Context, r *run, results []tidemark.Block) ([]tidemark.Stmt, error) {
+func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results []tidemark.Block) ([]tidemark.Stmt, error) {
 	if len(results) == 0 {
 		return nil, nil
 	}
@@ -213,6 +217,9 @@ func (s *Session) resultStmts(ctx context.Context, r *run, results []tidemark.Bl
 	now := s.Runtime.Now()
 	m := tidemark.Message{Role: tidemark.User, Content: results}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
+	if !slices.ContainsFunc(calls, func(c call) bool { return !ownTool(c.Block.Name) }) {
+		e.Origin.From = tidemark.FromRecall // said before: not to be found again, and no source of memory
+	}
 	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
 	return append(stmts, s.countStmt()), err
 }
@@ -240,7 +247,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 			results[i] = tidemark.ToolResult(c.ID, "not run: "+Explain(why), true)
 		}
 	}
-	stmts, err := s.resultStmts(ctx, r, results)
+	stmts, err := s.resultStmts(ctx, r, calls, results)
 	if err != nil {
 		return nil, err
 	}

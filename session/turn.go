@@ -26,7 +26,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fit(ctx, r, view, fitAuto); err != nil {
 				return err
 			}
-			reply, err := s.ask(ctx, r, view)
+			reply, err := s.ask(ctx, r, s.push(ctx, r, view))
 			if overflowed(err) && !r.forced {
 				r.forced = true
 				_, err = s.fit(ctx, r, view, fitForced)
@@ -93,10 +93,15 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	held, err := s.hold(ctx, r, q)
+	if err != nil {
+		return false, err
+	}
 	stmts, _, err := s.takeStmts(ctx, r, q, chain)
 	if err != nil {
 		return false, err
 	}
+	stmts = append(held, stmts...)
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
@@ -187,11 +192,18 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 // stream makes the call and passes on what arrives. said is the text so far, for an abort.
 func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
 	var text strings.Builder
-	defer func() { said = text.String() }()
+	sent := false
 	req := s.request(view)
+	defer func() {
+		said = text.String()
+		if sent { // a call that failed was a call
+			s.anatomy(r, view, req, reply, err)
+		}
+	}()
 	if err := tidemark.Check(req.Messages); err != nil { // the view repairs what it can; this would be a mistake of ours
 		return reply, "", fmt.Errorf("the view cannot be sent: %w: %w", err, tidemark.ErrInvalid)
 	}
+	sent = true
 	for d, err := range s.Provider.Stream(ctx, req) {
 		if err != nil {
 			return reply, "", err
@@ -212,7 +224,6 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
 	}
 	reply.Call.Requested = req.Model
-	s.anatomy(ctx, r, view, reply)
 	return reply, "", nil
 }
 
@@ -253,6 +264,11 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
+		decided, err := s.decideStmts(ctx, r, e)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, decided...)
 		stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}
@@ -261,6 +277,9 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 	if err := s.step(ctx, r, next, stmts...); err != nil {
 		r.Attempt = attempt
 		return fmt.Errorf("commit reply: %w", err)
+	}
+	if next == stateDone {
+		s.letGo() // whoever is told of the end may look for the turn
 	}
 	s.dispatch()
 	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})

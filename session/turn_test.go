@@ -82,22 +82,23 @@ func TestInputsQueueAndAreTakenTogether(t *testing.T) {
 
 func TestToolLoop(t *testing.T) {
 	h := newHarness(t, session.Settings{})
+	h.told(tidemark.NewText(tidemark.User, "The lamp helps to find it."), tidemark.NewText(tidemark.Assistant, "Noted."))
 	h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
 		if n > 1 {
 			return tidemark.Message{}, nil
 		}
 		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text("looking"),
-			tidemark.ToolUse("c1", "look", nil), tidemark.ToolUse("c2", "send", []byte(`{"to":"x"}`)), tidemark.ToolUse("c3", "history_search", []byte(`{"query":"find"}`))}}, nil
+			tidemark.ToolUse("c1", "look", nil), tidemark.ToolUse("c2", "send", []byte(`{"to":"x"}`)), tidemark.ToolUse("c3", "recall", []byte(`{"query":"find"}`))}}, nil
 	})
 	if got := h.say("find it"); got != "ok 2" {
 		t.Fatalf("reply %q", got)
 	}
-	sent := h.sent()
+	sent := h.sent()[2:]
 	if len(sent) != 4 || len(sent[2].Results()) != 3 || !slices.Equal(sent[2].Results(), []string{"c1", "c2", "c3"}) {
 		t.Fatalf("messages %d, results %v", len(sent), sent[2].Results())
 	}
-	if got := sent[2].Content[2].Content[0].Text; !strings.Contains(got, "find it") {
-		t.Errorf("history_search gave %q", got)
+	if got := sent[2].Content[2].Content[0].Text; !strings.Contains(got, "person, entry") || !strings.Contains(got, "\n| The lamp helps to find it.") {
+		t.Errorf("recall gave %q", got)
 	}
 }
 

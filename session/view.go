@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // View is what the model would see now.
@@ -24,7 +24,9 @@ type View struct {
 	Tools  []tidemark.Tool
 	Shown  []compaction.Replacement // the overlays that are in effect
 	Last   int64                    // position of the newest message
+	Until  int64                    // position up to which the log was read, overlays included
 	Anchor bool                     // Size rests on what the provider reported
+	Pack   string                   // what is pushed beside the messages, in the note; filled in for a call
 }
 
 // View computes what the model would see now.
@@ -41,29 +43,33 @@ func (s *Session) Request(v View) tidemark.Request { return s.request(v) }
 
 func (s *Session) request(v View) tidemark.Request {
 	return tidemark.Request{Model: s.settings().Model, System: v.System, Tools: v.Tools, Messages: v.Messages(),
-		MaxTokens: s.settings().MaxTokens, Note: s.note()}
+		MaxTokens: s.settings().MaxTokens, Note: s.note(v.Pack)}
 }
 
 // note is what the model must know now and what would break the cached prefix if it stood in the
-// system prompt.
-func (s *Session) note() string {
-	return s.Runtime.Now().In(s.settings().Zone).Format("[It is Monday, 2006-01-02 15:04 MST.]")
+// system prompt: the pack, if there is one, and the time.
+func (s *Session) note(pack string) string {
+	now := s.Runtime.Now().In(s.settings().Zone).Format("[It is Monday, 2006-01-02 15:04 MST.]")
+	if pack == "" {
+		return now
+	}
+	return pack + "\n\n" + now
 }
 
 // view reads overlays first, then skeletons of what they leave visible, then the payloads that are
 // shown: a session costs its tail, not its history.
 func (s *Session) view(ctx context.Context, log string) (View, error) {
-	marks, err := s.log.Marks(ctx, log)
+	now, err := s.standingEdits(ctx, log)
 	if err != nil {
 		return View{}, err
 	}
-	return s.viewOf(ctx, log, marks, nil)
+	return s.viewOf(ctx, log, now, nil)
 }
 
-// viewOf computes the view under some overlays. admit, if given, is told what it weighs before large
+// viewOf computes the view under some edits. admit, if given, is told what it weighs before large
 // blocks are read, and may wait.
-func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark, admit func(bytes int64) error) (View, error) {
-	shown, layout, err := s.layout(ctx, marks)
+func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(bytes int64) error) (View, error) {
+	shown, layout, err := s.layout(ctx, now.placed)
 	if err != nil {
 		return View{}, err
 	}
@@ -79,21 +85,18 @@ func (s *Session) viewOf(ctx context.Context, log string, marks []host.Mark, adm
 	if len(entries) > 0 {
 		v.Last = entries[len(entries)-1].Seq
 	}
+	v.Until = until(v, now.newest)
 	if v.System, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
 	v.Tools = s.tools()
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
-	v.Size, v.Anchor = s.size(v, entries, marks)
+	v.Size, v.Anchor = s.size(v, entries, now.newest)
 	return v, nil
 }
 
-// layout places overlays and reads the replacements of those that are shown.
-func (s *Session) layout(ctx context.Context, marks []host.Mark) ([]compaction.Replacement, compaction.Layout, error) {
-	placed, err := s.place(ctx, marks)
-	if err != nil {
-		return nil, compaction.Layout{}, err
-	}
+// layout lays out edits and reads the replacements of those that are shown.
+func (s *Session) layout(ctx context.Context, placed []compaction.Placed) ([]compaction.Replacement, compaction.Layout, error) {
 	layout := compaction.Lay(placed)
 	rows := map[int64]tidemark.Overlay{}
 	var seqs []int64
@@ -162,12 +165,32 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 	if err != nil {
 		return nil, err
 	}
+	var sh shelf
+	var pace pace
 	for i, v := range out {
 		if large[v.Seq] == nil {
 			continue
 		}
-		if out[i].Message, err = s.hydrateSome(ctx, v.Message, large[v.Seq]); err != nil {
+		refs := rowRefs(v.Message, large[v.Seq])
+		err := sh.fetch(ctx, s, refs, func(yield func(blobRef) bool) {
+			for _, v := range out[i+1:] {
+				for _, r := range rowRefs(v.Message, large[v.Seq]) {
+					if !yield(r) {
+						return
+					}
+				}
+			}
+		})
+		if err != nil {
 			return nil, err
+		}
+		if out[i].Message, err = s.hydrateFrom(ctx, v.Message, large[v.Seq], &sh); err != nil {
+			return nil, err
+		}
+		for _, r := range refs {
+			if err := pace.did(ctx, s.Runtime, r.Bytes); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil
@@ -237,11 +260,8 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 // size returns the context size: the provider's last report for a single call plus the estimate of
 // what came since, if no overlay was written after it and the model is the same; else the estimate
 // of all that would be sent.
-func (s *Session) size(v View, entries []compaction.Visible, marks []host.Mark) (tidemark.Tokens, bool) {
-	newest := int64(0)
-	for _, m := range marks { // a lift changes what is sent as much as an overlay does
-		newest = max(newest, m.Seq)
-	}
+// newest is the position of the last overlay: a lift changes what is sent as much as another does.
+func (s *Session) size(v View, entries []compaction.Visible, newest int64) (tidemark.Tokens, bool) {
 	var since tidemark.Tokens
 	for i := len(entries) - 1; i >= 0 && entries[i].Seq > newest; i-- {
 		if c := entries[i].Call; c != nil && c.Reported && c.Requested == s.settings().Model {
@@ -319,66 +339,65 @@ func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
 	return rows[0].Text(0), nil
 }
 
-// entryStmts completes a message entry and returns what stores it: the entry and its words.
+// entryStmts completes a message entry and returns what stores it: the entry and its words. The message is as
+// it came: what looks like a reference in it is none of ours.
 func (s *Session) entryStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
-	full, err := s.hydrate(ctx, m)
+	stored, err := s.spill(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	e.Chain = tidemark.Chain(prev, full)
-	if m, err = s.spill(ctx, m); err != nil {
-		return nil, err
-	}
-	e.Payload = m.AppendJSON(nil)
-	stmts, err := s.log.AppendStmts(log, *e)
-	if err != nil {
-		return nil, err
-	}
-	if terms := words(full); terms != "" && e.Origin.From != tidemark.FromRecall {
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO words(rowid, terms) SELECT seq, ? FROM entries WHERE id = ?`, Args: []any{terms, string(e.ID)}})
-	}
-	return stmts, nil
+	return s.storedStmts(ctx, log, e, m, stored, prev)
 }
 
-// words returns the search terms of a message, bounded.
-func words(m tidemark.Message) string {
-	const maxText = 64 << 10
-	text := searchable(m)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
+// storedStmts is entryStmts for a message whose large blocks were spilled before.
+func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry, full, stored tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
+	e.Chain = tidemark.Chain(prev, full)
+	stored, stmts, err := s.artifactStmts(ctx, stored)
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(memory.Terms(text), " ")
+	e.Payload = stored.AppendJSON(nil)
+	entry, err := s.log.AppendStmts(log, *e)
+	if err != nil {
+		return nil, err
+	}
+	stmts = append(stmts, entry...)
+	if s.holding() { // they follow when the turn has ended, see settleSkips
+		return stmts, nil
+	}
+	if index, ok := s.wordsStmt(*e, full); ok {
+		stmts = append(stmts, index)
+	}
+	rest, err := s.restStmts(ctx, *e, full)
+	return append(stmts, rest...), err
+}
+
+// words returns the search terms of a message, bounded: restStmts sees to the rest.
+func (s *Session) words(m tidemark.Message) string {
+	text, _ := textAt(m, 0, wordsBytes)
+	return s.Stemmer.Row(strings.ToValidUTF8(text, ""))
 }
 
 // searchable returns the words of a message that a search should find.
 func searchable(m tidemark.Message) string {
-	var b strings.Builder
-	for _, blk := range m.Content {
-		switch blk.Type {
-		case tidemark.TypeText:
-			b.WriteString(tidemark.StripReminders(blk.Text))
-		case tidemark.TypeToolUse:
-			b.WriteString(blk.Name + " " + string(blk.Input))
-		case tidemark.TypeToolResult:
-			for _, c := range blk.Content {
-				b.WriteString(c.Text + "\n")
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return strings.TrimSpace(b.String())
+	text, _ := textAt(m, 0, 1<<53)
+	return text
 }
 
 // spillBytes is the size over which a block is stored in the bucket under its hash.
 const spillBytes = 256 << 10
 
-// blobField is the field of a stored block whose bytes stand in the bucket.
+// blobField is the field of a stored block whose bytes stand in the bucket, or in the table of artifacts.
 const blobField = "tidemark_blob"
 
 type blobRef struct {
 	SHA256 string `json:"sha256"`
 	Bytes  int    `json:"bytes"`
 	Bare   bool   `json:"bare,omitempty"` // it was the whole content, as a string
+	In     string `json:"in,omitempty"`   // inRow: the table; empty: the bucket
+	Call   int    `json:"call,omitempty"` // where in its bytes the id of the call belongs, which the table leaves out
+
+	id string // of the call
 }
 
 // rowBytes is the size over which a message gives up its largest blocks too, so that its row fits
@@ -388,26 +407,29 @@ const rowBytes = 1 << 20
 // spill stores large blocks under their hash and returns the message with references instead: those
 // that are large by themselves, then the largest until the message fits into a row. The object is
 // there before the reference, so a reference never dangles.
+// A block that looks like a reference, because somebody sent the field, is stored so, too: whatever has the
+// field in the log is ours.
 func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
 	raws := make([][]byte, len(m.Content))
-	order := make([]int, len(m.Content))
+	largest := make([]int, len(m.Content))
 	total := 0
 	for i, b := range m.Content {
-		raws[i], order[i] = b.AppendJSON(nil), i
+		raws[i], largest[i] = b.AppendJSON(nil), i
 		total += len(raws[i])
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
-	out := m
-	for n, i := range order {
-		if len(raws[i]) <= spillBytes && total <= rowBytes || len(raws[i]) <= maxReference {
-			break
+	order.By(largest, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
+	out, copied := m, false
+	for _, i := range largest {
+		_, forged := reference(m.Content[i])
+		if !forged && (len(raws[i]) <= spillBytes && total <= rowBytes || len(raws[i]) <= maxReference) {
+			continue
 		}
 		ref, err := s.store(ctx, m.Content[i], raws[i], m.Bare())
 		if err != nil {
 			return m, err
 		}
-		if n == 0 {
-			out = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
+		if !copied {
+			out, copied = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}, true
 		}
 		out.Content[i] = ref
 		total -= len(raws[i])
@@ -425,7 +447,12 @@ func (s *Session) store(ctx context.Context, b tidemark.Block, raw []byte, bare 
 	if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
 		return b, fmt.Errorf("store block of %d bytes: %w", len(raw), err)
 	}
-	short := map[string]any{"type": b.Type, blobField: blobRef{sum, len(raw), bare}}
+	return referTo(b, blobRef{SHA256: sum, Bytes: len(raw), Bare: bare})
+}
+
+// referTo returns the block that is stored instead of one whose bytes stand elsewhere.
+func referTo(b tidemark.Block, to blobRef) (tidemark.Block, error) {
+	short := map[string]any{"type": b.Type, blobField: to}
 	switch b.Type {
 	case tidemark.TypeToolUse:
 		short["id"], short["name"], short["input"] = b.ID, b.Name, struct{}{}

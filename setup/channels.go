@@ -17,13 +17,16 @@ import (
 
 // Channels wires the platforms whose secrets are set, by name.
 func Channels(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) map[string]channel.Channel {
-	out := map[string]channel.Channel{}
-	if w, s := c.Channels.WhatsApp, c.Secrets; w.Enabled && s.WhatsAppToken != "" && s.WhatsAppSecret != "" {
+	out, on := map[string]channel.Channel{}, map[string]bool{}
+	for _, p := range platforms(c) {
+		on[p.key] = p.on()
+	}
+	if w, s := c.Channels.WhatsApp, c.Secrets; on[whatsapp.Name] {
 		out[whatsapp.Name] = channel.Channel{Rules: rules(c, w), Platform: whatsapp.New(whatsapp.Config{
 			Token: s.WhatsAppToken.Reveal(), AppSecret: s.WhatsAppSecret.Reveal(), VerifyToken: s.WhatsAppVerify.Reveal(),
 			Version: w.APIVersion, BaseURL: w.BaseURL, Transport: network, Runtime: rt})}
 	}
-	if t, s := c.Channels.Telegram, c.Secrets; t.Enabled && s.TelegramToken != "" && s.TelegramSecret != "" {
+	if t, s := c.Channels.Telegram, c.Secrets; on[telegram.Name] {
 		out[telegram.Name] = channel.Channel{Rules: rules(c, t), Platform: telegram.New(telegram.Config{
 			Token: s.TelegramToken.Reveal(), Secret: s.TelegramSecret.Reveal(), Username: t.Username, BaseURL: t.BaseURL, Transport: network, Runtime: rt})}
 	}
@@ -93,10 +96,17 @@ func Post(ctx context.Context, s *session.Session, in channel.Input) error {
 			line += " " + in.Text
 		}
 		var err error
-		if out, err = session.Command(line); err != nil && in.Origin.To != nil {
-			text := strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
+		if out, err = session.Command(line); err == nil {
+			err = out.Validate()
+		}
+		if err != nil && in.Origin.To != nil {
+			text := err.Error()
+			if kind := tidemark.Sentinel(err); kind != nil {
+				text = strings.TrimSuffix(text, ": "+kind.Error())
+			}
 			return s.Say(ctx, "command/"+in.ID, *in.Origin.To, text+". /help lists the commands.")
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}

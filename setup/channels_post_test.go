@@ -19,9 +19,11 @@ func TestPostCommand(t *testing.T) {
 	for _, row := range []struct{ command, text, want string }{
 		{"stop", "now", "/stop takes nothing behind it. /help lists the commands."},
 		{"model", "a b", "/model takes one name, or default. /help lists the commands."},
+		{"compact", strings.Repeat("x", 4090), "text of /compact has 4090 bytes, at most 4000. /help lists the commands."},
+		{"model", strings.Repeat("x", 300), "/model takes one name, or default. /help lists the commands."},
 		{"stop", "", "There is nothing to stop."},
 	} {
-		t.Run(row.command+" "+row.text, func(t *testing.T) {
+		t.Run(row.want, func(t *testing.T) {
 			db, rt := hosttest.DB(t), hosttest.Runtime(t)
 			blobs := hosttest.Blobs(t)
 			ag, err := agent.New(agent.Config{Name: "main", DB: db, Blobs: blobs, Runtime: rt})

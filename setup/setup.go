@@ -3,11 +3,14 @@
 package setup
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/provider"
@@ -57,6 +60,27 @@ func binding(network http.RoundTripper) http.RoundTripper {
 	return nil
 }
 
+// Embedder wires what makes vectors for recall, nil where that is off.
+func Embedder(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) session.Embedder {
+	e := &provider.Embeddings{Model: c.Recall.EmbeddingModel, BaseURL: c.Recall.EmbeddingURL, Transport: network, Runtime: rt}
+	switch c.Recall.Embeddings {
+	case config.OpenAI:
+		e.Model = cmp.Or(e.Model, config.DefaultEmbeddingModel)
+		if e.Key = c.Secrets.Embedding.Reveal(); e.Key == "" && e.BaseURL == "" {
+			e.Key = c.Secrets.OpenAI.Reveal()
+		}
+	case config.WorkersAI:
+		e.Model, e.WorkersAI = cmp.Or(e.Model, config.DefaultWorkersAIEmbedding), true
+		e.Key = c.Secrets.Embedding.Reveal()
+		if e.BaseURL == "" {
+			e.Transport = binding(network)
+		}
+	default:
+		return nil
+	}
+	return e
+}
+
 // Agent returns what an agent is opened with; the host adds the ports.
 func Agent(c *config.Config, name string) (agent.Config, error) {
 	zone, err := c.Agent(name).Zone()
@@ -64,8 +88,16 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	return agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
-		Budget: min(c.Memory.PromptTokens, c.Model.ContextWindow/memoryShare)}, nil
+		Budget:    min(c.Memory.PromptTokens, c.Model.ContextWindow/memoryShare),
+		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
+		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}, nil
 }
+
+// reconcilers says who compares facts at night, by recall.reconcile.
+var reconcilers = map[string]agent.Reconcile{"size": agent.ReconcileRules, "model": agent.ReconcileModel}
+
+// gates says who decides on turns, by recall.reconcile: a model is never asked on the hot path.
+var gates = map[string]string{"size": session.ReconcileSize, "model": session.ReconcileSize}
 
 // Session returns the settings of a session.
 func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
@@ -84,8 +116,35 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent,
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
-		ToolTimeout: milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
+		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
+		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
+		Episodes:      c.Memory.Digest,
+		Reflection:    c.Recall.Reflection,
+		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
+		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
+}
+
+// taskStates are the values of recall.taskState.
+var taskStates = map[string]session.TaskState{"on": session.TaskOn, "off": session.TaskOff}
+
+// packTokens is recall.packTokens as a session has it: there the zero value is the default.
+func packTokens(c *config.Config) tidemark.Tokens {
+	if c.Recall.PackTokens == 0 {
+		return -1
+	}
+	return c.Recall.PackTokens
+}
+
+// Strategies returns what makes a session's context smaller, in the order in which they plan.
+func Strategies(c *config.Config) []compaction.Strategy {
+	var out []compaction.Strategy
+	for _, s := range []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}} {
+		if slices.Contains(c.Compaction.Strategies, s.Name()) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }

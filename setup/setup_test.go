@@ -36,6 +36,7 @@ func TestSession(t *testing.T) {
 		"userTimezone": "Europe/Berlin",
 		"compaction": {"enabled": false, "extractMemories": false, "reserveTokens": 11, "keepRecentTokens": 12, "model": "small"},
 		"session": {"maxRounds": 3, "resetPolicies": {"web": {"mode": "daily", "atHour": 5}}},
+		"storage": {"artifactChars": 0},
 		"timeouts": {"toolMs": 2000, "turnMs": 3000},
 		"agents": {"list": [{"id": "work", "systemPrompt": "at work", "userTimezone": "Asia/Tokyo"}]}
 	}`)
@@ -66,6 +67,7 @@ func TestSession(t *testing.T) {
 		{"no memories", s.NoMemories, true},
 		{"summaries", s.SummaryModel, "small"},
 		{"rounds", s.MaxRounds, 3},
+		{"artifacts", s.ArtifactChars, -1},
 		{"tools", s.ToolTimeout, 2 * time.Second},
 		{"turn", s.TurnTimeout, 3 * time.Second},
 		{"zone", s.Zone.String(), "Asia/Tokyo"},

@@ -95,7 +95,7 @@ for (const [env, name] of [["", "tidemark"], ["staging", "tidemark-staging"]]) {
     assert.ok(bindings.TIDEMARK_TOKEN.text.length >= 32);
     assert.equal(statSync(file).mode & 0o077, 0, "others may read the token");
     assert.ok(modules.some(([n, size]) => n.endsWith(".wasm") && size > 1 << 20), JSON.stringify(modules));
-    const names = Object.keys(api.assets.at(-1)).sort().map((n) => n.replace(/-[A-Z0-9]{8}\./, "-HASH."));
+    const names = Object.keys(api.assets.at(-1)).map((n) => n.replace(/-[A-Z0-9]{8}\./, "-HASH.")).sort();
     assert.deepEqual(names, ["/assets/icon-HASH.svg", "/assets/licenses.txt", "/assets/main-HASH.css", "/assets/main-HASH.js", "/assets/theme-HASH.js", "/index.html"]);
     assert.ok(!out.includes(bindings.TIDEMARK_TOKEN.text), "the token is in the log");
   });

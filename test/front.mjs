@@ -146,15 +146,17 @@ test("/healthz tells who has the token what is wrong with the settings", async (
     ["a variable", { TIDEMARK_MODEL_MAXTOKENS: "many" }, "", { ok: false, status: "settings", setting: "model.maxTokens", message: /^TIDEMARK_MODEL_MAXTOKENS: found "many", want/, fix: /\[vars\]/ }],
     ["a time zone", { TIDEMARK_USERTIMEZONE: "Europe/Berln" }, "", { ok: false, status: "settings", setting: "userTimezone", message: /found "Europe\/Berln", want an IANA time zone such as "Europe\/Berlin"$/, fix: /\[vars\]/ }],
     ["the document", {}, '{"model":{"maxTokens":"many"}}', { ok: false, status: "settings", setting: "model.maxTokens", message: /^config\.json:1:\d+: found/, fix: /config\.json in the bucket/ }],
+    ["channels", { WHATSAPP_TOKEN: "t", WHATSAPP_APP_SECRET: "s", WHATSAPP_VERIFY_TOKEN: "v" }, '{"channels":{"whatsapp":{"agent":"nope","phoneNumberId":"+49 151"}}}', { ok: true, status: "settings", channels: "WhatsApp (pairing, agent nope), Telegram off", setting: "channels.whatsapp.phoneNumberId", message: /which is no id/, fix: /\(config\.json:1:\d+\)$/, warnings: /^channels\.whatsapp\.agent is "nope", and agents\.list has no such agent/ }],
+    ["half a channel", { TELEGRAM_TOKEN: "1:a" }, "", { ok: true, status: "settings", channels: "WhatsApp off, Telegram off (TELEGRAM_WEBHOOK_SECRET is not set)", setting: "TELEGRAM_WEBHOOK_SECRET", fix: /secret put TELEGRAM_WEBHOOK_SECRET --env=""$/ }],
     ["no document", {}, "{", { ok: false, status: "settings", setting: /^config\.json/, message: /no JSON/, fix: /config\.json in the bucket/ }],
   ];
   for (const [name, vars, text, want] of rows) {
     const w = await start(worker, vars, { token });
     if (text) await (await w.mf.getR2Bucket("BUCKET")).put("config.json", text);
     const res = await w.get("/healthz");
-    const { ok, status, model, problems = [] } = await res.json();
+    const { ok, status, model, problems = [], channels = [], warnings = [] } = await res.json();
     assert.equal(res.status, 200, name);
-    const got = { ok, status, model, ...problems[0], last: problems.at(-1)?.setting };
+    const got = { ok, status, model, ...problems[0], last: problems.at(-1)?.setting, channels: channels.map((c) => c.text).join(", "), warnings: warnings.join("\n") };
     for (const [key, value] of Object.entries(want)) {
       if (value instanceof RegExp) assert.match(got[key], value, `${name}: ${key}`);
       else assert.equal(got[key], value, `${name}: ${key}`);

@@ -99,10 +99,13 @@ func (c *call) holdsToken(value string) bool {
 func (c *call) back(res *http.Response, stop func()) error {
 	h := c.w.Header()
 	for name, values := range res.Header {
-		if ownHeader(name) && name != "Content-Length" || name == requestIDHeader {
-			continue
+		switch {
+		case name == "Vary": // ours is of the page's origin
+			h[name] = append(h[name], values...)
+		case ownHeader(name) && name != "Content-Length", h[name] != nil: // what stands there is for safety, or the request's id
+		default:
+			h[name] = values
 		}
-		h[name] = values
 	}
 	c.w.WriteHeader(res.StatusCode)
 	s := &stream{c: c, ctl: http.NewResponseController(c.w)}

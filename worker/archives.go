@@ -37,22 +37,17 @@ var mendBounds = archive.Bounds{Objects: 5000, Added: 500}
 
 // listArchives lists archives, newest first. The first page holds the index against the bucket.
 func (c *call) listArchives() error {
-	limit, err := c.limit()
+	a, cursor, limit, err := c.listing()
 	if err != nil {
 		return err
 	}
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	q := c.r.URL.Query()
 	var beside archive.Survey
-	if q.Get("cursor") == "" {
+	if cursor == "" {
 		if beside, err = a.Mend(c.r.Context(), mendBounds); err != nil {
 			return err
 		}
 	}
-	page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Session: q.Get("session"), Cursor: q.Get("cursor"), Limit: limit})
+	page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Session: c.r.URL.Query().Get("session"), Cursor: cursor, Limit: limit})
 	if err != nil {
 		return err
 	}

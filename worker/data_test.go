@@ -85,10 +85,18 @@ func TestCompaction(t *testing.T) {
 	if strings.Contains(s.text(200, "GET", "/v1/sessions/main/view?messages=0", ""), `"messages"`) {
 		t.Error("?messages=0 has messages")
 	}
-	undone := get[struct{ Size int64 }](s, 200, "POST", "/v1/sessions/main/undo", `{"overlay":"`+v.Overlays[0]+`"}`)
+	type lifted struct {
+		Size    int64
+		Changed bool
+	}
+	undone := get[lifted](s, 200, "POST", "/v1/sessions/main/undo", `{"overlay":"`+v.Overlays[0]+`"}`)
 	after := get[view](s, 200, "GET", "/v1/sessions/main/view", "")
 	if len(after.Overlays) != 0 || after.Size != undone.Size || after.Items[0].Summary || len(after.Items) <= len(v.Items) {
 		t.Errorf("after undo: %+v", after)
+	}
+	again := get[lifted](s, 200, "POST", "/v1/sessions/main/undo", `{"overlay":"`+v.Overlays[0]+`"}`)
+	if !undone.Changed || again.Changed || again.Size != undone.Size {
+		t.Errorf("lifted %+v, again %+v", undone, again)
 	}
 }
 
@@ -208,6 +216,15 @@ func TestLog(t *testing.T) {
 	rest := get[calls](s, 200, "GET", fmt.Sprintf("/v1/sessions/main/anatomy?limit=100&before=%d", first.Next), "")
 	if len(first.Calls) != 2 || len(rest.Calls) != 3 || rest.Next != 0 || first.Calls[0].Model != "offline" {
 		t.Errorf("%+v %+v", first, rest)
+	}
+	type prompt struct {
+		SHA256  string
+		Same    bool
+		Request json.RawMessage
+	}
+	p := get[prompt](s, 200, "GET", fmt.Sprintf("/v1/sessions/main/anatomy/%d/prompt", first.Calls[1].N), "")
+	if !p.Same || p.SHA256 != string(tidemark.HashOf(p.Request)) || !strings.Contains(string(p.Request), "Number 3 is here.") || strings.Contains(string(p.Request), "Number 4 is here.") {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -3,9 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -138,7 +141,7 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 		return err
 	}
 	if receipt.Duplicate {
-		if err := f.join(ctx, receipt.State); err != nil || f.ended {
+		if err := f.join(ctx, receipt.Run); err != nil || f.ended {
 			return err
 		}
 	}
@@ -171,27 +174,47 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	if e.ID != "" {
-		if e, err = f.s.Entry(ctx, e.ID); err != nil {
+	if err := f.catchUp(ctx, e.ID); err != nil {
+		return err
+	}
+	f.stored(failure)
+	return nil
+}
+
+// catchUp tells the replies to this input that were not heard, up to one: a turn has one before each round
+// of tool calls.
+func (f *follower) catchUp(ctx context.Context, last tidemark.EntryID) error {
+	if last == "" || last == f.out.Entry {
+		return nil
+	}
+	replies, err := f.s.Replies(ctx, f.id, last)
+	if err != nil {
+		return fmt.Errorf("read replies: %w", err)
+	}
+	heard := slices.IndexFunc(replies, func(e tidemark.Entry) bool { return e.ID == f.out.Entry })
+	for _, e := range replies[heard+1:] {
+		m, err := e.Message()
+		if err != nil {
+			return fmt.Errorf("read reply %s: %w", e.ID, err)
+		}
+		n := session.Notice{Type: session.NoticeReply, Run: f.run, Inputs: []string{f.id}, Entry: e.ID, Message: &m, Call: e.Call}
+		f.answered(n)
+		if err := f.to.tell(n); err != nil {
 			return err
 		}
 	}
-	return f.stored(e, failure)
+	return nil
 }
 
-// join takes up an input that was received before: its stored answer, or the run that has it.
-func (f *follower) join(ctx context.Context, state string) error {
-	if err := f.look(ctx); err != nil {
+// join takes up an input that was received before: its stored answer, or the run that has it. What began to
+// listen while another run was in work hears of its own from the first notice on.
+func (f *follower) join(ctx context.Context, run string) error {
+	f.run = run
+	if err := f.look(ctx); err != nil || f.ended || run == "" || run != f.sub.Run {
 		return err
 	}
-	if f.ended && f.out.Reply != nil {
-		return f.to.tell(session.Notice{Type: session.NoticeReply, Inputs: []string{f.id}, Entry: f.out.Entry, Message: f.out.Reply})
-	}
-	if !f.ended && state != "new" && f.sub.Run != "" { // one run a session, so it is this one
-		f.run, f.cur = f.sub.Run, f.sub.Run
-		return f.partial()
-	}
-	return nil
+	f.cur = run
+	return f.soFar(ctx)
 }
 
 // again listens anew after the client fell so far behind that the session cut it off.
@@ -211,13 +234,13 @@ func (f *follower) again(ctx context.Context) error {
 	if err := f.to.tell(session.Notice{Type: session.NoticeRestart, Run: f.run}); err != nil {
 		return err
 	}
-	return f.partial()
+	return f.soFar(ctx)
 }
 
-// partial sends what the run has said before this client listened.
-func (f *follower) partial() error {
-	if f.sub.Partial == "" {
-		return nil
+// soFar sends what the run has said before this client listened.
+func (f *follower) soFar(ctx context.Context) error {
+	if err := f.catchUp(ctx, f.sub.Reply); err != nil || f.sub.Partial == "" {
+		return err
 	}
 	return f.to.tell(session.Notice{Type: session.NoticeText, Run: f.sub.Run, Text: f.sub.Partial})
 }

@@ -32,21 +32,25 @@ type asked struct {
 	token  string // given in any of the ways
 }
 
-// split takes a token out of a path "/t/{token}/…" and returns the request without it.
+// split takes a token out of a path "/t/{token}/…" and returns the request without it. Slashes behind it that are
+// doubled, as by a base URL that ends in one, are one: the redirect to a clean path would have no token.
 func split(r *http.Request) (*http.Request, string) {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/t/")
 	if !ok {
 		return r, ""
 	}
 	escaped, path, ok := strings.Cut(rest, "/")
+	for path = "/" + path; strings.Contains(path, "//"); {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
 	token, err := url.PathUnescape(escaped)
-	plain, err2 := url.PathUnescape("/" + path)
+	plain, err2 := url.PathUnescape(path)
 	if !ok || err != nil || err2 != nil || token == "" {
 		return r, ""
 	}
 	out := *r
 	u := *r.URL
-	u.Path, u.RawPath = plain, "/"+path
+	u.Path, u.RawPath = plain, path
 	out.URL = &u
 	return &out, token
 }

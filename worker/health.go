@@ -12,6 +12,16 @@ type Health struct {
 	Problems []Problem // settings that are not obeyed, for a mistake in them
 	Down     bool      // no turn can be had until they are mended
 	Warnings []string  // what is odd, and obeyed
+	Channels []Channel // that there are, on or not
+}
+
+// Channel is how a channel is set up.
+type Channel struct {
+	Channel string `json:"channel"`
+	On      bool   `json:"on"`
+	Access  string `json:"access,omitempty"` // who may talk
+	Agent   string `json:"agent,omitempty"`  // that people reach
+	Text    string `json:"text"`             // all of it for people
 }
 
 // Problem is a setting that is not obeyed.
@@ -31,6 +41,7 @@ func (c *call) getHealth() error {
 		Model    string    `json:"model,omitempty"`
 		Problems []Problem `json:"problems,omitempty"`
 		Warnings []string  `json:"warnings,omitempty"`
+		Channels []Channel `json:"channels,omitempty"`
 	}{OK: true, Version: c.Version}
 	switch {
 	case c.w.wrong != nil: // a monitor whose token is not good any more must not see ok
@@ -40,7 +51,7 @@ func (c *call) getHealth() error {
 		out.Problems = []Problem{{"TIDEMARK_TOKEN", "is not set: nobody is let in", c.TokenHelp}}
 	case c.w.known:
 		h := c.health(c.r.Context())
-		out.Status, out.OK, out.Model, out.Problems, out.Warnings = "ok", !h.Down, h.Model, h.Problems, h.Warnings
+		out.Status, out.OK, out.Model, out.Problems, out.Warnings, out.Channels = "ok", !h.Down, h.Model, h.Problems, h.Warnings, h.Channels
 		if len(h.Problems) > 0 {
 			out.Status = "settings"
 		}

@@ -24,10 +24,12 @@ func TestHealth(t *testing.T) {
 	}{
 		{"nothing to say", "secret", worker.Health{}, "/healthz", []string{"x-tidemark-token", "secret"}, ok},
 		{"model", "", worker.Health{Model: "offline", Warnings: []string{"w"}}, "/healthz", nil, `{"ok":true,"version":"test","status":"ok","model":"offline","warnings":["w"]}`},
+		{"channels", "", worker.Health{Channels: []worker.Channel{{Channel: "whatsapp", On: true, Access: "pairing", Agent: "main", Text: "WhatsApp (pairing, agent main)"}, {Channel: "telegram", Text: "Telegram off"}}}, "/healthz", nil,
+			`{"ok":true,"version":"test","status":"ok","channels":[{"channel":"whatsapp","on":true,"access":"pairing","agent":"main","text":"WhatsApp (pairing, agent main)"},{"channel":"telegram","on":false,"text":"Telegram off"}]}`},
 		{"a mistake, the last good ones hold", "", worker.Health{Problems: problems}, "/healthz", nil, `{"ok":true,"version":"test","status":"settings",` + mistake + `}`},
 		{"a mistake", "", worker.Health{Problems: problems, Down: true}, "/healthz", nil, `{"ok":false,"version":"test","status":"settings",` + mistake + `}`},
 		{"token in the path", "secret", worker.Health{Problems: problems}, "/t/secret/healthz", nil, `{"ok":true,"version":"test","status":"settings",` + mistake + `}`},
-		{"stranger", "secret", worker.Health{Model: "offline", Problems: problems, Down: true}, "/healthz", nil, alive},
+		{"stranger", "secret", worker.Health{Model: "offline", Channels: []worker.Channel{{Text: "WhatsApp off"}}, Problems: problems, Down: true}, "/healthz", nil, alive},
 		{"no token in a header of another scheme", "secret", worker.Health{Problems: problems}, "/healthz", []string{"Authorization", "Basic x"}, alive},
 		{"a token where none is wanted", "", worker.Health{}, "/healthz", []string{"x-tidemark-token", "other"}, ok},
 		{"page of another origin with a wrong token", "secret", worker.Health{}, "/healthz", []string{"Origin", "https://evil.example", "x-tidemark-token", "other"}, alive},

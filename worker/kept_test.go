@@ -129,6 +129,30 @@ func TestRelay(t *testing.T) {
 	}
 }
 
+// TestRelayedHeaders: what an API says of its answer comes back, but not in the place of what this server says for safety.
+func TestRelayedHeaders(t *testing.T) {
+	s := serve(t, func(c *worker.Config, _ *actors) {
+		c.Origins = []string{"https://chat.example.com"}
+		c.Model = func(context.Context) (worker.Model, error) {
+			return worker.Model{Messages: "http://upstream.test"}, nil
+		}
+		c.Network = answered(func(r *http.Request) *http.Response {
+			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r, Header: http.Header{"Cache-Control": {"public"}, "Content-Security-Policy": {"default-src *"},
+				"Vary": {"Accept-Encoding"}, "X-Request-Id": {"theirs"}, "Request-Id": {"req_1"}, "Retry-After": {"3"}}}
+		})
+	})
+	res := s.do("POST", "/v1/messages", `{}`, "X-Api-Key", "k", "Origin", "https://chat.example.com")
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+		"Vary": "Origin, Accept-Encoding", "Request-Id": "req_1", "Retry-After": "3"} {
+		if got := strings.Join(res.Header.Values(name), ", "); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if res.Header.Get("X-Request-Id") == "theirs" {
+		t.Error("the request's id is replaced")
+	}
+}
+
 // TestSilence: who waits for a model that is silent hears a sign of life, and of a relayed answer no event
 // is torn by it.
 func TestSilence(t *testing.T) {

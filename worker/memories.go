@@ -15,6 +15,15 @@ import (
 // agentOf returns the agent that the path names.
 func (c *call) agentOf() (*agent.Agent, string, error) { return c.owner(c.r.PathValue("agent")) }
 
+// listing is what a list of an agent's begins with: whose it is, from where on, and how much.
+func (c *call) listing() (a *agent.Agent, cursor string, limit int, err error) {
+	if limit, err = c.limit(); err != nil {
+		return nil, "", 0, err
+	}
+	a, _, err = c.agentOf()
+	return a, c.r.URL.Query().Get("cursor"), limit, err
+}
+
 // listAgents lists the agents of a host that knows them.
 func (c *call) listAgents() error {
 	all, ok := c.Actors.(Lister)
@@ -39,15 +48,11 @@ func (c *call) listAgents() error {
 
 // listMemory lists memory files.
 func (c *call) listMemory() error {
-	limit, err := c.limit()
+	a, cursor, limit, err := c.listing()
 	if err != nil {
 		return err
 	}
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	page, next, err := a.Files(c.r.Context(), c.r.URL.Query().Get("cursor"), limit)
+	page, next, err := a.Files(c.r.Context(), cursor, limit)
 	if err != nil {
 		return err
 	}

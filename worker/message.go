@@ -144,6 +144,9 @@ func (c *call) liveEvents() error {
 	if err != nil {
 		return err
 	}
+	if c.headOnly() {
+		return nil
+	}
 	sub, err := s.Subscribe()
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -48,7 +50,13 @@ const (
 	nameCalls   = namePrefix + "model_calls_total"
 	nameModel   = namePrefix + "model_seconds_total"
 	nameCompact = namePrefix + "compactions_total"
+	nameShort   = namePrefix + "compactions_short_total"
 	nameResets  = namePrefix + "resets_total"
+	nameRecalls = namePrefix + "recalls_total"
+	nameVectors = namePrefix + "vectors_total"
+	nameChecks  = namePrefix + "selfcheck_checks_total"
+	nameUnsound = namePrefix + "selfcheck_violations_total"
+	nameRepairs = namePrefix + "selfcheck_repairs_total"
 	nameArrive  = namePrefix + "channel_arrivals_total"
 	nameSends   = namePrefix + "channel_sends_total"
 )
@@ -60,7 +68,13 @@ var families = []family{
 	{nameInputs, "counter", "Inputs that turns took up."},
 	{nameTurns, "counter", "Turns by how they ended."},
 	{nameCompact, "counter", "Compactions."},
+	{nameShort, "counter", "Compactions that left the view over its limit, or had nothing to take from it."},
 	{nameResets, "counter", "Resets."},
+	{nameRecalls, "counter", "Recalls by who asked (model, person, pack) and how far the answer is to be trusted."},
+	{nameVectors, "counter", "Texts that an endpoint for vectors was asked for, by how that went: made or failed."},
+	{nameChecks, "counter", "Checks that were made behind compactions: entries read and found, markers counted, views that can be sent."},
+	{nameUnsound, "counter", "Checks behind compactions that failed; the compaction was taken back."},
+	{nameRepairs, "counter", "Rows of the index of words that such a check found missing and wrote again."},
 	{nameEvents, "counter", "Logged events by type."},
 	{nameTokens, "counter", "Tokens of model calls by kind, summaries included."},
 	{nameCalls, "counter", "Model calls by outcome."},
@@ -136,18 +150,42 @@ func (p *Probe) Observe(n session.Notice) {
 			return
 		}
 		p.m.add(nameEvents, 1, "type", n.Event.Type)
+		if fellShort(n.Event) {
+			p.m.add(nameShort, 1)
+		}
 		switch {
 		case n.Event.Type == "compaction" && len(n.Event.Data) > 0: // without data nothing was to be gained
 			p.m.add(nameCompact, 1)
 		case n.Event.Type == "reset":
 			p.m.add(nameResets, 1)
 		}
+	case session.NoticeRecalled:
+		p.m.add(nameRecalls, 1, "by", n.Text, "verdict", string(n.Verdict))
+	case session.NoticeVectors:
+		p.m.add(nameVectors, float64(n.Count), "result", n.Text)
+	case session.NoticeChecked:
+		p.checked(n.Checked)
 	case session.NoticeDone:
 		p.taken(len(n.Inputs))
 		p.end(n.Run, "done")
 	case session.NoticeError:
 		p.end(n.Run, failureOf(n.Err()).kind)
 	}
+}
+
+// fellShort reports an event of a view that stays over the limit: the rest of it is pinned or too new.
+func fellShort(e *tidemark.Event) bool {
+	var c struct {
+		Short tidemark.Tokens `json:"shortTokens"`
+	}
+	return len(e.Data) > 0 && json.Unmarshal(e.Data, &c) == nil && c.Short > 0
+}
+
+// checked counts what the self-check behind a compaction found.
+func (p *Probe) checked(c *session.Checked) {
+	p.m.add(nameChecks, float64(c.Checks))
+	p.m.add(nameUnsound, float64(len(c.Violations)))
+	p.m.add(nameRepairs, float64(c.Repaired))
 }
 
 func (p *Probe) begin(run string) {
@@ -282,7 +320,8 @@ func (m *Metrics) text(version string) string {
 	byName := func(x, y sample) int {
 		return strings.Compare(x.name+x.labels, y.name+y.labels)
 	}
-	samples := slices.SortedFunc(maps.Keys(m.counts), byName)
+	samples := slices.Collect(maps.Keys(m.counts))
+	order.By(samples, byName)
 	for _, f := range families {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, s := range samples {

@@ -87,7 +87,10 @@ func keepable(messages []tidemark.Message) error {
 
 // complete calls the model with what the client sent and nothing else.
 func (c *call) complete(f chatForm) error {
-	if err := tidemark.Check(f.messages); err != nil {
+	if f.system == "" && len(f.messages) == 0 {
+		return fmt.Errorf("messages: there are none: %w", tidemark.ErrInvalid)
+	}
+	if err := tidemark.CheckCalls(f.messages); err != nil { // what else an API demands its provider brings about
 		return fmt.Errorf("messages: %w: %w", err, tidemark.ErrInvalid)
 	}
 	model, err := c.model(c.r.Context())
@@ -98,7 +101,13 @@ func (c *call) complete(f chatForm) error {
 		return err
 	}
 	req := tidemark.Request{Model: model.ID, System: f.system, Tools: f.tools, Messages: f.messages, MaxTokens: f.limit, Options: f.options}
-	if _, own := agentOf(f.model); !own {
+	agent, own := agentOf(f.model)
+	if all, ok := c.Actors.(Lister); ok && agent != "" {
+		if err := isThere(c.r.Context(), all, agent); err != nil {
+			return err
+		}
+	}
+	if !own {
 		req.Model = f.model
 	}
 	c.ignore(named(f.rest))

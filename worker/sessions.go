@@ -157,7 +157,8 @@ func (c *call) postUndo() error {
 	if err != nil {
 		return err
 	}
-	if err := s.Undo(c.r.Context(), tidemark.EntryID(overlay)); err != nil {
+	changed, err := s.Undo(c.r.Context(), tidemark.EntryID(overlay))
+	if err != nil {
 		return err
 	}
 	v, err := s.View(c.r.Context())
@@ -166,6 +167,7 @@ func (c *call) postUndo() error {
 	}
 	return c.reply(http.StatusOK, struct {
 		Overlay string          `json:"overlay"`
-		Size    tidemark.Tokens `json:"size"` // of the view now
-	}{overlay, v.Size})
+		Size    tidemark.Tokens `json:"size"`    // of the view now
+		Changed bool            `json:"changed"` // false: it was lifted before
+	}{overlay, v.Size, changed})
 }

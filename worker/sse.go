@@ -57,6 +57,16 @@ func (c *call) begin() *stream {
 	return &stream{c: c, ctl: http.NewResponseController(c.w)}
 }
 
+// headOnly answers a HEAD request with the head of a stream: the stream itself would never end, and hold up the
+// next request of the connection.
+func (c *call) headOnly() bool {
+	if c.r.Method != http.MethodHead {
+		return false
+	}
+	c.begin().end()
+	return true
+}
+
 // event sends a value under a name. After an error all further ones are the same error.
 func (s *stream) event(name string, v any) error {
 	raw, err := json.Marshal(v)

@@ -43,8 +43,8 @@ type talk struct {
 	byModel  bool // the agent was named by the model's name
 }
 
-// input is what is new, under an id that names the whole request: the same request again is a retry
-// and one turn, while the same words behind another history are new words.
+// input is what is new, under an id that names the whole request: the messages before it by what makes them the
+// same (tidemark.Chain), and what is new by its bytes.
 func (t talk) input() (session.Input, error) {
 	in := session.Input{Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: t.channel, Owner: t.key.Channel() != userChannel}}
 	n := len(t.messages)
@@ -60,14 +60,14 @@ func (t talk) input() (session.Input, error) {
 			headerSession, tidemark.ErrInvalid)
 	}
 	in.Message.Content = unmarked(in.Message.Content)
-	if n == 1 && len(in.Message.Content) == 1 && in.Message.Content[0].Type == tidemark.TypeText {
+	if len(in.Message.Content) == 1 && in.Message.Content[0].Type == tidemark.TypeText {
 		in.Message = tidemark.NewText(tidemark.User, in.Message.Content[0].Text)
 	}
-	var chain tidemark.Hash
-	for _, m := range t.messages {
-		chain = tidemark.Chain(chain, m)
+	var before tidemark.Hash
+	for _, m := range t.messages[:n-1] {
+		before = tidemark.Chain(before, m)
 	}
-	in.ID = "chain-" + string(chain)
+	in.ID = "chain-" + string(tidemark.HashOf(in.Message.AppendJSON([]byte(before))))
 	return in, in.Validate()
 }
 
@@ -89,9 +89,15 @@ func (c *call) converse(t talk, to dialect) error {
 	if err != nil {
 		return err
 	}
-	own := c.r.Header.Get("Idempotency-Key") // for those who send no history
-	if own != "" {
-		in.ID = own
+	by := asWhole
+	if len(t.messages) == 1 {
+		by = asWords
+	}
+	if own := c.r.Header.Get("Idempotency-Key"); own != "" {
+		in.ID, by = own, asKey
+	}
+	if len(in.ID) > maxNamed {
+		return fmt.Errorf("header Idempotency-Key has %d bytes, at most %d: %w", len(in.ID), maxNamed, tidemark.ErrInvalid)
 	}
 	if err := in.Validate(); err != nil {
 		return err
@@ -100,13 +106,12 @@ func (c *call) converse(t talk, to dialect) error {
 	if err != nil {
 		return err
 	}
-	if len(t.messages) == 1 && own == "" {
-		if in.ID, err = said(c.r.Context(), s, in.ID); err != nil {
-			return fmt.Errorf("find what was said last: %w", err)
-		}
+	last, ok, err := s.LastTry(c.r.Context(), in.ID)
+	if err != nil {
+		return fmt.Errorf("find what was said before: %w", err)
 	}
-	if in.ID, err = unfailed(c.r.Context(), s, in.ID); err != nil {
-		return err
+	if ok {
+		in.ID = by.id(last, c.Runtime.Now())
 	}
 	h := c.w.Header()
 	h.Set(headerSession, string(t.key))
@@ -137,12 +142,17 @@ func (c *call) agentThere(all Lister, key tidemark.Key) error {
 	if !errors.Is(err, tidemark.ErrNotFound) {
 		return err
 	}
+	return isThere(ctx, all, key.Agent())
+}
+
+// isThere refuses a model's name that names no agent there is.
+func isThere(ctx context.Context, all Lister, agent string) error {
 	names, err := all.Agents(ctx)
 	if err != nil {
 		return fmt.Errorf("list agents: %w", err)
 	}
-	if !slices.Contains(names, key.Agent()) {
-		return noModel(ownModel + ":" + key.Agent())
+	if !slices.Contains(names, agent) {
+		return noModel(ownModel + ":" + agent)
 	}
 	return nil
 }
@@ -157,46 +167,6 @@ func (c *call) ignore(names []string) {
 	if len(names) > 0 {
 		c.w.Header().Set(headerIgnored, strings.Join(names, ", "))
 	}
-}
-
-// said returns the id of a request without a history, which names little: it is a retry while nothing else
-// was said since, and new words after that.
-func said(ctx context.Context, s *session.Session, id string) (string, error) {
-	newest, err := s.Newest(ctx)
-	if err != nil || strings.HasPrefix(newest, id) {
-		return newest, err
-	}
-	_, _, answered, err := s.Reply(ctx, id)
-	if err != nil || !answered {
-		return id, err
-	}
-	return id + "." + string(tidemark.HashOf([]byte(newest)))[:afterDigest], nil
-}
-
-// afterDigest is how many characters name what was said before.
-const afterDigest = 16
-
-// maxTries bounds how often one request may be sent anew after its turn failed.
-const maxTries = 50
-
-// unfailed returns the id under which a request is said: a new one behind turns that failed. Clients of
-// these APIs send the same bytes again for another try, and would be told of the stored failure for
-// ever. While a turn is in work, or has an answer, the id stays.
-func unfailed(ctx context.Context, s *session.Session, id string) (string, error) {
-	for n := range maxTries {
-		try := id
-		if n > 0 {
-			try = fmt.Sprintf("%s.%d", id, n)
-		}
-		_, failure, ok, err := s.Reply(ctx, try)
-		if err != nil {
-			return "", err
-		}
-		if !ok || failure == "" {
-			return try, nil
-		}
-	}
-	return "", fmt.Errorf("this request failed %d times; say something else: %w", maxTries, tidemark.ErrConflict)
 }
 
 // keyOf returns the key of a conversation that a client names in its own words. Names that a key holds

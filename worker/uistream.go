@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
@@ -56,6 +57,9 @@ func (c *call) getUI() error {
 	}
 	if !ok {
 		return c.nothing()
+	}
+	if c.headOnly() {
+		return nil
 	}
 	return f.follow(ctx, receipt)
 }
@@ -186,7 +190,7 @@ func (u *uiStream) say(text string) error {
 		return nil
 	}
 	if !u.text {
-		if err := errors.Join(u.inStep(), u.close()); err != nil {
+		if err := errors.Join(u.onward(), u.inStep(), u.close()); err != nil {
 			return err
 		}
 		u.text = true
@@ -203,7 +207,7 @@ func (u *uiStream) think(text string) error {
 		return nil
 	}
 	if !u.thought {
-		if err := errors.Join(u.inStep(), u.close()); err != nil {
+		if err := errors.Join(u.onward(), u.inStep(), u.close()); err != nil {
 			return err
 		}
 		u.thought = true
@@ -232,7 +236,7 @@ func (u *uiStream) close() error {
 
 // answered ends a step: what was not told of its text, then its calls, which are run here.
 func (u *uiStream) answered(n session.Notice) error {
-	if err := errors.Join(u.say(u.whole(flat(n.Message))), u.inStep(), u.close()); err != nil {
+	if err := errors.Join(u.onward(), u.say(u.whole(flat(n.Message))), u.inStep(), u.close()); err != nil {
 		return err
 	}
 	u.replied, u.parts = true, 0 // the next one is a part of its own, and needs no space before it
@@ -260,18 +264,27 @@ func (u *uiStream) stepped() error {
 
 // result says that a call has ended. What came of it is in the log.
 func (u *uiStream) result(tool string) error {
-	for i, b := range u.tools {
-		if b.Name != tool {
-			continue
-		}
-		u.tools = append(u.tools[:i:i], u.tools[i+1:]...)
-		if err := u.send(uiEvent{Type: "tool-output-available", CallID: b.ID, Output: json.RawMessage(`{"ended":true}`), Dynamic: true, Here: true}); err != nil {
+	i := slices.IndexFunc(u.tools, func(b tidemark.Block) bool { return b.Name == tool })
+	if i < 0 {
+		return nil
+	}
+	b := u.tools[i]
+	u.tools = slices.Delete(u.tools, i, i+1)
+	if err := u.send(uiEvent{Type: "tool-output-available", CallID: b.ID, Output: json.RawMessage(`{"ended":true}`), Dynamic: true, Here: true}); err != nil {
+		return err
+	}
+	if len(u.tools) == 0 {
+		return u.stepped()
+	}
+	return nil
+}
+
+// onward ends the calls whose end was missed: the model says more, so it has their results.
+func (u *uiStream) onward() error {
+	for len(u.tools) > 0 {
+		if err := u.result(u.tools[0].Name); err != nil {
 			return err
 		}
-		if len(u.tools) == 0 {
-			return u.stepped()
-		}
-		return nil
 	}
 	return nil
 }
@@ -283,7 +296,7 @@ func (u *uiStream) ping() error { return u.stream.ping() }
 func (u *uiStream) end(out outcome) error {
 	defer u.stream.end()
 	if !u.replied || u.missed(out) { // its notices were missed, or there is only a text of ours
-		if err := errors.Join(u.say(u.whole(out.answer())), u.inStep(), u.close(), u.stepped()); err != nil {
+		if err := errors.Join(u.onward(), u.say(u.whole(out.answer())), u.inStep(), u.close(), u.stepped()); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,8 @@ type wireItem struct {
 	Source  string           `json:"source"` // person, model, tool, recall, system
 	Role    tidemark.Role    `json:"role"`
 	Summary bool             `json:"summary,omitempty"`
-	Stubs   int              `json:"stubs,omitempty"` // blocks that an overlay replaced
+	Marker  bool             `json:"marker,omitempty"` // of an evicted span
+	Stubs   int              `json:"stubs,omitempty"`  // blocks that an overlay replaced
 	Tokens  tidemark.Tokens  `json:"tokens"`
 	Blocks  []wireBlock      `json:"blocks"`
 }
@@ -110,7 +111,7 @@ func describe(v session.View, req tidemark.Request) wireView {
 		}
 	}
 	for _, it := range v.Items {
-		w := wireItem{ID: it.ID, From: it.From, Overlay: it.Overlay, Source: it.Source, Role: it.Message.Role, Summary: compaction.IsSummary(it),
+		w := wireItem{ID: it.ID, From: it.From, Overlay: it.Overlay, Source: it.Source, Role: it.Message.Role, Summary: compaction.IsSummary(it), Marker: compaction.IsMarker(it),
 			Stubs: it.Stubs, Tokens: it.Tokens, Blocks: []wireBlock{}}
 		if it.To != it.From {
 			w.To = it.To
@@ -246,34 +247,6 @@ func (c *call) getEntry() error {
 	return c.reply(http.StatusOK, w)
 }
 
-// getAnatomy lists the records of model calls.
-func (c *call) getAnatomy() error {
-	before, err := c.number("before", 0, 0, 1<<53)
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
-	page, err := s.Anatomies(c.r.Context(), before, limit)
-	if err != nil {
-		return err
-	}
-	out := struct {
-		Calls []session.Anatomy `json:"calls"`
-		Next  int64             `json:"next,omitempty"`
-	}{Calls: listed(page)}
-	if len(page) == limit {
-		out.Next = page[limit-1].N
-	}
-	return c.reply(http.StatusOK, out)
-}
-
 // getQueue lists what waits for its turn.
 func (c *call) getQueue() error {
 	s, err := c.session(false)
@@ -288,6 +261,41 @@ func (c *call) getQueue() error {
 		Run     string            `json:"run,omitempty"`
 		Waiting []session.Waiting `json:"waiting"`
 	}{run, listed(waiting)})
+}
+
+// recallSession finds messages as the model's tool does, and says how far that can be trusted.
+func (c *call) recallSession() error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	k, err := c.number("k", session.DefaultK, 1, session.MaxK)
+	if err != nil {
+		return err
+	}
+	budget, err := c.number("budget", 0, 1, maxRecallBudget)
+	if err != nil {
+		return err
+	}
+	all, err := c.flag("all", false)
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	w := session.Wanted{Query: q, K: int(k), Budget: tidemark.Tokens(budget), All: all}
+	values := c.r.URL.Query()
+	if w.Since, w.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
+		return err
+	}
+	found, err := s.Recall(c.r.Context(), w)
+	if err != nil {
+		return err
+	}
+	s.NoteRecall(c.r.Context(), session.ByPerson, found)
+	return c.reply(http.StatusOK, found)
 }
 
 // searchSession finds messages by words.

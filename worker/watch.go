@@ -116,23 +116,10 @@ func (t *watch) outcome(info tidemark.SessionInfo) outcome {
 	return out
 }
 
-// stored takes what the log says of the input's turn, when its notices were missed.
-func (t *watch) stored(e tidemark.Entry, failure string) error {
+// stored takes how the input's turn has ended, as the log says.
+func (t *watch) stored(failure string) {
 	t.ended = true
 	if failure != "" {
 		t.err = &refused{http.StatusBadGateway, "failed", failure}
-		return nil
 	}
-	if e.ID == "" {
-		return nil // a command
-	}
-	m, err := e.Message()
-	if err != nil {
-		return err
-	}
-	t.out.Entry, t.out.Reply, t.out.Text = e.ID, &m, m.PlainText()
-	if e.Call != nil {
-		t.out.Stop, t.out.Usage = e.Call.Stop, e.Call.Usage
-	}
-	return nil
 }

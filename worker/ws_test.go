@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,19 +72,25 @@ func (k *socket) say(text string) {
 // until reads up to a message of a type, and returns it with the types on the way.
 func (k *socket) until(kind string) (said, []string) {
 	k.t.Helper()
+	return k.untilOne(kind)
+}
+
+// untilOne is until for any of some types.
+func (k *socket) untilOne(kinds ...string) (said, []string) {
+	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 20*time.Second)
 	defer cancel()
 	var on []string
 	for {
 		_, raw, err := k.Read(ctx)
 		if err != nil {
-			k.t.Fatalf("no %s: %v: %v", kind, err, on)
+			k.t.Fatalf("no %v: %v: %v", kinds, err, on)
 		}
 		var m said
 		if err := json.Unmarshal(raw, &m); err != nil {
 			k.t.Fatal(err)
 		}
-		if on = append(on, m.Type); m.Type == kind {
+		if on = append(on, m.Type); slices.Contains(kinds, m.Type) {
 			return m, on
 		}
 	}
@@ -101,10 +108,15 @@ func TestSocket(t *testing.T) {
 		t.Errorf("%v %+v", on, h)
 	}
 	a.say(`{"type":"post","id":"x","text":"hi","ref":"r"}`)
-	if r, _ := a.until("receipt"); r.ID != "x" || r.Ref != "r" || r.State != "new" {
+	both := map[string]said{} // in whatever order they come
+	for range 2 {
+		m, _ := a.untilOne("receipt", "taken")
+		both[m.Type] = m
+	}
+	if r := both["receipt"]; r.ID != "x" || r.Ref != "r" || r.State != "new" {
 		t.Errorf("%+v", r)
 	}
-	run, _ := a.until("taken")
+	run := both["taken"]
 	<-g.begun
 	a.until("text")
 	b := s.socket("session=main")

@@ -135,7 +135,7 @@ func (rm *room) simple(ctx context.Context, m *member, f frame) error {
 			return nil // it was told a moment ago
 		}
 		m.typing, m.typed = f.on, now
-		rm.sayAll(wireTyping{"typing", m.who, f.on}, m)
+		rm.sayAll(wireTyping{"typing", m.who, f.on}, func(o *member) bool { return o == m })
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
 )
 
 // Bounds of one client on a socket.
@@ -28,6 +29,7 @@ type member struct {
 	greeted bool // it was sent hello, and gets all that follows
 	again   bool // it was in the room in an earlier life
 	cut     bool // it is being closed: nothing more is sent
+	joined  session.Late
 
 	sent, marked, seen int64     // bytes
 	late               time.Time // since then it is too far behind

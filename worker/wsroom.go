@@ -29,7 +29,6 @@ const (
 	maxPeople     = 2000        // sockets of one session
 	manyPeople    = 50          // beyond them people are only counted
 	presenceEvery = time.Second // between two counts
-	maxPartial    = 1 << 20     // bytes of an answer that are kept for who comes later
 )
 
 // rooms are the sockets of a door, by session. It is the tidemark.SocketHandler of the host.
@@ -57,11 +56,10 @@ type room struct {
 	live chan struct{} // closed when the first were greeted, or never will be
 	once sync.Once     // closes live
 
-	mu      sync.Mutex // guards the following; never held over a wait
-	people  []*member  // by id, which is in the order in which they came
-	run     string     // in work, as was told
-	partial strings.Builder
-	told    bool // that the count of people has changed is about to be told
+	mu     sync.Mutex // guards the following; never held over a wait
+	people []*member  // by id, which is in the order in which they came
+	said   session.Said
+	told   bool // that the count of people has changed is about to be told
 }
 
 // full reports whether a room takes nobody else.
@@ -193,9 +191,7 @@ func (rm *room) attend(ctx context.Context) error {
 func (rm *room) begin(sub *session.Subscription) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	rm.run = sub.Run
-	rm.partial.Reset()
-	rm.partial.WriteString(sub.Partial)
+	rm.said.Set(sub.Run, sub.Partial)
 	for _, m := range rm.people {
 		m.again = m.again || m.greeted
 		m.greeted = false
@@ -211,8 +207,10 @@ func (rm *room) greet(ctx context.Context, s *session.Session) error {
 	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	h := wireHello{Type: "hello", Version: 1, Session: info.ID, Messages: info.Messages, Run: rm.run, Text: rm.partial.String()}
+	h := wireHello{Type: "hello", Version: 1, Session: info.ID, Messages: info.Messages, Run: rm.said.Run}
 	h.Count, h.People = rm.names()
+	text, late := rm.said.Text()
+	h.Text = text
 	if slices.ContainsFunc(rm.people, func(m *member) bool { return !m.greeted && !m.again }) {
 		rm.changed() // those who were here
 	}
@@ -220,7 +218,7 @@ func (rm *room) greet(ctx context.Context, s *session.Session) error {
 		if m.greeted || m.cut {
 			continue
 		}
-		m.greeted = true
+		m.greeted, m.joined = true, late
 		h.ID, h.Again = m.who.ID, m.again
 		rm.say(m, h)
 	}
@@ -272,29 +270,18 @@ func (rm *room) tellPresence() {
 func (rm *room) pass(n session.Notice) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	switch n.Type {
-	case session.NoticeStart, session.NoticeRestart, session.NoticeReply:
-		rm.run = n.Run
-		rm.partial.Reset()
-	case session.NoticeText:
-		if rm.partial.Len() < maxPartial {
-			rm.partial.WriteString(n.Text)
-		}
-	case session.NoticeDone, session.NoticeError:
-		rm.run = ""
-		rm.partial.Reset()
-	}
-	rm.sayAll(told(n, &answer{id: n.Run}), nil)
+	rm.said.Take(n)
+	rm.sayAll(told(n, &answer{id: n.Run}), func(m *member) bool { return m.joined.Misses(n) })
 }
 
 // say sends a value to one, called with the lock held.
 func (rm *room) say(m *member, v any) { rm.sendTo([]*member{m}, rm.encode(v)) }
 
-// sayAll sends a value to everybody but one, called with the lock held.
-func (rm *room) sayAll(v any, but *member) {
+// sayAll sends a value to everybody but those to skip, called with the lock held.
+func (rm *room) sayAll(v any, skip func(*member) bool) {
 	to := make([]*member, 0, len(rm.people))
 	for _, m := range rm.people {
-		if m.greeted && m != but {
+		if m.greeted && (skip == nil || !skip(m)) {
 			to = append(to, m)
 		}
 	}

@@ -57,7 +57,7 @@ var menu = [...]struct{ name, text string }{
 // https://core.telegram.org/bots/api#setwebhook
 func Connect(ctx context.Context, cfg Config, address string) (Bot, error) {
 	c := newClient(cfg)
-	if err := c.checkSecret(); err != nil {
+	if err := CheckSecret(cfg.Secret); err != nil {
 		return Bot{}, err
 	}
 	if u, err := url.Parse(address); err != nil || u.Host == "" || u.User != nil {
@@ -76,13 +76,13 @@ func Connect(ctx context.Context, cfg Config, address string) (Bot, error) {
 	return Status(ctx, cfg)
 }
 
-// checkSecret holds the secret against what Telegram takes.
-func (c *client) checkSecret() error {
+// CheckSecret holds a webhook secret against what Telegram takes; ErrInvalid says what that is.
+func CheckSecret(secret string) error {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	switch {
-	case c.Secret == "":
+	case secret == "":
 		return fmt.Errorf("webhook secret: none is set: %w", tidemark.ErrInvalid)
-	case len(c.Secret) > 256 || strings.Trim(c.Secret, letters) != "":
+	case len(secret) > 256 || strings.Trim(secret, letters) != "":
 		return fmt.Errorf("webhook secret: it may hold up to 256 of A-Z, a-z, 0-9, _ and -: %w", tidemark.ErrInvalid)
 	}
 	return nil

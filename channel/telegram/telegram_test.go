@@ -149,6 +149,29 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestAddressed: our name is taken off what is said to us, whatever separates the two.
+func TestAddressed(t *testing.T) {
+	for _, row := range []struct {
+		text string
+		name int // length of the entity that names us
+		want string
+	}{
+		{"/compact@tidemark_test_bot keep\nnames", 26, "/compact keep\nnames"},
+		{"/compact@tidemark_test_bot\nkeep\nnames", 26, "/compact\nkeep\nnames"},
+		{"@tidemark_test_bot\n/status", 18, "/status"},
+		{"@tidemark_test_bot,\thello", 18, "hello"},
+		{"@tidemark_test_bot\n", 18, "@tidemark_test_bot\n"},
+	} {
+		t.Run(row.text, func(t *testing.T) {
+			api, p := bot(t)
+			all, err := p.Decode(api.Write(-1001, fields{"from": user(person, nil), "text": row.text, "entities": []any{fields{"type": "bot_command", "offset": 0, "length": row.name}}}))
+			if err != nil || len(all) != 1 || all[0].Message == nil || !all[0].Message.Mentioned || all[0].Message.Text != row.want {
+				t.Errorf("Decode: %+v, %v; want %q", all[0].Message, err, row.want)
+			}
+		})
+	}
+}
+
 func TestDecodeOther(t *testing.T) {
 	alias := func(old, new string) string { return "alias " + old + " " + new }
 	for _, tt := range []struct{ name, body, want string }{

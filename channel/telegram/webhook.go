@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf16"
 
 	"github.com/tidemark-ai/tidemark"
@@ -160,13 +161,16 @@ func (c *client) isUs(name string) bool {
 // addressed takes our name off the begin of a text, "@name /status" or "/status@name": what is left
 // is what was said.
 func (c *client) addressed(text string) string {
-	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	first, rest := strings.TrimSpace(text), ""
+	if end := strings.IndexFunc(first, unicode.IsSpace); end >= 0 {
+		first, rest = first[:end], first[end:]
+	}
 	word, name, ok := strings.Cut(first, "@")
 	switch {
 	case !ok || !c.isUs(strings.TrimRight(name, ",:")):
 		return text
 	case strings.HasPrefix(word, "/"):
-		return strings.TrimSpace(word + " " + rest)
+		return word + rest
 	case word == "" && strings.TrimSpace(rest) != "":
 		return strings.TrimSpace(rest)
 	}

@@ -174,14 +174,16 @@ func TestReplyAndGroups(t *testing.T) {
 		name, fields string
 		mentioned    bool
 	}{
-		{"plain", `"text":{"body":"hello all"}`, false},
-		{"mention", `"text":{"body":"hello @15550001111"}`, true},
-		{"of another", `"text":{"body":"hello @15550002222"}`, false},
-		{"reply to us", `"text":{"body":"yes"},"context":{"from":"15550001111","id":"wamid.B"}`, true},
-		{"reply to another", `"text":{"body":"yes"},"context":{"from":"1555","id":"wamid.B"}`, false},
+		{"plain", `"type":"text","text":{"body":"hello all"}`, false},
+		{"mention", `"type":"text","text":{"body":"hello @15550001111"}`, true},
+		{"of another", `"type":"text","text":{"body":"hello @15550002222"}`, false},
+		{"mention beside a picture", `"type":"image","image":{"id":"m","mime_type":"image/png","caption":"@15550001111 what is this?"}`, true},
+		{"picture beside other words", `"type":"image","image":{"id":"m","mime_type":"image/png","caption":"what is this?"}`, false},
+		{"reply to us", `"type":"text","text":{"body":"yes"},"context":{"from":"15550001111","id":"wamid.B"}`, true},
+		{"reply to another", `"type":"text","text":{"body":"yes"},"context":{"from":"1555","id":"wamid.B"}`, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := decode(t, said(`"type":"text","group_id":"G.1",`+row.fields))[0].Message
+			m := decode(t, said(`"group_id":"G.1",`+row.fields))[0].Message
 			if m.Group != "G.1" || m.Mentioned != row.mentioned || m.Reply != (tidemark.Address{Platform: Name, Account: "4400", Peer: "G.1", Group: true}) {
 				t.Errorf("got %+v", m)
 			}

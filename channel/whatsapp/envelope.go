@@ -180,8 +180,9 @@ func (d *decoding) update(account string, raw json.RawMessage) {
 		return
 	}
 	n := len(d.out)
-	d.alias(account, names(u.UserID.Previous, u.Parent.Previous), names(u.UserID.Current, "", u.Parent.Current), u.Parent.Previous, u.Parent.Current)
-	d.alias(account, names(phone(u.Phone)), names(u.UserID.Current))
+	from := names(u.UserID.Previous, phone(u.Phone), u.Parent.Previous)
+	d.alias(account, from, names(u.UserID.Previous, u.Parent.Previous), names(u.UserID.Current, "", u.Parent.Current), u.Parent.Previous, u.Parent.Current)
+	d.alias(account, from, names(phone(u.Phone)), names(u.UserID.Current))
 	if len(d.out) == n {
 		d.odd("user_id_update")
 	}
@@ -190,12 +191,13 @@ func (d *decoding) update(account string, raw json.RawMessage) {
 // alias tells that each of the old names and each of the new ones are one person's. All pairs are
 // told, because it is not known which of the old names whoever listens has. An old one that is
 // among the new ones stays, and so does one beside that of an account's parents, which is told with any change.
-func (d *decoding) alias(account string, old, now []string, parents ...string) {
+// from are all names that the person had.
+func (d *decoding) alias(account string, from, old, now []string, parents ...string) {
 	for _, o := range old {
 		for _, n := range now {
 			if o != n && d.first("alias", account, o, n) {
 				keep := slices.Contains(now, o) || slices.Contains(parents, o) != slices.Contains(parents, n)
-				d.out = append(d.out, channel.Arrival{Alias: &channel.Alias{Platform: Name, Account: account, Old: o, New: n, Keep: keep}})
+				d.out = append(d.out, channel.Arrival{Alias: &channel.Alias{Platform: Name, Account: account, Old: o, New: n, From: from, Keep: keep}})
 			}
 		}
 	}

@@ -142,8 +142,8 @@ func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMess
 	in.Reply.Platform, in.Reply.Account = Name, v.Metadata.ID
 	if m.Group != "" {
 		in.Group, in.Reply.Peer, in.Reply.Group = m.Group, m.Group, true
-		ours := phone(v.Metadata.Display)
-		in.Mentioned = ours != "" && (phone(m.Context.From) == ours || strings.Contains(m.Text.Body, "@"+ours))
+		ours, written := phone(v.Metadata.Display), m.Type == "text" || len(in.Media) > 0
+		in.Mentioned = ours != "" && (phone(m.Context.From) == ours || written && strings.Contains(in.Text, "@"+ours))
 	}
 	in.Text = about(m, in.Text)
 	d.out = append(d.out, channel.Arrival{Message: in})
@@ -284,7 +284,8 @@ func (d *decoding) system(account string, m wireMessage) {
 	switch s.Type {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
 		n := len(d.out)
-		d.alias(account, names(m.UserID, m.From), names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent), s.Parent)
+		old := names(m.UserID, m.From)
+		d.alias(account, old, old, names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent), s.Parent)
 		if len(d.out) > n {
 			return
 		}

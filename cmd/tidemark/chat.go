@@ -32,7 +32,11 @@ agent:{agent}:{channel}:{kind}:{peer}. On a terminal it answers as you type;
 from a pipe each line is a message. Answers go to standard output; from a pipe,
 everything else goes to standard error.
 
-Commands: ` + chatHelp + `
+Commands begin with a slash, as at every other door:
+
+` + chatHelp() + `
+
+/new and /reset ask first on a terminal; from a pipe they are carried out.
 Ctrl-C stops the answer, and leaves when none is on its way.`,
 		Example: `  tidemark chat
   tidemark chat garden --window 8000
@@ -68,8 +72,6 @@ Ctrl-C stops the answer, and leaves when none is on its way.`,
 	c.Flags().Int64Var(&window, "window", 0, "give the session a context window of its own, in tokens")
 	return m.jsonFlag(c)
 }
-
-const chatHelp = "/status /view /memory /compact [instructions] /reset /help /quit; // says a /"
 
 // talk is a conversation with a person.
 type talk struct {
@@ -124,7 +126,7 @@ func (t *talk) loop(ctx context.Context) error {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	if t.m.Terminal {
-		t.m.out.line(t.m.dim("session " + t.key + " at " + t.c.where + "  (" + chatHelp + ")"))
+		t.m.out.line(t.m.dim("session " + t.key + " at " + t.c.where + "  (/help lists the commands)"))
 	}
 	if t.c.local != nil && t.m.Terminal {
 		if err := writeServerFile(t.c.local.home, serverFile{Talk: true}); err != nil {
@@ -153,6 +155,10 @@ func (t *talk) loop(ctx context.Context) error {
 			if l.err != nil {
 				return fmt.Errorf("read input: %w", l.err)
 			}
+			if t.m.Terminal && ends(l.text) && !t.sure(lines, interrupts) {
+				t.note("nothing was done")
+				continue
+			}
 			over, err := t.line(ctx, l.text, interrupts)
 			if err != nil || over {
 				return err
@@ -175,8 +181,8 @@ func readLines(r io.Reader) <-chan line {
 		in := bufio.NewReader(r)
 		for {
 			s, err := in.ReadString('\n')
-			if s = strings.TrimRight(s, "\r\n"); s != "" {
-				lines <- line{text: s}
+			if s != "" {
+				lines <- line{text: strings.TrimRight(s, "\r\n")}
 			}
 			if err != nil {
 				lines <- line{err: err}
@@ -245,31 +251,6 @@ func (t *talk) abort(ctx context.Context) error {
 	return t.c.post(ctx, sessionPath(t.key, "/abort"), nil, nil)
 }
 
-// command carries out a line that begins with a slash.
-func (t *talk) command(ctx context.Context, text string) (over bool, err error) {
-	name, rest, _ := strings.Cut(text, " ")
-	rest = strings.TrimSpace(rest)
-	switch name {
-	case "/quit", "/exit", "/q":
-		return true, nil
-	case "/help", "/?":
-		t.note(chatHelp)
-	case "/status":
-		return false, t.m.showSession(ctx, t.c, t.key)
-	case "/view":
-		return false, t.m.showView(ctx, t.c, t.key)
-	case "/memory":
-		return false, t.m.catMemory(ctx, t.c, "main", rest)
-	case "/compact":
-		return false, t.act(ctx, "/compact", map[string]string{"instructions": rest})
-	case "/reset", "/new":
-		return false, t.act(ctx, "/reset", map[string]string{"reason": rest})
-	default:
-		t.note("unknown command " + oneLine(name, 40) + "; " + chatHelp)
-	}
-	return false, nil
-}
-
 // say sends a message and shows its answer as it comes, then how full the window is.
 func (t *talk) say(ctx context.Context, text string) error {
 	err := t.stream(ctx, "/messages", map[string]string{"text": text, "channel": "cli"})
@@ -279,20 +260,13 @@ func (t *talk) say(ctx context.Context, text string) error {
 	return t.gauge(ctx)
 }
 
-// act carries out a command of the session and shows what it did.
-func (t *talk) act(ctx context.Context, path string, body any) error {
-	if err := t.stream(ctx, path, body); err != nil {
-		return err
-	}
-	return t.gauge(ctx)
-}
-
+// gauge shows how near the context is to its compaction, the figure that /status and the page have.
 func (t *talk) gauge(ctx context.Context) error {
 	var s sessionView
 	if err := t.c.get(ctx, sessionPath(t.key, ""), &s); err != nil {
 		return err
 	}
-	t.note(gauge(s.ContextTokens, s.Window))
+	t.note(gauge(s.ContextTokens, s.Limit) + " of the way to compaction")
 	return nil
 }
 
@@ -331,7 +305,11 @@ func (t *talk) event(name string, data []byte) error {
 	case session.NoticeCompacting:
 		t.note("[" + n.Text + "]")
 	case session.NoticeEvent:
-		if n.Event != nil {
+		switch {
+		case n.Event == nil:
+		case n.Event.Type == "answer":
+			t.answer(n.Event.Text)
+		default:
 			t.note("[" + n.Event.Text + "]")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
 func (m *Main) configCommand() *cobra.Command {
@@ -46,7 +47,7 @@ func (m *Main) configShow() *cobra.Command {
 			for _, s := range []struct {
 				name  string
 				value config.Secret
-			}{{"ANTHROPIC_API_KEY", c.Secrets.Anthropic}, {"OPENAI_API_KEY", c.Secrets.OpenAI}, {"TIDEMARK_TOKEN", c.Secrets.Token}} {
+			}{{"ANTHROPIC_API_KEY", c.Secrets.Anthropic}, {"OPENAI_API_KEY", c.Secrets.OpenAI}, {"EMBEDDINGS_API_KEY", c.Secrets.Embedding}, {"TIDEMARK_TOKEN", c.Secrets.Token}} {
 				rows = append(rows, []string{s.name, s.value.String(), "environment"})
 			}
 			table(m.out, rows)
@@ -73,6 +74,9 @@ func (m *Main) configCheck() *cobra.Command {
 				return err
 			}
 			c.Warnings = append(c.Warnings, refusals(c)...)
+			for _, g := range setup.ChannelGaps(c) {
+				c.Warnings = append(c.Warnings, g.Setting+" "+g.Message+"; "+gapFix(g))
+			}
 			if m.json {
 				return m.printJSON(map[string]any{"ok": true, "file": path, "problems": []string{}, "warnings": c.Warnings})
 			}

@@ -123,11 +123,24 @@ func (d *doctor) config(ctx context.Context) {
 	}
 	d.add("config", fine, "", "%s", path)
 	for _, w := range cfg.Warnings {
-		d.add("config", odd, "unset it, or correct its name", "%s", w)
+		d.add("config", odd, warningFix(w), "%s", w)
 	}
+	d.add("channels", fine, "", "%s", setup.ChannelLine(cfg))
 	for _, g := range setup.ChannelGaps(cfg) {
-		d.add("channels", bad, gapFix(g), "%s %s", g.Setting, g.Message)
+		verdict := bad
+		if g.Odd {
+			verdict = odd
+		}
+		d.add("channels", verdict, gapFix(g), "%s %s", g.Setting, g.Message)
 	}
+}
+
+// warningFix says what to do about a warning, empty for one that says it itself.
+func warningFix(w string) string {
+	if strings.Contains(w, "is no setting") {
+		return "unset it, or correct its name"
+	}
+	return ""
 }
 
 func (d *doctor) folder() {
@@ -164,6 +177,12 @@ func (d *doctor) databases(ctx context.Context) {
 			err = errors.Join(db.Check(ctx), agent.Migrate(ctx, db))
 			if err == nil {
 				_, err = session.Migrate(ctx, db)
+			}
+			if err == nil {
+				err = d.unsound(ctx, db)
+			}
+			if err == nil {
+				err = d.vectors(ctx, db)
 			}
 			err = errors.Join(err, db.Close())
 		}

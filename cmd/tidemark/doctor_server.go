@@ -24,6 +24,7 @@ type health struct {
 	Model    string           `json:"model"`
 	Problems []worker.Problem `json:"problems"`
 	Warnings []string         `json:"warnings"`
+	Channels []worker.Channel `json:"channels"`
 
 	dated bool          // it told the time
 	skew  time.Duration // of our clock against its
@@ -65,6 +66,8 @@ func (d *doctor) server(ctx context.Context, base string) {
 	}
 	if in {
 		d.served(h)
+		d.checks(ctx, c)
+		d.nights(ctx, c)
 	}
 	if !h.dated {
 		d.add("clock", fine, "", "not compared: the server's answer has no date")
@@ -76,7 +79,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 // served tells what a server says that let us in.
 func (d *doctor) served(h health) {
 	for _, w := range h.Warnings {
-		d.add("settings", odd, "unset it, or correct its name", "%s", w)
+		d.add("settings", odd, warningFix(w), "%s", w)
 	}
 	switch {
 	case h.Status == "":
@@ -86,6 +89,13 @@ func (d *doctor) served(h health) {
 		d.add("settings", odd, "correct what is named above", "the last good ones are obeyed")
 	case len(h.Problems) == 0:
 		d.add("settings", fine, "", "obeyed as they are")
+	}
+	if len(h.Channels) > 0 { // an older server does not tell
+		var texts []string
+		for _, ch := range h.Channels {
+			texts = append(texts, safe(ch.Text))
+		}
+		d.add("channels", fine, "", "%s", strings.Join(texts, ", "))
 	}
 	if provider, _, _ := strings.Cut(h.Model, " "); provider == config.Offline {
 		d.add("model", fine, "", "built-in offline model (the server has no ANTHROPIC_API_KEY or OPENAI_API_KEY, or model.provider asks for it)")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -70,18 +71,43 @@ func (m *Main) report(cmd *cobra.Command, err error) int {
 	}
 	if m.json {
 		var out told
-		out.Error.Type, out.Error.Message, out.Error.Fix = kind, err.Error(), fix
+		out.Error.Type, out.Error.Message, out.Error.Fix = kind, plainError(err), fix
 		if errors.As(err, &api) {
 			out.Error.Type, out.Error.Request = cmp.Or(api.Type, kind), api.Request
 		}
 		m.err.json(out)
 		return code
 	}
-	m.err.printf("%s: %s\n", who, strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "\n  "))
+	m.err.printf("%s: %s\n", who, strings.ReplaceAll(strings.TrimRight(plainError(err), "\n"), "\n", "\n  "))
 	if fix != "" {
 		m.err.printf("  what to do: %s\n", fix)
 	}
 	return code
+}
+
+// plainError is the text of an error without the kind at its end, when that says no more than that something
+// is wrong.
+func plainError(err error) string {
+	return strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
+}
+
+// wantArgs has a command and those below it say which arguments they want, where cobra counts them.
+func wantArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		wantArgs(sub)
+	}
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil || !strings.Contains(err.Error(), "arg(s)") {
+			return err
+		}
+		_, wanted, _ := strings.Cut(cmd.Use, " ")
+		return usagef("%s: want %s, got %s", cmd.CommandPath(), wanted, cmp.Or(strings.Join(args, " "), "nothing"))
+	}
 }
 
 // fix says what a person can do about an error.
@@ -187,12 +213,28 @@ func (e *apiError) lists() string {
 		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
 	case e.about("/memory-undo"):
 		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
+	case e.about("/memory/ledger"):
+		return "`tidemark memory ledger` shows the rows there are"
 	case e.about("/memory"):
 		return "`tidemark memory ls` shows the files there are"
 	case e.about("/pairing"), e.about("/owner"):
-		return "`tidemark pairing ls` shows the codes that people were told"
+		return "`tidemark pairing ls` shows the codes that people were told, and the names of who is known"
 	case e.about("/archives"), e.about("/restore"):
 		return "`tidemark archive ls` shows the archives there are"
+	case e.about("/anatomy/") && strings.HasPrefix(e.Message, "call "):
+		return numbersOfCalls(e.path)
 	}
 	return "`tidemark sessions ls` shows the sessions there are"
+}
+
+// numbersOfCalls names the command that shows the calls of a session, whose key stands in a path of the API.
+func numbersOfCalls(path string) string {
+	key := "KEY"
+	if _, rest, ok := strings.Cut(path, "/sessions/"); ok {
+		part, _, _ := strings.Cut(rest, "/anatomy/")
+		if plain, err := url.PathUnescape(part); err == nil {
+			key = plainKey(plain)
+		}
+	}
+	return "`tidemark anatomy " + key + "` shows the numbers of the newest calls, --limit more of them"
 }

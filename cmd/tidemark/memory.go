@@ -29,10 +29,13 @@ func (m *Main) memoryCommand() *cobra.Command {
   tidemark memory cat                       the newest daily file
   tidemark memory cat 2026-01-31            the file of a day
   tidemark memory cat MEMORY.md
+  tidemark memory cat DIGEST.md
   tidemark memory search fence
   tidemark memory edit MEMORY.md
-  tidemark memory undo MEMORY.md`,
-		m.memoryLs(), m.memoryCat(), m.memorySearch(), m.memoryEdit(), m.memoryUndo())
+  tidemark memory undo MEMORY.md
+  tidemark memory ledger                    what newer facts replaced
+  tidemark memory digest`,
+		m.memoryLs(), m.memoryCat(), m.memorySearch(), m.memoryEdit(), m.memoryUndo(), m.memoryLedger(), m.memoryDigest())
 }
 
 // memoryPath is the path of a memory file in the API.
@@ -103,13 +106,17 @@ func (m *Main) catMemory(ctx context.Context, c *client, of, path string) error 
 			m.err.line(m.dim("agents/" + of + "/" + path))
 		}
 	}
-	path, day := daily(path)
+	_, day := daily(path)
+	path, err := checked(path)
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
 	var to io.Writer = m.out
 	if m.json {
 		to = &text
 	}
-	err := c.raw(ctx, memoryPath(of, path), to)
+	err = c.raw(ctx, memoryPath(of, path), to)
 	var api *apiError
 	if day != "" && errors.As(err, &api) && api.Type == "not_found" {
 		api.Message = "there is no memory file for " + day + ": not found"
@@ -127,6 +134,19 @@ func daily(name string) (path, day string) {
 		return name, ""
 	}
 	return "memory/" + day + ".md", day
+}
+
+// checked is the path of the file that a name stands for. It is looked at here: on its way to a server a URL
+// loses what a name such as ../x has of dots.
+func checked(name string) (string, error) {
+	path, _ := daily(name)
+	if memory.CheckPath(path) != nil && memory.CheckPath("memory/"+path) == nil {
+		path = "memory/" + path // DIGEST.md, and the files that it links as it names them
+	}
+	if err := memory.CheckPath(path); err != nil {
+		return "", &fixed{err, "`tidemark memory ls` shows the files there are"}
+	}
+	return path, nil
 }
 
 func (m *Main) memorySearch() *cobra.Command {
@@ -161,7 +181,10 @@ func (m *Main) memoryUndo() *cobra.Command {
 	c := &cobra.Command{Use: "undo FILE", Short: "Bring a file's last version back", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
-				path, _ := daily(args[0])
+				path, err := checked(args[0])
+				if err != nil {
+					return err
+				}
 				var f agent.File
 				if err := c.post(cmd.Context(), agentPath(of, "/memory-undo"), map[string]string{"path": path}, &f); err != nil {
 					return err
@@ -200,7 +223,10 @@ func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error
 	if from == "" && !m.Terminal {
 		return &fixed{errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input"}
 	}
-	path, _ = daily(path)
+	path, err := checked(path)
+	if err != nil {
+		return err
+	}
 	old, condition, err := readMemory(ctx, c, of, path)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -37,6 +38,7 @@ type node struct {
 	blobs    tidemark.Blobs
 	provider tidemark.Provider
 	metrics  *worker.Metrics
+	stemmer  *recall.Stemmer
 	rt       *native.Runtime
 	log      *slog.Logger
 	alarms   *native.Alarms
@@ -94,7 +96,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	n.blobs = n.crash.blobs(n.blobs)
 	n.provider = setup.Provider(cfg, n.rt, native.Transport())
 	n.channels = setup.Channels(cfg, n.rt, native.Transport())
-	n.metrics = worker.NewMetrics(n.rt.Now)
+	n.metrics, n.stemmer = worker.NewMetrics(n.rt.Now), &recall.Stemmer{}
 	n.courier = setup.Courier(n.channels, n.metrics.Sent)
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
@@ -178,7 +180,9 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 		return nil, nil, err
 	}
 	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.crash.db(db), n.blobs, n.rt, n.log, n.flushEvery()
+	c.Model = n.provider
 	c.Schedule = func(at time.Time) { n.alarms.Set("agent/"+name, at) }
+	c.Sessions = setup.Here(n.Session)
 	a, err := agent.New(c)
 	if err == nil {
 		_, err = session.Migrate(n.life, db)
@@ -278,7 +282,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Courier: n.courier,
+		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil
@@ -358,7 +362,7 @@ func (n *node) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		due, err := session.Due(ctx, o.db)
+		due, err := session.Due(ctx, o.db, n.rt.Now())
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", filepath.Base(filepath.Dir(path)), err)
 		}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -139,18 +139,20 @@ func (n *node) wakeIngress(ctx context.Context, name string) error {
 	return err
 }
 
-// startIngress wakes what an earlier process received and did not work off.
+// startIngress wakes what an earlier process received and did not work off, in all agents: a channel may have
+// had another one then, and what waits in vain is to be seen.
 func (n *node) startIngress(ctx context.Context) error {
-	for _, c := range n.channels { // what is of another waits until it is set up again
-		name := c.Rules.Agent
+	found, err := filepath.Glob(database(n.home, "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range found {
+		name := filepath.Base(filepath.Dir(path))
 		o, err := n.owner(name, false)
-		if errors.Is(err, tidemark.ErrNotFound) {
-			continue
-		}
 		if err != nil {
 			return err
 		}
-		at, err := channel.Left(ctx, o.db)
+		at, err := channel.Left(ctx, o.db, n.rt.Now())
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", name, err)
 		}

@@ -24,3 +24,20 @@ func TestPairingList(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 }
+
+// TestNamesOf: people are listed by names that lead to them, with the one that their conversation has.
+func TestNamesOf(t *testing.T) {
+	for _, row := range []struct {
+		k    channel.Known
+		want string
+	}{
+		{channel.Known{Name: "1111", Names: []string{"1111"}}, "1111"},
+		{channel.Known{Name: "1111", Names: []string{"1111", "US.a"}}, "1111, US.a"},
+		{channel.Known{Name: "1111", Names: []string{"2222", "US.a"}}, "2222, US.a (was 1111)"},
+		{channel.Known{Name: "1111"}, "1111"},
+	} {
+		if got := namesOf(row.k); got != row.want {
+			t.Errorf("%+v is %q, want %q", row.k, got, row.want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -174,15 +175,16 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 		{"model", cfg.Model.Provider + " " + cfg.Model.ID + " (" + reason + ")"},
 		{"window", fmt.Sprintf("%d tokens, compacted above %d", cfg.Model.ContextWindow, limitOf(cfg))},
 		{"home", home}, {"bucket", where}, {"config", document}, {"token", token},
+		{"channels", setup.ChannelLine(cfg)},
 		{"talk", "tidemark chat, or curl " + header + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},
 	} {
-		m.out.printf("  %-7s %s\n", row[0], row[1])
+		m.out.printf("  %-8s %s\n", row[0], row[1])
 	}
 	for _, w := range cfg.Warnings {
 		m.err.printf("warning: %s\n", w)
 	}
 	for _, g := range setup.ChannelGaps(cfg) {
-		m.err.printf("warning: %s %s\n", g.Setting, g.Message)
+		m.err.printf("warning: %s %s\n  what to do: %s\n", g.Setting, g.Message, gapFix(g))
 	}
 }
 
@@ -249,13 +251,23 @@ func (n *node) model(context.Context) (worker.Model, error) {
 func (n *node) health(context.Context) worker.Health {
 	h := worker.Health{Model: n.cfg.Model.Provider + " " + n.cfg.Model.ID, Warnings: n.cfg.Warnings}
 	for _, g := range setup.ChannelGaps(n.cfg) {
+		if g.Odd {
+			h.Warnings = append(slices.Clone(h.Warnings), g.Setting+" "+g.Message+"; "+g.Fix)
+			continue
+		}
 		h.Problems = append(h.Problems, worker.Problem{Setting: g.Setting, Message: g.Message, Fix: gapFix(g)})
+	}
+	for _, st := range setup.ChannelStates(n.cfg) {
+		h.Channels = append(h.Channels, worker.Channel(st))
 	}
 	return h
 }
 
-// gapFix says how a channel that is set up by half is mended on this host.
+// gapFix says how the setting of a channel is mended on this host.
 func gapFix(g setup.Gap) string {
+	if g.Fix != "" {
+		return g.Fix
+	}
 	return "set " + g.Setting + " in the environment and start again (docs/whatsapp.md, docs/telegram.md), or unset the others"
 }
 

@@ -157,6 +157,17 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 		{"used", fmt.Sprintf("%s tokens in, %s out since the reset", count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), count(s.Usage.Output))},
 		{"created", when(s.CreatedAt)}, {"updated", when(s.UpdatedAt)}, {"in work", busy},
 	}
+	if s.Skipped > 0 {
+		rows = append(rows, []string{"skipped", plural(s.Skipped, "message") + " that recall leaves out (recall.reconcile); recall --all finds them"})
+	}
+	if _, calls, err := anatomies(ctx, c, key, 0, 1); err == nil { // it stands beside the calls
+		var page struct {
+			Tuning session.Tuning `json:"tuning"`
+		}
+		if json.Unmarshal(calls, &page) == nil && page.Tuning != (session.Tuning{}) {
+			rows = append(rows, []string{"tuned", "by reflection " + tellTuning(page.Tuning)})
+		}
+	}
 	if s.Settings != (session.Override{}) {
 		own, err := json.Marshal(s.Settings)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +43,12 @@ TELEGRAM_WEBHOOK_SECRET; the server needs the same two. It may be repeated.`,
 					return &fixed{errors.New("TELEGRAM_WEBHOOK_SECRET is not set"),
 						"set it here and for the server, to something nobody can guess, such as " + rand.Text()}
 				}
+				if telegram.CheckSecret(cfg.Secret) != nil {
+					return &fixed{errors.New("TELEGRAM_WEBHOOK_SECRET is none that Telegram takes: 1 to 256 of A-Z, a-z, 0-9, _ and -"), "set it here and for the server to another, such as " + rand.Text()}
+				}
+				if err := reachedBy(address, cfg.BaseURL); err != nil {
+					return err
+				}
 				b, err := telegram.Connect(ctx, cfg, strings.TrimSuffix(strings.TrimRight(address, "/"), telegramPath)+telegramPath)
 				if err != nil {
 					return err
@@ -50,6 +58,23 @@ TELEGRAM_WEBHOOK_SECRET; the server needs the same two. It may be repeated.`,
 		}})
 	cmd.Flags().StringVar(&address, "url", "", "address of the server as Telegram reaches it, by HTTPS")
 	return cmd
+}
+
+// reachedBy refuses an address that Telegram posts nothing to. A Bot API server of one's own may post elsewhere, and
+// says so itself (https://core.telegram.org/bots/api#using-a-local-bot-api-server).
+func reachedBy(address, baseURL string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return usagef("telegram connect: --url %.100s: want the address of the server, such as https://chat.example.com", address)
+	}
+	switch port := u.Port(); {
+	case baseURL != "":
+	case u.Scheme != "https":
+		return usagef("telegram connect: --url %.100s: Telegram posts by HTTPS only; put a proxy with a certificate in front and give its address, such as https://chat.example.com", address)
+	case !slices.Contains([]string{"", "443", "80", "88", "8443"}, port):
+		return usagef("telegram connect: --url %.100s: Telegram posts to the ports 443, 80, 88 and 8443 only, not to %s", address, port)
+	}
+	return nil
 }
 
 func (m *Main) telegramStatus() *cobra.Command {

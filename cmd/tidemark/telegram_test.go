@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,11 @@ func TestTelegram(t *testing.T) {
 		{"no address", "connect", environ, exitUsage, []string{"--url is missing"}},
 		{"another's token", "status", append(environ[:2:2], "TELEGRAM_TOKEN=5:x"), exitFailed, []string{"Unauthorized", "/token"}},
 		{"not connected", "status", environ, exitOK, []string{"@tidemark_test_bot (4400)", "run `tidemark telegram connect`"}},
-		{"no HTTPS", "connect --url http://a.example", environ, exitFailed, []string{"HTTPS URL must be provided", "443"}},
+		{"a secret that is none", "connect --url https://a.example", append(environ[:3:3], "TELEGRAM_WEBHOOK_SECRET=a b"), exitFailed, []string{"TELEGRAM_WEBHOOK_SECRET is none", "A-Z, a-z, 0-9", "what to do: set it here and for the server"}},
+		{"no HTTPS, said here", "connect --url http://x.example", slices.Delete(slices.Clone(environ), 1, 2), exitUsage, []string{"by HTTPS only"}},
+		{"no port of theirs, said here", "connect --url https://x.example:9000", slices.Delete(slices.Clone(environ), 1, 2), exitUsage, []string{"443, 80, 88 and 8443"}},
+		{"no address at all", "connect --url chat", environ, exitUsage, []string{"want the address of the server"}},
+		{"no HTTPS, said by the API", "connect --url http://a.example", environ, exitFailed, []string{"HTTPS URL must be provided", "443"}},
 		{"connect", "connect --url https://a.example/", environ, exitOK, []string{"https://a.example/webhooks/telegram\n", "privacy mode is on"}},
 		{"connect with the path", "connect --url https://a.example/webhooks/telegram", environ, exitOK, []string{" https://a.example/webhooks/telegram\n"}},
 		{"as JSON", "status --json", environ, exitOK, []string{`"url": "https://a.example/webhooks/telegram"`}},

@@ -40,8 +40,34 @@ func wantAll(t *testing.T, out string, parts ...string) {
 // TestTerminal: everything stands in one place, and after a failure the talk goes on.
 func TestTerminal(t *testing.T) {
 	out := onTerminal(t, strings.NewReader("the fence is green\n/frob\n/compact\n/memory x.md\nWhat colour is the fence?\n"))
-	wantAll(t, out, "session main at", "> Noted: “the fence is green”\n", "context ", "/200k", "> unknown command /frob",
-		"> [Nothing to compact yet", "no memory file", "> This is", "green", "\n> \n")
+	wantAll(t, out, "session main at", "> Noted: “the fence is green”\n", "context ", "/180k ", "% of the way to compaction", "> \"frob\" is no command",
+		"> [Nothing to compact yet", "/memory takes nothing behind it", "> This is", "green", "\n> \n")
+}
+
+// TestAskedBeforeReset: a person is asked before the conversation is ended, and anything but a yes is a no.
+func TestAskedBeforeReset(t *testing.T) {
+	for _, row := range []struct {
+		name, typed string
+		done        bool
+	}{
+		{"no", "/reset\nn\n", false},
+		{"an empty line", "/new\n\n", false},
+		{"another command", "/RESET\n/status\n", false},
+		{"the end", "/new\n", false},
+		{"yes", "/new\ny\n", true},
+		{"in full", "/Reset\n Yes\n", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out := onTerminal(t, strings.NewReader("the fence is green\n"+row.typed))
+			wantAll(t, out, "Noted: ", "Archive this conversation and begin a new one? [y/N] ")
+			if done, left := strings.Contains(out, "[New session ("), strings.Contains(out, "nothing was done"); done != row.done || left == row.done {
+				t.Errorf("begun anew: %t, said not: %t\n%s", done, left, out)
+			}
+		})
+	}
+	if out := onTerminal(t, strings.NewReader("the fence is green\n/reset the fence\n")); strings.Contains(out, "[y/N]") {
+		t.Errorf("asked about a sentence:\n%s", out)
+	}
 }
 
 // TestInterrupt: Ctrl-C stops the answer that is on its way and not the talk.

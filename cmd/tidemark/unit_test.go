@@ -252,6 +252,49 @@ func TestNodeResumes(t *testing.T) {
 	}
 }
 
+// TestNodeShowsOldIngress: what came over a channel when it was another agent's is tried, and the reason is seen.
+func TestNodeShowsOldIngress(t *testing.T) {
+	home := t.TempDir()
+	n := testNode(t, home, func(c *config.Config) { c.Agents = []config.Agent{{ID: "work"}} })
+	p, err := n.porch("work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.in.DB.Tx(t.Context(), []tidemark.Stmt{{SQL: `INSERT INTO channel_bodies(platform, hash, piece, at, bytes) VALUES('telegram', 'h', 0, ?, ?)`,
+		Args: []any{n.rt.Now().UnixMilli(), []byte(`{}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.close(); err != nil {
+		t.Fatal(err)
+	}
+	n = testNode(t, home, func(c *config.Config) { // the channel is main's by now
+		c.Agents = []config.Agent{{ID: "work"}}
+		c.Secrets.TelegramToken, c.Secrets.TelegramSecret = "1:AA", "secret"
+	})
+	defer n.close()
+	if err := n.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o, err := n.owner("work", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		rows, err := o.db.Query(ctx, `SELECT error FROM channel_bodies LIMIT 1`)
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%d webhooks, %v", len(rows), err)
+		}
+		if strings.Contains(rows[0].Text(0), "not set up") {
+			return
+		}
+		if n.rt.Sleep(ctx, time.Millisecond) != nil {
+			t.Fatal("the webhook was not tried")
+		}
+	}
+}
+
 // TestStoreHasOneOwner: a second opener is told who has the store.
 func TestStoreHasOneOwner(t *testing.T) {
 	home := t.TempDir()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 func (m *Main) viewCommand() *cobra.Command {
@@ -177,49 +176,6 @@ func (m *Main) showLog(raw []byte) error {
 			who, text = e.Event.Type, e.Event.Text
 		}
 		rows = append(rows, []string{fmt.Sprint(e.Seq), when(e.At), who, count(e.Tokens), oneLine(text, 120)})
-	}
-	table(m.out, rows)
-	return nil
-}
-
-func (m *Main) anatomyCommand() *cobra.Command {
-	var limit int
-	c := &cobra.Command{
-		Use: "anatomy KEY", Short: "Show what each model call's context was made of, and what it cost", Args: oneKey,
-		Example: `  tidemark anatomy main`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var raw json.RawMessage
-				if err := c.get(cmd.Context(), sessionPath(args[0], fmt.Sprintf("/anatomy?limit=%d", limit)), &raw); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(raw)
-				}
-				return m.showAnatomy(raw)
-			})
-		},
-	}
-	c.Flags().IntVar(&limit, "limit", 20, "how many calls, up to 1000")
-	return m.jsonFlag(c)
-}
-
-func (m *Main) showAnatomy(raw []byte) error {
-	var page struct {
-		Calls []session.Anatomy `json:"calls"`
-	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return err
-	}
-	kinds := []string{"person", "model", "tool", "summary", "stub"}
-	rows := [][]string{{"CALL", "AT", "SIZE", "SYSTEM", "TOOLS", "PERSON", "MODEL", "TOOL", "SUMMARY", "STUB", "READ", "CACHED", "OUT", "STOP"}}
-	for i := len(page.Calls) - 1; i >= 0; i-- {
-		a := page.Calls[i]
-		row := []string{fmt.Sprint(a.N), when(time.UnixMilli(a.At)), count(a.Size), count(a.System), count(a.Tools)}
-		for _, k := range kinds {
-			row = append(row, count(a.Parts[k].Tokens))
-		}
-		rows = append(rows, append(row, count(a.Usage.Input+a.Usage.CacheCreation), count(a.Usage.CacheRead), count(a.Usage.Output), a.Stop))
 	}
 	table(m.out, rows)
 	return nil

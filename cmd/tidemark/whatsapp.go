@@ -36,6 +36,8 @@ func (m *Main) whatsappSimulate() *cobra.Command {
 Everything between is real: signed webhooks over HTTP, their durable receipt, the
 session, its ledger, sending, statuses. In Meta's place stands a server of this
 program's own; nothing leaves this machine. The store stays in a folder to look at.
+It always serves that store of its own: it cannot write to another server, such as
+a Worker.
 
 A line is a message. Lines of a script, and of a pipe, wait for their answers.
 
@@ -46,6 +48,9 @@ A line is a message. Lines of a script, and of a pipe, wait for their answers.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if access != string(channel.AccessOpen) && access != string(channel.AccessPairing) {
 				return usagef("--access %s: want open or pairing", access)
+			}
+			if m.server != "" || m.config != "" {
+				return usagef("whatsapp simulate: it serves a store of its own, with settings of its own, and writes to no other server; leave --server and --config away")
 			}
 			p.m = m
 			return p.run(cmd.Context(), script, access)
@@ -68,6 +73,7 @@ type simulation struct {
 	codes map[string]bool // that were shown
 
 	last  *graph.Post // what the phone posted last
+	held  int         // answers that waited for the account when it was looked last
 	tests bool        // lines come from a file or a pipe: what goes wrong ends it
 }
 
@@ -75,7 +81,7 @@ type simulation struct {
 const simulateDocument = `{
   // written by tidemark whatsapp simulate
   "model": { "provider": "offline" },
-  "channels": { "whatsapp": { "access": %s, "baseUrl": %s } },
+  "channels": { "whatsapp": { "access": %s, "groups": "mention", "baseUrl": %s } },
 }
 `
 
@@ -90,7 +96,7 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 	if err := p.folder(); err != nil {
 		return err
 	}
-	p.phone = &phone{out: p.m.out}
+	p.phone = &phone{out: p.m.out, groups: map[string]string{}}
 	p.who.Number, p.who.UserID = "15557654321", "US.9aZ"
 	p.graph, err = graph.New(graph.Config{Window: true, Observe: p.phone.see, Gaps: []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}})
 	if err != nil {
@@ -160,8 +166,11 @@ func (p *simulation) open(ctx context.Context, access string) error {
 		return err
 	}
 	cfg.Secrets = config.Secrets{WhatsAppToken: graph.DefaultToken, WhatsAppSecret: graph.DefaultAppSecret, WhatsAppVerify: graph.DefaultVerifyToken}
-	p.node, err = openStore(ctx, p.home, cfg, p.m.logger(cfg, true), true)
-	return err
+	if p.node, err = openStore(ctx, p.home, cfg, p.m.logger(cfg, true), true); err != nil {
+		return err
+	}
+	p.node.provider = windy{p.node.provider}
+	return nil
 }
 
 // talk carries the lines out, one after the other.
@@ -255,11 +264,11 @@ func (p *simulation) busy(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	left, err := channel.Left(ctx, o.db)
+	left, err := channel.Left(ctx, o.db, p.node.rt.Now())
 	if err != nil || !left.IsZero() || p.graph.Pending() > 0 || p.node.working() {
 		return true, err
 	}
-	due, err := session.Due(ctx, o.db)
+	due, err := session.Due(ctx, o.db, p.node.rt.Now())
 	for _, at := range due {
 		if at.Before(time.Now().Add(soon)) {
 			return true, err

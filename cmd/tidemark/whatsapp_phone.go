@@ -19,6 +19,8 @@ import (
 
 const phoneHelp = `  :image FILE [words]   send a picture; also :document, :audio, :video
   :reply words          answer the newest message
+  :group NAME words     write in a group, with our number mentioned
+  :long                 ask for what is answered at length, in several messages
   :again                the last webhook comes once more, as Meta may do
   :fail CODE            the next message to the phone is refused with an error code
   :cut                  the next message arrives, and its answer is cut off
@@ -45,6 +47,10 @@ func (p *simulation) do(ctx context.Context, line string) error {
 			return usagef(":reply: there is nothing yet to answer")
 		}
 		return p.say(ctx, p.graph.Text(p.who, rest).Quote(graph.DefaultNumber, sent[len(sent)-1].ID), rest)
+	case ":group":
+		return p.inGroup(ctx, rest)
+	case ":long":
+		return p.say(ctx, p.graph.Text(p.who, longAsked), longAsked)
 	case ":again":
 		if p.last == nil {
 			return usagef(":again: nothing was posted yet")
@@ -99,6 +105,9 @@ func (p *simulation) say(ctx context.Context, m graph.Message, shown string) err
 		return fmt.Errorf("the webhook was not taken: %s", p.last.Last)
 	}
 	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	if err := p.waits(ctx); err != nil {
 		return err
 	}
 	return p.waiting(ctx)
@@ -158,8 +167,9 @@ func (p *simulation) approve(ctx context.Context) error {
 
 // phone draws what the person sees.
 type phone struct {
-	mu  sync.Mutex // guards the following, and the order of what is shown
-	out *output
+	mu     sync.Mutex // guards the following, and the order of what is shown
+	out    *output
+	groups map[string]string // their names, by id
 }
 
 const (
@@ -173,7 +183,11 @@ func (p *phone) see(e graph.Event) {
 	defer p.mu.Unlock()
 	switch {
 	case e.Kind == "message":
-		p.bubble(e.Text, "", false)
+		text := e.Text
+		if name := p.groups[e.To]; name != "" {
+			text = "[" + name + "] " + text
+		}
+		p.bubble(text, "", false)
 	case e.Kind == "read":
 		p.out.printf("%*s\n", phoneWidth, "✓✓ read")
 	case e.Kind == "typing":

@@ -122,6 +122,8 @@ func (w *owner) get(ctx context.Context, create bool) (*agent.Agent, error) {
 		return nil, err
 	}
 	c.DB, c.Blobs, c.Runtime, c.Logger, c.Schedule = w.o.DB(), w.o.Blobs(bucket), w.o, w.in.logger, w.schedule
+	c.Sessions = &agent.FarSessions{Transport: peers(w.o).Transport}
+	c.Model = setup.Provider(cfg, w.o, w.o.Transport())
 	a, err := agent.New(c)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ const module = "github.com/tidemark-ai/tidemark"
 var linkable = map[string]string{
 	"github.com/oklog/ulid/v2":                                       "time-sortable ids of entries",
 	"github.com/tailscale/hujson":                                    "config.json in the bucket may have comments, as the document natively",
+	"github.com/kljensen/snowball/english":                           "recall finds a word in another form, as natively",
+	"github.com/kljensen/snowball/romance":                           "imported by the package above",
+	"github.com/kljensen/snowball/snowballword":                      "the same",
 	"github.com/syumai/workers/cloudflare":                           "variables of the Worker (Getenv), which are the same for all objects of an isolate",
 	"github.com/syumai/workers/cloudflare/internal/cfruntimecontext": "the context contract behind Getenv",
 	"github.com/syumai/workers/cloudflare/kv":                        "imported by the package above, not called",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,14 @@ func (in *instance) health(ctx context.Context, o *cloudflare.Obj) worker.Health
 	if cfg != nil {
 		h.Model, h.Warnings = cfg.Model.Provider+" "+cfg.Model.ID, cfg.Warnings
 		for _, g := range setup.ChannelGaps(cfg) {
-			h.Problems = append(h.Problems, worker.Problem{Setting: g.Setting, Message: g.Message, Fix: secretHelp(g.Setting)})
+			if g.Odd {
+				h.Warnings = append(slices.Clone(h.Warnings), g.Setting+" "+g.Message+"; "+g.Fix)
+				continue
+			}
+			h.Problems = append(h.Problems, worker.Problem{Setting: g.Setting, Message: g.Message, Fix: cmp.Or(g.Fix, secretHelp(g.Setting))})
+		}
+		for _, st := range setup.ChannelStates(cfg) {
+			h.Channels = append(h.Channels, worker.Channel(st))
 		}
 	}
 	return h

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
 )
@@ -42,6 +43,7 @@ type instance struct {
 	ai      bool            // and not switched off
 	server  config.Server   // as variables set it
 	metrics *worker.Metrics // of all objects of the isolate
+	stemmer *recall.Stemmer // the same
 
 	mu    sync.Mutex // guards the following; never held over a wait
 	cfg   *config.Config
@@ -132,9 +134,9 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 		return nil, fmt.Errorf("log.level: %w", err)
 	}
 	in.cfg, in.raw, in.read = cfg, raw, now
-	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "warnings", cfg.Warnings)
+	in.logger.Info("configured", "provider", cfg.Model.Provider, "model", cfg.Model.ID, "because", reason, "channels", setup.ChannelLine(cfg), "warnings", cfg.Warnings)
 	for _, g := range setup.ChannelGaps(cfg) {
-		in.logger.Warn("a channel is set up by half", "setting", g.Setting, "problem", g.Message)
+		in.logger.Warn("a channel does not work as it is set up", "setting", g.Setting, "problem", g.Message)
 	}
 	return cfg, nil
 }

@@ -46,6 +46,10 @@ func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 			channel.Peer(rw, r, setup.Here(c.Session), nil)
 			return
 		}
+		if r.URL.Path == agent.RecallPath {
+			agent.AnswerRecall(rw, r, setup.Here(c.Session))
+			return
+		}
 		h.ServeHTTP(rw, r)
 	})}
 }
@@ -126,10 +130,11 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	life, end := context.WithCancel(c.o.Context())
 	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
-		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Alarm: c.clock.set, Admit: c.in.admit,
+		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Strategies: setup.Strategies(cfg), Stemmer: c.in.stemmer, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
-		Courier: setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
-		Agent:   &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
+		Embedder: setup.Embedder(cfg, c.o, c.o.Transport()),
+		Courier:  setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
+		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
 	})
 	if err != nil {
 		end()
@@ -147,7 +152,7 @@ func (c *conversation) rearm(ctx context.Context, opening tidemark.Key) error {
 	if _, err := session.Migrate(ctx, c.o.DB()); err != nil {
 		return err
 	}
-	due, err := session.Due(ctx, c.o.DB())
+	due, err := session.Due(ctx, c.o.DB(), c.o.Now())
 	for key, at := range due {
 		if at.IsZero() && key == opening {
 			continue
@@ -173,7 +178,7 @@ func (c *conversation) wakeDue(ctx context.Context) (time.Time, error) {
 	if _, err := session.Migrate(ctx, c.o.DB()); err != nil {
 		return time.Time{}, err
 	}
-	due, err := session.Due(ctx, c.o.DB())
+	due, err := session.Due(ctx, c.o.DB(), c.o.Now())
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -107,6 +107,9 @@ func (s *Server) Value(p Person, messages ...Message) map[string]any {
 	for _, m := range messages {
 		s.known[m.ID()] = true
 		s.wrote[s.number(first(p.Number, p.UserID))] = s.cfg.Now()
+		if group, in := m["group_id"].(string); in {
+			s.wrote[group] = s.cfg.Now() // whoever writes there opens it
+		}
 	}
 	return v
 }

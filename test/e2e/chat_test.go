@@ -44,6 +44,16 @@ func TestChat(t *testing.T) {
 		golden(t, "anatomy", k.text(k.path("/anatomy")))
 		golden(t, "export", k.text(k.path("/log?format=md")))
 		golden(t, "search", k.text(k.path("/search?q=bicycle")))
+		type recalled struct {
+			Verdict string
+			Results []struct{ Text string }
+		}
+		if got := ask[recalled](k, 200, "GET", k.path("/recall?q=which+bicycles+are+green&k=2"), nil); got.Verdict != "confident" || len(got.Results) != 2 || got.Results[0].Text != "My bicycle is green." {
+			t.Errorf("recalled %+v", got)
+		}
+		if got := ask[recalled](k, 200, "GET", k.path("/recall?q=submarine"), nil); got.Verdict != "nothing" {
+			t.Errorf("recalled %+v", got)
+		}
 	})
 }
 
@@ -100,7 +110,7 @@ func TestTools(t *testing.T) {
 		k := begin(t, s, "web", "a")
 		k.model.Push(tidemarktest.Step{Text: "The lighthouse is white."},
 			tidemarktest.Step{Text: "Let me look.", Calls: []tidemarktest.ToolCall{
-				{ID: "call_a", Name: "history_search", Input: `{"query":"lighthouse","limit":2}`},
+				{ID: "call_a", Name: "recall", Input: `{"query":"lighthouse","k":2}`},
 				{ID: "call_b", Name: "memory_append", Input: `{"text":"The lighthouse is white."}`},
 				{ID: "call_c", Name: "no_such_tool", Input: `{}`}}},
 			tidemarktest.Step{Text: "It is white."})
@@ -142,7 +152,7 @@ func sameTools(got, want []string) bool {
 func TestOpenAI(t *testing.T) {
 	eachOwn(t, []string{"ANTHROPIC_API_KEY=", "OPENAI_API_KEY=fake-key", "TIDEMARK_MODEL_BASEURL={model}/v1"}, func(t *testing.T, s *site) {
 		k := begin(t, s, "web", "a")
-		k.model.Push(tidemarktest.Step{Text: "Let me look.", Calls: []tidemarktest.ToolCall{{ID: "call_a", Name: "history_search", Input: `{"query":"boats"}`}}},
+		k.model.Push(tidemarktest.Step{Text: "Let me look.", Calls: []tidemarktest.ToolCall{{ID: "call_a", Name: "recall", Input: `{"query":"boats"}`}}},
 			tidemarktest.Step{Text: "There are two boats."})
 		got, all := k.stream("How many boats?", "").done()
 		if got.Text != "There are two boats." || said(all) != "Let me look.There are two boats." {

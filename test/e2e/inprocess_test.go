@@ -115,7 +115,7 @@ func (p *inProcess) wake() error {
 		if err != nil {
 			return err
 		}
-		due, err := session.Due(p.life, o.db)
+		due, err := session.Due(p.life, o.db, p.rt.Now())
 		if err != nil {
 			return err
 		}
@@ -182,6 +182,7 @@ func (p *inProcess) owner(name string, create bool) (*owner, error) {
 	}
 	c.DB, c.Blobs, c.Runtime, c.FlushEvery = db, p.blobs, p.rt, 100*time.Millisecond
 	c.Schedule = func(at time.Time) { p.alarms.Set("agent/"+name, at) }
+	c.Sessions = setup.Here(p.Session)
 	a, err := agent.New(c)
 	if err == nil {
 		_, err = session.Migrate(p.life, db)

@@ -56,7 +56,7 @@ func (m *model) answer(c tidemarktest.APICall) tidemarktest.Step {
 	case strings.Contains(text, wantLook) || strings.Contains(text, wantEdit):
 		step.Text = "Let me look."
 		step.Calls = []tidemarktest.ToolCall{
-			{ID: fmt.Sprintf("call_%d_a", n), Name: "history_search", Input: `{"query":"message","limit":2}`},
+			{ID: fmt.Sprintf("call_%d_a", n), Name: "recall", Input: `{"query":"message","k":2}`},
 			{ID: fmt.Sprintf("call_%d_b", n), Name: "memory_append", Input: fmt.Sprintf(`{"text":"Note %d was written down."}`, n)}}
 	default:
 		step.Text = fmt.Sprintf("Answer %d. ", n) + strings.Repeat("It has some length, as answers do. ", words)

@@ -152,6 +152,29 @@ for (const kind of hosts) {
       quiet(page);
     });
 
+    test("what is discarded in one tab is sent by none", async () => {
+      const key = fresh();
+      const one = await go({ key, allow: /404 \(Not Found\)|ERR_/ });
+      await say(one, "hello");
+      await idle(one);
+      await one.context().route("**/v1/**", (r) => r.abort()); // the server is away for both
+      await say(one, "the password");
+      await one.locator(".sent.trying", { hasText: "the password" }).waitFor();
+      const two = await visit(browser, server, { key, context: one.context(), allow: /404 \(Not Found\)|ERR_/ });
+      await two.locator(".sent.trying", { hasText: "the password" }).waitFor();
+      await say(two, "something else");
+      await two.locator(".sent", { hasText: "something else" }).waitFor();
+      await one.locator(".sent.trying", { hasText: "the password" }).getByRole("button", { name: "Discard" }).click();
+      await two.locator(".sent", { hasText: "the password" }).waitFor({ state: "detached" });
+      await one.reload();
+      await one.locator(".sent", { hasText: "something else" }).waitFor();
+      await one.context().unroute("**/v1/**");
+      await Promise.all([shown(one, "You said: something else"), shown(two, "You said: something else")]);
+      await Promise.all([idle(one), idle(two)]);
+      assert.deepEqual((await history(key)).filter((w) => !w.startsWith("You said")), ["hello", "something else"]);
+      quiet(one, two);
+    });
+
     test("takes pictures and text files", async () => {
       const page = await go();
       const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
@@ -290,11 +313,16 @@ for (const kind of hosts) {
         await say(page, "Larch boards, 28 mm thick. ".repeat(12));
         await idle(page);
         const { contextTokens, limit } = await server.ask("GET", `/v1/sessions/${encodeURIComponent(key)}`);
-        share = Math.round((100 * contextTokens) / limit);
-        await page.locator(".fill", { hasText: `${share}%` }).waitFor();
-        assert.equal(await meter.getAttribute("aria-valuetext"), `${share} percent${share > 85 ? ", nearly full: it is compacted soon" : ""}`);
+        share = (100 * contextTokens) / limit;
+        const words = `${Math.round(share)} % of the limit`;
+        await page.locator(".fill", { hasText: words }).waitFor();
+        assert.equal(await meter.getAttribute("aria-valuetext"), `${words}${share > 85 ? ", nearly full: it is compacted soon" : ""}`);
       }
       await page.locator(".fill.near").waitFor();
+      await page.getByRole("button", { name: "Context", exact: true }).click();
+      await page.locator(".p-fill", { hasText: "of the limit, compacted soon" }).waitFor();
+      const colour = (at) => page.locator(at).evaluate((e) => getComputedStyle(e).color);
+      assert.equal(await colour(".p-big"), await colour(".fill"));
       quiet(page);
     });
 
@@ -306,7 +334,7 @@ for (const kind of hosts) {
       await say(page, "hello");
       await idle(page);
       const answer = page.locator(".event.answer");
-      for (const [line, want] of [["/status", /Model: fake-1\nContext: \d+ of/], ["/model other-1", /^Model from now on: other-1/], ["/model", /^Model: other-1/], ["/memory", /^Memory files:/]]) {
+      for (const [line, want] of [["/status", /Model: fake-1\nContext: \d+ /], ["/model other-1", /^Model from now on: other-1/], ["/model", /^Model: other-1/], ["/memory", /^Memory files:/]]) {
         const before = await answer.count();
         await say(page, line);
         await answer.nth(before).waitFor();
@@ -316,7 +344,10 @@ for (const kind of hosts) {
       await page.getByText("/model takes one name, or default").waitFor();
       assert.deepEqual((await words(page))[0], "hello");
       assert.equal((await history(await keyOf(page))).length, 2, "a question is no message");
+      await page.setViewportSize({ width: 1200, height: 400 }); // less than help is high
       await say(page, "/help");
+      await page.getByRole("heading", { name: "Keys" }).waitFor();
+      assert.equal(await page.locator("dialog").evaluate((d) => [d, ...d.querySelectorAll("*")].some((e) => e.scrollTop > 0)), false, "it opens at its beginning");
       for (const name of ["new", "reset", "compact", "stop", "status", "model", "memory", "help"]) await page.locator("dialog dt", { hasText: `/${name}` }).waitFor();
       quiet(page);
     });
@@ -387,6 +418,8 @@ for (const kind of hosts) {
       await server.ask("PATCH", `/v1/sessions/${encodeURIComponent(key)}`, { title: "guarded" });
       const page = await go({ key, token: "", allow: /401 \(Unauthorized\)/ });
       const field = page.getByRole("textbox", { name: "Token" });
+      await page.getByText(/^It is TIDEMARK_TOKEN as /).waitFor();
+      assert.equal(await page.getByText("Bearer").count(), 0);
       await field.fill("wrong");
       await field.press("Enter");
       await page.getByText("wrong token").first().waitFor();

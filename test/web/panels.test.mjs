@@ -143,6 +143,7 @@ for (const kind of hosts) {
       await say(page, "more");
       await panel.getByText("4 messages after the system prompt").waitFor();
       await panel.locator("summary", { hasText: "As a table" }).click();
+      await panel.locator("tbody tr").nth(1).waitFor(); // a fold is filled once it is open
       assert.equal(await panel.locator("tbody tr").count(), 2);
       quiet(page);
     });
@@ -211,12 +212,12 @@ for (const kind of hosts) {
       await panel.getByRole("button", { name: /MEMORY.md/ }).click();
       await panel.getByText("This is what you were writing when you left").waitFor();
       assert.equal(await field.inputValue(), "# Lamps\n\n- one\n- mine\n");
-      await server.ask("PUT", file, "# Lamps\n\n- one\n- theirs\n");
+      await server.ask("PUT", file, "# Lamps\n\n- one\n- lantern\n");
       await panel.getByRole("button", { name: "Save" }).click();
       await panel.getByText("The file changed while you were writing.").waitFor();
-      await panel.locator(".p-diff del", { hasText: "- theirs" }).waitFor();
+      await panel.locator(".p-diff del", { hasText: "- lantern" }).waitFor();
       await panel.locator(".p-diff ins", { hasText: "- mine" }).waitFor();
-      assert.equal(await server.ask("GET", file), "# Lamps\n\n- one\n- theirs\n");
+      assert.equal(await server.ask("GET", file), "# Lamps\n\n- one\n- lantern\n");
       await look(page, "conflict");
       await panel.getByRole("button", { name: "Save mine over it" }).click();
       await panel.locator(".markdown li", { hasText: "mine" }).waitFor();
@@ -224,16 +225,16 @@ for (const kind of hosts) {
 
       await panel.getByRole("button", { name: "History" }).click();
       await panel.locator(".p-fold summary", { hasText: "Edited" }).first().click();
-      await panel.locator(".p-diff del", { hasText: "- theirs" }).waitFor();
+      await panel.locator(".p-diff del", { hasText: "- lantern" }).waitFor();
       await panel.getByRole("button", { name: "Undo last edit" }).click();
       await panel.getByRole("button", { name: "Undo", exact: true }).click();
       await panel.getByText("The last edit is undone").waitFor();
-      assert.equal(await server.ask("GET", file), "# Lamps\n\n- one\n- theirs\n");
+      assert.equal(await server.ask("GET", file), "# Lamps\n\n- one\n- lantern\n");
       await panel.getByRole("button", { name: "All files" }).click();
-      await panel.getByRole("searchbox", { name: "Search memory" }).fill("theirs");
+      await panel.getByRole("searchbox", { name: "Search memory" }).fill("lantern");
       await page.keyboard.press("Enter");
-      await panel.getByRole("button", { name: /- theirs|theirs/ }).first().click();
-      await panel.locator("mark", { hasText: "theirs" }).waitFor();
+      await panel.getByRole("button", { name: /- lantern|lantern/ }).first().click();
+      await panel.locator("mark", { hasText: "lantern" }).waitFor();
       quiet(page);
     });
 
@@ -247,7 +248,8 @@ for (const kind of hosts) {
 
     test("archives: searched, opened, downloaded, restored", async () => {
       const key = await filled(2, "Its bulb is ultramarine.");
-      const page = await open(key, "Archives"), { panel } = page;
+      await server.ask("PATCH", at(key), { title: "Lamps" });
+      const page = await open(key, "Archives", { allow: /409 \(Conflict\)/ }), { panel } = page;
       const { archives } = await server.ask("GET", `/v1/agents/main/archives?session=${(await server.ask("GET", at(key))).id}`);
       await panel.getByRole("checkbox", { name: /Only of this session/ }).check();
       await panel.locator(".p-row-tall").nth(archives.length - 1).waitFor();
@@ -260,11 +262,19 @@ for (const kind of hosts) {
       const [download] = await Promise.all([page.waitForEvent("download"), panel.getByRole("button", { name: "Download" }).click()]);
       const lines = gunzipSync(readFileSync(await download.path())).toString().trim().split("\n");
       assert.ok(lines.length > 1 && lines.every((l) => JSON.parse(l).role));
-      await panel.getByRole("textbox", { name: "Name of the new session" }).fill(`Back-${kind}`);
+      await panel.locator(".p-path", { hasText: /^Lamps$/ }).waitFor();
+      const title = panel.getByRole("textbox", { name: "Title of the restored conversation" });
+      assert.equal(await title.inputValue(), "Lamps, restored");
+      const restored = `Back: ${kind} & ünï`;
+      await server.ask("POST", `${at(`back-${kind}-uni`)}/messages`, { text: "the name is taken" });
+      await title.fill(restored);
       await page.keyboard.press("Enter");
-      await page.waitForFunction((k) => decodeURIComponent(location.hash).endsWith(k), `agent:main:local:dm:back-${kind}`);
+      await page.waitForFunction((k) => decodeURIComponent(location.hash).endsWith(k), `agent:main:local:dm:back-${kind}-uni-2`);
       await shown(page, "Its bulb is ultramarine.");
-      assert.equal((await server.ask("GET", at(`back-${kind}`))).messages, lines.length);
+      await page.getByRole("heading", { name: restored }).waitFor();
+      assert.deepEqual(await page.locator(".message.mine .who").evaluateAll((all) => [...new Set(all.map((e) => e.textContent))]), ["You"]);
+      const { messages, title: named } = await server.ask("GET", at(`back-${kind}-uni-2`));
+      assert.deepEqual([messages, named], [lines.length, restored]);
       quiet(page);
     });
 

@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ApiError, createApi } from "../../web/src/api.js";
+import { ApiError, createApi, tokenWords } from "../../web/src/api.js";
 import { cutter } from "../../web/src/blocks.js";
 import { pauseAfter } from "../../web/src/chat.js";
 import { afterReset, fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
 import { parser } from "../../web/src/sse.js";
-import { ago, count, fullKey, nameOf, newKey, readInput, titleFrom, typedOf } from "../../web/src/words.js";
+import { ago, channelOf, count, fillOf, fullKey, keyFrom, nameOf, newKey, readInput, titleFrom, typedOf } from "../../web/src/words.js";
 
 // some gives numbers that look like chance and are the same in every run.
 function some(seed) {
@@ -137,11 +137,24 @@ describe("words", () => {
   for (const [kind, text, want] of [["message", "hi", "hi"], ["ask", "model small", "/model small"], ["reset", "new", "/new"], ["reset", "manual", "/reset"], ["compact", "", "/compact"], ["compact", "keep names", "/compact keep names"]]) {
     test(`waiting ${want}`, () => assert.equal(typedOf({ kind, text }), want));
   }
+  for (const [used, limit, share, level] of [
+    [0, 0, "0 %", ""], [undefined, 100, "0 %", ""], [1, 1000, "<1 %", ""], [9326, 190_000, "5 %", ""], [850, 1000, "85 %", ""],
+    [851, 1000, "85 %", "near"], [1000, 1000, "100 %", "near"], [1001, 1000, "100 %", "over"], [1500, 1000, "150 %", "over"],
+  ]) test(`a context of ${used} of ${limit}`, () => assert.deepEqual([fillOf(used, limit).share, fillOf(used, limit).level], [share, level]));
+  for (const [title, n, want] of [
+    ["My Fence: back & ünï", 1, "my-fence-back-uni"], ["Walnut table, restored", 2, "walnut-table-restored-2"], ["Back-native", 1, "back-native"],
+    ["海", 1, "restored"], [" … ", 3, "restored-3"], ["#/:", 1, "restored"], [`${"x".repeat(59)} y`, 1, "x".repeat(59)], ["agent:main:main", 1, "agent-main-main"],
+  ]) test(`key of ${title}`, () => assert.equal(keyFrom(title, "ada", n), `agent:ada:local:dm:${want}`));
   test("counts", () => assert.deepEqual([0, 1, 2, 1234].map((n) => count(n, "message")), ["0 messages", "1 message", "2 messages", "1,234 messages"]));
   test("names", () => {
     assert.equal(nameOf({ key: newKey(1, 2) }), "New chat");
     assert.equal(nameOf({ key: "agent:main:local:dm:garden" }), "garden");
     assert.equal(nameOf({ key: "agent:main:main" }), "Main conversation");
+    const annas = ["local", "user", "whatsapp", "api"].map((channel) => nameOf({ key: `agent:main:${channel}:dm:anna` }));
+    assert.deepEqual(annas, ["anna", "anna · user", "anna · WhatsApp", "anna · API"]);
+    assert.equal(nameOf({ key: "agent:main:telegram:group:-7" }), "-7 · Telegram group");
+    assert.equal(nameOf({ key: "agent:main:whatsapp:dm:anna", title: "Anna" }), "Anna");
+    assert.deepEqual(["agent:main:main", "agent:main:web:dm:x", "agent:main:whatsapp:dm:anna"].map(channelOf), ["", "", "WhatsApp"]);
     assert.equal(titleFrom("  a\n b "), "a b");
     assert.ok(titleFrom("word ".repeat(40)).length <= 61);
   });
@@ -168,7 +181,12 @@ describe("client", () => {
   });
   for (const [name, status, body, want, again] of [
     ["in the server's words", 404, '{"error":{"type":"not_found","message":"no such session","requestId":"r1"}}', { status: 404, type: "not_found", message: "no such session", requestId: "r1" }, false],
-    ["of a proxy", 502, "<html>", { status: 502, type: "failed", message: "The server answered 502." }, false],
+    ["of a proxy", 502, "<html>", { status: 502, type: "gateway", message: "The server answered 502." }, true],
+    ["of a proxy that writes JSON", 504, '{"error":"upstream"}', { status: 504, type: "gateway", message: "The server answered 504." }, true],
+    ["of the model's provider", 502, '{"error":{"type":"auth","message":"wrong key"}}', { status: 502, type: "auth", message: "wrong key" }, false],
+    ["of the way to the provider", 502, '{"error":{"type":"network","message":"cut off"}}', { status: 502, type: "network", message: "cut off" }, true],
+    ["within", 500, '{"error":{"type":"internal","message":"sorry"}}', { status: 500, type: "internal", message: "sorry" }, true],
+    ["that stays", 501, '{"error":{"type":"not_implemented","message":"no"}}', { status: 501, type: "not_implemented", message: "no" }, false],
     ["that passes", 503, '{"error":{"type":"busy","message":"later"}}', { status: 503, type: "busy", message: "later" }, true],
   ]) {
     test(`an error ${name}`, async () => {
@@ -182,6 +200,12 @@ describe("client", () => {
     const { api, refusals } = answering(401, '{"error":{"type":"unauthorized","message":"wrong token"}}');
     await assert.rejects(api.get("/x"));
     assert.deepEqual(refusals, ["wrong token"]);
+  });
+  test("a missing token is told to a person, all else in the server's words", () => {
+    const send = 'no token: send "Authorization: Bearer TOKEN" or "x-tidemark-token: TOKEN"';
+    assert.equal(tokenWords(`${send} (TIDEMARK_TOKEN as it stood in .dev.vars when make dev was started)`), "It is TIDEMARK_TOKEN as it stood in .dev.vars when make dev was started.");
+    assert.equal(tokenWords(send), "It is TIDEMARK_TOKEN as the server was started with.");
+    for (const m of ["wrong token: it is not this server's (TIDEMARK_TOKEN as the server was started with)", "this server has no token and lets nobody in; set one"]) assert.equal(tokenWords(m), m);
   });
   test("nobody there", async () => {
     const api = createApi({ fetch: async () => { throw new TypeError("failed"); } });

@@ -19,8 +19,8 @@ const browser = await launch();
 let step = 0;
 fake.answer = () => answers[Math.min(step++, answers.length - 1)][1];
 const close = [];
-const shoot = async (name, { width = 1280, height = 800, dark = false, keep, of = key } = {}) => {
-  const page = await visit(browser, server, { key: of, size: { viewport: { width, height }, colorScheme: dark ? "dark" : "light", deviceScaleFactor: 1, reducedMotion: "reduce" } });
+const shoot = async (name, { width = 1280, height = 800, dark = false, keep } = {}) => {
+  const page = await visit(browser, server, { key, size: { viewport: { width, height }, colorScheme: dark ? "dark" : "light", deviceScaleFactor: 1, reducedMotion: "reduce" } });
   close.push(() => page.context().close());
   await page.locator(".message").last().waitFor();
   await keep?.(page);
@@ -28,21 +28,13 @@ const shoot = async (name, { width = 1280, height = 800, dark = false, keep, of 
   if (page.complaints.length) console.error(name, page.complaints);
 };
 try {
-  for (const [k, title, text] of [["garden", "Garden", "The tomatoes stand behind the shed."], ["taxes", "Taxes 2026", "Receipts are in the blue folder."], ["trip", "Trip to the coast", "The ferry leaves at nine."]]) {
-    await server.ask("PATCH", `/v1/sessions/${k}`, { title });
+  for (const [k, title, text] of [["garden", "Garden", "The tomatoes stand behind the shed."], ["taxes", "Taxes 2026", "Receipts are in the blue folder."], ["trip", "Trip to the coast", "The ferry leaves at nine."], ["main", "", "Ann is allergic to nuts: please remember."]]) {
+    if (title) await server.ask("PATCH", `/v1/sessions/${k}`, { title });
     const was = fake.answer;
     fake.answer = null;
     await server.ask("POST", `/v1/sessions/${k}/messages`, { text });
     fake.answer = was;
   }
-  // One that was compacted several times, for the panel.
-  const long = "agent:main:local:dm:house";
-  await server.ask("PATCH", `/v1/sessions/${long}`, { title: "The old house", window: 8000 });
-  const was = fake.answer;
-  fake.answer = (said) => ({ text: `Noted, and added to the list of the ${said.match(/the (\w+) /)?.[1] ?? "house"}. ${"It can wait until the roof is dry. ".repeat(6)}` });
-  const rooms = ["kitchen", "cellar", "attic", "hall", "garden", "bath"];
-  for (let i = 0; i < 42; i++) await server.ask("POST", `/v1/sessions/${long}/messages`, { text: `In the ${rooms[i % rooms.length]} we found ${i + 2} boards that must be replaced. ${"They are of larch and 28 mm thick. ".repeat(5)}` });
-  fake.answer = was;
   await server.ask("PATCH", `/v1/sessions/${encodeURIComponent(key)}`, { title: "Walnut table" });
   for (const [text] of answers) if (text) await server.ask("POST", `/v1/sessions/${encodeURIComponent(key)}/messages`, { text });
   const open = gate();
@@ -51,7 +43,6 @@ try {
   await shoot("phone", { width: 390, height: 780 });
   await shoot("phone-list", { width: 390, height: 780, dark: true, keep: (p) => p.getByRole("button", { name: "Conversations" }).click() });
   await shoot("help", { keep: (p) => p.getByRole("button", { name: "Commands and keys" }).click() });
-  await shoot("panel", { width: 1440, height: 900, of: long, keep: async (p) => { await p.getByRole("button", { name: "Context", exact: true }).click(); await p.locator("aside").waitFor(); await p.locator("aside svg").first().waitFor({ timeout: 5_000 }).catch(() => {}); } });
   fake.answer = () => ({ text: ["Sand along the grain: **120**, then ", "180, ", "then 240."], gate: open });
   await shoot("working", { keep: async (p) => { await say(p, "And the finish?"); open.let(3); await p.locator(".working strong").waitFor(); await say(p, "Oil or wax?"); await p.locator(".sent", { hasText: "Waiting" }).waitFor(); } });
   open.open();

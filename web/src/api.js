@@ -12,9 +12,12 @@ export class ApiError extends Error {
     Object.assign(this, { status, type, requestId, input, retryAfter });
   }
 
-  // again says whether the same request may go through later, without anybody's doing.
+  // again says whether the same request may go through later, without anybody's doing. What is sent has an id,
+  // so that it may be sent again even when the answer alone was lost. A 502 in the server's own words tells of
+  // the model, mostly of a refusal that stays.
   get again() {
-    return this.status === 0 || this.status === 429 || this.status === 503;
+    if (this.status === 502) return this.type === "gateway" || this.type === "network";
+    return this.status === 0 || this.status === 429 || (this.status >= 500 && this.status !== 501);
   }
 }
 
@@ -82,6 +85,14 @@ export function createApi({ token = () => "", refused = () => {}, base = "", fet
   };
 }
 
+// tokenWords is for a person what the server says to whoever sent no token: not by which header it is sent,
+// only where it is found, which the server knows best.
+export function tokenWords(message) {
+  if (!message.startsWith("no token: ")) return message;
+  const [, where = "TIDEMARK_TOKEN as the server was started with"] = message.match(/\((TIDEMARK_TOKEN[^()]*)\)/) ?? [];
+  return `It is ${where}.`;
+}
+
 function queryOf(query) {
   const all = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -90,11 +101,12 @@ function queryOf(query) {
   return all.size ? `?${all}` : "";
 }
 
-// errorOf reads the server's words; a proxy's page instead of them is told by its status.
+// errorOf reads the server's words; a proxy's page instead of them is told by its status, as "gateway".
 async function errorOf(answer) {
-  const told = { status: answer.status, type: "failed", retryAfter: Number(answer.headers.get("retry-after")) || 0, requestId: answer.headers.get("x-request-id") ?? "" };
+  const told = { status: answer.status, type: "gateway", retryAfter: Number(answer.headers.get("retry-after")) || 0, requestId: answer.headers.get("x-request-id") ?? "" };
   try {
     const { error } = await answer.json();
+    if (typeof error.message !== "string") throw new Error("not the server's words");
     return new ApiError(error.message, { ...told, ...error, status: answer.status });
   } catch {
     return new ApiError(`The server answered ${answer.status} ${answer.statusText}.`.replace(" .", "."), told);

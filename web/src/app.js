@@ -1,10 +1,10 @@
 // What the page knows: which session is shown, the directory, the token, the dialogs.
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import { agentPath, createApi, sessionPath } from "./api.js";
+import { agentPath, createApi, sessionPath, tokenWords } from "./api.js";
 import { Conversation } from "./chat.js";
 import { keep, kept } from "./store.js";
-import { agentOf, fullKey, nameOf, newKey, titleFrom } from "./words.js";
+import { agentOf, fitTitle, fullKey, nameOf, newKey, titleFrom } from "./words.js";
 
 export const token = signal(kept("token") ?? kept("token", "sessionStorage") ?? "");
 export const refusal = signal(null); // the server's words when it wants a token
@@ -17,7 +17,7 @@ export const toast = signal(null);
 export const api = createApi({
   token: () => token.peek(),
   refused: (error, used) => {
-    if (used === token.peek()) refusal.value = error.message;
+    if (used === token.peek()) refusal.value = tokenWords(error.message);
   },
 });
 
@@ -181,13 +181,6 @@ export function say(conversation, content, words) {
   }
   keep("last", conversation.key);
   conversation.say(content);
-}
-
-// fitTitle keeps a title within the server's bound, which is in bytes.
-export function fitTitle(text) {
-  let out = text;
-  while (new TextEncoder().encode(out).length > 200) out = [...out].slice(0, -1).join("");
-  return out;
 }
 
 export async function rename(key, title) {

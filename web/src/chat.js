@@ -5,7 +5,7 @@
 import { batch, signal } from "@preact/signals";
 import { ApiError, sessionPath } from "./api.js";
 import { merge, prepend } from "./entries.js";
-import { keep, keptJSON } from "./store.js";
+import { keep, kept, keptJSON, keptNames, onChanged } from "./store.js";
 
 const PAGE = 60;
 const QUIET = 40_000; // the server pings every 15 s
@@ -35,13 +35,14 @@ export class Conversation {
     this.doing = signal(""); // what it does beside answering
     this.failure = signal("");
     this.waiting = signal([]); // inputs in the server's queue
-    this.outbox = signal(keptJSON(`outbox.${key}`, [])); // inputs on their way there
+    this.outbox = signal([]); // inputs on their way there
     this.link = signal({ state: fresh ? "live" : "connecting" }); // live, offline {error, at}, refused {error}
     this.listeners = new Set();
     this.live = { subscribe: (f) => (this.listeners.add(f), () => this.listeners.delete(f)) };
     this.asked = 0; // numbers the looks at log and queue, so that only the last counts
     this.sending = new Set();
     this.away = null;
+    this.readOutbox();
   }
 
   // open begins to listen; close ends it.
@@ -49,12 +50,17 @@ export class Conversation {
     if (this.away) return;
     this.away = new AbortController();
     this.run(this.away.signal);
+    this.readOutbox();
+    this.deaf = onChanged(this.stored(""), (name, value) => {
+      if (value === null) this.forget(this.outbox.peek().filter((m) => this.stored(m.id) === name));
+    });
     for (const item of this.outbox.peek()) if (item.state !== "failed") this.send(item);
   }
 
   close() {
     this.away?.abort();
     this.away = null;
+    this.deaf?.();
   }
 
   // again connects at once instead of after its pause.
@@ -264,7 +270,7 @@ export class Conversation {
     this.waiting.value = queue.waiting;
     if (page.entries.slice(0, 5).some((e) => e.event?.text === this.failure.peek())) this.failure.value = ""; // it stands there
     const there = new Set(queue.waiting.map((w) => w.id));
-    this.setOutbox(this.outbox.peek().filter((m) => !here.has(m.id) && !there.has(m.id) && m.state !== "sent"));
+    this.forget(this.outbox.peek().filter((m) => here.has(m.id) || there.has(m.id) || m.state === "sent"));
     const now = this.answer.peek();
     if (queue.run && !now) this.begin(queue.run); // it was in work before we came and has not said anything
     if (!queue.run && now && !queue.waiting.length && this.link.peek().state === "live" && Date.now() - now.began > 5_000) this.begin(null);
@@ -284,22 +290,56 @@ export class Conversation {
     }
   }
 
-  setOutbox(items) {
-    this.outbox.value = items;
-    const small = items.filter((m) => !m.command).map(({ id, content, state, error }) => ({ id, content, state, error }));
-    keep(`outbox.${this.key}`, small.length ? JSON.stringify(small) : null);
+  // What was said is stored message by message until the server has it, for every tab of the conversation. The
+  // entry is the leave to send it: who takes it back removes the entry, and no tab posts it any more. A tab that
+  // holds it too may post it too, which the id makes one turn. Commands last as long as the page.
+  stored(id) {
+    return `outbox.${this.key}/${id}`;
   }
 
+  store({ id, content, at, state, error }) {
+    keep(this.stored(id), JSON.stringify({ id, content, at, state, error }));
+  }
+
+  valid(item) {
+    return item.command ? this.outbox.peek().some((m) => m.id === item.id) : kept(this.stored(item.id)) !== null;
+  }
+
+  // readOutbox takes in what is stored and not known here.
+  readOutbox() {
+    const now = this.outbox.peek(), known = new Set(now.map((m) => m.id));
+    const found = keptNames(this.stored("")).map((name) => [name, keptJSON(name, null)]).filter(([name, m]) => m && this.stored(m.id) === name && !known.has(m.id)).map(([, m]) => m);
+    if (found.length) this.outbox.value = [...now, ...found].sort((a, b) => a.at - b.at);
+  }
+
+  add(item) {
+    this.outbox.value = [...this.outbox.peek(), item];
+    if (!item.command) this.store(item);
+    this.send(item);
+  }
+
+  // forget takes inputs off, here and for every tab.
+  forget(items) {
+    if (!items.length) return;
+    const gone = new Set(items.map((m) => m.id));
+    this.outbox.value = this.outbox.peek().filter((m) => !gone.has(m.id));
+    for (const m of items) if (!m.command) keep(this.stored(m.id), null);
+  }
+
+  // change tells how an input stands. Only a refusal, and the end of one, outlasts the page.
   change(id, fields) {
-    this.setOutbox(this.outbox.peek().map((m) => (m.id === id ? { ...m, ...fields } : m)));
+    const was = this.outbox.peek().find((m) => m.id === id);
+    if (!was) return;
+    if (!this.valid(was)) return this.forget([was]);
+    const item = { ...was, ...fields };
+    this.outbox.value = this.outbox.peek().map((m) => (m.id === id ? item : m));
+    if (!item.command && (was.state === "failed" || item.state === "failed")) this.store(item);
   }
 
   // say puts a message on its way: content is a text or blocks. It is sent until the server has it.
   say(content) {
-    const item = { id: newID(), content, state: "sending" };
     this.failure.value = "";
-    this.setOutbox([...this.outbox.peek(), item]);
-    this.send(item);
+    this.add({ id: newID(), content, at: Date.now(), state: "sending" });
   }
 
   // before does something ahead of what is said next.
@@ -309,9 +349,7 @@ export class Conversation {
 
   // command queues /compact, /reset or a question, in order with what was said; name is its route.
   command(name, body, words) {
-    const item = { id: newID(), content: words, command: name, body, state: "sending" };
-    this.setOutbox([...this.outbox.peek(), item]);
-    this.send(item);
+    this.add({ id: newID(), content: words, command: name, body, at: Date.now(), state: "sending" });
   }
 
   // send posts until it was taken or refused. The order is that of saying: one after the other.
@@ -326,7 +364,7 @@ export class Conversation {
 
   async post(item) {
     for (let failures = 0; ; ) {
-      if (!this.outbox.peek().some((m) => m.id === item.id)) return; // taken back
+      if (!this.valid(item)) return this.forget([item]); // taken back
       try {
         const path = item.command ? `${this.path}/${item.command}` : `${this.path}/messages`;
         const body = item.command ? { ...item.body, id: item.id } : { id: item.id, content: item.content, channel: "web" };
@@ -356,7 +394,7 @@ export class Conversation {
   }
 
   drop(id) {
-    this.setOutbox(this.outbox.peek().filter((m) => m.id !== id));
+    this.forget(this.outbox.peek().filter((m) => m.id === id));
   }
 
   stop() {

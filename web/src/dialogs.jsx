@@ -1,8 +1,8 @@
 // What is asked in front of the page. The browser's own <dialog> keeps the focus within and gives it back.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { api, current, dialog, download, fitTitle, refusal, rename, show, tell, useToken } from "./app.js";
-import { ago, COMMANDS, nameOf } from "./words.js";
+import { api, current, dialog, download, refusal, rename, show, tell, useToken } from "./app.js";
+import { ago, COMMANDS, fitTitle, nameOf, peerOf } from "./words.js";
 
 // Modal shows its children in front of everything; onClose null: it must be answered.
 function Modal({ label, onClose, children, wide }) {
@@ -66,18 +66,19 @@ const KEYS = [["Enter", "send"], ["Shift+Enter", "new line"], ["Esc", "stop the 
 function Help() {
   return (
     <Modal label="Commands and keys" onClose={close}>
-      <h2>Commands</h2>
+      {/* the focus on the button at the end would scroll to it, and the commands out of sight */}
+      <h2 tabIndex={-1} autoFocus>Commands</h2>
       <dl>{COMMANDS.map((c) => [<dt key={c.name}><code>/{c.name}{c.takes && ` [${c.takes}]`}</code></dt>, <dd key={`${c.name}.`}>{c.says}</dd>])}</dl>
       <p class="aside">A text that begins with a slash is written with two.</p>
       <h2>Keys</h2>
       <dl>{KEYS.map(([k, says]) => [<dt key={k}><kbd>{k}</kbd></dt>, <dd key={`${k}.`}>{says}</dd>])}</dl>
-      <p class="buttons"><button type="button" onClick={close} autoFocus>Close</button></p>
+      <p class="buttons"><button type="button" onClick={close}>Close</button></p>
     </Modal>
   );
 }
 
 function Session({ session }) {
-  const [title, set] = useState(session.title ?? nameOf(session)), [error, setError] = useState("");
+  const [title, set] = useState(session.title ?? peerOf(session.key)), [error, setError] = useState("");
   const act = async (f) => {
     try {
       await f();

@@ -38,6 +38,7 @@ export function Log({ conversation: c, onEdit }) {
   useEffect(() => {
     const watch = new ResizeObserver(toEnd);
     watch.observe(box.current);
+    box.current.addEventListener("grown", toEnd);
     return () => watch.disconnect();
   }, []);
 

@@ -2,14 +2,14 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import "@preact/signals"; // components read signals
 import "./style.css";
-import { api, archive, current, dialog, drawer, mainKey, newChat, panel, refusal, show, start, toast } from "./app.js";
+import { api, archive, current, dialog, drawer, listed, mainKey, newChat, panel, refusal, show, start, toast } from "./app.js";
 import { Composer, stop } from "./composer.jsx";
 import { Dialogs } from "./dialogs.jsx";
 import { Icon } from "./icons.jsx";
 import { Log } from "./log.jsx";
 import { Panels } from "./panels/index.jsx";
 import { Sidebar } from "./sidebar.jsx";
-import { nameOf } from "./words.js";
+import { count, fillOf, nameOf, NEAR } from "./words.js";
 
 function Page() {
   const c = current.value;
@@ -24,7 +24,7 @@ function Page() {
         <Log conversation={c} onEdit={(m) => { setEdit(m); c.drop(m.id); }} />
         <Composer conversation={c} edit={edit} />
       </main>
-      {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} exists={!c.missing.value} wanted={archive.value} onWanted={() => { archive.value = null; }} mainSession={mainKey.value} openSession={show} onClose={() => { panel.value = false; }} />}
+      {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} exists={!c.missing.value} wanted={archive.value} onWanted={() => { archive.value = null; }} mainSession={mainKey.value} sessions={listed.value} openSession={show} onClose={() => { panel.value = false; }} />}
       <Dialogs />
       <Spoken conversation={c} />
       {toast.value && <div class="toast" role="status">{toast.value.text}</div>}
@@ -34,12 +34,11 @@ function Page() {
 
 function Head({ conversation: c }) {
   const info = c.info.value;
-  const share = info?.window ? Math.min(100, Math.round((info.contextTokens / (info.limit || info.window)) * 100)) : null;
   return (
     <header class="head">
       <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}><Icon name="menu" /></button>
       <h2>{nameOf(info ?? { key: c.key })}</h2>
-      {share !== null && <Fill info={info} share={share} />}
+      {info?.window > 0 && <Fill used={info.contextTokens} limit={info.limit || info.window} />}
       <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}><Icon name="search" /></button>
       <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}><Icon name="more" /></button>
       <button type="button" class={`panelbutton ${panel.value ? "on" : ""}`} aria-pressed={panel.value} title="Alt+Shift+P" onClick={() => { panel.value = !panel.value; }}>Context</button>
@@ -47,16 +46,15 @@ function Head({ conversation: c }) {
   );
 }
 
-// NEAR is the share of the context from which on it is called nearly full, in percent.
-const NEAR = 85;
+const told = { near: "nearly full: it is compacted soon", over: "over the limit: it is compacted before the next call" };
 
-function Fill({ info, share }) {
-  const near = share > NEAR;
-  const words = `${info.contextTokens} of ${info.limit} tokens before it is compacted`;
+function Fill({ used, limit }) {
+  const { part, share, level } = fillOf(used, limit);
+  const more = level && `, ${told[level]}`;
   return (
-    <span class={near ? "fill near" : "fill"} title={near ? `Nearly full: ${words}` : words}>
-      <meter min={0} max={100} low={NEAR} high={100} optimum={0} value={share} aria-label="How full the context is" aria-valuetext={`${share} percent${near ? ", nearly full: it is compacted soon" : ""}`} />
-      {share < 1 ? "<1" : share}%{near && <span class="unseen">, nearly full</span>}
+    <span class={`fill ${level}`} title={`${count(used, "token")} of the ${count(limit, "token")} at which it is compacted${more}`}>
+      <meter min={0} max={1} low={NEAR} high={level === "over" ? 0.99 : 1} optimum={0} value={Math.min(1, part)} aria-label="How full the context is" aria-valuetext={`${share} of the limit${more}`} />
+      {share}<span class="rest"> of the limit</span>{level && <span class="unseen">, {told[level]}</span>}
     </span>
   );
 }

@@ -1,11 +1,10 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { cutter } from "./blocks.js";
-import { fill } from "./markdown.js";
+import { growing, show } from "./markdown.js";
 
-// Markdown shows a text that does not change any more.
+// Markdown shows a text that does not change any more. A long one comes bit by bit: each time it tells those around.
 export function Markdown({ text }) {
   const at = useRef(null);
-  useLayoutEffect(() => fill(at.current, text), [text]);
+  useLayoutEffect(() => show(at.current, text ?? "", () => at.current?.dispatchEvent(new Event("grown", { bubbles: true }))), [text]);
   return <div class="markdown" ref={at} />;
 }
 
@@ -14,9 +13,7 @@ export function Markdown({ text }) {
 export function Growing({ text, onGrown }) {
   const at = useRef(null);
   useLayoutEffect(() => {
-    let frame = 0, cut = cutter(), done = 0, next = 0, shown = "";
-    const tail = document.createElement("div");
-    at.current.replaceChildren(tail);
+    let frame = 0, next = 0;
     const draw = () => {
       frame = 0;
       const began = performance.now();
@@ -24,24 +21,13 @@ export function Growing({ text, onGrown }) {
         frame = requestAnimationFrame(draw);
         return;
       }
-      const now = text.peek();
-      if (!now.startsWith(shown)) { // begun again
-        cut = cutter();
-        done = 0;
-        at.current.replaceChildren(tail);
-      }
-      shown = now;
-      const end = cut(now);
-      if (end > done) {
-        const whole = document.createElement("div");
-        fill(whole, now.slice(done, end));
-        tail.before(whole);
-        done = end;
-      }
-      fill(tail, now.slice(done));
-      next = performance.now() + 4 * (performance.now() - began);
+      const more = write(text.peek());
+      const now = performance.now();
+      next = now + (more ? 0 : 20 * (now - began));
+      if (more) frame = requestAnimationFrame(draw);
       onGrown?.();
     };
+    const write = growing(at.current);
     const stop = text.subscribe(() => {
       frame ||= requestAnimationFrame(draw);
     });

@@ -33,7 +33,7 @@ function Message({ row, conversation }) {
   const [whole, setWhole] = useState(null);
   const mine = row.role === "user";
   const who = mine ? (row.origin.peer ? `${row.origin.peer}` : "You") : "Tidemark";
-  const channel = mine && !["web", "api", undefined, ""].includes(row.origin.channel) ? ` · ${row.origin.channel}` : "";
+  const channel = mine && !["web", "api", "import", undefined, ""].includes(row.origin.channel) ? ` · ${row.origin.channel}` : "";
   return (
     <article class={`message ${mine ? "mine" : "theirs"}`} id={`e-${row.key}`} aria-label={`${who} said`}>
       <header><span class="who">{who}{channel}</span> <Time at={row.at} /></header>

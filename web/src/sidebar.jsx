@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { busy, current, dialog, drawer, forgetToken, listed, mainKey, more, newChat, refresh, refusal, sessions, show, theme, token } from "./app.js";
 import { clock } from "./clock.js";
 import { Icon } from "./icons.jsx";
-import { ago, count, nameOf } from "./words.js";
+import { ago, channelOf, count, nameOf } from "./words.js";
 
 const next = { system: "light", light: "dark", dark: "system" };
 
@@ -42,11 +42,12 @@ export function Sidebar() {
 // Item is a conversation in the list. The main one stands first, also before anything was said in it.
 function Item({ session: s, pinned = false, missing = false }) {
   const shown = s.key === current.value?.key;
+  const channel = s.title ? channelOf(s.key) : ""; // else the name has it
   return (
     <li class={`${shown ? "current" : ""} ${pinned ? "pinned" : ""}`}>
       <button type="button" class="session" aria-current={shown ? "page" : undefined} onClick={() => show(s.key)} title={s.key}>
         <span class="name">{pinned && <Icon name="main" small />}{nameOf(s)}</span>
-        <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : missing ? "knows MEMORY.md and the persona" : `${ago(s.updatedAt, clock.value)} · ${count(s.messages, "message")}`}</small>
+        <small>{busy.value.has(s.key) ? <span class="busy">answering</span> : missing ? "knows MEMORY.md and the persona" : [channel, ago(s.updatedAt, clock.value), count(s.messages, "message")].filter(Boolean).join(" · ")}</small>
       </button>
       {!missing && <button type="button" class="icon" aria-label={`Acts on ${nameOf(s)}`} aria-haspopup="dialog" onClick={() => { dialog.value = { kind: "session", session: s }; }}><Icon name="more" /></button>}
     </li>

@@ -30,6 +30,28 @@ export function keep(name, value, kind = "localStorage") {
   }
 }
 
+// keptNames gives the names that begin so.
+export function keptNames(prefix, kind = "localStorage") {
+  const names = new Set([...memory.keys()].filter((n) => n.startsWith(prefix)));
+  try {
+    const all = area(kind);
+    for (let i = 0; i < all.length; i++) if (all.key(i).startsWith(`tidemark.${prefix}`)) names.add(all.key(i).slice("tidemark.".length));
+  } catch {
+    // blocked: only what the page itself holds
+  }
+  return [...names];
+}
+
+// onChanged calls back with the name and text of what another tab stored or removed (then null), until the
+// function that it returns is called.
+export function onChanged(prefix, call) {
+  const hear = ({ key, newValue }) => {
+    if (key?.startsWith(`tidemark.${prefix}`)) call(key.slice("tidemark.".length), newValue);
+  };
+  globalThis.addEventListener?.("storage", hear);
+  return () => globalThis.removeEventListener?.("storage", hear);
+}
+
 // keptJSON gives a decoded value, otherwise when there is none or it is broken.
 export function keptJSON(name, otherwise) {
   try {

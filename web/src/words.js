@@ -1,12 +1,28 @@
 // Small pure functions: names, times, sizes, commands.
 
-// peerOf is what a person would call a session that has no title.
-export function nameOf({ key, title }) {
-  if (title) return title;
-  if (/^agent:[^:]+:main$/.test(key ?? "")) return "Main conversation";
-  const parts = (key ?? "").split(":");
-  const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key ?? "";
+import { plain } from "./title.js";
+
+// peerOf is what a person would call a session that has no title, whatever channel it came by.
+export function peerOf(key = "") {
+  if (/^agent:[^:]+:main$/.test(key)) return "Main conversation";
+  const parts = key.split(":");
+  const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key;
   return /^chat-[0-9a-z]+$/.test(name) ? "New chat" : name;
+}
+
+const channels = { whatsapp: "WhatsApp", telegram: "Telegram", api: "API" };
+
+// channelOf says by which channel a session is held, and if it is not with one person, how; empty for those
+// that begin on this machine, as most do.
+export function channelOf(key = "") {
+  const [, , channel, kind, peer] = key.split(":");
+  if (!peer || ["local", "web"].includes(channel)) return "";
+  return `${channels[channel] ?? channel}${kind === "dm" ? "" : ` ${kind}`}`;
+}
+
+// nameOf tells a session from others: its title, or with whom it is, and by what channel.
+export function nameOf({ key, title }) {
+  return title || [peerOf(key), channelOf(key)].filter(Boolean).join(" · ");
 }
 
 // fullKey is a key as the server writes it: a bare name is a conversation of the main agent.
@@ -24,9 +40,24 @@ export function newKey(now = Date.now(), chance = crypto.getRandomValues(new Uin
   return fullKey(`chat-${now.toString(36)}${chance.toString(36)}`);
 }
 
+// fitTitle keeps a title within the server's bound, which is in bytes.
+export function fitTitle(text) {
+  let out = text;
+  while (new TextEncoder().encode(out).length > 200) out = [...out].slice(0, -1).join("");
+  return out;
+}
+
+// keyFrom makes of a title a key that may be one: no marks on letters, nothing else between them than a dash.
+// n tells it from others of the same title.
+export function keyFrom(title, agent = "main", n = 1) {
+  const plain = title.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  const name = plain.replace(/[^a-z0-9]+/g, "-").slice(0, 60).replace(/^-+|-+$/g, "") || "restored";
+  return `agent:${agent}:local:dm:${name}${n > 1 ? `-${n}` : ""}`;
+}
+
 // titleFrom is the first words of a text, for a list.
 export function titleFrom(text) {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = plain(text) || text.replace(/\s+/g, " ").trim();
   if (line.length <= 60) return line;
   const cut = line.slice(0, 60).replace(/\s+\S*$/, "");
   return `${cut || line.slice(0, 60)}…`;
@@ -54,6 +85,17 @@ export function bytes(n) {
   if (n < 1000) return `${n} B`;
   if (n < 1e6) return `${Math.round(n / 1000)} KB`;
   return `${(n / 1e6).toFixed(1)} MB`;
+}
+
+// NEAR is the share of the limit from which on a context is called nearly full.
+export const NEAR = 0.85;
+
+// fillOf says how full a context is, for the head and the panel alike: of the limit at which it is compacted,
+// not of the window. level is "", "near" or "over", by the tokens and not by the rounded share.
+export function fillOf(used, limit) {
+  const part = limit > 0 ? (used ?? 0) / limit : 0;
+  const share = part > 0 && part < 0.01 ? "<1 %" : `${Math.round(100 * part)} %`;
+  return { part, share, level: part > 1 ? "over" : part > NEAR ? "near" : "" };
 }
 
 // COMMANDS are what may be typed after a slash.

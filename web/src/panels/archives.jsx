@@ -3,12 +3,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agentPath, sessionPath } from "../api.js";
 import { Archive } from "./archive.jsx";
-import { bytes, count, fileName, sessionName, when } from "./format.js";
+import { bytes, count, fileName, nameOf, when } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { More, Searching, Status } from "./parts.jsx";
 
-export function Archives({ api, agent, session, live, wanted, openSession, shown }) {
+export function Archives({ api, agent, session, live, wanted, sessions, openSession, shown }) {
   const base = agentPath(agent);
+  // an archive tells the key of its conversation; its title is in the directory, as far as that was read
+  const name = (key) => nameOf(sessions.find((s) => s.key === key) ?? { key });
   const [open, setOpen] = useState(null); // {key, line?}
   const [words, search] = useState("");
   const [own, setOwn] = useState(false);
@@ -32,17 +34,17 @@ export function Archives({ api, agent, session, live, wanted, openSession, shown
     if (shown && stale.current) pages.refresh();
     stale.current = false;
   }, [shown]);
-  if (open) return <Archive key={`${open.key} ${open.line ?? ""}`} api={api} agent={agent} name={open.key} line={open.line} info={pages.items.find((a) => a.key === open.key)} openSession={openSession} onBack={() => setOpen(null)} />;
+  if (open) return <Archive key={`${open.key} ${open.line ?? ""}`} api={api} agent={agent} name={open.key} line={open.line} info={pages.items.find((a) => a.key === open.key)} nameOf={name} openSession={openSession} onBack={() => setOpen(null)} />;
   return (
     <>
       <Searching label="Search archives" onSearch={search} />
       <p class="p-actions"><label class="p-check"><input type="checkbox" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> Only of this session since its last reset</label></p>
-      {own && log.error ? <Status error={log.error} again={log.reload} what="The session" /> : words ? <Hits known={pages.items} api={api} base={base} words={words} session={log.data} ready={ready} onOpen={setOpen} /> : <List pages={pages} ready={ready} own={own} onOpen={setOpen} />}
+      {own && log.error ? <Status error={log.error} again={log.reload} what="The session" /> : words ? <Hits known={pages.items} nameOf={name} api={api} base={base} words={words} session={log.data} ready={ready} onOpen={setOpen} /> : <List pages={pages} nameOf={name} ready={ready} own={own} onOpen={setOpen} />}
     </>
   );
 }
 
-function List({ pages, ready, own, onOpen }) {
+function List({ pages, nameOf: name, ready, own, onOpen }) {
   const none = pages.begun && ready && pages.items.length === 0;
   return (
     <section class="p-section" aria-label="Archives">
@@ -51,28 +53,28 @@ function List({ pages, ready, own, onOpen }) {
       </Status>
       {pages.stray?.length > 0 && <p class="p-note">{count(pages.stray.length, "file")} in the archive folder {pages.stray.length === 1 ? "is no archive" : "are no archives"}: {pages.stray.map(fileName).join(", ")}</p>}
       {pages.partial && <p class="p-note">There are more archives than could be compared with the index at once; ask again to see what is missing.</p>}
-      <ul class="p-list">{pages.items.map((a) => <li key={a.key}><ArchiveRow archive={a} onOpen={() => onOpen({ key: a.key })} /></li>)}</ul>
+      <ul class="p-list">{pages.items.map((a) => <li key={a.key}><ArchiveRow archive={a} name={a.sessionKey ? name(a.sessionKey) : fileName(a.key)} onOpen={() => onOpen({ key: a.key })} /></li>)}</ul>
       <More pages={pages}>Show older archives</More>
     </section>
   );
 }
 
-function ArchiveRow({ archive: a, onOpen }) {
+function ArchiveRow({ archive: a, name, onOpen }) {
   return (
     <button type="button" class="p-row p-row-tall" onClick={onOpen}>
-      <span class="p-split"><b class="p-words">{sessionName(a.sessionKey) || fileName(a.key)}</b><span class="p-num">{when(a.archivedAt)}</span></span>
+      <span class="p-split"><b class="p-words">{name}</b><span class="p-num">{when(a.archivedAt)}</span></span>
       <span class="p-faint">{a.partNumber ? `part ${a.partNumber}` : "whole session"}, {count(a.messageCount, "message")}, {bytes(a.bytes)}</span>
     </button>
   );
 }
 
 // placeOf names an archive for people where the list has it.
-function placeOf(key, known) {
+function placeOf(key, known, name) {
   const a = known.find((k) => k.key === key);
-  return a ? `${sessionName(a.sessionKey)}${a.partNumber ? `, part ${a.partNumber}` : ""}` : fileName(key);
+  return a ? `${name(a.sessionKey)}${a.partNumber ? `, part ${a.partNumber}` : ""}` : fileName(key);
 }
 
-function Hits({ known, api, base, words, session, ready, onOpen }) {
+function Hits({ known, nameOf: name, api, base, words, session, ready, onOpen }) {
   const got = useLoad((signal) => (ready ? api.get(`${base}/archives-search`, { query: { q: words, session, limit: 100 }, signal }) : Promise.resolve(null)), [words, session, ready]);
   const hits = got.data?.hits ?? [];
   return (
@@ -85,7 +87,7 @@ function Hits({ known, api, base, words, session, ready, onOpen }) {
           <li key={i}>
             <button type="button" class="p-row p-row-tall" onClick={() => onOpen({ key: h.key, line: h.line })}>
               <span class="p-wrap">{h.snippet}</span>
-              <span class="p-faint">{h.role === "assistant" ? "Model" : "User"}{h.at && `, ${when(h.at)}`}; line {h.line} of {placeOf(h.key, known)}</span>
+              <span class="p-faint">{h.role === "assistant" ? "Model" : "User"}{h.at && `, ${when(h.at)}`}; line {h.line} of {placeOf(h.key, known, name)}</span>
             </button>
           </li>
         ))}

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { sessionPath } from "../api.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
-import { kindName, kindOf, kindOrder, percent, tokens } from "./format.js";
+import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { Mark, Status, Trouble } from "./parts.jsx";
 import { stack } from "./scale.js";
@@ -68,14 +68,14 @@ function portions(view) {
 }
 
 function Gauge({ view }) {
-  const width = 1000, over = view.size > view.limit, near = view.size > 0.85 * view.limit;
+  const width = 1000, { share, level } = fillOf(view.size, view.limit), over = level === "over";
   const all = portions(view);
   const at = (n) => (n / Math.max(view.window, view.size, 1)) * width;
   const parts = stack(all, all.reduce((n, p) => n + p.tokens, 0), at(view.size), 3);
   return (
     <section class="p-section" aria-labelledby="p-fill">
       <h2 id="p-fill" class="p-fill">
-        <span class={over ? "p-big p-over" : near ? "p-big p-near" : "p-big"}>{percent(view.size, view.limit)}</span> {near && !over ? "full, compacted soon" : "full"}
+        <span class={level ? `p-big p-${level}` : "p-big"}>{share}</span> of the limit{level === "near" && ", compacted soon"}
       </h2>
       <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>
       <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label="Context" aria-valuemin={0} aria-valuemax={view.limit}

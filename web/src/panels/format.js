@@ -1,18 +1,12 @@
 // How numbers, times and names of the server read to people.
 
-export { agentOf, bytes, count } from "../words.js";
+export { agentOf, bytes, count, fillOf, fitTitle, keyFrom, nameOf } from "../words.js";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const tokens = (n) => whole.format(Math.round(n ?? 0));
 export const few = (n) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n)) : short.format(n));
-
-export function percent(part, all) {
-  if (!(all > 0)) return "0 %";
-  const p = (100 * part) / all;
-  return p > 0 && p < 1 ? "under 1 %" : `${Math.round(p)} %`;
-}
 
 // money keeps two digits that say something, however small the sum.
 export function money(n) {
@@ -31,23 +25,17 @@ export function when(at, now = Date.now()) {
   return d.toDateString() === new Date(now).toDateString() ? clock.format(d) : moment.format(d);
 }
 
-// sessionName shortens a session key to what tells it from others.
-export function sessionName(key) {
-  const parts = String(key).split(":");
-  if (parts[0] !== "agent" || parts.length < 3) return String(key);
-  return parts.slice(2).join(":").replace(/^local:dm:/, "");
-}
-
 export const fileName = (key) => String(key).split("/").at(-1);
 
 const kinds = {
-  system: "System prompt", tools: "Tools", summary: "Summary", stub: "Shortened",
+  system: "System prompt", tools: "Tools", summary: "Summary", marker: "Evicted", stub: "Shortened",
   person: "Person", model: "Model", tool: "Tool result", recall: "Recalled", other: "Other",
 };
 
 // kindOf sorts an item of the view as the server's anatomy does.
 export function kindOf(item) {
   if (item.summary) return "summary";
+  if (item.marker) return "marker";
   if (item.stubs > 0) return "stub";
   if (item.source === "system") return item.role === "assistant" ? "model" : "other";
   return kinds[item.source] ? item.source : "other";

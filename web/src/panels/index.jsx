@@ -19,8 +19,8 @@ const over = () => matchMedia("(max-width: 1100px)").matches;
 // openSession(key) shows another session, onClose is called to close the panel.
 //
 // A tab stays as it was left: what somebody was writing is there when they come back to it.
-// exists says whether anything was said in it. wanted, an archive {key}, is opened, and onWanted told.
-export function Panels({ api, session, exists = true, live, mainSession, wanted: asked, onWanted, openSession, onClose }) {
+// exists says whether anything was said in it, sessions are the directory, as far as it was read. wanted, an archive {key}, is opened, and onWanted told.
+export function Panels({ api, session, exists = true, live, mainSession, wanted: asked, onWanted, sessions = [], openSession, onClose }) {
   const id = useId();
   const [tab, setTab] = useState(() => (tabs.some(([name]) => name === kept("tab")) ? kept("tab") : "context"));
   const [been, setBeen] = useState({ [tab]: true });
@@ -67,7 +67,7 @@ export function Panels({ api, session, exists = true, live, mainSession, wanted:
   const bodies = {
     context: () => <Context api={api} session={session} exists={exists} live={live} openArchive={openArchive} shown={tab === "context"} />,
     memory: () => <Memory key={agent} api={api} agent={agent} session={session} mainSession={mainSession} openSession={openSession} live={live} shown={tab === "memory"} />,
-    archives: () => <Archives key={agent} api={api} agent={agent} session={exists ? session : ""} live={live} wanted={wanted} openSession={openSession} shown={tab === "archives"} />,
+    archives: () => <Archives key={agent} api={api} agent={agent} session={exists ? session : ""} live={live} wanted={wanted} sessions={sessions} openSession={openSession} shown={tab === "archives"} />,
   };
   return (
     <aside class="panels" aria-label="Context, memory and archives" onKeyDown={onEscape}>

@@ -1,0 +1,411 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// Bounds of a digest's input.
+const (
+	digestFacts    = 20_000 // newest of the owner's; older ones stand in the daily files
+	digestPage     = 1000
+	digestEpisodes = 1000
+	digestArchives = 500
+	keepEpisodes   = 5000 // of the owner's, and as many of all others
+)
+
+// Importance of what is derived, beside that of facts: an episode goes before a fact of no mark.
+const (
+	episodeImportance = 4
+	summaryImportance = 3
+)
+
+// compactionMark begins the ids of lines that stand for a compaction.
+const compactionMark = "s"
+
+// Consolidated says what a night did.
+type Consolidated struct {
+	Decided    int      `json:"decided"`               // rows of the ledger
+	Written    []string `json:"written"`               // files of the digest that were
+	Suggested  []string `json:"suggested,omitempty"`   // written beside files that a person edited
+	Unchanged  int      `json:"unchanged"`             // files that were as they should be
+	Digest     bool     `json:"digest"`                // it is on
+	Reconciled bool     `json:"reconciled"`            // facts were compared
+	Note       string   `json:"note,omitempty"`        // when nothing is on
+	Entries    int      `json:"entries,omitempty"`     // of the digest
+	Demoted    int      `json:"demoted,omitempty"`     // of these in detail files
+	DetailSize int      `json:"detailFiles,omitempty"` // files that are linked
+}
+
+// Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
+// changes nothing the second time, and what was cut off goes on where it stood.
+func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
+	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.cfg.Reconcile != "" && a.cfg.Reconcile != ReconcileOff}
+	if !c.Digest && !c.Reconciled {
+		c.Note = "nothing is on: set memory.digest or recall.reconcile"
+		return c, nil
+	}
+	if err := a.openLedger(ctx); err != nil {
+		return c, fmt.Errorf("consolidate: %w", err)
+	}
+	var err error
+	if c.Decided, err = a.reconcile(ctx); err != nil {
+		return c, fmt.Errorf("sweep facts: %w", err)
+	}
+	if c.Digest {
+		d, err := a.digest(ctx)
+		if err != nil {
+			return c, fmt.Errorf("digest: %w", err)
+		}
+		if err := a.writeDigest(ctx, d, &c); err != nil {
+			return c, fmt.Errorf("digest: %w", err)
+		}
+	}
+	note, err := json.Marshal(c)
+	if err != nil {
+		return c, err
+	}
+	return c, a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL:  `INSERT INTO agent_nights(agent, at, note) VALUES(?, ?, ?) ON CONFLICT(agent) DO UPDATE SET at = excluded.at, note = excluded.note`,
+		Args: []any{a.cfg.Name, a.now().UnixMilli(), string(note)},
+	}})
+}
+
+// Digest returns the digest as it would be written now.
+func (a *Agent) Digest(ctx context.Context) (memory.Digested, error) {
+	d, err := a.digest(ctx)
+	if err != nil {
+		return d, fmt.Errorf("digest: %w", err)
+	}
+	return d, nil
+}
+
+func (a *Agent) digest(ctx context.Context) (memory.Digested, error) {
+	lines, err := a.factLines(ctx)
+	if err != nil {
+		return memory.Digested{}, err
+	}
+	past, err := a.episodeLines(ctx)
+	if err != nil {
+		return memory.Digested{}, err
+	}
+	return memory.WriteDigest(append(lines, past...), a.cfg.DigestLines), nil
+}
+
+// factLines returns what the owner's facts say that count still. What was learned from others never stands there.
+func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
+	standing, err := a.standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type known struct {
+		line int
+		days map[string]bool
+	}
+	at := map[string]*known{}
+	var lines []memory.Line
+	for before := int64(1 << 53); len(lines) < digestFacts; {
+		rows, err := a.cfg.DB.Query(ctx, `SELECT f.seq, f.text, f.fold, f.path, x.at, x.session_key FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+			WHERE f.agent = ? AND x.peer = '' AND f.seq < ?`+standing+` ORDER BY f.seq DESC LIMIT ?`, a.cfg.Name, before, digestPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			before = r.Int(0)
+			if !tidemark.Key(r.Text(5)).Scope().Owner {
+				continue // of a conversation of somebody without a name
+			}
+			k := at[r.Text(2)]
+			if k == nil {
+				k = &known{line: len(lines), days: map[string]bool{}}
+				at[r.Text(2)] = k
+				lines = append(lines, memory.Line{ID: fmt.Sprintf("f%015d", before), Text: r.Text(1), At: time.UnixMilli(r.Int(4))})
+			}
+			k.days[r.Text(3)] = true
+		}
+		if len(rows) < digestPage {
+			break
+		}
+	}
+	for _, k := range at {
+		lines[k.line].Importance = memory.Importance(lines[k.line].Text, len(k.days))
+	}
+	return lines, nil
+}
+
+// episodeLines returns a line for each episode and each compaction of the owner's conversations, the newest.
+func (a *Agent) episodeLines(ctx context.Context) ([]memory.Line, error) {
+	var lines []memory.Line
+	if there, err := a.hasLedger(ctx); err != nil {
+		return nil, err
+	} else if there {
+		rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestEpisodes)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			var e memory.Episode
+			if err := json.Unmarshal(r.Bytes(0), &e); err != nil {
+				return nil, fmt.Errorf("read episode: %w", err)
+			}
+			if e.Key.Scope().Owner {
+				lines = append(lines, memory.Line{ID: "e" + string(e.First), Text: e.Line(a.cfg.Zone), Importance: episodeImportance, At: e.From, Episode: true})
+			}
+		}
+	}
+	archives, err := a.ownArchives(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range archives {
+		lines = append(lines, memory.Line{ID: "s" + i.Key, Importance: summaryImportance, At: i.At, Episode: true,
+			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(a.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(a.cfg.Name)))})
+	}
+	return lines, nil
+}
+
+// ownArchives returns the newest archives of the owner's conversations, newest first. All are looked through,
+// page by page: whose one is stands in what is told of it alone.
+func (a *Agent) ownArchives(ctx context.Context) ([]archive.Info, error) {
+	var own []archive.Info
+	newest := func() {
+		order.By(own, func(x, y archive.Info) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Key, y.Key)) })
+		own = own[:min(len(own), digestArchives)]
+	}
+	for after := ""; ; {
+		rows, err := a.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND key > ? ORDER BY key LIMIT ?`, a.cfg.Name, after, digestArchives)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			var i archive.Info
+			if err := json.Unmarshal(r.Bytes(1), &i); err != nil {
+				return nil, fmt.Errorf("read archive: %w", err)
+			}
+			after = r.Text(0)
+			if i.SessionKey.Scope().Owner {
+				own = append(own, i)
+			}
+		}
+		newest()
+		if len(rows) < digestArchives {
+			return own, nil
+		}
+		if err := a.rest(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rest lets others have the processor between two pages of a long reading.
+func (a *Agent) rest(ctx context.Context) error { return a.cfg.Runtime.Sleep(ctx, time.Millisecond) }
+
+// writeDigest puts the files of a digest into the bucket: details first, so that no link dangles. A detail file
+// that is not needed any more says so.
+func (a *Agent) writeDigest(ctx context.Context, d memory.Digested, c *Consolidated) error {
+	c.Entries, c.DetailSize = d.Shown, len(d.Details)
+	wanted := map[string]bool{memory.DigestFile: true}
+	for _, f := range d.Details {
+		c.Entries, c.Demoted = c.Entries+f.Lines, c.Demoted+f.Lines
+		wanted[memory.DetailFile(f.Slug)] = true
+		if err := a.putDigest(ctx, memory.DetailFile(f.Slug), f.Text, c); err != nil {
+			return err
+		}
+	}
+	if err := a.putDigest(ctx, memory.DigestFile, d.Text, c); err != nil {
+		return err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? LIMIT ?`, a.cfg.Name, digestPage)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if path := r.Text(0); !wanted[path] && !wanted[original(path)] {
+			if err := a.putDigest(ctx, path, unneeded, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unneeded is the text of a detail file that nothing is demoted to now.
+const unneeded = "# Memory digest\n\nEverything that stood here fits into [the digest](../DIGEST.md) again.\n"
+
+// original is the file that a suggestion stands beside.
+func original(path string) string { return strings.ReplaceAll(path, ".suggested.", ".") }
+
+// putDigest writes one file unless a person has: then what is there stays, and ours goes beside it.
+func (a *Agent) putDigest(ctx context.Context, path, text string, c *Consolidated) error {
+	done, err := a.putOurs(ctx, path, text)
+	switch {
+	case errors.Is(err, errEdited):
+		beside := memory.Suggestion(path)
+		if text == unneeded || strings.Contains(path, ".suggested.") {
+			return nil
+		}
+		a.cfg.Logger.Warn("the digest was edited and stays as it is", "agent", a.cfg.Name, "path", path, "suggestion", beside)
+		if _, err := a.putOurs(ctx, beside, text); err != nil && !errors.Is(err, errEdited) {
+			return err
+		}
+		c.Suggested = append(c.Suggested, beside)
+		return nil
+	case err != nil:
+		return err
+	case done:
+		c.Written = append(c.Written, path)
+	default:
+		c.Unchanged++
+	}
+	return nil
+}
+
+// errEdited says that a file is not what we wrote last.
+var errEdited = errors.New("a person edited the file")
+
+// putOurs writes a file if it is absent or as we left it. Two nights at once may both write: what the other wrote
+// meanwhile is ours, too. done is false when nothing changes.
+func (a *Agent) putOurs(ctx context.Context, path, text string) (done bool, err error) {
+	const tries = 5
+	for range tries {
+		if done, err = a.putOnce(ctx, path, text); !errors.Is(err, tidemark.ErrConflict) {
+			return done, err
+		}
+	}
+	return false, err
+}
+
+// putOnce is putOurs; a file that another one writes meanwhile is ErrConflict. What is about to be written is
+// noted first, so that a crash behind the write does not make our own text look like a person's, and stays noted:
+// another night may write, too, and note it later or not at all.
+func (a *Agent) putOnce(ctx context.Context, path, text string) (done bool, err error) {
+	file, opt, err := a.load(ctx, path)
+	if err != nil {
+		return false, err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT hash, next FROM agent_digest_files WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, path)
+	if err != nil {
+		return false, err
+	}
+	now, want := string(tidemark.HashOf(file)), string(tidemark.HashOf([]byte(text)))
+	ours := opt.IfAbsent || len(rows) > 0 && (now == rows[0].Text(0) || strings.Contains(rows[0].Text(1), now))
+	switch {
+	case !ours && now != want:
+		return false, errors.Join(errEdited, a.noteDigest(ctx, path, `UPDATE SET edited = 1`, "", ""))
+	case opt.IfAbsent && text == unneeded:
+		return false, nil
+	case now == want && !opt.IfAbsent:
+		return false, a.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
+	}
+	const noted = 8 * (sha256.Size*2 + 1) // the newest that were written
+	add := fmt.Sprintf(`UPDATE SET next = CASE WHEN instr(next, trim(excluded.next)) THEN next ELSE substr(next || excluded.next, -%d) END`, noted)
+	if err := a.noteDigest(ctx, path, add, "", " "+want); err != nil {
+		return false, err
+	}
+	opt.ContentType = markdown
+	if _, err := a.cfg.Blobs.Put(ctx, a.blobKey(path), bytes.NewReader([]byte(text)), int64(len(text)), opt); err != nil {
+		return false, err
+	}
+	return true, a.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
+}
+
+func (a *Agent) noteDigest(ctx context.Context, path, update, hash, next string) error {
+	edited := 0
+	if hash == "" && next == "" {
+		edited = 1
+	}
+	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_digest_files(agent, path, hash, next, edited) VALUES(?, ?, ?, ?, ?) ON CONFLICT(agent, path) DO ` + update,
+		Args: []any{a.cfg.Name, path, hash, next, edited}}})
+}
+
+// Night is what is known of the last consolidation.
+type Night struct {
+	At          time.Time       `json:"at,omitzero"`
+	Edited      []string        `json:"edited,omitempty"` // files of the digest that a person edited
+	Superseded  int             `json:"superseded"`       // facts that count no more
+	Episodes    int             `json:"episodes"`         // that the digest has
+	Compactions int             `json:"compactions"`      // that it has beside them
+	Last        json.RawMessage `json:"last,omitempty"`   // what it did: a Consolidated
+}
+
+// LastNight tells of the last consolidation; its zero value is that of an agent that never did one.
+func (a *Agent) LastNight(ctx context.Context) (Night, error) {
+	var n Night
+	if there, err := a.hasLedger(ctx); err != nil || !there {
+		return n, err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
+		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, a.cfg.Name, a.cfg.Name, a.cfg.Name)
+	if err != nil {
+		return n, fmt.Errorf("read the last night: %w", err)
+	}
+	if at := rows[0].Int(0); at > 0 {
+		n.At = time.UnixMilli(at).UTC()
+	}
+	if n.Superseded = int(rows[0].Int(2)); rows[0].Text(1) != "" {
+		n.Last = rows[0].Bytes(1)
+	}
+	past, err := a.episodeLines(ctx)
+	if err != nil {
+		return n, fmt.Errorf("read the last night: %w", err)
+	}
+	for _, l := range past {
+		if strings.HasPrefix(l.ID, compactionMark) {
+			n.Compactions++
+		} else {
+			n.Episodes++
+		}
+	}
+	rows, err = a.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, a.cfg.Name, digestPage)
+	if err != nil {
+		return n, fmt.Errorf("read the last night: %w", err)
+	}
+	for _, r := range rows {
+		n.Edited = append(n.Edited, r.Text(0))
+	}
+	return n, nil
+}
+
+// Episodes stores what a session tells of its episodes; the same one twice is one. They are derived: a longer
+// one with the same beginning takes the place of a shorter.
+func (a *Agent) Episodes(ctx context.Context, episodes []memory.Episode) error {
+	if err := a.openLedger(ctx); err != nil {
+		return fmt.Errorf("store episodes: %w", err)
+	}
+	var stmts []tidemark.Stmt
+	for _, e := range episodes {
+		if e.Key.Agent() != a.cfg.Name || e.First == "" {
+			return fmt.Errorf("episode of %.80q told to agent %s: %w", e.Key, a.cfg.Name, tidemark.ErrInvalid)
+		}
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("store episode: %w", err)
+		}
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_episodes(agent, key, first, at, body, owner) VALUES(?, ?, ?, ?, ?, ?)
+			ON CONFLICT(agent, key, first) DO UPDATE SET body = excluded.body, owner = excluded.owner`,
+			Args: []any{a.cfg.Name, string(e.Key), string(e.First), e.From.UnixMilli(), string(raw), e.Key.Scope().Owner}})
+	}
+	if len(stmts) == 0 {
+		return nil
+	}
+	for _, owner := range []bool{true, false} { // what others say takes no room from the owner's
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_episodes WHERE agent = ? AND owner = ? AND at < (SELECT at FROM agent_episodes WHERE agent = ? AND owner = ? ORDER BY at DESC LIMIT 1 OFFSET ?)`,
+			Args: []any{a.cfg.Name, owner, a.cfg.Name, owner, keepEpisodes}})
+	}
+	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("store episodes: %w", err)
+	}
+	return nil
+}

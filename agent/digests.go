@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// digestTables are of a space of their own and made when a session first tells of its digests: no table is
+// paid for before it is used. first and last are positions in the database of the session; at is when its
+// digests reached its last message, 0 while they do not.
+var digestTables = [][]string{{
+	`CREATE TABLE agent_digests(agent TEXT NOT NULL, key TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, closed INTEGER NOT NULL,
+		at INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
+}}
+
+const digestSpace = "agent_digests"
+
+// Bounds of digests.
+const (
+	maxParts     = 32       // of a conversation, beside the open one: the oldest two become one
+	maxReported  = 16       // parts in one report
+	maxPartBytes = 17 << 10 // of one part
+)
+
+// Digests takes the digests that a session tells, and returns the position from which on it wants the next:
+// behind the last part that is closed. Parts that do not follow on are left out, so whatever is told twice,
+// out of order or after something was lost, ends up right: the session goes on from that position. Without
+// parts it only asks.
+func (a *Agent) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
+	if r.Key.Agent() != a.cfg.Name {
+		return 0, fmt.Errorf("digests of %.80q for agent %s: %w", string(r.Key), a.cfg.Name, tidemark.ErrForbidden)
+	}
+	if len(r.Parts) > maxReported {
+		return 0, fmt.Errorf("digests of %s: %d parts, at most %d: %w", r.Key, len(r.Parts), maxReported, tidemark.ErrTooLarge)
+	}
+	if err := host.Migrate(ctx, a.cfg.DB, digestSpace, digestTables); err != nil {
+		return 0, err
+	}
+	have, err := a.parts(ctx, r.Key)
+	if err != nil {
+		return 0, fmt.Errorf("digests of %s: %w", r.Key, err)
+	}
+	next = closedTo(have) + 1
+	var stmts []tidemark.Stmt
+	if next > r.Head+1 { // the conversation is not the one that was told of
+		have, next = nil, 1
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ?`, Args: []any{a.cfg.Name, string(r.Key)}})
+	}
+	for i, p := range r.Parts {
+		if p.First != next || p.Last < p.First {
+			break
+		}
+		if _, err := recall.DecodeDigest(p.Digest); err != nil || len(p.Digest) > maxPartBytes {
+			return 0, fmt.Errorf("digests of %s: part %d of %d bytes: %w", r.Key, i, len(p.Digest), tidemark.ErrInvalid)
+		}
+		stmts = append(stmts, a.partStmt(r.Key, p, atOf(r.At, i == len(r.Parts)-1)))
+		if !p.Closed {
+			break
+		}
+		next = p.Last + 1
+		have = append(have, part{first: p.First, last: p.Last, closed: true, digest: p.Digest})
+	}
+	fewer, err := a.mergeStmts(r.Key, have)
+	if err != nil {
+		return 0, err
+	}
+	if stmts = append(stmts, fewer...); len(stmts) > 0 {
+		if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+			return 0, fmt.Errorf("digests of %s: %w", r.Key, err)
+		}
+	}
+	return next, nil
+}
+
+// atOf is what the last part of a report says of when the digests were whole.
+func atOf(at time.Time, last bool) int64 {
+	if at.IsZero() || !last {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+// part is a row of the table.
+type part struct {
+	first, last int64
+	closed      bool
+	at          int64
+	digest      []byte
+}
+
+// parts reads those of a conversation, oldest first.
+func (a *Agent) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
+		a.cfg.Name, string(key), maxParts+maxReported)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]part, len(rows))
+	for i, r := range rows {
+		out[i] = part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}
+	}
+	return out, nil
+}
+
+// closedTo is the last position of closed parts, 0 without any.
+func closedTo(have []part) int64 {
+	last := int64(0)
+	for _, p := range have {
+		if p.closed {
+			last = max(last, p.last)
+		}
+	}
+	return last
+}
+
+func (a *Agent) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `INSERT INTO agent_digests(agent, key, first, last, closed, at, digest) VALUES(?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(agent, key, first) DO UPDATE SET last = excluded.last, closed = excluded.closed, at = excluded.at, digest = excluded.digest`,
+		Args: []any{a.cfg.Name, string(key), p.First, p.Last, p.Closed, at, p.Digest}}
+}
+
+// mergeStmts makes one part of two until there are not too many: of neighbours those whose sum is the
+// smallest, so that all grow alike.
+func (a *Agent) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
+	var closed []part
+	var size []int
+	for _, p := range have {
+		if p.closed {
+			d, err := recall.DecodeDigest(p.digest)
+			if err != nil {
+				return nil, fmt.Errorf("digests of %s: %w", key, err)
+			}
+			closed, size = append(closed, p), append(size, d.Terms)
+		}
+	}
+	var stmts []tidemark.Stmt
+	for len(closed) > maxParts {
+		at := 0
+		for i := range len(closed) - 1 {
+			if size[i]+size[i+1] < size[at]+size[at+1] {
+				at = i
+			}
+		}
+		x, err := recall.DecodeDigest(closed[at].digest)
+		if err != nil {
+			return nil, err
+		}
+		y, err := recall.DecodeDigest(closed[at+1].digest)
+		if err != nil {
+			return nil, err
+		}
+		gone := closed[at+1]
+		closed[at].last, closed[at].digest = gone.last, recall.Merge(x, y).Encode()
+		size[at] += size[at+1]
+		closed, size = append(closed[:at+1], closed[at+2:]...), append(size[:at+1], size[at+2:]...)
+		stmts = append(stmts,
+			tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ? AND first = ?`, Args: []any{a.cfg.Name, string(key), gone.first}},
+			a.partStmt(key, recall.DigestPart{First: closed[at].first, Last: closed[at].last, Closed: true, Digest: closed[at].digest}, gone.at))
+	}
+	return stmts, nil
+}
+
+// candidate is a conversation that may hold what is looked for.
+type candidate struct {
+	key     tidemark.Key
+	updated int64  // as the directory knows
+	known   bool   // there are digests
+	at      int64  // when they were whole
+	held    uint64 // terms that they may hold, see recall.Digest.MayHold
+	score   float64
+}
+
+// Bounds of the conversations that are held against a query.
+const (
+	maxCandidates = 1000
+	candidatePage = 50
+	digestRows    = 100 // read at a time: at most 1.7 MB, mostly under 0.4
+)
+
+// candidates lists the conversations that a scope may read, last active first, with what their digests say.
+// Beyond maxCandidates there is no looking: how many those are is told to the owner, since nobody else may know.
+func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
+	like := "%"
+	switch {
+	case !scope.Owner:
+		like = "%:" + scope.Key.Peer() + "%" // mayFind decides
+	case ask.Scope == recall.ScopePeer:
+		like = "%:" + ask.Peer[strings.LastIndexByte(ask.Peer, ':')+1:] + "%"
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT key, updated FROM agent_sessions WHERE agent = ? AND key LIKE ? ORDER BY updated DESC, key LIMIT ?`,
+		a.cfg.Name, like, maxCandidates)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(rows) == maxCandidates && scope.Owner {
+		all, err := a.cfg.DB.Query(ctx, `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, a.cfg.Name, like)
+		if err != nil {
+			return nil, 0, err
+		}
+		beyond = int(all[0].Int(0)) - maxCandidates
+	}
+	for _, r := range rows {
+		key := tidemark.Key(r.Text(0))
+		if key != ask.Own && mayFind(scope, key) && (ask.Scope != recall.ScopePeer || withPeer(key, ask.Peer)) {
+			out = append(out, candidate{key: key, updated: r.Int(1)})
+		}
+	}
+	rows, err = a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, digestSpace)
+	if err != nil || len(rows) == 0 {
+		return out, beyond, err
+	}
+	for at := 0; at < len(out); at += candidatePage {
+		if err := a.weigh(ctx, out[at:min(at+candidatePage, len(out))], ask, terms); err != nil {
+			return nil, 0, err
+		}
+	}
+	return out, beyond, nil
+}
+
+// weigh reads the digests of some conversations.
+func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
+	place := map[string]int{}
+	keys := make([]any, len(some))
+	for i, c := range some {
+		place[string(c.key)], keys[i] = i, string(c.key)
+	}
+	in := `?` + strings.Repeat(",?", len(some)-1)
+	for key, first := "", int64(-1); ; {
+		args := append([]any{a.cfg.Name}, keys...)
+		rows, err := a.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+in+`) AND (key > ? OR key = ? AND first > ?)
+			ORDER BY key, first LIMIT ?`, append(args, key, key, first, digestRows)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			d, err := recall.DecodeDigest(r.Bytes(3))
+			if err != nil {
+				return fmt.Errorf("digest of %s at %d: %w", r.Text(0), r.Int(1), err)
+			}
+			c := &some[place[r.Text(0)]]
+			c.known, c.at = true, max(c.at, r.Int(2))
+			if d.Covers(ask.Since, ask.Until) {
+				c.held |= d.MayHold(terms)
+			}
+		}
+		if err := a.rest(ctx); err != nil { // a page may have 1.7 MB
+			return err
+		}
+		if len(rows) < digestRows {
+			return nil
+		}
+		key, first = rows[len(rows)-1].Text(0), rows[len(rows)-1].Int(1)
+	}
+}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// ledgerTables are there from the first night that decides or consolidates something: an agent that does neither
+// has none. Rows of agent_ledger are never changed. The newest of a fact is in force; older ones go when more
+// than ledgerTail have come since.
+var ledgerTables = [][]string{{
+	`CREATE TABLE agent_ledger(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, target INTEGER NOT NULL, action TEXT NOT NULL,
+		cause INTEGER NOT NULL, reason TEXT NOT NULL, sources TEXT NOT NULL, who TEXT NOT NULL, at INTEGER NOT NULL, undoes INTEGER NOT NULL DEFAULT 0)`,
+	`CREATE INDEX agent_ledger_target ON agent_ledger(agent, target, seq)`,
+	// How far the sweep and the night have come.
+	`CREATE TABLE agent_nights(agent TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, at INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
+	`CREATE TABLE agent_episodes(agent TEXT NOT NULL, key TEXT NOT NULL, first TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
+	`CREATE INDEX agent_episodes_at ON agent_episodes(agent, at)`,
+	// What we wrote into files of the digest, and are about to write: whatever else is there is a person's.
+	`CREATE TABLE agent_digest_files(agent TEXT NOT NULL, path TEXT NOT NULL, hash TEXT NOT NULL DEFAULT '', next TEXT NOT NULL DEFAULT '', edited INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, path)) WITHOUT ROWID`,
+}, {
+	// The owner's are counted by themselves; what an older version wrote is looked at whosever it is.
+	`ALTER TABLE agent_episodes ADD COLUMN owner INTEGER NOT NULL DEFAULT 1`,
+	`DROP INDEX agent_episodes_at`,
+	`CREATE INDEX agent_episodes_at ON agent_episodes(agent, owner, at)`,
+}}
+
+// ledgerSpace is the name of the tables' version.
+const ledgerSpace = "agent_ledger"
+
+// ledgerTail is how many rows are kept beside those in force.
+const ledgerTail = 500
+
+// actionUndo is the action of a row that takes one back.
+const actionUndo memory.Action = "UNDO"
+
+// openLedger makes the tables, if they are not there.
+func (a *Agent) openLedger(ctx context.Context) error {
+	if a.ledger.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, a.cfg.DB, ledgerSpace, ledgerTables); err != nil {
+		return err
+	}
+	a.ledger.Store(true)
+	return nil
+}
+
+// hasLedger reports whether the tables are there, and makes none.
+func (a *Agent) hasLedger(ctx context.Context) (bool, error) {
+	if a.ledger.Load() {
+		return true, nil
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, ledgerSpace)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	return true, a.openLedger(ctx) // what a newer version added
+}
+
+// inForce is true of a fact f that a row of the ledger says counts no more.
+const inForce = `EXISTS (SELECT 1 FROM agent_ledger l WHERE l.agent = f.agent AND l.target = f.seq AND l.action <> 'UNDO'
+	AND NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq))`
+
+// standing is what a query adds to leave out what counts no more; empty when no ledger is there.
+func (a *Agent) standing(ctx context.Context) (string, error) {
+	there, err := a.hasLedger(ctx)
+	if err != nil || !there {
+		return "", err
+	}
+	return " AND NOT " + inForce, nil
+}
+
+// Row is a row of the ledger: that a fact counts no more, or does again.
+type Row struct {
+	ID      int64         `json:"id"`
+	Action  memory.Action `json:"action"` // UPDATE, DELETE or UNDO
+	Fact    string        `json:"fact"`
+	Path    string        `json:"path"` // the file that has it
+	Peer    string        `json:"peer,omitempty"`
+	By      string        `json:"by,omitempty"` // the newer fact
+	Reason  string        `json:"reason"`
+	Sources []string      `json:"sources,omitempty"` // entries that both facts were drawn from
+	Who     string        `json:"who"`               // rules, model or person
+	At      time.Time     `json:"at"`
+	Undoes  int64         `json:"undoes,omitempty"` // of an UNDO: the row that it takes back
+	InForce bool          `json:"inForce"`          // no later row of this fact is there
+}
+
+// Ledger lists the rows of the ledger, newest first. next is empty on the last page.
+func (a *Agent) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
+	limit = pageLimit(limit)
+	before, err := parseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	if there, err := a.hasLedger(ctx); err != nil || !there {
+		return nil, "", err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
+			NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)
+		FROM agent_ledger l JOIN agent_facts f ON f.seq = l.target JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		LEFT JOIN agent_facts b ON b.seq = l.cause WHERE l.agent = ? AND l.seq < ? ORDER BY l.seq DESC LIMIT ?`, a.cfg.Name, before, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list ledger: %w", err)
+	}
+	for _, r := range rows {
+		if len(page) == limit {
+			return page, fmt.Sprint(page[limit-1].ID), nil
+		}
+		row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
+			At: time.UnixMilli(r.Int(9)).UTC(), Undoes: r.Int(10), InForce: r.Int(11) != 0}
+		if err := json.Unmarshal(r.Bytes(7), &row.Sources); err != nil {
+			return nil, "", fmt.Errorf("list ledger: row %d: %w", row.ID, err)
+		}
+		page = append(page, row)
+	}
+	return page, "", nil
+}
+
+// UndoDecision takes a row of the ledger back by another row: the fact counts again, and no sweep decides on it
+// any more. Undoing what is undone already is done.
+//
+// # Errors
+//
+// ErrNotFound for an id that no row has, ErrInvalid for one of an UNDO, ErrConflict for one that a later
+// decision about the same fact stands over.
+func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
+	there, err := a.hasLedger(ctx)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("row %d of the ledger: %w", id, tidemark.ErrNotFound)
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
+			EXISTS (SELECT 1 FROM agent_ledger u WHERE u.agent = l.agent AND u.target = l.target AND u.undoes = l.seq)
+		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, a.cfg.Name, id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("undo row %d: %w", id, err)
+	case len(rows) == 0:
+		return fmt.Errorf("row %d of the ledger: %w", id, tidemark.ErrNotFound)
+	case memory.Action(rows[0].Text(0)) == actionUndo:
+		return fmt.Errorf("row %d of the ledger is an undo itself: %w", id, tidemark.ErrInvalid)
+	case rows[0].Int(3) != 0:
+		return nil
+	case rows[0].Int(2) != id:
+		return fmt.Errorf("row %d of the ledger: row %d says something newer of the same fact, undo that: %w", id, rows[0].Int(2), tidemark.ErrConflict)
+	}
+	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at, undoes)
+			SELECT agent, target, 'UNDO', cause, 'taken back', sources, 'person', ?, seq FROM agent_ledger l WHERE agent = ? AND seq = ?
+			AND NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)`,
+		Args: []any{a.now().UnixMilli(), a.cfg.Name, id}, Want: 1,
+	}})
+	if errors.Is(err, tidemark.ErrConflict) {
+		return fmt.Errorf("row %d of the ledger: a newer row of the same fact came just now, look again: %w", id, err)
+	}
+	return err
+}
+
+// supersededPage is how many facts that count no more are read at a time.
+const supersededPage = 2000
+
+// superseded returns what some files say that counts no more, folded, by path. What was said again since counts.
+func (a *Agent) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
+	const step = 50
+	there, err := a.hasLedger(ctx)
+	if err != nil || !there {
+		return nil, err
+	}
+	out := map[string]map[string]bool{}
+	for from := 0; from < len(paths); from += step {
+		some := paths[from:min(from+step, len(paths))]
+		args := []any{a.cfg.Name}
+		for _, p := range some {
+			args = append(args, p)
+		}
+		for path, fold := "", ""; ; {
+			rows, err := a.cfg.DB.Query(ctx, `SELECT f.path, f.fold FROM agent_facts f WHERE f.agent = ? AND f.path IN (`+marks(len(some))+`) AND (f.path > ? OR f.path = ? AND f.fold > ?)
+				GROUP BY f.path, f.fold HAVING min(`+inForce+`) ORDER BY f.path, f.fold LIMIT ?`, append(slices.Clone(args), path, path, fold, supersededPage)...)
+			if err != nil {
+				return nil, fmt.Errorf("read ledger: %w", err)
+			}
+			for _, r := range rows {
+				path, fold = r.Text(0), r.Text(1)
+				if out[path] == nil {
+					out[path] = map[string]bool{}
+				}
+				out[path][fold] = true
+			}
+			if len(rows) < supersededPage {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// marks is a list of n parameters.
+func marks(n int) string {
+	b := make([]byte, 0, 2*n)
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '?')
+	}
+	return string(b)
+}

@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// Reconcile says who compares facts at night.
+type Reconcile string
+
+// The ways to reconcile.
+const (
+	ReconcileOff   Reconcile = "off"   // nobody; also the empty value
+	ReconcileRules Reconcile = "rules" // memory.Sweep
+	ReconcileModel Reconcile = "model" // memory.Sweep, then a model
+)
+
+// Bounds of a sweep.
+const (
+	sweepWindow   = 40  // new facts that are compared at a time
+	sweepStanding = 120 // older ones that a model is shown beside them
+	sweepRelated  = 6   // that the index of words gives for each
+	sweepWindows  = 50  // in one night
+	sweepCall     = 2 * time.Minute
+)
+
+// Who decided, in rows of the ledger.
+const (
+	byRules = "rules"
+	byModel = "model"
+)
+
+// reconciles reports whether anybody compares facts.
+func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconcile != ReconcileOff }
+
+// reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
+// how many decisions that gave. Window by window, decisions and the place up to which they go are one
+// transaction: a crash costs the work of one window and decides nothing twice. A model that answers
+// nonsense decides nothing.
+func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
+	if !a.reconciles() {
+		return 0, nil
+	}
+	if err := a.openLedger(ctx); err != nil {
+		return 0, err
+	}
+	for range sweepWindows {
+		upto, err := a.sweptUpto(ctx)
+		if err != nil {
+			return decided, err
+		}
+		fresh, err := a.factsAfter(ctx, upto, sweepWindow)
+		if err != nil || len(fresh) == 0 {
+			return decided, err
+		}
+		stmts := []tidemark.Stmt{{
+			SQL:  `INSERT INTO agent_nights(agent, upto) VALUES(?, ?) ON CONFLICT(agent) DO UPDATE SET upto = excluded.upto WHERE agent_nights.upto = ?`,
+			Args: []any{a.cfg.Name, fresh[len(fresh)-1].seq, upto}, Want: 1,
+		}}
+		n := 0
+		for _, group := range groups(fresh) {
+			more, err := a.decide(ctx, group)
+			if err != nil {
+				return decided, err
+			}
+			stmts, n = append(stmts, more...), n+len(more)
+		}
+		if err := a.cfg.DB.Tx(ctx, append(stmts, a.tailStmt())); errors.Is(err, tidemark.ErrConflict) {
+			return decided, nil // somebody else sweeps, or a person took something back meanwhile: next time
+		} else if err != nil {
+			return decided, fmt.Errorf("write ledger: %w", err)
+		}
+		decided += n
+	}
+	return decided, nil
+}
+
+// tailStmt drops rows that are not in force, when many have come since.
+func (a *Agent) tailStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `DELETE FROM agent_ledger WHERE agent = ? AND seq <= (SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)
+		AND EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = agent_ledger.agent AND n.target = agent_ledger.target AND n.seq > agent_ledger.seq)`,
+		Args: []any{a.cfg.Name, a.cfg.Name, ledgerTail}}
+}
+
+// sweptUpto is the last fact that was compared.
+func (a *Agent) sweptUpto(ctx context.Context) (int64, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return rows[0].Int(0), nil
+}
+
+// factsAfter returns facts in the order in which they came.
+func (a *Agent) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, a.cfg.Name, seq, limit)
+	return scanFacts(rows, err)
+}
+
+func scanFacts(rows []tidemark.Row, err error) ([]Fact, error) {
+	if err != nil {
+		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	out := make([]Fact, len(rows))
+	for i, r := range rows {
+		if out[i], err = scanFact(r); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// groups divides facts by whose they are: what one person says never decides on what another said. A peer must
+// not be able to end what the owner holds true, nor the reverse.
+func groups(facts []Fact) [][]Fact {
+	at := map[string]int{}
+	var out [][]Fact
+	for _, f := range facts {
+		i, ok := at[f.Peer]
+		if !ok {
+			i = len(out)
+			at[f.Peer], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], f)
+	}
+	return out
+}
+
+// decide compares new facts of one group and returns the rows that follow.
+func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
+	standing, err := a.related(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[int64]Fact{}
+	w := memory.Window{}
+	for _, f := range standing {
+		byID[f.seq], w.Standing = f, append(w.Standing, memory.Known{ID: f.seq, Text: f.Text})
+	}
+	for _, f := range fresh {
+		byID[f.seq], w.Fresh = f, append(w.Fresh, memory.Known{ID: f.seq, Text: f.Text})
+	}
+	decisions := memory.Sweep(w.Fresh, w.Standing)
+	who := map[int64]string{}
+	for _, d := range decisions {
+		who[d.Target] = byRules
+	}
+	if a.cfg.Reconcile == ReconcileModel && a.cfg.Model != nil && len(w.Standing)+len(w.Fresh) > 1 {
+		said, err := a.askModel(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range said {
+			if who[d.Target] == "" {
+				who[d.Target], decisions = byModel, append(decisions, d)
+			}
+		}
+	}
+	settled, err := a.settled(ctx, decisions)
+	if err != nil {
+		return nil, err
+	}
+	var stmts []tidemark.Stmt
+	for _, d := range decisions {
+		if settled[d.Target] {
+			continue
+		}
+		sources, err := json.Marshal(append(append([]tidemark.EntryID{}, byID[d.Target].Sources...), byID[d.By].Sources...))
+		if err != nil {
+			return nil, err
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at) SELECT ?, ?, ?, ?, ?, ?, ?, ?
+				WHERE NOT EXISTS (SELECT 1 FROM agent_ledger WHERE agent = ? AND target = ?)`,
+			Args: []any{a.cfg.Name, d.Target, string(d.Action), d.By, d.Reason, string(sources), who[d.Target], a.now().UnixMilli(), a.cfg.Name, d.Target}, Want: 1,
+		})
+	}
+	return stmts, nil
+}
+
+// related returns the older facts of the same group that share words with new ones and count still, in order.
+func (a *Agent) related(ctx context.Context, fresh []Fact) ([]Fact, error) {
+	if err := a.fillWords(ctx); err != nil {
+		return nil, err
+	}
+	seen := map[int64]bool{}
+	var out []Fact
+	for _, f := range fresh {
+		terms := a.stem.Terms(f.Text)
+		if len(terms) == 0 {
+			continue
+		}
+		rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+			JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+			WHERE agent_words MATCH ? AND f.agent = ? AND x.peer = ? AND f.seq < ? AND NOT `+inForce+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
+			anyOf(terms[:min(len(terms), searchTerms)]), a.cfg.Name, f.Peer, fresh[0].seq, sweepRelated)
+		facts, err := scanFacts(rows, err)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range facts {
+			if !seen[s.seq] && len(out) < sweepStanding {
+				seen[s.seq], out = true, append(out, s)
+			}
+		}
+	}
+	return out, nil
+}
+
+// settled returns which targets have a row already: one that is in force, or one that a person took back, which
+// is the last word.
+func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
+	const step = 90
+	out := map[int64]bool{}
+	for from := 0; from < len(decisions); from += step {
+		some := decisions[from:min(from+step, len(decisions))]
+		args := []any{a.cfg.Name}
+		for _, d := range some {
+			args = append(args, d.Target)
+		}
+		rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT target FROM agent_ledger WHERE agent = ? AND target IN (`+marks(len(some))+`) LIMIT ?`, append(args, step)...)
+		if err != nil {
+			return nil, fmt.Errorf("read ledger: %w", err)
+		}
+		for _, r := range rows {
+			out[r.Int(0)] = true
+		}
+	}
+	return out, nil
+}
+
+// askModel has the model compare a window. Whatever is wrong with its answer decides nothing; only a model that
+// cannot be reached, and the end of this life, are errors: the window is asked again.
+func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
+	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
+	defer stop()
+	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var api *tidemark.APIError
+	if errors.As(err, &api) && api.Transient() {
+		return nil, err // it is down: the night is tried again
+	}
+	var decisions []memory.Decision
+	refused := 0
+	if err == nil {
+		decisions, refused, err = w.Read(reply)
+	}
+	if err != nil || refused > 0 {
+		a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
+	}
+	return decisions, nil
+}

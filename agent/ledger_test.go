@@ -1,0 +1,470 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+const (
+	owners  = "agent:main:main"
+	stanger = "agent:main:whatsapp:dm:ann"
+)
+
+// judge is a model that says what a test wants of a window.
+type judge struct {
+	say   func(text string) (string, error)
+	calls int
+}
+
+func (j *judge) Stream(_ context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		j.calls++
+		text, err := j.say(req.Messages[0].PlainText())
+		if err != nil {
+			yield(tidemark.Delta{}, err)
+			return
+		}
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: tidemark.NewText(tidemark.Assistant, text), Call: tidemark.Call{Stop: "end_turn"}}}, nil)
+	}
+}
+
+func (w *world) configure(change func(*agent.Config)) {
+	w.t.Helper()
+	change(&w.cfg)
+	w.restart()
+}
+
+func (w *world) consolidate() agent.Consolidated {
+	w.t.Helper()
+	c, err := w.Consolidate(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) ledger() []agent.Row {
+	w.t.Helper()
+	rows, _, err := w.Ledger(w.t.Context(), "", 1000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}
+
+func (w *world) search(key, query string) string {
+	w.t.Helper()
+	found, err := w.Search(w.t.Context(), scope(w.t, key), query, 50)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, f := range found {
+		out = append(out, f.Text)
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestSweepOff: without the setting no table is made, nothing is decided, nothing is written.
+func TestReconcileOff(t *testing.T) {
+	w := newWorld(t)
+	w.remember(scope(t, owners), "x1", "The staging port is 8080")
+	w.remember(scope(t, owners), "x2", "The staging port is 9090")
+	if c := w.consolidate(); c.Note == "" || len(w.ledger()) != 0 || w.stored(memory.DigestFile) != "" {
+		t.Errorf("off, yet %+v, %+v", c, w.ledger())
+	}
+	rows, err := w.db.Query(t.Context(), `SELECT name FROM sqlite_master WHERE name = 'agent_ledger' LIMIT 1`)
+	if err != nil || len(rows) > 0 {
+		t.Errorf("its tables are there: %v, %v", rows, err)
+	}
+}
+
+// TestSweepUpdates: a newer value takes an older one's place in search, prompt and digest; file and fact stay,
+// the ledger says why, and an undo is the last word.
+func TestSweepUpdates(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Digest = agent.ReconcileRules, true })
+	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The owner likes tea")
+	w.consolidate()
+	w.clock.move(time.Hour)
+	w.remember(scope(t, owners), "x2", "The staging port is 9090")
+	if c := w.consolidate(); c.Decided != 1 {
+		t.Fatalf("decided %+v", c)
+	}
+	rows := w.ledger()
+	if len(rows) != 1 || rows[0].Action != memory.Update || !strings.Contains(rows[0].Fact, "8080") || !strings.Contains(rows[0].By, "9090") || rows[0].Who != "rules" ||
+		len(rows[0].Sources) != 4 || !rows[0].InForce || rows[0].At.IsZero() {
+		t.Fatalf("ledger %+v", rows)
+	}
+	check := func(stage string, old bool) {
+		t.Helper()
+		prompt, err := w.Prompt(t.Context(), scope(t, owners), w.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, text := range map[string]string{"search": w.search(owners, "staging port"), "prompt": prompt, "digest": w.stored(memory.DigestFile)} {
+			if strings.Contains(text, "8080") != old || !strings.Contains(text, "9090") {
+				t.Errorf("%s: %s has\n%s", stage, what, text)
+			}
+		}
+		if file := w.stored(day); !strings.Contains(file, "8080") || !strings.Contains(file, "9090") {
+			t.Errorf("%s: the file has\n%s", stage, file)
+		}
+	}
+	w.settle()
+	check("decided", false)
+	facts, _, err := w.Facts(t.Context(), "", 100)
+	if err != nil || len(facts) != 3 {
+		t.Errorf("facts %v, %v", facts, err)
+	}
+
+	if err := w.UndoDecision(t.Context(), rows[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.UndoDecision(t.Context(), rows[0].ID); err != nil {
+		t.Errorf("undone twice: %v", err)
+	}
+	w.consolidate()
+	check("undone", true)
+	if rows := w.ledger(); len(rows) != 2 || rows[0].Undoes != rows[1].ID || rows[1].InForce || !rows[0].InForce {
+		t.Errorf("ledger %+v", rows)
+	}
+	w.remember(scope(t, owners), "x3", "The staging port is 7070")
+	w.consolidate()
+	if rows := w.ledger(); len(rows) != 3 || !strings.Contains(rows[0].Fact, "9090") {
+		t.Errorf("what was taken back is decided again: %+v", rows)
+	}
+	for id, want := range map[int64]error{rows[0].ID + 1: tidemark.ErrInvalid, 999: tidemark.ErrNotFound} {
+		if err := w.UndoDecision(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("undo %d: %v, want %v", id, err, want)
+		}
+	}
+}
+
+// TestSaidAgain: to say a fact again never costs it (mem0 #1674), and what was replaced can come back.
+func TestSaidAgain(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) {
+		c.Reconcile = agent.ReconcileModel
+		c.Model = &judge{say: func(string) (string, error) {
+			return `<decisions>[{"action":"DELETE","target":1,"by":2,"quote":"likes tea","reason":"duplicate"},{"action":"UPDATE","target":1,"by":2,"reason":"duplicate"}]</decisions>`, nil
+		}}
+	})
+	w.remember(scope(t, owners), "x1", "The owner likes tea", "The staging port is 1")
+	w.clock.move(72 * time.Hour)
+	again := extraction(scope(t, owners), "x2", "The owner likes tea", "The staging port is 2")
+	again.At = w.clock.Now()
+	if err := w.Remember(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	w.consolidate()
+	for _, r := range w.ledger() {
+		if strings.Contains(r.Fact, "tea") {
+			t.Errorf("said again, and gone: %+v", r)
+		}
+	}
+	if got := w.search(owners, "tea"); !strings.Contains(got, "likes tea") {
+		t.Errorf("search finds %q", got)
+	}
+	back := extraction(scope(t, owners), "x3", "The staging port is 1")
+	back.At = w.clock.Now()
+	if err := w.Remember(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	w.consolidate()
+	if got := w.search(owners, "staging port"); !strings.Contains(got, "is 1") || strings.Contains(got, "is 2") {
+		t.Errorf("the value came back, and search finds %q", got)
+	}
+}
+
+// TestSweepByGroups: what a peer says never decides on the owner's facts, nor the reverse, and no digest of the
+// owner has what a peer said.
+func TestSweepByGroups(t *testing.T) {
+	for _, sharing := range []memory.Sharing{memory.SharePeer, memory.ShareAgent} {
+		t.Run(string(sharing), func(t *testing.T) {
+			w := newWorld(t)
+			w.configure(func(c *agent.Config) { c.Sharing, c.Reconcile, c.Digest = sharing, agent.ReconcileRules, true })
+			w.remember(scope(t, owners), "x1", "The staging port is 8080")
+			w.remember(scope(t, stanger), "p1", "The staging port is 6666", "Ann's secret number is 5")
+			w.remember(scope(t, owners), "x2", "The wiki port is 80")
+			w.consolidate()
+			if rows := w.ledger(); len(rows) != 0 {
+				t.Errorf("ledger %+v", rows)
+			}
+			w.remember(scope(t, stanger), "p2", "Ann's secret number is 6")
+			w.consolidate()
+			if rows := w.ledger(); len(rows) != 1 || rows[0].Peer == "" {
+				t.Errorf("within a peer: %+v", rows)
+			}
+			if text := w.stored(memory.DigestFile); !strings.Contains(text, "8080") || strings.Contains(text, "6666") || strings.Contains(text, "secret") {
+				t.Errorf("the owner's digest:\n%s", text)
+			}
+			if err := sharing.MayRead(scope(t, stanger), memory.DigestFile); !errors.Is(err, tidemark.ErrForbidden) {
+				t.Errorf("a peer reads the owner's digest: %v", err)
+			}
+		})
+	}
+}
+
+// TestSweepByModel: what a model says is a row with its reason; what cannot be read is nothing; a model that is
+// down is asked again.
+func TestSweepByModel(t *testing.T) {
+	for _, c := range []struct {
+		name, say string
+		err       error
+		rows      int
+		fails     bool
+	}{
+		{"update", `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil, 1, false},
+		{"nonsense", `Ann moved.`, nil, 0, false},
+		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":2,"reason":"moved"}]</decisions>`, nil, 0, false},
+		{"bad request", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, false},
+		{"down", "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "down"}, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			j := &judge{say: func(text string) (string, error) {
+				if !strings.Contains(text, "<new-facts>\n2: Ann sails from Rome") {
+					return `<decisions>[]</decisions>`, nil
+				}
+				return c.say, c.err
+			}}
+			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
+			w.remember(scope(t, owners), "x1", "Ann sails from Berlin")
+			w.consolidate()
+			w.remember(scope(t, owners), "x2", "Ann sails from Rome")
+			_, err := w.Consolidate(t.Context())
+			if (err != nil) != c.fails || len(w.ledger()) != c.rows {
+				t.Fatalf("%v, ledger %+v", err, w.ledger())
+			}
+			before := j.calls
+			if _, err := w.Consolidate(t.Context()); (j.calls > before) != c.fails || (err != nil) != c.fails {
+				t.Errorf("asked %d times more, %v", j.calls-before, err)
+			}
+		})
+	}
+}
+
+// TestLedgerTail: old rows go, those in force stay, however old.
+func TestLedgerTail(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.remember(scope(t, owners), "x0", "The first port is 1")
+	w.remember(scope(t, owners), "x1", "The first port is 2")
+	w.remember(scope(t, owners), "y0", "The other port is 1")
+	w.remember(scope(t, owners), "y1", "The other port is 2")
+	w.consolidate()
+	first := w.ledger()
+	if len(first) != 2 {
+		t.Fatalf("ledger %+v", first)
+	}
+	if err := w.UndoDecision(t.Context(), first[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 12 {
+		var facts []string
+		for n := range 50 {
+			facts = append(facts, fmt.Sprintf("The port of job%d is %d", n, i))
+		}
+		x := extraction(scope(t, owners), fmt.Sprint("z", i), facts...)
+		if err := w.Remember(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.consolidate()
+	rows := w.ledger()
+	inForce := 0
+	for _, r := range rows {
+		if r.ID == first[1].ID {
+			t.Errorf("row %d is neither in force nor new", r.ID)
+		}
+		if r.InForce {
+			inForce++
+		}
+	}
+	if want := 11*50 + 2; inForce != want || len(rows) != want {
+		t.Errorf("%d rows, %d in force, want %d", len(rows), inForce, want)
+	}
+}
+
+// mortalDB dies at its n-th write, before or after it.
+type mortalDB struct {
+	tidemark.DB
+	left  int
+	after bool
+}
+
+func (m *mortalDB) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	if m.left--; m.left < 0 {
+		return tidemark.ErrDead
+	}
+	if m.left == 0 {
+		if m.after {
+			if err := m.DB.Tx(ctx, stmts); err != nil {
+				return err
+			}
+		}
+		return tidemark.ErrDead
+	}
+	return m.DB.Tx(ctx, stmts)
+}
+
+// TestNightKilled kills a night at each of its writes. The next one ends as if nothing had happened: no decision
+// twice, none lost, and no file of ours taken for a person's.
+func TestNightKilled(t *testing.T) {
+	night := func(n int, after bool) (rows []string, files string, killed bool) {
+		w := newWorld(t)
+		w.configure(func(c *agent.Config) { c.Reconcile, c.Digest, c.DigestLines = agent.ReconcileRules, true, 10 })
+		for i := range 3 {
+			var facts []string
+			for j := range 30 {
+				facts = append(facts, fmt.Sprintf("The port of job%d is %d", j, i))
+			}
+			w.remember(scope(t, owners), fmt.Sprint("x", i), facts...)
+		}
+		if n > 0 {
+			whole := w.db
+			w.configure(func(c *agent.Config) { c.DB = &mortalDB{DB: whole, left: n + 100_000} })
+			w.cfg.DB.(*mortalDB).left, w.cfg.DB.(*mortalDB).after = n, after
+			_, err := w.Consolidate(t.Context())
+			killed = err != nil
+			w.configure(func(c *agent.Config) { c.DB = whole })
+		}
+		c := w.consolidate()
+		if len(c.Suggested) > 0 {
+			t.Errorf("write %d: our own file is taken for a person's: %+v", n, c)
+		}
+		if again := w.consolidate(); len(again.Written) > 0 || again.Decided > 0 {
+			t.Errorf("write %d: a second night does %+v", n, again)
+		}
+		for _, r := range w.ledger() {
+			rows = append(rows, r.Fact+" > "+r.By)
+		}
+		return rows, w.stored(memory.DigestFile) + w.stored("memory/digest/older.md") + w.stored("memory/digest/facts-2026-11.md"), killed
+	}
+	want, text, _ := night(0, false)
+	if len(want) != 60 {
+		t.Fatalf("%d decisions", len(want))
+	}
+	for n := 1; ; n++ {
+		for _, after := range []bool{false, true} {
+			rows, files, killed := night(n, after)
+			if !killed {
+				if n < 8 {
+					t.Errorf("a night has %d writes", n-1)
+				}
+				return
+			}
+			if fmt.Sprint(rows) != fmt.Sprint(want) || files != text {
+				t.Errorf("killed at write %d (after: %v): %d rows, files\n%s\nwant\n%s", n, after, len(rows), files, text)
+			}
+		}
+	}
+}
+
+// TestDigestKeepsEdits: what a person wrote into a file of the digest stays; ours goes beside it until theirs is
+// gone.
+func TestDigestKeepsEdits(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest = true })
+	w.remember(scope(t, owners), "x1", "The owner likes tea")
+	if c := w.consolidate(); fmt.Sprint(c.Written) != "[memory/DIGEST.md]" {
+		t.Fatalf("wrote %+v", c)
+	}
+	mine := "# mine\n"
+	write(t, w.blobs, memory.DigestFile, mine)
+	w.remember(scope(t, owners), "x2", "The owner likes bread")
+	c := w.consolidate()
+	beside := w.stored("memory/DIGEST.suggested.md")
+	if w.stored(memory.DigestFile) != mine || !strings.Contains(beside, "bread") || fmt.Sprint(c.Suggested) != "[memory/DIGEST.suggested.md]" {
+		t.Fatalf("%+v, digest %q, beside %q", c, w.stored(memory.DigestFile), beside)
+	}
+	if n, err := w.LastNight(t.Context()); err != nil || fmt.Sprint(n.Edited) != "[memory/DIGEST.md]" {
+		t.Errorf("the night says %+v, %v", n, err)
+	}
+	write(t, w.blobs, "memory/DIGEST.suggested.md", "also mine")
+	w.consolidate()
+	if got := w.stored("memory/DIGEST.suggested.md"); got != "also mine" {
+		t.Errorf("an edited suggestion is %q", got)
+	}
+	if err := w.blobs.Delete(t.Context(), "agents/main/"+memory.DigestFile); err != nil {
+		t.Fatal(err)
+	}
+	if w.consolidate(); !strings.Contains(w.stored(memory.DigestFile), "bread") {
+		t.Errorf("after theirs was removed: %q", w.stored(memory.DigestFile))
+	}
+	if n, err := w.LastNight(t.Context()); err != nil || len(n.Edited) > 1 {
+		t.Errorf("the night says %+v, %v", n, err)
+	}
+	if found := w.search(owners, "bread"); strings.Count(found, "bread") != 1 {
+		t.Errorf("search finds the digest, too: %q", found)
+	}
+}
+
+// TestEpisodesInDigest: those of the owner, once each.
+func TestEpisodesInDigest(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest = true })
+	e := memory.Episode{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}}
+	theirs := e
+	theirs.Key, theirs.First, theirs.Topics = stanger, "01C", []string{"private"}
+	for range 2 {
+		if err := w.Episodes(t.Context(), []memory.Episode{e, theirs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), "deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
+		t.Errorf("digest\n%s", w.stored(memory.DigestFile))
+	}
+	part := archive.Info{Key: archive.PartKey("main", "01S", noon), SessionKey: owners, Session: "01S", Agent: "main", Part: 1, Messages: 4, At: noon, Bytes: 100}
+	if err := w.Report(t.Context(), tidemark.SessionInfo{}, []archive.Info{part}); err != nil {
+		t.Fatal(err)
+	}
+	w.consolidate()
+	var last agent.Consolidated
+	if n, err := w.LastNight(t.Context()); err != nil || n.Episodes != 1 || n.Compactions != 1 || json.Unmarshal(n.Last, &last) != nil || !last.Digest || last.Entries != 2 {
+		t.Errorf("%v, %+v, it did %+v", err, n, last)
+	}
+	e.Key = "agent:other:main"
+	if err := w.Episodes(t.Context(), []memory.Episode{e}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("an episode of another agent: %v", err)
+	}
+}
+
+// TestNightly: the sweep of the night does it by itself, and again in an hour when it failed.
+func TestNightly(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Digest = agent.ReconcileRules, true })
+	w.remember(scope(t, owners), "x1", "The staging port is 8080")
+	w.settle()
+	next, err := w.Wake(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.blobs.Fail = func(op, key string) error {
+		if op == "put" && strings.HasSuffix(key, "DIGEST.md") {
+			return errors.New("the bucket is down")
+		}
+		return nil
+	}
+	w.clock.move(next.Sub(w.clock.Now()))
+	if next, err = w.Wake(t.Context()); err != nil || next.Sub(w.clock.Now()) != time.Hour {
+		t.Errorf("after a night that failed the next is in %s, %v", next.Sub(w.clock.Now()), err)
+	}
+	w.blobs.Fail = nil
+	w.clock.move(time.Hour)
+	if _, err := w.Wake(t.Context()); err != nil || !strings.Contains(w.stored(memory.DigestFile), "8080") {
+		t.Errorf("%v, digest %q", err, w.stored(memory.DigestFile))
+	}
+}

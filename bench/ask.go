@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// Question is what is asked about a log: the text that one of the first results must hold, or nothing for
+// what the log does not know.
+type asked struct {
+	kind, query, want string
+}
+
+// asker is who answers: a session of this process, or one of a server.
+type asker func(ctx context.Context, query string) (session.Recalled, error)
+
+// answers is what came of some questions.
+type answers struct {
+	count, found, first map[string]int // by kind; of absent ones, those that were judged so
+	took                []time.Duration
+}
+
+// put asks each question.
+func put(ctx context.Context, ask asker, questions []asked) (answers, error) {
+	a := answers{count: map[string]int{}, found: map[string]int{}, first: map[string]int{}}
+	for _, q := range questions {
+		begun := time.Now()
+		r, err := ask(ctx, q.query)
+		if err != nil {
+			return a, err
+		}
+		a.took = append(a.took, time.Since(begun))
+		a.add(q, r)
+	}
+	return a, nil
+}
+
+func (a *answers) add(q asked, r session.Recalled) {
+	a.count[q.kind]++
+	if q.want == "" {
+		if r.Verdict != recall.Confident {
+			a.found[q.kind]++
+		}
+		return
+	}
+	for i, x := range r.Results[:min(len(r.Results), recallAt)] {
+		if strings.Contains(x.Text, q.want) {
+			a.found[q.kind]++
+			if i == 0 {
+				a.first[q.kind]++
+			}
+			return
+		}
+	}
+}
+
+// shares are parts of the questions of each kind.
+func (a *answers) shares(of map[string]int) map[string]float64 {
+	out := map[string]float64{}
+	for kind, n := range a.count {
+		out[kind] = digits(float64(of[kind]) / float64(n))
+	}
+	return out
+}
+
+// mean and p99 are how long a question took, in milliseconds.
+func (a *answers) mean() float64 {
+	var sum time.Duration
+	for _, d := range a.took {
+		sum += d
+	}
+	return milliseconds(sum) / float64(max(1, len(a.took)))
+}
+
+func (a *answers) p99() float64 {
+	if len(a.took) == 0 {
+		return 0
+	}
+	slices.Sort(a.took)
+	return milliseconds(a.took[(len(a.took)-1)*99/100])
+}
+
+// digits keeps four of them.
+func digits(f float64) float64 { return float64(int64(f*10_000+0.5)) / 10_000 }

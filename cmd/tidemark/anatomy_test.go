@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// someCalls are records with something of each kind, and a compaction before the second.
+func someCalls() []session.Anatomy {
+	var out []session.Anatomy
+	topic := "harbour gauge lighthouse barometer readings"
+	for i := range 8 {
+		out = append(out, session.Anatomy{N: int64(i + 1), Run: fmt.Sprint("r", i), Session: "l", Cycle: min(i, 5), Full: 81.5, Size: 3260, Limit: 4000, System: 500, Tools: 1200, Stop: "end_turn", Topic: &topic, Transition: i == 3,
+			Parts: map[string]session.Portion{"summary": {Items: 1, Tokens: 90}, "marker": {Items: 1, Tokens: 61}, "stub": {Items: 1, Tokens: 62}, "person": {Items: 1, Tokens: 63}, "model": {Items: 1, Tokens: 64},
+				"tool": {Items: 1, Tokens: 65}, "recall": {Items: 1, Tokens: 66}, "note": {Items: 1, Tokens: 1119}},
+			Usage: tidemark.Usage{Input: 2000, CacheRead: 1200, Output: 150}})
+	}
+	return out
+}
+
+// TestAnatomyWords: table and chart say the same words, and have a column for what is pushed.
+func TestAnatomyWords(t *testing.T) {
+	rows := anatomyRows(someCalls())
+	at := slices.Index(rows[0], "PUSHED")
+	if at < 0 || rows[1][at] != "1.1k" {
+		t.Fatalf("%q\n%q", rows[0], rows[1])
+	}
+	var page bytes.Buffer
+	if err := pageAnatomy(&page, "main", someCalls()); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {
+		name := anatomyNames[k]
+		if k != "other" && !slices.Contains(rows[0], strings.ToUpper(name)) || !strings.Contains(page.String(), ">"+name+"</text>") || strings.Contains(name, " ") {
+			t.Errorf("%s: %q is not in table and chart", k, name)
+		}
+	}
+	for _, row := range rows {
+		if len(row) != len(rows[0]) {
+			t.Errorf("a row of %d cells for %d columns", len(row), len(rows[0]))
+		}
+	}
+}
+
+// TestAnatomyColours: each part has a colour of its own, by day and by night.
+func TestAnatomyColours(t *testing.T) {
+	day, night, _ := strings.Cut(anatomyStyle, "@media")
+	for _, style := range []string{day, night} {
+		seen := map[string]string{}
+		for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {
+			m := regexp.MustCompile(`--` + k + `:(#[0-9a-f]+)`).FindStringSubmatch(style)
+			if m == nil || seen[m[1]] != "" {
+				t.Fatalf("%s has the colour %v, which is that of %q", k, m, seen[m[1]])
+			}
+			seen[m[1]] = k
+		}
+	}
+}
+
+// TestAnatomyCuts: the line of a compaction runs through no heading.
+func TestAnatomyCuts(t *testing.T) {
+	var svg bytes.Buffer
+	if err := drawAnatomy(&svg, "main", someCalls()); err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`<line class="cut" x1="[0-9.]+" x2="[0-9.]+" y1="([0-9]+)" y2="([0-9]+)"`).FindAllStringSubmatch(svg.String(), -1)
+	if len(lines) != 10 {
+		t.Fatalf("%d lines of 5 compactions", len(lines))
+	}
+	for _, heading := range regexp.MustCompile(`y="([0-9]+)">tokens of`).FindAllStringSubmatch(svg.String(), -1) {
+		y, _ := strconv.Atoi(heading[1])
+		for _, l := range lines {
+			from, _ := strconv.Atoi(l[1])
+			to, _ := strconv.Atoi(l[2])
+			if from <= y && y-12 <= to {
+				t.Errorf("a line from %d to %d runs through the heading at %d", from, to, y)
+			}
+		}
+	}
+}
+
+// TestShowTellsTuning: sessions show tells what reflection set, and what recall leaves out.
+func TestShowTellsTuning(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/anatomy") {
+			_, _ = w.Write([]byte(`{"calls":[],"tuning":{"tail":7,"why":"found again soon"}}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"key":"agent:main:main","skipped":12}`))
+	}))
+	defer s.Close()
+	var out, told bytes.Buffer
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+	if code := m.Run(t.Context(), []string{"sessions", "show", "main"}); code != 0 || !strings.Contains(out.String(), "12 messages that recall leaves out") ||
+		!strings.Contains(out.String(), "by reflection (found again soon): the newest 7 turns stay") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), told.String())
+	}
+}
+
+// TestVectorsWithoutSetting: a measurement with vectors that nobody makes says what to set.
+func TestVectorsWithoutSetting(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "1.json")
+	if err := os.WriteFile(file, []byte(`{"session_1_date_time":"1:56 pm on 8 May, 2023","session_1":[{"speaker":"A","dia_id":"D1:1","text":"Hello"}],"qa":[{"question":"Who?","answer":"A","evidence":["D1:1"],"category":1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, told bytes.Buffer
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + dir}}
+	if code := m.Run(t.Context(), []string{"bench", "locomo", file, "--vectors"}); code != exitFailed || !strings.Contains(told.String(), "what to do: set recall.embeddings") || strings.Contains(told.String(), ": invalid") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), told.String())
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/bench"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
+)
+
+func (m *Main) benchCommand() *cobra.Command {
+	return group("bench", "Repeat the benchmarks of the papers", `  tidemark bench needles
+  tidemark bench needles --table 1
+  tidemark bench locomo 26.json 30.json 41.json`,
+		m.benchNeedles(), m.benchLocomo(), m.benchRecall())
+}
+
+func (m *Main) benchLocomo() *cobra.Command {
+	var rankings string
+	var vectors bool
+	c := &cobra.Command{Use: "locomo FILE...", Short: "Measure recall on conversations of LoCoMo", Args: cobra.MinimumNArgs(1),
+		Long: `Index the turns of conversations of LoCoMo (github.com/snap-research/locomo), ask
+their questions, and measure the share of each question's evidence among the
+first results: over all, by category and by conversation. Words alone, or, with
+--vectors, words and the vectors of recall.embeddings. The weights of the rules were
+found on conversations 26, 30 and 41: others tell more.`,
+		Example: `  tidemark bench locomo locomo/*.json --json --rankings ranked.jsonl`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var list []bench.Conversation
+			for _, path := range args {
+				raw, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				c, err := bench.ReadLocomo(path, raw)
+				if err != nil {
+					return &fixed{err, "give conversations of LoCoMo: an object with session_1, session_1_date_time, … and qa"}
+				}
+				list = append(list, c)
+			}
+			by, err := m.benchVectors(cmd.Context(), vectors)
+			if err != nil {
+				return err
+			}
+			got, ranked, err := bench.RunLocomo(cmd.Context(), list, by)
+			if err != nil {
+				return refused(cmd, err)
+			}
+			if rankings != "" {
+				if err := writeRankings(rankings, ranked); err != nil {
+					return err
+				}
+			}
+			if m.json {
+				return m.printJSON(got)
+			}
+			return m.printLocomo(got)
+		}}
+	c.Flags().StringVar(&rankings, "rankings", "", "write the order of each question to this file, a line each")
+	c.Flags().BoolVar(&vectors, "vectors", false, "by the vectors of recall.embeddings, too")
+	return m.jsonFlag(c)
+}
+
+// benchVectors returns who makes vectors, as it is configured; nil when they are not wanted.
+func (m *Main) benchVectors(ctx context.Context, wanted bool) (session.Embedder, error) {
+	if !wanted {
+		return nil, nil
+	}
+	home, err := m.homeDir()
+	if err != nil {
+		return nil, err
+	}
+	cfg, _, err := m.load(ctx, home)
+	if err != nil {
+		return nil, err
+	}
+	by := setup.Embedder(cfg, native.NewRuntime(nil), native.Transport())
+	if by == nil {
+		return nil, &fixed{fmt.Errorf("--vectors: recall.embeddings is off: %w", tidemark.ErrInvalid),
+			"set recall.embeddings to openai (TIDEMARK_RECALL_EMBEDDINGS=openai), and recall.embeddingUrl for an endpoint of your own, or leave --vectors out"}
+	}
+	return by, nil
+}
+
+func writeRankings(path string, ranked []bench.Ranking) error {
+	var b strings.Builder
+	for _, r := range ranked {
+		raw, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("encode ranking: %w", err)
+		}
+		b.Write(raw)
+		b.WriteByte('\n')
+	}
+	const perm = 0o644
+	return os.WriteFile(path, []byte(b.String()), perm)
+}
+
+func (m *Main) printLocomo(l bench.Locomo) error {
+	rows := [][]string{{"CATEGORY", "@5", "@10", "@25"}}
+	row := func(name string, r map[string]float64) {
+		rows = append(rows, []string{name, fmt.Sprintf("%.3f", r["5"]), fmt.Sprintf("%.3f", r["10"]), fmt.Sprintf("%.3f", r["25"])})
+	}
+	names := make([]string, 0, len(l.ByCategory))
+	for name := range l.ByCategory {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		row(name, l.ByCategory[name])
+	}
+	files := make([]string, 0, len(l.ByFile))
+	for name := range l.ByFile {
+		files = append(files, name)
+	}
+	slices.Sort(files)
+	for _, name := range files {
+		row("conversation "+name, l.ByFile[name])
+	}
+	row("all", l.Recall)
+	table(m.out, rows)
+	m.out.printf("%d questions; within 1,000, 2,000 and 4,000 tokens: %.3f %.3f %.3f; index %.1f ms a conversation, %.2f ms a question\n",
+		l.Questions, l.WithinTokens["1000"], l.WithinTokens["2000"], l.WithinTokens["4000"], l.IndexMs, l.QueryMs)
+	return nil
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/bench"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/setup"
+)
+
+// needles are the flags of `tidemark bench needles`.
+type needles struct {
+	bench.Needles
+	bench.Table
+	table      int
+	offline    bool
+	transcript []string
+	session    string
+	said       int
+	token      string
+}
+
+func (m *Main) benchNeedles() *cobra.Command {
+	n := &needles{
+		Needles: bench.Needles{Needles: 50, Events: 200, Cycles: 5, Budget: 4000, Headroom: 200, Tail: 3},
+		Table:   bench.Table{Methods: bench.Methods, Hops: []int{1, 2}, Traces: 10, Needles: 50, Flood: 150_000, Window: 32_000, Seed: 1},
+		table:   2, said: 3,
+	}
+	c := &cobra.Command{Use: "needles", Short: "Hide facts in a log, compact it, and recall them", Args: cobra.ArbitraryArgs,
+		Long: `Play a log with hidden facts through a session that compacts to pointers, until
+that many compactions were made, and ask recall for each fact and for as many
+that are not there (Total Recall, table 2, with real cycles). Behind the paper's
+needles come harder ones: deep in large results, among others that differ in a
+digit or a word, asked by half of what identifies them, named through another.
+
+With --server the log is played through the API of a running server, --tail and
+--headroom are its own. With --transcript logs of Claude Code are played, and
+what is rare in them is asked for. With --table 1 methods are compared
+(table 1): a model that is configured writes summaries and paraphrases, which
+costs about ten calls a trace; --offline does without it.`,
+		Example: `  tidemark bench needles --needles 50 --events 200 --cycles 50 --budget 4000 --headroom 200 --tail 3 --json
+  tidemark bench needles --server http://127.0.0.1:8787 --token secret --needles 10 --events 40
+  tidemark bench needles --transcript ~/.claude/projects/x/1f2e.jsonl
+  tidemark bench needles --table 1 --methods pointer,summary,truncate,selfpaging --hops 1,2 --traces 10`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			n.transcript = append(n.transcript, args...)
+			if len(args) > 0 && len(n.transcript) == len(args) {
+				return usagef("needles takes no file; --transcript FILE... takes logs of Claude Code")
+			}
+			folder, remove, err := bench.Folder()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, remove()) }()
+			return refused(cmd, m.runNeedles(cmd.Context(), n, folder))
+		}}
+	m.needlesFlags(c, n)
+	return m.jsonFlag(c)
+}
+
+func (m *Main) needlesFlags(c *cobra.Command, n *needles) {
+	f := c.Flags()
+	f.IntVar(&n.Needles.Needles, "needles", n.Needles.Needles, "facts that are hidden, and as many of each harder kind")
+	f.IntVar(&n.Events, "events", n.Events, "events among which they are")
+	f.IntVar(&n.Cycles, "cycles", n.Cycles, "compactions at least")
+	f.Int64Var((*int64)(&n.Budget), "budget", int64(n.Budget), "tokens of the context")
+	f.Int64Var((*int64)(&n.Headroom), "headroom", int64(n.Headroom), "tokens that a compaction frees below it")
+	f.IntVar(&n.Tail, "tail", n.Tail, "newest turns that stay")
+	f.BoolVar(&n.Plain, "plain", false, "the paper's needles alone, without the harder ones")
+	f.StringVar(&n.token, "token", "", "token of the server, instead of TIDEMARK_TOKEN")
+	f.StringVar(&n.session, "session", "", "session of the server that is made, default a new one")
+	f.IntVar(&n.said, "said", n.said, "needles posted as messages to the server, each answered by its model")
+	f.StringArrayVar(&n.transcript, "transcript", nil, "log of Claude Code to play instead, given once for each file; further files may follow as arguments")
+	f.IntVar(&n.table, "table", n.table, "table of the paper: 2, or 1 to compare methods")
+	f.StringSliceVar(&n.Methods, "methods", n.Methods, "methods of table 1")
+	f.IntSliceVar(&n.Hops, "hops", n.Hops, "calls of recall that a question of table 1 may take")
+	f.IntVar(&n.Traces, "traces", n.Traces, "traces of table 1")
+	f.Int64Var((*int64)(&n.Flood), "flood", int64(n.Flood), "tokens of a trace of table 1")
+	f.Int64Var((*int64)(&n.Window), "window", int64(n.Window), "context window of table 1 and of transcripts, tokens")
+	f.Uint64Var(&n.Seed, "seed", n.Seed, "of table 1: the same seed makes the same traces")
+	f.BoolVar(&n.offline, "offline", false, "table 1 without the configured model")
+}
+
+// refused says of a set-up that cannot be run what to do: the configuration has no part in it.
+func refused(cmd *cobra.Command, err error) error {
+	var own *fixed
+	if err == nil || errors.As(err, &own) || !errors.Is(err, tidemark.ErrInvalid) {
+		return err
+	}
+	return &fixed{err, "correct what is named above; `" + cmd.CommandPath() + " --help` says what each flag means"}
+}
+
+func (m *Main) runNeedles(ctx context.Context, n *needles, folder string) error {
+	base, err := m.named()
+	switch {
+	case err != nil:
+		return err
+	case m.server == "":
+		base = "" // TIDEMARK_SERVER is for work, not for this
+	}
+	switch {
+	case n.table != 1 && n.table != 2:
+		return usagef("--table %d: want 1 or 2", n.table)
+	case n.table == 1:
+		return m.needlesTable(ctx, n, folder)
+	case len(n.transcript) > 0:
+		return m.needlesAgents(ctx, n, folder)
+	case base != "":
+		c := m.remote(base)
+		key := n.session
+		if key == "" {
+			key = "needles-" + strings.ToLower(tidemark.NewID(native.NewRuntime(nil).Now()))
+		}
+		if n.token != "" {
+			c.token = n.token
+		}
+		found, err := bench.Server{Base: c.base, Token: c.token, Key: key, Via: c.rt, Said: n.said}.Run(ctx, n.Needles)
+		return m.printFound(found, err)
+	}
+	found, err := n.Needles.Run(ctx, folder)
+	return m.printFound(found, err)
+}
+
+func (m *Main) printFound(found bench.Found, err error) error {
+	if err != nil {
+		return err
+	}
+	if m.json {
+		return m.printJSON(found)
+	}
+	m.out.printf("recall@10 %.1f %%, absent ones judged so %.1f %%\n%d messages, %d cycles of %.1f ms, %d markers of %d at most, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
+		100*found.Recall, 100*found.Absent, found.Messages, found.Cycles, found.Compaction, found.Markers, found.Most, found.InContext, found.Query, found.Slow)
+	rows := [][]string{{"KIND", "FOUND", "FIRST"}}
+	for _, kind := range sortedKeys(found.ByKind) {
+		rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind)})
+	}
+	table(m.out, rows)
+	return nil
+}
+
+func sortedKeys[V any](of map[string]V) []string {
+	keys := make([]string, 0, len(of))
+	for k := range of {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// shareOf is a share as people read it, empty for none.
+func shareOf(of map[string]float64, key string) string {
+	v, ok := of[key]
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+}
+
+func (m *Main) needlesTable(ctx context.Context, n *needles, folder string) error {
+	t := n.Table
+	t.Needles = n.Needles.Needles
+	if !n.offline {
+		home, err := m.homeDir()
+		if err != nil {
+			return err
+		}
+		cfg, _, err := m.load(ctx, home)
+		if err != nil {
+			return err
+		}
+		cfg.Resolve()
+		if cfg.Model.Provider != config.Offline && needKey(cfg) == nil {
+			t.Model, t.ModelID = setup.Provider(cfg, native.NewRuntime(nil), native.Transport()), cfg.Model.ID
+			m.err.line("summaries and paraphrases are written by " + cfg.Model.Provider + " " + cfg.Model.ID + "; --offline does without it")
+		}
+	}
+	got, err := t.Run(ctx, folder)
+	if err != nil {
+		return err
+	}
+	if m.json {
+		return m.printJSON(got)
+	}
+	rows := [][]string{{"METHOD", "HOPS", "CYCLES", "QUERIES", "FOUND", "SD", "FALSE", "PULLS", "CONTEXT", "REREAD"}}
+	for _, r := range got.Rows {
+		share := func(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) }
+		rows = append(rows, []string{r.Method, strconv.Itoa(r.Hops), strconv.Itoa(r.Cycles), r.Query, share(r.Mean), share(r.SD), share(r.False),
+			strconv.FormatFloat(r.Pulls, 'f', 2, 64), strconv.FormatFloat(r.Context, 'f', 0, 64), strconv.FormatFloat(r.Reread, 'f', 0, 64)})
+	}
+	table(m.out, rows)
+	m.out.printf("%d traces of %d facts and %d tokens, a window of %d; shares in percent, pulls and tokens a question\n", got.Traces, got.Needles, got.Flood, got.Window)
+	return nil
+}
+
+func (m *Main) needlesAgents(ctx context.Context, n *needles, folder string) error {
+	a := bench.Agents{Needles: n.Needles.Needles, Window: n.Window}
+	var all []bench.AgentLog
+	for i, file := range n.transcript {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		below := filepath.Join(folder, strconv.Itoa(i))
+		const perm = 0o700
+		if err := os.Mkdir(below, perm); err != nil {
+			return err
+		}
+		got, err := a.Run(ctx, file, raw, below)
+		if err != nil {
+			return &fixed{err, "give logs of Claude Code (.jsonl)"}
+		}
+		all = append(all, got)
+	}
+	if m.json {
+		return m.printJSON(struct {
+			Logs []bench.AgentLog `json:"logs"`
+		}{all})
+	}
+	for _, l := range all {
+		m.out.printf("%s: %d messages, %d cycles, %d markers; a query takes %.1f ms, p99 %.1f\n", l.File, l.Messages, l.Cycles, l.Markers, l.Query, l.Slow)
+		rows := [][]string{{"KIND", "ASKED", "FOUND", "FIRST", "RANKED", "FIRST", "WITHOUT TALK", "FIRST"}}
+		for _, kind := range sortedKeys(l.Asked) {
+			rows = append(rows, []string{kind, strconv.Itoa(l.Asked[kind]), shareOf(l.ByKind, kind), shareOf(l.First, kind),
+				shareOf(l.Ranked, kind), shareOf(l.FirstR, kind), shareOf(l.Without, kind), shareOf(l.FirstW, kind)})
+		}
+		table(m.out, rows)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// recalled is what GET …/recall answers, as far as it is printed.
+type recalled struct {
+	Verdict      string   `json:"verdict"`
+	Considered   int      `json:"considered"`
+	Reformulated string   `json:"reformulated"`
+	Unreached    []string `json:"unreached"`
+	Filtered     []struct {
+		Reason string `json:"reason"`
+		Count  int    `json:"count"`
+	} `json:"filtered"`
+	Results []struct {
+		Key      string    `json:"key"` // of its session, with --scope
+		ID       string    `json:"id"`
+		At       time.Time `json:"at"`
+		Role     string    `json:"role"`
+		Coverage float64   `json:"coverage"`
+		Text     string    `json:"text"`
+	} `json:"results"`
+}
+
+func (m *Main) recallCommand() *cobra.Command {
+	var key, since, until, scope, agent, peer string
+	var k, budget int
+	var all bool
+	c := &cobra.Command{Use: "recall QUERY", Short: "Find what was said, as the model's tool does", Args: cobra.MinimumNArgs(1),
+		Long: `Find messages of a session, those that were evicted, summarised or archived
+included, and say how far the find can be trusted: confident, weak or nothing.
+Names, numbers and rare words find best.
+
+With --scope agent all sessions of an agent are searched, with --scope peer those
+with one peer: at most eight that may hold the words are asked. With --session,
+too, what is found is what that session may find.`,
+		Example: `  tidemark recall "which port does the staging server use" --session main
+  tidemark recall NEEDLE_FACT_7 --session main -k 3 --since 2026-05-01 --json
+  tidemark recall "the key of the boathouse" --scope agent
+  tidemark recall "opening hours" --scope peer --peer whatsapp:+4915123456789`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if peer != "" && scope != "peer" {
+				return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", oneLine(peer, 80), tidemark.ErrInvalid)
+			}
+			return m.with(cmd.Context(), func(c *client) error {
+				q := url.Values{"q": {strings.Join(args, " ")}, "k": {strconv.Itoa(k)}, "since": {since}, "until": {until}}
+				if budget != 0 { // one below is for the server to refuse
+					q.Set("budget", strconv.Itoa(budget))
+				}
+				if all {
+					q.Set("all", "true")
+				}
+				path := sessionPath(key, "/recall?"+q.Encode())
+				if scope != "session" {
+					q.Set("scope", scope)
+					q.Set("agent", agent)
+					q.Set("peer", peer)
+					if cmd.Flags().Changed("session") {
+						q.Set("session", key)
+						q.Del("agent")
+					}
+					path = "/v1/recall?" + q.Encode()
+				}
+				var raw json.RawMessage
+				if err := c.get(cmd.Context(), path, &raw); err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(raw)
+				}
+				var found recalled
+				if err := json.Unmarshal(raw, &found); err != nil {
+					return err
+				}
+				return m.printRecalled(found, strings.Join(args, " "))
+			})
+		}}
+	f := c.Flags()
+	f.StringVar(&key, "session", "main", "key of the session")
+	f.IntVarP(&k, "k", "k", 8, "how many at most")
+	f.IntVar(&budget, "budget", 0, "tokens that the texts may have together; different ones come first then (0: no bound)")
+	f.BoolVar(&all, "all", false, "also turns that the reconciler skipped (recall.reconcile)")
+	f.StringVar(&since, "since", "", "from this day or time on, such as 2026-05-31")
+	f.StringVar(&until, "until", "", "up to this day or time")
+	f.StringVar(&scope, "scope", "session", "how far: session, agent or peer")
+	f.StringVar(&agent, "agent", "main", "whose sessions, with --scope")
+	f.StringVar(&peer, "peer", "", "whose conversations, with --scope peer")
+	return m.jsonFlag(c)
+}
+
+func (m *Main) printRecalled(found recalled, query string) error {
+	for _, r := range found.Results {
+		if r.Key != "" {
+			m.out.printf("%s  ", r.Key)
+		}
+		m.out.printf("%s  %s  %-9s  %3.0f %%  %s\n", r.ID, when(r.At), r.Role, 100*r.Coverage, shownAround(r.Text, query, m.Terminal))
+	}
+	if found.Reformulated != "" {
+		m.err.line("asked again as: " + found.Reformulated)
+	}
+	if n := len(found.Unreached); n > 0 {
+		m.err.line("not answered by " + strings.Join(found.Unreached, ", "))
+	}
+	for _, f := range found.Filtered {
+		m.err.line("left out, " + f.Reason + ": " + strconv.Itoa(f.Count))
+	}
+	m.err.line("verdict: " + found.Verdict + ", of " + strconv.Itoa(found.Considered) + " messages that were considered")
+	return nil
+}

@@ -1,0 +1,118 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// MaxExchange bounds a question of one object to another, and its answer, in bytes.
+const MaxExchange = 16 << 20
+
+// Refusal is how an answer between two objects carries an error; the answer's own struct embeds it. Its
+// zero value is none.
+type Refusal struct {
+	Error string `json:"error,omitempty"`
+	Is    string `json:"is,omitempty"` // the sentinel of the root that Error wraps
+}
+
+// Refuse returns the refusal that says err; nil gives none.
+func Refuse(err error) Refusal {
+	if err == nil {
+		return Refusal{}
+	}
+	out := Refusal{Error: err.Error()}
+	if is := tidemark.Sentinel(err); is != nil {
+		out.Is = is.Error()
+	}
+	return out
+}
+
+// Err returns the error in the other object's words. It is the sentinel that it was there, ErrUnavailable
+// when it was none.
+func (r Refusal) Err() error {
+	if r.Error == "" {
+		return nil
+	}
+	is := tidemark.SentinelOf(r.Is)
+	if is == nil {
+		is = tidemark.ErrUnavailable
+	}
+	return &told{r.Error, is}
+}
+
+// told is an error of another object.
+type told struct {
+	text string
+	is   error
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.is }
+
+// ReadQuestion decodes what another object asks.
+func ReadQuestion(r *http.Request, q any) error {
+	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxExchange+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read question: %w", err)
+	case len(raw) > MaxExchange:
+		return fmt.Errorf("question over %d bytes: %w", MaxExchange, tidemark.ErrTooLarge)
+	}
+	if err := json.Unmarshal(raw, q); err != nil {
+		return fmt.Errorf("read question: %w: %w", err, tidemark.ErrInvalid)
+	}
+	return nil
+}
+
+// WriteAnswer sends an answer. One that does not arrive is asked for again.
+func WriteAnswer(w http.ResponseWriter, answer any) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		http.Error(w, "encode answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+}
+
+// Exchange asks another object and decodes its answer. That the answer is a refusal is for the caller to
+// see: it may come with something beside.
+//
+// # Errors
+//
+// ErrUnavailable, or the cause of a context that has ended.
+func Exchange(ctx context.Context, to http.RoundTripper, url string, question, answer any) error {
+	raw, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("encode question: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	res, err := to.RoundTrip(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("%w: %w", err, tidemark.ErrUnavailable)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d: %w", res.StatusCode, tidemark.ErrUnavailable)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, MaxExchange))
+	if err == nil {
+		err = json.Unmarshal(body, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("status %d without an answer: %w: %w", res.StatusCode, err, tidemark.ErrUnavailable)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Hot is what may be decided of a turn while it is logged. There are two values and no third: that a fact
+// replaces or ends another is for the nightly sweep to say, see [Decision]. Papers/total-recall §8.3.
+type Hot bool
+
+// The decisions of the hot path. The zero value keeps.
+const (
+	Add  Hot = false // the turn is found by recall
+	None Hot = true  // it stands in the log, and nothing is derived from it
+)
+
+// String names the decision as the paper does.
+func (h Hot) String() string {
+	if h == None {
+		return "NONE"
+	}
+	return "ADD"
+}
+
+// Event is a logged message as a [Gate] sees it.
+type Event struct {
+	ID         tidemark.EntryID
+	Importance int   // of its kind, 1 to 10
+	Bytes      int64 // as it is stored
+	Protected  bool  // pinned, a constraint, an error, or what a person asked for
+}
+
+// Turn is what is decided on as one: a message, the calls that it led to, their results and the reply. Parts of
+// it are never decided on alone, since a call without its question is no cause of anything.
+type Turn []Event
+
+// Held is how much of a conversation recall has to look through already.
+type Held struct {
+	Events int
+	Bytes  int64
+}
+
+// Gate decides on the hot path whether a turn is worth finding again. It is asked once a turn, must answer at
+// once, and calls nobody.
+type Gate interface {
+	DecideHot(t Turn, h Held) Hot
+}
+
+// Everything keeps each turn. It is what stands where nobody set anything else.
+type Everything struct{}
+
+// DecideHot implements [Gate].
+func (Everything) DecideHot(Turn, Held) Hot { return Add }
+
+// Defaults of [BySize], those of the paper's implementation; a line of its store is an event.
+const (
+	DefaultWorkingEvents       = 500
+	DefaultWorkingBytes  int64 = 50 << 20
+	lowImportance              = 3
+)
+
+// BySize drops turns of low importance once more is held than a budget allows. A turn with anything protected in
+// it stays.
+type BySize struct {
+	Events int   // 0: DefaultWorkingEvents
+	Bytes  int64 // 0: DefaultWorkingBytes
+}
+
+// DecideHot implements [Gate]. The importance of a turn is that of its events, weighed by their bytes: what is
+// nearly all output of tools counts as that.
+func (b BySize) DecideHot(t Turn, h Held) Hot {
+	if len(t) == 0 || !b.Over(h) || slices.ContainsFunc(t, func(e Event) bool { return e.Protected }) {
+		return Add
+	}
+	var sum, weight int64
+	for _, e := range t {
+		n := max(e.Bytes, 1)
+		sum, weight = sum+n*int64(e.Importance), weight+n
+	}
+	if (sum+weight/2)/weight > lowImportance { // rounded
+		return Add
+	}
+	return None
+}
+
+// Over reports whether a conversation holds more than the budget.
+func (b BySize) Over(h Held) bool {
+	events, bytes := b.Events, b.Bytes
+	if events <= 0 {
+		events = DefaultWorkingEvents
+	}
+	if bytes <= 0 {
+		bytes = DefaultWorkingBytes
+	}
+	return h.Events > events || h.Bytes > bytes
+}
+
+// Acknowledges reports a message that asks for nothing by itself: "ok", "continue", "thanks". It knows a few
+// words only; everything else is an ask.
+func Acknowledges(text string) bool {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return strings.ContainsRune(" \t\r\n.,;:!…👍", r) })
+	if len(words) > 4 {
+		return false
+	}
+	for _, w := range words {
+		if !strings.Contains(acknowledging, " "+w+" ") {
+			return false
+		}
+	}
+	return true
+}
+
+// acknowledging are words of messages that ask for nothing new, none of which can be an order by itself.
+const acknowledging = " ok okay k yes yep yeah y go on ahead continue proceed next more thanks thank you thx great good fine nice cool perfect please sure" +
+	" weiter ja gut danke bitte mach oui merci continuez vas-y sí si gracias sigue adelante continúa va bene grazie sim obrigado はい 好的 继续 "
+
+// Action is what the nightly sweep decides of a fact.
+type Action string
+
+// The actions of the sweep. ADD and NONE write no row.
+const (
+	Update Action = "UPDATE" // a newer fact stands in its place
+	Delete Action = "DELETE" // it holds no more, as a newer one says
+)
+
+// Known is a fact as the sweep compares it. Only facts of one group are compared: those of the owner, or those
+// of one other person.
+type Known struct {
+	ID   int64 // in the order in which they were stored
+	Text string
+}
+
+// Decision is one act of the sweep: a row of the ledger, never a change of a fact.
+type Decision struct {
+	Action Action
+	Target int64 // the fact that counts no more
+	By     int64 // the newer one that is the reason
+	Reason string
+}
+
+// Sweep decides without a model what new facts say of older ones of the same group. It is the careful one: only
+// where the same words have one value of a kind at their end, and now have another of that kind, the older fact
+// is updated, see [relations]. Nothing is ever deleted, and a fact that is said again changes nothing.
+func Sweep(fresh, standing []Known) []Decision {
+	bySubject := map[string][]Known{}
+	all := append(slices.Clone(standing), fresh...)
+	order.By(all, func(a, b Known) int { return int(min(max(a.ID-b.ID, -1), 1)) })
+	news := map[int64]bool{}
+	for _, k := range fresh {
+		news[k.ID] = true
+	}
+	var out []Decision
+	for _, k := range all {
+		s, ok := stated(k.Text)
+		if !ok {
+			continue
+		}
+		if !news[k.ID] {
+			bySubject[s.subject] = append(bySubject[s.subject], k)
+			continue
+		}
+		var left []Known
+		for _, old := range bySubject[s.subject] {
+			was, _ := stated(old.Text)
+			if old.ID < k.ID && s.replaces(was) {
+				out = append(out, Decision{Action: Update, Target: old.ID, By: k.ID,
+					Reason: fmt.Sprintf("%q was %s and is now %s", s.subject, was.value, s.value)})
+				continue
+			}
+			left = append(left, old)
+		}
+		bySubject[s.subject] = append(left, k)
+	}
+	return out
+}

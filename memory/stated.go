@@ -1,0 +1,236 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// statement is what a fact says whose last words are a value: of what, and which.
+type statement struct{ subject, value, kind string }
+
+// replaces reports whether both cannot be true: another value of the same kind, and none that says the same
+// more closely ("Berlin", then "Berlin Mitte").
+func (s statement) replaces(was statement) bool {
+	if s.kind != was.kind {
+		return false
+	}
+	switch s.kind {
+	case kindDay, kindMonth:
+		return strings.TrimSuffix(Fold(s.value), "s") != strings.TrimSuffix(Fold(was.value), "s")
+	case kindName, kindCountry:
+		now, then := " "+Fold(s.value)+" ", " "+Fold(was.value)+" "
+		return !strings.Contains(now, then) && !strings.Contains(then, now)
+	}
+	return s.value != was.value
+}
+
+// The kinds of values. Only those of one kind may replace one another.
+const (
+	kindURL     = "url"
+	kindAddress = "address"
+	kindFile    = "path"
+	kindNumber  = "number"
+	kindCode    = "code" // v1.2, eu-west-1, 8am
+	kindDay     = "weekday"
+	kindMonth   = "month"
+	kindName    = "name"    // of a person, a place, a firm: words with capitals
+	kindCountry = "country" // who lives in one lives in a town, too
+)
+
+// fits is what kinds of value a relation takes, and of what subjects.
+type fits int
+
+const (
+	fitsValue fits = iota + 1 // of a definite thing: a number, an address, a day; a name only of a role
+	fitsTime                  // of a definite thing
+	fitsPlace                 // of a definite thing or somebody
+	fitsName
+)
+
+// relations are the words between a subject and its value that give it one value at a time. What may have
+// several ("likes", "speaks", "has", "meets on") is not among them, nor what is true for an hour ("is in").
+var relations = map[string]fits{
+	"is": fitsValue, "=": fitsValue, "→": fitsValue,
+	"is on": fitsTime, "is at": fitsTime, "is due on": fitsTime, "is due in": fitsTime, "is due at": fitsTime, "takes place on": fitsTime, "takes place at": fitsTime,
+	"starts on": fitsTime, "starts at": fitsTime, "ends on": fitsTime, "ends at": fitsTime, "opens at": fitsTime, "closes at": fitsTime, "expires on": fitsTime, "expires in": fitsTime,
+	"lives in": fitsPlace, "live in": fitsPlace, "is based in": fitsPlace, "is located in": fitsPlace, "is hosted in": fitsPlace,
+	"works at": fitsName, "reports to": fitsName, "is called": fitsName, "is named": fitsName, "is led by": fitsName, "is maintained by": fitsName, "is owned by": fitsName,
+}
+
+// Words that decide, each between blanks.
+const (
+	// changed tell of a change and are no part of what is said.
+	changed = " now currently "
+	// doubtful are those with which a fact adds to another, denies it, or is true sometimes only.
+	doubtful = " and or also too both another either neither plus besides additionally as well sometimes often usually mostly mainly partly not never no nor" +
+		" if when while unless until till since but except was were been may might maybe perhaps probably possibly could would should will planned plans again still temporarily "
+	// anybody begins subjects of which nobody can tell who they are.
+	anybody = " he she it they we you this that these those one someone somebody everyone everybody anyone nobody who people a an some each every many most all the "
+	// several are of whom somebody may have more than one.
+	several = " brother sister son daughter child kid cousin uncle aunt friend colleague neighbour neighbor customer client pet member employee "
+	// roles have one name at a time.
+	roles = " name lead leader boss manager director head contact maintainer teacher doctor capital city town home region country hometown "
+
+	days   = " monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays "
+	months = " january february march april may june july august september october november december "
+	// countries and larger parts of the earth: a town in one is no other place.
+	countries = " germany austria switzerland france italy spain portugal england scotland wales ireland britain uk netherlands holland belgium luxembourg denmark sweden norway finland iceland" +
+		" poland czechia slovakia hungary romania bulgaria greece turkey ukraine russia estonia latvia lithuania croatia serbia slovenia cyprus malta israel egypt morocco nigeria kenya ghana ethiopia" +
+		" china japan india korea taiwan vietnam thailand indonesia malaysia singapore philippines pakistan bangladesh iran iraq australia canada mexico brazil argentina chile colombia peru usa us america eu europe asia africa oceania" +
+		" california texas florida oregon washington bavaria saxony hesse catalonia tuscany bayern sachsen hessen deutschland österreich schweiz "
+	longCountries = "|united states|united kingdom|south africa|new zealand|saudi arabia|czech republic|south korea|north korea|sri lanka|costa rica|north america|south america|northern ireland|"
+	// origins end words that tell where somebody is from or what they believe, and are no name.
+	origins = "ish ese an ic ist ch iss eek ai im ern"
+)
+
+func among(list, word string) bool {
+	return word != "" && strings.Contains(list, " "+strings.ToLower(word)+" ")
+}
+
+// stated reads a fact of the form subject, relation, value. Everything else is more than can be compared
+// without understanding it.
+func stated(text string) (statement, bool) {
+	const longestValue, longestRelation = 3, 3
+	words := plainWords(text)
+	if slices.ContainsFunc(words, func(w string) bool { return among(doubtful, strings.Trim(w, ",;")) && w != "May" }) {
+		return statement{}, false
+	}
+	for n := 1; n <= longestValue && n < len(words)-1; n++ {
+		value, before := strings.Trim(strings.Join(words[len(words)-n:], " "), "\"'`,;"), words[:len(words)-n]
+		for r := min(longestRelation, len(before)-1); r >= 1; r-- {
+			subject, relation := before[:len(before)-r], strings.ToLower(strings.Join(before[len(before)-r:], " "))
+			takes, known := relations[relation]
+			if !known {
+				continue
+			}
+			kind := kindOf(value, n)
+			if slices.Contains(subject, "is") || !allowed(takes, kind, value, relation, subject) {
+				return statement{}, false
+			}
+			s := statement{subject: Fold(strings.Join(subject, " ")), value: value, kind: kind}
+			if takes != fitsValue {
+				s.subject += " " + relation
+			}
+			return s, len(strings.Fields(s.subject)) >= 2
+		}
+	}
+	return statement{}, false
+}
+
+// plainWords are the words of a fact without those that tell of a change, a colon before the last one read as
+// a relation.
+func plainWords(text string) []string {
+	words := slices.DeleteFunc(strings.Fields(strings.TrimRight(strings.TrimSpace(text), ".!")), func(w string) bool { return among(changed, w) })
+	if at := len(words) - 2; at > 0 && strings.HasSuffix(words[at], ":") {
+		words[at] = strings.TrimSuffix(words[at], ":")
+		words = slices.Insert(words, at+1, "=")
+	}
+	return words
+}
+
+// allowed reports whether a relation gives a subject one value of this kind at a time.
+func allowed(takes fits, kind, value, relation string, subject []string) bool {
+	last := subject[len(subject)-1]
+	if among(several, last) {
+		return false
+	}
+	switch takes {
+	case fitsValue:
+		named := kind == kindName || kind == kindCountry
+		return kind != "" && definite(subject) && (!named || among(roles, last) && !ofOrigin(value))
+	case fitsTime:
+		return definite(subject) && slices.Contains([]string{kindDay, kindMonth, kindNumber, kindCode}, kind)
+	case fitsPlace:
+		one := definite(subject) || somebody(subject) && (relation != "live in" || Fold(subject[0]) == "i")
+		return one && (kind == kindName || kind == kindCountry || kind == kindCode)
+	}
+	naming := relation == "is called" || relation == "is named" // somebody may have a second name
+	return kind == kindName && (definite(subject) || !naming && somebody(subject))
+}
+
+// definite reports a subject of which there is one: it begins with an article or a possessive, has a genitive,
+// or names an owner by a name.
+func definite(subject []string) bool {
+	if len(subject) < 2 {
+		return false
+	}
+	switch strings.ToLower(subject[0]) {
+	case "a", "an", "some", "one", "each", "every", "this", "that", "it", "there":
+		return false
+	case "the", "my", "our", "your", "his", "her", "their", "its":
+		return true
+	}
+	return slices.ContainsFunc(subject, func(w string) bool { return strings.HasSuffix(w, "'s") || strings.HasSuffix(w, "’s") })
+}
+
+// somebody reports a subject that is a name, or the one whose facts these are.
+func somebody(subject []string) bool {
+	switch first := strings.ToLower(subject[0]); {
+	case len(subject) == 1 && (first == "i" || first == "user"):
+		return true
+	case among(anybody, first):
+		return false
+	}
+	return capitals(subject)
+}
+
+// ofOrigin reports a word such as German, which with a role is no name of who has it.
+func ofOrigin(value string) bool {
+	return slices.ContainsFunc(strings.Fields(origins), func(end string) bool { return strings.HasSuffix(strings.ToLower(value), end) })
+}
+
+// capitals reports words that all begin with a capital letter and have no digits, as names do.
+func capitals(words []string) bool {
+	for _, w := range words {
+		for i, r := range []rune(w) {
+			if i == 0 && !unicode.IsUpper(r) || !unicode.IsLetter(r) && !strings.ContainsRune("-'’.", r) {
+				return false
+			}
+		}
+	}
+	return len(words) > 0
+}
+
+// kindOf sorts the values that may replace one another, which have n words; empty is one that may not.
+func kindOf(v string, n int) string {
+	switch {
+	case v == "":
+		return ""
+	case n > 1:
+		if strings.Contains(longCountries, "|"+Fold(v)+"|") {
+			return kindCountry
+		}
+		if capitals(strings.Fields(v)) {
+			return kindName
+		}
+		return ""
+	case among(days, v):
+		return kindDay
+	case among(months, v):
+		return kindMonth
+	case among(countries, v) && capitals([]string{v}):
+		return kindCountry
+	case capitals([]string{v}):
+		return kindName
+	}
+	return kindOfCode(v)
+}
+
+// kindOfCode sorts values that are no words.
+func kindOfCode(v string) string {
+	digits := strings.ContainsAny(v, "0123456789")
+	switch {
+	case strings.Contains(v, "://"):
+		return kindURL
+	case strings.Contains(v, "@"):
+		return kindAddress
+	case strings.HasPrefix(v, "/") || strings.HasPrefix(v, "~/"):
+		return kindFile
+	case strings.Trim(v, "0123456789.,:%€$£+-") == "" && digits:
+		return kindNumber
+	case digits && strings.Trim(strings.ToLower(v), "0123456789.") != strings.ToLower(v):
+		return kindCode
+	}
+	return ""
+}

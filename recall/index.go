@@ -1,0 +1,211 @@
+package recall
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Index is some documents made ready to be searched again and again: a conversation, or what an index of
+// the host found with its neighbours. It is read only, so it may be used at once.
+type Index struct {
+	docs  []Doc
+	stem  *Stemmer
+	vocab map[string]int32
+	names map[string]bool // words of the speakers' names
+
+	terms [][]int32 // of each document, in order
+	asked [][]int32 // those in its questions
+	text  []string  // its words for n-grams, see gramMark
+	traits
+	read  map[string]text // what reading a document gave, for an index of more: see With
+	run   []int32         // documents of one run are neighbours by their index
+	group []int32         // 0 and up
+}
+
+// traits are what the rules of talk look at, a value for each document.
+type traits struct {
+	self   []float64 // how much it says of who speaks, 0 to 1
+	asks   []bool    // it ends with a question
+	fresh  []float64 // share of words that were not said before
+	time   []bool    // it names a time
+	number []bool
+	place  []bool
+	proper []bool // it names somebody or something
+	quote  []bool
+}
+
+// text is what reading one gives.
+type text struct {
+	of           string
+	terms, asked []string
+	surveyed
+}
+
+// New makes documents ready, which are put in the order of their position. A nil stemmer is one of its own.
+func New(docs []Doc, stem *Stemmer) *Index {
+	if stem == nil {
+		stem = &Stemmer{}
+	}
+	return build(docs, &Index{stem: stem})
+}
+
+// With is New of other documents. Those whose id and text are the same here are not read again, which is most of
+// the work; where speakers have names, all are, since those are no words.
+func (x *Index) With(docs []Doc) *Index { return build(docs, x) }
+
+func build(docs []Doc, old *Index) *Index {
+	stem := old.stem
+	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: map[string]int32{}, names: map[string]bool{}}
+	if byPos := func(a, b Doc) int { return cmp.Compare(a.Pos, b.Pos) }; !slices.IsSortedFunc(x.docs, byPos) {
+		order.By(x.docs, byPos)
+	}
+	for _, d := range x.docs {
+		for _, n := range strings.Fields(strings.ToLower(d.Speaker)) {
+			x.names[n] = true
+		}
+	}
+	groups := map[int64]int32{}
+	var seen []bool // by term
+	var run int32
+	for i, d := range x.docs {
+		g, ok := groups[d.Group]
+		if !ok {
+			g = int32(len(groups))
+			groups[d.Group] = g
+		}
+		if i > 0 && (g != x.group[i-1] || d.Pos != x.docs[i-1].Pos+1) {
+			run++
+		}
+		x.group, x.run = append(x.group, g), append(x.run, run)
+		t, ok := old.read[d.ID]
+		if !ok || t.of != d.Text || len(x.names)+len(old.names) > 0 {
+			t = x.readText(d.Text)
+		}
+		x.read[d.ID] = t
+		seen = x.add(d, t, seen)
+	}
+	return x
+}
+
+// Docs returns the documents, in the order that hits count them.
+func (x *Index) Docs() []Doc { return x.docs }
+
+func (x *Index) readText(s string) text {
+	t := text{of: s, terms: slices.Clip(x.stem.Terms(s)), surveyed: survey(s, x.names)}
+	if t.questions != "" {
+		t.asked = x.stem.Terms(t.questions)
+	}
+	return t
+}
+
+// add takes up a document. seen is the terms of those before it.
+func (x *Index) add(d Doc, s text, seen []bool) []bool {
+	ids := x.ids(s.terms)
+	seen = append(seen, make([]bool, len(x.vocab)-len(seen))...)
+	fresh := 0
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			fresh++
+		}
+	}
+	var asked []int32
+	if len(s.asked) > 0 {
+		asked = x.ids(s.asked)
+		seen = append(seen, make([]bool, len(x.vocab)-len(seen))...)
+	}
+	x.terms = append(x.terms, ids)
+	x.asked = append(x.asked, asked)
+	x.text = append(x.text, s.grams)
+	x.self = append(x.self, min(1, float64(s.self)/4))
+	x.asks = append(x.asks, strings.HasSuffix(strings.TrimSpace(d.Text), "?"))
+	x.fresh = append(x.fresh, float64(fresh)/float64(1+len(ids)))
+	x.time, x.number = append(x.time, s.time), append(x.number, s.number)
+	x.place, x.proper, x.quote = append(x.place, s.place), append(x.proper, s.proper), append(x.quote, s.quote)
+	return seen
+}
+
+func (x *Index) ids(terms []string) []int32 {
+	out := make([]int32, len(terms))
+	for i, t := range terms {
+		id, ok := x.vocab[t]
+		if !ok {
+			id = int32(len(x.vocab))
+			x.vocab[t] = id
+		}
+		out[i] = id
+	}
+	return out
+}
+
+// near reports whether document j stands beside i without a gap.
+func (x *Index) near(i, j int) bool { return j >= 0 && j < len(x.docs) && x.run[i] == x.run[j] }
+
+// Words that tell something stand between two marks in lower case: n-grams are taken within a word and its marks.
+const (
+	gramMark    = 1      // in no word
+	blank       = "\x01" // n-grams of no words
+	maxGramWord = 40
+	gramSize    = 4
+)
+
+// gram is four bytes of a word and its marks.
+func gram(s string) uint32 {
+	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
+}
+
+// word is one of a text, as it stands there.
+type word struct {
+	text  string
+	first bool // of a sentence
+}
+
+// words yields the words of a text: letters and digits, up to an apostrophe.
+func words(text string) func(yield func(word) bool) {
+	return func(yield func(word) bool) {
+		first := true
+		for i := 0; i < len(text); {
+			r, n, in := inWord(text[i:])
+			if !in {
+				first = first || r == '.' || r == '!' || r == '?' || r == '\n'
+				i += n
+				continue
+			}
+			end := i
+			for end < len(text) {
+				_, n, in := inWord(text[end:])
+				if !in {
+					break
+				}
+				end += n
+			}
+			if !yield(word{text: text[i:end], first: first}) {
+				return
+			}
+			first = false
+			if i = end; strings.HasPrefix(text[i:], "'") || strings.HasPrefix(text[i:], "’") { // 's, 've, 't
+				for i < len(text) {
+					r, n := utf8.DecodeRuneInString(text[i:])
+					if r != '\'' && r != '’' && !unicode.IsLetter(r) {
+						break
+					}
+					i += n
+				}
+			}
+		}
+	}
+}
+
+// inWord returns the first character of a text, its length and whether words are made of it.
+func inWord(text string) (r rune, n int, in bool) {
+	if c := text[0]; c < utf8.RuneSelf {
+		return rune(c), 1, c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	r, n = utf8.DecodeRuneInString(text)
+	return r, n, unicode.IsLetter(r) || unicode.IsDigit(r)
+}

@@ -1,0 +1,361 @@
+package recall
+
+import (
+	"math"
+	"strings"
+)
+
+// match is a query held against the documents. Each figure is a value for each document.
+type match struct {
+	x     *Index
+	q     Query
+	named string // the speaker whom the query names, if it is one
+
+	turn  []float64 // BM25 of the document
+	near  []float64 // of it with one neighbour at either side
+	grams []float64 // BM25 of four characters of its words
+	wide  []float64 // of it with two neighbours at either side
+	day   []float64 // of its group
+	best  []float64 // the best document of its group
+	cover []float64 // share of the query within two neighbours
+	own   []float64 // of it in the document itself
+	mere  []float64 // of that, what stands in its questions alone
+	asked []float64 // of the query, in the questions of the document before
+	when  []float64 // how well its time fits the date that the query names
+
+	at  map[int32]int // which term of the query a term of the documents stands for
+	idf []float64     // of each
+}
+
+// The usual parameters of BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+// Beyond", 2009, §3.4.2).
+const (
+	bm25K1 = 1.2
+	bm25B  = 0.75
+)
+
+func (x *Index) match(q Query, s Stats) *match {
+	m := &match{x: x, q: q, named: x.speaker(q)}
+	terms := x.wanted(q)
+	tf := m.count(terms)
+	m.idf = idfs(tf, terms, s)
+	own, wide := widths(x.lengths()), widths(x.windows(x.lengths(), 1))
+	m.turn = bm25(tf, own, m.idf)
+	beside := make([][]float64, len(tf))
+	for t := range tf {
+		beside[t] = x.windows(tf[t], 1)
+	}
+	m.near = bm25(beside, wide, idfs(beside, nil, Stats{}))
+	m.covers(tf)
+	m.characters(terms)
+	m.best = x.groupMax(m.turn)
+	m.questions(terms)
+	m.dates()
+	for _, v := range [][]float64{m.turn, m.near, m.grams, m.wide, m.day, m.best, m.asked} {
+		scale(v)
+	}
+	return m
+}
+
+// speaker returns the one speaker whom a query names, by the whole first name or three letters of it.
+func (x *Index) speaker(q Query) string {
+	found := ""
+	for _, d := range x.docs {
+		if d.Speaker == "" || d.Speaker == found {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.ToLower(d.Speaker), " ")
+		if !oneOf(first, q.words...) && (len(first) < 5 || !oneOf(first[:3], q.words...)) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = d.Speaker
+	}
+	return found
+}
+
+// wanted is the terms of a query without the names of speakers, which are no words of what was said; all
+// of them when there are no others.
+func (x *Index) wanted(q Query) []string {
+	var out []string
+	for _, t := range q.Terms {
+		if !x.names[t] && !x.stemmed(t) {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 {
+		return q.Terms
+	}
+	return out
+}
+
+// stemmed reports the stem of a speaker's name.
+func (x *Index) stemmed(t string) bool {
+	for n := range x.names {
+		if x.stem.stem(n) == t {
+			return true
+		}
+	}
+	return false
+}
+
+// count returns how often each term stands in each document.
+func (m *match) count(terms []string) [][]float64 {
+	x, at := m.x, map[int32]int{}
+	m.at = at
+	tf := make([][]float64, len(terms))
+	for i, t := range terms {
+		tf[i] = make([]float64, len(x.docs))
+		for id := range x.naming(t) {
+			if j, ok := at[id]; !ok || len(terms[j]) < len(t) { // of two that it holds, the longer
+				at[id] = i
+			}
+		}
+	}
+	for d, ids := range x.terms {
+		for _, id := range ids {
+			if i, ok := at[id]; ok {
+				tf[i][d]++
+			}
+		}
+	}
+	return tf
+}
+
+func (x *Index) lengths() []float64 {
+	out := make([]float64, len(x.docs))
+	for i, ids := range x.terms {
+		out[i] = float64(len(ids))
+	}
+	return out
+}
+
+// windows adds up a figure over so many neighbours at either side.
+func (x *Index) windows(v []float64, side int) []float64 {
+	out := make([]float64, len(v))
+	for i := range v {
+		for j := i - side; j <= i+side; j++ {
+			if x.near(i, j) {
+				out[i] += v[j]
+			}
+		}
+	}
+	return out
+}
+
+// widths are lengths over their average.
+func widths(v []float64) []float64 {
+	sum := 0.0
+	for _, n := range v {
+		sum += n
+	}
+	out := make([]float64, len(v))
+	for i, n := range v {
+		out[i] = n / max(1, sum/float64(len(v)))
+	}
+	return out
+}
+
+// idfs is how rare each term is, in the documents or, where terms are given, in the corpus.
+func idfs(tf [][]float64, terms []string, s Stats) []float64 {
+	out := make([]float64, len(tf))
+	for t, counts := range tf {
+		n, docs := 0.0, float64(len(counts))
+		if s.Docs > 0 && terms != nil {
+			n, docs = float64(s.Holds(terms[t])), float64(s.Docs)
+		} else {
+			for _, c := range counts {
+				if c > 0 {
+					n++
+				}
+			}
+		}
+		out[t] = math.Log(1 + max(0, docs-n+0.5)/(n+0.5))
+	}
+	return out
+}
+
+func bm25(tf [][]float64, width, idf []float64) []float64 {
+	out := make([]float64, len(width))
+	for t, counts := range tf {
+		for i, f := range counts {
+			if f > 0 {
+				out[i] += idf[t] * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*width[i]))
+			}
+		}
+	}
+	return out
+}
+
+// covers finds the share of the query that stands in each document, and within two neighbours.
+func (m *match) covers(tf [][]float64) {
+	n := len(m.x.docs)
+	m.cover, m.own, m.mere = make([]float64, n), make([]float64, n), make([]float64, n)
+	all := 0.0
+	for t := range tf {
+		all += m.idf[t]
+		for i, c := range m.x.windows(tf[t], 2) {
+			if c > 0 {
+				m.cover[i] += m.idf[t]
+			}
+			if tf[t][i] > 0 {
+				m.own[i] += m.idf[t]
+			}
+		}
+	}
+	for i, ids := range m.x.asked {
+		asked := make(map[int]float64, len(ids))
+		for _, id := range ids {
+			if t, ok := m.at[id]; ok {
+				asked[t]++
+			}
+		}
+		for t, count := range asked {
+			if tf[t][i] <= count {
+				m.mere[i] += m.idf[t]
+			}
+		}
+	}
+	all = max(all, 1e-9)
+	for i := range n {
+		m.cover[i], m.own[i], m.mere[i] = m.cover[i]/all, m.own[i]/all, m.mere[i]/all
+	}
+}
+
+// characters ranks by n-grams: they find other forms of a word, and words that were mistyped.
+func (m *match) characters(terms []string) {
+	at := map[uint32]int{}
+	for _, t := range terms {
+		p := string(rune(gramMark)) + t + string(rune(gramMark))
+		for i := 0; i+gramSize <= len(p); i++ {
+			if g := gram(p[i:]); at[g] == 0 {
+				at[g] = len(at) + 1
+			}
+		}
+	}
+	n := len(m.x.docs)
+	tf := make([][]float64, len(at))
+	for i := range tf {
+		tf[i] = make([]float64, n)
+	}
+	size := make([]float64, n)
+	for d, text := range m.x.text {
+		size[d] = float64(len(text))
+		for i := 0; i+gramSize <= len(text); i++ {
+			if k := at[gram(text[i:])]; k > 0 {
+				tf[k-1][d]++
+			}
+		}
+	}
+	m.grams = bm25(tf, widths(size), idfs(tf, nil, Stats{}))
+	wide, groups := make([][]float64, len(tf)), make([][]float64, len(tf))
+	for g := range tf {
+		wide[g], groups[g] = m.x.windows(tf[g], 2), m.x.sums(tf[g])
+	}
+	m.wide = bm25(wide, widths(m.x.windows(size, 2)), idfs(wide, nil, Stats{}))
+	m.day = m.x.spread(bm25(groups, widths(m.x.sums(size)), idfs(groups, nil, Stats{})))
+}
+
+// sums adds up a figure by group; spread gives each document that of its group.
+func (x *Index) sums(v []float64) []float64 {
+	var out []float64
+	for i, g := range x.group {
+		for int(g) >= len(out) {
+			out = append(out, 0)
+		}
+		out[g] += v[i]
+	}
+	return out
+}
+
+func (x *Index) spread(v []float64) []float64 {
+	out := make([]float64, len(x.docs))
+	for i, g := range x.group {
+		out[i] = v[g]
+	}
+	return out
+}
+
+func (x *Index) groupMax(v []float64) []float64 {
+	var most []float64
+	for i, g := range x.group {
+		for int(g) >= len(most) {
+			most = append(most, 0)
+		}
+		most[g] = max(most[g], v[i])
+	}
+	return x.spread(most)
+}
+
+// questions gives each document what the one before it asked of the query.
+func (m *match) questions(terms []string) {
+	m.asked = make([]float64, len(m.x.docs))
+	want := map[int32]float64{}
+	for t, term := range terms {
+		if id, ok := m.x.vocab[term]; ok {
+			want[id] = m.idf[t]
+		}
+	}
+	for i := range m.x.docs {
+		if !m.x.near(i, i-1) {
+			continue
+		}
+		said := map[int32]bool{}
+		for _, id := range m.x.asked[i-1] {
+			if !said[id] {
+				said[id] = true
+				m.asked[i] += want[id]
+			}
+		}
+	}
+}
+
+// dates holds the time of each document against the date that the query names.
+func (m *match) dates() {
+	m.when = make([]float64, len(m.x.docs))
+	if m.q.month == 0 && m.q.year == 0 {
+		return
+	}
+	for i, d := range m.x.docs {
+		switch {
+		case m.q.month == 0:
+			if d.At.Year() == m.q.year {
+				m.when[i] = 0.3
+			}
+		case m.q.year != 0 && d.At.Year() != m.q.year && !(d.At.Year() == m.q.year+1 && m.q.month == 12):
+		case d.At.Month() == m.q.month:
+			m.when[i] = 1 + m.dayFits(d.At.Day())
+		case m.q.day > 20 && d.At.Month() == m.q.month%12+1 && d.At.Day() < 8: // told a few days later
+			m.when[i] = 0.5
+		}
+	}
+}
+
+// dayFits: what happened on a day is told on that day or soon after.
+func (m *match) dayFits(day int) float64 {
+	late := day - m.q.day
+	switch {
+	case m.q.day == 0:
+		return 0
+	case late >= 0 && late <= 2:
+		return 1
+	case late > 0 && late < 10:
+		return 0.3
+	}
+	return -0.3
+}
+
+// scale divides by the largest.
+func scale(v []float64) {
+	most := 0.0
+	for _, f := range v {
+		most = max(most, f)
+	}
+	if most > 0 {
+		for i := range v {
+			v[i] /= most
+		}
+	}
+}

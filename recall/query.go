@@ -1,0 +1,117 @@
+package recall
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// maxTerms bounds the words of a query.
+const maxTerms = 64
+
+// Query is what somebody looks for, read once.
+type Query struct {
+	Text  string
+	Terms []string // each once
+	words []string // in lower case, as they stand there
+
+	when, where, who, many, title bool // what is asked for
+	month                         time.Month
+	day, year                     int
+}
+
+// Parse reads a query.
+func Parse(text string, stem *Stemmer) Query {
+	if stem == nil {
+		stem = &Stemmer{}
+	}
+	q := Query{Text: text}
+	for _, t := range stem.Terms(text) {
+		if len(q.Terms) < maxTerms && !slices.Contains(q.Terms, t) {
+			q.Terms = append(q.Terms, t)
+		}
+	}
+	for w := range words(text) {
+		q.words = append(q.words, strings.ToLower(w.text))
+	}
+	q.kind()
+	q.date()
+	return q
+}
+
+// Asks returns the term of a query that a term of a text answers, empty for none.
+func (q Query) Asks(term string) string {
+	for _, t := range q.Terms {
+		if t == term || memory.Lone(t) && strings.Contains(term, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// kind tells what sort of thing is asked for, by the first words.
+func (q *Query) kind() {
+	first, second := q.word(0), q.word(1)
+	which := first == "what" || first == "which"
+	q.when = first == "when" || which && oneOf(second, "date", "day", "month", "year", "time") || first == "how" && second == "long"
+	q.where = first == "where" || which && oneOf(second, "country", "city", "state", "place", "area")
+	q.who = oneOf(first, "who", "whom", "whose")
+	q.many = first == "how" && oneOf(second, "many", "often", "much")
+	q.title = slices.ContainsFunc(q.words, func(w string) bool {
+		return oneOf(w, "book", "movie", "song", "name", "names", "title", "called", "band", "brand", "game")
+	})
+}
+
+func (q *Query) word(i int) string {
+	if i < len(q.words) {
+		return q.words[i]
+	}
+	return ""
+}
+
+func oneOf(w string, of ...string) bool { return slices.Contains(of, w) }
+
+// date finds a month, a day and a year in a query. "may" is a month beside a number or behind a word that
+// months follow.
+func (q *Query) date() {
+	for i, w := range q.words {
+		if y := year(w); y > 0 {
+			q.year = y
+			continue
+		}
+		m := monthOf(w)
+		if m == 0 || m == time.May && !oneOf(q.before(i), "in", "of", "on") && dayOf(q.before(i)) == 0 && dayOf(q.word(i+1)) == 0 {
+			continue
+		}
+		q.month = m
+		q.day = max(dayOf(q.before(i)), dayOf(q.word(i+1)))
+	}
+}
+
+func (q *Query) before(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return q.words[i-1]
+}
+
+func monthOf(w string) time.Month {
+	for m := time.January; m <= time.December; m++ {
+		if w == strings.ToLower(m.String()) {
+			return m
+		}
+	}
+	return 0
+}
+
+// dayOf reads "3" and "3rd".
+func dayOf(w string) int {
+	n, err := strconv.Atoi(strings.TrimRight(w, "sthndr"))
+	if err != nil || n < 1 || n > 31 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,108 @@
+// Package recall finds again what was said. It ranks documents, which are messages mostly, against a query
+// by some rules that can each be explained, and says how good the best is, so that a caller can tell a
+// find from a guess.
+//
+// Goals: what is named exactly comes first; a question in other words than the answer finds it where words,
+// neighbours and the course of the talk allow; the same documents and query give the same order. Non-goals:
+// storing, looking up candidates among millions (an index of the host does), calling models.
+package recall
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Doc is something that can be found.
+type Doc struct {
+	ID      string
+	Pos     int64 // in its log: two documents are neighbours when they follow one another by it
+	Group   int64 // the sitting that it is of, such as a day; neighbours are of one
+	At      time.Time
+	Speaker string // the name of who said it; empty when there is none
+	Text    string
+}
+
+// Hit is a document that answers a query.
+type Hit struct {
+	Doc   int     // index of the document
+	Score float64 // sum of the rules, comparable within one search
+	// Normalized is between 0 and 1 and comparable between searches.
+	Normalized float64
+	// Coverage is the share of what the query asks for, weighted by rarity, that the document holds.
+	Coverage float64
+	Around   float64 // the same of it and two neighbours at either side
+
+	said  float64 // of Around, what is stated and not asked; of the first hits
+	named bool    // and all that the query names by an identifier is stated there
+}
+
+// Verdict is how far the hits of a search can be trusted.
+type Verdict string
+
+// The verdicts.
+const (
+	Confident Verdict = "confident"
+	Weak      Verdict = "weak"    // something of the query is there
+	Nothing   Verdict = "nothing" // nothing that tells this query from others
+)
+
+// Stats are figures of a corpus that is larger than the documents at hand: how rare a word is there. The
+// zero value takes them from the documents.
+type Stats struct {
+	Docs  int
+	Holds func(term string) int // how many documents have a term
+}
+
+// Search ranks the documents against a query, best first, without those that nothing speaks for.
+func (x *Index) Search(q Query, s Stats) []Hit { return x.ranked(q, s, rules) }
+
+// SearchPlain ranks without the rules that hold for talk between people: what those are worth, and whether
+// they do harm elsewhere, can be measured by it.
+func (x *Index) SearchPlain(q Query, s Stats) []Hit {
+	return x.ranked(q, s, slices.DeleteFunc(slices.Clone(rules), rule.talk))
+}
+
+func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
+	m := x.match(q, s)
+	score := make([]float64, len(x.docs))
+	for _, r := range by {
+		for i, v := range r.of(m) {
+			score[i] += r.weight * v
+		}
+	}
+	var hits []Hit
+	for i := range x.docs {
+		if len(x.terms[i]) == 0 && x.text[i] == blank { // nothing to find, such as a call that stands elsewhere
+			continue
+		}
+		if m.bare(i) {
+			score[i] = min(score[i], score[i]*bareWorth)
+		}
+		if m.best[i] > 0 || m.day[i] > 0 || m.when[i] > 0 {
+			hits = append(hits, Hit{Doc: i, Score: score[i], Coverage: m.own[i], Around: m.cover[i]})
+		}
+	}
+	order.By(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(x.docs[b.Doc].Pos, x.docs[a.Doc].Pos))
+	})
+	best := most()
+	for i := range hits {
+		hits[i].Normalized = min(1, max(0, hits[i].Score/best)) * (0.5 + 0.5*hits[i].Around)
+		if i < judged {
+			hits[i].said, hits[i].named = m.said(hits[i].Doc)
+		}
+	}
+	return hits
+}
+
+// bareWorth is what is left of the score of a document that has no word of the query.
+const bareWorth = 0.1
+
+// bare reports a document that has nothing of the query, in no form, and answers no question that has: it was
+// found for what stands beside it. People who are named go on with what others said, and need no word of it.
+func (m *match) bare(doc int) bool {
+	return m.own[doc] == 0 && m.grams[doc] == 0 && m.asked[doc] == 0 && m.when[doc] <= 0 && m.x.docs[doc].Speaker == ""
+}

@@ -1,0 +1,158 @@
+package recall
+
+import (
+	"slices"
+	"strings"
+)
+
+// A question holds the words of what it asks for, and so does the answer that knows nothing of it. Neither says
+// that it is so: what a verdict rests on leaves both out.
+
+// auxiliaries stand near the beginning of a question that lost its mark.
+var auxiliaries = setOf(`is are was were do does did can could will would should shall has have had may might`)
+
+// subjects behind a question word make a statement: "what I want is".
+var subjects = setOf(`i we you he she it they`)
+
+// requests open a sentence that asks without a question mark.
+var requests = []string{"tell me", "please tell", "remind me", "do you", "can you", "could you", "would you", "any idea", "recall ", "search for ", "look up ", "look for "}
+
+// denials are in an answer that found nothing, or goes to look.
+var denials = []string{"find nothing", "found nothing", "nothing about", "nothing on ", "nothing was found", "no record", "no mention", "no memory", "no information", "no trace", "no idea",
+	"not find", "n't find", "cannot find", "unable to find", "not know", "n't know", "not recall", "n't recall", "not remember", "n't remember", "n't have any", "not have any",
+	"not aware", "not sure", "never mentioned", "not mentioned", "n't mentioned", "not been mentioned", "n't been mentioned", "not come up", "n't come up", "n't see any", "not see any", "not appear", "n't appear",
+	"let me check", "let me look", "let me see", "let me search", "i'll check", "i'll look", "i'll search", "i searched", "i've searched", "i looked", "i've looked", "looking for", "searching for",
+	"finde nichts", "nichts gefunden", "weiß nicht", "weiß ich nicht"}
+
+// sentences yields the sentences of a text with what ends them. A mark within a word, as in a version or a URL,
+// ends none.
+func sentences(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		from := 0
+		for i := 0; i < len(text); i++ {
+			c := text[i]
+			ends := c == '\n' || (c == '.' || c == '!' || c == '?') && (i+1 == len(text) || strings.IndexByte(" \n\t\r.!?\")'", text[i+1]) >= 0)
+			if !ends {
+				continue
+			}
+			if !yield(text[from : i+1]) {
+				return
+			}
+			from = i + 1
+		}
+		if from < len(text) {
+			yield(text[from:])
+		}
+	}
+}
+
+// asking reports a sentence that asks.
+func asking(sentence string) bool {
+	s := strings.TrimSpace(sentence)
+	if s == "" || strings.HasSuffix(s, "?") {
+		return s != ""
+	}
+	low := strings.ToLower(s[:min(len(s), 60)])
+	if slices.ContainsFunc(requests, func(r string) bool { return strings.HasPrefix(low, r) }) {
+		return true
+	}
+	list := strings.Fields(low)
+	if len(list) < 2 || !oneOf(list[0], "where", "who", "whose", "which", "what", "when", "how", "why") || subjects[list[1]] {
+		return false
+	}
+	return slices.ContainsFunc(list[1:min(len(list), 4)], func(w string) bool { return auxiliaries[w] })
+}
+
+// denying reports a sentence that says that something is not known.
+func denying(sentence string) bool {
+	low := strings.ToLower(strings.ReplaceAll(sentence, "’", "'"))
+	return slices.ContainsFunc(denials, func(d string) bool { return strings.Contains(low, d) })
+}
+
+// claims returns what a text states: without its questions and, behind a question, without what says that nothing
+// is known of it.
+func claims(text string, behind bool) string {
+	var b strings.Builder
+	whole := true
+	for s := range sentences(text) {
+		if asking(s) || behind && denying(s) {
+			whole = false
+			continue
+		}
+		b.WriteString(s)
+	}
+	if whole {
+		return text
+	}
+	return b.String()
+}
+
+// beside is how far a question is from an answer to it: a call and its result may stand between.
+const answerBehind = 4
+
+// behind reports whether a document stands behind a question that has words of the query.
+func (m *match) behind(doc int) bool {
+	for i := doc; i >= doc-answerBehind && m.x.near(doc, i); i-- {
+		for s := range sentences(m.x.docs[i].Text) {
+			if !asking(s) {
+				continue
+			}
+			for _, t := range m.x.stem.Terms(s) {
+				if _, ok := m.at[m.x.id(t)]; ok {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// said returns the share of the query that a document and two neighbours state, and whether all that the query
+// names by an identifier is among it.
+func (m *match) said(doc int) (share float64, named bool) {
+	x := m.x
+	held, missing := map[int]bool{}, map[string]map[int32]bool{}
+	for _, t := range m.q.Terms {
+		if identifier(t) {
+			missing[t] = x.naming(t)
+		}
+	}
+	for i := doc - 2; i <= doc+2; i++ {
+		if !x.near(doc, i) {
+			continue
+		}
+		ids := x.terms[i]
+		if text := claims(x.docs[i].Text, m.behind(i)); text != x.docs[i].Text {
+			ids = nil
+			for _, t := range x.stem.Terms(text) {
+				ids = append(ids, x.id(t))
+			}
+		}
+		for _, id := range ids {
+			if t, ok := m.at[id]; ok {
+				held[t] = true
+			}
+			for t, names := range missing {
+				if names[id] {
+					delete(missing, t)
+				}
+			}
+		}
+	}
+	all := 0.0
+	for t, worth := range m.idf {
+		all += worth
+		if held[t] {
+			share += worth
+		}
+	}
+	return share / max(all, 1e-9), len(missing) == 0
+}
+
+// id is the number of a term, -1 for one that no document has.
+func (x *Index) id(term string) int32 {
+	if id, ok := x.vocab[term]; ok {
+		return id
+	}
+	return -1
+}

@@ -1,0 +1,102 @@
+package recall
+
+import (
+	"fmt"
+	"testing"
+)
+
+// lines are the messages of a talk with an assistant.
+func lines(texts ...string) []Doc {
+	docs := make([]Doc, len(texts))
+	for i, t := range texts {
+		docs[i] = Doc{ID: fmt.Sprint(i), Pos: int64(i + 1), Text: t}
+	}
+	return docs
+}
+
+// TestJudgeWhatWasSaid: a verdict rests on what was said, and not on what was asked or answered with nothing.
+func TestJudgeWhatWasSaid(t *testing.T) {
+	const filler = "The ferry leaves at nine."
+	for name, row := range map[string]struct {
+		query string
+		docs  []Doc
+		want  Verdict
+	}{
+		"said":                 {"turquoise samovar", lines(filler, "The turquoise samovar is in the attic.", "Noted."), Confident},
+		"asked alone":          {"turquoise samovar", lines(filler, "Where might the turquoise samovar be??", "I find nothing about that here.", filler), Weak},
+		"asked without a mark": {"turquoise samovar", lines(filler, "where is the turquoise samovar", "Hm."), Weak},
+		"requested":            {"turquoise samovar", lines(filler, "Tell me where you put the turquoise samovar.", "Hm."), Weak},
+		"denied in its words":  {"passport of uncle Hubert", lines(filler, "Where is the passport of my uncle Hubert?", "I couldn’t find a passport of your uncle Hubert.", filler), Weak},
+		"denied in two":        {"passport of uncle Hubert", lines("Where is the passport of my uncle Hubert?", "I don't have any record. The passport of uncle Hubert was never mentioned."), Weak},
+		"answered in its words": {"passport of uncle Hubert", lines(filler, "Where is the passport of my uncle Hubert?", "The passport of uncle Hubert is in the drawer.", filler),
+			Confident},
+		"said and asked later":  {"turquoise samovar", lines("The turquoise samovar is in the attic.", "Noted.", filler, filler, filler, "Where is the turquoise samovar?"), Confident},
+		"an identifier asked":   {"which tag has KEY_4711", lines(filler, "Which tag has KEY_4711?", "I have no record of it.", "The tag is on the door."), Weak},
+		"a question of its own": {"turquoise samovar", lines("The turquoise samovar is in the attic. Do you know where that is?"), Confident},
+		"a link":                {"turquoise samovar", lines("See https://shop.example/?q=turquoise+samovar for the turquoise samovar"), Confident},
+		"a denial of a fact":    {"spare key tile", lines(filler, "I could not find the spare key below the tile.", filler), Confident},
+		"what I want":           {"turquoise samovar", lines("What I want is the turquoise samovar."), Confident},
+		"elsewhere":             {"turquoise samovar", lines(filler, filler), Nothing},
+	} {
+		x, q := New(row.docs, nil), Parse(row.query, nil)
+		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}
+
+// TestOwnWords: coverage is of a text itself, around is with its neighbours, and what has no word of a query stands
+// behind what has; a question stands behind what states the same, and a message without words is none.
+func TestOwnWords(t *testing.T) {
+	docs := lines("Where is the turbine manual?", "", "Just now.", "It rains.", "The turbine manual is on shelf nine, beside the blue box with the pumps.", "Good evening.", "The harbour is busy.",
+		"The manual of the pump is lost.", "It rains again.", "So it does.", "Is the turbine manual thick?")
+	x, q := New(docs, nil), Parse("turbine manual", nil)
+	hits := x.Search(q, Stats{})
+	if hits[0].Doc != 4 || hits[0].Coverage != 1 {
+		t.Errorf("first is %+v", hits[0])
+	}
+	bare := false
+	for _, h := range hits {
+		switch {
+		case h.Doc == 1:
+			t.Error("an empty message was found")
+		case h.Coverage > h.Around:
+			t.Errorf("%+v", h)
+		case h.Doc == 5 && (h.Coverage != 0 || h.Around != 1):
+			t.Errorf("neighbour: %+v", h)
+		}
+		if bare && h.Coverage > 0 {
+			t.Errorf("%q stands behind what has no word", docs[h.Doc].Text)
+		}
+		bare = bare || h.Coverage == 0 && h.Doc != 2 // an answer may stand behind its question
+	}
+}
+
+// FuzzClaims: what a text states is of the text, and nothing is lost of one that neither asks nor denies.
+func FuzzClaims(f *testing.F) {
+	f.Add("Where is it? Here. v1.2?", true)
+	f.Add("\xff?…！", false)
+	f.Fuzz(func(t *testing.T, text string, behind bool) {
+		got, all := claims(text, behind), ""
+		for s := range sentences(text) {
+			all += s
+		}
+		if all != text || len(got) > len(text) || claims(got, behind) != got && !behind {
+			t.Errorf("%q: %q", text, got)
+		}
+	})
+}
+
+// TestWith: an index of more documents is the same, whether some were read before or not.
+func TestWith(t *testing.T) {
+	docs := lines("Where is the turbine manual?", "It is on shelf nine.", "The harbour is busy.", "The turbine runs.")
+	changed := append([]Doc(nil), docs...)
+	changed[2].Text = "The turbine is busy. Is it?"
+	old, fresh := New(docs[1:3], nil).With(changed), New(changed, nil)
+	for _, query := range []string{"turbine manual", "shelf", "harbour", "busi"} {
+		q := Parse(query, nil)
+		if a, b := old.Search(q, Stats{}), fresh.Search(q, Stats{}); fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Errorf("%s: %v and %v", query, a, b)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package recall
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	selfWords  = setOf(`i me my mine myself we us our`)
+	timeWords  = setOf(`yesterday today tonight tomorrow last next ago since recently just monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december`)
+	countWords = setOf(`one two three four five six seven eight nine ten twice once several couple first second third`)
+	placeWords = setOf(`in at to from near visited visit around`)
+)
+
+// surveyed is what one pass over a text finds for the rules of talk.
+type surveyed struct {
+	self                               int
+	time, number, place, proper, quote bool
+	questions                          string // its questions, joined
+	grams                              string // see gramMark
+}
+
+func survey(text string, names map[string]bool) surveyed {
+	s := surveyed{questions: questions(text), quote: strings.Count(text, `"`) > 1 || strings.ContainsRune(text, '“')}
+	before := ""
+	var grams strings.Builder
+	grams.Grow(len(text) + 1)
+	for w := range words(text) {
+		low := strings.ToLower(w.text)
+		if len(low) > 1 && len(low) <= maxGramWord && !stops[low] && !names[low] {
+			grams.WriteByte(gramMark)
+			grams.WriteString(low)
+		}
+		r, _ := utf8.DecodeRuneInString(w.text)
+		capital := unicode.IsUpper(r)
+		switch {
+		case selfWords[low]:
+			s.self++
+		case unicode.IsDigit(r):
+			s.number = true
+			s.time = s.time || year(low) > 0
+		case capital && !w.first && low != "i":
+			s.proper = true
+			s.place = s.place || placeWords[before]
+		}
+		s.number = s.number || countWords[low]
+		s.time = s.time || timeWords[low]
+		if low != "the" {
+			before = low
+		}
+	}
+	grams.WriteByte(gramMark)
+	s.grams = grams.String()
+	return s
+}
+
+// questions returns the sentences of a text that end with a question mark.
+func questions(text string) string {
+	if !strings.Contains(text, "?") {
+		return ""
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		end := strings.IndexAny(text, ".!?\n")
+		if end < 0 {
+			break
+		}
+		if text[end] == '?' {
+			b.WriteString(text[:end])
+			b.WriteByte(' ')
+		}
+		text = text[end+1:]
+	}
+	return b.String()
+}
+
+// year returns the year that a word names, 0 for none.
+func year(w string) int {
+	if len(w) != 4 || (w[:2] != "19" && w[:2] != "20") || w[2] < '0' || w[2] > '9' || w[3] < '0' || w[3] > '9' {
+		return 0
+	}
+	return int(w[0]-'0')*1000 + int(w[1]-'0')*100 + int(w[2]-'0')*10 + int(w[3]-'0')
+}

@@ -1,0 +1,175 @@
+package recall
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Scope is how far a recall looks.
+type Scope string
+
+// The scopes.
+const (
+	ScopeSession Scope = "session" // one conversation, those before a reset included; the default
+	ScopeAgent   Scope = "agent"   // all conversations that the asker may read
+	ScopePeer    Scope = "peer"    // of these, the ones with one peer
+)
+
+// ParseScope reads a scope that a person or a model typed; empty is otherwise.
+func ParseScope(s string, otherwise Scope) (Scope, error) {
+	switch scope := Scope(s); scope {
+	case "":
+		return otherwise, nil
+	case ScopeSession, ScopeAgent, ScopePeer:
+		return scope, nil
+	}
+	return "", fmt.Errorf("scope %.40q: want session, agent or peer: %w", s, tidemark.ErrInvalid)
+}
+
+// Ask is what is looked for in many conversations.
+type Ask struct {
+	Query  string          `json:"query"`
+	K      int             `json:"k,omitempty"`
+	Since  time.Time       `json:"since,omitzero"`
+	Until  time.Time       `json:"until,omitzero"`
+	Budget tidemark.Tokens `json:"budget,omitempty"` // of all texts; 0 is no bound
+	All    bool            `json:"all,omitempty"`    // also turns that the reconciler skipped, of those who are asked
+	Scope  Scope           `json:"scope,omitempty"`
+	Peer   string          `json:"peer,omitempty"` // of ScopePeer: "channel:name" or a name; empty is the asker's own
+	Own    tidemark.Key    `json:"own,omitempty"`  // not asked: who asks looks there itself
+}
+
+// Answer is what several conversations gave, best first.
+type Answer struct {
+	Query        string         `json:"query"`
+	Results      []Result       `json:"results"`
+	Verdict      Verdict        `json:"verdict"`
+	Considered   int            `json:"considered"` // messages that were ranked
+	Reformulated string         `json:"reformulated"`
+	Filtered     []Left         `json:"filtered"`
+	Coverage     float64        `json:"coverage"`            // share of the conversations asked that answered
+	Asked        []tidemark.Key `json:"asked"`               // which conversations
+	Unreached    []tidemark.Key `json:"unreached,omitempty"` // of these, who did not answer
+	Beyond       int            `json:"beyond,omitempty"`    // conversations of so many that only the last active were held against the query
+}
+
+// Left is results that were found and are not given.
+type Left struct {
+	Reason string             `json:"reason"`
+	Count  int                `json:"count"`
+	IDs    []tidemark.EntryID `json:"ids"`
+}
+
+// leave adds to what is left out for a reason.
+func (a *Answer) leave(more Left) {
+	for i := range a.Filtered {
+		if l := &a.Filtered[i]; l.Reason == more.Reason {
+			l.Count, l.IDs = l.Count+more.Count, append(l.IDs, more.IDs...)
+			return
+		}
+	}
+	more.IDs = append([]tidemark.EntryID{}, more.IDs...)
+	a.Filtered = append(a.Filtered, more)
+}
+
+// Result is a result of one conversation as that one told it, an object with its key.
+type Result struct {
+	Key  tidemark.Key
+	Told json.RawMessage
+}
+
+// MarshalJSON writes what was told.
+func (r Result) MarshalJSON() ([]byte, error) { return r.Told, nil }
+
+// UnmarshalJSON keeps all that was told, what is not read here too.
+func (r *Result) UnmarshalJSON(raw []byte) error {
+	var in struct {
+		Key tidemark.Key `json:"key"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return err
+	}
+	r.Key, r.Told = in.Key, slices.Clone(raw)
+	return nil
+}
+
+// Join makes one answer of those of several conversations: the best by normalised score, of equal ones the
+// newest, within k results and a budget of tokens, which passes over what does not fit. All results are of
+// equal standing, since a normalised score compares between searches.
+func Join(a Ask, answers []Answer) (Answer, error) {
+	out := Answer{Query: a.Query, Results: []Result{}, Verdict: Nothing, Filtered: []Left{}, Coverage: 1, Asked: []tidemark.Key{}}
+	var all []ranked
+	for _, one := range answers {
+		out.Considered, out.Beyond = out.Considered+one.Considered, out.Beyond+one.Beyond
+		out.Asked, out.Unreached = append(out.Asked, one.Asked...), append(out.Unreached, one.Unreached...)
+		for _, l := range one.Filtered {
+			out.leave(l)
+		}
+		out.Reformulated = cmp.Or(out.Reformulated, one.Reformulated)
+		if worth[one.Verdict] > worth[out.Verdict] {
+			out.Verdict = one.Verdict
+		}
+		for _, r := range one.Results {
+			in := ranked{told: r}
+			if err := json.Unmarshal(r.Told, &in); err != nil {
+				return out, fmt.Errorf("result of %s: %w: %w", r.Key, err, tidemark.ErrInvalid)
+			}
+			all = append(all, in)
+		}
+	}
+	order.By(all, func(x, y ranked) int {
+		return cmp.Or(cmp.Compare(y.Normalized, x.Normalized), y.At.Compare(x.At))
+	})
+	left := a.Budget
+	for _, r := range all {
+		if len(out.Results) >= a.K && a.K > 0 {
+			break
+		}
+		if n := tidemark.EstimateText(r.Text); a.Budget > 0 {
+			if n > left {
+				out.leave(Left{Reason: "over budget", Count: 1, IDs: []tidemark.EntryID{r.ID}})
+				continue
+			}
+			left -= n
+		}
+		out.Results = append(out.Results, r.told)
+	}
+	if n := len(out.Asked); n > 0 {
+		out.Coverage = float64(n-len(out.Unreached)) / float64(n)
+	}
+	return out, nil
+}
+
+// ranked is what ranks a result among those of others.
+type ranked struct {
+	told       Result
+	ID         tidemark.EntryID `json:"id"`
+	Normalized float64          `json:"normalized"`
+	At         time.Time        `json:"at"`
+	Text       string           `json:"text"`
+}
+
+// worth orders verdicts.
+var worth = map[Verdict]int{Nothing: 1, Weak: 2, Confident: 3}
+
+// DigestReport is what a conversation tells its agent of its digests.
+type DigestReport struct {
+	Key   tidemark.Key `json:"key"`
+	Head  int64        `json:"head"`        // position of its last message
+	At    time.Time    `json:"at,omitzero"` // when its parts reached the head; zero while they do not
+	Parts []DigestPart `json:"parts,omitempty"`
+}
+
+// DigestPart is the digest of a stretch of a conversation.
+type DigestPart struct {
+	First  int64  `json:"first"` // position behind the last of the part before it
+	Last   int64  `json:"last"`
+	Closed bool   `json:"closed,omitempty"` // no message will be added
+	Digest []byte `json:"digest"`
+}

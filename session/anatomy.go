@@ -1,0 +1,298 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Anatomy is the record of one model call: what its context was made of, what it cost, and what is needed
+// to build the same request again (see [Session.Prompt]). The names of the first block of fields are those
+// of papers/total-recall, Annex A.4. Bytes are of the text that is sent, each byte counted in one field.
+// A record has under 2 KB, and all are kept.
+type Anatomy struct {
+	Turn       string  `json:"turnId"` // sorts by time; the calls of a turn share it
+	Session    string  `json:"sessionId"`
+	Cycle      int     `json:"compactionCycle"` // compactions of the conversation before the call
+	Full       float64 `json:"contextUtilPct"`  // size of the limit, in percent
+	SystemText int     `json:"systemPromptBytes"`
+	Workspace  int     `json:"workspaceFileBytes"` // persona, instructions and memory of the agent
+	Skills     int     `json:"skillBytes"`         // 0: there are no skills
+	Schemas    int     `json:"toolSchemaBytes"`
+	Events     int     `json:"historyEventCount"` // messages of the log that were shown, whole or in part
+	Markers    int     `json:"markerCount"`
+	UserBytes  int     `json:"userMessageBytes"` // of the newest message of a person
+	Topic      *string `json:"topicLabel"`       // up to five words, nil when nothing tells
+	Transition bool    `json:"topicTransition"`  // under half of the words were the turn's before
+
+	N        int64              `json:"n"`
+	Run      string             `json:"run"`
+	Attempt  int                `json:"attempt"` // of the turn's present call, from 1
+	At       int64              `json:"at"`      // Unix milliseconds, of its end
+	Model    string             `json:"model"`
+	Stop     string             `json:"stopReason"`      // "error" for a call that failed
+	Error    string             `json:"error,omitempty"` // why it failed
+	Window   tidemark.Tokens    `json:"window"`
+	Limit    tidemark.Tokens    `json:"limit"`
+	Size     tidemark.Tokens    `json:"size"`     // before the call, as decided on, with what was pushed
+	Anchored bool               `json:"anchored"` // Size rests on a provider's report
+	System   tidemark.Tokens    `json:"systemTokens"`
+	Tools    tidemark.Tokens    `json:"toolTokens"`
+	Parts    map[string]Portion `json:"parts"` // person, model, tool, recall, summary, marker, stub, note
+	Last     int64              `json:"last"`  // position of the newest message
+	Overlays []tidemark.EntryID `json:"overlays,omitempty"`
+	Usage    tidemark.Usage     `json:"usage"`
+	Context  tidemark.Tokens    `json:"context"` // after the call
+
+	// What the request is built of again, besides the log up to Until.
+	Until     int64           `json:"until"`
+	Requested string          `json:"requested"`
+	MaxTokens tidemark.Tokens `json:"maxTokens,omitempty"`
+	Prompt    string          `json:"prompt"`             // hash of the system text
+	Schema    string          `json:"schema,omitempty"`   // hash of the tools
+	Note      string          `json:"note,omitempty"`     // as sent, when it is short
+	NoteHash  string          `json:"noteHash,omitempty"` // or its hash
+	SHA256    string          `json:"sha256"`             // of the request, as WriteRequest writes it
+}
+
+// Portion is how much of a view is of one kind.
+type Portion struct {
+	Items  int             `json:"items"`
+	Tokens tidemark.Tokens `json:"tokens"`
+}
+
+// Bounds of a record.
+const (
+	maxOverlays = 24 // that are named, the newest
+	shortNote   = 256
+	maxFailure  = 200
+)
+
+// anatomy records a call, one that failed too. A failure to record is logged; the answer is worth more.
+func (s *Session) anatomy(r *run, v View, req tidemark.Request, reply tidemark.Reply, failed error) {
+	ctx := s.life // that of the turn may have ended the call
+	if err := s.recordCall(ctx, r, v, req, reply, failed); err != nil && ctx.Err() == nil {
+		s.Logger.Warn("record anatomy", "session", s.Key, "err", err)
+	}
+}
+
+func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.Request, reply tidemark.Reply, failed error) error {
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := s.Anatomies(ctx, 0, 1)
+	if err != nil {
+		return err
+	}
+	a := s.dissect(v, req)
+	a.Turn, a.Run, a.Attempt, a.Cycle = r.ID, r.ID, r.Attempt, h.Compactions
+	a.At, a.Model, a.Stop, a.Usage, a.Context = s.Runtime.Now().UnixMilli(), reply.Call.Model, reply.Call.Stop, reply.Call.Usage, reply.Call.Usage.Context()
+	if failed != nil {
+		a.Model, a.Stop, a.Error = req.Model, "error", oneLine(Explain(failed), maxFailure)
+	}
+	var last Anatomy
+	if len(before) > 0 {
+		last = before[0]
+	}
+	a.topic(v, last)
+	hash, err := s.hashRequest(ctx, req)
+	if err != nil {
+		return err
+	}
+	a.SHA256 = hash
+	stmts := a.keep(req, h.Prompt, last)
+	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{string(s.Key), v.Log, mustJSON(a)}, Want: 1})
+	return s.DB.Tx(ctx, stmts)
+}
+
+// dissect tells what a request is made of.
+func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
+	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.budget().Limit(), Size: v.Size, Anchored: v.Anchor,
+		System: tidemark.EstimateText(req.System), Tools: estimateTools(req.Tools), Parts: Portions(v), Last: v.Last, Until: v.Until,
+		Requested: req.Model, MaxTokens: req.MaxTokens, Prompt: string(tidemark.HashOf([]byte(req.System)))}
+	if a.Limit > 0 {
+		a.Full = math.Round(1000*float64(v.Size)/float64(a.Limit)) / 10
+	}
+	a.SystemText = len(req.System)
+	if base := s.settings().System; strings.HasPrefix(req.System, base) {
+		a.SystemText, a.Workspace = len(base), len(req.System)-len(base)
+	}
+	if len(req.Tools) > 0 {
+		a.Schemas = len(mustJSON(req.Tools))
+	}
+	if v.Pack != "" { // what is pushed beside the messages, which Size has, too
+		a.Parts["note"] = Portion{Items: 1, Tokens: tidemark.EstimateText(req.Note)}
+	}
+	for _, it := range v.Items {
+		switch {
+		case compaction.IsMarker(it):
+			a.Markers++
+		case !it.Span():
+			a.Events++
+		}
+	}
+	for _, it := range slices.Backward(v.Items) {
+		if it.Source == tidemark.FromPerson && !it.Span() {
+			a.UserBytes = messageBytes(it.Message)
+			break
+		}
+	}
+	a.Overlays = overlaysOf(v)
+	return a
+}
+
+// messageBytes is what a message weighs: its texts as they are, the rest as JSON.
+func messageBytes(m tidemark.Message) int {
+	n := 0
+	for _, b := range m.Content {
+		if b.Type == tidemark.TypeText {
+			n += len(b.Text)
+		} else {
+			n += len(b.AppendJSON(nil))
+		}
+	}
+	return n
+}
+
+// overlaysOf returns the overlays that are in effect, the newest of them.
+func overlaysOf(v View) []tidemark.EntryID {
+	var out []tidemark.EntryID
+	seen := map[tidemark.EntryID]bool{}
+	for _, sh := range v.Shown {
+		if !seen[sh.Overlay] {
+			seen[sh.Overlay] = true
+			out = append(out, sh.Overlay)
+		}
+	}
+	slices.Sort(out) // by time
+	return out[max(0, len(out)-maxOverlays):]
+}
+
+// topic names what the turn is about. The calls of a turn share it.
+func (a *Anatomy) topic(v View, last Anatomy) {
+	if last.Run == a.Run && a.Run != "" {
+		a.Topic, a.Transition = last.Topic, last.Transition
+		return
+	}
+	words := topicWords(v)
+	if len(words) == 0 {
+		return
+	}
+	label := strings.Join(words, " ")
+	a.Topic = &label
+	if last.Topic == nil || last.Session != a.Session {
+		return
+	}
+	same, former := 0, strings.Fields(*last.Topic)
+	for _, w := range words {
+		if slices.Contains(former, w) {
+			same++
+		}
+	}
+	a.Transition = 2*same < min(len(words), len(former))
+}
+
+// topicWords returns what the newest turns are about: what a person said last counts most, and what was
+// said before fills up when that is short.
+func topicWords(v View) []string {
+	const turns, newest = 3, 4
+	var said []tidemark.Message
+	weight, left := newest, turns
+	for _, it := range slices.Backward(v.Items) {
+		if it.Span() || it.Source == tidemark.FromTool || it.Source == tidemark.FromRecall {
+			continue
+		}
+		if it.Source == tidemark.FromPerson {
+			for range weight {
+				said = append(said, it.Message)
+			}
+			weight = 1
+			if left--; left == 0 {
+				break
+			}
+			continue
+		}
+		said = append(said, tidemark.NewText(it.Message.Role, it.Message.PlainText()))
+	}
+	return compaction.Topics(said...)
+}
+
+// keep returns what stores the texts that the log does not hold, each once under its hash, and notes the
+// hashes. stored is the system text that is there for sure.
+func (a *Anatomy) keep(req tidemark.Request, stored string, last Anatomy) []tidemark.Stmt {
+	var stmts []tidemark.Stmt
+	put := func(text, known string) string {
+		hash := string(tidemark.HashOf([]byte(text)))
+		if hash != known {
+			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}})
+		}
+		return hash
+	}
+	a.Prompt = put(req.System, stored)
+	if len(req.Tools) > 0 {
+		a.Schema = put(mustJSON(req.Tools), last.Schema)
+	}
+	if a.Note = req.Note; len(req.Note) > shortNote {
+		a.Note, a.NoteHash = "", put(req.Note, last.NoteHash)
+	}
+	return stmts
+}
+
+// Portions sorts the items of a view by kind.
+func Portions(v View) map[string]Portion {
+	out := map[string]Portion{}
+	for _, it := range v.Items {
+		kind := it.Source
+		switch {
+		case compaction.IsSummary(it):
+			kind = "summary"
+		case compaction.IsMarker(it):
+			kind = "marker"
+		case it.Stubs > 0:
+			kind = "stub"
+		case kind == "":
+			kind = string(it.Message.Role)
+		}
+		p := out[kind]
+		p.Items++
+		p.Tokens += it.Tokens
+		out[kind] = p
+	}
+	return out
+}
+
+// until returns the position up to which a view knows the log. Everything that is written later has a
+// greater one, so it and the log tell what was shown.
+func until(v View, newest int64) int64 {
+	n := max(v.Last, newest)
+	for _, sh := range v.Shown {
+		n = max(n, sh.From, sh.To)
+	}
+	return n
+}
+
+// Anatomies returns the records of model calls, newest first, before record n (0: the newest).
+func (s *Session) Anatomies(ctx context.Context, before int64, limit int) ([]Anatomy, error) {
+	if before <= 0 {
+		before = 1 << 53
+	}
+	rows, err := s.DB.Query(ctx, `SELECT n, record FROM anatomy WHERE key = ? AND n < ? ORDER BY n DESC LIMIT ?`, string(s.Key), before, min(limit, 1000))
+	if err != nil {
+		return nil, fmt.Errorf("read anatomy: %w", err)
+	}
+	out := make([]Anatomy, len(rows))
+	for i, r := range rows {
+		if err := json.Unmarshal(r.Bytes(1), &out[i]); err != nil {
+			return nil, fmt.Errorf("read anatomy: %w", err)
+		}
+		out[i].N = r.Int(0)
+	}
+	return out, nil
+}

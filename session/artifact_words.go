@@ -1,0 +1,440 @@
+package session
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// The words of a message are in the index with it, up to wordsBytes of its text. A longer text is read to its
+// end afterwards, piece by piece, each in a transaction of its own: to index 256 KiB at once took the memory of
+// an instance. A row says from where on, so that a kill loses nothing; it is done by an alarm, and before the next
+// search at the latest. A piece keeps its text, compressed, so that what is found deep in a large result is
+// shown without reading it all.
+const (
+	wordsBytes   = 64 << 10
+	pieceBytes   = 32 << 10
+	pieceOverlap = 512     // what stands at the seam is found in one of both
+	piecesAWake  = 4 << 20 // bytes of text that one wake reads
+	pieceFinds   = 12      // pieces that a search reads, each of another message
+	// wordsAfter is when an alarm reads the rest, and again when a turn is in work then: the memory that a large
+	// message takes there is not to come on top of what a turn takes.
+	wordsAfter = 30 * time.Second
+)
+
+// pieceTables are made with the first message whose text is longer than wordsBytes.
+var pieceTables = [][]string{{
+	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
+	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
+	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
+	`CREATE INDEX pieces_of ON pieces(seq, at)`,
+	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
+}, {
+	// Two recalls side by side may have stored a piece twice. The newest stays, so that no number comes again.
+	`DELETE FROM pieces WHERE n NOT IN (SELECT max(n) FROM pieces GROUP BY seq, at)`,
+	`DROP INDEX pieces_of`,
+	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
+}}
+
+const pieceSpace = "session_pieces"
+
+// dueWords is due while a text is not read to its end.
+const dueWords = "words"
+
+// textParts yields what searchable joins, without joining it: a text may be as large as memory.
+func textParts(m tidemark.Message) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, b := range m.Content {
+			ok := true
+			switch b.Type {
+			case tidemark.TypeText:
+				ok = yield(tidemark.StripReminders(b.Text))
+			case tidemark.TypeToolUse:
+				if !ownTool(b.Name) { // what was looked for is not what was said
+					ok = yield(b.Name) && yield(" ") && yield(string(b.Input))
+				}
+			case tidemark.TypeToolResult:
+				for _, c := range b.Content {
+					if ok = ok && yield(c.Text) && yield("\n"); !ok {
+						break
+					}
+				}
+			}
+			if !ok || !yield("\n") {
+				return
+			}
+		}
+	}
+}
+
+// textAt returns the text of a message from a place on, at most so many bytes, and how long all of it is; the
+// same text that searchable gives.
+func textAt(m tidemark.Message, from, most int) (text string, size int) {
+	var b strings.Builder
+	at, blank := 0, 0
+	for part := range textParts(m) {
+		if at == 0 {
+			part = strings.TrimLeftFunc(part, unicode.IsSpace)
+		}
+		if part == "" {
+			continue
+		}
+		if lo, hi := max(from-at, 0), min(from+most-at, len(part)); lo < hi {
+			b.WriteString(part[lo:hi])
+		}
+		at += len(part)
+		if trimmed := len(strings.TrimRightFunc(part, unicode.IsSpace)); trimmed > 0 {
+			blank = len(part) - trimmed
+		} else {
+			blank += len(part)
+		}
+	}
+	size = at - blank
+	text = b.String()
+	return text[:max(0, min(len(text), size-from))], size
+}
+
+// restStmts make the rest of a long text due to be read, in the transaction that stores its entry. One that was
+// read meanwhile, by a recall side by side, is not read again.
+func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark.Message) ([]tidemark.Stmt, error) {
+	if e.Origin.From == tidemark.FromRecall || !longer(full, wordsBytes) {
+		return nil, nil
+	}
+	if !s.large.pieces.Load() {
+		if err := host.Migrate(ctx, s.DB, pieceSpace, pieceTables); err != nil {
+			return nil, err
+		}
+		s.large.pieces.Store(true)
+	}
+	return []tidemark.Stmt{
+		{SQL: `INSERT INTO unread(key, entry, at) SELECT ?, ?, 0 WHERE NOT EXISTS (SELECT 1 FROM entries e JOIN pieces p ON p.seq = e.seq WHERE e.id = ?) ON CONFLICT(key, entry) DO NOTHING`,
+			Args: []any{string(s.Key), string(e.ID), string(e.ID)}},
+		s.dueStmt(dueWords, s.Runtime.Now().Add(wordsAfter), ""),
+	}, nil
+}
+
+// readQuietly is readRest for an alarm.
+func (s *Session) readQuietly(ctx context.Context) error {
+	s.mu.Lock()
+	busy := s.active != ""
+	s.mu.Unlock()
+	if busy {
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueWords, s.Runtime.Now().Add(wordsAfter), "")})
+	}
+	return s.readRest(ctx, piecesAWake)
+}
+
+// longer reports whether the text of a message is longer than that many bytes.
+func longer(m tidemark.Message, most int) bool {
+	n := 0
+	for part := range textParts(m) {
+		if n += len(part); n > most+1024 { // blanks around it do not count
+			_, size := textAt(m, 0, 0)
+			return size > most
+		}
+	}
+	return false
+}
+
+// hasPieces reports whether any long text was logged in this database.
+func (s *Session) hasPieces(ctx context.Context) (bool, error) {
+	if s.large.pieces.Load() {
+		return true, nil
+	}
+	ok, err := s.has(ctx, pieceSpace)
+	if ok && err == nil {
+		err = host.Migrate(ctx, s.DB, pieceSpace, pieceTables)
+		s.large.pieces.Store(err == nil)
+	}
+	return ok, err
+}
+
+// readRest puts the rest of long texts into the index, as much as is asked for.
+func (s *Session) readRest(ctx context.Context, most int) error {
+	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+		return err
+	}
+	for {
+		rows, err := s.DB.Query(ctx, `SELECT u.entry, u.at, e.seq FROM unread u JOIN entries e ON e.id = u.entry WHERE u.key = ? ORDER BY u.entry LIMIT 1`, string(s.Key))
+		switch {
+		case err != nil:
+			return fmt.Errorf("read long texts: %w", err)
+		case len(rows) == 0:
+			return s.restRead(ctx)
+		case most <= 0: // at the next wake
+			return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueWords, s.Runtime.Now(), "")})
+		}
+		r := rows[0]
+		n, err := s.readPieces(ctx, tidemark.EntryID(r.Text(0)), r.Int(2), int(r.Int(1)), most)
+		if errors.Is(err, errDamaged) { // nothing can read it any more; the others are not to wait
+			s.Logger.Error("a long text is not searchable to its end", "session", s.Key, "entry", r.Text(0), "err", err)
+			err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM unread WHERE key = ? AND entry = ?`, Args: []any{string(s.Key), r.Text(0)}}})
+		}
+		if err != nil && !errors.Is(err, tidemark.ErrConflict) { // another one reads it, too
+			return fmt.Errorf("read the text of %s: %w", r.Text(0), err)
+		}
+		most -= max(n, 1)
+	}
+}
+
+// restRead ends the work on long texts, if it was due: most recalls have nothing to write.
+func (s *Session) restRead(ctx context.Context) error {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM due WHERE key = ? AND kind = ? LIMIT 1`, string(s.Key), dueWords)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM unread WHERE key = ?)`,
+		Args: []any{string(s.Key), dueWords, string(s.Key)}}})
+}
+
+// readPieces puts the text of a message into the index from a place on, and returns how many bytes it did.
+func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64, at, most int) (done int, err error) {
+	e, err := s.log.Entry(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	m, release, err := s.wordy(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	var pace pace
+	for done < most {
+		stmts, next, err := s.pieceStmts(m, id, seq, at)
+		if err == nil {
+			err = s.DB.Tx(ctx, stmts)
+		}
+		if err != nil || next < 0 {
+			return done, err
+		}
+		done, at = done+next-at, next
+		if err := pace.did(ctx, s.Runtime, paceBytes); err != nil { // a piece is as much work as anything
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// pieceStmts put one piece of a text into the index and say from where to go on; next is -1 at the end.
+func (s *Session) pieceStmts(m tidemark.Message, id tidemark.EntryID, seq int64, at int) (stmts []tidemark.Stmt, next int, err error) {
+	text, size := textAt(m, at, pieceBytes)
+	if at+len(text) < size {
+		text = text[:seam(text)]
+	}
+	next = at + len(text) - pieceOverlap
+	step := tidemark.Stmt{SQL: `UPDATE unread SET at = ? WHERE key = ? AND entry = ? AND at = ?`, Args: []any{next, string(s.Key), string(id), at}, Want: 1}
+	if at+len(text) >= size || len(text) <= pieceOverlap {
+		next = -1
+		step = tidemark.Stmt{SQL: `DELETE FROM unread WHERE key = ? AND entry = ? AND at = ?`, Args: []any{string(s.Key), string(id), at}, Want: 1}
+	}
+	text = strings.ToValidUTF8(text, " ")
+	packed, err := archive.Gzip([]byte(text))
+	if err != nil {
+		return nil, 0, err
+	}
+	return []tidemark.Stmt{step, {
+		SQL:  `INSERT INTO pieces(n, key, seq, at, size, text) SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ? FROM pieces WHERE true ON CONFLICT(seq, at) DO NOTHING`,
+		Args: []any{string(s.Key), seq, at, len(text), packed},
+	}, {
+		SQL:  `INSERT INTO piece_words(rowid, home, terms) SELECT n, ?, ? FROM pieces p WHERE seq = ? AND at = ? AND NOT EXISTS (SELECT 1 FROM piece_words WHERE rowid = p.n)`,
+		Args: []any{s.home(), s.Stemmer.Row(text), seq, at},
+	}}, next, nil
+}
+
+// seam returns where to cut a text: behind a line or a word near its end, and never within a character.
+func seam(text string) int {
+	last := text[len(text)-min(len(text), pieceOverlap):]
+	for _, at := range []int{strings.LastIndexByte(last, '\n'), strings.LastIndexAny(last, " \t,;")} {
+		if at >= 0 {
+			return len(text) - len(last) + at + 1
+		}
+	}
+	end := len(text)
+	for end > 0 && end > len(text)-utf8.UTFMax && !utf8.RuneStart(text[end-1]) {
+		end--
+	}
+	return max(end-1, 1)
+}
+
+// piece is a stretch of a long text.
+type piece struct {
+	at   int
+	text string
+}
+
+// piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
+// piece that matches best.
+func (s *Session) piecesWith(ctx context.Context, match string, since, until int64) (map[int64]piece, error) {
+	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+		return nil, err
+	}
+	// One piece of each message, of those of the time: a text of hundreds of pieces would take all places. What
+	// bm25 counts is made first, since it can be asked while the index is read only.
+	rows, err := s.DB.Query(ctx, `WITH f AS MATERIALIZED (SELECT rowid AS n, bm25(piece_words, 0.0, 1.0) AS score FROM piece_words WHERE piece_words MATCH ?),
+		best AS (SELECT p.n, min(f.score) AS score FROM f JOIN pieces p ON p.n = f.n JOIN entries e ON e.seq = p.seq
+			WHERE e.at BETWEEN ? AND ? GROUP BY p.seq ORDER BY score LIMIT ?)
+		SELECT p.seq, p.at, p.size, p.text FROM best JOIN pieces p ON p.n = best.n ORDER BY best.score LIMIT ?`,
+		match, since, until, pieceFinds, pieceFinds)
+	if err != nil {
+		return nil, fmt.Errorf("recall: long texts: %w", err)
+	}
+	return piecesOf(rows)
+}
+
+// firstPieces returns the beginnings of long texts, by message: for those whose text stands in the bucket.
+func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piece, error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+		return nil, err
+	}
+	seqs = seqs[:min(len(seqs), tidemark.MaxParams-1)]
+	args := make([]any, len(seqs), len(seqs)+1)
+	for i, seq := range seqs {
+		args[i] = seq
+	}
+	rows, err := s.DB.Query(ctx, `SELECT seq, at, size, text FROM pieces WHERE seq IN (?`+strings.Repeat(", ?", len(seqs)-1)+`) AND at = 0 LIMIT ?`, append(args, len(seqs))...)
+	if err != nil {
+		return nil, fmt.Errorf("recall: long texts: %w", err)
+	}
+	return piecesOf(rows)
+}
+
+// piecesOf reads rows of pieces, the first of each message.
+func piecesOf(rows []tidemark.Row) (map[int64]piece, error) {
+	out := map[int64]piece{}
+	var zip gzip.Reader
+	for _, r := range rows {
+		if _, ok := out[r.Int(0)]; ok {
+			continue
+		}
+		text, err := archive.Gunzip(&zip, r.Bytes(3), int(r.Int(2)))
+		if err != nil {
+			return nil, fmt.Errorf("recall: long texts: %w", err)
+		}
+		out[r.Int(0)] = piece{int(r.Int(1)), string(text)}
+	}
+	return out, nil
+}
+
+// texts gives the text of each of some entries to use, one after the other: of a long one the piece that was
+// found, or else its beginning. It reads no block from the bucket.
+func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map[int64]piece, use func(e tidemark.Entry, role tidemark.Role, p piece)) error {
+	var far []int64
+	all := make([]int, 0, 16)
+	stored := make([]tidemark.Message, len(entries))
+	refs := make([][]blobRef, len(entries))
+	for i, e := range entries {
+		var err error
+		if stored[i], err = e.Message(); err != nil {
+			return fmt.Errorf("entry %s: %w", e.ID, err)
+		}
+		if !bytes.Contains(e.Payload, []byte(blobField)) {
+			continue
+		}
+		all = all[:0]
+		for n := range stored[i].Content {
+			all = append(all, n)
+		}
+		if refs[i] = rowRefs(stored[i], all); len(refs[i]) == 0 {
+			far = append(far, e.Seq)
+		}
+	}
+	first, err := s.firstPieces(ctx, far)
+	if err != nil {
+		return err
+	}
+	var sh shelf
+	for i, e := range entries {
+		m := stored[i]
+		p, ok := found[e.Seq]
+		if !ok {
+			p, ok = first[e.Seq]
+		}
+		if !ok {
+			if m, err = s.withRows(ctx, m, refs[i:], &sh); err != nil {
+				return fmt.Errorf("entry %s: %w", e.ID, err)
+			}
+			p.text, _ = textAt(m, 0, wordsBytes)
+			p.text = strings.ToValidUTF8(p.text, "")
+		}
+		use(e, m.Role, p)
+	}
+	return nil
+}
+
+// withRows brings the artifacts of a message back, those of the first of refs, and reads those of the next
+// messages with them. Blocks in the bucket stay as stored.
+func (s *Session) withRows(ctx context.Context, m tidemark.Message, refs [][]blobRef, sh *shelf) (tidemark.Message, error) {
+	if len(refs[0]) == 0 {
+		return m, nil
+	}
+	err := sh.fetch(ctx, s, refs[0], func(yield func(blobRef) bool) {
+		for _, r := range slices.Concat(refs[1:]...) {
+			if !yield(r) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return m, err
+	}
+	var rows []int
+	for i, b := range m.Content {
+		if ref, ok := reference(b); ok && ref.In == inRow {
+			rows = append(rows, i)
+		}
+	}
+	return s.hydrateFrom(ctx, m, rows, sh)
+}
+
+// lookDeep adds the messages that have terms of a query deep in a long text to the candidates.
+func (f *finding) lookDeep(ctx context.Context, terms []string) error {
+	const most = 16 // terms that are looked for
+	since, until := f.w.span()
+	terms = terms[:min(len(terms), most)]
+	found, err := f.s.piecesWith(ctx, f.s.matching(terms...), since, until)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	f.deep = found
+	for _, seq := range slices.Sorted(maps.Keys(found)) {
+		if !slices.Contains(f.seqs, seq) {
+			f.seqs = append(f.seqs, seq)
+		}
+	}
+	// What only a piece has is rarer than all that the messages have.
+	fresh := slices.DeleteFunc(slices.Clone(terms), func(t string) bool { return slices.Contains(f.rare, t) })
+	f.rare = append(fresh, f.rare...)
+	holds := f.stats.Holds
+	f.stats.Holds = func(t string) int {
+		if n := holds(t); n > 0 || !slices.Contains(fresh, t) {
+			return n
+		}
+		return 1
+	}
+	return nil
+}
+
+// placeOf returns where a snippet of a long text begins in all of it.
+func (r read) placeOf(snippet string) int {
+	at := strings.Index(r.text, strings.Trim(snippet, "…"))
+	if at < 0 || r.at+len(r.text) < pieceBytes/2 {
+		return r.at
+	}
+	return r.at + at
+}

@@ -1,0 +1,112 @@
+//go:build !js
+
+package session_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// room bounds how many pages SQLite may still add to the database: it says then that the disk is full.
+func (h *harness) room(pages int64) {
+	h.t.Helper()
+	all := h.number(`PRAGMA page_count`)
+	if pages < 0 {
+		all = 1 << 30
+	}
+	if err := h.db.Tx(h.t.Context(), []tidemark.Stmt{{SQL: fmt.Sprintf(`PRAGMA max_page_count = %d`, all+max(pages, 0))}}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// noise is a long text that is not shorter when it is compressed.
+func noise() string {
+	return lines(240_000, func(i int) string {
+		sum := sha256.Sum256([]byte{byte(i), byte(i >> 8)})
+		return hex.EncodeToString(sum[:])
+	})
+}
+
+// TestDiskFullOfArtifacts: when the disk fills while an artifact is written, whoever writes is told, nothing of the
+// message stands, and with room again the turn ends with a whole log.
+func TestDiskFullOfArtifacts(t *testing.T) {
+	h, c := newTimed(t, session.Settings{}, noon)
+	h.room(8)
+	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+		yield(session.Imported{At: c.Now(), Message: tidemark.NewText(tidemark.User, noise())}, nil)
+	}, nil)
+	if !errors.Is(err, tidemark.ErrUnavailable) || !strings.Contains(err.Error(), "disk is full") {
+		t.Fatalf("import on a full disk: %v", err)
+	}
+	h.room(-1)
+	if n := h.count(`SELECT count(*) FROM entries LIMIT 1`); n != 0 {
+		t.Fatalf("%d entries of what was refused", n)
+	}
+}
+
+// filling is a database on a disk that has room again after some writes that failed.
+type filling struct {
+	tidemark.DB
+	failed atomic.Int64
+}
+
+func (f *filling) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	err := f.DB.Tx(ctx, stmts)
+	if errors.Is(err, tidemark.ErrUnavailable) && f.failed.Add(1) == 12 {
+		return errors.Join(err, f.DB.Tx(ctx, []tidemark.Stmt{{SQL: `PRAGMA max_page_count = 1000000000`}}))
+	}
+	return err
+}
+
+// TestDiskFullInTurn: a disk that fills while a large result is stored, at whatever write, leaves the log whole; with
+// room again the turn has ended, once.
+func TestDiskFullInTurn(t *testing.T) {
+	for _, pages := range []int64{0, 8, 60, 70, 80, 90} {
+		h, _ := newTimed(t, session.Settings{}, noon)
+		h.say("before")
+		h.stop()
+		h.idle()
+		db := &filling{DB: h.db}
+		h.db = db
+		h.open()
+		h.idle()
+		calls := h.model.count()
+		h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
+			if n == calls+1 {
+				return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", nil)}}, nil
+			}
+			return tidemark.Message{}, nil
+		})
+		h.agent.call = func(c tidemark.Block) tidemark.Block {
+			h.room(pages)
+			return tidemark.ToolResult(c.ID, noise(), false)
+		}
+		in := say("go")
+		r, err := h.Post(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.idle()
+		h.room(-1)
+		again, err := h.Post(t.Context(), session.Input{ID: r.ID, Message: in.Message})
+		if busy, bad := h.Busy(t.Context()); err != nil || bad != nil || again.State != "done" || busy != "" || db.failed.Load() == 0 {
+			t.Errorf("%d pages: the input is %q, %q in work, %d writes failed: %v, %v", pages, again.State, busy, db.failed.Load(), err, bad)
+		}
+		if got := h.say("after"); !strings.HasPrefix(got, "ok") {
+			t.Errorf("%d pages: the next turn: %q", pages, got)
+		}
+		h.sent()                                                                      // each call has its result
+		if n := strings.Count(strings.Join(h.originals(), "|"), "user: go"); n != 1 { // sent checks that each call has its result
+			t.Errorf("%d pages: the input is there %d times", pages, n)
+		}
+	}
+}

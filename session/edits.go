@@ -1,0 +1,55 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// edits is what overlays put in the place of messages, resolved to positions.
+type edits struct {
+	log    string
+	newest int64 // position of the last overlay that was read
+	placed []compaction.Placed
+}
+
+// standingEdits returns the edits that are shown now. Those of a conversation that was compacted a thousand times
+// sleep under a few others, so what was read once is kept without them, and a view reads what came since: overlays
+// are never changed and come in order. A lift wakes what slept, so then all are read again.
+func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) {
+	var known edits
+	if l := s.laid.Load(); l != nil && l.log == log {
+		known = *l
+	}
+	marks, err := s.log.MarksAfter(ctx, log, known.newest)
+	if err != nil || len(marks) == 0 && known.newest > 0 {
+		return known, err
+	}
+	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
+		known.placed = nil
+		if marks, err = s.log.Marks(ctx, log); err != nil {
+			return known, err
+		}
+	}
+	now, err := s.editsOf(ctx, marks)
+	if err != nil {
+		return now, err
+	}
+	now.log = log
+	now.placed = compaction.Lay(append(slices.Clone(known.placed), now.placed...)).Shown
+	s.laid.Store(&now)
+	return now, nil
+}
+
+// editsOf places overlays.
+func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error) {
+	var e edits
+	for _, m := range marks {
+		e.newest = max(e.newest, m.Seq)
+	}
+	var err error
+	e.placed, err = s.place(ctx, marks)
+	return e, err
+}

@@ -1,0 +1,97 @@
+package session_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// chronicle is an agent that keeps episodes.
+type chronicle struct {
+	fakeAgent
+	mu  sync.Mutex // guards had
+	had map[tidemark.EntryID]memory.Episode
+}
+
+func (c *chronicle) Episodes(_ context.Context, es []memory.Episode) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range es {
+		c.had[e.First] = e
+	}
+	return nil
+}
+
+// later is a runtime whose clock a test moves on.
+type later struct {
+	tidemark.Runtime
+	mu sync.Mutex // guards by
+	by time.Duration
+}
+
+func (l *later) Now() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Runtime.Now().Add(l.by)
+}
+
+func (l *later) pass(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.by += d
+}
+
+// TestEpisodesAreTold: when a conversation has been silent for half an hour, the agent is told what it was about,
+// once, and nothing where the digest is off.
+func TestEpisodesAreTold(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		h := newHarness(t, session.Settings{Episodes: on})
+		h.stop()
+		c, clock := &chronicle{had: map[tidemark.EntryID]memory.Episode{}}, &later{Runtime: h.rt}
+		life, stop := context.WithCancel(context.Background())
+		t.Cleanup(stop)
+		s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: clock, Settings: session.Settings{Model: "test", Episodes: on}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Session = s
+		wake := func() int {
+			t.Helper()
+			if err := s.Wake(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return len(c.had)
+		}
+		h.say("deploy the staging server, please: the staging deployment")
+		clock.pass(29 * time.Minute)
+		if n := wake(); n != 0 {
+			t.Errorf("told of %d before the half hour", n)
+		}
+		h.say("and the wiki")
+		clock.pass(31 * time.Minute)
+		want := map[bool]int{true: 1}[on]
+		if n := wake(); n != want {
+			t.Fatalf("on %v: told of %d episodes", on, n)
+		}
+		if n := wake(); n != want {
+			t.Errorf("told again: %d", n)
+		}
+		h.say("holidays in Rome, holidays")
+		clock.pass(31 * time.Minute)
+		if n := wake(); n != 2*want {
+			t.Errorf("on %v: told of %d episodes", on, n)
+		}
+		for _, e := range c.had {
+			if e.Key != h.key || e.Count != 4 && e.Count != 2 || len(e.Topics) == 0 || e.Last == "" {
+				t.Errorf("episode %+v", e)
+			}
+		}
+	}
+}

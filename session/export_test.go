@@ -1,0 +1,4 @@
+package session
+
+// Tune is tune for tests.
+var Tune = tune

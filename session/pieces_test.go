@@ -1,0 +1,93 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestDeepBesideLonger: a word deep in a long text is found though a much longer one is full of it, also within
+// the days that are asked for.
+func TestDeepBesideLonger(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	days := []string{
+		strings.Repeat("the falcon and the falcon flew over log lines of work at the harbour and back. ", 25_000),
+		strings.Repeat("other words of an ordinary day at the office stand here. ", 1500) + " here sits one falcon alone " + strings.Repeat("and more of the same. ", 500),
+	}
+	at := func(i int) time.Time { return time.Date(2026, 3, 1+i, 8, 0, 0, 0, time.UTC) }
+	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+		for i, text := range days {
+			if !yield(session.Imported{At: at(i), Message: tidemark.NewText(tidemark.User, text)}, nil) ||
+				!yield(session.Imported{At: at(i).Add(time.Minute), Message: tidemark.NewText(tidemark.Assistant, "ok")}, nil) {
+				return
+			}
+		}
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]session.Wanted{
+		"all days": {Query: "falcon"},
+		"since":    {Query: "falcon", Since: at(1)},
+		"until":    {Query: "falcon", Until: at(0)},
+	} {
+		got, err := h.Recall(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, other := false, false
+		for _, r := range got.Results {
+			alone = alone || strings.Contains(r.Text, "falcon alone")
+			other = other || strings.Contains(r.Text, "the harbour and back")
+		}
+		if alone != (name != "until") || other != (name != "since") {
+			t.Errorf("%s: %+v", name, got.Results)
+		}
+	}
+	found, err := h.Search(t.Context(), "falcon", 10)
+	if err != nil || len(found) != 2 {
+		t.Errorf("a search finds %d messages, %v", len(found), err)
+	}
+}
+
+// TestRecallPages: the pages of a long entry, joined, are its text, whatever its characters take.
+func TestRecallPages(t *testing.T) {
+	for name, text := range map[string]string{
+		"three bytes": "a" + strings.Repeat("漢字", 7_000),
+		"four bytes":  "abc" + strings.Repeat("🜁🜂", 6_000),
+		"two bytes":   "a" + strings.Repeat("é", 21_000),
+	} {
+		h := newHarness(t, session.Settings{})
+		h.say(text)
+		entry := tidemark.EntryID("")
+		for e, err := range h.History(t.Context(), false) {
+			if m, bad := e.Message(); err != nil || bad != nil {
+				t.Fatal(err, bad)
+			} else if m.Role == tidemark.User {
+				entry = e.ID
+			}
+		}
+		got, offset, pages := "", 0, 0
+		h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+			if last := req.Messages[len(req.Messages)-1]; len(last.Results()) > 0 {
+				part, more, ok := strings.Cut(last.Content[0].Content[0].Text, "\n[")
+				got, pages = got+part, pages+1
+				if !ok {
+					return tidemark.NewText(tidemark.Assistant, "done"), nil
+				}
+				if _, err := fmt.Sscanf(more[strings.Index(more, ";"):], "; go on with offset %d]", &offset); err != nil {
+					return tidemark.Message{}, err
+				}
+			}
+			input := fmt.Sprintf(`{"entry":%q,"offset":%d}`, entry, offset)
+			return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(fmt.Sprint("c", offset), "recall", []byte(input))}}, nil
+		})
+		if reply := h.say("Read it."); reply != "done" || got != text || pages < 3 {
+			t.Errorf("%s: %d of %d bytes in %d pages, %q", name, len(got), len(text), pages, reply)
+		}
+	}
+}

@@ -1,0 +1,416 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// How candidates are found. FTS5's own bm25 would cost 2 µs for each message that has a term, and count all
+// messages of a conversation for its home word: half a second among a million. So the index gives the messages
+// of each term alone, newest first and bounded, which costs a fifth; the weights of the terms that a message has
+// choose the candidates, and package recall ranks those by their text.
+const (
+	postingMost = 600  // messages of a term that are listed
+	baseMost    = 1000 // messages that the rarest terms give together, before others only weigh them
+	weighMost   = 4    // terms with longer lists that are asked which of these have them
+	askTerms    = 24   // terms of a query that are looked up, the ones that name something first
+	candidates  = 40   // messages that are read and ranked
+	hopMost     = 16   // of a second search
+	besideOf    = 10   // candidates whose neighbours are read, too
+	beside      = 2    // messages at either side
+	commonFrom  = 200  // messages from which on common words are left out
+)
+
+// posting is the messages that have a term, newest first.
+type posting struct {
+	term string
+	seqs []int64
+	more bool    // there are older ones
+	docs float64 // about how many there are
+}
+
+// sizeOf is how many messages a conversation has, at the time that the newest had a position, and whether it has
+// its database for itself.
+type sizeOf struct {
+	docs, last int64
+	alone      bool
+}
+
+// extent returns how many messages the conversation has, roughly: it counts again when the database grew by a
+// quarter, since that reads an index of them all.
+func (s *Session) extent(ctx context.Context) (sizeOf, error) {
+	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key <> ?) LIMIT 1`, string(s.Key))
+	if err != nil {
+		return sizeOf{}, fmt.Errorf("recall: %w", err)
+	}
+	last, alone := rows[0].Int(0), rows[0].Int(1) > 0
+	if old := s.counted.Load(); old != nil && last-old.last <= old.docs/4 {
+		n := sizeOf{docs: old.docs, last: last, alone: alone}
+		if alone { // what came since is its own
+			n.docs += last - old.last
+		}
+		return n, nil
+	}
+	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, string(s.Key))
+	if err != nil {
+		return sizeOf{}, fmt.Errorf("recall: %w", err)
+	}
+	n := &sizeOf{docs: rows[0].Int(0), last: last, alone: alone}
+	s.counted.Store(n)
+	return *n, nil
+}
+
+// postings asks the index for the messages of each term, in one query. Terms that no message has are left out.
+func (s *Session) postings(ctx context.Context, in among, terms []string, w Wanted, n sizeOf) ([]posting, error) {
+	var out []posting
+	lists, err := s.listed(ctx, in, terms, w, postingMost)
+	if err != nil {
+		return nil, err
+	}
+	for i, seqs := range lists {
+		if len(seqs) == 0 {
+			continue
+		}
+		p := posting{term: terms[i], seqs: seqs, more: len(seqs) >= postingMost, docs: float64(len(seqs))}
+		if p.more { // as dense among the older ones
+			p.docs *= float64(n.last) / float64(max(1, n.last-seqs[len(seqs)-1]))
+			p.docs = min(p.docs, float64(n.docs))
+		}
+		out = append(out, p)
+	}
+	order.By(out, func(a, b posting) int { return cmp.Compare(a.docs, b.docs) })
+	return out, nil
+}
+
+// listed returns the messages that match each of some expressions of FTS5 over terms, newest first.
+func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
+	matches := make([]string, len(terms))
+	for i, t := range terms {
+		if !strings.HasPrefix(t, "(") {
+			t = quoteTerm(t)
+		}
+		matches[i] = in.match(t)
+	}
+	raw, err := json.Marshal(matches)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	from, args, early := `words WHERE words MATCH j.value`, []any{most, string(raw)}, ``
+	if w.before > 0 {
+		early = ` AND words.rowid < ` + strconv.FormatInt(w.before, 10)
+	}
+	if !w.Since.IsZero() || !w.Until.IsZero() {
+		since, until := w.span()
+		between := `BETWEEN`
+		if w.outside {
+			between = `NOT BETWEEN`
+		}
+		from, args = `words JOIN entries e ON e.seq = words.rowid WHERE words MATCH j.value AND e.at `+between+` ? AND ?`, []any{since, until, most, string(raw)}
+	}
+	own := ""
+	if in.most {
+		own = ` AND EXISTS (SELECT 1 FROM entries own INDEXED BY entries_log WHERE own.log IN (SELECT id FROM logs WHERE key = ?) AND own.seq = words.rowid)`
+		args = slices.Insert(args, len(args)-2, any(string(s.Key)))
+	}
+	rows, err := s.DB.Query(ctx, `SELECT j.key, (SELECT group_concat(r) FROM (SELECT words.rowid AS r FROM `+from+early+own+` ORDER BY words.rowid DESC LIMIT ?)) FROM json_each(?) j LIMIT 64`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	out := make([][]int64, len(terms))
+	for _, r := range rows {
+		out[r.Int(0)] = list(r.Text(1))
+	}
+	return out, nil
+}
+
+// among says which messages of the index are looked at. To hold a word's messages against all of a conversation
+// takes longer than to list them, so one that has its database for itself does without, and one that is most of it
+// asks of each message whose it is, until it has enough of its own.
+type among struct {
+	home, skipped    string
+	alone, most, all bool
+}
+
+func (s *Session) among(w Wanted, n sizeOf) among {
+	return among{home: s.home(), skipped: s.skippedHome(), alone: n.alone, most: !n.alone && 2*n.docs >= n.last, all: w.All}
+}
+
+// match is the expression of FTS5 for an expression over terms.
+func (a among) match(terms string) string {
+	switch {
+	case (a.alone || a.most) && a.all:
+		return `terms : ` + terms
+	case a.alone || a.most:
+		return `terms : ` + terms + ` NOT home : ` + quoteTerm(a.skipped)
+	case a.all:
+		return `home : (` + quoteTerm(a.home) + ` OR ` + quoteTerm(a.skipped) + `) AND terms : ` + terms
+	}
+	return `home : ` + quoteTerm(a.home) + ` AND terms : ` + terms
+}
+
+// span is the times that are wanted, in milliseconds.
+func (w Wanted) span() (since, until int64) {
+	until = 1 << 53
+	if !w.Until.IsZero() {
+		until = w.Until.UnixMilli()
+	}
+	if !w.Since.IsZero() {
+		since = w.Since.UnixMilli()
+	}
+	return since, until
+}
+
+// candidate is a message that may answer, by the weight of the terms that it has.
+type candidate struct {
+	seq    int64
+	weight float64
+}
+
+// find returns the messages that have the most of a query's terms, weighted by rarity, best first and newest
+// first among equals, with the terms by rarity and how rare each is.
+func (s *Session) find(ctx context.Context, terms []string, w Wanted, most int) ([]int64, []string, recall.Stats, error) {
+	n, err := s.extent(ctx)
+	if err != nil {
+		return nil, nil, recall.Stats{}, err
+	}
+	in := s.among(w, n)
+	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
+	if err != nil {
+		return nil, nil, recall.Stats{}, err
+	}
+	holds, byRarity := map[string]int{}, make([]string, len(list))
+	for i, p := range list {
+		holds[p.term], byRarity[i] = int(p.docs), p.term
+	}
+	stats := recall.Stats{Docs: int(max(n.docs, 1)), Holds: func(t string) int { return holds[t] }}
+	weights, err := s.weigh(ctx, in, list, w, n)
+	if err != nil {
+		return nil, nil, stats, err
+	}
+	found := make([]candidate, 0, len(weights))
+	for seq, weight := range weights {
+		found = append(found, candidate{seq, weight})
+	}
+	order.By(found, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.seq, a.seq)) })
+	seqs := make([]int64, min(len(found), most))
+	for i := range seqs {
+		seqs[i] = found[i].seq
+	}
+	return seqs, byRarity, stats, nil
+}
+
+// weigh sums up the weights of terms by message: of those that the rarest terms give, or, when there are only
+// common ones, of the newest that have them all and the newest that have one. Terms in over 5 % of the messages
+// do not count when rarer ones remain.
+func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted, n sizeOf) (map[int64]float64, error) {
+	common := float64(max(n.docs/20, commonFrom))
+	var base, rest []posting
+	total := 0
+	for _, p := range list { // the rarest first
+		switch {
+		case p.docs > common:
+		case !p.more && (total == 0 || total+len(p.seqs) <= baseMost):
+			base, total = append(base, p), total+len(p.seqs)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	if len(base) == 0 {
+		return s.weighCommon(ctx, in, list, w, n)
+	}
+	weights := map[int64]float64{}
+	var names []string
+	for _, p := range base {
+		names = append(names, quoteTerm(p.term))
+		for _, seq := range p.seqs {
+			weights[seq] += rarity(p, n)
+		}
+	}
+	var ask []posting
+	var queries []string
+	for _, p := range rest {
+		if !p.more {
+			add(weights, p.seqs, rarity(p, n))
+		} else if len(ask) < weighMost {
+			ask, queries = append(ask, p), append(queries, `(`+quoteTerm(p.term)+` AND (`+strings.Join(names, " OR ")+`))`)
+		}
+	}
+	if len(ask) == 0 {
+		return weights, nil
+	}
+	lists, err := s.listed(ctx, in, queries, w, baseMost)
+	if err != nil {
+		return nil, err
+	}
+	for i, seqs := range lists {
+		add(weights, seqs, rarity(ask[i], n))
+	}
+	return weights, nil
+}
+
+// weighCommon weighs messages when no term is rare.
+func (s *Session) weighCommon(ctx context.Context, in among, list []posting, w Wanted, n sizeOf) (map[int64]float64, error) {
+	weights := map[int64]float64{}
+	list = list[:min(len(list), weighMost)]
+	var names []string
+	for _, p := range list {
+		names = append(names, quoteTerm(p.term))
+		for _, seq := range p.seqs {
+			weights[seq] += rarity(p, n)
+		}
+	}
+	if len(list) < 2 {
+		return weights, nil
+	}
+	both, err := s.listed(ctx, in, []string{`(` + strings.Join(names, " AND ") + `)`, `(` + names[0] + ` AND ` + names[1] + `)`}, w, candidates)
+	if err != nil {
+		return nil, err
+	}
+	for _, seq := range both[0] {
+		weights[seq] = 0
+		for _, p := range list {
+			weights[seq] += rarity(p, n)
+		}
+	}
+	for _, seq := range both[1] {
+		weights[seq] = max(weights[seq], rarity(list[0], n)+rarity(list[1], n))
+	}
+	return weights, nil
+}
+
+// add adds a weight to those that are there.
+func add(weights map[int64]float64, seqs []int64, by float64) {
+	for _, seq := range seqs {
+		if old, ok := weights[seq]; ok {
+			weights[seq] = old + by
+		}
+	}
+}
+
+func rarity(p posting, n sizeOf) float64 { return recall.Rarity(int(p.docs), int(n.docs)) }
+
+// askedFirst bounds the terms that are looked up: those that name one thing first.
+func askedFirst(terms []string) []string {
+	if len(terms) <= askTerms {
+		return terms
+	}
+	out := slices.Clone(terms)
+	order.By(out, func(a, b string) int { return cmp.Compare(recall.Names(b), recall.Names(a)) })
+	return out[:askTerms]
+}
+
+// placed is a message to be read and its place among the others: neighbours follow one another by it.
+type placed struct {
+	seq, pos int64
+	found    bool // by its words, not as a neighbour
+}
+
+// placing puts candidates and the neighbours of some of them in order.
+func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) ([]placed, error) {
+	raw, err := json.Marshal(around)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	since, until := w.span()
+	side := func(cmp, order string) string {
+		return `(SELECT group_concat(seq) FROM (SELECT seq FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq AND b.at BETWEEN ? AND ? ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
+	}
+	rows, err := s.DB.Query(ctx, `SELECT e.seq, `+side("<", "DESC")+`, `+side(">", "ASC")+` FROM json_each(?) j JOIN entries e ON e.seq = j.value LIMIT ?`,
+		since, until, since, until, string(raw), besideOf+hopBeside)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	next, found := map[int64]int64{}, map[int64]bool{}
+	for _, seq := range seqs {
+		found[seq] = true
+	}
+	all := maps.Clone(found)
+	for _, r := range rows {
+		chain := append(list(r.Text(1)), r.Int(0))
+		chain = append(chain, list(r.Text(2))...)
+		slices.Sort(chain)
+		for i, seq := range chain {
+			if i > 0 {
+				next[chain[i-1]] = seq
+			}
+			all[seq] = true
+		}
+	}
+	order := slices.Sorted(maps.Keys(all))
+	out := make([]placed, len(order))
+	for i, seq := range order {
+		out[i] = placed{seq: seq, found: found[seq]}
+		if i > 0 {
+			out[i].pos = out[i-1].pos + 2
+			if next[order[i-1]] == seq {
+				out[i].pos--
+			}
+		}
+	}
+	return out, nil
+}
+
+// list reads numbers with commas between them.
+func list(s string) []int64 {
+	if s == "" {
+		return nil
+	}
+	out := make([]int64, 0, strings.Count(s, ",")+1)
+	for n := range strings.SplitSeq(s, ",") {
+		if v, err := strconv.ParseInt(n, 10, 64); err == nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// excerpt cuts a long text to what stands around the terms, the rarest first, in the order of the text.
+func excerpt(text string, terms []string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const side = 160
+	lower := strings.ToLower(text)
+	if len(lower) != len(text) { // places in one are not places in the other
+		lower = text
+	}
+	type span struct{ from, to int }
+	var spans []span
+	left := most
+	for _, t := range terms {
+		at := strings.Index(lower, t)
+		if at < 0 || slices.ContainsFunc(spans, func(s span) bool { return s.from <= at && at+len(t) <= s.to }) {
+			continue
+		}
+		s := span{max(0, at-side), min(len(text), at+len(t)+2*side)}
+		if left -= s.to - s.from; left < 0 {
+			break
+		}
+		spans = append(spans, s)
+	}
+	if left > side {
+		spans = append(spans, span{0, min(left, len(text))})
+	}
+	order.By(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var b strings.Builder
+	end := 0
+	for _, s := range spans {
+		if s.from > end && end > 0 {
+			b.WriteString(" … ")
+		}
+		if s.to > end {
+			b.WriteString(text[max(s.from, end):s.to])
+			end = s.to
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "")
+}

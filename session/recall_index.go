@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// matching is the query of the index of words for any of some terms.
+func (s *Session) matching(terms ...string) string { return matchHome(s.home(), " OR ", terms...) }
+
+// matchHome is the query for messages under a word of the home column with terms, joined by an operator.
+func matchHome(home, op string, terms ...string) string {
+	quoted := make([]string, len(terms))
+	for i, t := range terms {
+		quoted[i] = quoteTerm(t)
+	}
+	return `home : "` + home + `" AND terms : (` + strings.Join(quoted, op) + `)`
+}
+
+func quoteTerm(t string) string { return recall.Quote(t) }
+
+// home is the word in the index that all messages of the conversation share: natively sessions share one.
+func (s *Session) home() string {
+	return "h" + string(tidemark.HashOf([]byte(s.Key)))[:16]
+}
+
+// index puts messages into the index under a word of home, some at a time, each once. Within a transaction they
+// are in order, whichever way they come, since FTS5 writes out what it holds when a row comes out of order.
+func (s *Session) index(ctx context.Context, home string, entries iter.Seq2[tidemark.Entry, error]) error {
+	const most, mostBytes = 100, 256 << 10
+	var stmts []tidemark.Stmt
+	var pace pace
+	size, before, falling := 0, int64(0), false
+	flush := func() error {
+		if len(stmts) == 0 {
+			return nil
+		}
+		if falling {
+			slices.Reverse(stmts)
+		}
+		err := s.DB.Tx(ctx, stmts)
+		stmts, size = nil, 0
+		return err
+	}
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		falling, before = e.Seq < before, e.Seq
+		more, err := s.indexStmts(ctx, home, e)
+		if err != nil {
+			return fmt.Errorf("entry %s: %w", e.ID, err)
+		}
+		if stmts, size = append(stmts, more...), size+len(e.Payload); len(stmts) >= most || size > mostBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+// indexStmts put one message into the index: its words, and its rest as due to be read. Large blocks are read
+// when there is room for them, and those without words not at all.
+func (s *Session) indexStmts(ctx context.Context, home string, e tidemark.Entry) ([]tidemark.Stmt, error) {
+	m, done, err := s.wordy(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var stmts []tidemark.Stmt
+	if stmt, ok := s.wordsStmt(e, m); ok {
+		stmt.Args[0] = home
+		stmts = append(stmts, stmt)
+	}
+	if home != s.home() { // of what is left out, the beginning is enough
+		return stmts, nil
+	}
+	rest, err := s.restStmts(ctx, e, m)
+	return append(stmts, rest...), err
+}
+
+// wordsStmt puts an entry into the index, once, though two catch up side by side or a message is logged
+// meanwhile; ok is false for one that is not to be found.
+func (s *Session) wordsStmt(e tidemark.Entry, full tidemark.Message) (stmt tidemark.Stmt, ok bool) {
+	terms := s.words(full)
+	return tidemark.Stmt{SQL: `INSERT INTO words(rowid, home, terms) SELECT seq, ?, ? FROM entries e WHERE id = ? AND NOT EXISTS (SELECT 1 FROM words WHERE rowid = e.seq)`,
+		Args: []any{s.home(), terms, string(e.ID)}}, terms != "" && e.Origin.From != tidemark.FromRecall
+}

@@ -1,0 +1,442 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
+// little whatever the compaction was.
+const (
+	checkEntries = 8         // that are read, spread evenly over what left the view
+	checkBytes   = 512 << 10 // of large blocks of one entry; beyond it they are only looked for
+	checkTerms   = 3         // of an entry, of which the rarest is looked for
+	checkRare    = 64        // messages that may have a term, counted no further
+	checkTokens  = 2000      // messages whose tokens are added up
+)
+
+// Checked is what the self-check behind a compaction found.
+type Checked struct {
+	Overlay    tidemark.EntryID `json:"overlay"`
+	Checks     int              `json:"checks"`
+	Repaired   int              `json:"repaired,omitempty"` // rows of the index that were missing
+	Violations []string         `json:"violations,omitempty"`
+}
+
+// fails notes a violation.
+func (c *Checked) fails(format string, args ...any) {
+	c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
+}
+
+// checked looks at what a compaction did: entries that left the view can be read and found, markers cover
+// exactly their spans, the view can be sent. When something is not so the overlay is lifted, an event says
+// why, and the view without it is returned. A check that cannot be made is no violation, and when one was
+// found the plan has no overlay any more.
+func (s *Session) checked(ctx context.Context, r *run, p *plan, v View) (View, error) {
+	if p.overlay == "" {
+		return v, nil
+	}
+	c := Checked{Overlay: p.overlay}
+	if err := s.selfCheck(ctx, p, v, &c); err != nil {
+		if ctx.Err() != nil || errors.Is(err, tidemark.ErrDead) {
+			return v, err
+		}
+		s.Logger.Warn("self-check of a compaction", "session", s.Key, "overlay", p.overlay, "err", err)
+	}
+	if s.Observe != nil {
+		s.Observe(Notice{Type: NoticeChecked, Run: r.ID, Checked: &c})
+	}
+	if len(c.Violations) == 0 {
+		return v, nil
+	}
+	err := s.liftUnsound(ctx, r, p, c)
+	p.overlay = "" // nothing is to be learned from an act that is no more
+	if err != nil {
+		return v, fmt.Errorf("lift overlay %s: %w", c.Overlay, err)
+	}
+	return s.view(ctx, v.Log)
+}
+
+func (s *Session) selfCheck(ctx context.Context, p *plan, v View, c *Checked) error {
+	c.Checks++
+	if err := tidemark.Check(v.Messages()); err != nil {
+		c.fails("the view cannot be sent: %s", err)
+	}
+	placed, err := s.place(ctx, []host.Mark{{ID: p.overlay, Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: p.edits}}})
+	if err != nil {
+		return err
+	}
+	for _, e := range placed {
+		if err := s.checkMarker(ctx, p, e, c); err != nil {
+			return err
+		}
+	}
+	seqs, err := s.evictedSample(ctx, p.Log, placed)
+	if err != nil {
+		return err
+	}
+	entries, err := s.log.Payloads(ctx, seqs)
+	if err != nil {
+		return err
+	}
+	if len(entries) < len(seqs) {
+		c.fails("%d of %d entries that left the view are not in the log", len(seqs)-len(entries), len(seqs))
+	}
+	for _, e := range entries {
+		if err := s.checkEntry(ctx, e, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMarker holds what a marker says against the span that it stands for.
+func (s *Session) checkMarker(ctx context.Context, p *plan, e compaction.Placed, c *Checked) error {
+	m, ok := compaction.MarkerOf(p.edits[e.N])
+	if !ok {
+		return nil
+	}
+	c.Checks++
+	n, tokens, err := s.log.Count(ctx, p.Log, host.Range{From: e.From, To: e.To}, checkTokens)
+	if err != nil {
+		return err
+	}
+	n -= len(e.Keep)
+	if m.Count != n {
+		c.fails("a marker says that it stands for %d messages and hides %d", m.Count, n)
+	}
+	if tokens > 0 && (m.Tokens <= 0 || m.Tokens > tokens) {
+		c.fails("a marker says that it stands for %d tokens, its span has %d", m.Tokens, tokens)
+	}
+	return nil
+}
+
+// evictedSample returns positions of entries that an act took out of the view, whole or a block of them.
+func (s *Session) evictedSample(ctx context.Context, log string, placed []compaction.Placed) ([]int64, error) {
+	var spans []compaction.Placed
+	var blocks []int64
+	for _, e := range placed {
+		switch {
+		case e.Block > 0:
+			blocks = append(blocks, e.From)
+		case !e.Insert:
+			spans = append(spans, e)
+		}
+	}
+	slices.Sort(blocks)
+	blocks = slices.Compact(blocks)
+	share := checkEntries
+	if len(blocks) > 0 && len(spans) > 0 {
+		share /= 2
+	}
+	var out []int64
+	for i := range min(share, len(blocks)) {
+		out = append(out, blocks[i*(len(blocks)-1)/max(min(share, len(blocks))-1, 1)])
+	}
+	for i, e := range spans {
+		n := share / len(spans)
+		if i == 0 {
+			n = share - n*(len(spans)-1)
+		}
+		seqs, err := s.log.Spread(ctx, log, host.Range{From: e.From, To: e.To}, max(n, 0))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, seqs...)
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), checkEntries)], nil
+}
+
+// checkEntry reads an entry as recall does, and looks for it by a rare word of its own.
+func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) error {
+	c.Checks++
+	stored, err := e.Message()
+	if err != nil {
+		c.fails("entry %s cannot be read: %s", e.ID, oneLine(err.Error(), maxFailure))
+		return nil
+	}
+	if _, bytes := largeBlocks(stored); bytes > checkBytes {
+		return s.checkLarge(ctx, e, stored, c)
+	}
+	m, err := s.message(ctx, e)
+	if err == nil {
+		err = s.allThere(ctx, e, m)
+	}
+	if err == nil {
+		_, err = s.readEntry(ctx, e.ID, 0)
+	}
+	if err != nil {
+		return c.unread(e, err)
+	}
+	return s.checkFound(ctx, e, m, c)
+}
+
+// unread notes an entry that is lost. A storage that does not answer tells nothing of what it holds: that is
+// returned, and what it holds is still there when it answers again.
+func (c *Checked) unread(e tidemark.Entry, err error) error {
+	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, errDamaged) {
+		return fmt.Errorf("check entry %s: %w", e.ID, err)
+	}
+	c.fails("entry %s cannot be read: %s", e.ID, oneLine(err.Error(), maxFailure))
+	return nil
+}
+
+// checkLarge looks whether the large blocks of an entry are in the bucket, without reading them.
+func (s *Session) checkLarge(ctx context.Context, e tidemark.Entry, stored tidemark.Message, c *Checked) error {
+	for _, b := range stored.Content {
+		ref, ok := reference(b)
+		if !ok || ref.In == inRow {
+			continue
+		}
+		o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+		if err == nil {
+			err = body.Close()
+		}
+		if err == nil && o.Size != int64(ref.Bytes) {
+			err = fmt.Errorf("block %s has %d bytes of %d: %w", ref.SHA256, o.Size, ref.Bytes, errDamaged)
+		}
+		if err != nil {
+			if err := c.unread(e, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allThere reports a block of a message that is a reference still: what it names is gone, unless somebody
+// said a block that looks like one, which the chain of the log tells.
+func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Message) error {
+	left, _ := largeBlocks(m)
+	if len(left) == 0 {
+		return nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT chain FROM entries WHERE log = ? AND kind = 'message' AND seq < ? ORDER BY seq DESC LIMIT 1`, e.Log, e.Seq)
+	if err != nil {
+		return err
+	}
+	var prev tidemark.Hash
+	if len(rows) > 0 {
+		prev = tidemark.Hash(rows[0].Text(0))
+	}
+	if tidemark.Chain(prev, m) == e.Chain {
+		return nil
+	}
+	return fmt.Errorf("block %d of it is gone: %w", left[0]+1, tidemark.ErrNotFound)
+}
+
+// checkFound looks for an entry in the index of words by the rarest of some of its terms. A row that is
+// missing is written again; that is no violation.
+func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.Message, c *Checked) error {
+	stmt, ok := s.wordsStmt(e, m)
+	if !ok {
+		return nil
+	}
+	if unindexed, err := s.unindexed(ctx, e.Seq); unindexed || err != nil {
+		return err
+	}
+	c.Checks++
+	term, err := s.rarest(ctx, strings.Fields(s.words(m)))
+	if err != nil {
+		return err
+	}
+	found, err := s.holds(ctx, e.Seq, term)
+	if err != nil || found {
+		return err
+	}
+	if waits, err := s.undecidedAt(ctx, e.Seq); waits || err != nil {
+		return err
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
+		return err
+	}
+	if found, err = s.holds(ctx, e.Seq, term); err != nil {
+		return err
+	}
+	if found {
+		c.Repaired++
+		s.Logger.Warn("a row of the index of words was missing and is written again", "session", s.Key, "entry", e.ID)
+		return nil
+	}
+	c.fails("entry %s is not found by its word %q", e.ID, oneLine(term, 40))
+	return nil
+}
+
+// unindexed reports whether an entry is of a time before the index, which the next recall makes.
+func (s *Session) unindexed(ctx context.Context, seq int64) (bool, error) {
+	if s.indexed.Load() {
+		return false, nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT 1`, `home : "`+s.home()+`"`)
+	if err != nil {
+		return false, fmt.Errorf("look into the index: %w", err)
+	}
+	return len(rows) == 0 || seq < rows[0].Int(0), nil
+}
+
+// undecidedAt reports whether an entry is of a turn that is not in the index yet, since it may be skipped.
+func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
+	there, err := s.hasSkips(ctx)
+	if err != nil || !there {
+		return false, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND indexed = 0 AND first < ? LIMIT 1`, string(s.Key), seq)
+	return len(rows) > 0, err
+}
+
+// rarest returns the term of an entry that fewest messages have, of a few that look rare: with a digit, long.
+func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
+	order.By(terms, func(a, b string) int {
+		digit := func(t string) int {
+			if strings.ContainsFunc(t, unicode.IsDigit) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(digit(a), digit(b)), cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	terms = slices.Compact(terms)
+	best, fewest := terms[0], int64(checkRare+1)
+	for _, t := range terms[:min(len(terms), checkTerms)] {
+		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, s.matching(t), checkRare)
+		if err != nil {
+			return "", fmt.Errorf("look into the index: %w", err)
+		}
+		if n := rows[0].Int(0); n < fewest {
+			best, fewest = t, n
+		}
+		if fewest <= 1 {
+			break
+		}
+	}
+	return best, nil
+}
+
+// holds reports whether the index gives an entry for a term, among those of the conversation or those that
+// it skipped.
+func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, error) {
+	for _, home := range []string{s.home(), s.skippedHome()} {
+		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, matchHome(home, " OR ", term), seq)
+		if err != nil {
+			return false, fmt.Errorf("look into the index: %w", err)
+		}
+		if len(rows) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,
+// and keeps the act from being repeated at once.
+func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) error {
+	if err := s.openChecks(ctx); err != nil {
+		return err
+	}
+	now := s.Runtime.Now()
+	o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{p.overlay}, Reason: "selfcheck"}
+	stmts, err := s.log.AppendStmts(p.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
+		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	if err != nil {
+		return err
+	}
+	text := "The compaction was taken back: what it evicted could not be had again in full. " + strings.Join(c.Violations, "; ") + ". Everything is in view as before."
+	event := tidemark.Event{Type: "selfcheck", Text: text, Data: []byte(mustJSON(c))}
+	more, err := s.eventStmts(p.Log, event)
+	if err != nil {
+		return err
+	}
+	stmts = append(append(stmts, more...),
+		tidemark.Stmt{SQL: `INSERT INTO unsound(key, overlay, at, act, text) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), string(p.overlay), now.UnixMilli(), actHash(p.edits), strings.Join(c.Violations, "; ")}},
+		tidemark.Stmt{SQL: `DELETE FROM unsound WHERE key = ? AND n <= (SELECT n FROM unsound WHERE key = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`, Args: []any{string(s.Key), string(s.Key), keepUnsound}},
+		tidemark.Stmt{SQL: `UPDATE heads SET prompt = '', context = ?, cooldown = ? WHERE key = ?`, Args: []any{int64(p.Size), now.Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1})
+	if r.State == stateDone { // a command is over with its compaction; no other run may have begun
+		idle := tidemark.Stmt{SQL: `UPDATE heads SET active = active WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
+			Args: []any{string(s.Key), string(s.Key)}, Want: 1}
+		err = s.DB.Tx(ctx, append(stmts, idle))
+	} else {
+		err = s.step(ctx, r, stateCalling, stmts...)
+	}
+	if err != nil {
+		return err
+	}
+	s.Logger.Error("a compaction was taken back by its self-check", "session", s.Key, "overlay", p.overlay, "why", strings.Join(c.Violations, "; "))
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
+}
+
+// Tables of what self-checks found. A conversation with nothing to tell has none.
+var unsoundTables = [][]string{{
+	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
+}}
+
+const (
+	unsoundSpace = "session_selfcheck"
+	keepUnsound  = 100 // of a conversation
+	unsoundRest  = 15 * time.Minute
+)
+
+func (s *Session) openChecks(ctx context.Context) error {
+	return host.Migrate(ctx, s.DB, unsoundSpace, unsoundTables)
+}
+
+// actHash names an act by what it evicts.
+func actHash(edits []tidemark.Edit) string {
+	var b strings.Builder
+	for _, e := range edits {
+		fmt.Fprintf(&b, "%s %s %d\n", e.From, e.To, e.Block)
+	}
+	return string(tidemark.HashOf([]byte(b.String())))[:16]
+}
+
+// wasUnsound refuses an act that a self-check has just taken back: it would be again.
+func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
+	there, err := s.has(ctx, unsoundSpace)
+	if err != nil || !there {
+		return err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT text FROM unsound WHERE key = ? AND act = ? AND at > ? ORDER BY n DESC LIMIT 1`,
+		string(s.Key), actHash(act.Edits), s.Runtime.Now().Add(-unsoundRest).UnixMilli())
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return fmt.Errorf("the same compaction was taken back by its self-check (%s): %w", rows[0].Text(0), tidemark.ErrNoGain)
+}
+
+// Unsound is a compaction that its self-check took back.
+type Unsound struct {
+	Key     tidemark.Key     `json:"key"`
+	Overlay tidemark.EntryID `json:"overlay"`
+	At      time.Time        `json:"at"`
+	Text    string           `json:"text"`
+}
+
+// Unsounds returns the compactions of a database that were taken back, the newest first.
+func Unsounds(ctx context.Context, db tidemark.DB, limit int) ([]Unsound, error) {
+	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'unsound' LIMIT 1`)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	rows, err = db.Query(ctx, `SELECT key, overlay, at, text FROM unsound ORDER BY n DESC LIMIT ?`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read self-checks: %w", err)
+	}
+	out := make([]Unsound, len(rows))
+	for i, r := range rows {
+		out[i] = Unsound{Key: tidemark.Key(r.Text(0)), Overlay: tidemark.EntryID(r.Text(1)), At: time.UnixMilli(r.Int(2)), Text: r.Text(3)}
+	}
+	return out, nil
+}

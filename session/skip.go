@@ -1,0 +1,336 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
+var skipTables = [][]string{{
+	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
+	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
+		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
+	// How much recall looks through, up to an entry, and how many messages it does not.
+	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
+}}
+
+// skipSpace is the name of the tables' version.
+const skipSpace = "session_skip"
+
+// States of a row of skips.
+const (
+	skipOpen    = "open"
+	skipKept    = "kept"
+	skipSkipped = "skipped"
+)
+
+// Values of Settings.Reconcile.
+const (
+	ReconcileOff  = "off"  // each turn is found by recall; also the empty value
+	ReconcileSize = "size" // see memory.BySize
+)
+
+// Bounds of what is decided on.
+const (
+	maxSkipped = 1000 // messages of a turn; one with more is kept
+	workedPage = 500  // messages that are counted at a time
+)
+
+// skipping is what a session knows of its turn in work and the tables. Its zero value is ready.
+type skipping struct {
+	found atomic.Bool            // looked for the tables
+	there atomic.Bool            // they are there
+	held  atomic.Pointer[string] // the run whose words wait
+}
+
+// Skipped is the data of a skip event: a turn that recall leaves out unless it is asked for all.
+type Skipped struct {
+	Entries []tidemark.EntryID `json:"entries"`
+	Bytes   int64              `json:"bytes"`
+	Events  int                `json:"heldEvents"` // what recall looks through without it
+	Held    int64              `json:"heldBytes"`
+}
+
+// skippedHome is the word in the index that messages of skipped turns share, instead of [Session.home].
+func (s *Session) skippedHome() string { return "x" + s.home()[1:] }
+
+// gate returns who decides on turns, nil for nobody: then nothing is looked at.
+func (s *Session) gate() memory.Gate {
+	if s.Gate != nil {
+		return s.Gate
+	}
+	if set := s.settings(); set.Reconcile == ReconcileSize {
+		return memory.BySize{Events: set.WorkingEvents, Bytes: set.WorkingBytes}
+	}
+	return nil
+}
+
+// hasSkips reports whether the tables are there, and makes none.
+func (s *Session) hasSkips(ctx context.Context) (bool, error) {
+	if s.skip.found.Load() {
+		return s.skip.there.Load(), nil
+	}
+	there, err := s.has(ctx, skipSpace)
+	if err != nil {
+		return false, err
+	}
+	if there {
+		return true, s.openSkips(ctx)
+	}
+	s.skip.found.Store(true)
+	return s.skip.there.Load(), nil
+}
+
+func (s *Session) openSkips(ctx context.Context) error {
+	if s.skip.there.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, skipSpace, skipTables); err != nil {
+		return err
+	}
+	s.skip.there.Store(true)
+	s.skip.found.Store(true)
+	return nil
+}
+
+// hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
+// nobody asked for anything. It returns what stores that.
+func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt, error) {
+	g := s.gate()
+	if g == nil || r.Round > 0 || len(r.took) > 0 {
+		return nil, nil
+	}
+	for _, in := range q {
+		if !small(in) {
+			return nil, nil
+		}
+	}
+	if err := s.openSkips(ctx); err != nil {
+		return nil, err
+	}
+	held, err := s.working(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := g.(interface{ Over(memory.Held) bool }); ok && !b.Over(held) {
+		return nil, nil
+	}
+	s.skip.held.Store(&r.ID)
+	return []tidemark.Stmt{{SQL: `INSERT INTO skips(key, run, log, state, first, at) SELECT ?, ?, ?, ?, coalesce(max(seq), 0), ? FROM entries WHERE true ON CONFLICT(key, run) DO NOTHING`,
+		Args: []any{string(s.Key), r.ID, r.Log, skipOpen, s.Runtime.Now().UnixMilli()}}}, nil
+}
+
+// small reports an input that can be read, which others see to, and asks for nothing.
+func small(in queued) bool {
+	var m tidemark.Message
+	return json.Unmarshal(in.Payload, &m) == nil && !wants(in.Origin, m)
+}
+
+// wants reports a message in which a person wants something.
+func wants(o tidemark.Origin, m tidemark.Message) bool {
+	if o.From != "" && o.From != tidemark.FromPerson {
+		return false
+	}
+	for _, b := range m.Content {
+		if b.Type != tidemark.TypeText {
+			return true // a picture, a file
+		}
+	}
+	return !memory.Acknowledges(m.PlainText())
+}
+
+// holding reports whether words wait for the end of the turn in work.
+func (s *Session) holding() bool { return s.skip.held.Load() != nil }
+
+// letGo ends waiting in memory; what the database says is settled by settleSkips.
+func (s *Session) letGo() { s.skip.held.Store(nil) }
+
+// holdAgain goes on waiting in a run that an earlier life began.
+func (s *Session) holdAgain(ctx context.Context, r *run) error {
+	s.letGo()
+	there, err := s.hasSkips(ctx)
+	if err != nil || !there {
+		return err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND run = ? AND state = ? LIMIT 1`, string(s.Key), r.ID, skipOpen)
+	if err == nil && len(rows) > 0 {
+		s.skip.held.Store(&r.ID)
+	}
+	return err
+}
+
+// decideStmts decides on a turn that ends with a reply, once and as a whole, in the transaction that ends it.
+func (s *Session) decideStmts(ctx context.Context, r *run, reply tidemark.Entry) ([]tidemark.Stmt, error) {
+	if !s.holding() {
+		return nil, nil
+	}
+	turn, err := s.turnOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	held, err := s.working(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := Skipped{Events: held.Events, Held: held.Bytes}
+	turn = append(turn, memory.Event{ID: reply.ID, Importance: recall.AgentMessage.Importance(), Bytes: weighed(int64(len(reply.Payload)), int64(reply.Tokens))})
+	for _, e := range turn {
+		x.Entries, x.Bytes = append(x.Entries, e.ID), x.Bytes+e.Bytes
+	}
+	state := skipKept
+	if g := s.gate(); g != nil && len(turn) <= maxSkipped && g.DecideHot(turn, held) == memory.None {
+		state = skipSkipped
+	}
+	stmts := []tidemark.Stmt{{SQL: `UPDATE skips SET state = ?, ids = ?, bytes = ?, at = ? WHERE key = ? AND run = ? AND state = ?`,
+		Args: []any{state, mustJSON(x.Entries), x.Bytes, s.Runtime.Now().UnixMilli(), string(s.Key), r.ID, skipOpen}, Want: 1}}
+	if state == skipKept {
+		return stmts, nil
+	}
+	event := tidemark.Event{Type: "skip", Text: fmt.Sprintf("%d messages of this turn are left out of recall, which looks through %d: they stand in the log, and `recall --all` finds them", len(turn), held.Events),
+		Data: []byte(mustJSON(x))}
+	more, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return nil, err
+	}
+	// What is skipped is counted once as such, and never as what is looked through.
+	return append(append(stmts, more...), tidemark.Stmt{
+		SQL: `INSERT INTO working(key, upto, skipped) SELECT ?, max(seq), ? FROM entries WHERE log = ?
+			ON CONFLICT(key) DO UPDATE SET upto = excluded.upto, skipped = skipped + excluded.skipped`,
+		Args: []any{string(s.Key), len(turn), r.Log}}), nil
+}
+
+// weighed is the size of a message, also when its large parts stand elsewhere: then it is estimated.
+func weighed(stored, tokens int64) int64 { return max(stored, tokens*10/3) }
+
+// turnOf returns the messages that a run has logged, as a gate sees them.
+func (s *Session) turnOf(ctx context.Context, r *run) (memory.Turn, error) {
+	rows, err := s.DB.Query(ctx, `SELECT e.id, e.role, e.origin, e.skel, length(e.payload), e.tokens, instr(e.payload, '"is_error":true'), CASE WHEN e.role = 'user' AND e.tokens < 100 THEN e.payload ELSE '' END
+		FROM skips k JOIN entries e ON e.log = k.log AND e.seq > k.first AND e.kind = 'message' WHERE k.key = ? AND k.run = ? ORDER BY e.seq LIMIT ?`, string(s.Key), r.ID, maxSkipped+1)
+	if err != nil {
+		return nil, fmt.Errorf("read the turn: %w", err)
+	}
+	turn := make(memory.Turn, len(rows))
+	ids := make([]tidemark.EntryID, len(rows))
+	for i, row := range rows {
+		var o tidemark.Origin
+		if err := json.Unmarshal(row.Bytes(2), &o); err != nil {
+			return nil, fmt.Errorf("read the turn: %w", err)
+		}
+		ids[i] = tidemark.EntryID(row.Text(0))
+		e := memory.Event{ID: ids[i], Bytes: weighed(row.Int(4), row.Int(5)), Protected: row.Int(6) > 0}
+		switch o.From {
+		case tidemark.FromTool, tidemark.FromRecall:
+			e.Importance = recall.ToolResult.Importance()
+		case tidemark.FromPerson:
+			e.Importance = recall.UserMessage.Importance()
+			m, err := tidemark.Entry{Payload: row.Bytes(7)}.Message()
+			e.Protected = e.Protected || err != nil || wants(o, m)
+		default:
+			e.Importance = recall.AgentMessage.Importance() // also of calls, and of what the system writes
+		}
+		turn[i] = e
+	}
+	marks, err := s.marksOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if m := marks[id]; m.Pinned {
+			turn[i].Protected = true
+		} else if m.Importance > 0 {
+			turn[i].Importance = m.Importance
+		}
+	}
+	return turn, nil
+}
+
+// working returns how much recall looks through in this conversation. It counts on from where it was, and no
+// further than a budget needs: what is over it stays so.
+func (s *Session) working(ctx context.Context) (memory.Held, error) {
+	var h memory.Held
+	upto := int64(0)
+	rows, err := s.DB.Query(ctx, `SELECT upto, events, bytes FROM working WHERE key = ? LIMIT 1`, string(s.Key))
+	if err != nil {
+		return h, fmt.Errorf("count what recall holds: %w", err)
+	}
+	if len(rows) > 0 {
+		upto, h = rows[0].Int(0), memory.Held{Events: int(rows[0].Int(1)), Bytes: rows[0].Int(2)}
+	}
+	// What waits for its decision is not counted yet.
+	rows, err = s.DB.Query(ctx, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
+	if err != nil {
+		return h, fmt.Errorf("count what recall holds: %w", err)
+	}
+	most, was := rows[0].Int(0), upto
+	for {
+		rows, err := s.DB.Query(ctx, `SELECT seq, length(payload), tokens FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+			string(s.Key), upto, most, workedPage)
+		if err != nil {
+			return h, fmt.Errorf("count what recall holds: %w", err)
+		}
+		for _, r := range rows {
+			upto, h.Events, h.Bytes = r.Int(0), h.Events+1, h.Bytes+weighed(r.Int(1), r.Int(2))
+		}
+		b, ok := s.gate().(memory.BySize)
+		if len(rows) < workedPage || ok && b.Over(h) {
+			break
+		}
+		if err := s.Runtime.Sleep(ctx, paceRest); err != nil {
+			return h, err
+		}
+	}
+	if upto == was {
+		return h, nil
+	}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO working(key, upto, events, bytes) VALUES(?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET upto = excluded.upto, events = excluded.events, bytes = excluded.bytes
+		WHERE working.upto < excluded.upto`, Args: []any{string(s.Key), upto, h.Events, h.Bytes}}})
+	return h, err
+}
+
+// skippedCount is how many messages recall leaves out.
+func (s *Session) skippedCount(ctx context.Context) (int, error) {
+	there, err := s.hasSkips(ctx)
+	if err != nil || !there {
+		return 0, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT skipped FROM working WHERE key = ? LIMIT 1`, string(s.Key))
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return int(rows[0].Int(0)), nil
+}
+
+// Skips returns the newest turns that recall leaves out, newest first.
+func (s *Session) Skips(ctx context.Context, limit int) ([]SkippedTurn, error) {
+	there, err := s.hasSkips(ctx)
+	if err != nil || !there {
+		return nil, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT at, ids, bytes FROM skips WHERE key = ? AND state = ? ORDER BY at DESC, run DESC LIMIT ?`, string(s.Key), skipSkipped, min(limit, maxSkipped))
+	if err != nil {
+		return nil, fmt.Errorf("list skipped turns: %w", err)
+	}
+	out := make([]SkippedTurn, len(rows))
+	for i, r := range rows {
+		out[i] = SkippedTurn{At: time.UnixMilli(r.Int(0)).UTC(), Bytes: r.Int(2)}
+		if err := json.Unmarshal(r.Bytes(1), &out[i].Entries); err != nil {
+			return nil, fmt.Errorf("list skipped turns: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// SkippedTurn is a turn that recall leaves out.
+type SkippedTurn struct {
+	At      time.Time          `json:"at"`
+	Entries []tidemark.EntryID `json:"entries"`
+	Bytes   int64              `json:"bytes"`
+}

@@ -1,0 +1,27 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// TestToolBudget: the session's own tools and the system text that is ours have what agent.TestTools leaves of
+// the 1,500 tokens of all built-in tools, and 1,000 tokens.
+func TestToolBudget(t *testing.T) {
+	raw, err := json.Marshal([]tidemark.Tool{wideTool, taskTool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := tidemark.EstimateText(string(raw)); n > 600 {
+		t.Errorf("the schemas take %d tokens", n)
+	} else {
+		t.Logf("the schemas take %d tokens, the system text %d", n, tidemark.EstimateText(defaultSystem))
+	}
+	for _, tool := range []tidemark.Tool{recallTool, wideTool, taskTool} {
+		if !json.Valid(tool.InputSchema) {
+			t.Errorf("schema of %s: %s", tool.Name, tool.InputSchema)
+		}
+	}
+}

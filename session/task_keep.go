@@ -1,0 +1,329 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// TaskView is the task of a conversation as a person reads it.
+type TaskView struct {
+	Kept       bool               `json:"kept"` // by the agent or a person; else derived from the messages
+	ID         string             `json:"id,omitempty"`
+	Phase      recall.Phase       `json:"phase"`
+	Items      []CardItem         `json:"items"`
+	Pinned     []tidemark.EntryID `json:"pinned"`
+	Superseded []Supersession     `json:"superseded"`
+	Text       string             `json:"text"`            // as the model is shown it
+	Cut        []string           `json:"cut,omitempty"`   // items that have no room there
+	Notes      []string           `json:"notes,omitempty"` // what of a change could not be done
+}
+
+// Task returns what the conversation works on: what is kept, else what its messages tell.
+func (s *Session) Task(ctx context.Context) (TaskView, error) {
+	c, version, err := s.card(ctx)
+	if err != nil {
+		return TaskView{}, err
+	}
+	v := TaskView{Kept: version > 0}
+	if !v.Kept {
+		h, err := s.head(ctx)
+		if err != nil {
+			return v, err
+		}
+		if c, err = s.derived(ctx, h.Log); err != nil {
+			return v, err
+		}
+	}
+	v.ID, v.Items = c.ID, append([]CardItem{}, c.Items...)
+	if v.Phase = c.Phase; v.Phase == "" {
+		v.Phase = recall.Idle
+	}
+	v.Text, v.Cut = c.text(s.taskTokens())
+	v.Pinned, v.Superseded, err = s.marked(ctx)
+	return v, err
+}
+
+// marked lists the pins and what was superseded, newest pins first.
+func (s *Session) marked(ctx context.Context) ([]tidemark.EntryID, []Supersession, error) {
+	pins, superseded := []tidemark.EntryID{}, []Supersession{}
+	there, err := s.findTasks(ctx)
+	if !there || err != nil {
+		return pins, superseded, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT id, pinned, superseded, reason FROM marks WHERE key = ? ORDER BY pinned DESC, id DESC LIMIT 1000`, string(s.Key))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read marks: %w", err)
+	}
+	for _, r := range rows {
+		if r.Int(1) > 0 {
+			pins = append(pins, tidemark.EntryID(r.Text(0)))
+		}
+		if r.Text(2) != "" {
+			superseded = append(superseded, Supersession{tidemark.EntryID(r.Text(0)), tidemark.EntryID(r.Text(2)), r.Text(3)})
+		}
+	}
+	return pins, superseded, nil
+}
+
+// ChangeTask changes the task on behalf of a person. Only who may change the conversation may.
+func (s *Session) ChangeTask(ctx context.Context, ch TaskChange, o tidemark.Origin) (TaskView, error) {
+	if !s.mayChange(o) {
+		return TaskView{}, fmt.Errorf("task of %s: only the owner changes it: %w", s.Key, tidemark.ErrForbidden)
+	}
+	h, err := s.head(ctx)
+	if err != nil {
+		return TaskView{}, err
+	}
+	ch.By, ch.Call = tidemark.FromPerson, ""
+	_, notes, err := s.keep(ctx, h.Log, ch)
+	if err != nil {
+		return TaskView{}, err
+	}
+	v, err := s.Task(ctx)
+	v.Notes = notes
+	return v, err
+}
+
+// keep logs a change of the task and brings the card up to it, in one transaction: the log is the truth,
+// and the tables are what its task events come to. guard is what else must hold. It returns the card and
+// what of the change could not be done.
+func (s *Session) keep(ctx context.Context, log string, ch TaskChange, guard ...tidemark.Stmt) (Card, []string, error) {
+	if err := ch.Validate(); err != nil {
+		return Card{}, nil, err
+	}
+	ch, notes, err := s.permitted(ctx, ch)
+	if err != nil {
+		return Card{}, nil, err
+	}
+	const tries = 4
+	for n := 1; ; n++ { // of calls side by side each is done upon the other
+		c, version, err := s.card(ctx)
+		if err != nil || ch.empty() || ch.Call != "" && slices.Contains(c.Calls, ch.Call) {
+			return c, notes, err
+		}
+		left, more, err := s.doable(ctx, log, c, version, ch)
+		if err != nil || left.empty() {
+			return c, append(notes, more...), err
+		}
+		loose, err := s.loosePins(ctx, left)
+		if err != nil {
+			return c, nil, err
+		}
+		next, err := s.keepOnce(ctx, log, c, version, left, guard)
+		if errors.Is(err, tidemark.ErrConflict) && n < tries {
+			continue
+		}
+		if err != nil {
+			return c, notes, fmt.Errorf("keep the task: %w", err)
+		}
+		return next, slices.Concat(notes, more, loose), nil
+	}
+}
+
+// doable is what of a change does anything upon a version of the card, and why the rest does not. Nothing
+// else is logged: a change that failed must not begin a card.
+func (s *Session) doable(ctx context.Context, log string, c Card, version int64, ch TaskChange) (TaskChange, []string, error) {
+	ch, notes, err := s.unpinned(ctx, ch)
+	if err != nil {
+		return ch, nil, err
+	}
+	var more []string
+	if version > 0 {
+		ch, more = c.effective(ch)
+		return ch, append(notes, more...), nil
+	}
+	ch, more, err = s.begun(ctx, log, ch)
+	return ch, append(notes, more...), err
+}
+
+// keepOnce writes a change upon a version of the card; if it has another by now, that is ErrConflict.
+func (s *Session) keepOnce(ctx context.Context, log string, c Card, version int64, ch TaskChange, guard []tidemark.Stmt) (Card, error) {
+	if err := s.openTasks(ctx); err != nil {
+		return c, err
+	}
+	now := s.Runtime.Now()
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now, Origin: tidemark.Origin{From: ch.By},
+		Payload: []byte(mustJSON(tidemark.Event{Type: taskEvent, Text: ch.line(), Data: []byte(mustJSON(ch))}))}
+	next, _ := c.apply(ch, e.ID, now)
+	event, err := s.log.AppendStmts(log, e)
+	if err != nil {
+		return c, err
+	}
+	stmts := append(slices.Clone(guard), event...)
+	if version == 0 {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO tasks(key, version, card) VALUES(?, 1, ?) ON CONFLICT(key) DO NOTHING`,
+			Args: []any{string(s.Key), mustJSON(next)}, Want: 1})
+	} else {
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE tasks SET version = version + 1, card = ? WHERE key = ? AND version = ?`,
+			Args: []any{mustJSON(next), string(s.Key), version}, Want: 1})
+	}
+	if premise := next.Task().Premise(); version == 0 || premise != c.Task().Premise() || next.ID != c.ID {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO premises(key, since, premise, task) SELECT ?, seq, ?, ? FROM entries WHERE id = ?`,
+			Args: []any{string(s.Key), premise, next.ID, string(e.ID)}, Want: 1})
+	}
+	if err := s.DB.Tx(ctx, append(stmts, s.markStmts(ch, version+1)...)); err != nil {
+		return c, err
+	}
+	return next, nil
+}
+
+// taskEvent is the type of the events whose fold is the task.
+const taskEvent = "task"
+
+// markStmts write what a change says of single entries. Beyond maxPins the oldest pins lose their hold.
+func (s *Session) markStmts(ch TaskChange, version int64) []tidemark.Stmt {
+	var stmts []tidemark.Stmt
+	for _, id := range ch.Unpin {
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE marks SET pinned = 0 WHERE key = ? AND id = ?`, Args: []any{string(s.Key), string(id)}})
+	}
+	for _, id := range ch.Pin {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marks(key, id, pinned) VALUES(?, ?, ?) ON CONFLICT(key, id) DO UPDATE SET pinned = excluded.pinned`,
+			Args: []any{string(s.Key), string(id), version}})
+	}
+	if len(ch.Pin) > 0 {
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE marks SET pinned = 0 WHERE key = ? AND pinned > 0 AND id NOT IN
+			(SELECT id FROM marks WHERE key = ? AND pinned > 0 ORDER BY pinned DESC, id DESC LIMIT ?)`, Args: []any{string(s.Key), string(s.Key), maxPins}})
+	}
+	for _, x := range ch.Superseded {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marks(key, id, superseded, reason) VALUES(?, ?, ?, ?)
+			ON CONFLICT(key, id) DO UPDATE SET superseded = excluded.superseded, reason = excluded.reason`,
+			Args: []any{string(s.Key), string(x.Entry), string(x.By), oneLine(x.Reason, maxItemText)}})
+	}
+	return stmts
+}
+
+// permitted leaves out of a change what may not be, and says why: entries of other conversations, a result
+// of a tool that would stand in for what a person said, and constraints of the model that no person named.
+// What a tool returns must not become a rule by way of the model that read it.
+func (s *Session) permitted(ctx context.Context, ch TaskChange) (TaskChange, []string, error) {
+	var notes []string
+	refuse := func(id tidemark.EntryID, why string) { notes = append(notes, fmt.Sprintf("%.40s %s", id, why)) }
+	known := map[tidemark.EntryID]tidemark.Entry{}
+	find := func(id tidemark.EntryID) (bool, error) {
+		if _, ok := known[id]; ok {
+			return true, nil
+		}
+		e, err := s.own(ctx, id)
+		if errors.Is(err, tidemark.ErrNotFound) {
+			refuse(id, "is no message of this conversation")
+			return false, nil
+		}
+		known[id] = e
+		return err == nil, err
+	}
+	out := ch
+	out.Pin, out.Superseded, out.Add = nil, nil, nil
+	for _, id := range ch.Pin {
+		if ok, err := find(id); err != nil {
+			return ch, nil, err
+		} else if ok {
+			out.Pin = append(out.Pin, id)
+		}
+	}
+	for _, x := range ch.Superseded {
+		ok, err := find(x.Entry)
+		if err == nil && ok {
+			ok, err = find(x.By)
+		}
+		if err != nil {
+			return ch, nil, err
+		}
+		switch old, by := known[x.Entry], known[x.By]; {
+		case !ok:
+		case by.Seq < old.Seq:
+			refuse(x.By, "is older than what it would supersede")
+		case old.Origin.From == tidemark.FromPerson && by.Origin.From != tidemark.FromPerson && ch.By != tidemark.FromPerson:
+			refuse(x.Entry, "was said by a person, so only what a person said later supersedes it")
+		default:
+			out.Superseded = append(out.Superseded, x)
+		}
+	}
+	added, more, err := s.sourced(ctx, ch)
+	out.Add = added
+	return out, append(notes, more...), err
+}
+
+// sourced returns the items of a change with the message that a constraint was said in. One of the model's
+// that no person said is left out.
+func (s *Session) sourced(ctx context.Context, ch TaskChange) (out []AddedItem, notes []string, err error) {
+	var heard []said
+	for _, a := range ch.Add {
+		a.Entry, a.Heard = "", false
+		if a.Kind == Constraint && ch.By != tidemark.FromPerson {
+			if heard == nil {
+				h, err := s.head(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				if heard, _, err = s.heard(ctx, h.Log); err != nil {
+					return nil, nil, err
+				}
+			}
+			if a.Entry = s.saidIn(heard, a.Text); a.Entry == "" {
+				notes = append(notes, fmt.Sprintf("not added, no person said so; a goal or an event can hold it: %s", oneLine(a.Text, 60)))
+				continue
+			}
+		}
+		out = append(out, a)
+	}
+	return out, notes, nil
+}
+
+// saidShare is how much of a constraint's words one message of a person must have: the model may put it
+// shorter, but not make it up.
+const saidShare = 0.6
+
+// saidIn returns the newest message of a person that has most words of a text.
+func (s *Session) saidIn(heard []said, text string) tidemark.EntryID {
+	terms := s.Stemmer.Terms(text)
+	for _, m := range slices.Backward(heard) {
+		has := map[string]bool{}
+		for _, t := range s.Stemmer.Terms(m.text) {
+			has[t] = true
+		}
+		n := 0
+		for _, t := range terms {
+			if has[t] {
+				n++
+			}
+		}
+		if n > 0 && float64(n) >= saidShare*float64(len(terms)) {
+			return m.id
+		}
+	}
+	return ""
+}
+
+// own returns a message of this conversation, as stored.
+func (s *Session) own(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, error) {
+	e, err := s.log.Entry(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	i, err := s.log.Info(ctx, e.Log)
+	if err != nil || i.Key.Root() != s.Key.Root() || e.Kind != tidemark.KindMessage {
+		return e, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound))
+	}
+	return e, nil
+}
+
+// taskSays is what the model reads of a card.
+func taskSays(c Card, notes []string, most tidemark.Tokens) string {
+	all, _ := c.text(1 << 20)
+	if all == "" {
+		all = "The card is empty."
+	}
+	if _, cut := c.text(most); len(cut) > 0 {
+		all += fmt.Sprintf("\nWithout room on the card that you are shown (%d tokens): %s. Close what is done.", most, strings.Join(cut, ", "))
+	}
+	if len(notes) > 0 {
+		all += "\nNot done: " + strings.Join(notes, "; ") + "."
+	}
+	return all
+}

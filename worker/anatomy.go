@@ -1,0 +1,70 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// getAnatomy lists the records of model calls.
+func (c *call) getAnatomy() error {
+	before, err := c.number("before", 0, 0, 1<<53)
+	if err != nil {
+		return err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	page, err := s.Anatomies(c.r.Context(), before, limit)
+	if err != nil {
+		return err
+	}
+	tuned, err := s.Tuned(c.r.Context())
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Calls  []session.Anatomy `json:"calls"`
+		Next   int64             `json:"next,omitempty"`
+		Tuning *session.Tuning   `json:"tuning,omitempty"` // what reflection set
+	}{Calls: listed(page)}
+	if tuned != (session.Tuning{}) {
+		out.Tuning = &tuned
+	}
+	if len(page) == limit {
+		out.Next = page[limit-1].N
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+// getPrompt builds the request of a call again, as it was sent.
+func (c *call) getPrompt() error {
+	n, err := strconv.ParseInt(c.r.PathValue("n"), 10, 64)
+	if err != nil || n < 1 {
+		return fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	return s.Prompt(c.r.Context(), n, func(p session.Prompt) error { // may be large: it is written as it is made
+		c.w.Header().Set("Content-Type", codeJSON)
+		c.w.WriteHeader(http.StatusOK)
+		if _, err := fmt.Fprintf(c.w, `{"n":%d,"sha256":"%s","rebuilt":"%s","same":%t,"request":`, n, p.Record.SHA256, p.SHA256, p.Same()); err != nil {
+			return err
+		}
+		if err := session.WriteRequest(c.w, p.Request); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(c.w, "}")
+		return err
+	})
+}
