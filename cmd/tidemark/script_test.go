@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(e.WorkDir, "talk.txt"), []byte(talk), 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell,
+			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell, "until": until,
 		},
 	})
 }
@@ -76,6 +77,22 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if (resp.StatusCode >= 300) != neg {
 		ts.Fatalf("%s %s: %s", args[0], args[1], resp.Status)
+	}
+}
+
+// until PATTERN PROGRAM ARGS… runs a program again until what it prints has the pattern: the directory is told
+// behind an answer, not before it.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("it never printed %s", args[0])
+		}
 	}
 }
 
