@@ -179,10 +179,6 @@ func (s *Session) readRest(ctx context.Context, most int) error {
 		}
 		r := rows[0]
 		n, err := s.readPieces(ctx, tidemark.EntryID(r.Text(0)), r.Int(2), int(r.Int(1)), most)
-		if errors.Is(err, errDamaged) { // nothing can read it any more; the others are not to wait
-			s.Logger.Error("a long text is not searchable to its end", "session", s.Key, "entry", r.Text(0), "err", err)
-			err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM unread WHERE key = ? AND entry = ?`, Args: []any{string(s.Key), r.Text(0)}}})
-		}
 		if err != nil && !errors.Is(err, tidemark.ErrConflict) { // another one reads it, too
 			return fmt.Errorf("read the text of %s: %w", r.Text(0), err)
 		}

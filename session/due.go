@@ -110,19 +110,6 @@ func (s *Session) setAlarm(ctx context.Context) {
 	}
 }
 
-// retryLater tries to start a run again when storage failed.
-func (s *Session) retryLater(ctx context.Context) {
-	const pause = 5 * time.Second
-	s.Runtime.Go(func() {
-		if s.Runtime.Sleep(ctx, pause) == nil {
-			if err := s.resume(ctx); err != nil {
-				s.Logger.Error("resume", "session", s.Key, "err", err)
-				s.retryLater(ctx)
-			}
-		}
-	})
-}
-
 // Wake does what is due. It may be called at any time and twice.
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
@@ -171,7 +158,9 @@ func (s *Session) Wake(ctx context.Context) error {
 			return fmt.Errorf("wake %s: put off %s: %w", s.Key, r.Text(0), err)
 		}
 	}
-	s.kick()
+	if until, _ := s.stalled(); until.IsZero() {
+		s.kick()
+	}
 	s.setAlarm(ctx)
 	return nil
 }
@@ -190,14 +179,19 @@ func (s *Session) lookAfter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stmts := []tidemark.Stmt{s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")}
+	next := s.Runtime.Now().Add(heartbeat)
+	until, _ := s.stalled()
+	if until.After(next) {
+		next = until
+	}
+	stmts := []tidemark.Stmt{s.dueStmt(dueRun, next, "")}
 	if busy == "" {
 		stmts = append(stmts, s.restStmt())
 	}
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err
 	}
-	if busy == "" || busy != active {
+	if until.IsZero() && (busy == "" || busy != active) {
 		return s.resume(ctx)
 	}
 	return nil

@@ -161,11 +161,7 @@ func noteBlocks(e compaction.Visible) (edits []tidemark.Edit, bytes int64) {
 			continue
 		}
 		note := fmt.Sprintf("[A block of type %q and %d bytes stood here. It is in entry %s.]", b.Type, ref.Bytes, e.ID)
-		with := tidemark.Text(note)
-		if b.Type == tidemark.TypeToolResult {
-			with = tidemark.ToolResult(b.ToolUseID, note, b.IsError)
-		}
-		edits, bytes = append(edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{with}}), bytes+int64(ref.Bytes)
+		edits, bytes = append(edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{noteFor(b, note)}}), bytes+int64(ref.Bytes)
 	}
 	return edits, bytes
 }

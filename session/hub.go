@@ -28,6 +28,7 @@ const (
 	NoticeError      = "error"      // the run has failed
 	NoticeRecalled   = "recalled"   // a recall went as Verdict says; for Config.Observe alone
 	NoticeChecked    = "checked"    // a compaction was checked; for Config.Observe alone
+	NoticeStalled    = "stalled"    // it is tried again in Count seconds what failed as Text says, or goes on without one; for Config.Observe alone
 	NoticeVectors    = "vectors"    // an endpoint was asked for Count vectors, which went as Text says; for Config.Observe alone
 )
 

@@ -36,7 +36,7 @@ type run struct {
 	partial string            // what the model said before an abort
 	forced  bool              // an overflow was answered with a compaction already
 	command *queued           // what it carries out, nil for messages
-	unended bool              // its end could not be written: it is to be taken up again
+	unended error             // why its end could not be written: it is to be taken up again
 	owner   string            // who works on it: new with each take-over, so the last one wins
 	mark    string            // that a person stopped it, as its row says; see stop.go
 	release func()            // gives back what its view was let in with, nil when it was not asked
@@ -61,14 +61,10 @@ func (s *Session) kick() {
 			}
 			if err != nil {
 				s.Logger.Error("start run", "session", s.Key, "err", err)
-				s.retryLater(s.life)
+				s.retryLater(err)
 				return
 			}
-			switch s.work(r) {
-			case workStalled: // nothing was taken up, so the same would happen again at once
-				s.retryLater(s.life)
-				return
-			case workStopped: // what waits is answered with the next input
+			if s.work(r) != workDone {
 				return
 			}
 		}
@@ -138,8 +134,8 @@ type worked int
 
 const (
 	workDone    worked = iota // look for more
-	workStalled               // it took nothing up: try again later
-	workStopped               // a person stopped it before it took anything up
+	workStalled               // it took nothing up, so the same would happen again at once: it is tried again later
+	workStopped               // a person stopped it before it took anything up: what waits is answered with the next input
 )
 
 // work carries a run through and records how it ended. A panic ends the turn visibly, and goes on
@@ -180,9 +176,16 @@ func (s *Session) work(r *run) worked {
 	s.setAlarm(s.life)
 	switch {
 	case err == nil || len(r.took) > 0:
+		if r.unended == nil {
+			s.eased(r.Log)
+		}
 		return workDone
 	case errors.Is(err, tidemark.ErrAborted):
+		s.eased(r.Log)
 		return workStopped
+	}
+	if r.unended == nil {
+		s.retryLater(err)
 	}
 	return workStalled
 }
@@ -199,8 +202,8 @@ func (s *Session) ended(r *run, cancel context.CancelCauseFunc) {
 	delete(s.mine, r.ID)
 	s.mu.Unlock()
 	cancel(nil)
-	if r.unended {
-		s.retryLater(s.life)
+	if r.unended != nil {
+		s.retryLater(r.unended)
 	}
 }
 
@@ -259,7 +262,7 @@ func (s *Session) fail(r *run, why error) {
 		var err error
 		if r.took, r.origins, err = s.inputsOf(ctx, r.ID); err != nil {
 			s.Logger.Error("find what was stopped", "session", s.Key, "run", r.ID, "err", err)
-			r.unended = true
+			r.unended = err
 			return
 		}
 	}
@@ -268,7 +271,7 @@ func (s *Session) fail(r *run, why error) {
 		more, err := s.closeCalls(ctx, r, why)
 		if err != nil {
 			s.Logger.Error("close calls", "session", s.Key, "run", r.ID, "err", err)
-			r.unended = true
+			r.unended = err
 			return
 		}
 		stmts = append(stmts, more...)
@@ -317,7 +320,7 @@ func (s *Session) fail(r *run, why error) {
 		// It has not ended: it goes on at the state it had, when the storage is back.
 		s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
 		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(why)})
-		r.unended = true
+		r.unended = err
 		return
 	}
 	s.hub.send(Notice{Type: NoticeError, Run: r.ID, Inputs: r.took, Text: Explain(why), err: why})
@@ -371,8 +374,9 @@ func (s *Session) resume(ctx context.Context) error {
 	s.Logger.Info("resume run", "session", s.Key, "run", r.ID, "state", r.State, "round", r.Round)
 	s.Runtime.Go(func() {
 		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID})
-		s.work(r)
-		s.kick()
+		if s.work(r) != workStalled {
+			s.kick()
+		}
 	})
 	return nil
 }

@@ -144,7 +144,8 @@ type Session struct {
 
 	digested digests // what was told of the words of the conversation
 
-	mu       sync.Mutex // guards the following 7 fields; never held over a wait
+	mu       sync.Mutex // guards the following 8 fields; never held over a wait
+	stall    stall
 	cancel   context.CancelCauseFunc
 	active   string          // id of the run that works in this life
 	mine     map[string]bool // runs that this life has begun or taken up and not let go of

@@ -98,6 +98,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		return false, err
 	}
 	stmts, _, err := s.takeStmts(ctx, r, q, chain)
+	if !fresh && errors.Is(err, errDamaged) {
+		return false, nil // for the next run, which waits for it; this one has others to answer
+	}
 	if err != nil {
 		return false, err
 	}

@@ -184,9 +184,11 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		if err != nil {
 			return nil, err
 		}
-		if out[i].Message, err = s.hydrateFrom(ctx, v.Message, large[v.Seq], &sh); err != nil {
+		full, err := s.hydrateFrom(ctx, v.Message, large[v.Seq], &sh)
+		if err != nil {
 			return nil, err
 		}
+		out[i].Message = s.withNotes(v.Message, full, v.ID)
 		for _, r := range refs {
 			if err := pace.did(ctx, s.Runtime, r.Bytes); err != nil {
 				return nil, err

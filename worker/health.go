@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"net/http"
+	"strconv"
 )
 
 // Health is what /healthz says of the settings, to those who may come in: a stranger hears only that the
@@ -31,13 +32,25 @@ type Problem struct {
 	Fix     string `json:"fix"`
 }
 
+// problem says that conversations cannot go on, as far as this process knows, or this isolate.
+func (m *Metrics) problem() []Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, why := m.stalls()
+	if n == 0 {
+		return nil
+	}
+	return []Problem{{"storage", strconv.Itoa(n) + " conversations wait: " + why,
+		"mend what is named; nothing is lost, they go on within ten minutes by themselves, and at once when somebody writes"}}
+}
+
 // getHealth answers whoever watches the server. That it answers is status 200 already; to who sends a
 // wrong token it says so.
 func (c *call) getHealth() error {
 	out := struct {
 		OK       bool      `json:"ok"` // a turn can be had, as far as the client may know
 		Version  string    `json:"version"`
-		Status   string    `json:"status,omitempty"` // ok, or settings
+		Status   string    `json:"status,omitempty"` // ok, settings or storage
 		Model    string    `json:"model,omitempty"`
 		Problems []Problem `json:"problems,omitempty"`
 		Warnings []string  `json:"warnings,omitempty"`
@@ -54,6 +67,9 @@ func (c *call) getHealth() error {
 		out.Status, out.OK, out.Model, out.Problems, out.Warnings, out.Channels = "ok", !h.Down, h.Model, h.Problems, h.Warnings, h.Channels
 		if len(h.Problems) > 0 {
 			out.Status = "settings"
+		}
+		if p := c.Metrics.problem(); p != nil {
+			out.OK, out.Status, out.Problems = false, "storage", append(p, out.Problems...)
 		}
 	}
 	return c.reply(http.StatusOK, out)

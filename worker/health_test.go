@@ -6,7 +6,9 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -60,4 +62,32 @@ func TestHealth(t *testing.T) {
 	if got, want := s.text(200, "GET", "/healthz", ""), `{"ok":false,"version":"test","status":"settings","problems":[{"setting":"TIDEMARK_TOKEN","message":"is not set: nobody is let in","fix":"do this"}]}`+"\n"; got != want {
 		t.Errorf("without a token: %s", got)
 	}
+}
+
+// TestHealthOfStalled: while a conversation cannot go on, health and metrics say so, until it does or nothing is heard
+// of it any more.
+func TestHealthOfStalled(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	m := worker.NewMetrics(func() time.Time { return now })
+	s := serve(t, func(c *worker.Config, _ *actors) { c.Metrics = m })
+	ask := func(name, health string, gauge float64) {
+		t.Helper()
+		if got := s.text(200, "GET", "/healthz", ""); !strings.Contains(got, health) {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := scrape(t, s)["tidemark_sessions_stalled"]; got != gauge {
+			t.Errorf("%s: %v are stalled, want %v", name, got, gauge)
+		}
+	}
+	first, second := m.Probe(), m.Probe()
+	first.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 10})
+	second.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 600})
+	const two = `{"ok":false,"version":"test","status":"storage","problems":[{"setting":"storage","message":"2 conversations wait: the disk is full","fix":"mend`
+	ask("both", two, 2)
+	second.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 600})
+	ask("again", two, 2)
+	now = now.Add(2 * time.Minute)
+	ask("one is not heard of", `"message":"1 conversations wait`, 1)
+	second.Observe(session.Notice{Type: session.NoticeStalled})
+	ask("none", `{"ok":true,"version":"test","status":"ok"}`, 0)
 }

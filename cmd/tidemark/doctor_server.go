@@ -62,6 +62,10 @@ func (d *doctor) server(ctx context.Context, base string) {
 		base, by, cmp.Or(h.Version, "not told"), versionText())
 	in := !h.closed() && d.admitted(ctx, c, h)
 	for _, p := range h.Problems {
+		if p.Setting == "storage" { // no setting, but the same list
+			d.add("storage", bad, p.Fix, "%s", p.Message)
+			continue
+		}
 		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
 	}
 	if in {

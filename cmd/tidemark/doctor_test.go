@@ -29,6 +29,8 @@ func TestDoctorServer(t *testing.T) {
 		{"turns fail and it does not know why", fine, 503, time.Now(), 1, []string{"fail  server     asked for its agents: configuration"}, []string{"token"}},
 		{"the last good ones", `{"ok":true,"version":"","status":"settings","model":"offline offline","problems":[{"setting":"log.level","message":"m","fix":"f"}]}`, 200, time.Now(), 1,
 			[]string{"fail  settings   log.level: m", "warn  settings   the last good ones are obeyed"}, []string{"ok    settings"}},
+		{"the disk is full", `{"ok":false,"version":"","status":"storage","problems":[{"setting":"storage","message":"1 conversations wait: the disk is full","fix":"mend it"}]}`, 200, time.Now(), 1,
+			[]string{"fail  storage    1 conversations wait: the disk is full", "→ mend it"}, []string{"settings"}},
 		{"warnings", `{"ok":true,"version":"","status":"ok","warnings":["unknown TIDEMARK_X"]}`, 200, time.Now(), 0, []string{"warn  settings   unknown TIDEMARK_X"}, nil},
 		{"refused", `{"ok":true,"version":"v9"}`, 401, time.Now(), 1, []string{"fail  token      wrong token", "→ set TIDEMARK_TOKEN to the server's token"}, []string{"settings"}},
 		{"refused at once", "401", 401, time.Now(), 1, []string{"ok    server ", "fail  token      wrong token", "→ set TIDEMARK_TOKEN to the server's token"}, []string{"settings", "no Tidemark"}},
