@@ -36,7 +36,8 @@ type Hit struct {
 	Around   float64 // the same of it and two neighbours at either side
 
 	said  float64 // of Around, what is stated and not asked; of the first hits
-	named bool    // and all that the query names by an identifier is stated there
+	named bool    // and all that the query names, and its rarest word, is stated there
+	rare  bool    // and what is stated is too rare to stand together by chance
 }
 
 // Verdict is how far the hits of a search can be trusted.
@@ -92,7 +93,7 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 	for i := range hits {
 		hits[i].Normalized = min(1, max(0, hits[i].Score/best)) * (0.5 + 0.5*hits[i].Around)
 		if i < judged {
-			hits[i].said, hits[i].named = m.said(hits[i].Doc)
+			hits[i].said, hits[i].named, hits[i].rare = m.said(hits[i].Doc, cmp.Or(s.Docs, len(x.docs)))
 		}
 	}
 	return hits

@@ -17,6 +17,9 @@ var subjects = setOf(`i we you he she it they`)
 // requests open a sentence that asks without a question mark.
 var requests = []string{"tell me", "please tell", "remind me", "do you", "can you", "could you", "would you", "any idea", "recall ", "search for ", "look up ", "look for "}
 
+// wishes are terms by which somebody asks for what was said: an answer need not have them.
+var wishes = setOf(`tell know say find look search mention recal rememb remind pleas exact`)
+
 // denials are in an answer that found nothing, or goes to look.
 var denials = []string{"find nothing", "found nothing", "nothing about", "nothing on ", "nothing was found", "no record", "no mention", "no memory", "no information", "no trace", "no idea",
 	"not find", "n't find", "cannot find", "unable to find", "not know", "n't know", "not recall", "n't recall", "not remember", "n't remember", "n't have any", "not have any",
@@ -107,9 +110,11 @@ func (m *match) behind(doc int) bool {
 	return false
 }
 
-// said returns the share of the query that a document and two neighbours state, and whether all that the query
-// names by an identifier is among it.
-func (m *match) said(doc int) (share float64, named bool) {
+// said returns the share of the query that a document and two neighbours state, whether all that the query names by
+// an identifier is among it, and its rarest word, without which a text is about something else; and whether it is rare:
+// among so many documents common words meet by chance, so several must be as rare together as a word that one document
+// has, and one alone as a word that those have that are judged.
+func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 	x := m.x
 	held, missing := map[int]bool{}, map[string]map[int32]bool{}
 	for _, t := range m.q.Terms {
@@ -117,6 +122,7 @@ func (m *match) said(doc int) (share float64, named bool) {
 			missing[t] = x.naming(t)
 		}
 	}
+	rare = len(missing) > 0 || docs <= judged
 	for i := doc - 2; i <= doc+2; i++ {
 		if !x.near(doc, i) {
 			continue
@@ -139,14 +145,25 @@ func (m *match) said(doc int) (share float64, named bool) {
 			}
 		}
 	}
-	all := 0.0
-	for t, worth := range m.idf {
+	all, top, there := 0.0, 0.0, true
+	for t, term := range x.wanted(m.q) {
+		worth := m.idf[t]
+		if wishes[term] && !held[t] {
+			continue
+		}
 		all += worth
 		if held[t] {
 			share += worth
 		}
+		if worth > top {
+			top, there = worth, held[t]
+		}
 	}
-	return share / max(all, 1e-9), len(missing) == 0
+	least := 1.0
+	if len(held) == 1 {
+		least = judged
+	}
+	return share / max(all, 1e-9), there && len(missing) == 0, rare || share >= rarity(float64(docs), least)
 }
 
 // id is the number of a term, -1 for one that no document has.

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -37,6 +38,43 @@ func TestJudgeWhatWasSaid(t *testing.T) {
 		"a denial of a fact":    {"spare key tile", lines(filler, "I could not find the spare key below the tile.", filler), Confident},
 		"what I want":           {"turquoise samovar", lines("What I want is the turquoise samovar."), Confident},
 		"elsewhere":             {"turquoise samovar", lines(filler, filler), Nothing},
+	} {
+		x, q := New(row.docs, nil), Parse(row.query, nil)
+		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}
+
+// TestJudgeWhatIsTold: common words that meet by chance make nothing sure, nor do texts of one form among which a
+// question does not choose, nor a text without the rarest word of the question.
+func TestJudgeWhatIsTold(t *testing.T) {
+	const filler = "The ferry leaves at nine."
+	red := "The settings of the red harbour service lie at /srv/walnut-17.toml now."
+	blue := "The settings of the blue harbour service lie at /srv/acorn-55.toml now."
+	var chance []string
+	for i := range 60 {
+		chance = append(chance, fmt.Sprintf("%s build %s again %s value %s line", []string{"staging", "mail", "chart"}[i%3], []string{"upload", "nightly"}[i%2], []string{"archive", "login", "bundle", "image"}[i%4], []string{"is", "was"}[i%2]))
+	}
+	for name, row := range map[string]struct {
+		query string
+		docs  []Doc
+		want  Verdict
+	}{
+		"one of a form":             {"where lie the settings of the service", lines(red, filler, filler, "Noted.", filler, filler), Confident},
+		"two of a form":             {"where lie the settings of the service", lines(red, filler, "Noted.", filler, blue, filler), Weak},
+		"the red one":               {"where lie the settings of the red service", lines(red, filler, "Noted.", filler, blue, filler), Confident},
+		"by its name":               {"which service has /srv/acorn-55.toml", lines(red, filler, "Noted.", filler, blue, filler), Confident},
+		"said twice":                {"where lie the settings of the service", lines(red, filler, "Noted.", filler, "As I said: "+red, filler), Confident},
+		"said of it in two ways":    {"settings of the service", lines(red, filler, "Noted.", filler, "Those settings of the service were lost in the storm.", filler), Confident},
+		"by chance":                 {"what has the staging build for the upload archive", lines(chance...), Weak},
+		"not by chance":             {"what has the staging build for the upload archive", lines(append(chance[1:11:11], "The upload archive holds the staging build.")...), Confident},
+		"one word of many":          {"staging", lines(chance...), Weak},
+		"one word of few":           {"staging", lines(append(slices.Repeat([]string{filler}, 30), chance[:9]...)...), Confident},
+		"without its rarest word":   {"where lie the settings of the red harbour service mirador", lines(red, filler, "Noted.", filler, filler, filler), Weak},
+		"as it is asked for":        {"do you remember where the turquoise samovar was found", lines(filler, "The turquoise samovar stands in the attic.", filler), Confident},
+		"a name that none has":      {"where is the turquoise samovar of KEY_4711", lines(filler, "The turquoise samovar stands in the attic.", filler), Nothing},
+		"all words in few messages": {"cat cream", lines("My cat likes cream.", "A cat that likes cream, noted."), Confident},
 	} {
 		x, q := New(row.docs, nil), Parse(row.query, nil)
 		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {

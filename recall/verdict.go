@@ -15,24 +15,56 @@ const (
 	weakFrom      = 0.3
 )
 
-// Judge says how far the best hits can be trusted. What a query names by an identifier must be there: a
-// text about the same things is no find. What was only asked before makes nothing sure.
-func (x *Index) Judge(_ Query, hits []Hit) Verdict {
-	var best Hit
-	around := 0.0
+// Judge says how far the best hits can be trusted. What a query names by an identifier must be there, and so must its
+// rarest word: a text about the same things is no find. What was only asked before makes nothing sure. Where a query
+// names nothing, neither do common words that meet by chance, nor texts that answer it alike.
+func (x *Index) Judge(q Query, hits []Hit) Verdict {
+	around, sure := 0.0, false
 	for _, h := range hits[:min(len(hits), judged)] {
-		if h.said > best.said || h.said == best.said && h.named {
-			best = h
-		}
 		around = max(around, h.Around)
+		sure = sure || h.said >= confidentFrom && h.named && h.rare
 	}
 	switch {
-	case best.said >= confidentFrom && best.named:
+	case sure && (slices.ContainsFunc(q.Terms, identifier) || !x.open(hits)):
 		return Confident
 	case around >= weakFrom:
 		return Weak
 	}
 	return Nothing
+}
+
+// open reports that it is left open which text is meant: another has as much of the query as the first and is much like
+// it, but each names something that the other does not, as the entries of a list do.
+func (x *Index) open(hits []Hit) bool {
+	first := x.stem.Terms(x.docs[hits[0].Doc].Text)
+	for _, h := range hits[1:min(len(hits), judged)] {
+		if h.Coverage < hits[0].Coverage {
+			continue
+		}
+		other := x.stem.Terms(x.docs[h.Doc].Text)
+		shared, names := apart(first, other)
+		if _, others := apart(other, first); names && others && alike*shared >= max(len(first), len(other)) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike: texts are when they have one word in so many in common.
+const alike = 3
+
+// apart counts the terms that others have, too, each once, and reports an identifier that they have not.
+func apart(terms, others []string) (shared int, names bool) {
+	for i, t := range terms {
+		switch {
+		case slices.Contains(terms[:i], t):
+		case slices.Contains(others, t):
+			shared++
+		case identifier(t):
+			names = true
+		}
+	}
+	return shared, names
 }
 
 // judged is how many of the first hits a verdict looks at.
