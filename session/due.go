@@ -158,7 +158,7 @@ func (s *Session) Wake(ctx context.Context) error {
 			return fmt.Errorf("wake %s: put off %s: %w", s.Key, r.Text(0), err)
 		}
 	}
-	if until, _ := s.stalled(); until.IsZero() {
+	if tries, _ := s.stalled(); tries == 0 {
 		s.kick()
 	}
 	s.setAlarm(ctx)
@@ -180,7 +180,7 @@ func (s *Session) lookAfter(ctx context.Context) error {
 		return err
 	}
 	next := s.Runtime.Now().Add(heartbeat)
-	until, _ := s.stalled()
+	tries, until := s.stalled()
 	if until.After(next) {
 		next = until
 	}
@@ -191,7 +191,7 @@ func (s *Session) lookAfter(ctx context.Context) error {
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err
 	}
-	if until.IsZero() && (busy == "" || busy != active) {
+	if tries == 0 && (busy == "" || busy != active) {
 		return s.resume(ctx)
 	}
 	return nil

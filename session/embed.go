@@ -132,7 +132,11 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	if err != nil {
 		return false, err
 	}
-	rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND seq > ? ORDER BY seq LIMIT ?`, log, from, most)
+	until, err := s.decided(ctx) // the turn in work may yet be skipped; its end makes this due again
+	if err != nil {
+		return false, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, from, until, most)
 	if err != nil {
 		return false, fmt.Errorf("read messages without a vector: %w", err)
 	}
@@ -143,6 +147,10 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	for i, r := range rows {
 		seqs[i] = r.Int(0)
 	}
+	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
+	if err != nil {
+		return false, err
+	}
 	entries, err := s.log.Payloads(ctx, seqs)
 	if err != nil {
 		return false, err
@@ -150,7 +158,7 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	var texts []string
 	var of []int64
 	err = s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
-		if text := clip(p.text, embedBytes); text != "" && e.Origin.From != tidemark.FromRecall {
+		if text := clip(p.text, embedBytes); text != "" && e.Origin.From != tidemark.FromRecall && !skipped[e.Seq] {
 			texts, of = append(texts, text), append(of, e.Seq)
 		}
 	})

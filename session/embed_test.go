@@ -230,3 +230,41 @@ func TestVectorsRefused(t *testing.T) {
 		t.Errorf("%d vectors of an endpoint that refuses all", n)
 	}
 }
+
+// TestVectorsOfSkipped: what recall leaves out has no vector, also when vectors are made while its turn is in work.
+func TestVectorsOfSkipped(t *testing.T) {
+	e := &senses{model: "a"}
+	h, c := newTimed(t, overBudget, noon)
+	h.stop()
+	h.embedder = e
+	h.open()
+	h.model.set(chores)
+	wake := func() {
+		c.advance(2 * time.Second)
+		if err := h.Wake(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	h.agent.call = func(b tidemark.Block) tidemark.Block {
+		wake() // before it is decided
+		return long("zebra", false)(b)
+	}
+	h.say("what is a tide?")
+	h.say("what is an ebb?")
+	h.say("ok, go on")
+	wake()
+	_, skipped, _ := h.homes()
+	if len(skipped) == 0 {
+		t.Fatal("nothing was skipped")
+	}
+	h.say("what is the flood?")
+	wake()
+	for _, text := range e.texts {
+		if strings.Contains(text, "zebra") || strings.Contains(text, "go on") {
+			t.Errorf("the endpoint was given %.40q", text)
+		}
+	}
+	if n := h.count(`SELECT count(*) FROM vectors LIMIT 1`); n != 6 {
+		t.Errorf("%d vectors, want 6", n)
+	}
+}

@@ -26,9 +26,9 @@ const (
 	NoticeReply      = "reply"      // a reply is in the log
 	NoticeDone       = "done"       // the run has ended
 	NoticeError      = "error"      // the run has failed
+	NoticeStalled    = "stalled"    // it cannot go on, as Text says, and is tried again in Count seconds; without a text it goes on
 	NoticeRecalled   = "recalled"   // a recall went as Verdict says; for Config.Observe alone
 	NoticeChecked    = "checked"    // a compaction was checked; for Config.Observe alone
-	NoticeStalled    = "stalled"    // it is tried again in Count seconds what failed as Text says, or goes on without one; for Config.Observe alone
 	NoticeVectors    = "vectors"    // an endpoint was asked for Count vectors, which went as Text says; for Config.Observe alone
 )
 

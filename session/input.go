@@ -86,7 +86,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID)
 	}
-	if _, tries := s.stalled(); tries > 0 {
+	if tries, _ := s.stalled(); tries > 0 {
 		s.Runtime.Go(s.goOn)
 	} else {
 		s.kick()
@@ -286,16 +286,10 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 		if err != nil {
 			return nil, "", fmt.Errorf("take input %s: %w", in.ID, err)
 		}
-		if gone := lost(m, full); len(gone) > 0 {
-			text := s.lostText(m, gone[0], "input "+in.ID)
-			if _, tries := s.stalled(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
-				return nil, "", fmt.Errorf("%s: %w: %w", text, errDamaged, tidemark.ErrUnavailable)
-			}
-			event, err := s.eventStmts(r.Log, tidemark.Event{Type: "notice", Text: "A part of a message is lost: " + text + ". The model reads a note in its place."})
-			if err != nil {
+		if tries, _ := s.stalled(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
+			if _, err := s.noted(m, full, in.ID); err != nil {
 				return nil, "", err
 			}
-			stmts = append(stmts, event...)
 		}
 		more, err := s.storedStmts(ctx, r.Log, &e, full, m, chain)
 		if err != nil {

@@ -91,7 +91,7 @@ func (s *Session) hydrateFrom(ctx context.Context, m tidemark.Message, blocks []
 			read = sh.block
 		}
 		full, err := read(ctx, ref)
-		if errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, errDamaged) { // the reference stays, see lost
+		if errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, errDamaged) { // the reference stays, see noted
 			continue
 		}
 		if err != nil {
@@ -109,49 +109,33 @@ func (s *Session) hydrateFrom(ctx context.Context, m tidemark.Message, blocks []
 	return out, nil
 }
 
-// lost returns which blocks of a stored message are references still when it was brought back: what they name is
-// gone, or is not what was stored.
-func lost(stored, full tidemark.Message) (blocks []int) {
-	for i, b := range stored.Content {
-		if _, ok := reference(b); ok && i < len(full.Content) && bytes.Equal(b.Raw(), full.Content[i].Raw()) {
-			blocks = append(blocks, i)
-		}
-	}
-	return blocks
-}
-
-// lostTries is how often an input is left waiting for a block that cannot be read.
+// lostTries is how often an input is tried that has a block which cannot be read.
 const lostTries = 3
 
-// lostText says which block of a message is lost, and how it comes back.
-func (s *Session) lostText(m tidemark.Message, block int, where string) string {
-	ref, _ := reference(m.Content[block])
-	return fmt.Sprintf("block %d (%s) of %s cannot be read: %s is gone or damaged in the bucket; put it back from a backup, or send it again",
-		block+1, m.Content[block].Type, where, s.artifact(ref.SHA256))
-}
-
-// withNotes returns a message as the model reads it, with a note in the place of each block that is lost: no
-// provider takes a reference.
-func (s *Session) withNotes(stored, full tidemark.Message, id tidemark.EntryID) tidemark.Message {
-	blocks := lost(stored, full)
-	if len(blocks) == 0 {
-		return full
-	}
-	full.Content = slices.Clone(full.Content)
-	for _, i := range blocks {
-		b := full.Content[i]
-		if b.Type == tidemark.TypeToolUse {
-			full.Content[i] = tidemark.ToolUse(b.ID, b.Name, nil)
+// noted returns a message as the model reads it, with a note in the place of each block that is a reference still:
+// what it names is gone, or is not what was stored, and no provider takes a reference. The error says which.
+func (s *Session) noted(stored, full tidemark.Message, id string) (m tidemark.Message, err error) {
+	m = full
+	for i, b := range stored.Content {
+		ref, ok := reference(b)
+		if !ok || i >= len(full.Content) || !bytes.Equal(b.Raw(), full.Content[i].Raw()) {
 			continue
 		}
-		full.Content[i] = noteFor(b, "["+s.lostText(stored, i, "entry "+string(id))+".]")
+		if err == nil {
+			m.Content = slices.Clone(m.Content)
+		}
+		err = fmt.Errorf("block %d (%s) of %s %w; put %s back into the bucket from a backup, or send it again", i+1, b.Type, id, errDamaged, s.artifact(ref.SHA256))
+		m.Content[i] = noteFor(b, "["+err.Error()+"]")
 	}
-	return full
+	return m, err
 }
 
-// noteFor is a note in the place of a block. A call has its result all the same.
+// noteFor is a note in the place of a block. A call stays one, and has its result.
 func noteFor(b tidemark.Block, note string) tidemark.Block {
-	if b.Type == tidemark.TypeToolResult {
+	switch b.Type {
+	case tidemark.TypeToolUse:
+		return tidemark.ToolUse(b.ID, b.Name, nil)
+	case tidemark.TypeToolResult:
 		return tidemark.ToolResult(b.ToolUseID, note, b.IsError)
 	}
 	return tidemark.Text(note)

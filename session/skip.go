@@ -264,12 +264,11 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 	if len(rows) > 0 {
 		upto, h = rows[0].Int(0), memory.Held{Events: int(rows[0].Int(1)), Bytes: rows[0].Int(2)}
 	}
-	// What waits for its decision is not counted yet.
-	rows, err = s.DB.Query(ctx, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
+	most, err := s.decided(ctx)
 	if err != nil {
 		return h, fmt.Errorf("count what recall holds: %w", err)
 	}
-	most, was := rows[0].Int(0), upto
+	was := upto
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT seq, length(payload), tokens FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
 			string(s.Key), upto, most, workedPage)
@@ -293,6 +292,18 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO working(key, upto, events, bytes) VALUES(?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET upto = excluded.upto, events = excluded.events, bytes = excluded.bytes
 		WHERE working.upto < excluded.upto`, Args: []any{string(s.Key), upto, h.Events, h.Bytes}}})
 	return h, err
+}
+
+// decided is the position up to which no message waits for its turn to be kept or skipped.
+func (s *Session) decided(ctx context.Context) (int64, error) {
+	if there, err := s.hasSkips(ctx); err != nil || !there {
+		return 1 << 53, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
+	if err != nil {
+		return 0, fmt.Errorf("look for turns that wait: %w", err)
+	}
+	return rows[0].Int(0), nil
 }
 
 // skippedCount is how many messages recall leaves out.

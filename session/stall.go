@@ -14,7 +14,7 @@ type stall struct {
 	tries int                // in a row that came to nothing
 	since time.Time          // the first of them
 	until time.Time          // the next
-	told  string             // what who listens was told of
+	why   string             // what was told of them, empty for nothing
 	wake  context.CancelFunc // ends waiting for the next
 }
 
@@ -22,38 +22,29 @@ type stall struct {
 const (
 	stallFirst = 5 * time.Second
 	stallMost  = 10 * time.Minute
-	stallTold  = 2 // tries from which it is worth a word: the first may be a hiccup
 )
 
 // retryLater tries to go on after a pause. Who writes meanwhile tries at once, see Post.
 func (s *Session) retryLater(why error) {
 	now := s.Runtime.Now()
-	ctx, cancel := context.WithCancel(s.life)
+	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
 	st := &s.stall
+	pause := min(stallFirst<<min(st.tries, 7), stallMost)
 	if st.tries == 0 {
 		st.since = now
 	} else {
 		st.wake()
+		st.why = Explain(why) // the first may be a hiccup
 	}
-	pause := min(stallFirst<<min(st.tries, 7), stallMost)
 	st.tries++
-	st.until, st.wake = now.Add(pause), cancel
-	tell, text := st.tries >= stallTold, Explain(why)
-	fresh := tell && st.told != text
-	if fresh {
-		st.told = text
-	}
+	st.until, st.wake = now.Add(pause), func() { cancel(nil) }
+	n := Notice{Type: NoticeStalled, Text: st.why, Count: int(pause / time.Second)}
 	s.mu.Unlock()
-	if tell && s.Observe != nil {
-		s.Observe(Notice{Type: NoticeStalled, Text: text, Count: int(pause.Seconds())})
-	}
-	if fresh {
-		s.hub.send(Notice{Type: NoticeEvent, Event: &tidemark.Event{Type: "notice", Text: "This conversation waits: " + text +
-			". Nothing of it is lost. It is tried again by itself, and at once when somebody writes."}})
+	if n.Text != "" {
+		s.hub.send(n)
 	}
 	s.Runtime.Go(func() {
-		defer cancel()
 		if s.Runtime.Sleep(ctx, pause) == nil {
 			s.goOn()
 		}
@@ -68,15 +59,11 @@ func (s *Session) goOn() {
 	}
 }
 
-// stalled returns when the next try is, the zero time when the session gets on, and how many came to nothing.
-// A clock that was set back puts nothing off.
-func (s *Session) stalled() (until time.Time, tries int) {
+// stalled returns how many tries came to nothing, 0 when the session gets on, and when the next one is.
+func (s *Session) stalled() (tries int, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if left := s.stall.until.Sub(s.Runtime.Now()); left > 0 && left <= stallMost {
-		until = s.stall.until
-	}
-	return until, s.stall.tries
+	return s.stall.tries, s.stall.until
 }
 
 // eased ends a stall. The log says of one that was told how long it was, and why.
@@ -85,18 +72,14 @@ func (s *Session) eased(log string) {
 	st := s.stall
 	s.stall = stall{}
 	s.mu.Unlock()
-	if st.tries == 0 {
+	if st.tries > 0 {
+		st.wake()
+	}
+	if st.why == "" {
 		return
 	}
-	st.wake()
-	if st.told == "" {
-		return
-	}
-	if s.Observe != nil {
-		s.Observe(Notice{Type: NoticeStalled})
-	}
-	stmts, err := s.eventStmts(log, tidemark.Event{Type: "notice", Text: fmt.Sprintf("This conversation waited %s, and %d tries came to nothing: %s. Nothing of it is lost.",
-		s.Runtime.Now().Sub(st.since).Round(time.Second), st.tries, st.told)})
+	s.hub.send(Notice{Type: NoticeStalled})
+	stmts, err := s.eventStmts(log, tidemark.Event{Type: "notice", Text: fmt.Sprintf("This conversation waited for %.0f s, nothing is lost: %s", s.Runtime.Now().Sub(st.since).Seconds(), st.why)})
 	if err == nil {
 		err = s.DB.Tx(s.life, stmts)
 	}

@@ -36,7 +36,7 @@ func (o *told) of(kind string) (out []session.Notice) {
 	return out
 }
 
-// TestStallBacksOff: while nothing can be written, a session tries less and less often, says why once, and says in
+// TestStallBacksOff: while nothing can be written, a session tries less and less often, says why, and says in
 // its log how long it was when it gets on. Nothing is lost.
 func TestStallBacksOff(t *testing.T) {
 	h, c := newTimed(t, session.Settings{}, noon)
@@ -67,12 +67,9 @@ func TestStallBacksOff(t *testing.T) {
 	if len(notices) != 1 || !strings.Contains(notices[0], "disk is full") || !strings.Contains(notices[0], "waited") {
 		t.Errorf("notices in the log: %q", notices)
 	}
-	live, stalls := o.of(session.NoticeEvent), o.of(session.NoticeStalled)
-	if len(live) != 1 || !strings.Contains(live[0].Event.Text, "disk is full") {
-		t.Errorf("told those who listen: %+v", live)
-	}
-	if len(stalls) < 3 || stalls[0].Count != 10 || stalls[len(stalls)-1].Text != "" {
-		t.Errorf("told those who count: %+v", stalls)
+	stalls := o.of(session.NoticeStalled)
+	if len(stalls) < 3 || stalls[0].Count != 10 || !strings.Contains(stalls[0].Text, "disk is full") || stalls[len(stalls)-1].Text != "" {
+		t.Errorf("told: %+v", stalls)
 	}
 	if got := h.originals(); len(got) != 2 || got[0] != "user: go" || !strings.HasPrefix(got[1], "assistant: ok") {
 		t.Errorf("log %q", got)
@@ -188,7 +185,7 @@ func TestDamagedInput(t *testing.T) {
 			h.idle()
 			last := h.model.last()
 			text := strings.Join(texts(last.Messages), "\n")
-			if !strings.Contains(text, "what is this") || !strings.Contains(text, "cannot be read: "+key) || !strings.Contains(text, "second") || strings.Contains(text, "long long") {
+			if !strings.Contains(text, "what is this") || !strings.Contains(text, "put "+key+" back") || !strings.Contains(text, "second") || strings.Contains(text, "long long") {
 				t.Errorf("the model read %.600s", text)
 			}
 			if n := len(h.events("notice")); how != "later" && (n == 0 || !strings.Contains(strings.Join(h.events("notice"), ""), key)) {

@@ -188,7 +188,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		if err != nil {
 			return nil, err
 		}
-		out[i].Message = s.withNotes(v.Message, full, v.ID)
+		out[i].Message, _ = s.noted(v.Message, full, string(v.ID))
 		for _, r := range refs {
 			if err := pace.did(ctx, s.Runtime, r.Bytes); err != nil {
 				return nil, err

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"net/http"
-	"strconv"
 )
 
 // Health is what /healthz says of the settings, to those who may come in: a stranger hears only that the
@@ -32,18 +31,6 @@ type Problem struct {
 	Fix     string `json:"fix"`
 }
 
-// problem says that conversations cannot go on, as far as this process knows, or this isolate.
-func (m *Metrics) problem() []Problem {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, why := m.stalls()
-	if n == 0 {
-		return nil
-	}
-	return []Problem{{"storage", strconv.Itoa(n) + " conversations wait: " + why,
-		"mend what is named; nothing is lost, they go on within ten minutes by themselves, and at once when somebody writes"}}
-}
-
 // getHealth answers whoever watches the server. That it answers is status 200 already; to who sends a
 // wrong token it says so.
 func (c *call) getHealth() error {
@@ -68,8 +55,9 @@ func (c *call) getHealth() error {
 		if len(h.Problems) > 0 {
 			out.Status = "settings"
 		}
-		if p := c.Metrics.problem(); p != nil {
-			out.OK, out.Status, out.Problems = false, "storage", append(p, out.Problems...)
+		if why := c.Metrics.stall(); why != "" {
+			out.OK, out.Status = false, "storage"
+			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], Problem{"storage", "conversations wait: " + why, "mend that; nothing is lost, they go on by themselves, and at once when somebody writes"})
 		}
 	}
 	return c.reply(http.StatusOK, out)

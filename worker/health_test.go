@@ -75,19 +75,22 @@ func TestHealthOfStalled(t *testing.T) {
 		if got := s.text(200, "GET", "/healthz", ""); !strings.Contains(got, health) {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := scrape(t, s)["tidemark_sessions_stalled"]; got != gauge {
-			t.Errorf("%s: %v are stalled, want %v", name, got, gauge)
+		if got := scrape(t, s)["tidemark_stalled"]; got != gauge {
+			t.Errorf("%s: the metric is %v, want %v", name, got, gauge)
 		}
 	}
+	const fine = `{"ok":true,"version":"test","status":"ok"}`
+	const full = `{"ok":false,"version":"test","status":"storage","problems":[{"setting":"storage","message":"conversations wait: the disk is full","fix":"mend`
+	ask("none yet", fine, 0)
 	first, second := m.Probe(), m.Probe()
 	first.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 10})
 	second.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 600})
-	const two = `{"ok":false,"version":"test","status":"storage","problems":[{"setting":"storage","message":"2 conversations wait: the disk is full","fix":"mend`
-	ask("both", two, 2)
-	second.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 600})
-	ask("again", two, 2)
-	now = now.Add(2 * time.Minute)
-	ask("one is not heard of", `"message":"1 conversations wait`, 1)
+	ask("both", full, 1)
+	first.Observe(session.Notice{Type: session.NoticeStalled})
+	ask("one goes on", full, 1)
 	second.Observe(session.Notice{Type: session.NoticeStalled})
-	ask("none", `{"ok":true,"version":"test","status":"ok"}`, 0)
+	ask("both go on", fine, 0)
+	first.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 10})
+	now = now.Add(2 * time.Minute)
+	ask("one is not heard of any more", fine, 0)
 }

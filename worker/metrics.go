@@ -29,13 +29,10 @@ type Metrics struct {
 	working  int // runs in work
 	turns    histogram
 	overhead histogram
-	stalled  map[*Probe]stall
-}
 
-// stall is a session that cannot go on: why, and until when that is known.
-type stall struct {
-	why   string
-	until time.Time
+	stalled *Probe // the session that said last that it cannot go on, nil for none
+	why     string
+	until   time.Time // that is believed
 }
 
 // sample is one line of the text: a family and its labels as written.
@@ -92,7 +89,7 @@ var families = []family{
 
 // NewMetrics returns counters that stand at zero. They may serve many doors.
 func NewMetrics(now func() time.Time) *Metrics {
-	return &Metrics{now: now, counts: map[sample]float64{}, stalled: map[*Probe]stall{}}
+	return &Metrics{now: now, counts: map[sample]float64{}}
 }
 
 func (m *Metrics) add(name string, n float64, labels ...string) {
@@ -169,7 +166,7 @@ func (p *Probe) Observe(n session.Notice) {
 	case session.NoticeRecalled:
 		p.m.add(nameRecalls, 1, "by", n.Text, "verdict", string(n.Verdict))
 	case session.NoticeStalled:
-		p.m.stall(p, n)
+		p.stall(n)
 	case session.NoticeVectors:
 		p.m.add(nameVectors, float64(n.Count), "result", n.Text)
 	case session.NoticeChecked:
@@ -239,24 +236,24 @@ func (p *Probe) end(run, how string) {
 // stallGrace is how long a session that cannot go on may be silent behind its next try: its object may be gone.
 const stallGrace = time.Minute
 
-func (m *Metrics) stall(p *Probe, n session.Notice) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if delete(m.stalled, p); n.Text != "" {
-		m.stalled[p] = stall{n.Text, m.now().Add(time.Duration(n.Count)*time.Second + stallGrace)}
+func (p *Probe) stall(n session.Notice) {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if n.Text != "" {
+		p.m.stalled, p.m.why, p.m.until = p, n.Text, p.m.now().Add(time.Duration(n.Count)*time.Second+stallGrace)
+	} else if p.m.stalled == p {
+		p.m.why = ""
 	}
 }
 
-// stalls returns how many sessions cannot go on, and why one of them. It is called with the lock held.
-func (m *Metrics) stalls() (n int, why string) {
-	for p, st := range m.stalled {
-		if m.now().After(st.until) {
-			delete(m.stalled, p)
-			continue
-		}
-		n, why = n+1, max(why, st.why)
+// stall says why conversations cannot go on, as far as this process knows, or this isolate; empty for none.
+func (m *Metrics) stall() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now().After(m.until) {
+		m.why = ""
 	}
-	return n, why
+	return m.why
 }
 
 func (m *Metrics) work(n int) {
@@ -346,6 +343,10 @@ func (h *histogram) append(b *strings.Builder, name, help string) {
 
 // text writes all metrics.
 func (m *Metrics) text(version string) string {
+	stalled := 0.0
+	if m.stall() != "" {
+		stalled = 1
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b strings.Builder
@@ -373,8 +374,7 @@ func (m *Metrics) text(version string) string {
 	m.turns.append(&b, namePrefix+"turn_seconds", "Seconds of turns, from their begin to their end.")
 	m.overhead.append(&b, namePrefix+"turn_overhead_seconds", "Seconds of turns less those within model calls.")
 	gauge(namePrefix+"sessions_working", "Sessions with a turn in work.", float64(m.working))
-	stalled, _ := m.stalls()
-	gauge(namePrefix+"sessions_stalled", "Sessions that wait because their storage fails, or is damaged.", float64(stalled))
+	gauge(namePrefix+"stalled", "1 while a session waits because its storage fails or is damaged.", stalled)
 	gauge(namePrefix+"goroutines", "Goroutines of the process.", float64(runtime.NumGoroutine()))
 	fmt.Fprintf(&b, "# HELP %sbuild_info The version, as a label.\n# TYPE %sbuild_info gauge\n%sbuild_info{version=\"%s\"} 1\n", namePrefix, namePrefix, namePrefix, escapeLabel(version))
 	return b.String()

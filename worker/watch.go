@@ -48,8 +48,11 @@ func newWatch(id string) *watch {
 // see takes the next notice and returns what concerns this input: all of its own run, and of other
 // runs what concerns the whole session.
 func (t *watch) see(n session.Notice) []session.Notice {
-	if n.Type == session.NoticeQueued { // of no run, so it ends none; who said it has a receipt
+	switch n.Type { // of no run, so they end none
+	case session.NoticeQueued: // who said it has a receipt
 		return nil
+	case session.NoticeStalled:
+		return []session.Notice{n}
 	}
 	if n.Run != t.cur {
 		t.cur, t.events, t.start = n.Run, nil, nil

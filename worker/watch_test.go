@@ -45,6 +45,8 @@ func TestWatch(t *testing.T) {
 			"event start taken reply", true, "hi", 1, ""},
 		{"others wait behind it", []session.Notice{n("start", "r"), n("queued", "", "you"), event("r", "reset"), n("queued", "", "they"), n("taken", "r", "me"), n("queued", "", "you"), said("r", "hi", 1), n("done", "r", "me")},
 			"event start taken reply", true, "hi", 1, "reset"},
+		{"the disk was full meanwhile", []session.Notice{n("start", "r"), event("r", "reset"), n("taken", "r", "me"), n("stalled", ""), said("r", "hi", 1), n("done", "r", "me")},
+			"event start taken stalled reply", true, "hi", 1, "reset"},
 		{"command", []session.Notice{n("start", "r"), n("compacting", "r"), event("r", "compaction"), n("done", "r", "me")},
 			"compacting event start", true, "compaction text", 0, "compaction"},
 		{"failed", []session.Notice{n("start", "r"), n("taken", "r", "me"), n("error", "r", "me")}, "start taken", true, "", 0, ""},

@@ -185,6 +185,9 @@ export class Conversation {
         this.begin(n.run ?? now?.run);
         this.doing.value = "Beginning the answer again";
         break;
+      case "stalled":
+        this.doing.value = n.text ? `Waiting: ${n.text}` : "";
+        break;
       case "compacting":
         this.doing.value = n.text ? `Compacting: ${n.text}` : "Compacting";
         break;
