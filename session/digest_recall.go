@@ -105,7 +105,7 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 	if err != nil {
 		return "", err
 	}
-	s.noteWide(ctx, ByModel, found)
+	s.NoteAnswer(ctx, ByModel, found)
 	var b strings.Builder
 	switch found.Verdict {
 	case recall.Nothing:
@@ -135,9 +135,9 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 	return strings.TrimSpace(b.String()), nil
 }
 
-// noteWide records a recall in several conversations as [Session.NoteRecall] does one in this: what was found
+// NoteAnswer records a recall in several conversations as [Session.NoteRecall] does one in this: what was found
 // elsewhere tells nothing of what left the view here.
-func (s *Session) noteWide(ctx context.Context, by string, found recall.Answer) {
+func (s *Session) NoteAnswer(ctx context.Context, by string, found recall.Answer) {
 	note := Recalled{Verdict: found.Verdict}
 	if len(found.Results) > 0 && found.Results[0].Key == s.Key {
 		var first Recollection

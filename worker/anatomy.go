@@ -11,15 +11,7 @@ import (
 
 // getAnatomy lists the records of model calls.
 func (c *call) getAnatomy() error {
-	before, err := c.number("before", 0, 0, 1<<53)
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	s, err := c.session(false)
+	s, before, limit, err := c.page()
 	if err != nil {
 		return err
 	}

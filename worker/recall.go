@@ -16,19 +16,7 @@ const maxRecallBudget = 1 << 20
 // host whose sessions are elsewhere comes here in the object of the agent, with scope session in that of the
 // session: build/route.mjs does the same.
 func (c *call) recallWide() error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	k, err := c.number("k", session.DefaultK, 1, session.MaxK)
-	if err != nil {
-		return err
-	}
-	budget, err := c.number("budget", 0, 1, maxRecallBudget)
-	if err != nil {
-		return err
-	}
-	all, err := c.flag("all", false)
+	ask, err := c.recallAsk()
 	if err != nil {
 		return err
 	}
@@ -44,7 +32,7 @@ func (c *call) recallWide() error {
 	if values.Get("peer") != "" && scope != recall.ScopePeer {
 		return fmt.Errorf("peer=%s is for scope=peer: want that, or no peer: %w", clip(values.Get("peer"), 80), tidemark.ErrInvalid)
 	}
-	ask := recall.Ask{Query: q, K: int(k), Budget: tidemark.Tokens(budget), All: all, Scope: scope, Peer: values.Get("peer")}
+	ask.Scope, ask.Peer = scope, values.Get("peer")
 	var found recall.Answer
 	if scope == recall.ScopeSession {
 		var s *session.Session
@@ -56,7 +44,9 @@ func (c *call) recallWide() error {
 		}
 		var own recall.Answer
 		if own, err = s.Answer(c.r.Context(), ask); err == nil {
-			found, err = recall.Join(ask, []recall.Answer{own})
+			if found, err = recall.Join(ask, []recall.Answer{own}); err == nil {
+				s.NoteAnswer(c.r.Context(), session.ByPerson, found)
+			}
 		}
 	} else {
 		a, _, failed := c.owner(asker.Agent())
@@ -77,6 +67,24 @@ func (c *call) recallWide() error {
 		return err
 	}
 	return c.reply(http.StatusOK, found)
+}
+
+// recallAsk reads what a recall looks for, but when and where.
+func (c *call) recallAsk() (a recall.Ask, err error) {
+	if a.Query, err = c.query(); err != nil {
+		return a, err
+	}
+	k, err := c.number("k", session.DefaultK, 1, session.MaxK)
+	if err != nil {
+		return a, err
+	}
+	budget, err := c.number("budget", 0, 1, maxRecallBudget)
+	if err != nil {
+		return a, err
+	}
+	a.K, a.Budget = int(k), tidemark.Tokens(budget)
+	a.All, err = c.flag("all", false)
+	return a, err
 }
 
 // asker is the key of the conversation on whose behalf is asked: the one that ?session names, else the main

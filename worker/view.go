@@ -184,15 +184,7 @@ func (c *call) getLog() error {
 	if err != nil {
 		return err
 	}
-	before, err := c.number("before", 0, 0, 1<<53)
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	s, err := c.session(false)
+	s, before, limit, err := c.page()
 	if err != nil {
 		return err
 	}
@@ -230,6 +222,18 @@ func (c *call) getLog() error {
 	return c.reply(http.StatusOK, out)
 }
 
+// page opens the session and reads which page of its records is asked for.
+func (c *call) page() (s *session.Session, before int64, limit int, err error) {
+	if before, err = c.number("before", 0, 0, 1<<53); err != nil {
+		return nil, 0, 0, err
+	}
+	if limit, err = c.limit(); err != nil {
+		return nil, 0, 0, err
+	}
+	s, err = c.session(false)
+	return s, before, limit, err
+}
+
 // getEntry shows one entry whole.
 func (c *call) getEntry() error {
 	s, err := c.session(false)
@@ -265,19 +269,7 @@ func (c *call) getQueue() error {
 
 // recallSession finds messages as the model's tool does, and says how far that can be trusted.
 func (c *call) recallSession() error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	k, err := c.number("k", session.DefaultK, 1, session.MaxK)
-	if err != nil {
-		return err
-	}
-	budget, err := c.number("budget", 0, 1, maxRecallBudget)
-	if err != nil {
-		return err
-	}
-	all, err := c.flag("all", false)
+	ask, err := c.recallAsk()
 	if err != nil {
 		return err
 	}
@@ -285,7 +277,7 @@ func (c *call) recallSession() error {
 	if err != nil {
 		return err
 	}
-	w := session.Wanted{Query: q, K: int(k), Budget: tidemark.Tokens(budget), All: all}
+	w := session.Wanted{Query: ask.Query, K: ask.K, Budget: ask.Budget, All: ask.All}
 	values := c.r.URL.Query()
 	if w.Since, w.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
 		return err
