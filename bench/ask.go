@@ -22,12 +22,14 @@ type asker func(ctx context.Context, query string) (session.Recalled, error)
 // answers is what came of some questions.
 type answers struct {
 	count, found, first map[string]int // by kind; of absent ones, those that were judged so
+	sure                map[string]int // found first, and told as sure
+	wrong               int            // told as sure, and something else was first
 	took                []time.Duration
 }
 
 // put asks each question.
 func put(ctx context.Context, ask asker, questions []asked) (answers, error) {
-	a := answers{count: map[string]int{}, found: map[string]int{}, first: map[string]int{}}
+	a := answers{count: map[string]int{}, found: map[string]int{}, first: map[string]int{}, sure: map[string]int{}}
 	for _, q := range questions {
 		begun := time.Now()
 		r, err := ask(ctx, q.query)
@@ -42,18 +44,22 @@ func put(ctx context.Context, ask asker, questions []asked) (answers, error) {
 
 func (a *answers) add(q asked, r session.Recalled) {
 	a.count[q.kind]++
+	right := q.want != "" && len(r.Results) > 0 && strings.Contains(r.Results[0].Text, q.want)
+	switch {
+	case r.Verdict != recall.Confident:
+	case right:
+		a.sure[q.kind]++
+	default:
+		a.wrong++
+	}
 	if q.want == "" {
-		if r.Verdict != recall.Confident {
-			a.found[q.kind]++
-		}
+		a.found[q.kind] += count(r.Verdict != recall.Confident)
 		return
 	}
 	for i, x := range r.Results[:min(len(r.Results), recallAt)] {
 		if strings.Contains(x.Text, q.want) {
 			a.found[q.kind]++
-			if i == 0 {
-				a.first[q.kind]++
-			}
+			a.first[q.kind] += count(i == 0)
 			return
 		}
 	}

@@ -147,8 +147,17 @@ type Locomo struct {
 	ByCategory   map[string]map[string]float64 `json:"by_category"`
 	WithinTokens map[string]float64            `json:"within_tokens"`
 	ByFile       map[string]map[string]float64 `json:"by_conversation"` // recall of each, and its number of questions
-	IndexMs      float64                       `json:"index_ms"`        // a conversation
-	QueryMs      float64                       `json:"query_ms"`        // a question
+	ByVerdict    map[recall.Verdict]Judged     `json:"by_verdict"`
+	IndexMs      float64                       `json:"index_ms"` // a conversation
+	QueryMs      float64                       `json:"query_ms"` // a question
+}
+
+// Judged is the questions to which words gave a verdict. The adversarial ones ask one speaker for what the other said:
+// their words are there, and no verdict tells them apart.
+type Judged struct {
+	Questions   int     `json:"questions"`
+	Adversarial int     `json:"adversarial"` // of these
+	First       float64 `json:"first"`       // share of the others whose first result is evidence
 }
 
 // Ranking is the order of one question.
@@ -163,7 +172,7 @@ const rankedMost = 200
 
 // RunLocomo asks each conversation its questions, by words and, when somebody makes them, by vectors.
 func RunLocomo(ctx context.Context, conversations []Conversation, by session.Embedder) (Locomo, []Ranking, error) {
-	out := Locomo{Recall: map[string]float64{}, ByCategory: map[string]map[string]float64{}, WithinTokens: map[string]float64{}, ByFile: map[string]map[string]float64{}}
+	out := Locomo{Recall: map[string]float64{}, ByCategory: map[string]map[string]float64{}, WithinTokens: map[string]float64{}, ByFile: map[string]map[string]float64{}, ByVerdict: map[recall.Verdict]Judged{}}
 	var rankings []Ranking
 	count := map[string]int{}
 	var indexed, queried time.Duration
@@ -179,12 +188,15 @@ func RunLocomo(ctx context.Context, conversations []Conversation, by session.Emb
 		begun = time.Now()
 		for _, q := range c.Questions {
 			asked := recall.Parse(q.Text, stem)
-			hits, err := v.fuse(ctx, x, asked, x.Search(asked, recall.Stats{}))
+			hits := x.Search(asked, recall.Stats{})
+			verdict := x.Judge(asked, hits)
+			hits, err := v.fuse(ctx, x, asked, hits)
 			if err != nil {
 				return out, nil, err
 			}
 			rankings = append(rankings, Ranking{Conversation: c.Name, Question: q.N, Ranked: ranked(x, hits)})
 			out.add(x, c.Name, q, hits, count)
+			out.judged(verdict, q.Category, len(hits) > 0 && slices.Contains(q.Evidence, x.Docs()[hits[0].Doc].ID))
 		}
 		queried += time.Since(begun)
 	}
@@ -250,6 +262,18 @@ func (l *Locomo) add(x *recall.Index, file string, q Question, hits []recall.Hit
 	}
 }
 
+// judged counts a question by its verdict.
+func (l *Locomo) judged(v recall.Verdict, category int, first bool) {
+	j := l.ByVerdict[v]
+	j.Questions++
+	if categories[category] == "adversarial" {
+		j.Adversarial++
+	} else if first {
+		j.First++
+	}
+	l.ByVerdict[v] = j
+}
+
 // means divides sums by the number of questions, to three digits.
 func (l *Locomo) means(count map[string]int) {
 	mean := func(m map[string]float64, n int) {
@@ -261,6 +285,10 @@ func (l *Locomo) means(count map[string]int) {
 	mean(l.WithinTokens, l.Questions)
 	for c, m := range l.ByCategory {
 		mean(m, count[c])
+	}
+	for v, j := range l.ByVerdict {
+		j.First = digits(j.First / float64(max(1, j.Questions-j.Adversarial)))
+		l.ByVerdict[v] = j
 	}
 	for _, m := range l.ByFile {
 		n := m["questions"]

@@ -44,6 +44,8 @@ type Found struct {
 	Compaction float64            `json:"compaction_ms"` // mean of a cycle
 	ByKind     map[string]float64 `json:"by_kind"`       // of absent ones, the share judged weak or nothing
 	First      map[string]float64 `json:"first_by_kind"` // share that came first
+	Sure       map[string]float64 `json:"sure_by_kind"`  // share that came first and was told as sure
+	False      float64            `json:"false_recall"`  // share of all questions to which something else came first, told as sure
 	Absent     float64            `json:"absent_judged"`
 	InContext  int                `json:"messages_in_context"`
 	Needles    int                `json:"needles_in_context"` // of any kind
@@ -112,13 +114,15 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 
 // take puts figures together.
 func (f *Found) take(a answers) {
-	f.ByKind, f.First = a.shares(a.found), a.shares(a.first)
+	f.ByKind, f.First, f.Sure = a.shares(a.found), a.shares(a.first), a.shares(a.sure)
 	f.Recall, f.Loss = f.ByKind[kindExact], digits(1-f.ByKind[kindExact])
 	absent, all := 0, 0
 	for _, kind := range []string{kindAbsent, kindAbsentNear, kindAsked} {
 		absent, all = absent+a.found[kind], all+a.count[kind]
 		delete(f.First, kind)
+		delete(f.Sure, kind)
 	}
+	f.False = digits(float64(a.wrong) / float64(max(1, len(a.took))))
 	f.Absent = digits(float64(absent) / float64(max(1, all)))
 	f.Query, f.Slow = a.mean(), a.p99()
 	f.Most = most(f.Cycles)

@@ -31,6 +31,12 @@ func TestNeedles(t *testing.T) {
 		if got.ByKind[kind] < share {
 			t.Errorf("%s: %.3f, at least %.2f", kind, got.ByKind[kind], share)
 		}
+		if _, first := got.First[kind]; first && kind != kindHops && got.Sure[kind] < 0.98 { // 2-hop: another needle comes first
+			t.Errorf("%s: told as sure %.3f", kind, got.Sure[kind])
+		}
+	}
+	if got.False > 0.02 {
+		t.Errorf("false recall %.3f", got.False)
 	}
 }
 
@@ -95,6 +101,9 @@ func TestAnswers(t *testing.T) {
 		return r, nil
 	}
 	a, err := put(t.Context(), ask, []asked{{"a", "x", "it is x"}, {"a", "y", "it was y"}, {"b", "sure", ""}, {"b", "z", ""}})
+	if a.add(asked{"c", "sure", "else"}, session.Recalled{Verdict: recall.Confident, Results: []session.Recollection{{Text: "something else"}}}); a.sure["c"] != 1 || a.wrong != 1 {
+		t.Errorf("%+v", a)
+	}
 	if err != nil || a.found["a"] != 1 || a.first["a"] != 0 || a.shares(a.found)["a"] != 0.5 || a.shares(a.found)["b"] != 0.5 || len(a.took) != 4 {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -112,7 +121,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, r := range got.Rows {
 		switch {
-		case r.Method == "pointer" && (r.Query == formExact && r.Mean != 1 || r.Pulls == 0),
+		case r.Method == "pointer" && (r.Query == formExact && (r.Mean != 1 || r.Sure != 1 || r.Open != 0) || r.Pulls == 0 || r.False > 0.06),
 			r.Method == "truncate" && (r.Mean != 0 || r.Pulls != 0),
 			r.Method == "summary" && r.Reread == 0,
 			r.Context == 0 || r.Context > float64(set.Window):
@@ -169,5 +178,28 @@ func TestRephrase(t *testing.T) {
 		if q.form == formParaphrased && q.want != "" && q.text != map[string]string{tr.facts[0].want: "first?", tr.facts[1].want: "second?"}[q.want] {
 			t.Errorf("%+v", q)
 		}
+	}
+}
+
+// TestMark: a question is open when another fact has all that it has of its own.
+func TestMark(t *testing.T) {
+	tr := trace{facts: []fact{{text: "The hash of the red mail is a1.", want: "a1"}, {text: "The hash of the blue mail is b2.", want: "b2"}}}
+	for _, q := range []string{"hash mail", "hash blue mail", "checksum red", "nothing of it"} {
+		tr.questions = append(tr.questions, queried{text: q, want: map[bool]string{true: "b2", false: "a1"}[strings.Contains(q, "blue")]})
+	}
+	tr.questions = append(tr.questions, queried{text: "hash mail"})
+	tr.mark()
+	for i, want := range []bool{true, false, false, true, false} {
+		if tr.questions[i].open != want {
+			t.Errorf("%q: open is %v", tr.questions[i].text, !want)
+		}
+	}
+}
+
+// TestRow: means and deviations are over traces, a false recall is of all questions.
+func TestRow(t *testing.T) {
+	got := row(Row{}, []measured{{questions: 4, absent: 1, found: 4, sure: 2, wrong: 1, open: 1}, {questions: 4, absent: 1, found: 2, sure: 1}})
+	if got.Mean != 0.75 || got.SD != 0.25 || got.Sure != 0.375 || got.False != 0.1 || got.FalseSD != 0.1 || got.Open != 0.125 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -31,6 +31,7 @@ type Table struct {
 	Seed    uint64
 	Model   tidemark.Provider // writes summaries and paraphrases; nil: none, all is by rules
 	ModelID string
+	Told    func(trace int) // called before each trace, from 1 on; nil: nobody is told
 }
 
 // Methods of a Table. pointer and summary are sessions with that strategy. truncate keeps the newest
@@ -40,7 +41,9 @@ type Table struct {
 // and reads the five newest messages that have it, as MemGPT's conversation_search does with a page.
 var Methods = []string{"pointer", "summary", "truncate", "selfpaging"}
 
-// Row is what a method had after so many compactions, over all traces.
+// Row is what a method had after so many compactions, over all traces. An answer is the text that a method gives for a
+// question, the best of its context or of what it pulled; it is sure when its verdict is, and a false recall when it is
+// sure and not the fact: of all questions, those for what was never said included.
 type Row struct {
 	Method  string  `json:"method"`
 	Hops    int     `json:"hops"` // 0 for a method that does not recall
@@ -48,7 +51,10 @@ type Row struct {
 	Query   string  `json:"query"` // exact, partial, paraphrased, or all
 	Mean    float64 `json:"mean"`  // share of facts whose exact text was at hand
 	SD      float64 `json:"sd"`    // of the traces
+	Sure    float64 `json:"sure"`  // share of facts that were the answer, told as sure
 	False   float64 `json:"false_recall"`
+	FalseSD float64 `json:"false_recall_sd"`
+	Open    float64 `json:"open"` // share of facts beside which the words of the question fit another as well
 	Pulls   float64 `json:"pulls_per_turn"`
 	Context float64 `json:"context_tokens"`
 	Reread  float64 `json:"reread_tokens"` // a turn: what stands for what has left, and what is pulled
@@ -80,14 +86,14 @@ func (t Table) check() error {
 			return fmt.Errorf("%s %d: want %d to %d: %w", row.flag, row.v, row.lo, row.hi, tidemark.ErrInvalid)
 		}
 	}
-	for _, m := range t.Methods {
-		if !slices.Contains(Methods, m) {
-			return fmt.Errorf("--methods %s: want some of %s: %w", m, strings.Join(Methods, ","), tidemark.ErrInvalid)
+	for i, m := range t.Methods {
+		if !slices.Contains(Methods, m) || slices.Contains(t.Methods[:i], m) {
+			return fmt.Errorf("--methods %s: want some of %s, each once: %w", m, strings.Join(Methods, ","), tidemark.ErrInvalid)
 		}
 	}
-	for _, h := range t.Hops {
-		if h < 1 || h > 2 {
-			return fmt.Errorf("--hops %d: want 1 or 2: %w", h, tidemark.ErrInvalid)
+	for i, h := range t.Hops {
+		if h < 1 || h > 2 || slices.Contains(t.Hops[:i], h) {
+			return fmt.Errorf("--hops %d: want 1 or 2, each once: %w", h, tidemark.ErrInvalid)
 		}
 	}
 	if len(t.Methods) == 0 || len(t.Hops) == 0 {
@@ -105,12 +111,16 @@ func (t Table) Run(ctx context.Context, folder string) (Tabled, error) {
 	all := map[Row][]measured{} // by the fields that name a row
 	var played tidemark.Tokens
 	for n := range t.Traces {
+		if t.Told != nil {
+			t.Told(n + 1)
+		}
 		tr := newTrace(t, n)
 		if t.Model != nil {
 			if err := tr.rephrase(ctx, t.Model); err != nil {
 				return out, fmt.Errorf("have %s write the questions of trace %d: %w", t.ModelID, n+1, err)
 			}
 		}
+		tr.mark()
 		for i, method := range t.Methods {
 			got, tokens, err := t.play(ctx, filepath.Join(folder, fmt.Sprintf("%d-%s", n, method)), method, tr)
 			if err != nil {
@@ -137,36 +147,49 @@ func (t Table) Run(ctx context.Context, folder string) (Tabled, error) {
 
 // measured is what one trace gave for a row.
 type measured struct {
-	questions, found, wrong, absent, pulls int
-	context, recap, pulled                 tidemark.Tokens
+	questions, found, sure, wrong, open, absent, pulls int
+	context, recap, pulled                             tidemark.Tokens
 }
 
 // row puts the traces together.
 func row(r Row, list []measured) Row {
 	n := float64(len(list))
-	var square float64
+	var square, squareFalse float64
 	for _, m := range list {
-		share := float64(m.found) / float64(max(1, m.questions))
-		r.Mean += share / n
-		square += share * share / n
-		r.False += float64(m.wrong) / float64(max(1, m.questions+m.absent)) / n
-		turns := float64(max(1, m.questions+m.absent))
+		facts, turns := float64(max(1, m.questions)), float64(max(1, m.questions+m.absent))
+		share, wrong := float64(m.found)/facts, float64(m.wrong)/turns
+		r.Mean, square = r.Mean+share/n, square+share*share/n
+		r.False, squareFalse = r.False+wrong/n, squareFalse+wrong*wrong/n
+		r.Sure += float64(m.sure) / facts / n
+		r.Open += float64(m.open) / facts / n
 		r.Pulls += float64(m.pulls) / turns / n
 		r.Context += float64(m.context) / n
 		r.Reread += (float64(m.recap) + float64(m.pulled)/turns) / n
 	}
-	r.SD = digits(math.Sqrt(max(0, square-r.Mean*r.Mean)))
-	r.Mean, r.False, r.Pulls = digits(r.Mean), digits(r.False), digits(r.Pulls)
+	r.SD, r.FalseSD = deviation(square, r.Mean), deviation(squareFalse, r.False)
+	for _, f := range []*float64{&r.Mean, &r.Sure, &r.False, &r.Open, &r.Pulls} {
+		*f = digits(*f)
+	}
 	r.Context, r.Reread = math.Round(r.Context), math.Round(r.Reread)
 	return r
 }
+
+// deviation is the standard deviation of what has a mean, and a mean of its squares.
+func deviation(square, mean float64) float64 { return digits(math.Sqrt(max(0, square-mean*mean))) }
 
 // kept is what a method has at hand when a question comes.
 type kept struct {
 	texts []string        // of the context, oldest first
 	size  tidemark.Tokens // of the context
 	recap tidemark.Tokens // of it, what stands for what has left
-	pull  func(ctx context.Context, query string) ([]string, error)
+	pull  func(ctx context.Context, query string) (pulled, error)
+}
+
+// pulled is what a method brings back for a query.
+type pulled struct {
+	texts  []string
+	answer string // the best of them
+	sure   bool   // and the method says so
 }
 
 // play plays a trace with a method, and asks when it is time.
@@ -245,19 +268,24 @@ func keptBy(ctx context.Context, s *session.Session, recalls bool) (k kept, err 
 	}
 	k.size = v.Size
 	for _, it := range v.Items {
-		k.texts = append(k.texts, plain(it.Message))
 		if it.Span() {
 			k.recap += it.Tokens
 		}
+		if !compaction.IsMarker(it) { // which tells where to look, and answers nothing
+			k.texts = append(k.texts, plain(it.Message))
+		}
 	}
 	if recalls {
-		k.pull = func(ctx context.Context, q string) ([]string, error) {
+		k.pull = func(ctx context.Context, q string) (pulled, error) {
 			r, err := s.Recall(ctx, session.Wanted{Query: q})
-			texts := make([]string, 0, len(r.Results))
+			p := pulled{sure: r.Verdict == recall.Confident}
 			for _, x := range r.Results {
-				texts = append(texts, x.Text)
+				p.texts = append(p.texts, x.Text)
 			}
-			return texts, err
+			if len(p.texts) > 0 {
+				p.answer = p.texts[0]
+			}
+			return p, err
 		}
 	}
 	return k, nil
@@ -318,7 +346,11 @@ func (t Table) simulate(method string, tr *trace, ask func(int, kept) error) (pl
 			k.texts = append(note[:len(note):len(note)], k.texts...)
 			k.recap = tidemark.EstimateText(strings.Join(note, "\n"))
 			k.size += k.recap
-			k.pull = func(_ context.Context, q string) ([]string, error) { return paged(left, q, page), nil }
+			k.pull = func(_ context.Context, q string) (p pulled, err error) {
+				p.texts = paged(left, q, page)
+				p.answer, p.sure = newReader(p.texts).read(q) // paging has no verdict
+				return p, nil
+			}
 		}
 		if err := ask(cycles, k); err != nil {
 			return played, err
@@ -352,9 +384,9 @@ func paged(left []string, query string, page int) []string {
 	return out
 }
 
-// ask asks a trace's questions of what a method has, and adds what came of it to the rows. A method that can
-// pull does so for what its context does not answer: a reader of ours judges that, by the rules of recall,
-// and it takes the best of what it reads for the answer when that judge is sure.
+// ask asks a trace's questions of what a method has, and adds what came of it to the rows. A reader of ours looks at
+// the context first and is sure by the rules of recall; who can pull does so for what it is not sure of, and answers
+// with the first result and as sure as the verdict that came with it.
 func (tr *trace) ask(ctx context.Context, k kept, r Row, out map[Row]measured) error {
 	at := newReader(k.texts)
 	for _, q := range tr.questions {
@@ -362,25 +394,18 @@ func (tr *trace) ask(ctx context.Context, k kept, r Row, out map[Row]measured) e
 		answer, sure := at.read(q.text)
 		texts := k.texts
 		if !sure && k.pull != nil {
-			pulled, n, err := pullBy(ctx, k, q.text, max(1, r.Hops))
+			p, n, err := pullBy(ctx, k, q.text, max(1, r.Hops))
 			if err != nil {
 				return err
 			}
-			m.pulls, m.pulled = n, tidemark.EstimateText(strings.Join(pulled, "\n"))
-			texts = append(texts[:len(texts):len(texts)], pulled...)
-			answer, sure = newReader(pulled).read(q.text)
+			m.pulls, m.pulled = n, tidemark.EstimateText(strings.Join(p.texts, "\n"))
+			texts = append(texts[:len(texts):len(texts)], p.texts...)
+			answer, sure = p.answer, p.sure
 		}
-		if q.want == "" {
-			m.absent = 1
-		} else {
-			m.questions = 1
-			if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, q.want) }) {
-				m.found = 1
-			}
-		}
-		if sure && (q.want == "" || !strings.Contains(answer, q.want)) {
-			m.wrong = 1
-		}
+		right := q.want != "" && strings.Contains(answer, q.want)
+		m.questions, m.absent, m.open = count(q.want != ""), count(q.want == ""), count(q.open)
+		m.found = count(q.want != "" && slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, q.want) }))
+		m.sure, m.wrong = count(sure && right), count(sure && !right)
 		for _, form := range []string{q.form, "all"} {
 			r.Query = form
 			out[r] = out[r].plus(m)
@@ -389,25 +414,30 @@ func (tr *trace) ask(ctx context.Context, k kept, r Row, out map[Row]measured) e
 	return nil
 }
 
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 func (m measured) plus(o measured) measured {
-	m.questions, m.found, m.wrong, m.absent, m.pulls = m.questions+o.questions, m.found+o.found, m.wrong+o.wrong, m.absent+o.absent, m.pulls+o.pulls
+	m.questions, m.found, m.absent, m.open, m.pulls = m.questions+o.questions, m.found+o.found, m.absent+o.absent, m.open+o.open, m.pulls+o.pulls
+	m.sure, m.wrong = m.sure+o.sure, m.wrong+o.wrong
 	m.context, m.recap, m.pulled = o.context, o.recap, m.pulled+o.pulled
 	return m
 }
 
 // pullBy recalls, and with two hops a second time when what came is not sure to answer: with what stands in
-// the best result beside the words of the question.
-func pullBy(ctx context.Context, k kept, query string, hops int) (texts []string, pulls int, err error) {
-	if texts, err = k.pull(ctx, query); err != nil || hops < 2 || len(texts) == 0 {
-		return texts, 1, err
-	}
-	if _, sure := newReader(texts).read(query); sure {
-		return texts, 1, nil
+// the best result beside the words of the question. That may find more, and makes the answer no surer.
+func pullBy(ctx context.Context, k kept, query string, hops int) (p pulled, pulls int, err error) {
+	if p, err = k.pull(ctx, query); err != nil || hops < 2 || p.sure || len(p.texts) == 0 {
+		return p, 1, err
 	}
 	stem := &recall.Stemmer{}
 	known := recall.Parse(query, stem).Terms
 	var more []string
-	for _, w := range strings.Fields(texts[0]) {
+	for _, w := range strings.Fields(p.texts[0]) {
 		w = strings.Trim(w, ".,:;?!\"'()[]…")
 		terms := stem.Terms(w)
 		if len(terms) > 0 && !slices.Contains(known, terms[0]) && strings.ContainsAny(w, "0123456789_-/") && len(more) < 4 {
@@ -415,10 +445,11 @@ func pullBy(ctx context.Context, k kept, query string, hops int) (texts []string
 		}
 	}
 	if len(more) == 0 {
-		return texts, 1, nil
+		return p, 1, nil
 	}
 	second, err := k.pull(ctx, strings.Join(more, " "))
-	return append(texts, second...), 2, err
+	p.texts = append(p.texts, second.texts...)
+	return p, 2, err
 }
 
 // reader is somebody who reads some texts and answers by them.

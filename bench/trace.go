@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // Forms of a question, in the order of rows.
@@ -37,6 +39,7 @@ type fact struct {
 // queried is a question in one form.
 type queried struct {
 	form, text, want string
+	open             bool // what it has of the words of its fact, another fact has, too
 }
 
 // stages, parts and places name what a fact is about.
@@ -62,9 +65,9 @@ func newTrace(t Table, n int) *trace {
 		tr.facts = append(tr.facts, tr.fact(i))
 	}
 	for i, f := range tr.facts {
-		tr.questions = append(tr.questions, queried{formExact, f.exact, f.want}, queried{formPartial, half2(tr.r, f.exact), f.want},
-			queried{formParaphrased, otherWords(f.exact), f.want})
-		tr.questions = append(tr.questions, queried{forms[i%3], tr.fact(t.Needles + i).exact, ""}) // of what was never said
+		tr.questions = append(tr.questions, queried{formExact, f.exact, f.want, false}, queried{formPartial, half2(tr.r, f.exact), f.want, false},
+			queried{formParaphrased, otherWords(f.exact), f.want, false})
+		tr.questions = append(tr.questions, queried{forms[i%3], tr.fact(t.Needles + i).exact, "", false}) // of what was never said
 	}
 	return tr
 }
@@ -142,6 +145,27 @@ func (tr *trace) rephrase(ctx context.Context, model tidemark.Provider) error {
 		}
 	}
 	return nil
+}
+
+// mark finds the questions that fit several facts: nobody can tell from one which is meant.
+func (tr *trace) mark() {
+	stem := &recall.Stemmer{}
+	terms := make([][]string, len(tr.facts))
+	for i, f := range tr.facts {
+		terms[i] = stem.Terms(f.text)
+	}
+	for n := range tr.questions {
+		q := &tr.questions[n]
+		own := slices.IndexFunc(tr.facts, func(f fact) bool { return f.want == q.want })
+		if own < 0 {
+			continue
+		}
+		has := slices.DeleteFunc(stem.Terms(q.text), func(t string) bool { return !slices.Contains(terms[own], t) })
+		for i := range terms {
+			missing := slices.ContainsFunc(has, func(t string) bool { return !slices.Contains(terms[i], t) })
+			q.open = q.open || i != own && !missing
+		}
+	}
 }
 
 // turn returns a turn of the trace: the facts first, then flood.

@@ -17,8 +17,8 @@ var subjects = setOf(`i we you he she it they`)
 // requests open a sentence that asks without a question mark.
 var requests = []string{"tell me", "please tell", "remind me", "do you", "can you", "could you", "would you", "any idea", "recall ", "search for ", "look up ", "look for "}
 
-// wishes are terms by which somebody asks for what was said: an answer need not have them.
-var wishes = setOf(`tell know say find look search mention recal rememb remind pleas exact`)
+// wishes are terms by which somebody asks for what was said, or for how much: an answer need not have them.
+var wishes = setOf(`tell know say find look search mention recal rememb remind pleas exact much mani often long`)
 
 // denials are in an answer that found nothing, or goes to look.
 var denials = []string{"find nothing", "found nothing", "nothing about", "nothing on ", "nothing was found", "no record", "no mention", "no memory", "no information", "no trace", "no idea",
@@ -116,13 +116,7 @@ func (m *match) behind(doc int) bool {
 // has, and one alone as a word that those have that are judged.
 func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 	x := m.x
-	held, missing := map[int]bool{}, map[string]map[int32]bool{}
-	for _, t := range m.q.Terms {
-		if identifier(t) {
-			missing[t] = x.naming(t)
-		}
-	}
-	rare = len(missing) > 0 || docs <= judged
+	held := map[int]bool{}
 	for i := doc - 2; i <= doc+2; i++ {
 		if !x.near(doc, i) {
 			continue
@@ -138,14 +132,10 @@ func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 			if t, ok := m.at[id]; ok {
 				held[t] = true
 			}
-			for t, names := range missing {
-				if names[id] {
-					delete(missing, t)
-				}
-			}
 		}
 	}
-	all, top, there := 0.0, 0.0, true
+	all, top, rarest := 0.0, 0.0, true
+	named, rare = true, docs <= judged
 	for t, term := range x.wanted(m.q) {
 		worth := m.idf[t]
 		if wishes[term] && !held[t] {
@@ -156,14 +146,17 @@ func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 			share += worth
 		}
 		if worth > top {
-			top, there = worth, held[t]
+			top, rarest = worth, held[t]
+		}
+		if identifier(term) {
+			named, rare = named && held[t], true
 		}
 	}
 	least := 1.0
 	if len(held) == 1 {
 		least = judged
 	}
-	return share / max(all, 1e-9), there && len(missing) == 0, rare || share >= rarity(float64(docs), least)
+	return share / max(all, 1e-9), named && rarest, rare || share >= rarity(float64(docs), least)
 }
 
 // id is the number of a term, -1 for one that no document has.

@@ -73,6 +73,7 @@ func TestJudgeWhatIsTold(t *testing.T) {
 		"one word of few":           {"staging", lines(append(slices.Repeat([]string{filler}, 30), chance[:9]...)...), Confident},
 		"without its rarest word":   {"where lie the settings of the red harbour service mirador", lines(red, filler, "Noted.", filler, filler, filler), Weak},
 		"as it is asked for":        {"do you remember where the turquoise samovar was found", lines(filler, "The turquoise samovar stands in the attic.", filler), Confident},
+		"how much of it":            {"how much holds the turquoise samovar", lines(filler, "The turquoise samovar holds 3.037 litres.", filler), Confident},
 		"a name that none has":      {"where is the turquoise samovar of KEY_4711", lines(filler, "The turquoise samovar stands in the attic.", filler), Nothing},
 		"all words in few messages": {"cat cream", lines("My cat likes cream.", "A cat that likes cream, noted."), Confident},
 	} {

@@ -38,12 +38,8 @@ func (x *Index) Judge(q Query, hits []Hit) Verdict {
 func (x *Index) open(hits []Hit) bool {
 	first := x.stem.Terms(x.docs[hits[0].Doc].Text)
 	for _, h := range hits[1:min(len(hits), judged)] {
-		if h.Coverage < hits[0].Coverage {
-			continue
-		}
 		other := x.stem.Terms(x.docs[h.Doc].Text)
-		shared, names := apart(first, other)
-		if _, others := apart(other, first); names && others && alike*shared >= max(len(first), len(other)) {
+		if h.Coverage >= hits[0].Coverage && alike*shared(first, other) >= len(first) && alike*shared(other, first) >= len(other) {
 			return true
 		}
 	}
@@ -53,18 +49,17 @@ func (x *Index) open(hits []Hit) bool {
 // alike: texts are when they have one word in so many in common.
 const alike = 3
 
-// apart counts the terms that others have, too, each once, and reports an identifier that they have not.
-func apart(terms, others []string) (shared int, names bool) {
-	for i, t := range terms {
-		switch {
-		case slices.Contains(terms[:i], t):
-		case slices.Contains(others, t):
-			shared++
-		case identifier(t):
-			names = true
+// shared counts the terms of a text that another has, too: 0 when none of its own is an identifier.
+func shared(terms, others []string) (n int) {
+	names := 0
+	for _, t := range terms {
+		if slices.Contains(others, t) {
+			n++
+		} else {
+			names += Names(t)
 		}
 	}
-	return shared, names
+	return n * min(names, 1)
 }
 
 // judged is how many of the first hits a verdict looks at.
@@ -107,23 +102,25 @@ func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
 	type candidate struct {
 		term  string
 		rank  int // of its hit
-		ident bool
+		names int // 1 for an identifier
 		docs  int
 	}
 	var list []candidate
+	known, names := slices.Clone(q.Terms), 0
 	for r, h := range hits[:min(len(hits), hopHits)] {
 		for _, id := range x.terms[h.Doc] {
 			t := name[id]
-			if len(t) > 2 && !slices.Contains(q.Terms, t) && !x.names[t] && !slices.ContainsFunc(list, func(c candidate) bool { return c.term == t }) {
-				list = append(list, candidate{t, r, identifier(t), count[id]})
+			if len(t) > 2 && !x.names[t] && !slices.Contains(known, t) {
+				known, names = append(known, t), names+Names(t)
+				list = append(list, candidate{t, r, Names(t), count[id]})
 			}
 		}
 	}
 	order.By(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(one(b.ident), one(a.ident)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.docs, b.docs))
+		return cmp.Or(cmp.Compare(b.names, a.names), cmp.Compare(a.rank, b.rank), cmp.Compare(a.docs, b.docs))
 	})
-	if n := slices.IndexFunc(list, func(c candidate) bool { return !c.ident }); n > 0 { // words beside a name lead back
-		list = list[:n]
+	if names > 0 { // words beside a name lead back
+		list = list[:names]
 	}
 	next = q
 	next.Terms = slices.Clone(q.Terms)

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/bench"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 )
@@ -128,6 +129,10 @@ func (m *Main) printLocomo(l bench.Locomo) error {
 	}
 	row("all", l.Recall)
 	table(m.out, rows)
+	for _, v := range []recall.Verdict{recall.Confident, recall.Weak, recall.Nothing} {
+		j := l.ByVerdict[v]
+		m.out.printf("%s: %d questions, %d of them adversarial; to %.1f %% of the others the first result is evidence\n", v, j.Questions, j.Adversarial, 100*j.First)
+	}
 	m.out.printf("%d questions; within 1,000, 2,000 and 4,000 tokens: %.3f %.3f %.3f; index %.1f ms a conversation, %.2f ms a question\n",
 		l.Questions, l.WithinTokens["1000"], l.WithinTokens["2000"], l.WithinTokens["4000"], l.IndexMs, l.QueryMs)
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,9 +46,21 @@ digit or a word, asked by half of what identifies them, named through another.
 
 With --server the log is played through the API of a running server, --tail and
 --headroom are its own. With --transcript logs of Claude Code are played, and
-what is rare in them is asked for. With --table 1 methods are compared
-(table 1): a model that is configured writes summaries and paraphrases, which
-costs about ten calls a trace; --offline does without it.`,
+what is rare in them is asked for.
+
+With --table 1 methods are compared (table 1), after 1, 3 and 5 compactions, by
+questions in the words of the fact (exact), by half of them (partial) and in
+others (paraphrased); one in four is for what was never said. A trace takes
+some 20 s. A model that is configured writes summaries and paraphrases, about
+ten calls a trace; --offline does without it. Columns, shares in percent:
+  FOUND    the exact text of the fact is in the context or was pulled; SD, of the traces
+  SURE     the answer is the fact, told as sure
+  FALSE    false recall: the answer is told as sure and is not the fact, or the
+           fact was never said; of all questions
+  OPEN     the words of the question fit another fact as well
+  PULLS    calls of recall a question
+  CONTEXT  tokens of the context
+  REREAD   tokens a question that stand for what has left, or are pulled`,
 		Example: `  tidemark bench needles --needles 50 --events 200 --cycles 50 --budget 4000 --headroom 200 --tail 3 --json
   tidemark bench needles --server http://127.0.0.1:8787 --token secret --needles 10 --events 40
   tidemark bench needles --transcript ~/.claude/projects/x/1f2e.jsonl
@@ -71,11 +84,11 @@ costs about ten calls a trace; --offline does without it.`,
 func (m *Main) needlesFlags(c *cobra.Command, n *needles) {
 	f := c.Flags()
 	f.IntVar(&n.Needles.Needles, "needles", n.Needles.Needles, "facts that are hidden, and as many of each harder kind")
-	f.IntVar(&n.Events, "events", n.Events, "events among which they are")
-	f.IntVar(&n.Cycles, "cycles", n.Cycles, "compactions at least")
-	f.Int64Var((*int64)(&n.Budget), "budget", int64(n.Budget), "tokens of the context")
-	f.Int64Var((*int64)(&n.Headroom), "headroom", int64(n.Headroom), "tokens that a compaction frees below it")
-	f.IntVar(&n.Tail, "tail", n.Tail, "newest turns that stay")
+	f.IntVar(&n.Events, "events", n.Events, "events among which they are, of table 2")
+	f.IntVar(&n.Cycles, "cycles", n.Cycles, "compactions at least, of table 2")
+	f.Int64Var((*int64)(&n.Budget), "budget", int64(n.Budget), "tokens of the context, of table 2")
+	f.Int64Var((*int64)(&n.Headroom), "headroom", int64(n.Headroom), "tokens that a compaction frees below it, of table 2")
+	f.IntVar(&n.Tail, "tail", n.Tail, "newest turns that stay, of table 2")
 	f.BoolVar(&n.Plain, "plain", false, "the paper's needles alone, without the harder ones")
 	f.StringVar(&n.token, "token", "", "token of the server, instead of TIDEMARK_TOKEN")
 	f.StringVar(&n.session, "session", "", "session of the server that is made, default a new one")
@@ -138,11 +151,11 @@ func (m *Main) printFound(found bench.Found, err error) error {
 	if m.json {
 		return m.printJSON(found)
 	}
-	m.out.printf("recall@10 %.1f %%, absent ones judged so %.1f %%\n%d messages, %d cycles of %.1f ms, %d markers of %d at most, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
-		100*found.Recall, 100*found.Absent, found.Messages, found.Cycles, found.Compaction, found.Markers, found.Most, found.InContext, found.Query, found.Slow)
-	rows := [][]string{{"KIND", "FOUND", "FIRST"}}
+	m.out.printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%d messages, %d cycles of %.1f ms, %d markers of %d at most, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
+		100*found.Recall, 100*found.Absent, 100*found.False, found.Messages, found.Cycles, found.Compaction, found.Markers, found.Most, found.InContext, found.Query, found.Slow)
+	rows := [][]string{{"KIND", "FOUND", "FIRST", "SURE"}}
 	for _, kind := range sortedKeys(found.ByKind) {
-		rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind)})
+		rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)})
 	}
 	table(m.out, rows)
 	return nil
@@ -184,6 +197,7 @@ func (m *Main) needlesTable(ctx context.Context, n *needles, folder string) erro
 			m.err.line("summaries and paraphrases are written by " + cfg.Model.Provider + " " + cfg.Model.ID + "; --offline does without it")
 		}
 	}
+	t.Told = func(trace int) { m.err.line(fmt.Sprintf("trace %d of %d", trace, t.Traces)) }
 	got, err := t.Run(ctx, folder)
 	if err != nil {
 		return err
@@ -191,14 +205,14 @@ func (m *Main) needlesTable(ctx context.Context, n *needles, folder string) erro
 	if m.json {
 		return m.printJSON(got)
 	}
-	rows := [][]string{{"METHOD", "HOPS", "CYCLES", "QUERIES", "FOUND", "SD", "FALSE", "PULLS", "CONTEXT", "REREAD"}}
+	rows := [][]string{{"METHOD", "HOPS", "CYCLES", "QUERIES", "FOUND", "SD", "SURE", "FALSE", "SD", "OPEN", "PULLS", "CONTEXT", "REREAD"}}
 	for _, r := range got.Rows {
 		share := func(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) }
-		rows = append(rows, []string{r.Method, strconv.Itoa(r.Hops), strconv.Itoa(r.Cycles), r.Query, share(r.Mean), share(r.SD), share(r.False),
+		rows = append(rows, []string{r.Method, strconv.Itoa(r.Hops), strconv.Itoa(r.Cycles), r.Query, share(r.Mean), share(r.SD), share(r.Sure), share(r.False), share(r.FalseSD), share(r.Open),
 			strconv.FormatFloat(r.Pulls, 'f', 2, 64), strconv.FormatFloat(r.Context, 'f', 0, 64), strconv.FormatFloat(r.Reread, 'f', 0, 64)})
 	}
 	table(m.out, rows)
-	m.out.printf("%d traces of %d facts and %d tokens, a window of %d; shares in percent, pulls and tokens a question\n", got.Traces, got.Needles, got.Flood, got.Window)
+	m.out.printf("%d traces of %d facts and %d tokens, a window of %d; shares in percent, pulls and tokens a question; --help says what each column is\n", got.Traces, got.Needles, got.Flood, got.Window)
 	return nil
 }
 
