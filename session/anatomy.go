@@ -78,7 +78,7 @@ const (
 func (s *Session) anatomy(r *run, v View, req tidemark.Request, reply tidemark.Reply, failed error) {
 	ctx := s.life // that of the turn may have ended the call
 	if err := s.recordCall(ctx, r, v, req, reply, failed); err != nil && ctx.Err() == nil {
-		s.Logger.Warn("record anatomy", "session", s.Key, "err", err)
+		s.warn("record anatomy", err)
 	}
 }
 

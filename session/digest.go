@@ -101,9 +101,9 @@ func (s *Session) digestNow(ctx context.Context) {
 		return
 	}
 	if err := s.digestDue(ctx); err != nil {
-		s.Logger.Warn("tell digests", "session", s.Key, "err", err)
+		s.warn("tell digests", err)
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueDigest, s.Runtime.Now().Add(digestEvery), "")}); err != nil {
-			s.Logger.Warn("put off digests", "session", s.Key, "err", err)
+			s.warn("put off digests", err)
 		}
 		s.setAlarm(ctx)
 	}

@@ -27,7 +27,7 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 		soon := tidemark.Stmt{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '') ON CONFLICT(key, kind) DO NOTHING`,
 			Args: []any{string(s.Key), dueDigest, s.Runtime.Now().Add(digestSoon).UnixMilli()}}
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{soon}); err != nil {
-			s.Logger.Warn("plan digests", "session", s.Key, "err", err)
+			s.warn("plan digests", err)
 		}
 		s.setAlarm(ctx)
 	}

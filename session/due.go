@@ -106,7 +106,7 @@ func (s *Session) setAlarm(ctx context.Context) {
 		err = s.Alarm(ctx, time.UnixMilli(rows[0].Int(0)))
 	}
 	if err != nil {
-		s.Logger.Warn("set alarm", "session", s.Key, "err", err)
+		s.warn("set alarm", err)
 	}
 }
 
@@ -212,7 +212,7 @@ func (s *Session) nextReset(ctx context.Context) {
 		stmt = s.dueResetStmt(at, now)
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
-		s.Logger.Warn("plan reset", "session", s.Key, "err", err)
+		s.warn("plan reset", err)
 	}
 }
 
@@ -244,12 +244,12 @@ func (s *Session) report(ctx context.Context) {
 	s.nextReset(ctx)
 	rows, err := s.DB.Query(ctx, `SELECT id, kind, payload FROM outbox WHERE key = ? ORDER BY at, id LIMIT ?`, string(s.Key), outboxPage)
 	if err != nil {
-		s.Logger.Warn("read outbox", "session", s.Key, "err", err)
+		s.warn("read outbox", err)
 		return
 	}
 	if at := s.nextReport(); len(rows) == 0 && at.After(s.Runtime.Now()) {
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOutbox, at, "")}); err != nil {
-			s.Logger.Warn("put off report", "session", s.Key, "err", err)
+			s.warn("put off report", err)
 		}
 		s.setAlarm(ctx)
 		return
@@ -264,7 +264,7 @@ func (s *Session) report(ctx context.Context) {
 		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
 	if err := s.DB.Tx(ctx, append(append(told, next), s.digestStmts()...)); err != nil {
-		s.Logger.Warn("clear outbox", "session", s.Key, "err", err)
+		s.warn("clear outbox", err)
 		return
 	}
 	s.digestNow(ctx)
@@ -295,7 +295,7 @@ func (s *Session) tell(ctx context.Context, rows []tidemark.Row) (told []tidemar
 		return told, failed
 	}
 	if err := s.Agent.Report(ctx, info, infos); err != nil {
-		s.Logger.Warn("report to agent", "session", s.Key, "err", err)
+		s.warn("report to agent", err)
 		return told, true
 	}
 	s.hasReported()

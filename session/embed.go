@@ -87,7 +87,7 @@ func (s *Session) embedDue(ctx context.Context) error {
 				return nil
 			}
 			if err != nil {
-				s.Logger.Warn("vectors put off", "session", s.Key, "err", err)
+				s.warn("vectors put off", err)
 				return s.embedLater(ctx, log)
 			}
 			if done {
@@ -322,7 +322,7 @@ func (s *Session) standing(ctx context.Context, w Wanted) (near map[int64]recall
 		}
 	}
 	if err != nil {
-		s.Logger.Warn("recall without vectors", "session", s.Key, "err", err)
+		s.warn("recall without vectors", err)
 		return nil, "unreachable"
 	}
 	return near, "used"

@@ -62,7 +62,7 @@ func (s *Session) sendAll() {
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, tidemark.ErrConflict) {
-			s.Logger.Error("send", "session", s.Key, "err", err)
+			s.failed("send", nil, err)
 			next = s.Runtime.Now().Add(wakeRetry)
 		}
 		s.sendLater(ctx, next)
@@ -94,7 +94,7 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 		return
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOut, next, "")}); err != nil {
-		s.Logger.Warn("put off sending", "session", s.Key, "err", err)
+		s.warn("put off sending", err)
 	}
 	s.setAlarm(ctx)
 	pause := next.Sub(s.Runtime.Now())

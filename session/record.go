@@ -77,3 +77,17 @@ func (s *Session) addUsage(ctx context.Context, u tidemark.Usage) (tidemark.Stmt
 	}
 	return tidemark.Stmt{SQL: `UPDATE heads SET usage = ? WHERE key = ?`, Args: []any{mustJSON(h.Usage.Add(u)), string(s.Key)}, Want: 1}, nil
 }
+
+// warn logs what went wrong and fails nothing.
+func (s *Session) warn(what string, err error) {
+	s.Logger.Warn(what, "session", s.Key, "err", err)
+}
+
+// failed logs a failure, of a run if one is given.
+func (s *Session) failed(what string, r *run, err error) {
+	id := ""
+	if r != nil {
+		id = r.ID
+	}
+	s.Logger.Error(what, "session", s.Key, "run", id, "err", err)
+}

@@ -51,7 +51,7 @@ func (s *Session) NoteRecall(ctx context.Context, by string, found Recalled) {
 		return
 	}
 	if err := s.noteRecall(ctx, by, found); err != nil && ctx.Err() == nil && !errors.Is(err, tidemark.ErrDead) {
-		s.Logger.Warn("record a recall", "session", s.Key, "err", err)
+		s.warn("record a recall", err)
 	}
 }
 
@@ -164,7 +164,7 @@ func (s *Session) reflect(ctx context.Context, p *plan) {
 		return
 	}
 	if err := s.retune(ctx, p); err != nil && ctx.Err() == nil && !errors.Is(err, tidemark.ErrDead) {
-		s.Logger.Warn("reflect on a compaction", "session", s.Key, "err", err)
+		s.warn("reflect on a compaction", err)
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 	r.origins = nil // the input is not taken up yet
 	if errors.Is(err, errNotArchived) {
 		// The person is answered in the old session; the reset is begun again with the next input.
-		s.Logger.Warn("reset put off", "session", s.Key, "err", err)
+		s.warn("reset put off", err)
 		if open != nil {
 			return nil // said before
 		}
@@ -264,7 +264,7 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 		}
 		x.facts, x.usage, x.owed = p.Facts, p.Usage, err != nil
 		if err != nil {
-			s.Logger.Warn("memories of a reset are owed", "session", s.Key, "err", err)
+			s.warn("memories of a reset are owed", err)
 		}
 	}
 	stmts := []tidemark.Stmt{{SQL: `UPDATE resets SET step = ? WHERE old = ? AND step = ?`, Args: []any{stepMove, x.Old, stepExtract}, Want: 1}}

@@ -60,7 +60,7 @@ func (s *Session) kick() {
 				return // nothing waits, or a run is in work and will see what waits
 			}
 			if err != nil {
-				s.Logger.Error("start run", "session", s.Key, "err", err)
+				s.failed("start run", nil, err)
 				s.retryLater(err)
 				return
 			}
@@ -261,7 +261,7 @@ func (s *Session) fail(r *run, why error) {
 	if r.halted() != nil { // who stopped it may have taken up for it what it was about to
 		var err error
 		if r.took, r.origins, err = s.inputsOf(ctx, r.ID); err != nil {
-			s.Logger.Error("find what was stopped", "session", s.Key, "run", r.ID, "err", err)
+			s.failed("find what was stopped", r, err)
 			r.unended = err
 			return
 		}
@@ -270,7 +270,7 @@ func (s *Session) fail(r *run, why error) {
 	if r.State == stateTools {
 		more, err := s.closeCalls(ctx, r, why)
 		if err != nil {
-			s.Logger.Error("close calls", "session", s.Key, "run", r.ID, "err", err)
+			s.failed("close calls", r, err)
 			r.unended = err
 			return
 		}
@@ -279,14 +279,14 @@ func (s *Session) fail(r *run, why error) {
 	if r.State == stateCalling {
 		more, err := s.setAside(ctx, r, why)
 		if err != nil {
-			s.Logger.Error("set aside what was refused", "session", s.Key, "run", r.ID, "err", err)
+			s.failed("set aside what was refused", r, err)
 		}
 		stmts = append(stmts, more...)
 	}
 	if r.partial != "" && r.State == stateCalling {
 		more, err := s.partialStmts(ctx, r)
 		if err != nil {
-			s.Logger.Error("keep partial answer", "session", s.Key, "run", r.ID, "err", err)
+			s.failed("keep partial answer", r, err)
 		}
 		stmts = append(stmts, more...)
 	}
@@ -297,12 +297,12 @@ func (s *Session) fail(r *run, why error) {
 	if len(r.took) > 0 { // else it is tried again, and the log need not say so each time
 		event, err := s.eventStmts(r.Log, tidemark.Event{Type: kind, Text: Explain(why)})
 		if err != nil {
-			s.Logger.Error("record failure", "session", s.Key, "err", err)
+			s.failed("record failure", nil, err)
 		}
 		stmts = append(stmts, event...)
 		lines, err := s.tellStmts(ctx, r.Log, r.origins, Explain(why), told(why)...)
 		if err != nil {
-			s.Logger.Error("tell of a failure", "session", s.Key, "err", err)
+			s.failed("tell of a failure", nil, err)
 		}
 		stmts = append(stmts, lines...)
 	}
@@ -318,7 +318,7 @@ func (s *Session) fail(r *run, why error) {
 	}
 	if err != nil {
 		// It has not ended: it goes on at the state it had, when the storage is back.
-		s.Logger.Error("record failure", "session", s.Key, "run", r.ID, "err", err)
+		s.failed("record failure", r, err)
 		s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(why)})
 		r.unended = err
 		return

@@ -54,7 +54,7 @@ func (s *Session) retryLater(why error) {
 // goOn tries to go on now.
 func (s *Session) goOn() {
 	if err := s.resume(s.life); err != nil {
-		s.Logger.Error("resume", "session", s.Key, "err", err)
+		s.failed("resume", nil, err)
 		s.retryLater(err)
 	}
 }
@@ -84,6 +84,6 @@ func (s *Session) eased(log string) {
 		err = s.DB.Tx(s.life, stmts)
 	}
 	if err != nil {
-		s.Logger.Warn("record a stall", "session", s.Key, "err", err)
+		s.warn("record a stall", err)
 	}
 }

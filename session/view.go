@@ -297,7 +297,7 @@ func (s *Session) system(ctx context.Context) (string, error) {
 	text := s.settings().System
 	more, err := s.askPrompt(ctx, now)
 	if err != nil {
-		s.Logger.Warn("read memory for the prompt", "session", s.Key, "err", err)
+		s.warn("read memory for the prompt", err)
 		if h.Prompt != "" {
 			return s.prompt(ctx, h.Prompt)
 		}
