@@ -45,8 +45,12 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 		limit = defaultResults
 	}
 	q := recall.Parse(query, a.stem)
+	plain := len(q.Terms) == 0
+	if plain {
+		q.Terms = memory.Terms(query)
+	}
 	if len(q.Terms) == 0 {
-		return nil, fmt.Errorf("search memory: no words in the query that tell anything: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
 	}
 	if err := a.fillWords(ctx); err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
@@ -59,7 +63,11 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
-	found = rank(q, merge(lines, found), a.stem)
+	if found = merge(lines, found); plain {
+		found = holding(q.Terms, found)
+	} else {
+		found = rank(q, found, a.stem)
+	}
 	return found[:min(len(found), limit, maxResults)], nil
 }
 
@@ -94,6 +102,15 @@ func rank(q recall.Query, lines []Found, stem *recall.Stemmer) []Found {
 		out = append(out, f)
 	}
 	return out
+}
+
+// holding keeps the lines that hold all of some words as they stand, in their order. A query like "how to be" has
+// no word that tells one line from another, so there is nothing to rank by; archives are searched so, too.
+func holding(words []string, lines []Found) []Found {
+	return slices.DeleteFunc(lines, func(l Found) bool {
+		has := memory.Terms(l.Text)
+		return slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(has, w) })
+	})
 }
 
 // merge joins what the ledger knows to the lines that say it, and drops repetitions.
