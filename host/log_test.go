@@ -182,6 +182,36 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// TestSaid: what is short and what is long comes with who said it, and what is not there does not.
+func TestSaid(t *testing.T) {
+	l := openLog(t)
+	create(t, l, host.Info{ID: "log", Key: "agent:main:main"})
+	texts := map[tidemark.EntryID]string{"a": "tide", "b": strings.Repeat("long ", 10_000), "c": "quay"}
+	for _, id := range []tidemark.EntryID{"a", "b", "c"} {
+		stmts, err := l.AppendStmts("log", tidemark.Entry{ID: id, Kind: tidemark.KindMessage, At: made, Origin: tidemark.Origin{From: tidemark.FromPerson, Peer: "p"},
+			Payload: tidemark.NewText(tidemark.User, texts[id]).AppendJSON(nil)})
+		if err == nil {
+			err = l.DB.Tx(t.Context(), stmts)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := l.Said(t.Context(), []int64{3, 2, 1, 1 << 40})
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d entries, %v", len(got), err)
+	}
+	for i, want := range []tidemark.EntryID{"a", "c", "b"} {
+		m, err := got[i].Message()
+		if e := got[i]; err != nil || e.ID != want || e.Log != "log" || e.Kind != tidemark.KindMessage || !e.At.Equal(made) || e.Origin.From != tidemark.FromPerson || m.PlainText() != texts[want] {
+			t.Errorf("%d: %+v, %v", i, e, err)
+		}
+	}
+	if none, err := l.Said(t.Context(), nil); len(none) != 0 || err != nil {
+		t.Errorf("of none: %v, %v", none, err)
+	}
+}
+
 func TestPayloads(t *testing.T) {
 	h := newHistory(t)
 	var seqs []int64

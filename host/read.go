@@ -187,6 +187,37 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 // a page on Workers 16 MB.
 const payloadPage = 8
 
+// Said returns entries by position with what a search reads of them, who said what, where and when: in one query those
+// that are short, in order, and the others behind them.
+func (l *Log) Said(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
+	const page, short = 500, 16 << 10 // rows, and bytes of a payload: 8 MB
+	out := make([]tidemark.Entry, 0, len(seqs))
+	var long []int64
+	for len(seqs) > 0 {
+		n := min(len(seqs), page)
+		raw, err := json.Marshal(seqs[:n])
+		if err != nil {
+			return nil, fmt.Errorf("read what was said: %w", err)
+		}
+		rows, err := l.DB.Query(ctx, `SELECT e.seq, e.id, e.log, e.kind, e.at, coalesce(json_extract(e.origin, '$.from'), ''), CASE WHEN octet_length(e.payload) <= ? THEN e.payload END
+			FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value ORDER BY e.seq LIMIT ?`, short, string(raw), page)
+		if err != nil {
+			return nil, fmt.Errorf("read what was said: %w", err)
+		}
+		for _, r := range rows {
+			if r[6] == nil {
+				long = append(long, r.Int(0))
+				continue
+			}
+			out = append(out, tidemark.Entry{Seq: r.Int(0), ID: tidemark.EntryID(r.Text(1)), Log: r.Text(2), Kind: tidemark.Kind(r.Text(3)), At: time.UnixMilli(r.Int(4)),
+				Origin: tidemark.Origin{From: r.Text(5)}, Payload: r.Bytes(6)})
+		}
+		seqs = seqs[n:]
+	}
+	more, err := l.Payloads(ctx, long)
+	return append(out, more...), err
+}
+
 // Payloads returns entries by position, with payloads, in order.
 func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) {
 	out := make([]tidemark.Entry, 0, len(seqs))

@@ -13,22 +13,38 @@ const maxTerm = 64
 // identifiers, paths and addresses whole and in their parts, numbers, and pairs of adjacent characters of
 // scripts that put no spaces between words. The same function feeds the index and reads the query.
 func Terms(text string) []string {
-	var terms []string
-	for text = Compose(text); len(text) > 0; {
-		i := strings.IndexFunc(text, inToken)
-		if i < 0 {
-			break
+	const perTerm = 8 // bytes of a text, about
+	terms := make([]string, 0, len(text)/perTerm+2)
+	for text = Compose(text); ; {
+		text = text[span(text, false):]
+		end := span(text, true)
+		if end == 0 {
+			return terms
 		}
-		text = text[i:]
-		end := strings.IndexFunc(text, func(r rune) bool { return !inToken(r) })
-		if end < 0 {
-			end = len(text)
+		token := text[:end]
+		if end > 1 && plain(token) { // as most are
+			terms = append(terms, short(token))
+		} else {
+			terms = appendName(terms, token, text[end:])
+			terms = appendAddress(terms, strings.Trim(token, "._-/@"))
 		}
-		terms = appendName(terms, text[:end], text[end:])
-		terms = appendAddress(terms, strings.Trim(text[:end], "._-/@"))
 		text = text[end:]
 	}
-	return terms
+}
+
+// span is how many bytes at the beginning of a text are in a token, or are not.
+func span(text string, in bool) int {
+	for i := 0; i < len(text); {
+		r, n := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(text[i:])
+		}
+		if inToken(r) != in {
+			return i
+		}
+		i += n
+	}
+	return len(text)
 }
 
 // appendName adds the name of a programming language that is one by what is no letter. rest is what follows.
@@ -89,14 +105,63 @@ func appendToken(terms []string, token string) []string {
 	case plain(token):
 		return append(terms, short(token))
 	}
-	parts := appendParts(nil, token)
-	if whole := strings.ToLower(token); len(whole) <= maxTerm && !spaceless(token) && (len(parts) != 1 || parts[0] != whole) {
-		terms = append(terms, whole)
-		if bare := whole[1:]; whole[0] == 'v' && version(bare) {
-			terms = append(terms, bare)
+	ascii, at := ascii(token), len(terms)
+	whole := strings.ToLower(token)
+	if ascii {
+		terms = appendPlainParts(terms, token, whole)
+	} else {
+		terms = appendParts(terms, token)
+	}
+	parts := terms[at:]
+	if len(whole) > maxTerm || !ascii && spaceless(token) || len(parts) == 1 && parts[0] == whole {
+		return terms
+	}
+	own := 1 // terms before the parts
+	if whole[0] == 'v' && version(whole[1:]) {
+		own = 2
+	}
+	terms = append(terms, "", "")[:len(terms)+own]
+	copy(terms[at+own:], terms[at:])
+	if terms[at] = whole; own > 1 {
+		terms[at+1] = whole[1:]
+	}
+	return terms
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
 		}
 	}
-	return append(terms, parts...)
+	return true
+}
+
+// appendPlainParts is appendParts of ASCII, whose parts are pieces of it in lower case.
+func appendPlainParts(parts []string, token, low string) []string {
+	upper := func(i int) bool { return token[i] >= 'A' && token[i] <= 'Z' }
+	lower := func(i int) bool { return token[i] >= 'a' && token[i] <= 'z' }
+	apart := func(i int) bool { return token[i] == '_' || token[i] == '-' || token[i] == '.' || token[i] == '/' }
+	several := strings.ContainsAny(token, "_-./")
+	for from := 0; from < len(token); {
+		if apart(from) {
+			from++
+			continue
+		}
+		start, end, humps := from, from+1, false
+		for ; end < len(token) && !apart(end); end++ {
+			if !upper(end) || upper(end-1) && (end+1 == len(token) || !lower(end+1)) {
+				continue
+			}
+			parts, start, humps = append(parts, short(low[start:end])), end, true
+		}
+		parts = append(parts, short(low[start:end]))
+		if several && humps && end-from <= maxTerm {
+			parts = append(parts, low[from:end])
+		}
+		from = end
+	}
+	return parts
 }
 
 // short cuts a term to its bound, at the end of a character: a longer one is found by its beginning.

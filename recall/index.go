@@ -16,6 +16,7 @@ type Index struct {
 	docs  []Doc
 	stem  *Stemmer
 	vocab map[string]int32
+	long  []string        // terms of several words, which may hold a name
 	names map[string]bool // words of the speakers' names
 
 	terms [][]int32 // of each document, in order
@@ -60,7 +61,8 @@ func (x *Index) With(docs []Doc) *Index { return build(docs, x) }
 
 func build(docs []Doc, old *Index) *Index {
 	stem := old.stem
-	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: map[string]int32{}, names: map[string]bool{}}
+	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: make(map[string]int32, len(old.vocab)), names: map[string]bool{}}
+	x.grow(len(docs))
 	if byPos := func(a, b Doc) int { return cmp.Compare(a.Pos, b.Pos) }; !slices.IsSortedFunc(x.docs, byPos) {
 		order.By(x.docs, byPos)
 	}
@@ -70,7 +72,7 @@ func build(docs []Doc, old *Index) *Index {
 		}
 	}
 	groups := map[int64]int32{}
-	var seen []bool // by term
+	seen := make([]bool, 0, 16*len(docs)) // by term
 	var run int32
 	for i, d := range x.docs {
 		g, ok := groups[d.Group]
@@ -101,6 +103,16 @@ func (x *Index) readText(s string) text {
 		t.asked = x.stem.Terms(t.questions)
 	}
 	return t
+}
+
+// grow makes room for so many documents.
+func (x *Index) grow(n int) {
+	x.terms, x.asked, x.text = make([][]int32, 0, n), make([][]int32, 0, n), make([]string, 0, n)
+	x.run, x.group = make([]int32, 0, n), make([]int32, 0, n)
+	x.self, x.fresh = make([]float64, 0, n), make([]float64, 0, n)
+	for _, v := range []*[]bool{&x.asks, &x.time, &x.number, &x.place, &x.proper, &x.quote} {
+		*v = make([]bool, 0, n)
+	}
 }
 
 // add takes up a document. seen is the terms of those before it.
@@ -137,6 +149,9 @@ func (x *Index) ids(terms []string) []int32 {
 		if !ok {
 			id = int32(len(x.vocab))
 			x.vocab[t] = id
+			if compound(t) {
+				x.long = append(x.long, t)
+			}
 		}
 		out[i] = id
 	}
@@ -158,6 +173,9 @@ const (
 func gram(s string) uint32 {
 	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
 }
+
+// gramBit is which of 4,096 bits stands for a gram.
+func gramBit(g uint32) uint32 { return g * 2654435761 >> 20 }
 
 // word is one of a text, as it stands there.
 type word struct {

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -114,10 +115,14 @@ func (m *match) count(terms []string) [][]float64 {
 			}
 		}
 	}
+	is := make([]int, len(x.vocab)) // at, and one: this loop runs for each word
+	for id, i := range at {
+		is[id] = i + 1
+	}
 	for d, ids := range x.terms {
 		for _, id := range ids {
-			if i, ok := at[id]; ok {
-				tf[i][d]++
+			if i := is[id]; i > 0 {
+				tf[i-1][d]++
 			}
 		}
 	}
@@ -209,6 +214,9 @@ func (m *match) covers(tf [][]float64) {
 		}
 	}
 	for i, ids := range m.x.asked {
+		if len(ids) == 0 {
+			continue
+		}
 		asked := make(map[int]float64, len(ids))
 		for _, id := range ids {
 			if t, ok := m.at[id]; ok {
@@ -230,24 +238,31 @@ func (m *match) covers(tf [][]float64) {
 // characters ranks by n-grams: they find other forms of a word, and words that were mistyped.
 func (m *match) characters(terms []string) {
 	at := map[uint32]int{}
+	var may [64]uint64 // bits of those in at: most of a text is not, and a map takes ten times as long to say so
 	for _, t := range terms {
 		p := string(rune(gramMark)) + t + string(rune(gramMark))
 		for i := 0; i+gramSize <= len(p); i++ {
 			if g := gram(p[i:]); at[g] == 0 {
 				at[g] = len(at) + 1
+				may[gramBit(g)/64] |= 1 << (gramBit(g) % 64)
 			}
 		}
 	}
 	n := len(m.x.docs)
-	tf := make([][]float64, len(at))
-	for i := range tf {
-		tf[i] = make([]float64, n)
-	}
+	tf := make([][]float64, len(at)) // nil where no document has it
 	size := make([]float64, n)
 	for d, text := range m.x.text {
 		size[d] = float64(len(text))
-		for i := 0; i+gramSize <= len(text); i++ {
-			if k := at[gram(text[i:])]; k > 0 {
+		g := uint32(0)
+		for i := range len(text) {
+			g = g<<8 | uint32(text[i])
+			if i+1 < gramSize || may[gramBit(g)/64]>>(gramBit(g)%64)&1 == 0 {
+				continue
+			}
+			if k := at[g]; k > 0 {
+				if tf[k-1] == nil {
+					tf[k-1] = make([]float64, n)
+				}
 				tf[k-1][d]++
 			}
 		}
@@ -255,7 +270,9 @@ func (m *match) characters(terms []string) {
 	m.grams = bm25(tf, widths(size), idfs(tf, nil, Stats{}))
 	wide, groups := make([][]float64, len(tf)), make([][]float64, len(tf))
 	for g := range tf {
-		wide[g], groups[g] = m.x.windows(tf[g], 2), m.x.sums(tf[g])
+		if tf[g] != nil {
+			wide[g], groups[g] = m.x.windows(tf[g], 2), m.x.sums(tf[g])
+		}
 	}
 	m.wide = bm25(wide, widths(m.x.windows(size, 2)), idfs(wide, nil, Stats{}))
 	m.day = m.x.spread(bm25(groups, widths(m.x.sums(size)), idfs(groups, nil, Stats{})))
@@ -305,11 +322,10 @@ func (m *match) questions(terms []string) {
 		if !m.x.near(i, i-1) {
 			continue
 		}
-		said := map[int32]bool{}
-		for _, id := range m.x.asked[i-1] {
-			if !said[id] {
-				said[id] = true
-				m.asked[i] += want[id]
+		asked := m.x.asked[i-1]
+		for k, id := range asked {
+			if worth := want[id]; worth > 0 && !slices.Contains(asked[:k], id) {
+				m.asked[i] += worth
 			}
 		}
 	}

@@ -19,19 +19,18 @@ func (x *Index) naming(name string) map[int32]bool {
 	if id, ok := x.vocab[name]; ok {
 		out[id] = true
 	}
-	lone := memory.Lone(name)
-	if !compound(name) && !lone {
-		return out
-	}
-	for t, id := range x.vocab {
-		if lone {
+	switch {
+	case memory.Lone(name):
+		for t, id := range x.vocab {
 			if strings.Contains(t, name) {
 				out[id] = true
 			}
-			continue
 		}
-		if len(t) > len(name) && within(t, name) {
-			out[id] = true
+	case compound(name):
+		for _, t := range x.long {
+			if len(t) > len(name) && within(t, name) {
+				out[x.vocab[t]] = true
+			}
 		}
 	}
 	return out

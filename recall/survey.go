@@ -13,6 +13,28 @@ var (
 	placeWords = setOf(`in at to from near visited visit around`)
 )
 
+// marks are what a word tells, in one look: it runs for each word of a text.
+type marks uint8
+
+const (
+	stopMark marks = 1 << iota
+	selfMark
+	timeMark
+	countMark
+	placeMark
+)
+
+var marked, maxMarked = func() (map[string]marks, int) {
+	all, most := map[string]marks{}, 0
+	for i, set := range []map[string]bool{stops, selfWords, timeWords, countWords, placeWords} {
+		for w := range set {
+			all[w] |= 1 << i
+			most = max(most, len(w))
+		}
+	}
+	return all, most
+}()
+
 // surveyed is what one pass over a text finds for the rules of talk.
 type surveyed struct {
 	self                               int
@@ -23,31 +45,35 @@ type surveyed struct {
 
 func survey(text string, names map[string]bool) surveyed {
 	s := surveyed{questions: questions(text), quote: strings.Count(text, `"`) > 1 || strings.ContainsRune(text, '“')}
-	before := ""
+	before := false // the word before says where
 	var grams strings.Builder
 	grams.Grow(len(text) + 1)
 	for w := range words(text) {
 		low := strings.ToLower(w.text)
-		if len(low) > 1 && len(low) <= maxGramWord && !stops[low] && !names[low] {
+		tells := marks(0)
+		if len(low) <= maxMarked {
+			tells = marked[low]
+		}
+		if len(low) > 1 && len(low) <= maxGramWord && tells&stopMark == 0 && !names[low] {
 			grams.WriteByte(gramMark)
 			grams.WriteString(low)
 		}
 		r, _ := utf8.DecodeRuneInString(w.text)
 		capital := unicode.IsUpper(r)
 		switch {
-		case selfWords[low]:
+		case tells&selfMark != 0:
 			s.self++
 		case unicode.IsDigit(r):
 			s.number = true
 			s.time = s.time || year(low) > 0
 		case capital && !w.first && low != "i":
 			s.proper = true
-			s.place = s.place || placeWords[before]
+			s.place = s.place || before
 		}
-		s.number = s.number || countWords[low]
-		s.time = s.time || timeWords[low]
+		s.number = s.number || tells&countMark != 0
+		s.time = s.time || tells&timeMark != 0
 		if low != "the" {
-			before = low
+			before = tells&placeMark != 0
 		}
 	}
 	grams.WriteByte(gramMark)

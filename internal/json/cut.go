@@ -26,9 +26,36 @@ func CutString(data []byte) (text string, raw, rest []byte, ok bool) {
 			if !escaped {
 				return string(raw[1:i]), raw, rest, true
 			}
+			if text, ok = unescape(raw[1:i]); ok {
+				return text, raw, rest, true
+			}
 			err := Unmarshal(raw, &text)
 			return text, raw, rest, err == nil
 		}
 	}
 	return "", nil, nil, false
+}
+
+// unescape gives the text of what stands between the quotes of a string, but for one with code points in digits.
+func unescape(raw []byte) (string, bool) {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c == '\\' {
+			i++ // there is one: it would have escaped the quote
+			switch c = raw[i]; c {
+			case '"', '\\', '/':
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			default:
+				return "", false
+			}
+		}
+		out = append(out, c)
+	}
+	return string(out), true
 }
