@@ -42,13 +42,19 @@ func (s *Session) packTokens() tidemark.Tokens {
 	return max(s.settings().PackTokens, 0)
 }
 
-// taskTokens is the room of the card.
-func (s *Session) taskTokens() tidemark.Tokens {
+// taskTokens is the room of the card, and that with its constraints, see [taskRoom].
+func (s *Session) taskTokens() (rest, all tidemark.Tokens) {
 	budget := s.settings().PackTokens
 	if budget <= 0 {
 		budget = DefaultPack // it is not pushed; this is how long it is where it is shown
 	}
-	return budget * shareTask / 100
+	return taskRoom(budget)
+}
+
+// taskRoom divides a budget: what is to be heeded takes its room from what is retrieved, since a rule that is not
+// shown is not kept.
+func taskRoom(budget tidemark.Tokens) (rest, all tidemark.Tokens) {
+	return budget * shareTask / 100, budget * (shareTask + shareRetrieved) / 100
 }
 
 // push fills in what goes to the model beside the messages: the task card, and what was evicted and fits
@@ -67,7 +73,8 @@ func (s *Session) push(ctx context.Context, r *run, v View) View {
 		return v
 	}
 	var parts []string
-	card, err := s.pushedCard(ctx, v, most*shareTask/100)
+	rest, all := taskRoom(most)
+	card, err := s.pushedCard(ctx, v, rest, all)
 	if err != nil {
 		s.Logger.Warn("read the task for the pack", "session", s.Key, "err", err)
 	} else if card != "" {
@@ -83,7 +90,7 @@ func (s *Session) push(ctx context.Context, r *run, v View) View {
 		}
 		r.retrieved = &found
 	}
-	if text := s.quote(*r.retrieved, most*shareRetrieved/100); text != "" {
+	if text := s.quote(*r.retrieved, all-max(rest, tidemark.EstimateText(card))); text != "" {
 		parts = append(parts, text)
 	}
 	if v.Pack = strings.Join(parts, "\n\n"); v.Pack != "" {
@@ -110,7 +117,7 @@ func (s *Session) unpushed(ctx context.Context, v View) tidemark.Tokens {
 
 // pushedCard is the card that is kept; without one, the rules and asks of persons that were evicted. What
 // stands in the view is not repeated.
-func (s *Session) pushedCard(ctx context.Context, v View, most tidemark.Tokens) (string, error) {
+func (s *Session) pushedCard(ctx context.Context, v View, rest, all tidemark.Tokens) (string, error) {
 	c, version, err := s.card(ctx)
 	if err != nil {
 		return "", err
@@ -132,7 +139,8 @@ func (s *Session) pushedCard(ctx context.Context, v View, most tidemark.Tokens) 
 			}
 		}
 	}
-	text, _ := c.text(most - tidemark.EstimateText(title))
+	heading := tidemark.EstimateText(title)
+	text, _ := c.text(rest-heading, all-heading)
 	if text == "" {
 		return "", nil
 	}

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // begun adds to the first change of a card the rules that persons set before anybody kept one: from now on
 // the card is what is kept, and a rule must not be lost because something else was noted. Left out is one
-// that the change says in its own words, and one that a person closes by the name it was shown under.
+// that a person says again in the same words, and one that a person closes by the name it was shown under: what
+// the model notes stands beside it, and its repetition of a rule is left out, since it may close what it keeps.
 func (s *Session) begun(ctx context.Context, log string, ch TaskChange) (TaskChange, []string, error) {
 	heard, rules, err := s.heard(ctx, log)
 	if err != nil {
@@ -21,12 +23,6 @@ func (s *Session) begun(ctx context.Context, log string, ch TaskChange) (TaskCha
 	told := derive(heard, rules, nil)
 	var carried []AddedItem
 	var closed, notes []string
-	room := maxItems
-	for _, a := range ch.Add {
-		if a.Kind == Constraint {
-			room--
-		}
-	}
 	for _, i := range told.Items {
 		if i.Kind != Constraint {
 			continue
@@ -35,11 +31,15 @@ func (s *Session) begun(ctx context.Context, log string, ch TaskChange) (TaskCha
 			closed = append(closed, i.Name)
 			continue
 		}
-		if !slices.ContainsFunc(ch.Add, func(a AddedItem) bool {
-			return a.Kind == Constraint && s.saidIn([]said{{id: i.Entry, text: i.Text}}, a.Text) != ""
-		}) {
-			carried = append(carried, AddedItem{Kind: Constraint, Text: i.Text, Entry: i.Entry, Heard: true})
+		again := func(a AddedItem) bool { return a.Kind == Constraint && sameWords(a.Text, i.Text) }
+		if slices.ContainsFunc(ch.Add, again) {
+			if ch.By == tidemark.FromPerson {
+				continue
+			}
+			ch.Add = slices.DeleteFunc(slices.Clone(ch.Add), again)
+			notes = append(notes, i.Name+" says that already")
 		}
+		carried = append(carried, AddedItem{Kind: Constraint, Text: i.Text, Entry: i.Entry, Heard: true})
 	}
 	for _, name := range ch.Close {
 		if !slices.Contains(closed, strings.ToLower(strings.TrimSpace(name))) {
@@ -48,11 +48,17 @@ func (s *Session) begun(ctx context.Context, log string, ch TaskChange) (TaskCha
 	}
 	ch.Close = nil
 	if len(closed) > 0 || !ch.empty() {
-		ch.Add = append(carried[max(0, len(carried)-max(0, room)):], ch.Add...)
+		ch.Add = append(carried, ch.Add...) // first: with no room for all, what is left out is told
 	}
 	ch, more := Card{}.effective(ch)
 	ch.Close = closed // there is nothing yet that this would close again
 	return ch, append(notes, more...), nil
+}
+
+// sameWords reports texts of the same words in the same order: half a rule may say the opposite.
+func sameWords(a, b string) bool {
+	bare := func(s string) string { return strings.TrimPrefix(memory.Fold(s), "please ") }
+	return bare(a) == bare(b)
 }
 
 // effective leaves out of a change what changes nothing about a card, with the reasons: what remains is

@@ -23,7 +23,7 @@ func TestTaskNothingDone(t *testing.T) {
 	h := newHarness(t, small)
 	h.pointing()
 	h.owner("Please never deploy on Fridays.")
-	const rule = "c1 person Please never deploy on Fridays.; g2 person Please never deploy on Fridays."
+	const rule = "c1 person Please never deploy on Fridays."
 	add := func(kind session.ItemKind, text string) session.TaskChange {
 		return session.TaskChange{Add: []session.AddedItem{{Kind: kind, Text: text}}}
 	}
@@ -75,7 +75,8 @@ func TestTaskBegins(t *testing.T) {
 	}{
 		{"a goal", goal, rules + "; g3 person finish the table"},
 		{"another task", session.TaskChange{New: true}, rules},
-		{"the rule in other words", session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: "never deploy on Fridays"}}}, "c1 person You must always ask Ada.; c2 person never deploy on Fridays"},
+		{"the rule in its words", session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: "never deploy on Fridays"}}}, "c1 person You must always ask Ada.; c2 person never deploy on Fridays"},
+		{"half of a rule", session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: "deploy on Fridays"}}}, rules + "; c3 person deploy on Fridays"},
 		{"a rule is dropped", session.TaskChange{Close: []string{"C1"}}, "c1 person You must always ask Ada."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -86,6 +87,19 @@ func TestTaskBegins(t *testing.T) {
 				t.Errorf("the source is %s, want %s", v.Items[0].Entry, id)
 			}
 		})
+	}
+	const noted = "; g3 model finish the table"
+	for _, row := range []struct{ text, want, answer string }{
+		{"deploy on Fridays", rules + noted, "no person said so"},
+		{"never deploy", rules + noted + "; c4 model never deploy", ""},
+		{"Never deploy on Fridays!", rules + noted, "c1 says that already"},
+	} {
+		h, _ := open()
+		h.model.keeps(`{"add":[{"kind":"goal","text":"finish the table"},{"kind":"constraint","text":"` + row.text + `"}]}`)
+		h.owner("Go on.")
+		if a := h.answers(); items(h.task()) != row.want || !strings.Contains(a, row.answer) {
+			t.Errorf("a model notes %q: %s, answered %q", row.text, items(h.task()), a)
+		}
 	}
 	h, _ := open()
 	h.model.keeps(`{"close":["c1"],"add":[{"kind":"goal","text":"finish the table"}]}`)

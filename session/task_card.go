@@ -237,11 +237,13 @@ func (c Card) add(a AddedItem, by string, entry tidemark.EntryID, at time.Time) 
 	return c, ""
 }
 
-// text is the card as a model reads it, within some tokens, and the names of the items that had no room.
-// A line that does not fit is left out whole: half a constraint may say the opposite.
-func (c Card) text(most tidemark.Tokens) (string, []string) {
+// text is the card as a model reads it, within some tokens, and the names of the items that had no room. What
+// must be heeded has room of its own up to all of it, the rest as much as it may take behind that. A line that
+// does not fit is left out whole: half a constraint may say the opposite.
+func (c Card) text(rest, all tidemark.Tokens) (string, []string) {
 	var b strings.Builder
 	var left []string
+	most := all
 	write := func(s string) bool {
 		if tidemark.EstimateText(b.String()+s) > most {
 			return false
@@ -267,6 +269,9 @@ func (c Card) text(most tidemark.Tokens) (string, []string) {
 				continue
 			}
 			title = ""
+		}
+		if k.kind == Constraint {
+			most = min(all, tidemark.EstimateText(b.String())+rest)
 		}
 	}
 	return strings.TrimRight(b.String(), "\n"), left

@@ -358,11 +358,13 @@ func asks(asked []said) []said {
 var polite = [...]string{"can you ", "could you ", "would you ", "will you ", "can we ", "could we ", "shall we ", "please ", "kannst du ", "könntest du ", "können wir ",
 	"puedes ", "podrías ", "peux-tu ", "pouvez-vous "}
 
-// asksFor is the first sentence of a text that is no plain question: what is only to be answered is no goal.
+// asksFor is the first sentence of a text that is no plain question, which is only to be answered, and no rule,
+// which is a constraint.
 func asksFor(text string) string {
 	for _, line := range sentences(text) {
 		lower := strings.ToLower(line)
-		if !strings.HasSuffix(line, "?") && !strings.HasSuffix(line, "？") || slices.ContainsFunc(polite[:], func(p string) bool { return strings.HasPrefix(lower, p) }) {
+		asks := !strings.HasSuffix(line, "?") && !strings.HasSuffix(line, "？") || slices.ContainsFunc(polite[:], func(p string) bool { return strings.HasPrefix(lower, p) })
+		if asks && len(rules(line)) == 0 {
 			return line
 		}
 	}

@@ -182,7 +182,7 @@ func TestTaskIsTheFold(t *testing.T) {
 		}
 	}
 	for _, most := range []tidemark.Tokens{0, 5, 60, 122, 1000} {
-		if text, cut := c.text(most); tidemark.EstimateText(text) > most || most == 0 && len(cut) != len(c.Items) {
+		if text, cut := c.text(most, most); tidemark.EstimateText(text) > most || most == 0 && len(cut) != len(c.Items) {
 			t.Errorf("%d tokens of %d, cut %v", tidemark.EstimateText(text), most, cut)
 		}
 	}
@@ -221,6 +221,7 @@ func TestDerive(t *testing.T) {
 		{"nothing", nil, nil, recall.Idle, ""},
 		{"the newest asks", []said{{"a", at, "Mend the gauge now. It leaks."}, {"b", at, "ok"}, {"c", at, "--"}, {"d", at, "Paint the old buoy."}}, nil, recall.Idle,
 			"g1 person Mend the gauge now.\ng2 person Paint the old buoy.\n"},
+		{"a rule is no goal", []said{{"a", at, "Never touch the production database."}, {"b", at, "Do not sail today. Mend the gauge now."}}, nil, recall.Idle, "g1 person Mend the gauge now.\n"},
 		{"in a script without spaces", []said{{"a", at, "請修理港口的水位計並回報結果"}}, nil, recall.Idle, "g1 person 請修理港口的水位計並回報結果\n"},
 		{"a plain question is no goal", []said{{"a", at, "Where does the boathouse key hang?"}, {"b", at, "Which one? Could you paint the buoy?"}, {"c", at, "鑰匙掛在船屋的哪一個地方？"}}, nil, recall.Idle,
 			"g1 person Could you paint the buoy?\n"},
@@ -274,6 +275,86 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRulesHaveRoom: of what is to be heeded nothing is cut for what is retrieved.
+func TestRulesHaveRoom(t *testing.T) {
+	var c Card
+	for i := range maxItems {
+		c = c.derivedItem(Constraint, fmt.Sprintf("Never release module number %d before the security review of it was signed by two people of the team", i), tidemark.FromPerson, "e", time.Unix(0, 0))
+		c = c.derivedItem(Goal, fmt.Sprintf("Mend the gauge number %d of the harbour and write down how high the water stood at noon", i), tidemark.FromPerson, "e", time.Unix(0, 0))
+	}
+	rest, all := taskRoom(DefaultPack)
+	text, cut := c.text(rest, all)
+	if strings.Count(text, "Never release") != maxItems || tidemark.EstimateText(text) > all || len(cut) == 0 || strings.Contains(fmt.Sprint(cut), "c") {
+		t.Errorf("%d tokens of %d, cut %v:\n%s", tidemark.EstimateText(text), all, cut, text)
+	}
+	rules, _ := c.text(0, all)
+	if goals := tidemark.EstimateText(text) - tidemark.EstimateText(rules); goals > rest+1 || goals < rest/2 {
+		t.Errorf("what is no rule takes %d tokens, of %d", goals, rest)
+	}
+}
+
+// TestSaidIn: a model may put shorter what a person said, but neither make it up nor turn it round.
+func TestSaidIn(t *testing.T) {
+	s := &Session{}
+	s.Stemmer = &recall.Stemmer{}
+	for _, row := range []struct {
+		said, text string
+		want       bool
+	}{
+		{"Never touch the production database.", "Never touch the production database", true},
+		{"Please mend the gauge, and never touch the old chain of the harbour.", "never touch the old chain", true},
+		{"Never touch the production database.", "Do not touch the production database", true},
+		{"Don't deploy on Friday.", "do not deploy on Friday", true},
+		{"Don’t deploy on Friday.", "never deploy on Friday", true},
+		{"We have a production database. Never touch it.", "Never touch the production database", true},
+		{"Never push to main. Always run the tests.", "Always run the tests", true},
+		{"Deploy on Monday, but never on Friday.", "Deploy on Monday", true},
+		{"Deploy on Monday. Never deploy on Friday.", "Never deploy on Friday", true},
+		{"Never push, merge or tag without Ada.", "Never merge or tag without Ada", true},
+		{"Benutze niemals den alten Schlüssel.", "niemals den alten Schlüssel benutzen", true},
+		{"Ohne Tests wird nicht ausgeliefert.", "nicht ohne Tests ausgeliefert", true},
+		{"No, never call the clinic before noon.", "Never call the clinic before noon", true},
+		{"The dose must stay below 10 mg.", "dose must stay below 10 mg", true},
+		{"Never deploy on Friday unless Ada says so.", "Never deploy on Friday", true}, // the person's words stay beside it
+
+		{"Never touch the production database.", "Touch the production database", false},
+		{"Do not deploy on Friday.", "Deploy on Friday", false},
+		{"Never deploy on Friday.", "Always deploy on Friday", false},
+		{"Don't deploy on Friday.", "Deploy on Friday", false},
+		{"Deploy on Friday.", "Never deploy on Friday", false},
+		{"Deploy on Monday, but never on Friday.", "Never deploy on Monday", false},
+		{"Deploy on Monday, but never on Friday.", "Deploy on Friday", false},
+		{"Deploy without asking Ada.", "Deploy asking Ada", false},
+		{"Never deploy without asking Ada.", "Never deploy asking Ada", false},
+		{"Never deploy except on Friday.", "Never deploy on Friday", false},
+		{"Deploy unless it is Friday.", "Deploy Friday", false},
+		{"Avoid the production database.", "Use the production database", false},
+		{"We have a production database. Never touch it.", "Touch the production database", false},
+		{"Never delete logs, push to main, or tag.", "push to main", false},
+		{"Never spend more than 100 euro.", "Never spend more than 1000 euro", false},
+		{"Never spend more than 100 euro.", "Never spend less than 100 euro", false},
+		{"Call the clinic before noon.", "Call the clinic after noon", false},
+		{"Auf keinen Fall die Datenbank anfassen.", "die Datenbank anfassen", false},
+		{"Am Freitag wird nicht ausgeliefert.", "Am Freitag wird ausgeliefert", false},
+		{"Du darfst kein Penicillin geben.", "Penicillin geben", false},
+		{"Benutze niemals den alten Schlüssel.", "Benutze immer den alten Schlüssel", false},
+		{"No touches jamás la base de datos.", "touches la base de datos", false},
+		{"不要碰数据库。", "碰数据库", false},
+		{"Feed the cat.", "never not", false},
+	} {
+		if got := s.saidIn([]said{{id: "a", text: row.said}}, row.text) != ""; got != row.want {
+			t.Errorf("%q is said by %q: %v", row.text, row.said, got)
+		}
+	}
+	newer := []said{{id: "a", text: "Deploy on Friday."}, {id: "b", text: "Never deploy on Friday."}, {id: "c", text: "The cat sleeps."}}
+	if got := s.saidIn(newer, "Deploy on Friday"); got != "" {
+		t.Errorf("said by %s, though a newer message says the opposite", got)
+	}
+	if got := s.saidIn(newer, "Never deploy on Friday"); got != "b" {
+		t.Errorf("said by %q, want b", got)
+	}
+}
+
 // FuzzTaskCall: no input of a model breaks a card, and what is taken can be read again.
 func FuzzTaskCall(f *testing.F) {
 	f.Add(`{"add":[{"kind":"goal","text":"x"}],"close":["g1"],"phase":"idle","new":true}`)
@@ -288,7 +369,7 @@ func FuzzTaskCall(f *testing.F) {
 		if err := json.Unmarshal([]byte(mustJSON(c)), &again); err != nil || items(again) != items(c) {
 			t.Errorf("%+v is read as %+v, %v", c, again, err)
 		}
-		if text, _ := c.text(200); strings.Contains(text, "<system-reminder") || tidemark.EstimateText(text) > 200 {
+		if text, _ := c.text(200, 200); strings.Contains(text, "<system-reminder") || tidemark.EstimateText(text) > 200 {
 			t.Errorf("card %q", text)
 		}
 	})

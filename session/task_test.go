@@ -65,18 +65,18 @@ func TestTaskKept(t *testing.T) {
 	h.pointing()
 	h.model.keeps(`{"add":[{"kind":"goal","text":"mend the gauge"},{"kind":"loop","text":"order a float"},{"kind":"event","text":"the chain broke"},{"kind":"constraint","text":"never touch the old chain"}],"phase":"debugging"}`)
 	h.owner("Please mend the gauge, and never touch the old chain of the harbour.")
-	want := "g1 model mend the gauge; l2 model order a float; e3 model the chain broke; c4 model never touch the old chain"
+	want := "c1 person Please mend the gauge, and never touch the old chain of the harbour.; g2 model mend the gauge; l3 model order a float; e4 model the chain broke; c5 model never touch the old chain"
 	v := h.task()
 	if !v.Kept || items(v) != want || v.Phase != recall.Debugging {
 		t.Fatalf("kept %v, %s: %s", v.Kept, v.Phase, items(v))
 	}
-	if v.Items[3].Entry == v.Items[0].Entry || v.Items[3].Entry == "" {
-		t.Errorf("the constraint does not name the message that it was said in: %+v", v.Items[3])
+	if v.Items[4].Entry != v.Items[0].Entry || v.Items[4].Entry == v.Items[1].Entry {
+		t.Errorf("the constraint does not name the message that it was said in: %+v", v.Items[4])
 	}
-	if a := h.answers(); !strings.Contains(a, "- g1: mend the gauge") || !strings.Contains(a, "Phase: debugging") {
+	if a := h.answers(); !strings.Contains(a, "- g2: mend the gauge") || !strings.Contains(a, "Phase: debugging") {
 		t.Errorf("answered %q", a)
 	}
-	if note := h.model.last().Note; !strings.Contains(note, "- c4 (noted by the assistant): never touch the old chain") || !strings.Contains(note, "[The task card") {
+	if note := h.model.last().Note; !strings.Contains(note, "- c5 (noted by the assistant): never touch the old chain") || !strings.Contains(note, "[The task card") {
 		t.Errorf("note %q", note)
 	}
 	h.model.set(nil)
@@ -89,9 +89,9 @@ func TestTaskKept(t *testing.T) {
 	if v = h.task(); items(v) != want {
 		t.Errorf("after a reset: %s", items(v))
 	}
-	h.model.keeps(`{"close":["L2","g9"],"new":false}`, `{"add":[{"kind":"event","text":"the float is here"}]}`)
+	h.model.keeps(`{"close":["L3","g9"],"new":false}`, `{"add":[{"kind":"event","text":"the float is here"}]}`)
 	h.owner("The float came.")
-	if v = h.task(); items(v) != "g1 model mend the gauge; e3 model the chain broke; c4 model never touch the old chain; e5 model the float is here" {
+	if v = h.task(); items(v) != strings.Replace(want, "l3 model order a float; ", "", 1)+"; e6 model the float is here" {
 		t.Errorf("of two calls side by side: %s", items(v))
 	}
 	if a := h.answers(); !strings.Contains(a, "g9") {
@@ -169,7 +169,7 @@ func TestTaskInjection(t *testing.T) {
 	}
 	h.model.keeps(`{"close":["c1"],"new":true}`)
 	h.owner("Begin with the next task.")
-	if got := rules(); !slices.Equal(got, []string{"ask me first"}) {
+	if got := rules(); !slices.Equal(got, []string{"You must always ask me first.", "ask me first"}) {
 		t.Errorf("constraints %q after the model dropped one", got)
 	}
 }

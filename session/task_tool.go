@@ -64,7 +64,8 @@ func (s *Session) callTask(ctx context.Context, r *run, c call) tidemark.Block {
 	if err != nil {
 		return tidemark.ToolResult(c.ID, err.Error(), true)
 	}
-	return tidemark.ToolResult(c.ID, taskSays(card, notes, s.taskTokens()), false)
+	rest, all := s.taskTokens()
+	return tidemark.ToolResult(c.ID, taskSays(card, notes, rest, all), false)
 }
 
 // readTaskCall reads what a model asks for: who it is and where things were said is not its to say.
