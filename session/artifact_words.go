@@ -335,11 +335,18 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 	stored := make([]tidemark.Message, len(entries))
 	refs := make([][]blobRef, len(entries))
 	for i, e := range entries {
+		refers := bytes.Contains(e.Payload, []byte(blobField))
+		if !refers {
+			if m, ok := skim(e.Payload); ok {
+				stored[i] = m
+				continue
+			}
+		}
 		var err error
 		if stored[i], err = e.Message(); err != nil {
 			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
-		if !bytes.Contains(e.Payload, []byte(blobField)) {
+		if !refers {
 			continue
 		}
 		all = all[:0]

@@ -95,6 +95,9 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 		return out, err
 	}
 	f := &finding{s: s, w: w, known: map[int64]read{}}
+	if f.size, err = s.extent(ctx); err != nil {
+		return out, err
+	}
 	if err := f.look(ctx, q); err != nil {
 		return out, err
 	}
@@ -131,6 +134,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 type finding struct {
 	s     *Session
 	w     Wanted
+	size  sizeOf
 	index *recall.Index
 	hits  []recall.Hit
 	stats recall.Stats
@@ -154,7 +158,7 @@ type read struct {
 
 // look searches: candidates from the index of words, with the neighbours of the best, ranked.
 func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
-	f.seqs, f.rare, f.stats, err = f.s.find(ctx, q.Terms, f.w, candidates)
+	f.seqs, f.rare, f.stats, err = f.s.find(ctx, q.Terms, f.w, f.size, candidates)
 	if err != nil {
 		return err
 	}
@@ -171,7 +175,7 @@ func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
 // hop searches again with what the first search named, among what that found and what the new terms find.
 func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 	fresh := slices.DeleteFunc(slices.Clone(next.Terms), func(t string) bool { return slices.Contains(q.Terms, t) })
-	seqs, rare, stats, err := f.s.find(ctx, fresh, f.w, hopMost)
+	seqs, rare, stats, err := f.s.find(ctx, fresh, f.w, f.size, hopMost)
 	if err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 			missing = append(missing, p.seq)
 		}
 	}
-	entries, err := f.s.log.Payloads(ctx, missing)
+	entries, err := f.s.log.Said(ctx, missing)
 	if err != nil {
 		return err
 	}

@@ -87,11 +87,7 @@ func (f *finding) leftOut(out *Recalled, chosen []recall.Hit, reasons []leaving)
 
 // elsewhere counts what the query would find outside its times and among what was skipped, up to postingMost.
 func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) error {
-	n, err := f.s.extent(ctx)
-	if err != nil {
-		return err
-	}
-	in := f.s.among(f.w, n)
+	in := f.s.among(f.w, f.size)
 	const most = 8 // terms
 	terms := askedFirst(q.Terms)
 	quoted := make([]string, min(len(terms), most))
@@ -119,7 +115,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 	}
 	outside := f.w
 	outside.outside = true
-	_, err = count(in, outside, filteredRange)
+	_, err := count(in, outside, filteredRange)
 	return err
 }
 

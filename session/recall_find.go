@@ -177,11 +177,7 @@ type candidate struct {
 
 // find returns the messages that have the most of a query's terms, weighted by rarity, best first and newest
 // first among equals, with the terms by rarity and how rare each is.
-func (s *Session) find(ctx context.Context, terms []string, w Wanted, most int) ([]int64, []string, recall.Stats, error) {
-	n, err := s.extent(ctx)
-	if err != nil {
-		return nil, nil, recall.Stats{}, err
-	}
+func (s *Session) find(ctx context.Context, terms []string, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
 	in := s.among(w, n)
 	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
 	if err != nil {

@@ -1,0 +1,59 @@
+package session
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// TestSkim: a message that is skimmed has the text that it has decoded whole, and the forms that a log mostly has are.
+func TestSkim(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"tide", "\n", "\"", "\\", "é", "\u2028", "<system-reminder>x</system-reminder>", " ", "}", "{", "]", "\t", "\x01", ","}
+	text := func() string {
+		var b strings.Builder
+		for range rng.IntN(8) {
+			b.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		return b.String()
+	}
+	skimmed := 0
+	for range 20_000 {
+		var blocks []tidemark.Block
+		for range 1 + rng.IntN(3) {
+			input := tidemark.NewText(tidemark.User, text()).AppendJSON(nil)
+			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", recallTool.Name, input),
+				tidemark.ToolResult("i", text(), rng.IntN(2) == 0), {Type: tidemark.TypeThinking, Text: text()}}[rng.IntN(5)])
+		}
+		m := tidemark.Message{Role: tidemark.Assistant, Content: blocks}
+		if rng.IntN(4) == 0 {
+			m = tidemark.NewText(tidemark.User, text())
+		}
+		raw := m.AppendJSON(nil)
+		got, ok := skim(raw)
+		if !ok {
+			continue
+		}
+		skimmed++
+		whole, err := tidemark.Entry{Payload: raw}.Message()
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, _ := textAt(got, 0, wordsBytes)
+		if want, _ := textAt(whole, 0, wordsBytes); have != want || got.Role != whole.Role {
+			t.Fatalf("%s: %s says %q, want %s %q", raw, got.Role, have, whole.Role, want)
+		}
+	}
+	if skimmed < 10_000 {
+		t.Errorf("%d of 20,000 were skimmed", skimmed)
+	}
+	for _, odd := range []string{``, `{}`, `{"role":"user","content":`, `{"role":"system","content":"x"}`, `{"role":"user","content":"x"} `, `{"role":"user","content":[]}`,
+		`{"role":"user","content":[{"type":"text","text":"x","text":"y"}]}`, `{"role":"user","content":[{"type":"tool_use","id":"1","name":"n","input":1}]}`,
+		"{\"role\":\"user\",\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"n\",\"input\":{\n}}]}"} {
+		if m, ok := skim([]byte(odd)); ok {
+			t.Errorf("%s: skimmed as %v", odd, m)
+		}
+	}
+}
