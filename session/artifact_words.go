@@ -47,7 +47,15 @@ var pieceTables = [][]string{{
 	`DELETE FROM pieces WHERE n NOT IN (SELECT max(n) FROM pieces GROUP BY seq, at)`,
 	`DROP INDEX pieces_of`,
 	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
-}}
+}, piecesAnew}
+
+// piecesAnew goes with wordsAnew: who makes the index of words anew finds the long texts and has them read again.
+var piecesAnew = []string{
+	`DELETE FROM unread`,
+	`DELETE FROM pieces`,
+	`DROP TABLE piece_words`,
+	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
+}
 
 const pieceSpace = "session_pieces"
 
@@ -207,9 +215,13 @@ func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64
 		return 0, err
 	}
 	defer release()
+	home, err := s.homeOf(ctx, seq)
+	if err != nil {
+		return 0, err
+	}
 	var pace pace
 	for done < most {
-		stmts, next, err := s.pieceStmts(m, id, seq, at)
+		stmts, next, err := s.pieceStmts(m, home, id, seq, at)
 		if err == nil {
 			err = s.DB.Tx(ctx, stmts)
 		}
@@ -225,7 +237,7 @@ func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64
 }
 
 // pieceStmts put one piece of a text into the index and say from where to go on; next is -1 at the end.
-func (s *Session) pieceStmts(m tidemark.Message, id tidemark.EntryID, seq int64, at int) (stmts []tidemark.Stmt, next int, err error) {
+func (s *Session) pieceStmts(m tidemark.Message, home string, id tidemark.EntryID, seq int64, at int) (stmts []tidemark.Stmt, next int, err error) {
 	text, size := textAt(m, at, pieceBytes)
 	if at+len(text) < size {
 		text = text[:seam(text)]
@@ -246,7 +258,7 @@ func (s *Session) pieceStmts(m tidemark.Message, id tidemark.EntryID, seq int64,
 		Args: []any{string(s.Key), seq, at, len(text), packed},
 	}, {
 		SQL:  `INSERT INTO piece_words(rowid, home, terms) SELECT n, ?, ? FROM pieces p WHERE seq = ? AND at = ? AND NOT EXISTS (SELECT 1 FROM piece_words WHERE rowid = p.n)`,
-		Args: []any{s.home(), s.Stemmer.Row(text), seq, at},
+		Args: []any{home, s.Stemmer.Row(text), seq, at},
 	}}, next, nil
 }
 
@@ -269,6 +281,7 @@ func seam(text string) int {
 type piece struct {
 	at   int
 	text string
+	lost bool // it is damaged: what was found in it cannot be shown
 }
 
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
@@ -287,7 +300,7 @@ func (s *Session) piecesWith(ctx context.Context, match string, since, until int
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}
-	return piecesOf(rows)
+	return s.piecesOf(rows), nil
 }
 
 // firstPieces returns the beginnings of long texts, by message: for those whose text stands in the bucket.
@@ -307,11 +320,11 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}
-	return piecesOf(rows)
+	return s.piecesOf(rows), nil
 }
 
-// piecesOf reads rows of pieces, the first of each message.
-func piecesOf(rows []tidemark.Row) (map[int64]piece, error) {
+// piecesOf reads rows of pieces, the first of each message. One that is damaged is lost, and holds up no other.
+func (s *Session) piecesOf(rows []tidemark.Row) map[int64]piece {
 	out := map[int64]piece{}
 	var zip gzip.Reader
 	for _, r := range rows {
@@ -320,11 +333,12 @@ func piecesOf(rows []tidemark.Row) (map[int64]piece, error) {
 		}
 		text, err := archive.Gunzip(&zip, r.Bytes(3), int(r.Int(2)))
 		if err != nil {
-			return nil, fmt.Errorf("recall: long texts: %w", err)
+			s.Logger.Warn("a piece of a long text is damaged", "session", s.Key, "position", r.Int(0), "at", r.Int(1), "err", err)
+			text = nil
 		}
-		out[r.Int(0)] = piece{int(r.Int(1)), string(text)}
+		out[r.Int(0)] = piece{int(r.Int(1)), string(text), err != nil}
 	}
-	return out, nil
+	return out
 }
 
 // texts gives the text of each of some entries to use, one after the other: of a long one the piece that was
@@ -365,16 +379,20 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 	for i, e := range entries {
 		m := stored[i]
 		p, ok := found[e.Seq]
-		if !ok {
+		lost := p.lost
+		if !ok || lost {
 			p, ok = first[e.Seq]
+			lost = lost || p.lost
 		}
-		if !ok {
+		if !ok || p.lost {
+			p.at = 0
 			if m, err = s.withRows(ctx, m, refs[i:], &sh); err != nil {
 				return fmt.Errorf("entry %s: %w", e.ID, err)
 			}
 			p.text, _ = textAt(m, 0, wordsBytes)
 			p.text = strings.ToValidUTF8(p.text, "")
 		}
+		p.lost = lost
 		use(e, m.Role, p)
 	}
 	return nil
@@ -410,7 +428,11 @@ func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 	const most = 16 // terms that are looked for
 	since, until := f.w.span()
 	terms = terms[:min(len(terms), most)]
-	found, err := f.s.piecesWith(ctx, f.s.matching(terms...), since, until)
+	match := f.s.matching(terms...)
+	if f.w.All {
+		match = `(` + match + `) OR (` + matchHome(f.s.skippedHome(), " OR ", terms...) + `)`
+	}
+	found, err := f.s.piecesWith(ctx, match, since, until)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -431,6 +453,19 @@ func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 		return 1
 	}
 	return nil
+}
+
+// tellDamaged tells which messages have a piece that cannot be read.
+func (f *finding) tellDamaged(out *Recalled) {
+	var ids []tidemark.EntryID
+	for _, d := range f.index.Docs() {
+		if f.known[f.docs[d.ID]].lost {
+			ids = append(ids, tidemark.EntryID(d.ID))
+		}
+	}
+	if len(ids) > 0 {
+		out.Filtered = append(out.Filtered, Filtered{Reason: filteredDamaged, Count: len(ids), IDs: ids})
+	}
 }
 
 // placeOf returns where a snippet of a long text begins in all of it.

@@ -76,6 +76,11 @@ func (s *Session) catchUp(ctx context.Context) (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	until, err := s.decided(ctx) // the turn in work comes into the index with its end
+	if err != nil {
+		return 0, err
+	}
+	first = min(first, until+1)
 	if first <= 1 { // nothing is before it, and Walk takes 0 for the newest
 		s.indexed.Store(true)
 		return 0, nil
@@ -115,7 +120,7 @@ func (s *Session) firstIndexed(ctx context.Context) (int64, error) {
 // indexLog puts the messages of a log up to a position into the index, from the newest to the oldest, until it is
 // late; at least one, so that it comes to an end. at is the oldest one that was read when more are left, or 0.
 func (s *Session) indexLog(ctx context.Context, log string, last int64, late func() bool) (at int64, err error) {
-	err = s.index(ctx, s.home(), func(yield func(tidemark.Entry, error) bool) {
+	err = s.index(ctx, func(yield func(tidemark.Entry, error) bool) {
 		oldest := int64(0)
 		for e, err := range s.log.Walk(ctx, log, last) {
 			if err == nil && e.Log != log { // of the log that it is a branch of

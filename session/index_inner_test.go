@@ -86,7 +86,7 @@ func TestIndexWithoutImages(t *testing.T) {
 	if err := s.log.Append(t.Context(), h.Log, tidemark.Entry{ID: id, Kind: tidemark.KindMessage, At: s.Runtime.Now(), Payload: []byte(payload)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.index(t.Context(), s.home(), s.byID(t.Context(), []tidemark.EntryID{"unknown", id})); err != nil {
+	if err := s.index(t.Context(), s.byID(t.Context(), []tidemark.EntryID{"unknown", id})); err != nil {
 		t.Fatal(err)
 	}
 	e, err := s.log.Entry(t.Context(), id)

@@ -91,3 +91,35 @@ func TestRecallPages(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedPiece: a piece of a long text that cannot be read keeps nothing else from being found, and is told.
+func TestDamagedPiece(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.told(append([]tidemark.Message{tidemark.NewText(tidemark.User, "look")},
+		exchangeOf("c1", lines(600_000, func(i int) string { return fmt.Sprintf("%d: walnut stands at place %d", i, i*7) }))...)...)
+	h.owner("The walnut key is PQ-7781.")
+	for _, of := range []string{"", ` WHERE n = (SELECT max(n) FROM pieces)`} {
+		if of == "" {
+			h.finds("walnut key PQ-7781", "PQ-7781")
+		}
+		h.exec(`UPDATE pieces SET text = x'00112233'` + of)
+		for _, query := range []string{"walnut key PQ-7781", "place walnut"} {
+			got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+			if err != nil || len(got.Results) == 0 || query != "place walnut" && !strings.Contains(got.Results[0].Text, "PQ-7781") {
+				t.Fatalf("%q: %+v, %v", query, got, err)
+			}
+			told := 0
+			for _, f := range got.Filtered {
+				if f.Reason == "damaged" && f.Count == len(f.IDs) {
+					told += f.Count
+				}
+			}
+			if told != 1 {
+				t.Errorf("%q: %d texts are told as damaged: %+v", query, told, got.Filtered)
+			}
+		}
+		if found, err := h.Search(t.Context(), "walnut", 10); err != nil || len(found) != 2 {
+			t.Errorf("a search finds %+v, %v", found, err)
+		}
+	}
+}

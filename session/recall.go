@@ -40,7 +40,7 @@ type Recalled struct {
 
 // Filtered is results that a search had and did not give.
 type Filtered struct {
-	Reason string             `json:"reason"` // superseded, similar, over budget, out of range, skipped, not indexed yet
+	Reason string             `json:"reason"` // superseded, similar, over budget, out of range, skipped, damaged, not indexed yet
 	Count  int                `json:"count"`
 	IDs    []tidemark.EntryID `json:"ids"` // of those that were read
 }
@@ -55,6 +55,7 @@ const (
 	filteredBudget     = "over budget"  // its text does not fit any more
 	filteredRange      = "out of range" // it was said before since or after until
 	filteredSkipped    = "skipped"      // it repeats another message; all finds it
+	filteredDamaged    = "damaged"      // a piece of its long text cannot be read; the rest of it was looked at
 )
 
 // Recollection is a message that was found, with what stands beside it.
@@ -124,6 +125,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	if err := f.choose(ctx, q, &out); err != nil {
 		return out, err
 	}
+	f.tellDamaged(&out)
 	if missing > 0 {
 		out.Filtered = append(out.Filtered, Filtered{Reason: NotIndexed, Count: missing, IDs: []tidemark.EntryID{}})
 	}
@@ -152,6 +154,7 @@ type read struct {
 	role  tidemark.Role
 	text  string // what a search finds in it; of a long one a piece
 	at    int    // where in all of its text that is
+	lost  bool   // a piece of it cannot be read
 	part  string
 	whole bool // read as a candidate: part is not cut short as that of a neighbour
 }
@@ -215,7 +218,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	}
 	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
-		f.known[e.Seq] = read{entry: e, role: role, text: p.text, at: p.at}
+		f.known[e.Seq] = read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost}
 	})
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)

@@ -30,9 +30,9 @@ func (s *Session) home() string {
 	return "h" + string(tidemark.HashOf([]byte(s.Key)))[:16]
 }
 
-// index puts messages into the index under a word of home, some at a time, each once. Within a transaction they
+// index puts messages into the index under their word of home, some at a time, each once. Within a transaction they
 // are in order, whichever way they come, since FTS5 writes out what it holds when a row comes out of order.
-func (s *Session) index(ctx context.Context, home string, entries iter.Seq2[tidemark.Entry, error]) error {
+func (s *Session) index(ctx context.Context, entries iter.Seq2[tidemark.Entry, error]) error {
 	const most, mostBytes = 100, 256 << 10
 	var stmts []tidemark.Stmt
 	var pace pace
@@ -53,7 +53,7 @@ func (s *Session) index(ctx context.Context, home string, entries iter.Seq2[tide
 			return err
 		}
 		falling, before = e.Seq < before, e.Seq
-		more, err := s.indexStmts(ctx, home, e)
+		more, err := s.indexStmts(ctx, e)
 		if err != nil {
 			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
@@ -71,7 +71,11 @@ func (s *Session) index(ctx context.Context, home string, entries iter.Seq2[tide
 
 // indexStmts put one message into the index: its words, and its rest as due to be read. Large blocks are read
 // when there is room for them, and those without words not at all.
-func (s *Session) indexStmts(ctx context.Context, home string, e tidemark.Entry) ([]tidemark.Stmt, error) {
+func (s *Session) indexStmts(ctx context.Context, e tidemark.Entry) ([]tidemark.Stmt, error) {
+	home, err := s.homeOf(ctx, e.Seq)
+	if err != nil {
+		return nil, err
+	}
 	m, done, err := s.wordy(ctx, e)
 	if err != nil {
 		return nil, err
@@ -81,9 +85,6 @@ func (s *Session) indexStmts(ctx context.Context, home string, e tidemark.Entry)
 	if stmt, ok := s.wordsStmt(e, m); ok {
 		stmt.Args[0] = home
 		stmts = append(stmts, stmt)
-	}
-	if home != s.home() { // of what is left out, the beginning is enough
-		return stmts, nil
 	}
 	rest, err := s.restStmts(ctx, e, m)
 	return append(stmts, rest...), err

@@ -20,6 +20,8 @@ var skipTables = [][]string{{
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
 	// How much recall looks through, up to an entry, and how many messages it does not.
 	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
+}, {
+	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
 }}
 
 // skipSpace is the name of the tables' version.
@@ -150,12 +152,17 @@ func wants(o tidemark.Origin, m tidemark.Message) bool {
 // holding reports whether words wait for the end of the turn in work.
 func (s *Session) holding() bool { return s.skip.held.Load() != nil }
 
-// letGo ends waiting in memory; what the database says is settled by settleSkips.
-func (s *Session) letGo() { s.skip.held.Store(nil) }
+// letGo ends the waiting of a run in memory, and not that of the next one, which may have begun; what the database
+// says is settled by settleSkips.
+func (s *Session) letGo(run string) {
+	if held := s.skip.held.Load(); held != nil && *held == run {
+		s.skip.held.CompareAndSwap(held, nil)
+	}
+}
 
 // holdAgain goes on waiting in a run that an earlier life began.
 func (s *Session) holdAgain(ctx context.Context, r *run) error {
-	s.letGo()
+	s.skip.held.Store(nil)
 	there, err := s.hasSkips(ctx)
 	if err != nil || !there {
 		return err

@@ -29,16 +29,16 @@ func (s *Session) settleSkips(ctx context.Context) error {
 		if err := json.Unmarshal(r.Bytes(3), &ids); err != nil {
 			return fmt.Errorf("settle turn %s: %w", r.Text(0), err)
 		}
-		home, end := s.home(), tidemark.Stmt{SQL: `DELETE FROM skips WHERE key = ? AND run = ?`, Args: []any{string(s.Key), r.Text(0)}}
+		end := tidemark.Stmt{SQL: `DELETE FROM skips WHERE key = ? AND run = ?`, Args: []any{string(s.Key), r.Text(0)}}
 		if r.Text(2) == skipSkipped {
-			home, end.SQL = s.skippedHome(), `UPDATE skips SET indexed = 1 WHERE key = ? AND run = ?`
+			end.SQL = `UPDATE skips SET indexed = 1 WHERE key = ? AND run = ?`
 		}
 		if len(ids) == 0 {
 			if ids, err = s.undecided(ctx, r.Text(1), r.Int(4)); err != nil {
 				return fmt.Errorf("settle turn %s: %w", r.Text(0), err)
 			}
 		}
-		if err := s.index(ctx, home, s.byID(ctx, ids)); err != nil {
+		if err := s.index(ctx, s.byID(ctx, ids)); err != nil {
 			return fmt.Errorf("settle turn %s: %w", r.Text(0), err)
 		}
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{end}); err != nil {
@@ -72,8 +72,8 @@ func (s *Session) byID(ctx context.Context, ids []tidemark.EntryID) iter.Seq2[ti
 }
 
 // settled ends the waiting of a run that has ended. What cannot be written now is done before the next recall.
-func (s *Session) settled(ctx context.Context) {
-	s.letGo()
+func (s *Session) settled(ctx context.Context, run string) {
+	s.letGo(run)
 	if !s.skip.there.Load() {
 		return
 	}
@@ -84,38 +84,36 @@ func (s *Session) settled(ctx context.Context) {
 
 // unskipped leaves out the items of skipped turns: no fact is drawn from them. When that cannot be read, all stay.
 func (s *Session) unskipped(ctx context.Context, items []compaction.Item) []compaction.Item {
-	turns, err := s.Skips(ctx, maxSkipped)
-	if err != nil {
-		s.Logger.Warn("read skipped turns", "session", s.Key, "err", err)
-	}
-	if len(turns) == 0 {
-		return items
-	}
-	skipped := map[tidemark.EntryID]bool{}
-	for _, t := range turns {
-		for _, id := range t.Entries {
-			skipped[id] = true
-		}
-	}
+	const page = 500
 	var out []compaction.Item
-	for _, it := range items {
-		if it.Span() || !skipped[it.From] {
-			out = append(out, it)
+	for len(items) > 0 {
+		some := items[:min(len(items), page)]
+		items = items[len(some):]
+		skipped, err := s.skippedIn(ctx, some[0].Seq, some[len(some)-1].Last)
+		if err != nil {
+			s.Logger.Warn("read skipped turns", "session", s.Key, "err", err)
+		}
+		for _, it := range some {
+			if it.Span() || !skipped[it.Seq] {
+				out = append(out, it)
+			}
 		}
 	}
 	return out
 }
 
-// skippedIn returns which messages between two positions recall leaves out.
+// skippedIn returns which messages between two positions recall leaves out. The decisions say it, not the index:
+// one that is made anew has not all of them.
 func (s *Session) skippedIn(ctx context.Context, first, last int64) (map[int64]bool, error) {
 	there, err := s.hasSkips(ctx)
 	if err != nil || !there {
 		return nil, err
 	}
-	if err := s.settleSkips(ctx); err != nil {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?`, `home : `+quoteTerm(s.skippedHome()), first, last, maxSkipped)
+	// The turn that the first message may be of began before it, and those that began behind it.
+	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM skips k CROSS JOIN json_each(k.ids) j CROSS JOIN entries e ON e.id = j.value
+		WHERE k.key = ? AND k.first < ? AND k.first >= coalesce((SELECT max(first) FROM skips WHERE key = ? AND first < ? AND state = ?), 0)
+			AND k.state = ? AND e.seq BETWEEN ? AND ? LIMIT ?`,
+		string(s.Key), last, string(s.Key), first, skipSkipped, skipSkipped, first, last, last-first+1)
 	if err != nil {
 		return nil, fmt.Errorf("look for skipped messages: %w", err)
 	}
@@ -124,4 +122,13 @@ func (s *Session) skippedIn(ctx context.Context, first, last int64) (map[int64]b
 		out[r.Int(0)] = true
 	}
 	return out, nil
+}
+
+// homeOf is the word in the index that a message stands under.
+func (s *Session) homeOf(ctx context.Context, seq int64) (string, error) {
+	skipped, err := s.skippedIn(ctx, seq, seq)
+	if skipped[seq] {
+		return s.skippedHome(), err
+	}
+	return s.home(), err
 }

@@ -158,7 +158,7 @@ func TestReconcileOffIsNothing(t *testing.T) {
 		h.stop()
 		var b strings.Builder
 		for _, sql := range []string{
-			`SELECT name FROM sqlite_master WHERE name NOT IN ('skips', 'working') AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 1000`,
+			`SELECT name FROM sqlite_master WHERE name NOT IN ('skips', 'skips_first', 'working') AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 1000`,
 			`SELECT kind, role, tokens, skel, payload FROM entries WHERE payload NOT LIKE '%"ms"%' ORDER BY seq LIMIT 1000`,
 			`SELECT id, length(block) FROM words_data ORDER BY id LIMIT 1000`,
 			`SELECT messages, context, compactions, usage, settings FROM heads LIMIT 10`,

@@ -70,12 +70,16 @@ var tables = [][]string{{
 }, {
 	// A log that an import reads twice, in pieces, while it does.
 	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
-}, {
-	// Full text of messages, as tokens made in Go (recall.Stemmer.Terms); rowid is the entry's seq, home tells
-	// conversations that share a database apart. Session.index fills it for what was logged before.
+}, wordsAnew, wordsAnew}
+
+// wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
+// the entry's seq, home tells conversations that share a database apart. Session.catchUp fills it with what was
+// logged before, the newest first. The number of its migration is the version of the tokens: whenever a text
+// gives others, it is appended to tables again, and piecesAnew to pieceTables; see TestTokens.
+var wordsAnew = []string{
 	`DROP TABLE words`,
 	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}
+}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.
 func Migrate(ctx context.Context, db tidemark.DB) (*host.Log, error) {

@@ -282,7 +282,7 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		s.letGo() // whoever is told of the end may look for the turn
+		s.letGo(r.ID) // whoever is told of the end may look for the turn
 	}
 	s.dispatch()
 	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})
