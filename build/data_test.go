@@ -20,6 +20,12 @@ func dataOf(pieces ...piece) []byte {
 	return out
 }
 
+// joinData writes the same memory in fewer pieces.
+func joinData(body []byte) ([]byte, error) {
+	memory, err := readData(body)
+	return writeData(memory), err
+}
+
 // TestJoinData: pieces are joined over few zeros, parted at many; a later one is written over an
 // earlier.
 func TestJoinData(t *testing.T) {

@@ -2,10 +2,11 @@
 // wasm_exec.js of the same toolchain, prints the sizes, and fails when the module is over its budget
 // or has something linked that must not be there.
 //
-//	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist] [-budget 3000000]
+//	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist] [-budget 2500000] [-lines]
 //	go run ./build web [-from web] [-out web/dist] [-budget 120000]
 //
 // With web it bundles the page instead.
+// Stack traces of the module name functions; with -lines also files and lines: 0.15 MB more, so give a -budget, too.
 // With the tag chaos cmd/worker has doors under …/debug/ that break it, for test/chaos.
 package main
 
@@ -60,7 +61,8 @@ func run(args []string) error {
 	flag.StringVar(&b.pkg, "main", theWorker, "package to build")
 	flag.StringVar(&b.tags, "tags", "", "build tags, separated by commas")
 	flag.StringVar(&b.out, "out", "dist", "folder to build into")
-	flag.IntVar(&b.budget, "budget", 3_000_000, "most bytes of the module, gzip -9")
+	flag.BoolVar(&b.lines, "lines", false, "keep files and lines of stack traces")
+	flag.IntVar(&b.budget, "budget", 2_500_000, "most bytes of the module, gzip -9")
 	flag.Parse()
 	return b.run()
 }
@@ -68,6 +70,7 @@ func run(args []string) error {
 type builder struct {
 	pkg, tags, out string
 	budget         int
+	lines          bool
 }
 
 func (b *builder) run() error {
@@ -125,7 +128,7 @@ func (b *builder) finish(module string) ([]byte, map[string]int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if raw, err = tidy(raw, parts); err != nil {
+	if raw, err = tidy(raw, parts, b.lines); err != nil {
 		return nil, nil, err
 	}
 	return raw, sizes, os.WriteFile(module, raw, 0o644)

@@ -52,7 +52,7 @@ func TestCodeSizes(t *testing.T) {
 	if got := largest(sizes, 2); !strings.Contains(got, "session") || !strings.HasSuffix(got, "5 generated") || strings.Contains(got, "fmt") {
 		t.Errorf("the largest two: %q", got)
 	}
-	tidied, err := tidy(module(), parts)
+	tidied, err := tidy(module(), parts, false)
 	if err != nil {
 		t.Fatal(err)
 	}

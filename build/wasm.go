@@ -54,24 +54,37 @@ const (
 	dataSection   = 11
 )
 
-// tidy gives the module without its custom sections, which hold names for debuggers, and with few
-// large pieces of data.
-func tidy(raw []byte, parts []section) ([]byte, error) {
+// tidy gives the module without its custom sections, which hold names for debuggers, with few large
+// pieces of data, and with code that packs better. With lines stack traces name the places in files.
+func tidy(raw []byte, parts []section, lines bool) ([]byte, error) {
 	out := slices.Clone(raw[:8])
 	for _, s := range parts {
+		body, err := s.body, error(nil)
 		switch s.kind {
 		case customSection:
+			continue
+		case codeSection:
+			body, err = shorten(body)
 		case dataSection:
-			data, err := joinData(s.body)
-			if err != nil {
-				return nil, err
-			}
-			out = append(binary.AppendUvarint(append(out, dataSection), uint64(len(data))), data...)
-		default:
-			out = append(out, s.all...)
+			body, err = tidyData(body, lines)
 		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(binary.AppendUvarint(append(out, s.kind), uint64(len(body))), body...)
 	}
 	return out, nil
+}
+
+func tidyData(body []byte, lines bool) ([]byte, error) {
+	memory, err := readData(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := dropTables(memory, lines); err != nil {
+		return nil, err
+	}
+	return writeData(memory), nil
 }
 
 // gap is how many zeros end a piece of data. The linker leaves out eight already, and writes 100,000
@@ -81,12 +94,8 @@ const gap = 64
 // maxData bounds the memory that a module may fill at start.
 const maxData = 256 << 20
 
-// joinData writes the same memory in fewer pieces.
-func joinData(body []byte) ([]byte, error) {
-	memory, err := readData(body)
-	if err != nil {
-		return nil, err
-	}
+// writeData gives a data section that fills this memory.
+func writeData(memory []byte) []byte {
 	var out []byte
 	pieces := uint64(0)
 	zeros := make([]byte, gap)
@@ -103,7 +112,7 @@ func joinData(body []byte) ([]byte, error) {
 		out = append(binary.AppendUvarint(out, uint64(end-at)), memory[at:end]...)
 		pieces, at = pieces+1, end
 	}
-	return append(binary.AppendUvarint(nil, pieces), out...), nil
+	return append(binary.AppendUvarint(nil, pieces), out...)
 }
 
 // The expression that says where a piece begins is: constant of 32 bits, end.
@@ -133,9 +142,14 @@ func readData(body []byte) ([]byte, error) {
 
 // appendConst appends a constant and the end of its expression.
 func appendConst(out []byte, v int64) []byte {
-	for out = append(out, opConst); ; v >>= 7 {
+	return append(appendSigned(append(out, opConst), v), opEnd)
+}
+
+// appendSigned appends a number that may be negative.
+func appendSigned(out []byte, v int64) []byte {
+	for ; ; v >>= 7 {
 		if v >= -64 && v < 64 {
-			return append(out, byte(v&0x7f), opEnd)
+			return append(out, byte(v&0x7f))
 		}
 		out = append(out, byte(v)|0x80)
 	}
