@@ -157,6 +157,57 @@ export async function wake({ folder, model, rounds, lengths }) {
   }
 }
 
+// recall: questions about a long conversation, beside the bare route of the same object. Each round asks other ones.
+export async function recall({ ours, rounds, n, length }) {
+  await ours.call("POST", ours.at("recall", "/import?format=jsonl&window=32000&stream=0"), said(length));
+  const ask = (q) => ours.at("recall", `/recall?k=10&q=${encodeURIComponent(q)}`);
+  const kinds = {
+    "its bare route": () => ours.at("recall"),
+    "an identifier": (i) => ask(nameOf((i * 37) % length)),
+    "a few words": (i) => ask(`${wordOf(i * 7)} ${wordOf(i * 31 + 5)} ${wordOf(i * 101 + 900)}`),
+    "a sentence": (i) => ask(`where did we read about the ${wordOf(i * 3)} and the ${wordOf(i * 17 + 40)} of the ${wordOf(i * 53 + 700)}, ` +
+      `and what did ${wordOf(i * 29 + 9)} say of ${nameOf((i * 91) % length)}?`),
+    "what was never said": (i) => ask(`quux_${i}_zzz never xylophoned the ${wordOf(i)}`),
+  };
+  while ((await ours.call("GET", ask("index"))).text.includes('"not indexed yet"')) await sleep(100);
+  for (const path of Object.values(kinds)) for (let i = 0; i < n; i++) await ours.call("GET", path(i + rounds * n));
+  const got = Object.fromEntries(Object.keys(kinds).map((k) => [k, { p50: [], p99: [], cpu: [] }]));
+  for (let r = 0; r < rounds; r++) for (const [kind, path] of Object.entries(kinds)) {
+    const used = cpu(ours.pid), times = [];
+    for (let i = 0; i < n; i++) times.push((await ours.call("GET", path(r * n + i))).total);
+    got[kind].p50.push(median(times));
+    got[kind].p99.push(percentile(times, 0.99));
+    got[kind].cpu.push((cpu(ours.pid) - used) / n);
+  }
+  return [`### Recall over ${length.toLocaleString("en-US")} messages`, table(["", "p50, ms", "p99, ms", "CPU ms"],
+    Object.entries(got).map(([kind, g]) => [kind, spread(g.p50), spread(g.p99), spread(g.cpu)]))];
+}
+
+// What recall is asked about: words as Zipf has them, dozens in a message, and an identifier in each.
+function wordOf(n) {
+  let s = "";
+  for (n = (n % 5000) + 50; n > 0; n = Math.floor(n / 70)) s += "bdfgklmnprstvz"[Math.floor((n % 70) / 5)] + "aeiou"[n % 5];
+  return s;
+}
+const nameOf = (i) => `build_${String(i).padStart(6, "0")}_${((i * 7919) % 0xfffff).toString(16)}`;
+
+function said(n) {
+  let seed = 7;
+  const random = () => (seed = (seed * 48271) % 0x7fffffff) / 0x7fffffff;
+  const words = (count) => Array.from({ length: count }, () => wordOf(Math.floor(5000 ** random()) - 1)).join(" ");
+  const lines = [];
+  for (let i = 0; i < n; i++) {
+    const id = `toolu_${i - (i % 4)}`;
+    lines.push(JSON.stringify([
+      { role: "user", content: `${words(20 + (i % 30))} ${nameOf(i)}` },
+      { role: "assistant", content: [{ type: "tool_use", id, name: "read", input: { file: `/srv/${words(1)}.go`, tag: nameOf(i) } }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: [nameOf(i), ...Array.from({ length: 8 }, () => `func ${words(1)}(ctx) error { ${words(8)} }`)].join("\n") }] },
+      { role: "assistant", content: `${words(10 + (i % 20))} ${nameOf(i)}` },
+    ][i % 4]));
+  }
+  return Buffer.from(lines.join("\n") + "\n");
+}
+
 // history makes n messages of about 120 tokens as an archive holds them.
 function history(n) {
   const lines = [];

@@ -2,7 +2,7 @@
 //
 //   node test/bench/worker.mjs [--folder dist] [--probe .cache/probe] [--quick] [part …]
 //
-// Parts: size cold boot turn rate wake growth live crossings; all of them without a name. workerd runs
+// Parts: size cold boot turn rate wake recall growth live crossings; all of them without a name. workerd runs
 // from the pinned npm package, without the proxy of `wrangler dev`. Ours and the baseline, a Durable
 // Object in JavaScript (plain.mjs), run at the same time and are asked in turns.
 
@@ -22,7 +22,7 @@ const take = (name, otherwise) => {
 const folder = path.resolve(take("--folder", path.join(root, "dist")));
 const probeFolder = path.resolve(take("--probe", path.join(root, ".cache/probe")));
 const quick = args.includes("--quick") && args.splice(args.indexOf("--quick"), 1).length > 0;
-const parts = args.length > 0 ? args : ["size", "cold", "boot", "turn", "rate", "wake", "growth", "live", "crossings"];
+const parts = args.length > 0 ? args : ["size", "cold", "boot", "turn", "rate", "wake", "recall", "growth", "live", "crossings"];
 const few = (all, some) => (quick ? some : all);
 
 const model = await startModel();
@@ -48,6 +48,7 @@ const run = {
   turn: () => withWorkers(["ours", "plain"], (w) => time.turn({ ...w, rounds: few(5, 2), n: few(60, 20) })),
   rate: () => withWorkers(["ours", "plain"], (w) => time.rate({ ...w, rounds: few(5, 2), n: few(1500, 400) })),
   wake: async () => say(await time.wake({ folder, model, rounds: few(7, 2), lengths: few([50, 500, 5000], [50, 500]) })),
+  recall: () => withWorkers(["ours"], (w) => time.recall({ ...w, rounds: few(5, 2), n: few(100, 30), length: 5000 })),
   growth: async () => say(await space.growth({ folder, model, turns: few(1000, 200) })),
   live: async () => say(await space.live({ folder, model, counts: few([1, 10, 50, 200, 1000], [1, 10, 50]), objectCounts: few([1, 10, 50, 200], [1, 10]) })),
   crossings: async () => say(await space.crossings({ folder, model, n: few(20, 5) })),
