@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // Bounds of topics.
@@ -278,27 +279,13 @@ func tells(w string) bool {
 	return letter && n <= maxTopicLen && (n >= least || n >= hangul && unicode.Is(unicode.Hangul, firstRune(w)))
 }
 
-// common are long words that tell nothing.
-var common = func() map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(`about above after again against almost along already although always among another around because become
-		before began begin being below between could doing don't during either enough every everything first following getting going great
-		having however important instead later least little looks maybe might never nothing often other others ourselves please pretty
-		quite rather really right seems should since small somebody something sometimes still their theirs there these thing things think
-		those though thought through together toward trying under understand until using usually wants whatever where whether which while
-		whole whose within without would yourself error false thanks there's they're we're you're that's`) {
-		set[w] = true
-	}
-	return set
-}()
-
 // strongest returns the words that count most, equal ones by name, so that the same span gives the same
 // marker.
 func (c *topicCount) strongest() []Topic {
 	out := make([]Topic, 0, maxTopics+1)
 	for w, t := range c.words {
 		x := Topic{w, t.count}
-		if len(out) == maxTopics && stronger(x, out[maxTopics-1]) >= 0 || common[w] {
+		if len(out) == maxTopics && stronger(x, out[maxTopics-1]) >= 0 || lexicon.Stops[w] || lexicon.Vague[w] {
 			continue
 		}
 		n, _ := slices.BinarySearchFunc(out, x, stronger)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
@@ -86,23 +87,17 @@ func episode(key tidemark.Key, ms []Moment) Episode {
 // topics are the words that tell most of an episode: said more than once, long, no number, no word that all
 // texts have.
 func topics(counts map[string]int) []string {
-	var words []string
+	var told []string
 	for w := range counts {
-		if len([]rune(w)) >= shortTopic && !strings.Contains(common, " "+w+" ") && strings.Trim(w, "0123456789.-/") != "" {
-			words = append(words, w)
+		if len([]rune(w)) >= shortTopic && !lexicon.Stops[w] && !lexicon.Vague[w] && strings.Trim(w, "0123456789.-/") != "" {
+			told = append(told, w)
 		}
 	}
-	order.By(words, func(a, b string) int {
+	order.By(told, func(a, b string) int {
 		return cmp.Or(cmp.Compare(min(counts[b], 8)*len([]rune(b)), min(counts[a], 8)*len([]rune(a))), strings.Compare(a, b))
 	})
-	return words[:min(len(words), maxTopics)]
+	return told[:min(len(told), maxTopics)]
 }
-
-// common are words of four letters and more that say nothing of a topic.
-const common = " about above after again also always been before being below between both cannot could does doing done down during each even every" +
-	" file first from further going have having here into its itself just know like make more most much must need only other please really same" +
-	" should some such take than that their them then there these they thing think this those through true false null under until used using very want well were what when where which while will with would your yours" +
-	" aber auch dann dass dein diese dieser doch eine einen einer haben hier jetzt kann kein mein nicht noch oder sein sich sind über warum wenn wird wurde "
 
 // Line is what a digest says of an episode, in a zone.
 func (e Episode) Line(zone *time.Location) string {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 var (
@@ -26,7 +28,7 @@ const (
 
 var marked, maxMarked = func() (map[string]marks, int) {
 	all, most := map[string]marks{}, 0
-	for i, set := range []map[string]bool{stops, selfWords, timeWords, countWords, placeWords} {
+	for i, set := range []map[string]bool{lexicon.Stops, selfWords, timeWords, countWords, placeWords} {
 		for w := range set {
 			all[w] |= 1 << i
 			most = max(most, len(w))

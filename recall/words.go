@@ -6,16 +6,9 @@ import (
 
 	"github.com/kljensen/snowball/english"
 
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
 )
-
-// stops are words that tell no text from another.
-var stops = setOf(`a an the and or but if of to in on at by for with from as is are was were be been being am do does did done
-	has have had having it its this that these those i me my mine we us our you your yours he him his she her hers they them
-	their theirs who whom whose what which when where why how can could will would shall should may might must not no nor so
-	than then too very just about into over after before during between out up down off again s t d ll re ve m don doesn didn
-	isn wasn aren weren won couldn wouldn shouldn there here any some such own same other more most each both few all only
-	because while also get got getting kind type like`)
 
 // roots lead from irregular forms, and from words that people use for the same, to one of them.
 var roots = rootsOf(`go went gone goes|buy bought|make made|take took taken|see saw seen|come came|give gave given|find found|
@@ -29,20 +22,14 @@ var roots = rootsOf(`go went gone goes|buy bought|make made|take took taken|see 
 	father dad|photo photograph picture pic image|bicycle bike|television tv|birthday bday|grandmother grandma|
 	grandfather grandpa|husband hubby|vacation holiday|movie film|job work|delete remove|error failure fault|folder directory`)
 
-func setOf(words string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		set[w] = true
-	}
-	return set
-}
+var setOf = lexicon.Set
 
 func rootsOf(lines string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.SplitSeq(lines, "|") {
-		words := strings.Fields(line)
-		for _, w := range words[1:] {
-			out[w] = english.Stem(words[0], false)
+		forms := strings.Fields(line)
+		for _, w := range forms[1:] {
+			out[w] = english.Stem(forms[0], false)
 		}
 	}
 	return out
@@ -61,11 +48,11 @@ const maxKnown = 10_000
 // Terms returns what a text is found by, in order: identifiers whole and in parts, words by their stem,
 // without those that tell nothing. The same function feeds an index and reads the query.
 func (s *Stemmer) Terms(text string) []string {
-	words := memory.Terms(text)
-	out := words[:0]
+	terms := memory.Terms(text)
+	out := terms[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range words {
+	for _, w := range terms {
 		if st := s.root(w); st != "" {
 			out = append(out, st)
 		}
@@ -98,7 +85,7 @@ func (s *Stemmer) stem(w string) string {
 // root is stem under the lock: a text takes it once.
 func (s *Stemmer) root(w string) string {
 	if !letters(w) {
-		if len(w) <= maxShortStop && stops[w] {
+		if len(w) <= maxShortStop && lexicon.Stops[w] {
 			return ""
 		}
 		return w
@@ -107,7 +94,7 @@ func (s *Stemmer) root(w string) string {
 		return st
 	}
 	st := ""
-	if !stops[w] {
+	if !lexicon.Stops[w] {
 		var ok bool
 		if st, ok = roots[w]; !ok {
 			st = english.Stem(w, false)
