@@ -196,13 +196,13 @@ func TestSweepByGroups(t *testing.T) {
 			w := newWorld(t)
 			w.configure(func(c *agent.Config) { c.Sharing, c.Reconcile, c.Digest = sharing, agent.ReconcileRules, true })
 			w.remember(scope(t, owners), "x1", "The staging port is 8080")
-			w.remember(scope(t, stanger), "p1", "The staging port is 6666", "Ann's secret number is 5")
+			w.remember(scope(t, stanger), "p1", "The staging port is 6666", "Ann's secret port is 5")
 			w.remember(scope(t, owners), "x2", "The wiki port is 80")
 			w.consolidate()
 			if rows := w.ledger(); len(rows) != 0 {
 				t.Errorf("ledger %+v", rows)
 			}
-			w.remember(scope(t, stanger), "p2", "Ann's secret number is 6")
+			w.remember(scope(t, stanger), "p2", "Ann's secret port is 6")
 			w.consolidate()
 			if rows := w.ledger(); len(rows) != 1 || rows[0].Peer == "" {
 				t.Errorf("within a peer: %+v", rows)
@@ -235,7 +235,7 @@ func TestSweepByModel(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			j := &judge{say: func(text string) (string, error) {
-				if !strings.Contains(text, "<new-facts>\n2: Ann sails from Rome") {
+				if !strings.Contains(text, "<new-facts>\n2: Ann now sails from Rome") {
 					return `<decisions>[]</decisions>`, nil
 				}
 				return c.say, c.err
@@ -243,7 +243,7 @@ func TestSweepByModel(t *testing.T) {
 			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
 			w.remember(scope(t, owners), "x1", "Ann sails from Berlin")
 			w.consolidate()
-			w.remember(scope(t, owners), "x2", "Ann sails from Rome")
+			w.remember(scope(t, owners), "x2", "Ann now sails from Rome")
 			_, err := w.Consolidate(t.Context())
 			if (err != nil) != c.fails || len(w.ledger()) != c.rows {
 				t.Fatalf("%v, ledger %+v", err, w.ledger())
@@ -262,8 +262,8 @@ func TestLedgerTail(t *testing.T) {
 	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
 	w.remember(scope(t, owners), "x0", "The first port is 1")
 	w.remember(scope(t, owners), "x1", "The first port is 2")
-	w.remember(scope(t, owners), "y0", "The other port is 1")
-	w.remember(scope(t, owners), "y1", "The other port is 2")
+	w.remember(scope(t, owners), "y0", "The wiki port is 1")
+	w.remember(scope(t, owners), "y1", "The wiki port is 2")
 	w.consolidate()
 	first := w.ledger()
 	if len(first) != 2 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // Window is what a model compares at a time: facts of one group.
@@ -63,7 +64,8 @@ type said struct {
 
 // Read takes a model's reply strictly. One that was cut off or refused, or is not the one array between its
 // tags, is an error, and nothing is decided. Of the array, what names facts outside the window, an older fact as
-// the reason, a fact twice, a repetition, or a DELETE without words of the new fact that say so, is refused.
+// the reason, a fact twice, a repetition, an UPDATE by a fact that tells of no change of that thing, or a DELETE without
+// words of the new fact that say so, is refused.
 func (w Window) Read(r tidemark.Reply) (decisions []Decision, refused int, err error) {
 	if s := r.Call.Stop; s != "" && s != "end_turn" && s != "stop_sequence" {
 		return nil, 0, fmt.Errorf("sweep: the reply stopped with %q: %w", s, tidemark.ErrInvalid)
@@ -114,15 +116,96 @@ func (w Window) allows(d said) bool {
 	if repeats(w.Fresh[by].Text, target) {
 		return false
 	}
+	fresh := w.Fresh[by].Text
 	switch d.Action {
 	case Update:
-		return true
+		return updates(fresh, target)
 	case Delete:
 		quote := Fold(d.Quote)
-		return len(strings.Fields(quote)) >= leastQuote && strings.Contains(" "+Fold(w.Fresh[by].Text)+" ", " "+quote+" ") && ends(quote) &&
-			shares(w.Fresh[by].Text, target)
+		return len(strings.Fields(quote)) >= leastQuote && strings.Contains(" "+Fold(fresh)+" ", " "+quote+" ") && ends(quote) && covers(fresh, target)
 	}
 	return false
+}
+
+// updates reports whether a fact may stand in the place of another, where a model says so: it gives another value of
+// which there is one, or it tells of a change and begins with the same subject. What somebody may have several of, and
+// what must not be, is not updated.
+func updates(fresh, target string) bool {
+	s, ok := stated(fresh)
+	was, ok2 := stated(target)
+	if ok && ok2 && s.subject == was.subject && s.replaces(was) {
+		return true
+	}
+	told := slices.ContainsFunc(strings.Fields(Fold(fresh)), func(w string) bool { return among(alters, w) })
+	return told && !lists(target) && sameSubject(plainWords(fresh), plainWords(target)) && covers(fresh, target)
+}
+
+const (
+	// alters tell of a change, by which one value takes the place of another.
+	alters = " now moved moves moving changed changes switched switches instead became becomes renamed replaced replaces postponed rescheduled shifted" +
+		" increased decreased raised reduced upgraded updated corrected converted jetzt nun umgezogen zieht gewechselt wechselt geändert verschoben stattdessen ersetzt" +
+		" maintenant désormais changé ahora cambió "
+	// listed are said of several things at once, and of what must or must not be.
+	listed = " allergic allergy allergies intolerant intolerance likes loves enjoys hates dislikes speaks plays takes owns has have knows studies needs avoids" +
+		" must never always only not no cannot allowed forbidden nicht nie niemals kein keine immer darf muss allergisch mag spricht hat nimmt verträgt "
+	determiners = " the a an my our your his her their its der die das mein meine dein unser "
+)
+
+// lists reports a fact of which there may be more than one.
+func lists(text string) bool {
+	return slices.ContainsFunc(strings.Fields(Fold(text)), func(w string) bool { return among(listed, w) })
+}
+
+// sameSubject reports whether two facts begin with the same words, and with more than the beginning of a name, one who
+// has it, or one of several.
+func sameSubject(a, b []string) bool {
+	bare := func(words []string) []string {
+		return slices.DeleteFunc(words, func(w string) bool { return among(determiners, w) })
+	}
+	a, b = bare(a), bare(b)
+	n := 0
+	for n < len(a) && n < len(b) && Fold(a[n]) == Fold(b[n]) {
+		n++
+	}
+	if n == 0 || n == len(a) || n == len(b) || owner(a[n-1]) != a[n-1] {
+		return false
+	}
+	named := capitals(a[n-1 : n])
+	if named && (capitals(a[n:n+1]) || capitals(b[n:n+1])) {
+		return false
+	}
+	return named || !ofSeveral(a[:n])
+}
+
+// covers reports whether a fact speaks of what another says: two words of it, and all of one of which there may be more.
+func covers(fresh, target string) bool {
+	const least = 2
+	news, olds := telling(fresh), telling(target)
+	n := 0
+	for _, t := range olds {
+		if slices.ContainsFunc(news, func(w string) bool { return alike(t, w) }) {
+			n++
+		}
+	}
+	return n >= least && (n == len(olds) || !lists(target))
+}
+
+// telling returns the words of a fact that tell what it is about, each once.
+func telling(text string) []string {
+	const least = 3
+	var out []string
+	for _, t := range Terms(text) {
+		if len(t) >= least && !ending[t] && !lexicon.Stops[t] && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// alike reports forms of one word: they begin alike.
+func alike(a, b string) bool {
+	const stem = 4
+	return a == b || len(a) >= stem && len(b) >= stem && a[:stem] == b[:stem]
 }
 
 // repeats reports that one fact says no more than another: all of its words are there, too. To store a fact again
@@ -146,11 +229,4 @@ var ending = map[string]bool{
 
 func ends(folded string) bool {
 	return slices.ContainsFunc(strings.Fields(folded), func(w string) bool { return ending[w] })
-}
-
-// shares reports a word of some length that two facts have in common.
-func shares(a, b string) bool {
-	const least = 3
-	y := Terms(b)
-	return slices.ContainsFunc(Terms(a), func(t string) bool { return len(t) >= least && !ending[t] && slices.Contains(y, t) })
 }

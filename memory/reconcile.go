@@ -145,7 +145,8 @@ type Decision struct {
 
 // Sweep decides without a model what new facts say of older ones of the same group. It is the careful one: only
 // where the same words have one value of a kind at their end, and now have another of that kind, the older fact
-// is updated, see [relations]. Nothing is ever deleted, and a fact that is said again changes nothing.
+// is updated, see [relations]. Who was said to have two values has several, and keeps them. Nothing is ever deleted,
+// and a fact that is said again changes nothing.
 func Sweep(fresh, standing []Known) []Decision {
 	bySubject := map[string][]Known{}
 	all := append(slices.Clone(standing), fresh...)
@@ -164,15 +165,22 @@ func Sweep(fresh, standing []Known) []Decision {
 			bySubject[s.subject] = append(bySubject[s.subject], k)
 			continue
 		}
-		var left []Known
+		var left, gone []Known
+		values := map[string]bool{}
 		for _, old := range bySubject[s.subject] {
-			was, _ := stated(old.Text)
-			if old.ID < k.ID && s.replaces(was) {
-				out = append(out, Decision{Action: Update, Target: old.ID, By: k.ID,
-					Reason: fmt.Sprintf("%q was %s and is now %s", s.subject, was.value, s.value)})
-				continue
+			if was, _ := stated(old.Text); old.ID < k.ID && s.replaces(was) {
+				values[Fold(was.value)], gone = true, append(gone, old)
+			} else {
+				left = append(left, old)
 			}
-			left = append(left, old)
+		}
+		if len(values) > 1 && !s.sure { // which of them changed is not said
+			left, gone = bySubject[s.subject], nil
+		}
+		for _, old := range gone {
+			was, _ := stated(old.Text)
+			out = append(out, Decision{Action: Update, Target: old.ID, By: k.ID,
+				Reason: fmt.Sprintf("%q was %s and is now %s", s.subject, was.value, s.value)})
 		}
 		bySubject[s.subject] = append(left, k)
 	}

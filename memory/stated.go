@@ -7,12 +7,17 @@ import (
 )
 
 // statement is what a fact says whose last words are a value: of what, and which.
-type statement struct{ subject, value, kind string }
+type statement struct {
+	subject, value, kind string
+	sure                 bool // the subject has one such value at a time, whoever speaks
+	now                  bool // the fact tells of a change
+}
 
 // replaces reports whether both cannot be true: another value of the same kind, and none that says the same
-// more closely ("Berlin", then "Berlin Mitte").
+// more closely ("Berlin", then "Berlin Mitte"). Of what may have several a fact must say itself that it changed:
+// a meeting on Thursday is no end of the one on Monday.
 func (s statement) replaces(was statement) bool {
-	if s.kind != was.kind {
+	if s.kind != was.kind || !s.sure && !s.now {
 		return false
 	}
 	switch s.kind {
@@ -42,7 +47,7 @@ const (
 type fits int
 
 const (
-	fitsValue fits = iota + 1 // of a definite thing: a number, an address, a day; a name only of a role
+	fitsValue fits = iota + 1 // of a definite thing: a number, an address, a day; a name of a role only
 	fitsTime                  // of a definite thing
 	fitsPlace                 // of a definite thing or somebody
 	fitsName
@@ -60,17 +65,24 @@ var relations = map[string]fits{
 
 // Words that decide, each between blanks.
 const (
-	// changed tell of a change and are no part of what is said.
-	changed = " now currently "
+	// changed are no part of what is said, those of changing tell of a change.
+	changed  = " now currently instead "
+	changing = " now instead "
 	// doubtful are those with which a fact adds to another, denies it, or is true sometimes only.
 	doubtful = " and or also too both another either neither plus besides additionally as well sometimes often usually mostly mainly partly not never no nor" +
 		" if when while unless until till since but except was were been may might maybe perhaps probably possibly could would should will planned plans again still temporarily "
 	// anybody begins subjects of which nobody can tell who they are.
 	anybody = " he she it they we you this that these those one someone somebody everyone everybody anyone nobody who people a an some each every many most all the "
 	// several are of whom somebody may have more than one.
-	several = " brother sister son daughter child kid cousin uncle aunt friend colleague neighbour neighbor customer client pet member employee "
+	several = " brother sister sibling twin son daughter child kid baby cousin uncle aunt nephew niece grandson granddaughter grandchild parent grandparent" +
+		" grandmother grandfather grandma grandpa friend colleague coworker neighbour neighbor roommate flatmate customer client patient pupil student guest tenant member employee" +
+		" pet dog cat horse pony bird parrot fish rabbit hamster "
+	// shifting tell one of several things from the next, and another one tomorrow.
+	shifting = " new old next other last today tomorrow this that second spare "
 	// roles have one name at a time.
-	roles = " name lead leader boss manager director head contact maintainer teacher doctor capital city town home region country hometown "
+	roles = " lead leader boss manager director head capital hometown "
+	// single are of what a definite thing has one.
+	single = " port host hostname url domain version branch region zone timeout threshold path folder directory endpoint size age salary "
 
 	days   = " monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays "
 	months = " january february march april may june july august september october november december "
@@ -108,7 +120,8 @@ func stated(text string) (statement, bool) {
 			if slices.Contains(subject, "is") || !allowed(takes, kind, value, relation, subject) {
 				return statement{}, false
 			}
-			s := statement{subject: Fold(strings.Join(subject, " ")), value: value, kind: kind}
+			s := statement{subject: Fold(strings.Join(subject, " ")), value: value, kind: kind, sure: one(takes, kind, relation, subject),
+				now: slices.ContainsFunc(strings.Fields(text), func(w string) bool { return among(changing, strings.TrimRight(w, ".!,;")) })}
 			if takes != fitsValue {
 				s.subject += " " + relation
 			}
@@ -121,7 +134,7 @@ func stated(text string) (statement, bool) {
 // plainWords are the words of a fact without those that tell of a change, a colon before the last one read as
 // a relation.
 func plainWords(text string) []string {
-	words := slices.DeleteFunc(strings.Fields(strings.TrimRight(strings.TrimSpace(text), ".!")), func(w string) bool { return among(changed, w) })
+	words := slices.DeleteFunc(strings.Fields(strings.TrimRight(strings.TrimSpace(text), ".!")), func(w string) bool { return among(changed, strings.Trim(w, ",;")) })
 	if at := len(words) - 2; at > 0 && strings.HasSuffix(words[at], ":") {
 		words[at] = strings.TrimSuffix(words[at], ":")
 		words = slices.Insert(words, at+1, "=")
@@ -129,16 +142,55 @@ func plainWords(text string) []string {
 	return words
 }
 
+// one reports whether nobody has two such values at once. Days and hours come again, and what is called, hosted or
+// owned may be two things of one name.
+func one(takes fits, kind, relation string, subject []string) bool {
+	if slices.ContainsFunc(subject, func(w string) bool {
+		return among(shifting, strings.TrimSuffix(owner(w), "s")) || among(shifting, owner(w))
+	}) {
+		return false
+	}
+	if takes != fitsValue {
+		living := relation == "lives in" || relation == "live in" || relation == "is based in" || relation == "works at" || relation == "reports to"
+		return living && (somebody(subject) || Fold(strings.Join(subject, " ")) == "owner")
+	}
+	thing := subject[len(subject)-1]
+	of := slices.Index(subject, "of")
+	if of > 0 {
+		thing = subject[of-1]
+	}
+	if of < 0 && len(subject) < 3 && among(" the ", subject[0]) { // which one is not said
+		return false
+	}
+	if kind == kindName || kind == kindCountry {
+		return among(roles, thing)
+	}
+	if kind == kindURL {
+		return thing == "address" || among(single, thing)
+	}
+	return kind != kindDay && kind != kindMonth && kind != kindAddress && among(single, thing)
+}
+
+// owner is a word without the ending of a genitive.
+func owner(w string) string { return strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s") }
+
+// ofSeveral reports a subject that has to do with one whom somebody may have two of: "my daughter's name".
+func ofSeveral(subject []string) bool {
+	return slices.ContainsFunc(subject, func(w string) bool {
+		w = owner(strings.Trim(w, ",;'’"))
+		return among(several, w) || among(several, strings.TrimSuffix(w, "s"))
+	})
+}
+
 // allowed reports whether a relation gives a subject one value of this kind at a time.
 func allowed(takes fits, kind, value, relation string, subject []string) bool {
-	last := subject[len(subject)-1]
-	if among(several, last) {
+	if ofSeveral(subject) {
 		return false
 	}
 	switch takes {
 	case fitsValue:
 		named := kind == kindName || kind == kindCountry
-		return kind != "" && definite(subject) && (!named || among(roles, last) && !ofOrigin(value))
+		return kind != "" && definite(subject) && (!named || among(roles, subject[len(subject)-1]) && !ofOrigin(value))
 	case fitsTime:
 		return definite(subject) && slices.Contains([]string{kindDay, kindMonth, kindNumber, kindCode}, kind)
 	case fitsPlace:
