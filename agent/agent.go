@@ -55,6 +55,7 @@ type Agent struct {
 	stem   *recall.Stemmer
 	ledger atomic.Bool // the tables of the ledger are there
 	filled atomic.Bool // all facts are in the index of words
+	shelf  shelf       // digests that were read
 }
 
 // New returns the agent of a name and brings its tables up to date. It does not wait for the

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -71,7 +73,9 @@ func (a *Agent) Digests(ctx context.Context, r recall.DigestReport) (next int64,
 		return 0, err
 	}
 	if stmts = append(stmts, fewer...); len(stmts) > 0 {
-		if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		err := a.cfg.DB.Tx(ctx, stmts)
+		a.shelf.drop(r.Key) // also when it failed: it may have been written
+		if err != nil {
 			return 0, fmt.Errorf("digests of %s: %w", r.Key, err)
 		}
 	}
@@ -223,14 +227,84 @@ func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall
 	return out, beyond, nil
 }
 
-// weigh reads the digests of some conversations.
-func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
-	place := map[string]int{}
-	keys := make([]any, len(some))
-	for i, c := range some {
-		place[string(c.key)], keys[i] = i, string(c.key)
+// digested is what the agent remembers of the digests of a conversation, from one recall to the next.
+type digested struct {
+	at      int64 // when they were whole
+	bytes   int
+	digests []recall.Digest
+}
+
+// shelf holds digests by conversation. All that is written of them goes through [Agent.Digests], which takes the
+// conversation off. Its zero value is empty.
+type shelf struct {
+	mu    sync.Mutex // guards the following
+	of    map[tidemark.Key]*digested
+	bytes int
+	turn  int // of writes: what was read before one is not kept behind it
+}
+
+// maxShelf bounds what is remembered. The last active come first; of others digests are read each time.
+const maxShelf = 4 << 20
+
+// drop forgets what was told of a conversation.
+func (s *shelf) drop(key tidemark.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.of[key]; t != nil {
+		s.bytes -= t.bytes
 	}
-	in := `?` + strings.Repeat(",?", len(some)-1)
+	delete(s.of, key)
+	s.turn++
+}
+
+// weigh holds a query against the digests of some conversations.
+func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
+	told := make([]*digested, len(some))
+	var keys []any
+	place := map[string]int{}
+	a.shelf.mu.Lock()
+	turn := a.shelf.turn
+	for i, c := range some {
+		if told[i] = a.shelf.of[c.key]; told[i] == nil {
+			told[i] = &digested{bytes: digestBytes}
+			place[string(c.key)], keys = i, append(keys, string(c.key))
+		}
+	}
+	a.shelf.mu.Unlock()
+	if len(keys) > 0 {
+		if err := a.readDigests(ctx, told, place, keys); err != nil {
+			return err
+		}
+		a.shelf.mu.Lock()
+		if a.shelf.of == nil {
+			a.shelf.of = map[tidemark.Key]*digested{}
+		}
+		for i, c := range some {
+			if a.shelf.turn == turn && a.shelf.of[c.key] == nil && a.shelf.bytes+told[i].bytes <= maxShelf {
+				a.shelf.of[c.key] = told[i]
+				a.shelf.bytes += told[i].bytes
+			}
+		}
+		a.shelf.mu.Unlock()
+	}
+	for i := range some {
+		c := &some[i]
+		c.known, c.at = len(told[i].digests) > 0, told[i].at
+		for _, d := range told[i].digests {
+			if d.Covers(ask.Since, ask.Until) {
+				c.held |= d.MayHold(terms)
+			}
+		}
+	}
+	return nil
+}
+
+// digestBytes is about what a digest, or a conversation without any, takes beside the filter.
+const digestBytes = 256
+
+// readDigests reads those of some keys, each to its place.
+func (a *Agent) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
+	in := `?` + strings.Repeat(",?", len(keys)-1)
 	for key, first := "", int64(-1); ; {
 		args := append([]any{a.cfg.Name}, keys...)
 		rows, err := a.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+in+`) AND (key > ? OR key = ? AND first > ?)
@@ -239,15 +313,13 @@ func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, ter
 			return err
 		}
 		for _, r := range rows {
-			d, err := recall.DecodeDigest(r.Bytes(3))
+			raw := slices.Clone(r.Bytes(3)) // not to hold the page
+			d, err := recall.DecodeDigest(raw)
 			if err != nil {
 				return fmt.Errorf("digest of %s at %d: %w", r.Text(0), r.Int(1), err)
 			}
-			c := &some[place[r.Text(0)]]
-			c.known, c.at = true, max(c.at, r.Int(2))
-			if d.Covers(ask.Since, ask.Until) {
-				c.held |= d.MayHold(terms)
-			}
+			t := told[place[r.Text(0)]]
+			t.at, t.digests, t.bytes = max(t.at, r.Int(2)), append(t.digests, d), t.bytes+digestBytes+len(raw)
 		}
 		if err := a.rest(ctx); err != nil { // a page may have 1.7 MB
 			return err

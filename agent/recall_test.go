@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -397,6 +398,54 @@ func TestRecallAmongMany(t *testing.T) {
 		}
 		if own := asker == owners; own && (got.Beyond != there-1000 || rt.rests < 20*30/100) || !own && got.Beyond != 0 {
 			t.Errorf("%s: %d beyond, %d rests", asker, got.Beyond, rt.rests)
+		}
+	}
+}
+
+// counting is a database that counts who reads digests.
+type counting struct {
+	tidemark.DB
+	reads atomic.Int64
+}
+
+func (c *counting) Query(ctx context.Context, sql string, args ...any) ([]tidemark.Row, error) {
+	if strings.Contains(sql, "digest FROM agent_digests WHERE agent = ? AND key IN") {
+		c.reads.Add(1)
+	}
+	return c.DB.Query(ctx, sql, args...)
+}
+
+// TestDigestsAreRemembered: a recall in all conversations reads the digests that it has not read before, and what a
+// conversation tells holds at once.
+func TestDigestsAreRemembered(t *testing.T) {
+	w, r := newRooms(t)
+	db := &counting{DB: w.db}
+	w.cfg.DB = db
+	w.restart()
+	old := noon.Add(-48 * time.Hour)
+	w.fill(r, old, map[string]string{"main": "walnut", "garden": "heron", "attic": "osprey"})
+	for i, row := range []struct {
+		query string
+		reads int64
+		asked string
+	}{{"heron", 1, "garden"}, {"osprey", 1, "attic"}, {"heron", 1, "garden"}, {"kestrel", 2, "garden"}, {"heron", 2, ""}, {"walnut", 2, "main"}} {
+		if row.query == "kestrel" { // it says something else now
+			w.fill(r, old, map[string]string{"garden": "kestrel"})
+		}
+		r.asked = nil
+		if _, err := w.Recall(t.Context(), scope(t, "main"), recall.Ask{Query: row.query}); err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		for _, k := range r.asked {
+			asked += k.Peer()
+		}
+		want := ""
+		if row.asked != "" {
+			want = scope(t, row.asked).Key.Peer()
+		}
+		if got := db.reads.Load(); got != row.reads || asked != want || len(r.asked) > 1 {
+			t.Errorf("%d: %s: read %d times, want %d; asked %v, want %q", i, row.query, got, row.reads, r.asked, want)
 		}
 	}
 }
