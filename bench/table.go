@@ -122,6 +122,9 @@ func (t Table) Run(ctx context.Context, folder string) (Tabled, error) {
 		}
 		tr.mark()
 		for i, method := range t.Methods {
+			if err := ctx.Err(); err != nil { // not all of them look
+				return out, fmt.Errorf("trace %d, %s: %w", n+1, method, err)
+			}
 			got, tokens, err := t.play(ctx, filepath.Join(folder, fmt.Sprintf("%d-%s", n, method)), method, tr)
 			if err != nil {
 				return out, fmt.Errorf("trace %d, %s: %w", n+1, method, err)

@@ -137,7 +137,7 @@ func (s *Session) mayRecall(ctx context.Context, r *run, c call) error {
 
 // How far a find can be trusted, as a model reads it.
 const (
-	weakFind      = "Weak: only part of the query was said, or it was asked and not answered. Check before you rely on it, or ask in other words."
+	weakFind      = "Weak: only part of the query was said, it was asked and not answered, or several texts fit it. Check before you rely on it, or ask in other words."
 	confidentFind = "Confident: what the query asks for was said."
 )
 

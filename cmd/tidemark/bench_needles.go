@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -75,7 +76,9 @@ ten calls a trace; --offline does without it. Columns, shares in percent:
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			return refused(cmd, m.runNeedles(cmd.Context(), n, folder))
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
+			defer stop()
+			return refused(cmd, m.runNeedles(ctx, n, folder))
 		}}
 	m.needlesFlags(c, n)
 	return m.jsonFlag(c)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,9 @@ are nowhere. --beside puts another conversation into the same database.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			got, err := s.Run(cmd.Context(), folder)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
+			defer stop()
+			got, err := s.Run(ctx, folder)
 			if err != nil {
 				return refused(cmd, err)
 			}
