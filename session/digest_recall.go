@@ -105,7 +105,7 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 	if err != nil {
 		return "", err
 	}
-	s.NoteAnswer(ctx, ByModel, found)
+	s.NoteAnswer(ctx, ByWide, found)
 	var b strings.Builder
 	switch found.Verdict {
 	case recall.Nothing:

@@ -290,8 +290,8 @@ func TestDigestsWithoutSkipped(t *testing.T) {
 	wantHeld(t, a, "what is skipped", "zebra chore", false)
 }
 
-// TestWideRecallIsNoted: a recall in all conversations counts as one in this one does; what was found elsewhere
-// says nothing of what left the view here.
+// TestWideRecallIsNoted: a recall in all conversations is recorded apart; what was found elsewhere says nothing of
+// what left the view here.
 func TestWideRecallIsNoted(t *testing.T) {
 	for _, query := range []string{"walnut", "xylophone"} {
 		t.Run(query, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestWideRecallIsNoted(t *testing.T) {
 				return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "recall", []byte(`{"query":"`+query+`","scope":"agent"}`))}}, nil
 			})
 			h.say("look")
-			rows, err := h.db.Query(t.Context(), `SELECT by, verdict, entry FROM recalls WHERE by = 'model' LIMIT 9`)
+			rows, err := h.db.Query(t.Context(), `SELECT by, verdict, entry FROM recalls WHERE by = 'wide' LIMIT 9`)
 			if err != nil || len(rows) != 1 || rows[0].Text(1) != string(recall.Confident) || (rows[0].Text(2) != "") != (query == "walnut") {
 				t.Errorf("recorded %v, %v", rows, err)
 			}

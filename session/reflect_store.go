@@ -19,11 +19,16 @@ const (
 	ByModel  = "model"
 	ByPerson = "person"
 	ByPack   = "pack" // pushed without being asked for, so a miss tells nothing
+	ByWide   = "wide" // by the model over many conversations: what it misses was in nobody's view
 )
+
+// tells reports whether how a recall went tells anything of what is left in view here.
+func tells(by string) bool { return by != ByPack && by != ByWide }
 
 // Tables of reflection. A conversation without it has none.
 var reflectTables = [][]string{{
-	// How recalls went, the newest of them; evicted is when what was found had left the view, 0 if it had not.
+	// How recalls went, the newest of them; evicted is when what was found had left the view, 0 if it had not or
+	// nobody asked.
 	`CREATE TABLE recalls(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, verdict TEXT NOT NULL, entry TEXT NOT NULL, evicted INTEGER NOT NULL)`,
 	`CREATE INDEX recalls_key ON recalls(key, n)`,
 	`CREATE TABLE tunings(key TEXT PRIMARY KEY, at INTEGER NOT NULL, tuning TEXT NOT NULL, evidence TEXT NOT NULL) WITHOUT ROWID`,
@@ -62,6 +67,8 @@ func (s *Session) noteRecall(ctx context.Context, by string, found Recalled) err
 	entry, evicted := tidemark.EntryID(""), int64(0)
 	if found.Verdict != recall.Nothing && len(found.Results) > 0 {
 		entry = found.Results[0].ID
+	}
+	if entry != "" && tells(by) { // to find out reads all overlays, and what is pushed is each turn
 		at, err := s.evictedAt(ctx, entry)
 		if err != nil {
 			return err
@@ -114,8 +121,8 @@ func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time
 
 // evidence sums up the newest recalls.
 func (s *Session) evidence(ctx context.Context) (Evidence, error) {
-	rows, err := s.DB.Query(ctx, `SELECT verdict, evicted, at FROM recalls WHERE key = ? AND by <> ? AND at > ? ORDER BY n DESC LIMIT ?`,
-		string(s.Key), ByPack, s.Runtime.Now().Add(-weighDays).UnixMilli(), weighRecalls)
+	rows, err := s.DB.Query(ctx, `SELECT verdict, evicted, at FROM recalls WHERE key = ? AND by NOT IN (?, ?) AND at > ? ORDER BY n DESC LIMIT ?`,
+		string(s.Key), ByPack, ByWide, s.Runtime.Now().Add(-weighDays).UnixMilli(), weighRecalls)
 	if err != nil {
 		return Evidence{}, fmt.Errorf("read recalls: %w", err)
 	}

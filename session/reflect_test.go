@@ -111,3 +111,32 @@ func TestReflection(t *testing.T) {
 		})
 	}
 }
+
+// TestEvidenceIsOfWhoAsked: what is pushed, and what is asked of many conversations, tunes nothing; for these
+// nobody looks up when what was found left the view.
+func TestEvidenceIsOfWhoAsked(t *testing.T) {
+	for by, counts := range map[string]bool{session.ByModel: true, session.ByPerson: true, session.ByPack: false, session.ByWide: false} {
+		t.Run(by, func(t *testing.T) {
+			h := newHarness(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
+			h.strategies = []compaction.Strategy{compaction.Pointer{Tail: 3}}
+			h.stop()
+			h.open()
+			h.beacons(25)
+			found, err := h.Recall(t.Context(), session.Wanted{Query: "beacon0"})
+			if err != nil || len(found.Results) == 0 || len(h.events("compaction")) == 0 {
+				t.Fatal(found, err)
+			}
+			h.NoteRecall(t.Context(), by, found)
+			if evicted := h.count(`SELECT max(evicted) FROM recalls WHERE by = ? LIMIT 1`, by) > 0; evicted != counts {
+				t.Errorf("looked up when it left the view: %v, want %v", evicted, counts)
+			}
+			for range 30 {
+				h.NoteRecall(t.Context(), by, session.Recalled{Verdict: recall.Nothing})
+			}
+			h.beacons(25)
+			if tuned := len(h.events("reflection")) > 0; tuned != counts {
+				t.Errorf("tuned: %v, want %v", tuned, counts)
+			}
+		})
+	}
+}

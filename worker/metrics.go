@@ -74,7 +74,7 @@ var families = []family{
 	{nameCompact, "counter", "Compactions."},
 	{nameShort, "counter", "Compactions that left the view over its limit, or had nothing to take from it."},
 	{nameResets, "counter", "Resets."},
-	{nameRecalls, "counter", "Recalls by who asked (model, person, pack) and how far the answer is to be trusted."},
+	{nameRecalls, "counter", "Recalls by who asked (model, person, pack; wide is the model over many conversations) and how far the answer is to be trusted."},
 	{nameVectors, "counter", "Texts that an endpoint for vectors was asked for, by how that went: made or failed."},
 	{nameChecks, "counter", "Checks that were made behind compactions: entries read and found, markers counted, views that can be sent."},
 	{nameUnsound, "counter", "Checks behind compactions that failed; the compaction was taken back."},
