@@ -47,6 +47,7 @@ type Consolidated struct {
 	Entries    int      `json:"entries,omitempty"`     // of the digest
 	Demoted    int      `json:"demoted,omitempty"`     // of these in detail files
 	DetailSize int      `json:"detailFiles,omitempty"` // files that are linked
+	Waiting    string   `json:"waiting,omitempty"`     // why facts wait for the model that compares them
 }
 
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
@@ -60,8 +61,11 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err := a.openLedger(ctx); err != nil {
 		return c, fmt.Errorf("consolidate: %w", err)
 	}
-	var err error
-	if c.Decided, err = a.reconcile(ctx); err != nil {
+	var silent *unasked
+	decided, err := a.reconcile(ctx)
+	if c.Decided = decided; errors.As(err, &silent) { // the digest does not wait for a key
+		c.Waiting = silent.Error()
+	} else if err != nil {
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
 	if c.Digest {
@@ -77,10 +81,13 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err != nil {
 		return c, err
 	}
-	return c, a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_nights(agent, at, note) VALUES(?, ?, ?) ON CONFLICT(agent) DO UPDATE SET at = excluded.at, note = excluded.note`,
 		Args: []any{a.cfg.Name, a.now().UnixMilli(), string(note)},
-	}})
+	}}); err != nil || silent == nil {
+		return c, err
+	}
+	return c, fmt.Errorf("sweep facts: %w", silent)
 }
 
 // Digest returns the digest as it would be written now.

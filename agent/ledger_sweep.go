@@ -42,7 +42,8 @@ func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconc
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
 // transaction: a crash costs the work of one window and decides nothing twice. A model that answers
-// nonsense decides nothing.
+// nonsense decides nothing. One that does not answer holds the place, not what the rules decide: it is an
+// [unasked], and the next sweep asks again.
 func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
 	if !a.reconciles() {
 		return 0, nil
@@ -59,27 +60,40 @@ func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
 		if err != nil || len(fresh) == 0 {
 			return decided, err
 		}
-		stmts := []tidemark.Stmt{{
-			SQL:  `INSERT INTO agent_nights(agent, upto) VALUES(?, ?) ON CONFLICT(agent) DO UPDATE SET upto = excluded.upto WHERE agent_nights.upto = ?`,
-			Args: []any{a.cfg.Name, fresh[len(fresh)-1].seq, upto}, Want: 1,
-		}}
-		n := 0
+		var stmts []tidemark.Stmt
+		var silent *unasked
 		for _, group := range groups(fresh) {
-			more, err := a.decide(ctx, group)
-			if err != nil {
+			more, err := a.decide(ctx, group, silent == nil)
+			if err != nil && !errors.As(err, &silent) {
 				return decided, err
 			}
-			stmts, n = append(stmts, more...), n+len(more)
+			stmts = append(stmts, more...)
 		}
+		n, next := len(stmts), fresh[len(fresh)-1].seq
+		if silent != nil {
+			next = upto
+		}
+		stmts = append(stmts, tidemark.Stmt{
+			SQL:  `INSERT INTO agent_nights(agent, upto) VALUES(?, ?) ON CONFLICT(agent) DO UPDATE SET upto = excluded.upto WHERE agent_nights.upto = ?`,
+			Args: []any{a.cfg.Name, next, upto}, Want: 1,
+		})
 		if err := a.cfg.DB.Tx(ctx, append(stmts, a.tailStmt())); errors.Is(err, tidemark.ErrConflict) {
 			return decided, nil // somebody else sweeps, or a person took something back meanwhile: next time
 		} else if err != nil {
 			return decided, fmt.Errorf("write ledger: %w", err)
 		}
-		decided += n
+		if decided += n; silent != nil {
+			return decided, silent
+		}
 	}
 	return decided, nil
 }
+
+// unasked says that a model could not be asked: a key is wrong, a quota used up, nobody answers in time.
+type unasked struct{ err error }
+
+func (u *unasked) Error() string { return "no model compares facts: " + u.err.Error() }
+func (u *unasked) Unwrap() error { return u.err }
 
 // tailStmt drops rows that are not in force, when many have come since.
 func (a *Agent) tailStmt() tidemark.Stmt {
@@ -133,8 +147,9 @@ func groups(facts []Fact) [][]Fact {
 	return out
 }
 
-// decide compares new facts of one group and returns the rows that follow.
-func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
+// decide compares new facts of one group and returns the rows that follow: those of the rules beside an
+// [unasked], too.
+func (a *Agent) decide(ctx context.Context, fresh []Fact, ask bool) ([]tidemark.Stmt, error) {
 	standing, err := a.related(ctx, fresh)
 	if err != nil {
 		return nil, err
@@ -152,10 +167,11 @@ func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, erro
 	for _, d := range decisions {
 		who[d.Target] = byRules
 	}
-	if a.cfg.Reconcile == ReconcileModel && a.cfg.Model != nil && len(w.Standing)+len(w.Fresh) > 1 {
-		said, err := a.askModel(ctx, w)
-		if err != nil {
-			return nil, err
+	var silent error
+	if ask && a.cfg.Reconcile == ReconcileModel && a.cfg.Model != nil && len(w.Standing)+len(w.Fresh) > 1 {
+		var said []memory.Decision
+		if said, silent = a.askModel(ctx, w); ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		for _, d := range said {
 			if who[d.Target] == "" {
@@ -182,7 +198,7 @@ func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, erro
 			Args: []any{a.cfg.Name, d.Target, string(d.Action), d.By, d.Reason, string(sources), who[d.Target], a.now().UnixMilli(), a.cfg.Name, d.Target}, Want: 1,
 		})
 	}
-	return stmts, nil
+	return stmts, silent
 }
 
 // related returns the older facts of the same group that share words with new ones and count still, in order.
@@ -236,18 +252,15 @@ func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[i
 	return out, nil
 }
 
-// askModel has the model compare a window. Whatever is wrong with its answer decides nothing; only a model that
-// cannot be reached, and the end of this life, are errors: the window is asked again.
+// askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
+// answer, for want of a key or of time, is an [unasked]: the window is asked again.
 func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
 	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
 	defer stop()
 	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
 	var api *tidemark.APIError
-	if errors.As(err, &api) && api.Transient() {
-		return nil, err // it is down: the night is tried again
+	if answered := errors.As(err, &api) && (api.Class == tidemark.ClassOverflow || api.Class == tidemark.ClassRefusal); err != nil && !answered {
+		return nil, &unasked{err}
 	}
 	var decisions []memory.Decision
 	refused := 0

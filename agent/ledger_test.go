@@ -218,7 +218,7 @@ func TestSweepByGroups(t *testing.T) {
 }
 
 // TestSweepByModel: what a model says is a row with its reason; what cannot be read is nothing; a model that is
-// down is asked again.
+// down, has no key or is too slow is asked again, and that is told.
 func TestSweepByModel(t *testing.T) {
 	for _, c := range []struct {
 		name, say string
@@ -229,7 +229,11 @@ func TestSweepByModel(t *testing.T) {
 		{"update", `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil, 1, false},
 		{"nonsense", `Ann moved.`, nil, 0, false},
 		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":2,"reason":"moved"}]</decisions>`, nil, 0, false},
-		{"bad request", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, false},
+		{"no key", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, true},
+		{"a model of no name", "", &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "no model"}, 0, true},
+		{"too slow", "", context.DeadlineExceeded, 0, true},
+		{"too long", "", &tidemark.APIError{Class: tidemark.ClassOverflow, Message: "too long"}, 0, false},
+		{"declined", "", &tidemark.APIError{Class: tidemark.ClassRefusal, Message: "no"}, 0, false},
 		{"down", "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "down"}, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -252,7 +256,32 @@ func TestSweepByModel(t *testing.T) {
 			if _, err := w.Consolidate(t.Context()); (j.calls > before) != c.fails || (err != nil) != c.fails {
 				t.Errorf("asked %d times more, %v", j.calls-before, err)
 			}
+			night, err := w.LastNight(t.Context())
+			if strings.Contains(string(night.Last), `"waiting":"no model compares facts: `) != c.fails || err != nil {
+				t.Errorf("the night tells %s, %v", night.Last, err)
+			}
+			c.say, c.err = `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil
+			if w.consolidate(); c.fails && len(w.ledger()) != 1 {
+				t.Errorf("asked again, ledger %+v", w.ledger())
+			}
 		})
+	}
+}
+
+// TestSilentModel: without a model the rules decide, each once, and the digest is written.
+func TestSilentModel(t *testing.T) {
+	w := newWorld(t)
+	j := &judge{say: func(string) (string, error) {
+		return "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}
+	}}
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true })
+	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The staging port is 9090")
+	w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
+	for night := range 2 {
+		c, err := w.Consolidate(t.Context())
+		if err == nil || c.Waiting == "" || len(w.ledger()) != 2 || !strings.Contains(w.stored(memory.DigestFile), "9090") || j.calls != night+1 {
+			t.Errorf("night %d: %+v, %v, asked %d times, ledger %+v", night, c, err, j.calls, w.ledger())
+		}
 	}
 }
 
