@@ -16,7 +16,8 @@ import (
 
 // Sessions is how an agent asks its sessions what they hold, wherever they live. It may be called at once.
 type Sessions interface {
-	// Recall searches one conversation. One that is not there is ErrNotFound.
+	// Recall searches one conversation. One that is not there is ErrNotFound; without a query nothing is searched,
+	// and that is all it tells.
 	Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error)
 }
 
@@ -73,7 +74,7 @@ func (a *Agent) There(ctx context.Context, key tidemark.Key) error {
 	}
 	ctx, cancel := a.cfg.Runtime.WithTimeout(ctx, askTime)
 	defer cancel()
-	_, err = a.cfg.Sessions.Recall(ctx, key, recall.Ask{Query: "there", K: 1, Scope: recall.ScopeSession})
+	_, err = a.cfg.Sessions.Recall(ctx, key, recall.Ask{})
 	return err
 }
 

@@ -34,14 +34,24 @@ type rooms struct {
 func (r *rooms) Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error) {
 	r.mu.Lock()
 	r.asked = append(r.asked, key)
-	text, fail := r.texts[key], r.fail[key]
+	text, there := r.texts[key]
+	fail := r.fail[key]
 	r.mu.Unlock()
+	if fail == nil && !there {
+		fail = fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
+	}
 	if errors.Is(fail, tidemark.ErrTimeout) {
 		close(r.hangs)
 		<-ctx.Done()
 	}
 	if fail != nil {
 		return recall.Answer{}, fail
+	}
+	if ask.Query == "" {
+		return recall.Answer{}, nil
+	}
+	if len(recall.Parse(ask.Query, nil).Terms) == 0 {
+		return recall.Answer{}, fmt.Errorf("recall: the query has no words: %w", tidemark.ErrInvalid)
 	}
 	out := recall.Answer{Verdict: recall.Nothing, Considered: 1}
 	held := 0
@@ -356,6 +366,25 @@ func TestFarSessions(t *testing.T) {
 	}
 	if _, err := far.Recall(t.Context(), "agent:main:local:dm:gone", ask); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestThere: a conversation that is not in the directory yet is there if its session opens, near or far.
+func TestThere(t *testing.T) {
+	w, r := newRooms(t)
+	fresh, none, listed := scope(t, "fresh").Key, scope(t, "none").Key, scope(t, "listed").Key
+	r.texts[fresh] = "walnut"
+	w.fill(r, noon, map[string]string{"listed": "walnut"})
+	far := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
+		return handler(func(out http.ResponseWriter, req *http.Request) { agent.AnswerRecall(out, req, r) })
+	}}
+	for name, sessions := range map[string]agent.Sessions{"near": r, "far": far} {
+		w.configure(func(c *agent.Config) { c.Sessions = sessions })
+		for key, want := range map[tidemark.Key]error{fresh: nil, listed: nil, none: tidemark.ErrNotFound} {
+			if err := w.There(t.Context(), key); !errors.Is(err, want) {
+				t.Errorf("%s: %s: %v, want %v", name, key, err, want)
+			}
+		}
 	}
 }
 

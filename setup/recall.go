@@ -13,7 +13,7 @@ var _ agent.Sessions = Here(nil)
 // Recall implements [agent.Sessions]. It makes no session that is not there.
 func (h Here) Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error) {
 	s, err := h(ctx, key, false)
-	if err != nil {
+	if err != nil || ask.Query == "" {
 		return recall.Answer{}, err
 	}
 	return s.Answer(ctx, ask)

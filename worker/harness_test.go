@@ -23,8 +23,8 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider"
-	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -81,22 +81,11 @@ func (a *actors) Agent(_ context.Context, name string) (*agent.Agent, error) {
 	if ag := a.agents[name]; ag != nil {
 		return ag, nil
 	}
-	ag, err := agent.New(agent.Config{Name: name, DB: a.db, Blobs: a.blobs, Runtime: a.rt, Sessions: here{a}})
+	ag, err := agent.New(agent.Config{Name: name, DB: a.db, Blobs: a.blobs, Runtime: a.rt, Sessions: setup.Here(a.Session)})
 	if err == nil {
 		a.agents[name] = ag
 	}
 	return ag, err
-}
-
-// here are the sessions as their agent asks them.
-type here struct{ *actors }
-
-func (h here) Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error) {
-	s, err := h.Session(ctx, key, false)
-	if err != nil {
-		return recall.Answer{}, err
-	}
-	return s.Answer(ctx, ask)
 }
 
 // Agents lists those that were asked for.

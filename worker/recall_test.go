@@ -108,6 +108,18 @@ func TestRecallWideRefused(t *testing.T) {
 	}
 }
 
+// TestRecallOfTheNew: who asks from a conversation that is not in the directory yet is answered.
+func TestRecallOfTheNew(t *testing.T) {
+	s := serve(t, nil)
+	s.text(200, "POST", "/v1/sessions/garden/messages", `{"text":"the walnut sits there"}`)
+	s.settle()
+	if err := s.actors.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DELETE FROM agent_sessions`}}); err != nil {
+		t.Fatal(err)
+	}
+	s.text(200, "GET", "/v1/recall?q=walnut&session=garden", "")
+	s.text(404, "GET", "/v1/recall?q=walnut&session=nobody", "")
+}
+
 // TestRecallIsCounted: a recall in one conversation counts as a person's by either route; one in many is of no
 // conversation, and none counts that was refused.
 func TestRecallIsCounted(t *testing.T) {
