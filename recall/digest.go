@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -223,11 +222,10 @@ func DecodeDigest(raw []byte) (Digest, error) {
 	return d, nil
 }
 
-// Rarity is how much a term tells that some of all conversations may hold: their idf.
+// Rarity is how much a term tells that some of all conversations may hold: nothing when none does.
 func Rarity(holders, all int) float64 {
 	if holders <= 0 || all <= 0 {
 		return 0
 	}
-	n, h := float64(max(all, holders)), float64(holders)
-	return math.Log(1 + (n-h+0.5)/(h+0.5))
+	return rarity(float64(all), float64(holders))
 }

@@ -182,8 +182,8 @@ func idfs(tf [][]float64, terms []string, s Stats) []float64 {
 	return out
 }
 
-// rarity is the weight of a word that n of so many documents have.
-func rarity(docs, n float64) float64 { return math.Log(1 + max(0, docs-n+0.5)/(n+0.5)) }
+// rarity is the weight of a word that n of so many documents have, or of more than are counted yet.
+func rarity(docs, n float64) float64 { return math.Log(1 + max(0.5, docs-n+0.5)/(n+0.5)) }
 
 func bm25(tf [][]float64, width, idf []float64) []float64 {
 	out := make([]float64, len(width))

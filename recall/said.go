@@ -3,6 +3,8 @@ package recall
 import (
 	"slices"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // A question holds the words of what it asks for, and so does the answer that knows nothing of it. Neither says
@@ -27,32 +29,10 @@ var denials = []string{"find nothing", "found nothing", "nothing about", "nothin
 	"let me check", "let me look", "let me see", "let me search", "i'll check", "i'll look", "i'll search", "i searched", "i've searched", "i looked", "i've looked", "looking for", "searching for",
 	"finde nichts", "nichts gefunden", "weiß nicht", "weiß ich nicht"}
 
-// sentences yields the sentences of a text with what ends them. A mark within a word, as in a version or a URL,
-// ends none.
-func sentences(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		from := 0
-		for i := 0; i < len(text); i++ {
-			c := text[i]
-			ends := c == '\n' || (c == '.' || c == '!' || c == '?') && (i+1 == len(text) || strings.IndexByte(" \n\t\r.!?\")'", text[i+1]) >= 0)
-			if !ends {
-				continue
-			}
-			if !yield(text[from : i+1]) {
-				return
-			}
-			from = i + 1
-		}
-		if from < len(text) {
-			yield(text[from:])
-		}
-	}
-}
-
 // asking reports a sentence that asks.
 func asking(sentence string) bool {
 	s := strings.TrimSpace(sentence)
-	if s == "" || strings.HasSuffix(s, "?") {
+	if s == "" || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") {
 		return s != ""
 	}
 	low := strings.ToLower(s[:min(len(s), 60)])
@@ -77,7 +57,7 @@ func denying(sentence string) bool {
 func claims(text string, behind bool) string {
 	var b strings.Builder
 	whole := true
-	for s := range sentences(text) {
+	for s := range lexicon.Sentences(text) {
 		if asking(s) || behind && denying(s) {
 			whole = false
 			continue
@@ -96,7 +76,7 @@ const answerBehind = 4
 // behind reports whether a document stands behind a question that has words of the query.
 func (m *match) behind(doc int) bool {
 	for i := doc; i >= doc-answerBehind && m.x.near(doc, i); i-- {
-		for s := range sentences(m.x.docs[i].Text) {
+		for s := range lexicon.Sentences(m.x.docs[i].Text) {
 			if !asking(s) {
 				continue
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // lines are the messages of a talk with an assistant.
@@ -117,7 +119,7 @@ func FuzzClaims(f *testing.F) {
 	f.Add("\xff?…！", false)
 	f.Fuzz(func(t *testing.T, text string, behind bool) {
 		got, all := claims(text, behind), ""
-		for s := range sentences(text) {
+		for s := range lexicon.Sentences(text) {
 			all += s
 		}
 		if all != text || len(got) > len(text) || claims(got, behind) != got && !behind {

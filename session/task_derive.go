@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -231,29 +232,14 @@ func rules(text string) []string {
 	return out
 }
 
-// sentences cuts a text at the ends of sentences and lines.
+// sentences returns those of a text that have a word, without the signs of a list before them.
 func sentences(text string) []string {
 	var out []string
-	from := 0
-	cut := func(to int) {
-		if s := strings.Trim(text[from:to], " \t\r\n-*•"); s != "" {
+	for s := range lexicon.Sentences(text) {
+		if s = strings.Trim(s, " \t\r\n-*•"); strings.ContainsFunc(s, wordRune) {
 			out = append(out, s)
 		}
-		from = to
 	}
-	for i, r := range text {
-		switch r {
-		case '\n':
-			cut(i)
-		case '.', '!', '?':
-			if end := i + 1; end == len(text) || text[end] == ' ' || text[end] == '\n' {
-				cut(end)
-			}
-		case '。', '！', '？':
-			cut(i + len(string(r)))
-		}
-	}
-	cut(len(text))
 	return out
 }
 
@@ -320,8 +306,9 @@ func derive(asked []said, rules []CardItem, recent []spoken) Card {
 	}
 	if n := len(recent); n > 0 && recent[n-1].from == tidemark.FromPerson && strings.HasSuffix(ownWords(recent[n-1].m), "?") {
 		last := recent[n-1]
-		lines := sentences(ownWords(last.m))
-		c = c.derivedItem(Loop, "unanswered: "+lines[len(lines)-1], last.from, last.id, last.at)
+		if lines := sentences(ownWords(last.m)); len(lines) > 0 {
+			c = c.derivedItem(Loop, "unanswered: "+lines[len(lines)-1], last.from, last.id, last.at)
+		}
 	}
 	calls := callsIn(recent)
 	for _, f := range openFailures(calls) {

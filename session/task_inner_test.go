@@ -226,6 +226,7 @@ func TestDerive(t *testing.T) {
 		{"a plain question is no goal", []said{{"a", at, "Where does the boathouse key hang?"}, {"b", at, "Which one? Could you paint the buoy?"}, {"c", at, "鑰匙掛在船屋的哪一個地方？"}}, nil, recall.Idle,
 			"g1 person Could you paint the buoy?\n"},
 		{"a question without an answer", nil, []spoken{text(tidemark.FromModel, "Done."), text(tidemark.FromPerson, "Good. Which buoy?")}, recall.Idle, "l1 person unanswered: Which buoy?\n"},
+		{"a question without words", nil, []spoken{text(tidemark.FromPerson, "???")}, recall.Idle, ""},
 		{"of a guest nothing", nil, []spoken{text("", "We decided on gold. Which buoy?")}, recall.Idle, ""},
 		{"a decision and what is to do", nil, []spoken{text(tidemark.FromModel, "We decided on walnut.\nTODO: order it")}, recall.Idle, "e1 model We decided on walnut.\nl2 model TODO: order it\n"},
 		{"only looked", nil, join(call("read_file", false), call("grep", false)), recall.Planning, ""},

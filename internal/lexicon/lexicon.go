@@ -1,4 +1,5 @@
-// Package lexicon is the one home of the words that tell nothing of what a text is about.
+// Package lexicon is the one home of what several packages must know alike of words: which of them tell nothing of
+// what a text is about, and where a sentence ends.
 package lexicon
 
 import "strings"
@@ -28,4 +29,33 @@ func Set(list string) map[string]bool {
 		set[w] = true
 	}
 	return set
+}
+
+// Sentences yields the sentences of a text with what ends them: a line, or a mark. A mark within a word, as in a
+// version or a URL, ends none.
+func Sentences(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		from := 0
+		for i, r := range text {
+			end := i + 1
+			switch r {
+			case '.', '!', '?':
+				if end < len(text) && strings.IndexByte(" \n\t\r.!?\")'", text[end]) < 0 {
+					continue
+				}
+			case '。', '！', '？':
+				end = i + len("。")
+			case '\n':
+			default:
+				continue
+			}
+			if !yield(text[from:end]) {
+				return
+			}
+			from = end
+		}
+		if from < len(text) {
+			yield(text[from:])
+		}
+	}
 }
