@@ -145,9 +145,7 @@ func plainWords(text string) []string {
 // one reports whether nobody has two such values at once. Days and hours come again, and what is called, hosted or
 // owned may be two things of one name.
 func one(takes fits, kind, relation string, subject []string) bool {
-	if slices.ContainsFunc(subject, func(w string) bool {
-		return among(shifting, strings.TrimSuffix(owner(w), "s")) || among(shifting, owner(w))
-	}) {
+	if slices.ContainsFunc(subject, func(w string) bool { return among(shifting, owner(w)) }) {
 		return false
 	}
 	if takes != fitsValue {
@@ -155,12 +153,8 @@ func one(takes fits, kind, relation string, subject []string) bool {
 		return living && (somebody(subject) || Fold(strings.Join(subject, " ")) == "owner")
 	}
 	thing := subject[len(subject)-1]
-	of := slices.Index(subject, "of")
-	if of > 0 {
+	if of := slices.Index(subject, "of"); of > 0 {
 		thing = subject[of-1]
-	}
-	if of < 0 && len(subject) < 3 && among(" the ", subject[0]) { // which one is not said
-		return false
 	}
 	if kind == kindName || kind == kindCountry {
 		return among(roles, thing)
