@@ -27,10 +27,11 @@ type row struct {
 var table = []row{
 	{pkg: "internal/json", why: "it is below everything"},
 	{pkg: "internal/order", why: "it is below everything"},
+	{pkg: "internal/lexicon", why: "it is below everything: words and sentences, of which several tell the same"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
-	{pkg: "compaction", why: "plans are pure: what it needs is in the View"},
-	{pkg: "memory", why: "files, facts and ranking; who remembers what is for session and agent to say"},
+	{pkg: "compaction", may: "internal/lexicon", why: "plans are pure: what it needs is in the View"},
+	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
@@ -47,8 +48,8 @@ var table = []row{
 	{pkg: "channel/whatsapp", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
-	{pkg: "recall", may: "memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "compaction archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
+	{pkg: "session", may: "internal/lexicon compaction archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive recall reset host", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "channel session agent config archive memory recall transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
