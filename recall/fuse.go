@@ -82,10 +82,13 @@ func (x *Index) Fuse(hits []Hit, near map[string]Stand) []Hit {
 		worth[i] += fuseWeight * s.Weight() / (fuseK + float64(s.Rank))
 	}
 	order.By(out, func(a, b Hit) int { return cmp.Compare(worth[b.Doc], worth[a.Doc]) })
-	for i := len(out) - 1; i >= 0; i-- { // what came in by its vector is worth what it stands before
-		if _, ok := near[x.docs[out[i].Doc].ID]; ok && i+1 < len(out) {
-			out[i].Normalized = max(out[i].Normalized, out[i+1].Normalized)
-		}
-	}
+	Level(out)
 	return out
+}
+
+// Level makes the normalised scores of hits agree with their order: each is worth what it stands before.
+func Level(hits []Hit) {
+	for i := len(hits) - 2; i >= 0; i-- {
+		hits[i].Normalized = max(hits[i].Normalized, hits[i+1].Normalized)
+	}
 }

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -56,8 +57,13 @@ func New(docs []Doc, stem *Stemmer) *Index {
 }
 
 // With is New of other documents. Those whose id and text are the same here are not read again, which is most of
-// the work; where speakers have names, all are, since those are no words.
-func (x *Index) With(docs []Doc) *Index { return build(docs, x) }
+// the work, unless other speakers have names, since those are no words.
+func (x *Index) With(docs []Doc) *Index {
+	if slices.Equal(x.docs, docs) {
+		return x
+	}
+	return build(docs, x)
+}
 
 func build(docs []Doc, old *Index) *Index {
 	stem := old.stem
@@ -71,6 +77,7 @@ func build(docs []Doc, old *Index) *Index {
 			x.names[n] = true
 		}
 	}
+	same := maps.Equal(x.names, old.names)
 	groups := map[int64]int32{}
 	seen := make([]bool, 0, 16*len(docs)) // by term
 	var run int32
@@ -85,7 +92,7 @@ func build(docs []Doc, old *Index) *Index {
 		}
 		x.group, x.run = append(x.group, g), append(x.run, run)
 		t, ok := old.read[d.ID]
-		if !ok || t.of != d.Text || len(x.names)+len(old.names) > 0 {
+		if !ok || t.of != d.Text || !same {
 			t = x.readText(d.Text)
 		}
 		x.read[d.ID] = t

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
@@ -84,12 +85,23 @@ func Pack(sizes []int, budget, most int) (taken, over []int) {
 }
 
 // Rescore gives hits the scores of their events for a task, and puts them in the order of these; equal ones
-// stand by id.
+// stand by what they had, and by id. The factors count beside one another: the best of them, or that of an event of
+// which nothing is known, takes nothing away. So a card alone makes no answer worth less, here beside the floor of a
+// constraint or elsewhere beside the finds of a conversation without a card.
 func (x *Index) Rescore(hits []Hit, t Task, known func(id string) Known) {
+	best := t.factor(Known{})
+	of := make([]Known, len(hits))
 	for i := range hits {
-		hits[i].Normalized = t.Score(hits[i].Normalized, known(x.docs[hits[i].Doc].ID))
+		of[i] = known(x.docs[hits[i].Doc].ID)
+		best = max(best, t.factor(of[i]))
+	}
+	for i := range hits {
+		hits[i].Normalized = t.score(hits[i].Normalized, best, of[i])
 	}
 	order.By(hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Normalized, a.Normalized), cmp.Compare(x.docs[a.Doc].ID, x.docs[b.Doc].ID))
+		return cmp.Or(cmp.Compare(b.Normalized, a.Normalized), cmp.Compare(b.Score, a.Score), cmp.Compare(x.docs[a.Doc].ID, x.docs[b.Doc].ID))
 	})
 }
+
+// Cost is about how many tokens a result takes: those of its text, and its heading.
+func Cost(text string) int { return int(tidemark.EstimateText(text)) + 4 }

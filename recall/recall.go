@@ -29,7 +29,8 @@ type Doc struct {
 type Hit struct {
 	Doc   int     // index of the document
 	Score float64 // sum of the rules, comparable within one search
-	// Normalized is between 0 and 1 and comparable between searches.
+	// Normalized is between 0 and 1 and comparable between searches: the score as a share of what one can have, and
+	// less where none of the best has all that was asked for. Within a search it has the order of the scores.
 	Normalized float64
 	// Coverage is the share of what the query asks for, weighted by rarity, that the document holds.
 	Coverage float64
@@ -80,6 +81,9 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 			continue
 		}
 		if m.bare(i) {
+			if m.cover[i] == 0 { // nor has what stands beside it
+				continue
+			}
 			score[i] = min(score[i], score[i]*bareWorth)
 		}
 		if m.best[i] > 0 || m.day[i] > 0 || m.when[i] > 0 {
@@ -89,9 +93,12 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 	order.By(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(x.docs[b.Doc].Pos, x.docs[a.Doc].Pos))
 	})
-	best := most()
+	most, held := most(), 0.0
+	for _, h := range hits[:min(len(hits), judged)] {
+		held = max(held, h.Around)
+	}
 	for i := range hits {
-		hits[i].Normalized = min(1, max(0, hits[i].Score/best)) * (0.5 + 0.5*hits[i].Around)
+		hits[i].Normalized = min(1, max(0, hits[i].Score/most)) * (0.5 + 0.5*held)
 		if i < judged {
 			hits[i].said, hits[i].named, hits[i].rare = m.said(hits[i].Doc, cmp.Or(s.Docs, len(x.docs)))
 		}

@@ -43,15 +43,23 @@ func (t Task) Zero() bool {
 
 // Score is the score of an event for a task: base x [prem x phase x (1 - sup) x task_rel], where base is
 // between 0 and 1. What states a constraint has at least the floor; nothing has more than 1.
-func (t Task) Score(base float64, e Known) float64 {
-	v := base * t.premise(e) * t.phase(e) * t.related(e)
-	if e.Superseded {
-		v *= 1 - supersededBy
-	}
+func (t Task) Score(base float64, e Known) float64 { return t.score(base, 1, e) }
+
+// score is Score among events of which the one that fits best has a factor.
+func (t Task) score(base, best float64, e Known) float64 {
+	v := base * t.factor(e) / best
 	if e.Constraint {
 		v = max(v, constraintFloor)
 	}
 	return min(1, max(0, v))
+}
+
+func (t Task) factor(e Known) float64 {
+	v := t.premise(e) * t.phase(e) * t.related(e)
+	if e.Superseded {
+		v *= 1 - supersededBy
+	}
+	return v
 }
 
 func (t Task) premise(e Known) float64 {

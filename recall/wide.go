@@ -3,6 +3,7 @@ package recall
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -100,8 +101,8 @@ func (r *Result) UnmarshalJSON(raw []byte) error {
 }
 
 // Join makes one answer of those of several conversations: the best by normalised score, of equal ones the
-// newest, within k results and a budget of tokens, which passes over what does not fit. All results are of
-// equal standing, since a normalised score compares between searches.
+// newest, within k results. A budget of tokens has different ones first and passes over what does not fit. All
+// results are of equal standing, since a normalised score compares between searches.
 func Join(a Ask, answers []Answer) (Answer, error) {
 	out := Answer{Query: a.Query, Results: []Result{}, Verdict: Nothing, Filtered: []Left{}, Coverage: 1, Asked: []tidemark.Key{}}
 	var all []ranked
@@ -123,27 +124,43 @@ func Join(a Ask, answers []Answer) (Answer, error) {
 			all = append(all, in)
 		}
 	}
-	order.By(all, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(y.Normalized, x.Normalized), y.At.Compare(x.At))
-	})
-	left := a.Budget
-	for _, r := range all {
-		if len(out.Results) >= a.K && a.K > 0 {
-			break
+	if len(answers) > 1 { // one has an order of its own
+		order.By(all, func(x, y ranked) int {
+			return cmp.Or(cmp.Compare(y.Normalized, x.Normalized), y.At.Compare(x.At))
+		})
+		if a.Budget > 0 {
+			diverse(all[:min(len(all), mmrMost)])
 		}
-		if n := tidemark.EstimateText(r.Text); a.Budget > 0 {
-			if n > left {
-				out.leave(Left{Reason: "over budget", Count: 1, IDs: []tidemark.EntryID{r.ID}})
-				continue
-			}
-			left -= n
+	}
+	sizes, budget := make([]int, len(all)), math.MaxInt
+	if a.Budget > 0 {
+		budget = int(a.Budget)
+		for i, r := range all {
+			sizes[i] = Cost(r.Text)
 		}
-		out.Results = append(out.Results, r.told)
+	}
+	taken, over := Pack(sizes, budget, cmp.Or(max(a.K, 0), len(all)))
+	for _, i := range taken {
+		out.Results = append(out.Results, all[i].told)
+	}
+	for _, i := range over {
+		out.leave(Left{Reason: "over budget", Count: 1, IDs: []tidemark.EntryID{all[i].ID}})
 	}
 	if n := len(out.Asked); n > 0 {
 		out.Coverage = float64(n-len(out.Unreached)) / float64(n)
 	}
 	return out, nil
+}
+
+// diverse puts results in an order in which what was said before counts less, see [Index.Diverse].
+func diverse(all []ranked) {
+	docs, hits, old := make([]Doc, len(all)), make([]Hit, len(all)), slices.Clone(all)
+	for i, r := range all {
+		docs[i], hits[i] = Doc{Pos: int64(i), Text: r.Text}, Hit{Doc: i, Normalized: r.Normalized}
+	}
+	for i, h := range New(docs, nil).Diverse(hits) {
+		all[i] = old[h.Doc]
+	}
 }
 
 // ranked is what ranks a result among those of others.
