@@ -19,7 +19,11 @@ func (s *Session) Answer(ctx context.Context, ask recall.Ask) (recall.Answer, er
 
 // answerEarly is Answer without what a turn in work has said, which began at a position.
 func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
-	found, err := s.Recall(ctx, Wanted{Query: ask.Query, K: ask.K, Since: ask.Since, Until: ask.Until, All: ask.All, before: before})
+	w := Wanted{Query: ask.Query, K: ask.K, Since: ask.Since, Until: ask.Until, All: ask.All, before: before}
+	if ask.Scope == recall.ScopeSession { // else the budget is of all
+		w.Budget = ask.Budget
+	}
+	found, err := s.Recall(ctx, w)
 	if err != nil {
 		return recall.Answer{}, err
 	}

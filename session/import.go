@@ -15,6 +15,7 @@ type Imported struct {
 	Message tidemark.Message
 	At      time.Time
 	Call    *tidemark.Call // what it cost there; never an anchor for our token count
+	Peer    string         // who wrote it, where several people talk; empty otherwise
 }
 
 // ImportResult says what an import did.
@@ -168,7 +169,7 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 		in.At = m.s.Runtime.Now()
 	}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: tidemark.Estimate(in.Message),
-		Call: in.Call, Origin: tidemark.Origin{From: source(in.Message), Channel: "import"}}
+		Call: in.Call, Origin: tidemark.Origin{From: source(in.Message), Channel: "import", Peer: in.Peer}}
 	stmts, err := m.s.entryStmts(ctx, m.r.Log, &e, in.Message, m.chain)
 	if err != nil {
 		return err

@@ -95,7 +95,9 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	if err != nil {
 		return out, err
 	}
-	f := &finding{s: s, w: w, known: map[int64]read{}}
+	f := &finding{s: s, w: w}
+	f.begin()
+	defer f.end()
 	if f.size, err = s.extent(ctx); err != nil {
 		return out, err
 	}
@@ -146,12 +148,14 @@ type finding struct {
 	deep  map[int64]piece        // what was found far behind the beginning of long texts
 	known map[int64]read
 	docs  map[string]int64 // positions by entry
+	short map[int64]bool   // messages that are short, of a short conversation, which is read whole
 }
 
 // read is a message that was read, and what of it is ranked.
 type read struct {
 	entry tidemark.Entry
 	role  tidemark.Role
+	name  string // of who said it among several people
 	text  string // what a search finds in it; of a long one a piece
 	at    int    // where in all of its text that is
 	lost  bool   // a piece of it cannot be read
@@ -194,7 +198,11 @@ func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 	}
 	own := f.stats
 	f.stats.Holds = func(t string) int { return max(own.Holds(t), stats.Holds(t)) }
-	f.hits = f.fused(both(f.index.Search(q, own), f.index.Search(next, f.stats)))
+	worth := hopWorth
+	if recall.Names(next.Terms[len(next.Terms)-1]) > 0 {
+		worth = 1
+	}
+	f.hits = f.fused(both(f.index.Search(q, own), f.index.Search(next, f.stats), worth))
 	return nil
 }
 
@@ -202,6 +210,9 @@ func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 // to be ranked.
 func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	places, err := f.s.placing(ctx, seqs, around, f.w)
+	if err == nil {
+		places, err = f.whole(ctx, places)
+	}
 	if err != nil {
 		return err
 	}
@@ -218,12 +229,15 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	}
 	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
-		f.known[e.Seq] = read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost}
+		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost}
+		r.name, r.text = speaker(e, p.text)
+		f.known[e.Seq] = r
 	})
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)
 	}
 	f.docs = map[string]int64{}
+	sitting, last := int64(0), time.Time{}
 	docs := make([]recall.Doc, 0, len(places))
 	for _, p := range places {
 		r, ok := f.known[p.seq]
@@ -232,14 +246,18 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 		}
 		if r.part == "" {
 			most := maxBeside
-			if r.whole = p.found; r.whole {
+			if r.whole = p.found || f.short[p.seq]; r.whole {
 				most = maxRead
 			}
 			r.part = excerpt(r.text, f.rare, most)
 			f.known[p.seq] = r
 		}
 		f.docs[string(r.entry.ID)] = p.seq
-		docs = append(docs, recall.Doc{ID: string(r.entry.ID), Pos: p.pos, Group: r.entry.At.Unix() / (24 * 60 * 60), At: r.entry.At, Text: r.part})
+		if r.entry.At.Sub(last) > sittingGap {
+			sitting++
+		}
+		last = r.entry.At
+		docs = append(docs, recall.Doc{ID: string(r.entry.ID), Pos: p.pos, Group: sitting, At: r.entry.At, Speaker: r.name, Text: r.part})
 	}
 	if f.index == nil {
 		f.index = recall.New(docs, f.s.Stemmer)
@@ -250,7 +268,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 }
 
 // both ranks what two queries found by how well it answers the first, or stands behind what does.
-func both(first, second []recall.Hit) []recall.Hit {
+func both(first, second []recall.Hit, worth float64) []recall.Hit {
 	own := map[int]recall.Hit{}
 	for _, h := range first {
 		own[h.Doc] = h
@@ -259,19 +277,17 @@ func both(first, second []recall.Hit) []recall.Hit {
 	for _, h := range second {
 		one := own[h.Doc]
 		h.Coverage, h.Around = one.Coverage, one.Around
-		if one.Normalized > h.Normalized*hopWorth {
-			h.Score, h.Normalized = one.Score, one.Normalized
-		} else {
-			h.Normalized *= hopWorth
-		}
+		h.Score, h.Normalized = max(one.Score, h.Score*worth), max(one.Normalized, h.Normalized*worth)
 		out = append(out, h)
 	}
-	order.By(out, func(x, y recall.Hit) int { return cmp.Compare(y.Normalized, x.Normalized) })
+	order.By(out, func(x, y recall.Hit) int { return cmp.Compare(y.Score, x.Score) })
+	recall.Level(out)
 	return out
 }
 
-// hopWorth is what a find of the second search is worth beside one of the first.
-const hopWorth = 0.9
+// hopWorth is what a find of the second search is worth beside one of the first, where words lead to it. A name leads
+// on for certain, and is worth as much.
+const hopWorth = 0.8
 
 // recollection is what is told of a hit.
 func (f *finding) recollection(h recall.Hit, terms []string) Recollection {

@@ -15,9 +15,6 @@ import (
 // taskHits is how many hits are judged by the task; those behind stay behind.
 const taskHits = 64
 
-// tokensOf is about what a result costs: four characters a token and its heading.
-func tokensOf(text string) int { return len(text)/4 + 4 }
-
 // choose fills in the results: by the task, where there is one, and where a budget is given different ones first
 // that fit into it.
 func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) error {
@@ -35,7 +32,7 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		sizes := make([]int, min(len(order), 2*MaxK))
 		for i, h := range order[:len(sizes)] {
 			texts = append(texts, f.recollection(h, q.Terms))
-			sizes[i] = tokensOf(texts[i].Text)
+			sizes[i] = recall.Cost(texts[i].Text)
 		}
 		taken, passed := recall.Pack(sizes, int(f.w.Budget), k)
 		chosen = nil
@@ -50,6 +47,9 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		for _, h := range chosen {
 			out.Results = append(out.Results, f.recollection(h, q.Terms))
 		}
+	}
+	if out.Verdict == recall.Confident { // it speaks of what is given, which the task or the budget has put in another order
+		out.Verdict = f.index.Judge(q, chosen)
 	}
 	f.leftOut(out, chosen, []leaving{
 		{filteredBudget, over[:min(len(over), k)]},

@@ -139,6 +139,7 @@ type Session struct {
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
+	lately  atomic.Pointer[lately] // what the last recall read, where it is short
 
 	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
 

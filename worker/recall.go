@@ -42,11 +42,8 @@ func (c *call) recallWide() error {
 		if ask.Since, ask.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
 			return err
 		}
-		var own recall.Answer
-		if own, err = s.Answer(c.r.Context(), ask); err == nil {
-			if found, err = recall.Join(ask, []recall.Answer{own}); err == nil {
-				s.NoteAnswer(c.r.Context(), session.ByPerson, found)
-			}
+		if found, err = s.Answer(c.r.Context(), ask); err == nil {
+			s.NoteAnswer(c.r.Context(), session.ByPerson, found)
 		}
 	} else {
 		a, _, failed := c.owner(asker.Agent())

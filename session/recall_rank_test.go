@@ -1,0 +1,115 @@
+package session_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestRecallPinned: what is pinned does not stand before the answer, and the verdict is of the order that is given.
+func TestRecallPinned(t *testing.T) {
+	const answer, pinned = "The vault code of the lighthouse is KX-4471-QZ.", "Please never paint the lighthouse on a Sunday."
+	h := newHarness(t, session.Settings{})
+	h.owner(answer)
+	for i := range 6 {
+		h.owner(fmt.Sprintf("Something else entirely, number %d, about tides.", i))
+	}
+	h.owner(pinned)
+	_, before, ids := h.ranked("vault code of the lighthouse KX-4471-QZ")
+	h.change(session.TaskChange{Pin: []tidemark.EntryID{ids[pinned]}, Add: []session.AddedItem{{Kind: "goal", Text: "mend the boiler"}}})
+	for _, budget := range []tidemark.Tokens{0, 4000} {
+		got, err := h.Recall(t.Context(), session.Wanted{Query: "vault code of the lighthouse KX-4471-QZ", Budget: budget})
+		if err != nil || got.Results[0].Text != answer || got.Results[0].Normalized != before[answer] || got.Verdict != recall.Confident {
+			t.Errorf("budget %d: %s %.300v, %v", budget, got.Verdict, got.Results, err)
+		}
+	}
+}
+
+// grouped imports what people say in a group, a minute apart.
+func (h *harness) grouped(lines ...string) {
+	h.t.Helper()
+	_, err := h.Import(h.t.Context(), func(yield func(session.Imported, error) bool) {
+		for i, line := range lines {
+			name, text, _ := strings.Cut(line, ": ")
+			peer := "+49" + strings.ToLower(name)
+			if !yield(session.Imported{At: time.Date(2026, 3, 1, 8, i, 0, 0, time.UTC), Peer: peer, Message: tidemark.NewText(tidemark.User, "["+name+" "+peer+"] "+text)}, nil) {
+				return
+			}
+		}
+	}, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestRecallSpeaker: in a group the one who is named says it; who calls them by name does not.
+func TestRecallSpeaker(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.grouped("Ann: Good morning.", "Bob: Hello all.", "Ann: I painted an old barn.", "Bob: How nice.", "Ann: What about you?",
+		"Bob: Ann, Ann! I painted, too, Ann: a boat.", "Ann: Lovely.", "Bob: Thanks.", "Ann: Bye.")
+	got, err := h.Recall(t.Context(), session.Wanted{Query: "What has Ann painted?"})
+	if err != nil || len(got.Results) < 2 || !strings.Contains(got.Results[0].Text, "old barn") {
+		t.Errorf("%.600v, %v", got.Results, err)
+	}
+}
+
+// TestRecallWhole: a short conversation is ranked whole, also what has no word of the query, within its times; what
+// was said meanwhile is in it, and what is far too long for it is found by its words.
+func TestRecallWhole(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	var lines []string
+	for i := range 60 {
+		lines = append(lines, fmt.Sprintf("%s: Something about tide number %d.", []string{"Ann", "Bob"}[i%2], i))
+	}
+	lines[7] = "Bob: We live beside the lighthouse."
+	lines[9] = "Bob: It is bright at night " + strings.Repeat("and so on ", 400)
+	h.grouped(lines...)
+	for i := range 2 {
+		got, err := h.Recall(t.Context(), session.Wanted{Query: "lighthouse"})
+		if err != nil || got.Considered < 59 || !strings.Contains(got.Results[0].Text, "lighthouse") {
+			t.Errorf("%d ranked, %.300v, %v", got.Considered, got.Results, err)
+		}
+		h.owner("The lighthouse has a new lamp.")
+		got, err = h.Recall(t.Context(), session.Wanted{Query: "lamp"})
+		if err != nil || got.Considered < 61+i || !strings.Contains(got.Results[0].Text, "new lamp") {
+			t.Errorf("%d ranked, %.300v, %v", got.Considered, got.Results, err)
+		}
+		got, err = h.Recall(t.Context(), session.Wanted{Query: "lighthouse", Until: time.Date(2026, 3, 1, 8, 29, 0, 0, time.UTC)})
+		if err != nil || got.Considered != 30 {
+			t.Errorf("%d of 30 ranked, %v", got.Considered, err)
+		}
+	}
+}
+
+// TestRecallWholeSkipped: nothing of a skipped turn comes back beside what is found.
+func TestRecallWholeSkipped(t *testing.T) {
+	h := newHarness(t, overBudget)
+	h.model.set(chores)
+	h.agent.call = long("zebra", false)
+	h.say("what is a tide?")
+	h.say("what is an ebb?")
+	h.say("ok, go on")
+	skips, err := h.Skips(t.Context(), 10)
+	if err != nil || len(skips) == 0 {
+		t.Fatal(skips, err)
+	}
+	var skipped []tidemark.EntryID
+	for _, s := range skips {
+		skipped = append(skipped, s.Entries...)
+	}
+	for _, all := range []bool{true, false} {
+		got, err := h.Recall(t.Context(), session.Wanted{Query: "tide", K: 50, All: all})
+		if err != nil || len(got.Results) == 0 {
+			t.Fatal(got, err)
+		}
+		if there := slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return slices.Contains(skipped, r.ID) }); there != all {
+			t.Errorf("all %v: something of a skipped turn is there: %v", all, there)
+		}
+	}
+}

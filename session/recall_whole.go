@@ -1,0 +1,113 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
+)
+
+// A short conversation is searched whole: what a sitting is about, and what was said in other words than the query
+// has, is seen only there. What was read of it is kept from one recall to the next, since a log only grows; nothing
+// that was kept is found unless the database names it again.
+const (
+	wholeMost   = 1000   // messages
+	wholeTokens = 48_000 // of all that are short
+	shortTokens = maxRead / 4
+)
+
+// lately is what the last search of a short conversation read. It is not changed any more.
+type lately struct {
+	known map[int64]read
+	index *recall.Index
+}
+
+// whole adds the short messages of a short conversation to the places of candidates and their neighbours.
+func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) {
+	if f.size.docs > wholeMost {
+		return places, nil
+	}
+	since, until := f.w.span()
+	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens) FROM (SELECT log, seq, tokens FROM entries
+		WHERE log IN (SELECT id FROM logs WHERE key = ?) AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
+		string(f.s.Key), since, until, wholeMost+1, wholeMost)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	found := map[int64]bool{} // false for one that is there and no candidate
+	for _, p := range places {
+		found[p.seq] = p.found
+	}
+	var all []placed
+	short := map[int64]bool{}
+	size, pos := int64(0), int64(0)
+	for _, r := range rows {
+		tokens := list(r.Text(2))
+		pos++ // what was said before a reset is no neighbour
+		for i, seq := range list(r.Text(1)) {
+			pos++
+			is, there := found[seq]
+			delete(found, seq)
+			if tokens[i] <= shortTokens {
+				short[seq], size = true, size+tokens[i]
+			} else if !there {
+				continue
+			}
+			all = append(all, placed{seq: seq, pos: pos, found: is})
+		}
+	}
+	if len(all) > wholeMost || size > wholeTokens || len(found) > 0 || len(all) == 0 {
+		return places, nil
+	}
+	f.short = short
+	if f.w.All {
+		return all, nil
+	}
+	first, final := all[0].seq, all[0].seq
+	for _, p := range all {
+		first, final = min(first, p.seq), max(final, p.seq)
+	}
+	skipped, err := f.s.skippedIn(ctx, first, final)
+	return slices.DeleteFunc(all, func(p placed) bool { return skipped[p.seq] }), err
+}
+
+// begin takes up what the last search read.
+func (f *finding) begin() {
+	f.known = map[int64]read{}
+	if l := f.s.lately.Load(); l != nil {
+		f.known, f.index = maps.Clone(l.known), l.index
+	}
+}
+
+// end keeps what was read of a short conversation for the next search: short texts, which are ranked as they are.
+func (f *finding) end() {
+	if f.short == nil {
+		f.s.lately.Store(nil)
+		return
+	}
+	for seq, r := range f.known {
+		if !f.short[seq] || r.lost || len(r.text) > maxRead {
+			delete(f.known, seq)
+		}
+	}
+	f.s.lately.Store(&lately{f.known, f.index})
+}
+
+// sittingGap is how long nobody says anything between two sittings.
+const sittingGap = 30 * time.Minute
+
+// speaker returns who said a message among several people, and what was said: in a group the name stands before it in
+// brackets, with the peer's behind.
+func speaker(e tidemark.Entry, text string) (name, said string) {
+	label, said, ok := strings.Cut(text, "] ")
+	if e.Origin.Peer == "" || !ok || !strings.HasPrefix(label, "[") || !strings.HasSuffix(label, e.Origin.Peer) {
+		return "", text
+	}
+	return cmp.Or(strings.TrimSpace(label[1:len(label)-len(e.Origin.Peer)]), e.Origin.Peer), said
+}
