@@ -148,8 +148,14 @@ type Locomo struct {
 	WithinTokens map[string]float64            `json:"within_tokens"`
 	ByFile       map[string]map[string]float64 `json:"by_conversation"` // recall of each, and its number of questions
 	ByVerdict    map[recall.Verdict]Judged     `json:"by_verdict"`
-	IndexMs      float64                       `json:"index_ms"` // a conversation
+	IndexMs      float64                       `json:"index_ms"` // a conversation, to be ranked
 	QueryMs      float64                       `json:"query_ms"` // a question
+	ImportMs     float64                       `json:"import_ms,omitempty"`
+	Rules        *Locomo                       `json:"rules,omitempty"` // of a run through sessions: what the rules alone give over all turns
+}
+
+func newLocomo() Locomo {
+	return Locomo{Recall: map[string]float64{}, ByCategory: map[string]map[string]float64{}, WithinTokens: map[string]float64{}, ByFile: map[string]map[string]float64{}, ByVerdict: map[recall.Verdict]Judged{}}
 }
 
 // Judged is the questions to which words gave a verdict. The adversarial ones ask one speaker for what the other said:
@@ -170,9 +176,10 @@ type Ranking struct {
 // rankedMost is how many turns of a ranking are told; of a shorter conversation, all.
 const rankedMost = 200
 
-// RunLocomo asks each conversation its questions, by words and, when somebody makes them, by vectors.
+// RunLocomo ranks all turns of each conversation by the rules and, when somebody makes them, by vectors: no session is
+// in it, see [RunLocomoSessions].
 func RunLocomo(ctx context.Context, conversations []Conversation, by session.Embedder) (Locomo, []Ranking, error) {
-	out := Locomo{Recall: map[string]float64{}, ByCategory: map[string]map[string]float64{}, WithinTokens: map[string]float64{}, ByFile: map[string]map[string]float64{}, ByVerdict: map[recall.Verdict]Judged{}}
+	out := newLocomo()
 	var rankings []Ranking
 	count := map[string]int{}
 	var indexed, queried time.Duration
@@ -194,8 +201,12 @@ func RunLocomo(ctx context.Context, conversations []Conversation, by session.Emb
 			if err != nil {
 				return out, nil, err
 			}
-			rankings = append(rankings, Ranking{Conversation: c.Name, Question: q.N, Ranked: ranked(x, hits)})
-			out.add(x, c.Name, q, hits, count)
+			turns := make([]recall.Doc, len(hits))
+			for i, h := range hits {
+				turns[i] = x.Docs()[h.Doc]
+			}
+			rankings = append(rankings, Ranking{Conversation: c.Name, Question: q.N, Ranked: ranked(c, turns)})
+			out.add(c.Name, q, turns, count)
 			out.judged(verdict, q.Category, len(hits) > 0 && slices.Contains(q.Evidence, x.Docs()[hits[0].Doc].ID))
 		}
 		queried += time.Since(begun)
@@ -208,17 +219,14 @@ func RunLocomo(ctx context.Context, conversations []Conversation, by session.Emb
 	return out, rankings, nil
 }
 
-// ranked returns the ids of hits, best first, and behind them the turns that nothing speaks for, in their
+// ranked returns the ids of turns that were found, best first, and behind them those that were not, in their
 // order.
-func ranked(x *recall.Index, hits []recall.Hit) []string {
+func ranked(c Conversation, found []recall.Doc) []string {
 	out := make([]string, 0, rankedMost)
-	there := make([]bool, len(x.Docs()))
-	for _, h := range hits[:min(len(hits), rankedMost)] {
-		there[h.Doc] = true
-		out = append(out, x.Docs()[h.Doc].ID)
-	}
-	for i, d := range x.Docs() {
-		if len(out) < rankedMost && !there[i] {
+	there := map[string]bool{}
+	for _, d := range slices.Concat(found, c.Turns) {
+		if len(out) < rankedMost && !there[d.ID] {
+			there[d.ID] = true
 			out = append(out, d.ID)
 		}
 	}
@@ -227,7 +235,7 @@ func ranked(x *recall.Index, hits []recall.Hit) []string {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (l *Locomo) add(x *recall.Index, file string, q Question, hits []recall.Hit, count map[string]int) {
+func (l *Locomo) add(file string, q Question, found []recall.Doc, count map[string]int) {
 	category := cmp.Or(categories[q.Category], strconv.Itoa(q.Category))
 	if l.ByCategory[category] == nil {
 		l.ByCategory[category] = map[string]float64{}
@@ -240,8 +248,7 @@ func (l *Locomo) add(x *recall.Index, file string, q Question, hits []recall.Hit
 	l.ByFile[file]["questions"]++
 	share := 1 / float64(len(q.Evidence))
 	tokens := 0
-	for rank, h := range hits {
-		d := x.Docs()[h.Doc]
+	for rank, d := range found {
 		tokens += len(d.Text)/4 + 4
 		if !slices.Contains(q.Evidence, d.ID) {
 			continue

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,11 +30,13 @@ func (m *Main) benchLocomo() *cobra.Command {
 	var rankings string
 	var vectors bool
 	c := &cobra.Command{Use: "locomo FILE...", Short: "Measure recall on conversations of LoCoMo", Args: cobra.MinimumNArgs(1),
-		Long: `Index the turns of conversations of LoCoMo (github.com/snap-research/locomo), ask
-their questions, and measure the share of each question's evidence among the
-first results: over all, by category and by conversation. Words alone, or, with
---vectors, words and the vectors of recall.embeddings. The weights of the rules were
-found on conversations 26, 30 and 41: others tell more.`,
+		Long: `Import conversations of LoCoMo (github.com/snap-research/locomo) into sessions, each
+as a group of two, ask their questions as any recall does, and measure the share of
+each question's evidence among the first results: over all, by category and by
+conversation. Beside them stands what the rules alone give over all turns. With
+--vectors no session is asked: words and the vectors of recall.embeddings rank all
+turns. The weights of the rules were found on conversations 26, 30 and 41: others
+tell more.`,
 		Example: `  tidemark bench locomo locomo/*.json --json --rankings ranked.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var list []bench.Conversation
@@ -48,11 +51,7 @@ found on conversations 26, 30 and 41: others tell more.`,
 				}
 				list = append(list, c)
 			}
-			by, err := m.benchVectors(cmd.Context(), vectors)
-			if err != nil {
-				return err
-			}
-			got, ranked, err := bench.RunLocomo(cmd.Context(), list, by)
+			got, ranked, err := m.runLocomo(cmd.Context(), list, vectors)
 			if err != nil {
 				return refused(cmd, err)
 			}
@@ -69,6 +68,23 @@ found on conversations 26, 30 and 41: others tell more.`,
 	c.Flags().StringVar(&rankings, "rankings", "", "write the order of each question to this file, a line each")
 	c.Flags().BoolVar(&vectors, "vectors", false, "by the vectors of recall.embeddings, too")
 	return m.jsonFlag(c)
+}
+
+// runLocomo asks sessions or, by vectors, the rules.
+func (m *Main) runLocomo(ctx context.Context, list []bench.Conversation, vectors bool) (got bench.Locomo, ranked []bench.Ranking, err error) {
+	by, err := m.benchVectors(ctx, vectors)
+	if err != nil {
+		return got, nil, err
+	}
+	if by != nil {
+		return bench.RunLocomo(ctx, list, by)
+	}
+	folder, remove, err := bench.Folder()
+	if err != nil {
+		return got, nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	return bench.RunLocomoSessions(ctx, list, folder)
 }
 
 // benchVectors returns who makes vectors, as it is configured; nil when they are not wanted.
@@ -128,6 +144,9 @@ func (m *Main) printLocomo(l bench.Locomo) error {
 		row("conversation "+name, l.ByFile[name])
 	}
 	row("all", l.Recall)
+	if l.Rules != nil {
+		row("all, by the rules alone", l.Rules.Recall)
+	}
 	table(m.out, rows)
 	for _, v := range []recall.Verdict{recall.Confident, recall.Weak, recall.Nothing} {
 		j := l.ByVerdict[v]
