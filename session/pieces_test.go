@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,15 +99,17 @@ func TestDamagedPiece(t *testing.T) {
 	h.told(append([]tidemark.Message{tidemark.NewText(tidemark.User, "look")},
 		exchangeOf("c1", lines(600_000, func(i int) string { return fmt.Sprintf("%d: walnut stands at place %d", i, i*7) }))...)...)
 	h.owner("The walnut key is PQ-7781.")
-	for _, of := range []string{"", ` WHERE n = (SELECT max(n) FROM pieces)`} {
-		if of == "" {
-			h.finds("walnut key PQ-7781", "PQ-7781")
-		}
+	h.finds("walnut key PQ-7781", "PQ-7781")
+	for _, of := range []string{` WHERE at > 0`, ``} { // the beginning is read in place of the others
 		h.exec(`UPDATE pieces SET text = x'00112233'` + of)
-		for _, query := range []string{"walnut key PQ-7781", "place walnut"} {
+		for _, query := range []string{"walnut key PQ-7781", "walnut place 69993"} {
 			got, err := h.Recall(t.Context(), session.Wanted{Query: query})
-			if err != nil || len(got.Results) == 0 || query != "place walnut" && !strings.Contains(got.Results[0].Text, "PQ-7781") {
+			if err != nil || len(got.Results) == 0 || query != "walnut place 69993" && !strings.Contains(got.Results[0].Text, "PQ-7781") {
 				t.Fatalf("%q: %+v, %v", query, got, err)
+			}
+			beginning := slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, "walnut stands at place 7\n") })
+			if query == "walnut place 69993" && beginning != (of != "") {
+				t.Errorf("damaged%s: %+v", of, got.Results)
 			}
 			told := 0
 			for _, f := range got.Filtered {
