@@ -165,7 +165,7 @@ type read struct {
 
 // look searches: candidates from the index of words, with the neighbours of the best, ranked.
 func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
-	f.seqs, f.rare, f.stats, err = f.s.find(ctx, q.Terms, f.w, f.size, candidates)
+	f.seqs, f.rare, f.stats, err = f.s.find(ctx, q.Terms, f.w, f.size, max(candidates, min(f.w.K, MaxK)))
 	if err != nil {
 		return err
 	}

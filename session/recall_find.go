@@ -23,10 +23,11 @@ const (
 	baseMost    = 1000 // messages that the rarest terms give together, before others only weigh them
 	weighMost   = 4    // terms with longer lists that are asked which of these have them
 	askTerms    = 24   // terms of a query that are looked up, the ones that name something first
-	candidates  = 40   // messages that are read and ranked
+	candidates  = 40   // messages that are read and ranked, or as many as are wanted
 	hopMost     = 16   // of a second search
 	besideOf    = 10   // candidates whose neighbours are read, too
 	beside      = 2    // messages at either side
+	besideMost  = 16   // that are looked at for these: some may be of a skipped turn
 	commonFrom  = 200  // messages from which on common words are left out
 )
 
@@ -188,7 +189,7 @@ func (s *Session) find(ctx context.Context, terms []string, w Wanted, n sizeOf, 
 		holds[p.term], byRarity[i] = int(p.docs), p.term
 	}
 	stats := recall.Stats{Docs: int(max(n.docs, 1)), Holds: func(t string) int { return holds[t] }}
-	weights, err := s.weigh(ctx, in, list, w, n)
+	weights, err := s.weigh(ctx, in, list, w, n, most)
 	if err != nil {
 		return nil, nil, stats, err
 	}
@@ -207,7 +208,7 @@ func (s *Session) find(ctx context.Context, terms []string, w Wanted, n sizeOf, 
 // weigh sums up the weights of terms by message: of those that the rarest terms give, or, when there are only
 // common ones, of the newest that have them all and the newest that have one. Terms in over 5 % of the messages
 // do not count when rarer ones remain.
-func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted, n sizeOf) (map[int64]float64, error) {
+func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
 	common := float64(max(n.docs/20, commonFrom))
 	var base, rest []posting
 	total := 0
@@ -221,7 +222,7 @@ func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted,
 		}
 	}
 	if len(base) == 0 {
-		return s.weighCommon(ctx, in, list, w, n)
+		return s.weighCommon(ctx, in, list, w, n, most)
 	}
 	weights := map[int64]float64{}
 	var names []string
@@ -253,32 +254,52 @@ func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted,
 	return weights, nil
 }
 
-// weighCommon weighs messages when no term is rare.
-func (s *Session) weighCommon(ctx context.Context, in among, list []posting, w Wanted, n sizeOf) (map[int64]float64, error) {
-	weights := map[int64]float64{}
+// weighCommon weighs messages when no term is rare: the newest that have one of the rarest terms, that have them all
+// and, where these are not enough, that have two of them, so that an old one with most of them is found.
+func (s *Session) weighCommon(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
 	list = list[:min(len(list), weighMost)]
-	var names []string
-	for _, p := range list {
-		names = append(names, quoteTerm(p.term))
+	has := map[int64]int{} // which of the terms, a bit for each
+	for i, p := range list {
 		for _, seq := range p.seqs {
-			weights[seq] += rarity(p, n)
+			has[seq] |= 1 << i
 		}
 	}
-	if len(list) < 2 {
-		return weights, nil
-	}
-	both, err := s.listed(ctx, in, []string{`(` + strings.Join(names, " AND ") + `)`, `(` + names[0] + ` AND ` + names[1] + `)`}, w, candidates)
-	if err != nil {
-		return nil, err
-	}
-	for _, seq := range both[0] {
-		weights[seq] = 0
-		for _, p := range list {
-			weights[seq] += rarity(p, n)
+	sets := []int{1<<len(list) - 1}
+	for len(sets) > 0 && len(list) > 1 {
+		queries := make([]string, len(sets))
+		for i, set := range sets {
+			var names []string
+			for j, p := range list {
+				if set>>j&1 > 0 {
+					names = append(names, quoteTerm(p.term))
+				}
+			}
+			queries[i] = `(` + strings.Join(names, " AND ") + `)`
+		}
+		found, err := s.listed(ctx, in, queries, w, most)
+		if err != nil {
+			return nil, err
+		}
+		for i, seqs := range found {
+			for _, seq := range seqs {
+				has[seq] |= sets[i]
+			}
+		}
+		if sets = nil; len(found) == 1 && len(found[0]) < most && len(list) > 2 {
+			for i := range list {
+				for j := range i {
+					sets = append(sets, 1<<i|1<<j)
+				}
+			}
 		}
 	}
-	for _, seq := range both[1] {
-		weights[seq] = max(weights[seq], rarity(list[0], n)+rarity(list[1], n))
+	weights := make(map[int64]float64, len(has))
+	for seq, set := range has {
+		for i, p := range list {
+			if set>>i&1 > 0 {
+				weights[seq] += rarity(p, n)
+			}
+		}
 	}
 	return weights, nil
 }
@@ -317,11 +338,21 @@ func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) (
 		return nil, fmt.Errorf("recall: %w", err)
 	}
 	since, until := w.span()
-	side := func(cmp, order string) string {
-		return `(SELECT group_concat(seq) FROM (SELECT seq FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq AND b.at BETWEEN ? AND ? ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
+	wanted, args := ``, []any{since, until}
+	if there, err := s.hasSkips(ctx); err != nil {
+		return nil, err
+	} else if there && !w.All {
+		wanted = ` WHERE NOT EXISTS (SELECT 1 FROM skips k, json_each(k.ids) i WHERE k.key = ? AND k.state = 'skipped' AND i.value = b.id
+			AND k.first = (SELECT max(first) FROM skips WHERE key = ? AND first < b.seq AND state = 'skipped'))`
+		args = append(args, string(s.Key), string(s.Key))
 	}
+	side := func(cmp, order string) string {
+		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq AND b.at BETWEEN ? AND ?
+			ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(besideMost) + `) b` + wanted + ` ORDER BY seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
+	}
+	args = append(args, args...)
 	rows, err := s.DB.Query(ctx, `SELECT e.seq, `+side("<", "DESC")+`, `+side(">", "ASC")+` FROM json_each(?) j JOIN entries e ON e.seq = j.value LIMIT ?`,
-		since, until, since, until, string(raw), besideOf+hopBeside)
+		append(args, string(raw), besideOf+hopBeside)...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
 	}
