@@ -30,7 +30,7 @@ var senses = func() map[string]Sense {
 		`without ohne sans sin sem`, `except unless excluding außer ausser ausgenommen sauf salvo excepto`, `before until till vor bis avant antes`,
 		`after since nach seit après después`, `more over above least mehr über mindestens`, `less under below most weniger unter höchstens`,
 	} {
-		for w := range strings.FieldsSeq(words) {
+		for _, w := range strings.Fields(words) {
 			out[w] = 1 << i
 		}
 	}
