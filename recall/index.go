@@ -17,6 +17,7 @@ type Index struct {
 	docs  []Doc
 	stem  *Stemmer
 	vocab map[string]int32
+	word  []string        // of each term
 	long  []string        // terms of several words, which may hold a name
 	names map[string]bool // words of the speakers' names
 
@@ -44,7 +45,7 @@ type traits struct {
 // text is what reading one gives.
 type text struct {
 	of           string
-	terms, asked []string
+	terms, asked []int32
 	surveyed
 }
 
@@ -67,8 +68,15 @@ func (x *Index) With(docs []Doc) *Index {
 
 func build(docs []Doc, old *Index) *Index {
 	stem := old.stem
-	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: make(map[string]int32, len(old.vocab)), names: map[string]bool{}}
+	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: old.vocab, word: old.word, long: old.long, names: map[string]bool{}}
 	x.grow(len(docs))
+	if x.vocab == nil {
+		size := 0
+		for _, d := range docs {
+			size += len(d.Text)
+		}
+		x.vocab = make(map[string]int32, size/perTerm)
+	}
 	if byPos := func(a, b Doc) int { return cmp.Compare(a.Pos, b.Pos) }; !slices.IsSortedFunc(x.docs, byPos) {
 		order.By(x.docs, byPos)
 	}
@@ -105,12 +113,15 @@ func build(docs []Doc, old *Index) *Index {
 func (x *Index) Docs() []Doc { return x.docs }
 
 func (x *Index) readText(s string) text {
-	t := text{of: s, terms: slices.Clip(x.stem.Terms(s)), surveyed: survey(s, x.names)}
+	t := text{of: s, terms: x.ids(x.stem.Terms(s)), surveyed: survey(s, x.names)}
 	if t.questions != "" {
-		t.asked = x.stem.Terms(t.questions)
+		t.asked = x.ids(x.stem.Terms(t.questions))
 	}
 	return t
 }
+
+// perTerm is about how many bytes of some texts bring a new term.
+const perTerm = 16
 
 // grow makes room for so many documents.
 func (x *Index) grow(n int) {
@@ -124,26 +135,20 @@ func (x *Index) grow(n int) {
 
 // add takes up a document. seen is the terms of those before it.
 func (x *Index) add(d Doc, s text, seen []bool) []bool {
-	ids := x.ids(s.terms)
-	seen = append(seen, make([]bool, len(x.vocab)-len(seen))...)
+	seen = append(seen, make([]bool, len(x.word)-len(seen))...)
 	fresh := 0
-	for _, id := range ids {
+	for _, id := range s.terms {
 		if !seen[id] {
 			seen[id] = true
 			fresh++
 		}
 	}
-	var asked []int32
-	if len(s.asked) > 0 {
-		asked = x.ids(s.asked)
-		seen = append(seen, make([]bool, len(x.vocab)-len(seen))...)
-	}
-	x.terms = append(x.terms, ids)
-	x.asked = append(x.asked, asked)
+	x.terms = append(x.terms, s.terms)
+	x.asked = append(x.asked, s.asked)
 	x.text = append(x.text, s.grams)
 	x.self = append(x.self, min(1, float64(s.self)/4))
 	x.asks = append(x.asks, strings.HasSuffix(strings.TrimSpace(d.Text), "?"))
-	x.fresh = append(x.fresh, float64(fresh)/float64(1+len(ids)))
+	x.fresh = append(x.fresh, float64(fresh)/float64(1+len(s.terms)))
 	x.time, x.number = append(x.time, s.time), append(x.number, s.number)
 	x.place, x.proper, x.quote = append(x.place, s.place), append(x.proper, s.proper), append(x.quote, s.quote)
 	return seen
@@ -154,8 +159,8 @@ func (x *Index) ids(terms []string) []int32 {
 	for i, t := range terms {
 		id, ok := x.vocab[t]
 		if !ok {
-			id = int32(len(x.vocab))
-			x.vocab[t] = id
+			id = int32(len(x.word))
+			x.vocab[t], x.word = id, append(x.word, t)
 			if compound(t) {
 				x.long = append(x.long, t)
 			}

@@ -24,8 +24,10 @@ type match struct {
 	asked []float64 // of the query, in the questions of the document before
 	when  []float64 // how well its time fits the date that the query names
 
-	at  map[int32]int // which term of the query a term of the documents stands for
-	idf []float64     // of each
+	terms []string  // of the query that are wanted
+	at    []int32   // which of these a term of the documents stands for, from 1; 0 for none
+	idf   []float64 // of each
+	heard []heard   // see said
 }
 
 // The usual parameters of BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
@@ -38,6 +40,7 @@ const (
 func (x *Index) match(q Query, s Stats) *match {
 	m := &match{x: x, q: q, named: x.speaker(q)}
 	terms := x.wanted(q)
+	m.terms = terms
 	tf := m.count(terms)
 	m.idf = idfs(tf, terms, s)
 	own, wide := widths(x.lengths()), widths(x.windows(x.lengths(), 1))
@@ -104,24 +107,20 @@ func (x *Index) stemmed(t string) bool {
 
 // count returns how often each term stands in each document.
 func (m *match) count(terms []string) [][]float64 {
-	x, at := m.x, map[int32]int{}
-	m.at = at
+	x := m.x
+	m.at = make([]int32, len(x.word))
 	tf := make([][]float64, len(terms))
 	for i, t := range terms {
 		tf[i] = make([]float64, len(x.docs))
-		for id := range x.naming(t) {
-			if j, ok := at[id]; !ok || len(terms[j]) < len(t) { // of two that it holds, the longer
-				at[id] = i
+		for _, id := range x.naming(t) {
+			if j := m.at[id]; j == 0 || len(terms[j-1]) < len(t) { // of two that it holds, the longer
+				m.at[id] = int32(i + 1)
 			}
 		}
 	}
-	is := make([]int, len(x.vocab)) // at, and one: this loop runs for each word
-	for id, i := range at {
-		is[id] = i + 1
-	}
 	for d, ids := range x.terms {
 		for _, id := range ids {
-			if i := is[id]; i > 0 {
+			if i := m.at[id]; i > 0 {
 				tf[i-1][d]++
 			}
 		}
@@ -213,18 +212,19 @@ func (m *match) covers(tf [][]float64) {
 			}
 		}
 	}
+	asked := make([]float64, len(tf))
 	for i, ids := range m.x.asked {
 		if len(ids) == 0 {
 			continue
 		}
-		asked := make(map[int]float64, len(ids))
+		clear(asked)
 		for _, id := range ids {
-			if t, ok := m.at[id]; ok {
-				asked[t]++
+			if t := m.at[id]; t > 0 {
+				asked[t-1]++
 			}
 		}
 		for t, count := range asked {
-			if tf[t][i] <= count {
+			if count > 0 && tf[t][i] <= count {
 				m.mere[i] += m.idf[t]
 			}
 		}

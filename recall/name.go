@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/memory"
@@ -14,26 +15,25 @@ func compound(t string) bool { return len(t) > 3 && strings.ContainsAny(t, separ
 
 // naming returns the terms that are a name or, where it is one of several words, hold it between two
 // separators, as a path holds the name of its file.
-func (x *Index) naming(name string) map[int32]bool {
-	out := map[int32]bool{}
+func (x *Index) naming(name string) (ids []int32) {
 	if id, ok := x.vocab[name]; ok {
-		out[id] = true
+		ids = append(ids, id)
 	}
 	switch {
 	case memory.Lone(name):
-		for t, id := range x.vocab {
-			if strings.Contains(t, name) {
-				out[id] = true
+		for id, t := range x.word {
+			if len(t) > len(name) && strings.Contains(t, name) {
+				ids = append(ids, int32(id))
 			}
 		}
 	case compound(name):
 		for _, t := range x.long {
 			if len(t) > len(name) && within(t, name) {
-				out[x.vocab[t]] = true
+				ids = append(ids, x.vocab[t])
 			}
 		}
 	}
-	return out
+	return ids
 }
 
 // within reports whether a name stands in a term, from one separator or end to another.
@@ -63,7 +63,7 @@ func (m *match) names() []float64 {
 		ids := m.x.naming(t)
 		for d, terms := range m.x.terms {
 			for _, id := range terms {
-				if ids[id] {
+				if slices.Contains(ids, id) {
 					out[d]++
 					break
 				}

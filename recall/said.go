@@ -35,9 +35,15 @@ func asking(sentence string) bool {
 	if s == "" || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") {
 		return s != ""
 	}
+	if strings.IndexByte("acdhlprstw", s[0]|0x20) < 0 { // with which all begin that follow
+		return false
+	}
 	low := strings.ToLower(s[:min(len(s), 60)])
 	if slices.ContainsFunc(requests, func(r string) bool { return strings.HasPrefix(low, r) }) {
 		return true
+	}
+	if !strings.HasPrefix(low, "w") && !strings.HasPrefix(low, "how") {
+		return false
 	}
 	list := strings.Fields(low)
 	if len(list) < 2 || !oneOf(list[0], "where", "who", "whose", "which", "what", "when", "how", "why") || subjects[list[1]] {
@@ -73,21 +79,62 @@ func claims(text string, behind bool) string {
 // beside is how far a question is from an answer to it: a call and its result may stand between.
 const answerBehind = 4
 
+// heard is what a verdict hears in a document: it looks at the same ones again and again.
+type heard struct {
+	read, asks bool   // asks: one of its questions has words of the query
+	states     []bool // which terms of the query it states; nil when that was not looked at
+}
+
 // behind reports whether a document stands behind a question that has words of the query.
 func (m *match) behind(doc int) bool {
 	for i := doc; i >= doc-answerBehind && m.x.near(doc, i); i-- {
-		for s := range lexicon.Sentences(m.x.docs[i].Text) {
-			if !asking(s) {
-				continue
-			}
-			for _, t := range m.x.stem.Terms(s) {
-				if _, ok := m.at[m.x.id(t)]; ok {
-					return true
-				}
+		h := &m.heard[i]
+		if !h.read {
+			h.read, h.asks = true, m.asksOf(m.x.docs[i].Text)
+		}
+		if h.asks {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *match) asksOf(text string) bool {
+	for s := range lexicon.Sentences(text) {
+		if !asking(s) {
+			continue
+		}
+		for _, t := range m.x.stem.Terms(s) {
+			if id, ok := m.x.vocab[t]; ok && m.at[id] > 0 {
+				return true
 			}
 		}
 	}
 	return false
+}
+
+// states returns which terms of the query a document states.
+func (m *match) states(doc int) []bool {
+	h := &m.heard[doc]
+	if h.states != nil {
+		return h.states
+	}
+	x := m.x
+	h.states = make([]bool, len(m.idf))
+	if text := claims(x.docs[doc].Text, m.behind(doc)); text != x.docs[doc].Text {
+		for _, t := range x.stem.Terms(text) {
+			if id, ok := x.vocab[t]; ok && m.at[id] > 0 {
+				h.states[m.at[id]-1] = true
+			}
+		}
+		return h.states
+	}
+	for _, id := range x.terms[doc] {
+		if t := m.at[id]; t > 0 {
+			h.states[t-1] = true
+		}
+	}
+	return h.states
 }
 
 // said returns the share of the query that a document and two neighbours state, whether all that the query names by
@@ -95,28 +142,24 @@ func (m *match) behind(doc int) bool {
 // among so many documents common words meet by chance, so several must be as rare together as a word that one document
 // has, and one alone as a word that those have that are judged.
 func (m *match) said(doc, docs int) (share float64, named, rare bool) {
-	x := m.x
-	held := map[int]bool{}
+	if m.heard == nil {
+		m.heard = make([]heard, len(m.x.docs))
+	}
+	held, some := make([]bool, len(m.idf)), 0
 	for i := doc - 2; i <= doc+2; i++ {
-		if !x.near(doc, i) {
+		if !m.x.near(doc, i) {
 			continue
 		}
-		ids := x.terms[i]
-		if text := claims(x.docs[i].Text, m.behind(i)); text != x.docs[i].Text {
-			ids = nil
-			for _, t := range x.stem.Terms(text) {
-				ids = append(ids, x.id(t))
-			}
-		}
-		for _, id := range ids {
-			if t, ok := m.at[id]; ok {
+		for t, states := range m.states(i) {
+			if states && !held[t] {
 				held[t] = true
+				some++
 			}
 		}
 	}
 	all, top, rarest := 0.0, 0.0, true
 	named, rare = true, docs <= judged
-	for t, term := range x.wanted(m.q) {
+	for t, term := range m.terms {
 		worth := m.idf[t]
 		if wishes[term] && !held[t] {
 			continue
@@ -133,16 +176,8 @@ func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 		}
 	}
 	least := 1.0
-	if len(held) == 1 {
+	if some == 1 {
 		least = judged
 	}
 	return share / max(all, 1e-9), named && rarest, rare || share >= rarity(float64(docs), least)
-}
-
-// id is the number of a term, -1 for one that no document has.
-func (x *Index) id(term string) int32 {
-	if id, ok := x.vocab[term]; ok {
-		return id
-	}
-	return -1
 }

@@ -36,10 +36,10 @@ func (x *Index) Judge(q Query, hits []Hit) Verdict {
 // open reports that it is left open which text is meant: another has as much of the query as the first and is much like
 // it, but each names something that the other does not, as the entries of a list do.
 func (x *Index) open(hits []Hit) bool {
-	first := x.stem.Terms(x.docs[hits[0].Doc].Text)
+	first := x.terms[hits[0].Doc]
 	for _, h := range hits[1:min(len(hits), judged)] {
-		other := x.stem.Terms(x.docs[h.Doc].Text)
-		if h.Coverage >= hits[0].Coverage && alike*shared(first, other) >= len(first) && alike*shared(other, first) >= len(other) {
+		other := x.terms[h.Doc]
+		if h.Coverage >= hits[0].Coverage && alike*x.shared(first, other) >= len(first) && alike*x.shared(other, first) >= len(other) {
 			return true
 		}
 	}
@@ -50,13 +50,13 @@ func (x *Index) open(hits []Hit) bool {
 const alike = 3
 
 // shared counts the terms of a text that another has, too: 0 when none of its own is an identifier.
-func shared(terms, others []string) (n int) {
+func (x *Index) shared(terms, others []int32) (n int) {
 	names := 0
 	for _, t := range terms {
 		if slices.Contains(others, t) {
 			n++
 		} else {
-			names += Names(t)
+			names += Names(x.word[t])
 		}
 	}
 	return n * min(names, 1)
@@ -85,33 +85,33 @@ const (
 // Hop returns the query for a second search when the first was weak: with what the best hits name, since
 // one fact often leads to another. ok is false when they name nothing new.
 func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
-	count := map[int32]int{}
-	for _, ids := range x.terms {
-		seen := map[int32]bool{}
+	count := make([]int32, len(x.word)) // documents that have a term
+	last := make([]int32, len(x.word))  // of these the last, from 1
+	for d, ids := range x.terms {
 		for _, id := range ids {
-			if !seen[id] {
-				seen[id] = true
-				count[id]++
+			if last[id] != int32(d+1) {
+				last[id], count[id] = int32(d+1), count[id]+1
 			}
 		}
-	}
-	name := make([]string, len(x.vocab))
-	for t, id := range x.vocab {
-		name[id] = t
 	}
 	type candidate struct {
 		term  string
 		rank  int // of its hit
 		names int // 1 for an identifier
-		docs  int
+		docs  int32
 	}
 	var list []candidate
-	known, names := slices.Clone(q.Terms), 0
+	known, names := make([]bool, len(x.word)), 0
+	for _, t := range q.Terms {
+		if id, ok := x.vocab[t]; ok {
+			known[id] = true
+		}
+	}
 	for r, h := range hits[:min(len(hits), hopHits)] {
 		for _, id := range x.terms[h.Doc] {
-			t := name[id]
-			if len(t) > 2 && !x.names[t] && !slices.Contains(known, t) {
-				known, names = append(known, t), names+Names(t)
+			t := x.word[id]
+			if !known[id] && len(t) > 2 && !x.names[t] {
+				known[id], names = true, names+Names(t)
 				list = append(list, candidate{t, r, Names(t), count[id]})
 			}
 		}
