@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,6 +195,15 @@ func TestJoin(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(ids, row.want) || got.Coverage != 0.5 || got.Considered != 7 || got.Verdict != recall.Confident || len(got.Unreached) != 2 {
 			t.Errorf("%+v: %v, %s %v", row.ask, ids, raw, err)
+		}
+	}
+	for i, text := range []string{"the harbour is deep", "the harbour is deep", "ships lie at anchor"} { // within a budget different ones come first
+		a.Results = append(a.Results[:i:i], told("a", fmt.Sprint(i), 0.5-float64(i)/100, text))
+	}
+	for _, budget := range []tidemark.Tokens{0, 1000} {
+		got, err := recall.Join(recall.Ask{Budget: budget}, []recall.Answer{a, lost})
+		if err != nil || !strings.Contains(string(got.Results[1+int(budget)/1000].Told), "deep") || !strings.Contains(string(got.Results[2-int(budget)/1000].Told), "anchor") {
+			t.Errorf("budget %d: %s, %v", budget, got.Results, err)
 		}
 	}
 	if none, err := recall.Join(recall.Ask{}, nil); err != nil || none.Verdict != recall.Nothing || none.Coverage != 1 || none.Results == nil || none.Asked == nil {

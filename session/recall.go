@@ -259,6 +259,9 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 		last = r.entry.At
 		docs = append(docs, recall.Doc{ID: string(r.entry.ID), Pos: p.pos, Group: sitting, At: r.entry.At, Speaker: r.name, Text: r.part})
 	}
+	if f.short != nil {
+		f.label(docs)
+	}
 	if f.index == nil {
 		f.index = recall.New(docs, f.s.Stemmer)
 	} else {

@@ -48,14 +48,24 @@ func (h *harness) grouped(lines ...string) {
 	}
 }
 
-// TestRecallSpeaker: in a group the one who is named says it; who calls them by name does not.
+// TestRecallSpeaker: in a group, and in a transcript that was written into a conversation, the one who is named says
+// it; who calls them by name does not.
 func TestRecallSpeaker(t *testing.T) {
-	h := newHarness(t, session.Settings{})
-	h.grouped("Ann: Good morning.", "Bob: Hello all.", "Ann: I painted an old barn.", "Bob: How nice.", "Ann: What about you?",
-		"Bob: Ann, Ann! I painted, too, Ann: a boat.", "Ann: Lovely.", "Bob: Thanks.", "Ann: Bye.")
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "What has Ann painted?"})
-	if err != nil || len(got.Results) < 2 || !strings.Contains(got.Results[0].Text, "old barn") {
-		t.Errorf("%.600v, %v", got.Results, err)
+	lines := []string{"Ann: Good morning.", "Bob: Hello all.", "Ann: I painted an old barn.", "Bob: How nice.", "Ann: What about you?",
+		"Bob: Ann, Ann! I painted, too, Ann: a boat.", "Ann: Lovely.", "Bob: Thanks.", "Ann: Bye."}
+	group := newHarness(t, session.Settings{})
+	group.grouped(lines...)
+	transcript := newHarness(t, session.Settings{})
+	var log []tidemark.Message
+	for _, line := range lines {
+		log = append(log, tidemark.NewText(tidemark.User, line))
+	}
+	transcript.told(log...)
+	for name, h := range map[string]*harness{"group": group, "transcript": transcript} {
+		got, err := h.Recall(t.Context(), session.Wanted{Query: "What has Ann painted?"})
+		if err != nil || len(got.Results) < 2 || !strings.Contains(got.Results[0].Text, "old barn") {
+			t.Errorf("%s: %.600v, %v", name, got.Results, err)
+		}
 	}
 }
 
@@ -111,5 +121,20 @@ func TestRecallWholeSkipped(t *testing.T) {
 		if there := slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return slices.Contains(skipped, r.ID) }); there != all {
 			t.Errorf("all %v: something of a skipped turn is there: %v", all, there)
 		}
+	}
+}
+
+// TestRecallAgentLog: where tools answer, only what words and neighbours lead to is ranked.
+func TestRecallAgentLog(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	var log []tidemark.Message
+	for i := range 20 {
+		log = append(append(log, tidemark.NewText(tidemark.User, fmt.Sprintf("Look into tide %d.", i))), exchangeOf(fmt.Sprint("c", i), fmt.Sprintf("The gauge shows %d.", 7000+i))...)
+		log = append(log, tidemark.NewText(tidemark.Assistant, "Done."))
+	}
+	h.told(log...)
+	got, err := h.Recall(t.Context(), session.Wanted{Query: "which gauge shows 7011"})
+	if err != nil || !strings.Contains(got.Results[0].Text, "7011") || got.Considered >= len(log) {
+		t.Errorf("%d of %d ranked, %.300v, %v", got.Considered, len(log), got.Results, err)
 	}
 }

@@ -8,18 +8,22 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// A short conversation is searched whole: what a sitting is about, and what was said in other words than the query
-// has, is seen only there. What was read of it is kept from one recall to the next, since a log only grows; nothing
-// that was kept is found unless the database names it again.
+// A short talk is searched whole: what a sitting is about, and what was said in other words than the query has, is seen
+// only there. What was read of it is kept from one recall to the next, since a log only grows; nothing that was kept is
+// found unless the database names it again. In a log of an agent, where tools answer, words and names lead better than
+// what stands around them.
 const (
 	wholeMost   = 1000   // messages
 	wholeTokens = 48_000 // of all that are short
 	shortTokens = maxRead / 4
+	talkShare   = 10 // one message in so many may be a result of a tool
 )
 
 // lately is what the last search of a short conversation read. It is not changed any more.
@@ -34,7 +38,7 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 		return places, nil
 	}
 	since, until := f.w.span()
-	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens) FROM (SELECT log, seq, tokens FROM entries
+	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens), sum(skel LIKE '%"r":%') FROM (SELECT log, seq, tokens, skel FROM entries
 		WHERE log IN (SELECT id FROM logs WHERE key = ?) AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
 		string(f.s.Key), since, until, wholeMost+1, wholeMost)
 	if err != nil {
@@ -46,9 +50,11 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 	}
 	var all []placed
 	short := map[int64]bool{}
-	size, pos := int64(0), int64(0)
+	size, pos, results, count := int64(0), int64(0), int64(0), 0
 	for _, r := range rows {
+		results += r.Int(3)
 		tokens := list(r.Text(2))
+		count += len(tokens)
 		pos++ // what was said before a reset is no neighbour
 		for i, seq := range list(r.Text(1)) {
 			pos++
@@ -62,7 +68,7 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 			all = append(all, placed{seq: seq, pos: pos, found: is})
 		}
 	}
-	if len(all) > wholeMost || size > wholeTokens || len(found) > 0 || len(all) == 0 {
+	if count > wholeMost || size > wholeTokens || results*talkShare > int64(count) || len(found) > 0 || len(all) == 0 {
 		return places, nil
 	}
 	f.short = short
@@ -110,4 +116,40 @@ func speaker(e tidemark.Entry, text string) (name, said string) {
 		return "", text
 	}
 	return cmp.Or(strings.TrimSpace(label[1:len(label)-len(e.Origin.Peer)]), e.Origin.Peer), said
+}
+
+// label is the name that a line of a transcript begins with, "Ann: we moved"; empty when it begins with none.
+func label(text string) string {
+	const most = 40
+	name, _, ok := strings.Cut(text[:min(len(text), most)], ": ")
+	first, _ := utf8.DecodeRuneInString(name)
+	if !ok || !unicode.IsUpper(first) || strings.ContainsAny(name, "\n,;!?`/\"(") || strings.Count(name, " ") > 2 {
+		return ""
+	}
+	return name
+}
+
+// label gives messages the speakers that stand before them, where nearly all that people say begins with one of a few
+// names: a talk that was written into the conversation.
+func (f *finding) label(docs []recall.Doc) {
+	const nearly, few = 10, 4 // one of so many has none, and each name stands before so many
+	said, with, names := 0, 0, map[string]bool{}
+	for _, d := range docs {
+		if f.known[f.docs[d.ID]].role != tidemark.User || d.Speaker != "" {
+			continue
+		}
+		said++
+		if name := label(d.Text); name != "" {
+			with++
+			names[name] = true
+		}
+	}
+	if with < few*len(names) || nearly*(said-with) > said || with == 0 {
+		return
+	}
+	for i, d := range docs {
+		if name := label(d.Text); name != "" && d.Speaker == "" {
+			docs[i].Speaker, docs[i].Text = name, d.Text[len(name)+2:]
+		}
+	}
 }

@@ -79,6 +79,29 @@ func TestRecallWide(t *testing.T) {
 	s.text(401, "GET", "/v1/recall?q=shared", "", "Authorization", "Bearer agent:main:main")
 }
 
+// TestRecallRoutes: a recall of one session is the same by both routes, also within a budget.
+func TestRecallRoutes(t *testing.T) {
+	s := serve(t, func(*worker.Config, *actors) {})
+	for _, text := range []string{"the harbour light is green", "the harbour light is green", "the harbour light is green", "a light burns in the attic", "all is dark"} {
+		s.text(200, "POST", "/v1/sessions/main/messages", `{"text":"`+text+`"}`)
+	}
+	s.settle()
+	type answer struct {
+		Results []struct {
+			ID         string
+			Normalized float64
+		}
+		Verdict recall.Verdict
+	}
+	for _, budget := range []string{"", "&budget=40", "&budget=4000"} {
+		one := get[answer](s, 200, "GET", "/v1/sessions/main/recall?q=harbour+light"+budget, "")
+		other := get[answer](s, 200, "GET", "/v1/recall?scope=session&session=main&q=harbour+light"+budget, "")
+		if len(one.Results) == 0 || !slices.Equal(one.Results, other.Results) || one.Verdict != other.Verdict {
+			t.Errorf("%q: %+v and %+v", budget, one, other)
+		}
+	}
+}
+
 // TestRecallWideRefused: what is asked in vain says why.
 func TestRecallWideRefused(t *testing.T) {
 	s := serve(t, func(*worker.Config, *actors) {})
