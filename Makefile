@@ -41,7 +41,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
 
 help: ## List the targets
@@ -59,6 +59,9 @@ check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, im
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
+
+floors: ## Hold recall to its figures on real data (TIDEMARK_LOCOMO=folder TIDEMARK_TRANSCRIPTS=folder)
+	go test ./bench -count 1 -v -run 'TestLocomoFloors|TestRealLogs'
 
 bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside JavaScript (PARTS="cold turn", Linux)
 	go run ./build -main ./host/probe -out .cache/probe
