@@ -1,4 +1,15 @@
 package session
 
+import "context"
+
 // Tune is tune for tests.
 var Tune = tune
+
+// RowsOf is the positions that a recall looks between for its times.
+func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole bool, err error) {
+	r, err := s.rowsOf(ctx, w)
+	if err != nil || r == nil {
+		return 0, 0, false, err
+	}
+	return r.from, r.to, r.whole, nil
+}

@@ -22,6 +22,7 @@ type Wanted struct {
 	Budget tidemark.Tokens // that the texts of the results may have together; 0: as many as they have
 	All    bool            // also messages that were kept out of the index because they repeat others
 
+	rows    *rows // positions of what was said between Since and Until, once they are known
 	outside bool  // before Since or after Until, to count them
 	before  int64 // position of the turn that asks, which answers nothing; 0: none does
 }
@@ -99,6 +100,9 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	f.begin()
 	defer f.end()
 	if f.size, err = s.extent(ctx); err != nil {
+		return out, err
+	}
+	if f.w.rows, err = s.rowsOf(ctx, w); err != nil {
 		return out, err
 	}
 	if err := f.look(ctx, q); err != nil {

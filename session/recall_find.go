@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -19,16 +21,17 @@ import (
 // of each term alone, newest first and bounded, which costs a fifth; the weights of the terms that a message has
 // choose the candidates, and package recall ranks those by their text.
 const (
-	postingMost = 600  // messages of a term that are listed
-	baseMost    = 1000 // messages that the rarest terms give together, before others only weigh them
-	weighMost   = 4    // terms with longer lists that are asked which of these have them
-	askTerms    = 24   // terms of a query that are looked up, the ones that name something first
-	candidates  = 40   // messages that are read and ranked, or as many as are wanted
-	hopMost     = 16   // of a second search
-	besideOf    = 10   // candidates whose neighbours are read, too
-	beside      = 2    // messages at either side
-	besideMost  = 16   // that are looked at for these: some may be of a skipped turn
-	commonFrom  = 200  // messages from which on common words are left out
+	postingMost = 600    // messages of a term that are listed
+	baseMost    = 1000   // messages that the rarest terms give together, before others only weigh them
+	weighMost   = 4      // terms with longer lists that are asked which of these have them
+	askTerms    = 24     // terms of a query that are looked up, the ones that name something first
+	candidates  = 40     // messages that are read and ranked, or as many as are wanted
+	hopMost     = 16     // of a second search
+	besideOf    = 10     // candidates whose neighbours are read, too
+	beside      = 2      // messages at either side
+	besideMost  = 16     // that are looked at for these: some may be of a skipped turn, or of another time
+	timedMost   = 50_000 // messages of the times that are wanted, whose positions are looked up
+	commonFrom  = 200    // messages from which on common words are left out
 )
 
 // posting is the messages that have a term, newest first.
@@ -105,11 +108,17 @@ func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
 	}
+	if w.outside && w.rows != nil && w.rows.whole {
+		return s.beyond(ctx, in, terms, w, most)
+	}
 	from, args, early := `words WHERE words MATCH j.value`, []any{most, string(raw)}, ``
 	if w.before > 0 {
 		early = ` AND words.rowid < ` + strconv.FormatInt(w.before, 10)
 	}
-	if !w.Since.IsZero() || !w.Until.IsZero() {
+	if w.rows != nil && !w.outside {
+		early += ` AND words.rowid BETWEEN ` + strconv.FormatInt(w.rows.from, 10) + ` AND ` + strconv.FormatInt(w.rows.to, 10)
+	}
+	if w.timed() && (w.rows == nil || !w.rows.whole) {
 		since, until := w.span()
 		between := `BETWEEN`
 		if w.outside {
@@ -129,6 +138,48 @@ func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted
 	out := make([][]int64, len(terms))
 	for _, r := range rows {
 		out[r.Int(0)] = list(r.Text(1))
+	}
+	return out, nil
+}
+
+// rows are positions in the database.
+type rows struct {
+	from, to int64
+	whole    bool // all between were said in the times that are wanted
+}
+
+// rowsOf turns times into positions: the id of an entry begins with its time. To ask of each message of a word when it
+// was said takes twenty times as long. nil is for no times, and for those of more messages than are worth it: then
+// some are soon found that are old enough.
+func (s *Session) rowsOf(ctx context.Context, w Wanted) (*rows, error) {
+	since, until := w.span()
+	if !w.timed() || since < 0 {
+		return nil, nil
+	}
+	begin := func(ms int64) string { return tidemark.NewID(time.UnixMilli(ms))[:10] }
+	found, err := s.DB.Query(ctx, `SELECT coalesce(min(seq), 1), coalesce(max(seq), 0), count(*) FROM (SELECT seq FROM entries WHERE id >= ? AND id < ? LIMIT ?) LIMIT 1`, begin(since), begin(until+1), timedMost)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	from, to, n := found[0].Int(0), found[0].Int(1), found[0].Int(2)
+	if n >= timedMost {
+		return nil, nil
+	}
+	return &rows{from, to, to-from+1 == n}, nil
+}
+
+// beyond lists what was said at other times than are wanted: behind their positions, and before them.
+func (s *Session) beyond(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
+	out := make([][]int64, len(terms))
+	for _, part := range []rows{{w.rows.to + 1, 1 << 53, true}, {0, w.rows.from - 1, true}} {
+		w.rows, w.outside = &part, false
+		lists, err := s.listed(ctx, in, terms, w, most)
+		if err != nil {
+			return nil, err
+		}
+		for i, seqs := range lists {
+			out[i] = append(out[i], seqs[:min(len(seqs), most-len(out[i]))]...)
+		}
 	}
 	return out, nil
 }
@@ -157,6 +208,8 @@ func (a among) match(terms string) string {
 	}
 	return `home : ` + quoteTerm(a.home) + ` AND terms : ` + terms
 }
+
+func (w Wanted) timed() bool { return !w.Since.IsZero() || !w.Until.IsZero() }
 
 // span is the times that are wanted, in milliseconds.
 func (w Wanted) span() (since, until int64) {
@@ -338,16 +391,16 @@ func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) (
 		return nil, fmt.Errorf("recall: %w", err)
 	}
 	since, until := w.span()
-	wanted, args := ``, []any{since, until}
+	wanted, args := ` WHERE at BETWEEN ? AND ?`, []any{since, until}
 	if there, err := s.hasSkips(ctx); err != nil {
 		return nil, err
 	} else if there && !w.All {
-		wanted = ` WHERE NOT EXISTS (SELECT 1 FROM skips k, json_each(k.ids) i WHERE k.key = ? AND k.state = 'skipped' AND i.value = b.id
+		wanted += ` AND NOT EXISTS (SELECT 1 FROM skips k, json_each(k.ids) i WHERE k.key = ? AND k.state = 'skipped' AND i.value = b.id
 			AND k.first = (SELECT max(first) FROM skips WHERE key = ? AND first < b.seq AND state = 'skipped'))`
 		args = append(args, string(s.Key), string(s.Key))
 	}
 	side := func(cmp, order string) string {
-		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq AND b.at BETWEEN ? AND ?
+		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id, at FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq
 			ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(besideMost) + `) b` + wanted + ` ORDER BY seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
 	}
 	args = append(args, args...)

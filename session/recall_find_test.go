@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
@@ -83,6 +84,59 @@ func TestRecallSkippedNeighbours(t *testing.T) {
 		}
 		if there != all {
 			t.Errorf("all %v: messages of the skipped turn are there: %v", all, there)
+		}
+	}
+}
+
+// TestRecallTimes: times are turned into positions, and what is found is exactly what was said then, whether a log is
+// in the order of its times or not; the rest is counted.
+func TestRecallTimes(t *testing.T) {
+	const n = 1200
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name  string
+		at    func(i int) time.Time
+		whole bool
+	}{
+		{"in order", func(i int) time.Time { return day.Add(time.Duration(i) * time.Minute) }, true},
+		{"out of order", func(i int) time.Time { return day.Add(time.Duration(i*7%n) * time.Minute) }, false},
+	} {
+		h := newHarness(t, session.Settings{})
+		_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+			for i, m := range spoken(n, func(i int) string { return fmt.Sprintf("walnut %d", i) }) {
+				if !yield(session.Imported{At: c.at(i), Message: m}, nil) {
+					return
+				}
+			}
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range [][2]int{{100, 149}, {0, 29}, {1170, 1199}, {5000, 6000}} {
+			w := session.Wanted{Query: "walnut", K: session.MaxK, Since: day.Add(time.Duration(r[0]) * time.Minute), Until: day.Add(time.Duration(r[1]) * time.Minute)}
+			from, to, whole, err := h.RowsOf(t.Context(), w)
+			want := max(0, min(r[1], n-1)-r[0]+1)
+			if err != nil || whole != (c.whole || want == 0) || c.whole && int(to-from)+1 != want {
+				t.Errorf("%s, %d: positions %d to %d, whole %v, %v", c.name, r, from, to, whole, err)
+			}
+			got, err := h.Recall(t.Context(), w)
+			if err != nil || len(got.Results) != want {
+				t.Errorf("%s, %d: %d results, want %d, %v", c.name, r, len(got.Results), want, err)
+			}
+			for _, one := range got.Results {
+				if one.At.Before(w.Since) || one.At.After(w.Until) {
+					t.Errorf("%s, %d: %s", c.name, r, one.At)
+				}
+			}
+			outside := 0
+			for _, f := range got.Filtered {
+				if f.Reason == "out of range" {
+					outside = f.Count
+				}
+			}
+			if outside != 600 { // as many as are counted
+				t.Errorf("%s, %d: %d out of range", c.name, r, outside)
+			}
 		}
 	}
 }
