@@ -13,8 +13,12 @@ const maxTerm = 64
 // identifiers, paths and addresses whole and in their parts, numbers, and pairs of adjacent characters of
 // scripts that put no spaces between words. The same function feeds the index and reads the query.
 func Terms(text string) []string {
-	const perTerm = 8 // bytes of a text, about
-	terms := make([]string, 0, len(text)/perTerm+2)
+	const perTerm = 6 // bytes of a text, about
+	return AppendTerms(make([]string, 0, len(text)/perTerm+2), text)
+}
+
+// AppendTerms adds the terms of a text to others.
+func AppendTerms(terms []string, text string) []string {
 	for text = Compose(text); ; {
 		text = text[span(text, false):]
 		end := span(text, true)

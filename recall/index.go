@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/order"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // Index is some documents made ready to be searched again and again: a conversation, or what an index of
@@ -25,9 +26,9 @@ type Index struct {
 	asked [][]int32 // those in its questions
 	text  []string  // its words for n-grams, see gramMark
 	traits
-	read  map[string]text // what reading a document gave, for an index of more: see With
-	run   []int32         // documents of one run are neighbours by their index
-	group []int32         // 0 and up
+	read  []text  // what reading each gave, for an index of more: see With
+	run   []int32 // documents of one run are neighbours by their index
+	group []int32 // 0 and up
 }
 
 // traits are what the rules of talk look at, a value for each document.
@@ -44,7 +45,6 @@ type traits struct {
 
 // text is what reading one gives.
 type text struct {
-	of           string
 	terms, asked []int32
 	surveyed
 }
@@ -58,7 +58,8 @@ func New(docs []Doc, stem *Stemmer) *Index {
 }
 
 // With is New of other documents. Those whose id and text are the same here are not read again, which is most of
-// the work, unless other speakers have names, since those are no words.
+// the work, unless other speakers have names, since those are no words. What it took from x grows with it: x is not to be
+// asked any more.
 func (x *Index) With(docs []Doc) *Index {
 	if slices.Equal(x.docs, docs) {
 		return x
@@ -68,7 +69,7 @@ func (x *Index) With(docs []Doc) *Index {
 
 func build(docs []Doc, old *Index) *Index {
 	stem := old.stem
-	x := &Index{read: make(map[string]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: old.vocab, word: old.word, long: old.long, names: map[string]bool{}}
+	x := &Index{read: make([]text, len(docs)), docs: slices.Clone(docs), stem: stem, vocab: old.vocab, word: old.word, long: old.long, names: map[string]bool{}}
 	x.grow(len(docs))
 	if x.vocab == nil {
 		size := 0
@@ -89,6 +90,8 @@ func build(docs []Doc, old *Index) *Index {
 	groups := map[int64]int32{}
 	seen := make([]bool, 0, 16*len(docs)) // by term
 	var run int32
+	var buf []string
+	next := 0 // of the old ones
 	for i, d := range x.docs {
 		g, ok := groups[d.Group]
 		if !ok {
@@ -99,11 +102,13 @@ func build(docs []Doc, old *Index) *Index {
 			run++
 		}
 		x.group, x.run = append(x.group, g), append(x.run, run)
-		t, ok := old.read[d.ID]
-		if !ok || t.of != d.Text || !same {
-			t = x.readText(d.Text)
+		t := &x.read[i]
+		if at := old.at(d.ID, next); at >= 0 {
+			*t, next = old.read[at], at+1
 		}
-		x.read[d.ID] = t
+		if t.terms == nil || old.docs[next-1].Text != d.Text || !same {
+			*t, buf = x.readText(d.Text, buf)
+		}
 		seen = x.add(d, t, seen)
 	}
 	return x
@@ -112,16 +117,28 @@ func build(docs []Doc, old *Index) *Index {
 // Docs returns the documents, in the order that hits count them.
 func (x *Index) Docs() []Doc { return x.docs }
 
-func (x *Index) readText(s string) text {
-	t := text{of: s, terms: x.ids(x.stem.Terms(s)), surveyed: survey(s, x.names)}
+// at returns where a document stands, from a place on, or -1.
+func (x *Index) at(id string, from int) int {
+	for i := from; i < len(x.docs); i++ {
+		if x.docs[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// readText reads a text. buf is memory for its words.
+func (x *Index) readText(s string, buf []string) (text, []string) {
+	buf = memory.AppendTerms(buf[:0], s)
+	t := text{terms: x.ids(x.stem.stemmed(buf)), surveyed: survey(s, x.names)}
 	if t.questions != "" {
 		t.asked = x.ids(x.stem.Terms(t.questions))
 	}
-	return t
+	return t, buf
 }
 
 // perTerm is about how many bytes of some texts bring a new term.
-const perTerm = 16
+const perTerm = 12
 
 // grow makes room for so many documents.
 func (x *Index) grow(n int) {
@@ -134,7 +151,7 @@ func (x *Index) grow(n int) {
 }
 
 // add takes up a document. seen is the terms of those before it.
-func (x *Index) add(d Doc, s text, seen []bool) []bool {
+func (x *Index) add(d Doc, s *text, seen []bool) []bool {
 	seen = append(seen, make([]bool, len(x.word)-len(seen))...)
 	fresh := 0
 	for _, id := range s.terms {

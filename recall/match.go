@@ -136,15 +136,28 @@ func (x *Index) lengths() []float64 {
 	return out
 }
 
-// windows adds up a figure over so many neighbours at either side.
+// windows adds up counts over so many neighbours at either side. Sums of whole numbers are exact in any order.
 func (x *Index) windows(v []float64, side int) []float64 {
 	out := make([]float64, len(v))
-	for i := range v {
-		for j := i - side; j <= i+side; j++ {
-			if x.near(i, j) {
-				out[i] += v[j]
-			}
+	for from := 0; from < len(v); {
+		end := from + 1
+		for end < len(v) && x.run[end] == x.run[from] {
+			end++
 		}
+		sum := 0.0
+		for j := from; j < min(from+side, end); j++ {
+			sum += v[j]
+		}
+		for i := from; i < end; i++ {
+			if i+side < end {
+				sum += v[i+side]
+			}
+			if i-side > from {
+				sum -= v[i-side-1]
+			}
+			out[i] = sum
+		}
+		from = end
 	}
 	return out
 }

@@ -47,8 +47,10 @@ const maxKnown = 10_000
 
 // Terms returns what a text is found by, in order: identifiers whole and in parts, words by their stem,
 // without those that tell nothing. The same function feeds an index and reads the query.
-func (s *Stemmer) Terms(text string) []string {
-	terms := memory.Terms(text)
+func (s *Stemmer) Terms(text string) []string { return s.stemmed(memory.Terms(text)) }
+
+// stemmed puts what words are found by in their place.
+func (s *Stemmer) stemmed(terms []string) []string {
 	out := terms[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
