@@ -338,9 +338,9 @@ func (s *shortener) keepPC(locals []byte) []byte {
 	r := wasmReader{rest: locals}
 	groups := r.number()
 	first := r.take(2)
-	more, size := uint64(1), uint64(0)
+	more := uint64(1)
 	if rest := r; groups > 1 {
-		if size = rest.number(); rest.take(1)[0] == typeI64 {
+		if size := rest.number(); rest.take(1)[0] == typeI64 {
 			groups, more, r = groups-1, size+1, rest
 		}
 	}

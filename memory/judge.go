@@ -147,7 +147,7 @@ const (
 		" maintenant désormais changé ahora cambió "
 	// listed are said of several things at once, and of what must or must not be.
 	listed = " allergic allergy allergies intolerant intolerance likes loves enjoys hates dislikes speaks plays takes owns has have knows studies needs avoids" +
-		" must never always only not no cannot allowed forbidden nicht nie niemals kein keine immer darf muss allergisch mag spricht hat nimmt verträgt "
+		" must never always only not no cannot allowed forbidden nicht nie niemals kein keine immer darf muss allergisch mag spricht hat nimmt verträgt " //nolint:misspell // German
 	determiners = " the a an my our your his her their its der die das mein meine dein unser "
 )
 
