@@ -200,7 +200,7 @@ func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found,
 			return nil, err
 		}
 		err = s.texts(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
-			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms)})
+			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms, 300)})
 		})
 		if err != nil {
 			return nil, err
@@ -211,8 +211,7 @@ func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found,
 
 // snippet returns the part of a text where most of the terms stand together, the longest counting most: a
 // name whole is worth more than its parts elsewhere.
-func snippet(text string, terms []string) string {
-	const around = 300
+func snippet(text string, terms []string, around int) string {
 	lower := strings.ToLower(text)
 	if len(lower) != len(text) { // places in one are not places in the other
 		lower = text
@@ -270,7 +269,6 @@ func densest(lower string, terms []string, around int) int {
 
 // readEntry returns the text of one message of this conversation, from an offset.
 func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
-	const page = 20_000
 	e, err := s.log.Entry(ctx, id)
 	if err != nil {
 		return "", err
@@ -283,7 +281,7 @@ func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int
 	if err != nil {
 		return "", err
 	}
-	text, size := textAt(m, max(offset, 0), page)
+	text, size := textAt(m, max(offset, 0), toolPage)
 	if offset < 0 || offset > size {
 		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, size, tidemark.ErrInvalid)
 	}

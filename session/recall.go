@@ -22,6 +22,7 @@ type Wanted struct {
 	Budget tidemark.Tokens // that the texts of the results may have together; 0: as many as they have
 	All    bool            // also messages that were kept out of the index because they repeat others
 
+	told    bool  // to a model: the budget is for all that it reads
 	rows    *rows // positions of what was said between Since and Until, once they are known
 	outside bool  // before Since or after Until, to count them
 	before  int64 // position of the turn that asks, which answers nothing; 0: none does
@@ -303,7 +304,7 @@ func (f *finding) recollection(h recall.Hit, terms []string) Recollection {
 	r := f.known[f.docs[d.ID]]
 	out := Recollection{ID: r.entry.ID, Session: r.entry.Log, At: r.entry.At, Role: r.role, From: r.entry.Origin.From,
 		Score: round(h.Score), Normalized: round(h.Normalized), Coverage: round(h.Coverage), Around: round(h.Around),
-		Text: snippet(r.text, terms), Neighbours: []tidemark.EntryID{}}
+		Text: snippet(r.text, terms, f.w.side()), Neighbours: []tidemark.EntryID{}}
 	out.Offset = r.placeOf(out.Text)
 	for _, i := range []int{h.Doc - 1, h.Doc + 1} {
 		if i >= 0 && i < len(docs) && (docs[i].Pos == d.Pos-1 || docs[i].Pos == d.Pos+1) {
@@ -311,6 +312,15 @@ func (f *finding) recollection(h recall.Hit, terms []string) Recollection {
 		}
 	}
 	return out
+}
+
+// side is how many bytes are given at either side of what was found: a model that has room for more is given more.
+func (w Wanted) side() int {
+	const usual = 300
+	if !w.told {
+		return usual
+	}
+	return max(usual*int(w.Budget)/int(toolBudget), usual/4)
 }
 
 // round keeps four digits: more are noise of the floating point.

@@ -32,9 +32,15 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		sizes := make([]int, min(len(order), 2*MaxK))
 		for i, h := range order[:len(sizes)] {
 			texts = append(texts, f.recollection(h, q.Terms))
-			sizes[i] = recall.Cost(texts[i].Text)
+			if sizes[i] = recall.Cost(texts[i].Text); f.w.told {
+				sizes[i] = f.s.toldCost(texts[i])
+			}
 		}
-		taken, passed := recall.Pack(sizes, int(f.w.Budget), k)
+		budget := f.w.Budget
+		if f.w.told {
+			budget -= headTokens
+		}
+		taken, passed := recall.Pack(sizes, int(budget), k)
 		chosen = nil
 		for _, i := range taken {
 			chosen = append(chosen, order[i])

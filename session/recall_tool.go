@@ -65,22 +65,22 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 		err = fmt.Errorf("input: %w", err)
 	case in.Entry == "" && strings.TrimSpace(in.Query) == "":
 		err = fmt.Errorf("input: want query, the words to look for, or entry, the id of one to read: %w", tidemark.ErrInvalid)
-	case in.Entry != "":
-		text, err = s.readEntry(ctx, tidemark.EntryID(in.Entry), in.Offset)
+	case in.Budget < 0:
+		err = fmt.Errorf("budget %d: want 1 or more tokens, or none: %w", in.Budget, tidemark.ErrInvalid)
 	default:
-		if err = s.mayRecall(ctx, r, c); err != nil {
+		if err = s.mayRecall(ctx, r, c, in.Entry != ""); err != nil {
 			break
 		}
-		if in.Budget < 0 {
-			err = fmt.Errorf("budget %d: want 1 or more tokens, or none: %w", in.Budget, tidemark.ErrInvalid)
+		if in.Entry != "" {
+			text, err = s.readEntry(ctx, tidemark.EntryID(in.Entry), in.Offset)
 			break
 		}
-		w := Wanted{Query: in.Query, K: min(in.K, maxToolK), Budget: toolBudget, All: in.All}
+		w := Wanted{Query: in.Query, K: min(in.K, maxToolK), Budget: toolBudget, All: in.All, told: true}
 		if w.before, err = s.turnFrom(ctx, r); err != nil {
 			break
 		}
 		if in.Budget > 0 {
-			w.Budget = min(tidemark.Tokens(in.Budget), maxToolBudget)
+			w.Budget = min(max(tidemark.Tokens(in.Budget), minToolBudget), maxToolBudget)
 		}
 		scope := recall.ScopeSession
 		if w.Since, w.Until, err = s.Between(in.Since, in.Until); err == nil {
@@ -117,22 +117,32 @@ const (
 	maxToolK      = 20
 	toolBudget    = tidemark.Tokens(4_000) // papers/total-recall: of a pull
 	maxToolBudget = tidemark.Tokens(16_000)
-	// The paper has 3. Agents follow two hops for several facts, and a refusal costs a turn more than a search
-	// does; with the budget this bounds what a turn reads to 32,000 tokens.
+	minToolBudget = tidemark.Tokens(250) // a verdict and a result or two
+	headTokens    = tidemark.Tokens(150) // of what stands before the results, at most
+	// The paper has 3. Agents follow two hops for several facts, and a refusal costs a turn more than a search does.
 	toolRecalls = 8
+	// What a turn reads in all, entries included: about 50,000 tokens, and the last answer.
+	toolBytes = 200_000
+	toolPage  = 20_000 // bytes of an entry; what a call that is not done yet is taken to give
 )
 
-// mayRecall refuses a search when a turn had as many as it may have; reading an entry is none.
-func (s *Session) mayRecall(ctx context.Context, r *run, c call) error {
-	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?)
-		AND json_extract(call, '$.name') = ? AND coalesce(json_extract(call, '$.input.entry'), '') = '' LIMIT 1`, r.ID, r.Round, r.Round, c.N, recallTool.Name)
+// mayRecall refuses a search when a turn had as many as it may have, and a search or an entry when it was given as much
+// as it may be.
+func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) error {
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(coalesce(json_extract(call, '$.input.entry'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
+		FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') = ? LIMIT 1`, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name)
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)
 	}
-	if rows[0].Int(0) >= toolRecalls {
-		return fmt.Errorf("recall was called %d times in this turn, which is the most: answer from what was found, or say that it was not: %w", toolRecalls, tidemark.ErrInvalid)
+	switch {
+	case !entry && rows[0].Int(0) >= toolRecalls:
+		err = fmt.Errorf("recall was called %d times in this turn", toolRecalls)
+	case rows[0].Int(1) >= toolBytes:
+		err = fmt.Errorf("recall gave %d bytes in this turn", rows[0].Int(1))
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w, which is the most: answer from what was found, or say that it was not: %w", err, tidemark.ErrInvalid)
 }
 
 // How far a find can be trusted, as a model reads it.
@@ -173,10 +183,17 @@ func (s *Session) tellRecall(ctx context.Context, w Wanted) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
+// toldCost is what a result takes of the budget of who reads it.
+func (s *Session) toldCost(r Recollection) int {
+	var b strings.Builder
+	s.tellResult(&b, r, "")
+	return int(tidemark.EstimateText(b.String()))
+}
+
 // tellSearch says that a search went on, and what it left out.
 func tellSearch(b *strings.Builder, reformulated, left string) {
 	if reformulated != "" {
-		fmt.Fprintf(b, " Searched on for %q.", reformulated)
+		fmt.Fprintf(b, " Searched on for %.120q.", reformulated)
 	}
 	if left != "" {
 		fmt.Fprintf(b, " Left out: %s.", left)

@@ -18,7 +18,7 @@ func TestSnippet(t *testing.T) {
 		{"letters that change their length", "İ " + filler + "needle", "needle", "needle"},
 		{"none of them", filler, "zebra", "a value of"},
 	} {
-		if got := snippet(row.text, recall.Parse(row.query, nil).Terms); !strings.Contains(got, row.want) || len(got) > 620 {
+		if got := snippet(row.text, recall.Parse(row.query, nil).Terms, 300); !strings.Contains(got, row.want) || len(got) > 620 {
 			t.Errorf("%s: %d bytes %.200s", row.name, len(got), got)
 		}
 	}
