@@ -39,10 +39,14 @@ func AppendTerms(terms []string, text string) []string {
 // span is how many bytes at the beginning of a text are in a token, or are not.
 func span(text string, in bool) int {
 	for i := 0; i < len(text); {
-		r, n := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(text[i:])
+		if c := text[i]; c < utf8.RuneSelf {
+			if tokenBytes[c] != in {
+				return i
+			}
+			i++
+			continue
 		}
+		r, n := utf8.DecodeRuneInString(text[i:])
 		if inToken(r) != in {
 			return i
 		}
@@ -90,6 +94,14 @@ func inToken(r rune) bool {
 	}
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mn, unicode.Mc)) // with marks, which are vowels in India
 }
+
+// tokenBytes is inToken of ASCII, asked for each byte of each text.
+var tokenBytes = func() (in [utf8.RuneSelf]bool) {
+	for r := range in {
+		in[r] = inToken(rune(r))
+	}
+	return in
+}()
 
 // plain reports a token of lower-case ASCII letters and digits, which most are.
 func plain(token string) bool {

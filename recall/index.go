@@ -223,8 +223,12 @@ func words(text string) func(yield func(word) bool) {
 				i += n
 				continue
 			}
-			end := i
+			end := i + n
 			for end < len(text) {
+				if wordBytes[text[end]] {
+					end++
+					continue
+				}
 				_, n, in := inWord(text[end:])
 				if !in {
 					break
@@ -251,8 +255,16 @@ func words(text string) func(yield func(word) bool) {
 // inWord returns the first character of a text, its length and whether words are made of it.
 func inWord(text string) (r rune, n int, in bool) {
 	if c := text[0]; c < utf8.RuneSelf {
-		return rune(c), 1, c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return rune(c), 1, wordBytes[c]
 	}
 	r, n = utf8.DecodeRuneInString(text)
 	return r, n, unicode.IsLetter(r) || unicode.IsDigit(r)
 }
+
+// wordBytes are the letters and digits of ASCII.
+var wordBytes = func() (in [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") {
+		in[c] = true
+	}
+	return in
+}()

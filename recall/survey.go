@@ -26,16 +26,25 @@ const (
 	placeMark
 )
 
-var marked, maxMarked = func() (map[string]marks, int) {
-	all, most := map[string]marks{}, 0
+// marked are the marks of words, and hinted the hints of these: most words of a text need no look into a map.
+var marked, hinted = func() (all map[string]marks, hints [hintMost]bool) {
+	all = map[string]marks{}
 	for i, set := range []map[string]bool{lexicon.Stops, selfWords, timeWords, countWords, placeWords} {
 		for w := range set {
 			all[w] |= 1 << i
-			most = max(most, len(w))
+			hints[hint(w)] = true
 		}
 	}
-	return all, most
+	return all, hints
 }()
+
+const hintMost = 2048
+
+// hint is the same for the same word, and for few others.
+func hint(w string) int {
+	n := len(w)
+	return (int(w[0])*67 + int(w[n-1])*29 + int(w[n/2])*7 + n*331) % hintMost
+}
 
 // surveyed is what one pass over a text finds for the rules of talk.
 type surveyed struct {
@@ -53,7 +62,7 @@ func survey(text string, names map[string]bool) surveyed {
 	for w := range words(text) {
 		low := strings.ToLower(w.text)
 		tells := marks(0)
-		if len(low) <= maxMarked {
+		if hinted[hint(low)] {
 			tells = marked[low]
 		}
 		if len(low) > 1 && len(low) <= maxGramWord && tells&stopMark == 0 && !names[low] {
