@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,10 @@ type Agent struct {
 	ledger atomic.Bool // the tables of the ledger are there
 	filled atomic.Bool // all facts are in the index of words
 	shelf  shelf       // digests that were read
+
+	mu    sync.Mutex // guards the following, see hold
+	fails int
+	until time.Time
 }
 
 // New returns the agent of a name and brings its tables up to date. It does not wait for the

@@ -41,7 +41,7 @@ func (a *Agent) claim(ctx context.Context, path string) error {
 }
 
 // settle records how a claimed write ended, and when the next may be tried.
-func (a *Agent) settle(ctx context.Context, path string, failed error) {
+func (a *Agent) settle(ctx context.Context, path string, failed error) error {
 	now := a.now()
 	stmt := tidemark.Stmt{SQL: `UPDATE agent_writes SET fails = 0 WHERE agent = ? AND path = ? AND fails > 0`, Args: []any{a.cfg.Name, path}}
 	if failed != nil {
@@ -51,22 +51,51 @@ func (a *Agent) settle(ctx context.Context, path string, failed error) {
 			Args: []any{now.UnixMilli(), maxBackoff.Milliseconds(), a.cfg.FlushEvery.Milliseconds(), a.cfg.Name, path},
 		}
 	}
-	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
-		a.cfg.Logger.Warn("record write", "agent", a.cfg.Name, "path", path, "err", err)
-	}
+	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt})
 }
 
 // guarded does a write if it is allowed now. A failure is logged and planned again, never returned:
 // what is to be written is durable already.
 func (a *Agent) guarded(ctx context.Context, path string, write func() error) {
-	switch err := a.claim(ctx, path); {
-	case errors.Is(err, tidemark.ErrConflict):
-		return
-	case err != nil:
-		a.cfg.Logger.Warn("claim write", "agent", a.cfg.Name, "path", path, "err", err)
+	if !a.held().IsZero() {
 		return
 	}
-	a.settle(ctx, path, write())
+	err := a.claim(ctx, path)
+	if errors.Is(err, tidemark.ErrConflict) {
+		return
+	}
+	if err == nil {
+		err = a.settle(ctx, path, write())
+	}
+	a.hold(err)
+}
+
+// hold keeps an agent from all writes for a while when its database takes no claim or what came of it, as on a
+// full disk: what cannot be written down is tried ever more rarely all the same. The first failure is logged, and
+// then one in maxBackoff. It returns until when it keeps it.
+func (a *Agent) hold(failed error) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if failed == nil {
+		a.fails, a.until = 0, time.Time{}
+		return a.until
+	}
+	pause := min(a.cfg.FlushEvery<<min(a.fails, 16), maxBackoff)
+	a.until = a.now().Add(pause)
+	if a.fails++; a.fails == 1 || pause == maxBackoff {
+		a.cfg.Logger.Warn("write memory later", "agent", a.cfg.Name, "tries", a.fails, "err", failed)
+	}
+	return a.until
+}
+
+// held is until when nothing is written, zero for now.
+func (a *Agent) held() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if wait := a.until.Sub(a.now()); wait <= 0 || wait > maxBackoff { // the clock was set back
+		return time.Time{}
+	}
+	return a.until
 }
 
 // flushSoon writes a file now or asks for a Wake that does. The alarm stands before the write begins: a
@@ -204,10 +233,12 @@ func (a *Agent) next(ctx context.Context) time.Time {
 	now := a.now()
 	switch {
 	case err != nil:
-		a.cfg.Logger.Warn("plan wake", "agent", a.cfg.Name, "err", err)
-		return now.Add(a.cfg.FlushEvery)
+		return a.hold(fmt.Errorf("plan wake: %w", err))
 	case len(rows) == 0:
 		return time.Time{}
+	}
+	if until := a.held(); !until.IsZero() {
+		return until
 	}
 	at := time.UnixMilli(rows[0].Int(0))
 	if at.Before(now) || at.After(now.Add(clockSlack)) {
