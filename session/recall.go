@@ -161,7 +161,8 @@ type read struct {
 	entry tidemark.Entry
 	role  tidemark.Role
 	name  string // of who said it among several people
-	text  string // what a search finds in it; of a long one a piece
+	label int    // bytes before what is said: that name, as the channel put it
+	text  string // what a search finds in it, as stored; of a long one a piece
 	at    int    // where in all of its text that is
 	lost  bool   // a piece of it cannot be read
 	part  string
@@ -235,7 +236,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
 		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost}
-		r.name, r.text = speaker(e, p.text)
+		r.name, r.label = speaker(e, p.text)
 		f.known[e.Seq] = r
 	})
 	if err != nil {
@@ -254,7 +255,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 			if r.whole = p.found || f.short[p.seq]; r.whole {
 				most = maxRead
 			}
-			r.part = excerpt(r.text, f.rare, most)
+			r.part = excerpt(r.text[r.label:], f.rare, most)
 			f.known[p.seq] = r
 		}
 		f.docs[string(r.entry.ID)] = p.seq

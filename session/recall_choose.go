@@ -151,7 +151,7 @@ func (f *finding) judge(ctx context.Context) (superseded map[string]bool, err er
 		r, m := f.known[seqs[i]], marks[id]
 		superseded[string(id)] = m.SupersededBy != "" || seen[seqs[i]].repeated
 		known[string(id)] = recall.Known{Kind: seen[seqs[i]].kind, Premise: m.Premise, Task: m.Task, Superseded: superseded[string(id)],
-			Constraint: m.Pinned || t.States(r.text)}
+			Constraint: m.Pinned || t.States(r.text[r.label:])}
 	}
 	f.index.Rescore(f.hits[:n], t, func(id string) recall.Known { return known[id] })
 	return superseded, nil

@@ -69,6 +69,19 @@ func TestRecallSpeaker(t *testing.T) {
 	}
 }
 
+// TestRecallWho: in a group it is told who said something, word for word as it was stored, to a caller and to a model.
+func TestRecallWho(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.grouped("Ann: I am the one who likes figs most.", "Ben: I am the one who likes figs most.", "The Owner: Pay for figs.")
+	got, err := h.Recall(t.Context(), session.Wanted{Query: "who likes figs most"})
+	told := h.recalled(`{"query":"who likes figs most"}`)[0].Content[0].Text
+	for _, want := range []string{"[Ann +49ann] I am the one", "[Ben +49ben] I am the one", "[The Owner +49the owner] Pay"} {
+		if !slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return strings.HasPrefix(r.Text, want) }) || !strings.Contains(told, "\n| "+want) {
+			t.Errorf("without %q: %+v, %v\n%s", want, got.Results, err, told)
+		}
+	}
+}
+
 // TestRecallWhole: a short conversation is ranked whole, also what has no word of the query, within its times; what
 // was said meanwhile is in it, and what is far too long for it is found by its words.
 func TestRecallWhole(t *testing.T) {

@@ -108,14 +108,14 @@ func (f *finding) end() {
 // sittingGap is how long nobody says anything between two sittings.
 const sittingGap = 30 * time.Minute
 
-// speaker returns who said a message among several people, and what was said: in a group the name stands before it in
-// brackets, with the peer's behind.
-func speaker(e tidemark.Entry, text string) (name, said string) {
-	label, said, ok := strings.Cut(text, "] ")
-	if e.Origin.Peer == "" || !ok || !strings.HasPrefix(label, "[") || !strings.HasSuffix(label, e.Origin.Peer) {
-		return "", text
+// speaker returns who said a message among several people, and how many bytes of it say so: in a group the name stands
+// before it in brackets, with the peer's behind. It is ranked without, and shown as it is stored.
+func speaker(e tidemark.Entry, text string) (name string, label int) {
+	before, said, ok := strings.Cut(text, "] ")
+	if e.Origin.Peer == "" || !ok || !strings.HasPrefix(before, "[") || !strings.HasSuffix(before, e.Origin.Peer) {
+		return "", 0
 	}
-	return cmp.Or(strings.TrimSpace(label[1:len(label)-len(e.Origin.Peer)]), e.Origin.Peer), said
+	return cmp.Or(strings.TrimSpace(before[1:len(before)-len(e.Origin.Peer)]), e.Origin.Peer), len(text) - len(said)
 }
 
 // label is the name that a line of a transcript begins with, "Ann: we moved"; empty when it begins with none.
