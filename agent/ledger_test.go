@@ -239,15 +239,15 @@ func TestSweepByModel(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			j := &judge{say: func(text string) (string, error) {
-				if !strings.Contains(text, "<new-facts>\n2: Ann now sails from Rome") {
+				if !strings.Contains(text, "<new-facts>\n2: User now works at Globex") {
 					return `<decisions>[]</decisions>`, nil
 				}
 				return c.say, c.err
 			}}
 			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
-			w.remember(scope(t, owners), "x1", "Ann sails from Berlin")
+			w.remember(scope(t, owners), "x1", "User works at Acme")
 			w.consolidate()
-			w.remember(scope(t, owners), "x2", "Ann now sails from Rome")
+			w.remember(scope(t, owners), "x2", "User now works at Globex")
 			_, err := w.Consolidate(t.Context())
 			if (err != nil) != c.fails || len(w.ledger()) != c.rows {
 				t.Fatalf("%v, ledger %+v", err, w.ledger())

@@ -64,7 +64,7 @@ type said struct {
 
 // Read takes a model's reply strictly. One that was cut off or refused, or is not the one array between its
 // tags, is an error, and nothing is decided. Of the array, what names facts outside the window, an older fact as
-// the reason, a fact twice, a repetition, an UPDATE by a fact that tells of no change of that thing, or a DELETE without
+// the reason, a fact twice, a repetition, an UPDATE by a fact that may be true beside it, or a DELETE without
 // words of the new fact that say so, is refused.
 func (w Window) Read(r tidemark.Reply) (decisions []Decision, refused int, err error) {
 	if s := r.Call.Stop; s != "" && s != "end_turn" && s != "stop_sequence" {
@@ -128,53 +128,35 @@ func (w Window) allows(d said) bool {
 }
 
 // updates reports whether a fact may stand in the place of another, where a model says so: it gives another value of
-// which there is one, or it tells of a change and begins with the same subject. What somebody may have several of, and
-// what must not be, is not updated.
+// what has one at a time and tells of a change, or it says "instead of" what the other says. What somebody may have
+// several of, and what must not be, is not updated.
 func updates(fresh, target string) bool {
 	s, ok := stated(fresh)
 	was, ok2 := stated(target)
-	if ok && ok2 && s.subject == was.subject && s.replaces(was) {
+	if ok && ok2 && s.subject == was.subject && (s.sure || s.now) && s.replaces(was) {
 		return true
 	}
-	told := slices.ContainsFunc(strings.Fields(Fold(fresh)), func(w string) bool { return among(alters, w) })
-	return told && !lists(target) && sameSubject(plainWords(fresh), plainWords(target)) && covers(fresh, target)
+	return insteadOf(fresh, target) && !lists(target)
 }
 
-const (
-	// alters tell of a change, by which one value takes the place of another.
-	alters = " now moved moves moving changed changes switched switches instead became becomes renamed replaced replaces postponed rescheduled shifted" +
-		" increased decreased raised reduced upgraded updated corrected converted jetzt nun umgezogen zieht gewechselt wechselt geändert verschoben stattdessen ersetzt" +
-		" maintenant désormais changé ahora cambió "
-	// listed are said of several things at once, and of what must or must not be.
-	listed = " allergic allergy allergies intolerant intolerance likes loves enjoys hates dislikes speaks plays takes owns has have knows studies needs avoids" +
-		" must never always only not no cannot allowed forbidden nicht nie niemals kein keine immer darf muss allergisch mag spricht hat nimmt verträgt " //nolint:misspell // German
-	determiners = " the a an my our your his her their its der die das mein meine dein unser "
-)
+// insteadOf reports whether a fact is another one with some words in the place of its last ones, and says so:
+// "User drinks tea instead of coffee", where "User drinks coffee" stood.
+func insteadOf(fresh, target string) bool {
+	const most = 2 // words
+	says, old, ok := strings.Cut(strings.Replace(Fold(fresh), " now ", " ", 1), " instead of ")
+	same, last := strings.CutSuffix(Fold(target), " "+old)
+	value, begins := strings.CutPrefix(says, same+" ")
+	words := strings.Fields(value)
+	return ok && last && begins && len(words) <= most && !slices.ContainsFunc(words, func(w string) bool { return among(doubtful, w) })
+}
+
+// listed are said of several things at once, and of what must or must not be.
+const listed = " allergic allergy allergies intolerant intolerance likes loves enjoys hates dislikes speaks plays takes owns has have knows studies needs avoids" +
+	" must never always only not no cannot allowed forbidden nicht nie niemals kein keine immer darf muss allergisch mag spricht hat nimmt verträgt " //nolint:misspell // German
 
 // lists reports a fact of which there may be more than one.
 func lists(text string) bool {
 	return slices.ContainsFunc(strings.Fields(Fold(text)), func(w string) bool { return among(listed, w) })
-}
-
-// sameSubject reports whether two facts begin with the same words, and with more than the beginning of a name, one who
-// has it, or one of several.
-func sameSubject(a, b []string) bool {
-	bare := func(words []string) []string {
-		return slices.DeleteFunc(words, func(w string) bool { return among(determiners, w) })
-	}
-	a, b = bare(a), bare(b)
-	n := 0
-	for n < len(a) && n < len(b) && Fold(a[n]) == Fold(b[n]) {
-		n++
-	}
-	if n == 0 || n == len(a) || n == len(b) || owner(a[n-1]) != a[n-1] {
-		return false
-	}
-	named := capitals(a[n-1 : n])
-	if named && (capitals(a[n:n+1]) || capitals(b[n:n+1])) {
-		return false
-	}
-	return named || !ofSeveral(a[:n])
 }
 
 // covers reports whether a fact speaks of what another says: two words of it, and all of one of which there may be more.
@@ -223,7 +205,7 @@ func repeats(a, b string) bool {
 var ending = map[string]bool{
 	"no": true, "not": true, "never": true, "longer": true, "stopped": true, "ended": true, "over": true, "gone": true, "cancelled": true, "canceled": true,
 	"removed": true, "deleted": true, "dropped": true, "retired": true, "finished": true, "former": true, "quit": true, "left": true, "sold": true, "closed": true,
-	"obsolete": true, "wrong": true, "false": true, "died": true, "without": true, "cannot": true, "isn't": true, "doesn't": true, "don't": true, "isn": true, "doesn": true, "don": true,
+	"obsolete": true, "instead": true, "wrong": true, "false": true, "died": true, "without": true, "cannot": true, "isn't": true, "doesn't": true, "don't": true, "isn": true, "doesn": true, "don": true,
 	"nicht": true, "kein": true, "keine": true, "mehr": true, "pas": true, "plus": true, "ya": true, "non": true, "não": true, "nunca": true,
 }
 

@@ -144,9 +144,8 @@ type Decision struct {
 }
 
 // Sweep decides without a model what new facts say of older ones of the same group. It is the careful one: only
-// where the same words have one value of a kind at their end, and now have another of that kind, the older fact
-// is updated, see [relations]. Who was said to have two values has several, and keeps them. Nothing is ever deleted,
-// and a fact that is said again changes nothing.
+// where the same words, which have one value at a time whoever speaks, end in another of its kind, the older fact is
+// updated, see [relations]. Nothing is ever deleted, and a fact that is said again changes nothing.
 func Sweep(fresh, standing []Known) []Decision {
 	bySubject := map[string][]Known{}
 	all := append(slices.Clone(standing), fresh...)
@@ -158,7 +157,7 @@ func Sweep(fresh, standing []Known) []Decision {
 	var out []Decision
 	for _, k := range all {
 		s, ok := stated(k.Text)
-		if !ok {
+		if !ok || !s.sure {
 			continue
 		}
 		if !news[k.ID] {
@@ -166,16 +165,12 @@ func Sweep(fresh, standing []Known) []Decision {
 			continue
 		}
 		var left, gone []Known
-		values := map[string]bool{}
 		for _, old := range bySubject[s.subject] {
 			if was, _ := stated(old.Text); old.ID < k.ID && s.replaces(was) {
-				values[Fold(was.value)], gone = true, append(gone, old)
+				gone = append(gone, old)
 			} else {
 				left = append(left, old)
 			}
-		}
-		if len(values) > 1 && !s.sure { // which of them changed is not said
-			left, gone = bySubject[s.subject], nil
 		}
 		for _, old := range gone {
 			was, _ := stated(old.Text)

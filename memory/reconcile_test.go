@@ -74,31 +74,31 @@ func TestSweepByRules(t *testing.T) {
 		{"Our release version: v1.2", "Our release version: v1.3", true},
 		{"The wiki address is https://a.example", "The wiki address is https://b.example", true},
 		{"the deploy window is Monday", "the deploy window is Tuesday", false},
-		{"The deploy window is on Monday.", "The deploy window is now on Tuesday.", true},
+		{"The deploy window is on Monday.", "The deploy window is now on Tuesday.", false},
 		{"The rent is due in March", "The rent is due in May", false},
 		{"The shop opens at 8am", "The shop opens at 9am", false},
-		{"Ann lives in Berlin", "Ann lives in Hamburg", true},
+		{"Ann lives in Berlin", "Ann lives in Hamburg", false},
 		{"The owner lives in Berlin", "The owner now lives in New York.", true},
 		{"User lives in Germany", "User lives in France", true},
 		{"I live in Berlin", "I live in Hamburg", true},
-		{"Ann works at Acme", "Ann works at Globex", true},
+		{"User works at Acme", "User works at Globex", false},
 		{"The project lead is Ann", "The project lead is Bob", true},
 		{"The cat is called Tom", "The cat is called Max", false},
 		{"The database is hosted in Frankfurt", "The database is hosted in Dublin", false},
 		{"The deploy window is Monday", "The deploy window is also Tuesday", false},
 		{"The deploy window is Monday", "The deploy window is Tuesday too", false},
 		{"The deploy window is Monday and Friday", "The deploy window is Tuesday", false},
-		{"Ann also lives in Berlin", "Ann also lives in Hamburg", false},
-		{"Ann lives in Berlin", "Ann lives in Hamburg and Kiel", false},
-		{"Ann lives in Berlin", "Ann sometimes lives in Hamburg", false},
-		{"Ann lives in Berlin", "Ann used to work in Hamburg", false},
+		{"User also lives in Berlin", "User also lives in Hamburg", false},
+		{"User lives in Berlin", "User lives in Hamburg and Kiel", false},
+		{"User lives in Berlin", "User sometimes lives in Hamburg", false},
+		{"User lives in Berlin", "User used to work in Hamburg", false},
 		{"Ann lives in Berlin", "Bob lives in Hamburg", false},
-		{"Ann lives in Germany", "Ann lives in Berlin", false},
-		{"Ann lives in the United States", "Ann lives in Chicago", false},
-		{"Ann lives in United States", "Ann lives in Chicago", false},
-		{"Ann lives in Berlin", "Ann lives in Berlin Mitte", false},
-		{"Ann lives in Berlin", "ann lives in Berlin", false},
-		{"Ann lives in Berlin", "Ann works in Hamburg", false},
+		{"User lives in Germany", "User lives in Berlin", false},
+		{"User lives in the United States", "User lives in Chicago", false},
+		{"User lives in United States", "User lives in Chicago", false},
+		{"User lives in Berlin", "User lives in Berlin Mitte", false},
+		{"User lives in Berlin", "user lives in Berlin", false},
+		{"User lives in Berlin", "User works in Hamburg", false},
 		{"Penguins live in Chile", "Penguins live in Peru", false},
 		{"A friend lives in Berlin", "A friend lives in Hamburg", false},
 		{"My brother lives in Berlin", "My brother lives in Hamburg", false},
@@ -199,6 +199,36 @@ var bothTrue = [][2]string{
 	{"Der Kurs ist am Montag", "Der Kurs ist am Freitag"},
 	{"Niemals freitags ausliefern", "Freitags jetzt ausliefern mit Erlaubnis"},
 	{"Die Katze ist Mia", "Die Katze ist Tom"},
+	{"The team meeting on Monday is in room 4", "The team meeting on Friday is now in room 9"},
+	{"Backups run at 2am on server alpha", "Backups now run at 5am on server beta"},
+	{"The release of app one is in May", "The release of app two is now in June"},
+	{"Tom from sales moved to Berlin", "Tom from legal moved to Kiel"},
+	{"Tom from sales lives in Berlin", "Tom from legal moved to Kiel"},
+	{"User drinks coffee in the morning", "User now drinks tea in the evening"},
+	{"User drinks coffee in the morning", "User drinks tea instead of coffee"},
+	{"User drinks coffee", "User drinks tea instead of coffee in the evening"},
+	{"User drinks coffee", "User drinks tea and water instead of coffee at work"},
+	{"The server alpha listens on port 80", "The server alpha now also listens on port 443"},
+	{"Project Kestrel ships in March with Ann", "Project Kestrel changed its logo with Ann"},
+	{"User plans to visit Rome in May", "User changed the plans for Paris in May"},
+	{"User works with Ann on billing", "User now works with Ben on shipping"},
+	{"User was born in Berlin", "User moved from Berlin to Hamburg"},
+	{"User lives in Rome", "User moved from Berlin to Hamburg"},
+	{"The pill is now at 8am", "The pill is now at 8pm"},
+	{"My alarm is 6:30", "My alarm is now 7:15"},
+	{"My dentist appointment is 2026-11-03", "My dentist appointment is now 2026-11-05"},
+	{"The dentist is at 9am now", "The dentist is at 3pm now"},
+	{"The standup is now at 9am", "The standup is now at 4pm"},
+	{"The team meeting is on Monday", "The team meeting is now on Thursday"},
+	{"The team meeting is on Tuesday", "The team meeting moved from Monday to Thursday"},
+	{"The shop opens at 8am", "The shop opens at 9am instead"},
+	{"The shoe size is 42", "The shoe size is 38"},
+	{"Tom lives in Berlin", "Tom lives in Munich"},
+	{"Tom lives in Berlin", "Tom now lives in Munich"},
+	{"Tom works at Acme", "Tom works at Globex"},
+	{"Anna reports to Bob", "Anna reports to Carol"},
+	{"User works at Acme", "User works at Globex"},
+	{"Our directory is /srv/a", "Our directory is /srv/b"},
 }
 
 // replaced are facts that the newer one replaces: by the rules, and where a model says UPDATE.
@@ -208,11 +238,11 @@ var replaced = []struct {
 }{
 	{"The staging port is 8080", "The staging port is 9090", true, true},
 	{"User lives in Berlin", "User lives in Hamburg", true, true},
-	{"Ann works at Acme", "Ann now works at Globex", true, true},
-	{"The team meeting is on Monday", "The team meeting is now on Thursday", true, true},
-	{"The shop opens at 8am", "The shop opens at 9am instead", true, true},
-	{"The database is hosted in Frankfurt", "The database is now hosted in Dublin", true, true},
-	{"My doctor's address is 10115", "My doctor's address is now 20095", true, true},
+	{"User works at Acme", "User now works at Globex", false, true},
+	{"The owner lives in Berlin", "The owner lives in Hamburg", true, true},
+	{"The database is hosted in Frankfurt", "The database is now hosted in Dublin", false, true},
+	{"My doctor's address is 10115", "My doctor's address is now 20095", false, true},
+	{"My phone number is 123", "My phone number is 456 now", false, true},
 	{"The port of the wiki is 8080", "The port of the wiki is 9090", true, true},
 	{"My salary is 50000", "My salary is 55000", true, true},
 	{"The wiki's url is https://a.example", "The wiki's url is https://b.example", true, true},
@@ -220,14 +250,16 @@ var replaced = []struct {
 	{"My boss is Carl", "My boss is Dora", true, true},
 	{"User lives in Berlin", "User moved from Berlin to Hamburg", false, true},
 	{"The team meeting is on Monday", "The team meeting moved to Thursday", false, true},
-	{"Ann sails from Berlin", "Ann now sails from Rome", false, true},
-	{"Das Treffen ist am Montag im Rathaus", "Das Treffen im Rathaus wurde verschoben", false, true},
-	{"Ann wohnt in Berlin", "Ann wohnt jetzt in Hamburg", false, true},
+	{"The team meeting is on Monday", "The team meeting was moved from Monday to Thursday", false, true},
+	{"The team meeting is at 9am", "The team meeting was rescheduled to 3pm", false, true},
+	{"User lives in Berlin", "User moved to Hamburg", false, true},
+	{"User wohnt in Berlin", "User wohnt jetzt in Hamburg", true, true},
+	{"User drinks coffee", "User now drinks tea instead of coffee", false, true},
 }
 
 // TestKeepsBoth: what may both be true stays, whoever decides: of several children, animals, places, meetings and
 // medicines, of what is allowed, forbidden or not borne, and in languages that the rules do not know. Only where a
-// subject has one value at a time, or the newer fact says that it changed, the older one goes.
+// subject has one value at a time the older one goes, and by a model where the newer fact says that it changed or moved.
 func TestKeepsBoth(t *testing.T) {
 	check := func(old, fresh string, rules, model bool) {
 		all := known(old, fresh)
@@ -245,10 +277,6 @@ func TestKeepsBoth(t *testing.T) {
 	}
 	for _, row := range replaced {
 		check(row.old, row.fresh, row.rules, row.model)
-	}
-	two := known("The team meeting is on Monday", "The team meeting is on Thursday", "The team meeting is now on Friday")
-	if got := memory.Sweep(two[2:], two[:2]); len(got) != 0 {
-		t.Errorf("one of two meetings moved, and %+v", got)
 	}
 }
 
@@ -292,8 +320,8 @@ func answer(text, stop string) tidemark.Reply {
 }
 
 var compared = memory.Window{
-	Standing: []memory.Known{{ID: 1, Text: "Ann works at Acme"}, {ID: 2, Text: "The cat is called Tom"}, {ID: 3, Text: "Ann likes tea"}},
-	Fresh:    []memory.Known{{ID: 7, Text: "Ann works at Globex"}, {ID: 8, Text: "The cat Tom is no longer alive"}, {ID: 9, Text: "Ann likes tea"}, {ID: 10, Text: "Ann has a boat"}},
+	Standing: []memory.Known{{ID: 1, Text: "User works at Acme"}, {ID: 2, Text: "The cat is called Tom"}, {ID: 3, Text: "Ann likes tea"}},
+	Fresh:    []memory.Known{{ID: 7, Text: "User now works at Globex"}, {ID: 8, Text: "The cat Tom is no longer alive"}, {ID: 9, Text: "Ann likes tea"}, {ID: 10, Text: "Ann has a boat"}},
 }
 
 // TestSweepByModel: a reply is believed only within the rules.

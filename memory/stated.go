@@ -9,20 +9,22 @@ import (
 // statement is what a fact says whose last words are a value: of what, and which.
 type statement struct {
 	subject, value, kind string
-	sure                 bool // the subject has one such value at a time, whoever speaks
-	now                  bool // the fact tells of a change
+	sure                 bool   // the subject has one such value at a time, whoever speaks
+	now                  bool   // the fact tells of a change
+	moved                bool   // it tells that something moved to a place or a time
+	from                 string // where from, folded, if it says so
 }
 
 // replaces reports whether both cannot be true: another value of the same kind, and none that says the same
-// more closely ("Berlin", then "Berlin Mitte"). Of what may have several a fact must say itself that it changed:
-// a meeting on Thursday is no end of the one on Monday.
+// more closely ("Berlin", then "Berlin Mitte"). Two facts with a time are two appointments, unless the newer one says
+// that it moved.
 func (s statement) replaces(was statement) bool {
-	if s.kind != was.kind || !s.sure && !s.now {
+	if s.kind != was.kind || was.moved && !s.moved || s.from != "" && s.from != Fold(was.value) {
 		return false
 	}
 	switch s.kind {
-	case kindDay, kindMonth:
-		return strings.TrimSuffix(Fold(s.value), "s") != strings.TrimSuffix(Fold(was.value), "s")
+	case kindDay, kindMonth, kindHour:
+		return s.moved && strings.TrimSuffix(Fold(s.value), "s") != strings.TrimSuffix(Fold(was.value), "s")
 	case kindName, kindCountry:
 		now, then := " "+Fold(s.value)+" ", " "+Fold(was.value)+" "
 		return !strings.Contains(now, then) && !strings.Contains(then, now)
@@ -36,8 +38,9 @@ const (
 	kindAddress = "address"
 	kindFile    = "path"
 	kindNumber  = "number"
-	kindCode    = "code" // v1.2, eu-west-1, 8am
-	kindDay     = "weekday"
+	kindCode    = "code" // v1.2, eu-west-1
+	kindHour    = "hour" // 8am, 20:15
+	kindDay     = "day"  // Monday, 2026-11-03
 	kindMonth   = "month"
 	kindName    = "name"    // of a person, a place, a firm: words with capitals
 	kindCountry = "country" // who lives in one lives in a town, too
@@ -49,30 +52,28 @@ type fits int
 const (
 	fitsValue fits = iota + 1 // of a definite thing: a number, an address, a day; a name of a role only
 	fitsTime                  // of a definite thing
-	fitsPlace                 // of a definite thing or somebody
+	fitsPlace                 // of a definite thing or the one whose facts these are
 	fitsName
+	fitsMoved // a place or a time
 )
 
 // relations are the words between a subject and its value that give it one value at a time. What may have
 // several ("likes", "speaks", "has", "meets on") is not among them, nor what is true for an hour ("is in").
 var relations = map[string]fits{
-	"is": fitsValue, "=": fitsValue, "→": fitsValue,
-	"is on": fitsTime, "is at": fitsTime, "is due on": fitsTime, "is due in": fitsTime, "is due at": fitsTime, "takes place on": fitsTime, "takes place at": fitsTime,
-	"starts on": fitsTime, "starts at": fitsTime, "ends on": fitsTime, "ends at": fitsTime, "opens at": fitsTime, "closes at": fitsTime, "expires on": fitsTime, "expires in": fitsTime,
-	"lives in": fitsPlace, "live in": fitsPlace, "is based in": fitsPlace, "is located in": fitsPlace, "is hosted in": fitsPlace,
+	"is": fitsValue, "=": fitsValue, "→": fitsValue, "is on": fitsTime, "is at": fitsTime,
+	"lives in": fitsPlace, "live in": fitsPlace, "wohnt in": fitsPlace, "is based in": fitsPlace, "is located in": fitsPlace, "is hosted in": fitsPlace,
 	"works at": fitsName, "reports to": fitsName, "is called": fitsName, "is named": fitsName, "is led by": fitsName, "is maintained by": fitsName, "is owned by": fitsName,
+	"moved to": fitsMoved, "rescheduled to": fitsMoved, "postponed to": fitsMoved,
 }
 
 // Words that decide, each between blanks.
 const (
 	// changed are no part of what is said, those of changing tell of a change.
-	changed  = " now currently instead "
-	changing = " now instead "
+	changed  = " now currently instead jetzt nun "
+	changing = " now instead jetzt nun "
 	// doubtful are those with which a fact adds to another, denies it, or is true sometimes only.
 	doubtful = " and or also too both another either neither plus besides additionally as well sometimes often usually mostly mainly partly not never no nor" +
-		" if when while unless until till since but except was were been may might maybe perhaps probably possibly could would should will planned plans again still temporarily "
-	// anybody begins subjects of which nobody can tell who they are.
-	anybody = " he she it they we you this that these those one someone somebody everyone everybody anyone nobody who people a an some each every many most all the "
+		" if when while unless until till since but except may might maybe perhaps probably possibly could would should will planned plans again still temporarily "
 	// several are of whom somebody may have more than one.
 	several = " brother sister sibling twin son daughter child kid baby cousin uncle aunt nephew niece grandson granddaughter grandchild parent grandparent" +
 		" grandmother grandfather grandma grandpa friend colleague coworker neighbour neighbor roommate flatmate customer client patient pupil student guest tenant member employee" +
@@ -80,9 +81,9 @@ const (
 	// shifting tell one of several things from the next, and another one tomorrow.
 	shifting = " new old next other last today tomorrow this that second spare "
 	// roles have one name at a time.
-	roles = " lead leader boss manager director head capital hometown "
+	roles = " lead boss manager "
 	// single are of what a definite thing has one.
-	single = " port host hostname url domain version branch region zone timeout threshold path folder directory endpoint size age salary "
+	single = " port hostname url domain version region age salary "
 
 	days   = " monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays "
 	months = " january february march april may june july august september october november december "
@@ -104,7 +105,7 @@ func among(list, word string) bool {
 // without understanding it.
 func stated(text string) (statement, bool) {
 	const longestValue, longestRelation = 3, 3
-	words := plainWords(text)
+	words, from := moveFrom(plainWords(text))
 	if slices.ContainsFunc(words, func(w string) bool { return among(doubtful, strings.Trim(w, ",;")) && w != "May" }) {
 		return statement{}, false
 	}
@@ -112,23 +113,47 @@ func stated(text string) (statement, bool) {
 		value, before := strings.Trim(strings.Join(words[len(words)-n:], " "), "\"'`,;"), words[:len(words)-n]
 		for r := min(longestRelation, len(before)-1); r >= 1; r-- {
 			subject, relation := before[:len(before)-r], strings.ToLower(strings.Join(before[len(before)-r:], " "))
-			takes, known := relations[relation]
+			takes, known := relations[strings.TrimPrefix(relation, "was ")]
 			if !known {
 				continue
 			}
 			kind := kindOf(value, n)
+			s := statement{value: value, kind: kind, sure: one(takes, kind, relation, subject), from: from, moved: takes == fitsMoved}
+			s.now = s.moved || slices.ContainsFunc(strings.Fields(text), func(w string) bool { return among(changing, strings.TrimRight(w, ".!,;")) })
+			if s.moved {
+				takes, relation = movedTo(kind)
+			}
 			if slices.Contains(subject, "is") || !allowed(takes, kind, value, relation, subject) {
 				return statement{}, false
 			}
-			s := statement{subject: Fold(strings.Join(subject, " ")), value: value, kind: kind, sure: one(takes, kind, relation, subject),
-				now: slices.ContainsFunc(strings.Fields(text), func(w string) bool { return among(changing, strings.TrimRight(w, ".!,;")) })}
-			if takes != fitsValue {
+			if s.subject = Fold(strings.Join(subject, " ")); takes != fitsValue {
 				s.subject += " " + relation
 			}
 			return s, len(strings.Fields(s.subject)) >= 2
 		}
 	}
 	return statement{}, false
+}
+
+// movedTo is the relation of what moved to a value of a kind.
+func movedTo(kind string) (fits, string) {
+	switch kind {
+	case kindDay, kindMonth:
+		return fitsTime, "is on"
+	case kindHour:
+		return fitsTime, "is at"
+	}
+	return fitsPlace, "lives in"
+}
+
+// moveFrom takes "from Berlin" out of "moved from Berlin to Hamburg".
+func moveFrom(words []string) (without []string, from string) {
+	at, to := slices.Index(words, "from"), slices.Index(words, "to")
+	if at < 1 || to < at || relations[strings.ToLower(words[at-1])+" to"] != fitsMoved {
+		return words, ""
+	}
+	from = Fold(strings.Join(words[at+1:to], " "))
+	return slices.Delete(words, at, to), from
 }
 
 // plainWords are the words of a fact without those that tell of a change, a colon before the last one read as
@@ -142,15 +167,14 @@ func plainWords(text string) []string {
 	return words
 }
 
-// one reports whether nobody has two such values at once. Days and hours come again, and what is called, hosted or
-// owned may be two things of one name.
+// one reports whether nobody has two such values at once: of what comes again, is called, hosted or owned there may
+// be two of one name, and of a first name two people.
 func one(takes fits, kind, relation string, subject []string) bool {
 	if slices.ContainsFunc(subject, func(w string) bool { return among(shifting, owner(w)) }) {
 		return false
 	}
 	if takes != fitsValue {
-		living := relation == "lives in" || relation == "live in" || relation == "is based in" || relation == "works at" || relation == "reports to"
-		return living && (somebody(subject) || Fold(strings.Join(subject, " ")) == "owner")
+		return (relation == "lives in" || relation == "live in" || relation == "wohnt in") && somebody(subject)
 	}
 	thing := subject[len(subject)-1]
 	if of := slices.Index(subject, "of"); of > 0 {
@@ -162,7 +186,7 @@ func one(takes fits, kind, relation string, subject []string) bool {
 	if kind == kindURL {
 		return thing == "address" || among(single, thing)
 	}
-	return kind != kindDay && kind != kindMonth && kind != kindAddress && among(single, thing)
+	return (kind == kindNumber || kind == kindCode) && among(single, thing)
 }
 
 // owner is a word without the ending of a genitive.
@@ -183,12 +207,15 @@ func allowed(takes fits, kind, value, relation string, subject []string) bool {
 	}
 	switch takes {
 	case fitsValue:
+		if kind == kindHour { // an appointment
+			return false
+		}
 		named := kind == kindName || kind == kindCountry
 		return kind != "" && definite(subject) && (!named || among(roles, subject[len(subject)-1]) && !ofOrigin(value))
 	case fitsTime:
-		return definite(subject) && slices.Contains([]string{kindDay, kindMonth, kindNumber, kindCode}, kind)
+		return definite(subject) && slices.Contains([]string{kindDay, kindMonth, kindHour}, kind)
 	case fitsPlace:
-		one := definite(subject) || somebody(subject) && (relation != "live in" || Fold(subject[0]) == "i")
+		one := somebody(subject) || definite(subject) && relation != "live in"
 		return one && (kind == kindName || kind == kindCountry || kind == kindCode)
 	}
 	naming := relation == "is called" || relation == "is named" // somebody may have a second name
@@ -210,15 +237,10 @@ func definite(subject []string) bool {
 	return slices.ContainsFunc(subject, func(w string) bool { return strings.HasSuffix(w, "'s") || strings.HasSuffix(w, "’s") })
 }
 
-// somebody reports a subject that is a name, or the one whose facts these are.
+// somebody reports the one whose facts these are. A bare first name is nobody in particular.
 func somebody(subject []string) bool {
-	switch first := strings.ToLower(subject[0]); {
-	case len(subject) == 1 && (first == "i" || first == "user"):
-		return true
-	case among(anybody, first):
-		return false
-	}
-	return capitals(subject)
+	who := Fold(strings.Join(subject, " "))
+	return who == "i" || who == "user" || who == "owner"
 }
 
 // ofOrigin reports a word such as German, which with a role is no name of who has it.
@@ -273,10 +295,21 @@ func kindOfCode(v string) string {
 		return kindAddress
 	case strings.HasPrefix(v, "/") || strings.HasPrefix(v, "~/"):
 		return kindFile
+	case digits && isHour(v):
+		return kindHour
+	case digits && strings.Count(strings.Trim(v, "-"), "-") > 1 && strings.Trim(v, "0123456789-") == "":
+		return kindDay
 	case strings.Trim(v, "0123456789.,:%€$£+-") == "" && digits:
 		return kindNumber
 	case digits && strings.Trim(strings.ToLower(v), "0123456789.") != strings.ToLower(v):
 		return kindCode
 	}
 	return ""
+}
+
+// isHour reports 8am, 10:30pm and 20:15.
+func isHour(v string) bool {
+	v = strings.ToLower(v)
+	bare := strings.TrimSuffix(strings.TrimSuffix(v, "am"), "pm")
+	return strings.Trim(bare, "0123456789:.") == "" && (bare != v || strings.Contains(v, ":"))
 }
