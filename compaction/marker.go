@@ -121,10 +121,10 @@ func markerOf(items []Item, covered []bool) Marker {
 			count.topics(o.Topics)
 			continue
 		}
-		m.take(it.At, it.At, 1, it.Tokens)
+		m.take(it.At, it.At, 1, max(it.Tokens, it.Whole))
 		fresh = true
 		if n%every == 0 {
-			count.message(it.Message)
+			count.message(it)
 		}
 		n++
 	}

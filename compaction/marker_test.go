@@ -170,6 +170,67 @@ func TestPointerOfCall(t *testing.T) {
 	}
 }
 
+// TestMarkerOfOriginals: a marker says how much was said and of what, not how much its pointers took, also
+// when blocks became pointers long before.
+func TestMarkerOfOriginals(t *testing.T) {
+	ours := []string{"evicted", "entry", "reads", "recall", "result", "tokens"}
+	early := 0 // markers over blocks that became pointers in an act before
+	w, sizes := &world{}, map[tidemark.EntryID]tidemark.Tokens{}
+	for i := range 120 {
+		id := fmt.Sprintf("c%d", i)
+		w.add(tidemark.NewText(tidemark.User, fmt.Sprintf("Look at gauge %d of the lighthouse.", i)))
+		w.add(tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(id, "write", []byte(`{"path":"harbour/boathouse.txt","content":"`+strings.Repeat("walnut planks ", 400)+`"}`))}})
+		w.add(tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(id, strings.Repeat("starboard lantern\n", 400), false)}})
+		for _, e := range w.entries[len(w.entries)-3:] {
+			sizes[e.ID] = e.Tokens
+		}
+		b := compaction.Budget{Window: 9000, Keep: 2500}
+		if i < 25 { // the first act makes pointers and a marker over them
+			b.Window = 100_000
+		}
+		v, shown := w.view(t)
+		if !b.Over(v) {
+			continue
+		}
+		act, err := compaction.Plan([]compaction.Strategy{compaction.Pointer{Tail: 2, Headroom: b.Limit() / 3}}, v, b, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range act.Edits {
+			if _, ok := compaction.MarkerOf(e); ok && slices.ContainsFunc(v.Items, func(it compaction.Item) bool { return it.From == e.From && it.Stubs > 0 }) {
+				early++
+			}
+		}
+		if err := w.act(t, shown, act.Edits); err != nil {
+			t.Fatal(err)
+		}
+		v, shown = w.view(t)
+		list, spans := markers(t, v, shown)
+		for n, m := range list {
+			var want tidemark.Tokens
+			for _, e := range w.entries {
+				if _, kept := slices.BinarySearch(spans[n].Keep, e.Seq); e.Seq >= spans[n].From && e.Seq <= spans[n].To && !kept {
+					want += sizes[e.ID]
+				}
+			}
+			if m.Tokens != want {
+				t.Fatalf("turn %d: the marker says %d tokens, its messages had %d", i, m.Tokens, want)
+			}
+			for _, x := range m.Topics {
+				if slices.Contains(ours, x.Word) || strings.HasPrefix(x.Word, "e0") {
+					t.Fatalf("turn %d: %q of %v is of our own text", i, x.Word, m.Topics)
+				}
+			}
+			if !strings.Contains(fmt.Sprint(m.Topics), "boathouse.txt") {
+				t.Fatalf("turn %d: topics %v", i, m.Topics)
+			}
+		}
+	}
+	if early == 0 {
+		t.Error("no marker stands over pointers of an earlier act")
+	}
+}
+
 // TestSummaryOfMarkers: a summary that takes markers in names them again, and counts what they stand for.
 func TestSummaryOfMarkers(t *testing.T) {
 	v := dialogue(40, 40)

@@ -268,7 +268,7 @@ func previewBlocks(items []Item, edits []tidemark.Edit) ([]Item, error) {
 			content = append(content, blocks...)
 			it.Stubs++
 		}
-		it.Message = tidemark.Message{Role: it.Message.Role, Content: content}
+		it.Message, it.Whole = tidemark.Message{Role: it.Message.Role, Content: content}, max(it.Whole, it.Tokens)
 		it.Tokens = tidemark.Estimate(it.Message)
 	}
 	if len(first) > 0 {

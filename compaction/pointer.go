@@ -72,7 +72,7 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	}
 	covered = withMarkers(left.Items, covered)
 	e := spanOver(left.Items, covered)
-	m := markerOf(left.Items, covered)
+	m := markerOf(v.Items, covered) // of what was said, not of the pointers to it
 	e.Messages, e.Data = []tidemark.Message{m.Message()}, m.data()
 	return append(outside(edits, left.Items, covered), e)
 }
@@ -434,6 +434,13 @@ func appendIdentity(dst []byte, input json.RawMessage) []byte {
 		found++
 	}
 	return dst
+}
+
+// argsOf returns what the pointer of a call says of its input.
+func argsOf(input json.RawMessage) []byte {
+	_, args, _ := strings.Cut(string(input), ",")
+	args, _, _ = strings.Cut(args, `"recall":{"entry":`)
+	return []byte(args)
 }
 
 func isNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') }

@@ -7,7 +7,7 @@ import "github.com/tidemark-ai/tidemark"
 func Topics(messages ...tidemark.Message) []string {
 	c := newTopicCount()
 	for _, m := range messages {
-		c.message(m)
+		c.message(&Item{Message: m})
 	}
 	list := c.strongest()
 	out := make([]string, len(list))

@@ -36,8 +36,9 @@ type tally struct{ count, at int }
 
 func newTopicCount() *topicCount { return &topicCount{words: make(map[string]tally, 256)} }
 
-// message counts the words of a message.
-func (c *topicCount) message(m tidemark.Message) {
+// message counts the words of a message; those of pointers are ours.
+func (c *topicCount) message(it *Item) {
+	m := &it.Message
 	c.at++
 	weight := 2
 	if m.Role == tidemark.User {
@@ -48,9 +49,13 @@ func (c *topicCount) message(m tidemark.Message) {
 		case tidemark.TypeText:
 			c.text(b.Text, weight)
 		case tidemark.TypeToolUse:
-			c.values(b.Input)
+			if isPointer(it, *b) {
+				c.values(argsOf(b.Input))
+			} else {
+				c.values(b.Input)
+			}
 		case tidemark.TypeToolResult:
-			if len(b.Content) > 0 {
+			if len(b.Content) > 0 && !isPointer(it, *b) {
 				c.text(b.Content[0].Text, 1)
 			}
 		}

@@ -28,8 +28,9 @@ type Item struct {
 	Edit    int // which edit of the overlay
 	Message tidemark.Message
 	Tokens  tidemark.Tokens
-	Source  string // Origin.From of the entry; system for a replacement
-	Stubs   int    // blocks that an overlay replaced
+	Source  string          // Origin.From of the entry; system for a replacement
+	Stubs   int             // blocks that an overlay replaced
+	Whole   tidemark.Tokens // what it had before that; 0 when none was replaced
 	At      time.Time
 	Data    json.RawMessage // of the edit that put it there
 	Pinned  bool            // it stays in the view whatever a strategy plans
@@ -150,7 +151,7 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 			content = append(content, e.Message.Content[n-1])
 		}
 	}
-	i.Message = tidemark.Message{Role: e.Role, Content: content}
+	i.Message, i.Whole = tidemark.Message{Role: e.Role, Content: content}, e.Tokens
 	i.Tokens = tidemark.Estimate(i.Message)
 	return nil
 }
