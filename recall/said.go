@@ -16,18 +16,34 @@ var auxiliaries = setOf(`is are was were do does did can could will would should
 // subjects behind a question word make a statement: "what I want is".
 var subjects = setOf(`i we you he she it they`)
 
-// requests open a sentence that asks without a question mark.
-var requests = []string{"tell me", "please tell", "remind me", "do you", "can you", "could you", "would you", "any idea", "recall ", "search for ", "look up ", "look for "}
+// requests open a sentence that asks without a question mark. What somebody says they need is asked for where it is one
+// thing that is known: "the password", not "a ticket".
+var requests = []string{"tell me", "remind me", "show me", "send me", "give me", "get me", "do you", "can you", "could you", "would you", "will you", "any idea",
+	"recall ", "search for ", "search the ", "search my ", "look up ", "look for ", "find ", "help me find", "fetch ", "check whether", "check if",
+	"i need the ", "i need your ", "i need to know", "i need to find", "i want the ", "i want to know", "i'd like to know", "i would like to know", "i wonder", "we need the ", "i'm looking for", "i am looking for"}
+
+// courtesies stand before a request.
+var courtesies = setOf(`please and so also now then ok okay hi hey hello but well again`)
 
 // wishes are terms by which somebody asks for what was said, or for how much: an answer need not have them.
 var wishes = setOf(`tell know say find look search mention recal rememb remind pleas exact much mani often long`)
 
-// denials are in an answer that found nothing, or goes to look.
-var denials = []string{"find nothing", "found nothing", "nothing about", "nothing on ", "nothing was found", "no record", "no mention", "no memory", "no information", "no trace", "no idea",
-	"not find", "n't find", "cannot find", "unable to find", "not know", "n't know", "not recall", "n't recall", "not remember", "n't remember", "n't have any", "not have any",
-	"not aware", "not sure", "never mentioned", "not mentioned", "n't mentioned", "not been mentioned", "n't been mentioned", "not come up", "n't come up", "n't see any", "not see any", "not appear", "n't appear",
-	"let me check", "let me look", "let me see", "let me search", "i'll check", "i'll look", "i'll search", "i searched", "i've searched", "i looked", "i've looked", "looking for", "searching for",
-	"finde nichts", "nichts gefunden", "weiß nicht", "weiß ich nicht"}
+// Behind a question, a sentence with a negation and a word of knowing, or one of having of the one who speaks, denies;
+// one of looking of theirs promises.
+var (
+	negations = setOf(`not no never nothing none cannot unable without nicht nichts kein keine keinen`)
+	knowing   = setOf(`know known find found recall remember aware sure record records mention mentioned memory information trace idea appear about gefunden finde weiß`)
+	having    = setOf(`have had got see seen access`)
+	looking   = setOf(`look looking looked search searching searched`)
+	intending = setOf(`will let can going`)
+	seeking   = setOf(`check find ask see`)
+)
+
+// hollow are terms that an answer has which only takes a question up: it is said with them that somebody looks, has
+// nothing, or has understood.
+var hollow = setOf(`sure ok okay cours certain absolut happi glad gladli sorri unfortun afraid pleas thank welcom hello note understood understand know tell say ask question
+	answer request look find search check see tri help need want send give share bring provid let moment minut second one someth anyth noth detail right away now yet still
+	soon back first howev unabl cannot possibl great have get recal rememb mention record inform ll`)
 
 // asking reports a sentence that asks.
 func asking(sentence string) bool {
@@ -35,10 +51,14 @@ func asking(sentence string) bool {
 	if s == "" || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") {
 		return s != ""
 	}
-	if strings.IndexByte("acdhlprstw", s[0]|0x20) < 0 { // with which all begin that follow
-		return false
+	low := strings.ToLower(strings.ReplaceAll(s[:min(len(s), 60)], "’", "'"))
+	for {
+		first, rest, _ := strings.Cut(low, " ")
+		if !courtesies[strings.TrimRight(first, ",!")] {
+			break
+		}
+		low = rest
 	}
-	low := strings.ToLower(s[:min(len(s), 60)])
 	if slices.ContainsFunc(requests, func(r string) bool { return strings.HasPrefix(low, r) }) {
 		return true
 	}
@@ -52,23 +72,39 @@ func asking(sentence string) bool {
 	return slices.ContainsFunc(list[1:min(len(list), 4)], func(w string) bool { return auxiliaries[w] })
 }
 
-// denying reports a sentence that says that something is not known.
+// denying reports a sentence that says that something is not known, or is looked for.
 func denying(sentence string) bool {
-	low := strings.ToLower(strings.ReplaceAll(sentence, "’", "'"))
-	return slices.ContainsFunc(denials, func(d string) bool { return strings.Contains(low, d) })
+	low := strings.NewReplacer("’", "'", "n't", " not", "'ll", " will").Replace(strings.ToLower(sentence))
+	var not, knows, own, has, looks, will, seeks bool
+	for w := range words(low) {
+		not, knows, has = not || negations[w.text], knows || knowing[w.text], has || having[w.text]
+		own = own || oneOf(w.text, "i", "we", "me")
+		looks, will, seeks = looks || looking[w.text], will || intending[w.text], seeks || seeking[w.text]
+	}
+	return not && (knows || own && has || strings.Contains(low, "come up")) || own && (looks || will && seeks)
 }
 
-// claims returns what a text states: without its questions and, behind a question, without what says that nothing
-// is known of it.
-func claims(text string, behind bool) string {
+// claims returns what a text states: without its questions and, behind a question, without what says that nothing is
+// known of it, and without what has no word of its own beside those that were asked. A line that ends without a mark is
+// the head of what follows it.
+func (x *Index) claims(text string, asked []string) string {
 	var b strings.Builder
-	whole := true
+	behind := len(asked) > 0
+	head, whole := "", true
 	for s := range lexicon.Sentences(text) {
-		if asking(s) || behind && denying(s) {
+		switch {
+		case asking(s) || behind && denying(s):
+			head, whole = "", false
+		case behind && !x.adds(s, asked):
+			if head += s; strings.ContainsAny(s[max(0, len(strings.TrimRight(s, " \r\n\t\"')*_”’"))-1):], ".!?") {
+				head = ""
+			}
 			whole = false
-			continue
+		default:
+			b.WriteString(head)
+			b.WriteString(s)
+			head = ""
 		}
-		b.WriteString(s)
 	}
 	if whole {
 		return text
@@ -76,41 +112,49 @@ func claims(text string, behind bool) string {
 	return b.String()
 }
 
+// adds reports whether a sentence has a word that was not asked and is not hollow.
+func (x *Index) adds(sentence string, asked []string) bool {
+	return slices.ContainsFunc(x.stem.Terms(sentence), func(t string) bool { return !hollow[t] && !slices.Contains(asked, t) })
+}
+
 // beside is how far a question is from an answer to it: a call and its result may stand between.
 const answerBehind = 4
 
 // heard is what a verdict hears in a document: it looks at the same ones again and again.
 type heard struct {
-	read, asks bool   // asks: one of its questions has words of the query
-	states     []bool // which terms of the query it states; nil when that was not looked at
+	read   bool
+	asks   []string // terms of its questions, if they have words of the query
+	states []bool   // which terms of the query it states; nil when that was not looked at
 }
 
-// behind reports whether a document stands behind a question that has words of the query.
-func (m *match) behind(doc int) bool {
+// behind returns the terms of the questions that a document stands behind, of those that have words of the query.
+func (m *match) behind(doc int) (asked []string) {
 	for i := doc; i >= doc-answerBehind && m.x.near(doc, i); i-- {
 		h := &m.heard[i]
 		if !h.read {
 			h.read, h.asks = true, m.asksOf(m.x.docs[i].Text)
 		}
-		if h.asks {
-			return true
-		}
+		asked = append(asked, h.asks...)
 	}
-	return false
+	return asked
 }
 
-func (m *match) asksOf(text string) bool {
+func (m *match) asksOf(text string) (all []string) {
+	of := false
 	for s := range lexicon.Sentences(text) {
 		if !asking(s) {
 			continue
 		}
 		for _, t := range m.x.stem.Terms(s) {
-			if id, ok := m.x.vocab[t]; ok && m.at[id] > 0 {
-				return true
-			}
+			all = append(all, t)
+			id, ok := m.x.vocab[t]
+			of = of || ok && m.at[id] > 0
 		}
 	}
-	return false
+	if !of {
+		return nil
+	}
+	return all
 }
 
 // states returns which terms of the query a document states.
@@ -121,7 +165,7 @@ func (m *match) states(doc int) []bool {
 	}
 	x := m.x
 	h.states = make([]bool, len(m.idf))
-	if text := claims(x.docs[doc].Text, m.behind(doc)); text != x.docs[doc].Text {
+	if text := x.claims(x.docs[doc].Text, m.behind(doc)); text != x.docs[doc].Text {
 		for _, t := range x.stem.Terms(text) {
 			if id, ok := x.vocab[t]; ok && m.at[id] > 0 {
 				h.states[m.at[id]-1] = true

@@ -48,6 +48,39 @@ func TestJudgeWhatWasSaid(t *testing.T) {
 	}
 }
 
+// TestJudgeTakenUp: an answer that only takes up what was asked, promises, denies or asks back, makes nothing sure; one
+// that says more does.
+func TestJudgeTakenUp(t *testing.T) {
+	const filler = "The ferry leaves at nine."
+	for name, row := range map[string]struct {
+		query, asked, said string
+		want               Verdict
+	}{
+		"a promise":               {"gate code Lindau", "Can you tell me the gate code for Lindau", "Sure, I will look for the gate code for Lindau.", Weak},
+		"a wish sent back":        {"invoice of Brandauer", "Please find the invoice of Brandauer and send it to me.", "I do not have the invoice of Brandauer. Could you send it?", Weak},
+		"a need denied":           {"wifi password cabin", "I need the wifi password of the cabin", "The wifi password of the cabin is not something I know.", Weak},
+		"a search":                {"Krakow hotel booking", "Search for the Krakow hotel booking", "Searching for the Krakow hotel booking now.", Weak},
+		"an echo":                 {"wifi password cabin", "I need the wifi password of the cabin.", "Noted: “I need the wifi password of the cabin.”", Weak},
+		"a promise elsewhere":     {"gate code Lindau", "What is the gate code for Lindau?", "Of course, I'll check the mail for the gate code of Lindau tomorrow.", Weak},
+		"none in the notes":       {"gate code Lindau", "What is the gate code for Lindau?", "The gate code for Lindau isn't mentioned anywhere in my notes.", Weak},
+		"none of ours":            {"gate code Lindau", "Show me the gate code for Lindau.", "I don't have the gate code for Lindau in my files. Your host may have it.", Weak},
+		"taken up and sent on":    {"gate code Lindau", "What is the gate code for Lindau?", "You asked for the gate code for Lindau. The host of the house may know more.", Weak},
+		"a request in courtesy":   {"blue ledger Osaka", "Hi, please look up the blue ledger of Osaka", "Right away: the blue ledger of Osaka.", Weak},
+		"known":                   {"gate code Lindau", "Can you tell me the gate code for Lindau", "Sure: the gate code for Lindau is 4711.", Confident},
+		"known under a head":      {"gate code Lindau", "Can you tell me the gate code for Lindau", "**Gate code for Lindau**\n4711, since May.", Confident},
+		"known behind a doubt":    {"invoice of Brandauer", "Please find the invoice of Brandauer.", "Let me look. The invoice of Brandauer came to 240 euro.", Confident},
+		"a need of its own":       {"gluten-free menu Clara", "I need a gluten-free menu for Clara on Friday.", "Noted.", Confident},
+		"a yes":                   {"oak door", "Did we order the oak door?", "Yes, we ordered the oak door.", Confident},
+		"said by the one who has": {"wifi password cabin", "What is the wifi password of the cabin?", "It is not what I know. The wifi password of the cabin hangs on the fridge.", Confident},
+		"an instruction":          {"walnut shelf varnish", "Please use varnish for the walnut shelf.", "Noted: “Please use varnish for the walnut shelf.”", Confident},
+	} {
+		x, q := New(lines(filler, filler, row.asked, row.said, filler, filler), nil), Parse(row.query, nil)
+		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}
+
 // TestJudgeWhatIsTold: common words that meet by chance make nothing sure, nor do texts of one form among which a
 // question does not choose, nor a text without the rarest word of the question.
 func TestJudgeWhatIsTold(t *testing.T) {
@@ -115,14 +148,16 @@ func TestOwnWords(t *testing.T) {
 
 // FuzzClaims: what a text states is of the text, and nothing is lost of one that neither asks nor denies.
 func FuzzClaims(f *testing.F) {
-	f.Add("Where is it? Here. v1.2?", true)
-	f.Add("\xff?…！", false)
-	f.Fuzz(func(t *testing.T, text string, behind bool) {
-		got, all := claims(text, behind), ""
+	x := New(nil, nil)
+	f.Add("Where is it? Here. v1.2?", "where")
+	f.Add("\xff?…！", "")
+	f.Fuzz(func(t *testing.T, text, question string) {
+		asked := x.stem.Terms(question)
+		got, all := x.claims(text, asked), ""
 		for s := range lexicon.Sentences(text) {
 			all += s
 		}
-		if all != text || len(got) > len(text) || claims(got, behind) != got && !behind {
+		if all != text || len(got) > len(text) || len(asked) == 0 && x.claims(got, nil) != got {
 			t.Errorf("%q: %q", text, got)
 		}
 	})
