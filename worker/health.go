@@ -57,7 +57,7 @@ func (c *call) getHealth() error {
 		}
 		if why := c.Metrics.stall(); why != "" {
 			out.OK, out.Status = false, "storage"
-			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], Problem{"storage", "conversations wait: " + why, "mend that; nothing is lost, they go on by themselves, and at once when somebody writes"})
+			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], Problem{"storage", why, "mend that; nothing is lost, what waits goes on by itself, and at once when somebody writes"})
 		}
 	}
 	return c.reply(http.StatusOK, out)

@@ -4,10 +4,12 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/worker"
 )
@@ -93,4 +95,26 @@ func TestHealthOfStalled(t *testing.T) {
 	first.Observe(session.Notice{Type: session.NoticeStalled, Text: "the disk is full", Count: 10})
 	now = now.Add(2 * time.Minute)
 	ask("one is not heard of any more", fine, 0)
+}
+
+// TestHealthOfRefused: from a write that the disk refused until one that it takes, health and metrics say so.
+func TestHealthOfRefused(t *testing.T) {
+	m := worker.NewMetrics(time.Now)
+	s := serve(t, func(c *worker.Config, _ *actors) { c.Metrics = m })
+	full := fmt.Errorf("store input x: disk is full: %w", tidemark.ErrUnavailable)
+	const fine = `{"ok":true,"version":"test","status":"ok"}`
+	const told = `{"ok":false,"version":"test","status":"storage","problems":[{"setting":"storage","message":"the last write was refused: store input x: disk is full`
+	for _, tc := range []struct {
+		err   error
+		want  string
+		gauge float64
+	}{{nil, fine, 0}, {full, told, 1}, {tidemark.ErrConflict, told, 1}, {context.Canceled, told, 1}, {nil, fine, 0}, {tidemark.ErrConflict, fine, 0}} {
+		m.Wrote(tc.err)
+		if got := s.text(200, "GET", "/healthz", ""); !strings.Contains(got, tc.want) {
+			t.Errorf("behind %v: %s", tc.err, got)
+		}
+		if got := scrape(t, s)["tidemark_stalled"]; got != tc.gauge {
+			t.Errorf("behind %v: the metric is %v", tc.err, got)
+		}
+	}
 }

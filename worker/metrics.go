@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -33,6 +34,7 @@ type Metrics struct {
 	stalled *Probe // the session that said last that it cannot go on, nil for none
 	why     string
 	until   time.Time // that is believed
+	refused string    // why the last write was, empty for one that was taken
 }
 
 // sample is one line of the text: a family and its labels as written.
@@ -246,14 +248,34 @@ func (p *Probe) stall(n session.Notice) {
 	}
 }
 
-// stall says why conversations cannot go on, as far as this process knows, or this isolate; empty for none.
+// Wrote hears how each write into a database went: while the last one was refused, no input is taken.
+func (m *Metrics) Wrote(err error) {
+	why := ""
+	if errors.Is(err, tidemark.ErrUnavailable) {
+		why = err.Error()
+	} else if err != nil { // of a statement, not of the disk
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused = why
+}
+
+// stall says why conversations cannot go on, or what is written is refused, as far as this process knows, or this
+// isolate; empty for none.
 func (m *Metrics) stall() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now().After(m.until) {
 		m.why = ""
 	}
-	return m.why
+	switch {
+	case m.why != "":
+		return "conversations wait: " + m.why
+	case m.refused != "":
+		return "the last write was refused: " + m.refused
+	}
+	return ""
 }
 
 func (m *Metrics) work(n int) {
@@ -374,7 +396,7 @@ func (m *Metrics) text(version string) string {
 	m.turns.append(&b, namePrefix+"turn_seconds", "Seconds of turns, from their begin to their end.")
 	m.overhead.append(&b, namePrefix+"turn_overhead_seconds", "Seconds of turns less those within model calls.")
 	gauge(namePrefix+"sessions_working", "Sessions with a turn in work.", float64(m.working))
-	gauge(namePrefix+"stalled", "1 while a session waits because its storage fails or is damaged.", stalled)
+	gauge(namePrefix+"stalled", "1 while a session waits because its storage fails or is damaged, or writes are refused.", stalled)
 	gauge(namePrefix+"goroutines", "Goroutines of the process.", float64(runtime.NumGoroutine()))
 	fmt.Fprintf(&b, "# HELP %sbuild_info The version, as a label.\n# TYPE %sbuild_info gauge\n%sbuild_info{version=\"%s\"} 1\n", namePrefix, namePrefix, namePrefix, escapeLabel(version))
 	return b.String()

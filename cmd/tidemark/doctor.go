@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,20 +144,26 @@ func warningFix(w string) string {
 	return ""
 }
 
+// folder writes as much as a long message takes: a full disk still takes an empty file.
 func (d *doctor) folder() {
 	const private = 0o700
+	const most = 1 << 20
 	err := os.MkdirAll(d.home, private)
 	if err == nil {
 		var f *os.File
 		if f, err = os.CreateTemp(d.home, ".doctor-*"); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
+			_, err = f.Write(make([]byte, most))
+			err = errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
 		}
 	}
-	if err != nil {
+	switch {
+	case native.Full(err):
+		d.add("home", bad, "free some space on its disk, or set TIDEMARK_HOME to another", "%s", err)
+	case err != nil:
 		d.add("home", bad, "make the folder writable, or set TIDEMARK_HOME to another", "%s", err)
-		return
+	default:
+		d.add("home", fine, "", "%s can be written", d.home)
 	}
-	d.add("home", fine, "", "%s can be written", d.home)
 }
 
 // databases reads every database to its end. Those that a server holds are the server's.
@@ -205,7 +212,7 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 		d.add("database", odd, "run the doctor again when that command has ended", "in use by process %d, not read", locked.PID)
 		return
 	}
-	err := d.m.remote(s.URL).get(ctx, "/healthz", nil)
+	h, err := d.m.remote(s.URL).health(ctx)
 	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
 		d.add("token", bad, refused.fix(), "the server at %s has the store: %s", s.URL, err)
 		return
@@ -215,6 +222,7 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 		return
 	}
 	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
+	d.problems(h)
 }
 
 // bucket writes, reads and removes objects where agents keep theirs, and tries the conditions that archives rest on.

@@ -61,13 +61,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 	d.add("server", fine, "", "%s (%s) answers, version %s; this is %s\nthe files of this machine are not looked at: unset %[2]s to have them checked",
 		base, by, cmp.Or(h.Version, "not told"), versionText())
 	in := !h.closed() && d.admitted(ctx, c, h)
-	for _, p := range h.Problems {
-		if p.Setting == "storage" { // no setting, but the same list
-			d.add("storage", bad, p.Fix, "%s", p.Message)
-			continue
-		}
-		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
-	}
+	d.problems(h)
 	if in {
 		d.served(h)
 		d.checks(ctx, c)
@@ -77,6 +71,17 @@ func (d *doctor) server(ctx context.Context, base string) {
 		d.add("clock", fine, "", "not compared: the server's answer has no date")
 	} else if !d.skew("server", h.skew) {
 		d.add("clock", fine, "", "as the server's")
+	}
+}
+
+// problems tells what a server says is wrong with it.
+func (d *doctor) problems(h health) {
+	for _, p := range h.Problems {
+		if p.Setting == "storage" { // no setting, but the same list
+			d.add("storage", bad, p.Fix, "%s", p.Message)
+			continue
+		}
+		d.add("settings", bad, p.Fix, "%s: %s", cmp.Or(p.Setting, "server"), p.Message)
 	}
 }
 

@@ -177,9 +177,10 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	db, err := native.OpenDB(database(n.home, name))
 	if err != nil {
+		n.metrics.Wrote(err)
 		return nil, nil, err
 	}
-	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.crash.db(db), n.blobs, n.rt, n.log, n.flushEvery()
+	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.store(db), n.blobs, n.rt, n.log, n.flushEvery()
 	c.Model = n.provider
 	c.Schedule = func(at time.Time) { n.alarms.Set("agent/"+name, at) }
 	c.Sessions = setup.Here(n.Session)
@@ -192,6 +193,22 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	n.alarms.Set("agent/"+name, n.rt.Now())
 	return db, a, nil
+}
+
+// store is a database as its actors have it.
+func (n *node) store(db *native.DB) tidemark.DB { return n.crash.db(heardDB{db, n.metrics}) }
+
+// heardDB is a database whose writes are told to metrics.
+type heardDB struct {
+	tidemark.DB
+	metrics *worker.Metrics
+}
+
+// Tx implements [tidemark.DB].
+func (h heardDB) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	err := h.DB.Tx(ctx, stmts)
+	h.metrics.Wrote(err)
+	return err
 }
 
 // unopened says which database it is, and what to do about one that is ahead of this program.
@@ -282,7 +299,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.crash.db(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
+		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil

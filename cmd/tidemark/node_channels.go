@@ -54,7 +54,7 @@ func (n *node) porch(name string) (*porch, error) {
 }
 
 func (n *node) openPorch(name string, o *owner) (*channel.Book, *channel.Ingress, error) {
-	db := n.crash.db(o.db)
+	db := n.store(o.db)
 	book, err := channel.OpenBook(n.life, db, n.rt, setup.Here(n.Session))
 	if err != nil {
 		return nil, nil, err

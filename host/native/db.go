@@ -104,7 +104,7 @@ func OpenDB(path string) (*DB, error) {
 // lockDatabase takes the lock file beside the database and writes our process id into it.
 func lockDatabase(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirPerm); err != nil {
-		return nil, fmt.Errorf("open database %s: %w; its folder must be writable for this user: %w", path, err, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("open database %s: %w; %s: %w", path, err, folderFix(err), tidemark.ErrUnavailable)
 	}
 	f, err := lockOwner(path + lockSuffix)
 	var held *heldError
@@ -112,9 +112,17 @@ func lockDatabase(path string) (*os.File, error) {
 	case errors.As(err, &held):
 		return nil, &LockedError{Path: path, PID: held.pid}
 	case err != nil:
-		return nil, fmt.Errorf("open database %s: lock: %w; its folder must be writable for this user: %w", path, err, tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("open database %s: lock: %w; %s: %w", path, err, folderFix(err), tidemark.ErrUnavailable)
 	}
 	return f, nil
+}
+
+// folderFix says what to do about a folder in which no file can be made or written.
+func folderFix(err error) string {
+	if Full(err) {
+		return "the disk is full, free some space"
+	}
+	return "its folder must be writable for this user"
 }
 
 // openWriter opens the writing connection and reads the schema, which is what finds a file that is

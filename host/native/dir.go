@@ -380,7 +380,7 @@ func (d *Dir) fail(op, key string, err error) error {
 	case errors.As(err, &pe) && strings.HasSuffix(pe.Err.Error(), "escapes from parent"),
 		errors.As(err, &le) && strings.HasSuffix(le.Err.Error(), "escapes from parent"):
 		return fmt.Errorf("%s blob %s: a link leads out of the folder %s: %w", op, key, d.path, tidemark.ErrForbidden)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case Full(err):
 		return fmt.Errorf("%s blob %s: %w; the disk of %s is full, free some space: %w", op, key, err, d.path, tidemark.ErrUnavailable)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%s blob %s: %w; make %s writable for this user: %w", op, key, err, d.path, tidemark.ErrUnavailable)
@@ -389,6 +389,9 @@ func (d *Dir) fail(op, key string, err error) error {
 	}
 	return fmt.Errorf("%s blob %s: %w", op, key, err)
 }
+
+// Full reports an error of the system that says that a disk is full, or what a user may have of it.
+func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // ctxReader stops a copy when its context ends.
 type ctxReader struct {

@@ -73,6 +73,19 @@ func TestDiskFull(t *testing.T) {
 	put(t, d, "kept", "after", tidemark.PutOptions{IfMatch: kept.ETag})
 }
 
+// TestOpenOnFullDisk: where not even the lock file can be written, the disk is what is told.
+func TestOpenOnFullDisk(t *testing.T) {
+	root := smallDisk(t)
+	if err := os.WriteFile(filepath.Join(root, "filler"), make([]byte, 3<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	_, err := OpenDB(filepath.Join(root, "t.db"))
+	wantError(t, err, tidemark.ErrUnavailable, "t.db", "the disk is full, free some space")
+	if strings.Contains(err.Error(), "writable") {
+		t.Error(err)
+	}
+}
+
 // TestReadOnlyDisk: a file system that was remounted read-only, as after an error of the disk.
 func TestReadOnlyDisk(t *testing.T) {
 	root := smallDisk(t)

@@ -70,6 +70,16 @@ func TestDiskFull(t *testing.T) {
 	if err := contains(s.log.String(), "request failed", "disk is full"); err != nil {
 		t.Error(err)
 	}
+	var health struct {
+		OK       bool   `json:"ok"`
+		Status   string `json:"status"`
+		Problems []struct {
+			Message string `json:"message"`
+		} `json:"problems"`
+	}
+	if err := get(t.Context(), s.url, "/healthz", &health); err != nil || health.OK || health.Status != "storage" || !strings.Contains(fmt.Sprint(health.Problems), "disk is full") {
+		t.Errorf("health on a full disk: %+v, %v", health, err)
+	}
 	var info struct {
 		Messages int `json:"messages"`
 	}
@@ -77,7 +87,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("reading on a full disk: %d messages, %v", info.Messages, err)
 	}
 	out, _, code := f.run("doctor")
-	if err := contains(out, "fail  bucket", "disk"); code != 1 || err != nil {
+	if err := contains(out, "fail  home       write ", "free some space on its disk", "fail  storage", "fail  bucket", "disk"); code != 1 || err != nil {
 		t.Errorf("the doctor ended with %d: %v", code, err)
 	}
 	s.kill()
