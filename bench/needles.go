@@ -22,33 +22,53 @@ import (
 )
 
 // Needles is the set-up of the paper's Table 2 (papers/total-recall §10.4), with cycles that really happen:
-// after its events come needles that are harder to find, and the log goes on until so many compactions
-// were made.
+// after its events come needles that are harder to find, and what nobody asks for. The log is compacted
+// so many times, each time after an equal share of it; where a share does not fill the context, it goes on.
 type Needles struct {
 	Needles  int             // hidden evenly among the events, and as many of each harder kind
 	Events   int             // odd ones are text of a person, even ones results of a tool
-	Cycles   int             // compactions that must have happened
+	Cycles   int             // compactions before the questions
 	Budget   tidemark.Tokens // of the context
 	Headroom tidemark.Tokens
 	Tail     int  // turns that stay
 	Plain    bool // the paper's needles alone
+	Told     Told
 }
 
-// Found is what a run of Needles measured. A share of 1 is all of them.
+// Told hears how far a run is; of is 0 where nobody knows. It may be nil.
+type Told func(what string, done, of int)
+
+func (t Told) tell(what string, done, of int) {
+	if t != nil {
+		t(what, done, of)
+	}
+}
+
+// asking tells of each question.
+func (t Told) asking(ask asker, of int) asker {
+	done := 0
+	return func(ctx context.Context, q string) (session.Recalled, error) {
+		done++
+		t.tell("questions", done, of)
+		return ask(ctx, q)
+	}
+}
+
+// Found is what a run of Needles measured. A share of 1 is all of them; what could not be measured is nil.
 type Found struct {
 	Recall     float64            `json:"recall_at_10"` // of the paper's needles, by their exact words
 	Loss       float64            `json:"needle_loss"`  // share that no search among 10 results gives
 	Cycles     int                `json:"cycles"`
-	Markers    int                `json:"markers"`
-	Most       int                `json:"markers_most"`  // log2(cycles)+1
-	Compaction float64            `json:"compaction_ms"` // mean of a cycle
+	Markers    *int               `json:"markers,omitempty"`
+	Most       *int               `json:"markers_most,omitempty"`  // log2(cycles)+1
+	Compaction *float64           `json:"compaction_ms,omitempty"` // mean of a cycle
 	ByKind     map[string]float64 `json:"by_kind"`       // of absent ones, the share judged weak or nothing
 	First      map[string]float64 `json:"first_by_kind"` // share that came first
 	Sure       map[string]float64 `json:"sure_by_kind"`  // share that came first and was told as sure
 	False      float64            `json:"false_recall"`  // share of all questions to which something else came first, told as sure
 	Absent     float64            `json:"absent_judged"`
 	InContext  int                `json:"messages_in_context"`
-	Needles    int                `json:"needles_in_context"` // of any kind
+	Needles    *int               `json:"needles_in_context,omitempty"` // of any kind
 	Query      float64            `json:"query_ms"`
 	Slow       float64            `json:"query_p99_ms"`
 	Messages   int                `json:"messages"`
@@ -88,8 +108,12 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	sc := n.script()
-	if _, err := s.Import(ctx, sc.until(ctx, s, n.Cycles), nil); err != nil {
+	played := func(done int) { n.Told.tell("messages played", done, 0) }
+	if _, err := s.Import(ctx, sc.until(ctx, s, n.Cycles), played); err != nil {
 		return out, fmt.Errorf("play the log: %w", err)
+	}
+	if err := gate(ctx, s, true); err != nil {
+		return out, err
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
@@ -102,12 +126,15 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 	if err != nil {
 		return out, err
 	}
-	if out.Compaction, err = compactions(ctx, s); err != nil {
+	took, err := compactions(ctx, s)
+	if err != nil {
 		return out, err
 	}
-	a, err := put(ctx, func(ctx context.Context, q string) (session.Recalled, error) {
+	a, err := put(ctx, n.Told.asking(func(ctx context.Context, q string) (session.Recalled, error) {
 		return s.Recall(ctx, session.Wanted{Query: q, K: recallAt})
-	}, questions)
+	}, len(questions)), questions)
+	bound := most(out.Cycles)
+	out.Compaction, out.Most = &took, &bound
 	out.take(a)
 	return out, err
 }
@@ -125,7 +152,6 @@ func (f *Found) take(a answers) {
 	f.False = digits(float64(a.wrong) / float64(max(1, len(a.took))))
 	f.Absent = digits(float64(absent) / float64(max(1, all)))
 	f.Query, f.Slow = a.mean(), a.p99()
-	f.Most = most(f.Cycles)
 }
 
 // most is how many markers may stand after so many cycles.
@@ -198,26 +224,45 @@ func at(i int) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute)
 }
 
-// until yields the log until there were enough compactions.
+// gate lets a session compact, or puts its window out of reach.
+func gate(ctx context.Context, s *session.Session, open bool) error {
+	var o session.Override
+	if !open {
+		o.Window = session.MaxWindow
+	}
+	return s.Configure(ctx, o)
+}
+
+// until yields the log until there were as many compactions, and none more: each when its share of the log was played
+// and the context is full.
 func (sc *script) until(ctx context.Context, s *session.Session, cycles int) iter.Seq2[session.Imported, error] {
 	const maxFlood = 2000 // events for one compaction
 	return func(yield func(session.Imported, error) bool) {
-		for i := 1; ; i++ {
+		made, open := 0, true
+		for i := 1; made < cycles && i <= sc.least()+maxFlood*cycles; i++ {
+			if due := i >= sc.least()*(made+1)/cycles; due != open {
+				if err := gate(ctx, s, due); err != nil {
+					yield(session.Imported{}, err)
+					return
+				}
+				open = due
+			}
 			for _, m := range sc.event(i) {
 				if !yield(session.Imported{Message: m, At: at(i)}, nil) {
 					return
 				}
-			}
-			if i < sc.least() || i%10 > 0 {
-				continue
-			}
-			info, err := s.Info(ctx)
-			if err != nil {
-				yield(session.Imported{}, err)
-				return
-			}
-			if info.Compactions >= cycles || i > sc.least()+maxFlood*cycles {
-				return
+				if !open || m.Role != tidemark.Assistant { // an import compacts before what the model says
+					continue
+				}
+				info, err := s.Info(ctx)
+				if err == nil && info.Compactions > made {
+					made, open = info.Compactions, false
+					err = gate(ctx, s, false)
+				}
+				if err != nil {
+					yield(session.Imported{}, err)
+					return
+				}
 			}
 		}
 	}
@@ -265,6 +310,8 @@ func (n Needles) context(ctx context.Context, s *session.Session, sc *script, ou
 	if err != nil {
 		return nil, err
 	}
+	markers, needles := 0, 0
+	out.Markers, out.Needles = &markers, &needles
 	var text strings.Builder
 	var several []compaction.Marker
 	for _, it := range v.Items {
@@ -273,7 +320,7 @@ func (n Needles) context(ctx context.Context, s *session.Session, sc *script, ou
 			text.WriteString(plain(it.Message))
 			continue
 		}
-		out.Markers++
+		markers++
 		if m, ok := compaction.MarkerOf(tidemark.Edit{Data: it.Data}); ok && m.Cycles > 1 {
 			several = append(several, m)
 		}
@@ -284,7 +331,7 @@ func (n Needles) context(ctx context.Context, s *session.Session, sc *script, ou
 	})
 	for _, q := range questions {
 		if q.want != "" && q.kind != kindPrefix && strings.Contains(text.String(), q.want) {
-			out.Needles++
+			needles++
 		}
 	}
 	return questions, nil

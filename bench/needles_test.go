@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestNeedles(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", got)
-	if got.Recall != 1 || got.Loss != 0 || got.Cycles < 8 || got.Needles > 5 || got.Markers > got.Most {
+	if got.Recall != 1 || got.Loss != 0 || got.Cycles != 8 || *got.Needles > 5 || *got.Markers > *got.Most {
 		t.Errorf("found %+v", got)
 	}
 	least := map[string]float64{kindExact: 1, kindPrefix: 1, kindArtifact: 1, kindMerged: 1, kindNear: 1, kindHalf: 0.98, kindHops: 0.98, kindAbsent: 0.98, kindAbsentNear: 0.98, kindAsked: 0.98}
@@ -37,6 +38,22 @@ func TestNeedles(t *testing.T) {
 	}
 	if got.False > 0.02 {
 		t.Errorf("false recall %.3f", got.False)
+	}
+}
+
+// TestCyclesAreExact: as many compactions as were asked for are made, few or many, and no needle is left in the context.
+func TestCyclesAreExact(t *testing.T) {
+	for _, cycles := range []int{1, 5, 40} {
+		var told []string
+		n := Needles{Needles: 5, Events: 30, Cycles: cycles, Budget: 4000, Headroom: 200, Tail: 3, Plain: true,
+			Told: func(what string, _, _ int) { told = append(told, what) }}
+		got, err := n.Run(t.Context(), t.TempDir())
+		if err != nil || got.Cycles != cycles || *got.Needles != 0 || *got.Markers > *got.Most || got.Recall != 1 {
+			t.Errorf("%d cycles: %+v, %v", cycles, got, err)
+		}
+		if !slices.Contains(told, "messages played") || !slices.Contains(told, "questions") {
+			t.Errorf("told of %q", told)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type Scale struct {
 	Events int
 	Beside int // messages of another conversation in the same database
 	Asks   int // queries of each kind
+	Told   Told
 }
 
 // Scaled is what a run of Scale measured, in milliseconds.
@@ -109,6 +110,7 @@ func (c Scale) fill(ctx context.Context, db *native.DB, key tidemark.Key, events
 			return nil, err
 		}
 		entries = entries[:0]
+		c.Told.tell("messages written", i+1, events)
 	}
 	out.Write = milliseconds(time.Since(begun))
 	begun = time.Now()
@@ -117,10 +119,12 @@ func (c Scale) fill(ctx context.Context, db *native.DB, key tidemark.Key, events
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(r.Filtered, func(f session.Filtered) bool { return f.Reason == session.NotIndexed }) {
+		i := slices.IndexFunc(r.Filtered, func(f session.Filtered) bool { return f.Reason == session.NotIndexed })
+		if i < 0 {
 			out.Index = milliseconds(time.Since(begun))
 			return s, nil
 		}
+		c.Told.tell("messages indexed", events-r.Filtered[i].Count, events)
 	}
 }
 
@@ -213,6 +217,7 @@ func (c Scale) measure(ctx context.Context, s *session.Session, out *Scaled) err
 	for _, k := range kinds {
 		var took []time.Duration
 		for range c.Asks {
+			c.Told.tell("questions", len(all)+len(took), len(kinds)*c.Asks)
 			i := rng.IntN(c.Events)
 			q := k.ask(i)
 			begun := time.Now()

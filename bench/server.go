@@ -18,7 +18,8 @@ import (
 )
 
 // Server is a running server of any host, asked by the routes of docs/http.md. Headroom and tail are its
-// own settings; compaction.strategies must name pointer for markers to stand there.
+// own settings, and it compacts whenever the log fills the context, so that there may be more cycles than were asked;
+// compaction.strategies must name pointer for markers to stand there.
 type Server struct {
 	Base  string // URL without a slash at its end
 	Token string
@@ -43,6 +44,7 @@ func (v Server) Run(ctx context.Context, n Needles) (out Found, err error) {
 	var got session.ImportResult
 	const rounds = 8
 	for round, events := 0, sc.least(); ; round, events = round+1, 2*events { // what is there is passed over
+		n.Told.tell("events to import", events, 0)
 		if got, err = v.play(ctx, sc, events); err != nil {
 			return out, err
 		}
@@ -54,14 +56,15 @@ func (v Server) Run(ctx context.Context, n Needles) (out Found, err error) {
 		}
 	}
 	questions := sc.questions(func(int) bool { return false })
-	more, err := v.say(ctx)
+	more, err := v.say(ctx, n.Told)
 	if err != nil {
 		return out, err
 	}
 	if err := v.view(ctx, &out); err != nil {
 		return out, err
 	}
-	a, err := put(ctx, v.ask, append(questions, more...))
+	questions = append(questions, more...)
+	a, err := put(ctx, n.Told.asking(v.ask, len(questions)), questions)
 	out.take(a)
 	return out, err
 }
@@ -108,8 +111,9 @@ func (sc *script) lines(w io.Writer, events int) error {
 }
 
 // say posts needles as messages, and returns what is asked for them.
-func (v Server) say(ctx context.Context) (out []asked, err error) {
+func (v Server) say(ctx context.Context, told Told) (out []asked, err error) {
 	for i := range v.Said {
+		told.tell("messages posted", i, v.Said)
 		want := fmt.Sprintf("SAID_FACT_%d_secret_value_%d", i, (i*7901)%99971)
 		raw, err := json.Marshal(map[string]string{"text": "Keep in mind: " + want + " is the tag of the " + word(12_000+i) + " boat."})
 		if err != nil {
@@ -141,12 +145,16 @@ func (v Server) view(ctx context.Context, out *Found) error {
 	if err := v.call(ctx, http.MethodGet, "/view?messages=0", nil, &view); err != nil {
 		return err
 	}
+	markers := 0
 	for _, it := range view.Items {
 		if it.Overlay != "" && len(it.Blocks) > 0 && strings.HasPrefix(it.Blocks[0].Text, compaction.MarkerPrefix) {
-			out.Markers++
+			markers++
 		} else {
 			out.InContext++
 		}
+	}
+	if bound := most(out.Cycles); markers > 0 {
+		out.Markers, out.Most = &markers, &bound
 	}
 	return nil
 }

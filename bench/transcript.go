@@ -25,6 +25,7 @@ import (
 type Agents struct {
 	Needles int             // planted in each log, and asked of each kind of identifier
 	Window  tidemark.Tokens // small, so that compactions happen
+	Told    Told
 }
 
 // AgentLog is what one log gave.
@@ -71,7 +72,8 @@ func (a Agents) Run(ctx context.Context, file string, raw []byte, folder string)
 		return out, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if _, err := s.Import(ctx, all(log), nil); err != nil {
+	played := func(done int) { a.Told.tell("messages played of "+out.File, done, len(log)) }
+	if _, err := s.Import(ctx, all(log), played); err != nil {
 		return out, fmt.Errorf("%s: %w", file, err)
 	}
 	info, err := s.Info(ctx)
@@ -88,9 +90,9 @@ func (a Agents) Run(ctx context.Context, file string, raw []byte, folder string)
 		}
 	}
 	out.Messages, out.Cycles = info.Messages, info.Compactions
-	got, err := put(ctx, func(ctx context.Context, q string) (session.Recalled, error) {
+	got, err := put(ctx, a.Told.asking(func(ctx context.Context, q string) (session.Recalled, error) {
 		return s.Recall(ctx, session.Wanted{Query: q, K: recallAt})
-	}, questions)
+	}, len(questions)), questions)
 	if err != nil {
 		return out, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,15 +40,18 @@ func (m *Main) benchNeedles() *cobra.Command {
 		table:   2, said: 3,
 	}
 	c := &cobra.Command{Use: "needles", Short: "Hide facts in a log, compact it, and recall them", Args: cobra.ArbitraryArgs,
-		Long: `Play a log with hidden facts through a session that compacts to pointers, until
-that many compactions were made, and ask recall for each fact and for as many
-that are not there (Total Recall, table 2, with real cycles). Behind the paper's
-needles come harder ones: deep in large results, among others that differ in a
-digit or a word, asked by half of what identifies them, named through another.
+		Long: `Play a log with hidden facts through a session that compacts to pointers, exactly
+as many times as --cycles says, and ask recall for each fact and for as many that
+are not there (Total Recall, table 2, with real cycles). Each compaction follows
+an equal share of the log, the last its end; where a share does not fill the
+context, talk that nobody asks for does. Behind the paper's needles come harder
+ones: deep in large results, among others that differ in a digit or a word, asked
+by half of what identifies them, named through another.
 
-With --server the log is played through the API of a running server, --tail and
---headroom are its own. With --transcript logs of Claude Code are played, and
-what is rare in them is asked for.
+With --server the log is played through the API of a running server, which has a
+tail and a headroom of its own and compacts when the context is full: --cycles is
+the least then. With --transcript logs of Claude Code are played, and what is
+rare in them is asked for.
 
 With --table 1 methods are compared (table 1), after 1, 3 and 5 compactions, by
 questions in the words of the fact (exact), by half of them (partial) and in
@@ -78,7 +82,7 @@ ten calls a trace; --offline does without it. Columns, shares in percent:
 			defer func() { err = errors.Join(err, remove()) }()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
 			defer stop()
-			return refused(cmd, m.runNeedles(ctx, n, folder))
+			return refused(cmd, m.runNeedles(ctx, n, folder, cmd.Flags().Changed))
 		}}
 	m.needlesFlags(c, n)
 	return m.jsonFlag(c)
@@ -88,7 +92,7 @@ func (m *Main) needlesFlags(c *cobra.Command, n *needles) {
 	f := c.Flags()
 	f.IntVar(&n.Needles.Needles, "needles", n.Needles.Needles, "facts that are hidden, and as many of each harder kind")
 	f.IntVar(&n.Events, "events", n.Events, "events among which they are, of table 2")
-	f.IntVar(&n.Cycles, "cycles", n.Cycles, "compactions at least, of table 2")
+	f.IntVar(&n.Cycles, "cycles", n.Cycles, "compactions before the questions, of table 2")
 	f.Int64Var((*int64)(&n.Budget), "budget", int64(n.Budget), "tokens of the context, of table 2")
 	f.Int64Var((*int64)(&n.Headroom), "headroom", int64(n.Headroom), "tokens that a compaction frees below it, of table 2")
 	f.IntVar(&n.Tail, "tail", n.Tail, "newest turns that stay, of table 2")
@@ -116,7 +120,48 @@ func refused(cmd *cobra.Command, err error) error {
 	return &fixed{err, "correct what is named above; `" + cmd.CommandPath() + " --help` says what each flag means"}
 }
 
-func (m *Main) runNeedles(ctx context.Context, n *needles, folder string) error {
+// needlesWhere says where a flag of needles has an effect; those that are not here have it everywhere.
+var needlesWhere = map[string][]string{
+	"events": {"", "--server"}, "cycles": {"", "--server"}, "budget": {"", "--server"}, "plain": {"", "--server"},
+	"headroom": {""}, "tail": {""}, "token": {"--server"}, "session": {"--server"}, "said": {"--server"},
+	"window": {"--table 1", "--transcript"}, "methods": {"--table 1"}, "hops": {"--table 1"}, "traces": {"--table 1"}, "flood": {"--table 1"},
+	"seed": {"--table 1"}, "offline": {"--table 1"}, "transcript": {"--transcript"}, "server": {"--server"},
+}
+
+// needless refuses a flag that would be without effect.
+func needless(where string, changed func(string) bool) error {
+	for _, flag := range sortedKeys(needlesWhere) {
+		if changed(flag) && !slices.Contains(needlesWhere[flag], where) {
+			if where == "" {
+				return usagef("--%s has an effect with %s only", flag, strings.Join(needlesWhere[flag], " and "))
+			}
+			return usagef("--%s has no effect with %s: leave it out", flag, where)
+		}
+	}
+	return nil
+}
+
+// telling shows on a terminal how far a bench is.
+func (m *Main) telling() bench.Told {
+	if !m.Progress {
+		return nil
+	}
+	var last time.Time
+	return func(what string, done, of int) {
+		const pause = 100 * time.Millisecond
+		if time.Since(last) < pause {
+			return
+		}
+		last = time.Now()
+		text := strconv.Itoa(done)
+		if of > 0 {
+			text += " of " + strconv.Itoa(of)
+		}
+		m.err.printf("\r\x1b[K%s %s", text, safe(what))
+	}
+}
+
+func (m *Main) runNeedles(ctx context.Context, n *needles, folder string, changed func(string) bool) error {
 	base, err := m.named()
 	switch {
 	case err != nil:
@@ -124,6 +169,20 @@ func (m *Main) runNeedles(ctx context.Context, n *needles, folder string) error 
 	case m.server == "":
 		base = "" // TIDEMARK_SERVER is for work, not for this
 	}
+	where := ""
+	switch {
+	case n.table == 1:
+		where = "--table 1"
+	case len(n.transcript) > 0:
+		where = "--transcript"
+	case base != "":
+		where = "--server"
+	}
+	if err := needless(where, changed); err != nil {
+		return err
+	}
+	n.Needles.Told = m.telling()
+	defer m.progressEnd()
 	switch {
 	case n.table != 1 && n.table != 2:
 		return usagef("--table %d: want 1 or 2", n.table)
@@ -140,22 +199,38 @@ func (m *Main) runNeedles(ctx context.Context, n *needles, folder string) error 
 		if n.token != "" {
 			c.token = n.token
 		}
+		m.err.line("importing some thousand messages into " + c.where + " as session " + plainKey(key) + "; that may take minutes")
 		found, err := bench.Server{Base: c.base, Token: c.token, Key: key, Via: c.rt, Said: n.said}.Run(ctx, n.Needles)
-		return m.printFound(found, err)
+		return m.printFound(found, err, n.Cycles)
 	}
 	found, err := n.Needles.Run(ctx, folder)
-	return m.printFound(found, err)
+	return m.printFound(found, err, n.Cycles)
 }
 
-func (m *Main) printFound(found bench.Found, err error) error {
+// printFound prints what was measured, and what was not.
+func (m *Main) printFound(found bench.Found, err error, cycles int) error {
+	m.progressEnd()
 	if err != nil {
 		return err
+	}
+	if found.Cycles != cycles {
+		m.err.printf("%d cycles were made where %d were asked for: a server compacts whenever the log fills the context\n", found.Cycles, cycles)
+	}
+	if found.Markers == nil {
+		m.err.line("no marker stands in the context: compaction.strategies of the server names no pointer, so this tells of another strategy")
 	}
 	if m.json {
 		return m.printJSON(found)
 	}
-	m.out.printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%d messages, %d cycles of %.1f ms, %d markers of %d at most, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
-		100*found.Recall, 100*found.Absent, 100*found.False, found.Messages, found.Cycles, found.Compaction, found.Markers, found.Most, found.InContext, found.Query, found.Slow)
+	line := fmt.Sprintf("%d messages, %d cycles", found.Messages, found.Cycles)
+	if found.Compaction != nil {
+		line += fmt.Sprintf(" of %.1f ms", *found.Compaction)
+	}
+	if found.Markers != nil {
+		line += fmt.Sprintf(", %d markers of %d at most", *found.Markers, *found.Most)
+	}
+	m.out.printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%s, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
+		100*found.Recall, 100*found.Absent, 100*found.False, line, found.InContext, found.Query, found.Slow)
 	rows := [][]string{{"KIND", "FOUND", "FIRST", "SURE"}}
 	for _, kind := range sortedKeys(found.ByKind) {
 		rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)})
@@ -220,7 +295,7 @@ func (m *Main) needlesTable(ctx context.Context, n *needles, folder string) erro
 }
 
 func (m *Main) needlesAgents(ctx context.Context, n *needles, folder string) error {
-	a := bench.Agents{Needles: n.Needles.Needles, Window: n.Window}
+	a := bench.Agents{Needles: n.Needles.Needles, Window: n.Window, Told: n.Needles.Told}
 	var all []bench.AgentLog
 	for i, file := range n.transcript {
 		raw, err := os.ReadFile(file)
@@ -238,6 +313,7 @@ func (m *Main) needlesAgents(ctx context.Context, n *needles, folder string) err
 		}
 		all = append(all, got)
 	}
+	m.progressEnd()
 	if m.json {
 		return m.printJSON(struct {
 			Logs []bench.AgentLog `json:"logs"`

@@ -25,7 +25,9 @@ are nowhere. --beside puts another conversation into the same database.`,
 			defer func() { err = errors.Join(err, remove()) }()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
 			defer stop()
+			s.Told = m.telling()
 			got, err := s.Run(ctx, folder)
+			m.progressEnd()
 			if err != nil {
 				return refused(cmd, err)
 			}

@@ -30,7 +30,7 @@ func TestNeedles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Recall != 1 || got.Cycles < n.Cycles || got.Markers == 0 || got.Markers > got.Most {
+			if got.Recall != 1 || got.Cycles < n.Cycles || got.Markers == nil || *got.Markers > *got.Most {
 				t.Errorf("%+v", got)
 			}
 			for kind, share := range got.ByKind {
