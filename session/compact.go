@@ -317,11 +317,14 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	o := tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
+	owed := false
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
-	for _, e := range edits {
+	for n, e := range edits {
 		if e.Block > 0 {
 			done.Shortened++
+		} else if n != p.Act.Summarize {
+			owed = !s.settings().NoMemories
 		}
 	}
 	stmts, err := s.log.AppendStmts(p.Log, entry)
@@ -347,6 +350,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	}
 	if p.Owed {
 		stmts = append(stmts, s.dueStmt(dueAgain, now.Add(cooldowns[0]), string(entry.ID)))
+	}
+	if owed {
+		stmts = append(stmts, s.evictedStmt(p.Log, entry.ID))
 	}
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
