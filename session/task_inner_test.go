@@ -243,6 +243,82 @@ func TestDerive(t *testing.T) {
 	}
 }
 
+// TestAims: only a sentence that says what is to be done is a goal, or what is still to be done an open loop.
+func TestAims(t *testing.T) {
+	none, asks, names, open := "", "asks", "names", "open"
+	for line, want := range map[string]string{
+		"My goal is to finish the boathouse by May.":       names,
+		"Goal: a roof that holds.":                         names,
+		"Mein Ziel ist, das Bootshaus fertig zu bauen.":    names,
+		"I want the harbour lights mended before June.":    asks,
+		"We need a new chain for the gate.":                asks,
+		"I'd like to move the archive to another disk.":    asks,
+		"We have to renew the certificates.":               asks,
+		"Let’s build a small jetty.":                       asks,
+		"Implement spotter-gqc":                            asks,
+		"Fix the tide table on page 3.":                    asks,
+		"Write a letter to the harbour master.":            asks,
+		"OK, now run the tests again on both machines.":    asks,
+		"Thanks, please check what was ordered.":           asks,
+		"Can you paint the old buoy?":                      asks,
+		"Please feed the gulls.":                           asks,
+		"Wir müssen die Brücke sanieren.":                  asks,
+		"Ich möchte einen Liegeplatz mieten.":              asks,
+		"Schreib bitte einen Brief an das Hafenamt.":       asks,
+		"Repariere den Pegel am Steg.":                     asks,
+		"Kannst du die Rechnung von Brandauer suchen?":     asks,
+		"Prüfe, ob der Server noch läuft.":                 asks,
+		"請修理港口的水位計並回報結果":                                   asks,
+		"We still have to order the nails.":                open,
+		"TODO: varnish the oars":                           open,
+		"We can paint the roof later.":                     open,
+		"Ich muss noch die Rechnung bezahlen.":             open,
+		"Die Nägel müssen wir noch bestellen.":             open,
+		"Mend the rope later.":                             open,
+		"Thanks, that is all for now.":                     none,
+		"By the way, the weather is nice.":                 none,
+		"I had pasta for lunch.":                           none,
+		"Note 58: the ledger order of the garden is open.": none,
+		"See you later!":                                   none,
+		"He came back two days later.":                     none,
+		"I want to thank you for the help.":                none,
+		"Can you tell me the gate code?":                   none,
+		"Kannst du mir sagen, wo der Schlüssel hängt?":     none,
+		"The test is green.":                               none,
+		"Test 4 failed on alpha.":                          none,
+		"Build was green, great.":                          none,
+		"Do we still have to order the nails?":             none,
+		"Where does the key hang?":                         none,
+		"continue":                                         none,
+		"Look, the old chain is rusty.":                    none,
+		"Try again.":                                       none,
+		"Fixed the gate yesterday.":                        none,
+		"Danke, das war alles.":                            none,
+		"Übrigens ist das Wetter schön.":                   none,
+		"Such a nice day at the pier.":                     none,
+		"He said I want the moon.":                         none,
+		"Never touch the production database.":             none,
+		"Please note that the office is closed.":           none,
+		"Das Essen war gut.":                               none,
+		"[Request interrupted by user for tool use]":       none,
+		"Let's go with walnut for the desk.":               none,
+		"I will fix the pump? No, I forgot what I meant.":  none,
+	} {
+		got := none
+		switch _, how := asksFor(line); {
+		case len(openLoops([]said{{text: line}})) > 0:
+			got = open
+		case how == goal:
+			got = names
+		case how == wish:
+			got = asks
+		}
+		if got != want {
+			t.Errorf("%q %s, want %s", line, got, want)
+		}
+	}
+}
+
 // TestOwnWords: what programs put into a message is not what its person asked for.
 func TestOwnWords(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
@@ -252,6 +328,9 @@ func TestOwnWords(t *testing.T) {
 		{"<div class=\"a-b\">is HTML</div> and a <x-y>", "<div class=\"a-b\">is HTML</div> and a <x-y>"},
 		{"a < b-c and d > e", "a < b-c and d > e"},
 		{strings.Repeat("<a-b></a-b>\n", 100) + "late", ""},
+		{"[Request interrupted by user for tool use]", ""},
+		{"<task-notification>done</task-notification>\nRead the output file to retrieve the result: /tmp/out", ""},
+		{"This session is being continued from a previous conversation that ran out of context.\nImplement the gauge.", ""},
 	} {
 		if got := ownWords(tidemark.NewText(tidemark.User, row.text)); got != row.want {
 			t.Errorf("%.60q: %q, want %q", row.text, got, row.want)
