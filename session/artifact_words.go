@@ -236,7 +236,8 @@ func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64
 	return done, nil
 }
 
-// pieceStmts put one piece of a text into the index and say from where to go on; next is -1 at the end.
+// pieceStmts put one piece of a text into the index and say from where to go on; next is -1 at the end. One that is
+// there is made anew, but not from a message that has lost some of its text.
 func (s *Session) pieceStmts(m tidemark.Message, home string, id tidemark.EntryID, seq int64, at int) (stmts []tidemark.Stmt, next int, err error) {
 	text, size := textAt(m, at, pieceBytes)
 	if at+len(text) < size {
@@ -254,7 +255,8 @@ func (s *Session) pieceStmts(m tidemark.Message, home string, id tidemark.EntryI
 		return nil, 0, err
 	}
 	return []tidemark.Stmt{step, {
-		SQL:  `INSERT INTO pieces(n, key, seq, at, size, text) SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ? FROM pieces WHERE true ON CONFLICT(seq, at) DO NOTHING`,
+		SQL: `INSERT INTO pieces(n, key, seq, at, size, text) SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ? FROM pieces WHERE true ON CONFLICT(seq, at) DO UPDATE SET size = excluded.size, text = excluded.text
+			WHERE excluded.size >= pieces.size`,
 		Args: []any{string(s.Key), seq, at, len(text), packed},
 	}, {
 		SQL:  `INSERT INTO piece_words(rowid, home, terms) SELECT n, ?, ? FROM pieces p WHERE seq = ? AND at = ? AND NOT EXISTS (SELECT 1 FROM piece_words WHERE rowid = p.n)`,
@@ -300,7 +302,7 @@ func (s *Session) piecesWith(ctx context.Context, match string, since, until int
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}
-	return s.piecesOf(rows), nil
+	return s.piecesOf(ctx, rows), nil
 }
 
 // firstPieces returns the beginnings of long texts, by message: for those whose text stands in the bucket.
@@ -320,11 +322,11 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}
-	return s.piecesOf(rows), nil
+	return s.piecesOf(ctx, rows), nil
 }
 
 // piecesOf reads rows of pieces, the first of each message. One that is damaged is lost, and holds up no other.
-func (s *Session) piecesOf(rows []tidemark.Row) map[int64]piece {
+func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]piece {
 	out := map[int64]piece{}
 	var zip gzip.Reader
 	for _, r := range rows {
@@ -335,10 +337,24 @@ func (s *Session) piecesOf(rows []tidemark.Row) map[int64]piece {
 		if err != nil {
 			s.Logger.Warn("a piece of a long text is damaged", "session", s.Key, "position", r.Int(0), "at", r.Int(1), "err", err)
 			text = nil
+			s.readAgain(ctx, r.Int(0), r.Int(1))
 		}
 		out[r.Int(0)] = piece{int(r.Int(1)), string(text), err != nil}
 	}
 	return out
+}
+
+// readAgain has a message read from a damaged piece on: the log has what the piece was made of.
+func (s *Session) readAgain(ctx context.Context, seq, at int64) {
+	err := s.DB.Tx(ctx, []tidemark.Stmt{{
+		SQL:  `INSERT INTO unread(key, entry, at) SELECT ?, id, ? FROM entries WHERE seq = ? ON CONFLICT(key, entry) DO UPDATE SET at = min(at, excluded.at)`,
+		Args: []any{string(s.Key), at, seq},
+	}, s.dueStmt(dueWords, s.Runtime.Now(), "")})
+	if err != nil {
+		s.Logger.Warn("make a piece of a long text anew", "session", s.Key, "err", err)
+		return
+	}
+	s.setAlarm(ctx)
 }
 
 // texts gives the text of each of some entries to use, one after the other: of a long one the piece that was

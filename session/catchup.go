@@ -24,7 +24,14 @@ const dueIndex = "index"
 // ready brings the index as far as a request may wait for it, and returns how many messages are not in it, or not
 // with all of their text.
 func (s *Session) ready(ctx context.Context) (missing int, err error) {
-	if missing, err = s.catchUp(ctx); err != nil {
+	if missing, err = s.catchUp(ctx); errors.Is(err, tidemark.ErrUnavailable) && ctx.Err() == nil {
+		s.Logger.Warn("messages are indexed later", "session", s.Key, "err", err) // the disk is full: the rest is found
+		var first int64
+		if first, err = s.firstIndexed(ctx); err == nil {
+			missing, err = s.before(ctx, first)
+		}
+	}
+	if err != nil {
 		return 0, err
 	}
 	most := catchUpRest
@@ -144,14 +151,22 @@ func (s *Session) indexLog(ctx context.Context, log string, last int64, late fun
 
 // indexLater leaves the messages before a position to an alarm and returns how many there are.
 func (s *Session) indexLater(ctx context.Context, first int64) (left int, err error) {
-	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND seq < ? AND log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, first, string(s.Key))
-	if err != nil {
-		return 0, fmt.Errorf("recall: %w", err)
+	if left, err = s.before(ctx, first); err != nil {
+		return 0, err
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueIndex, s.Runtime.Now(), strconv.FormatInt(first, 10))}); err != nil {
 		return 0, fmt.Errorf("recall: %w", err)
 	}
 	s.setAlarm(ctx)
+	return left, nil
+}
+
+// before counts the messages before a position, at least one.
+func (s *Session) before(ctx context.Context, seq int64) (int, error) {
+	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND seq < ? AND log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, seq, string(s.Key))
+	if err != nil {
+		return 0, fmt.Errorf("recall: %w", err)
+	}
 	return max(int(rows[0].Int(0)), 1), nil
 }
 

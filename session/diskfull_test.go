@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
@@ -108,5 +109,54 @@ func TestDiskFullInTurn(t *testing.T) {
 		if n := strings.Count(strings.Join(h.originals(), "|"), "user: go"); n != 1 { // sent checks that each call has its result
 			t.Errorf("%d pages: the input is there %d times", pages, n)
 		}
+	}
+}
+
+// refusing is a database that takes nothing down while it is full.
+type refusing struct {
+	tidemark.DB
+	full bool
+}
+
+func (r *refusing) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	if r.full {
+		return fmt.Errorf("disk is full: %w", tidemark.ErrUnavailable)
+	}
+	return r.DB.Tx(ctx, stmts)
+}
+
+// TestRecallOnFullDisk: where an index that is made anew finds no room, what is in it is found, and the rest told.
+func TestRecallOnFullDisk(t *testing.T) {
+	h, c := newTimed(t, session.Settings{}, noon)
+	h.stop()
+	db := &refusing{DB: h.db}
+	h.db = db
+	h.open()
+	h.told(spoken(60, func(i int) string { return fmt.Sprintf("talk of the harbour, tag NEEDLE_%d", i) })...)
+	h.exec(`INSERT INTO words(words) VALUES('delete-all')`)
+	h.stop()
+	h.open()
+	h.say("The tag of the pier is PIER_7.")
+	db.full = true
+	ask := func(query string) (found bool, missing int) {
+		t.Helper()
+		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range got.Filtered {
+			if f.Reason == "not indexed yet" {
+				missing = f.Count
+			}
+		}
+		return len(got.Results) > 0 && strings.Contains(got.Results[0].Text, query), missing
+	}
+	if found, missing := ask("PIER_7"); !found || missing != 60 {
+		t.Errorf("on a full disk: found %v, %d missing", found, missing)
+	}
+	db.full = false
+	c.advance(time.Minute)
+	if found, missing := ask("NEEDLE_3"); !found || missing != 0 {
+		t.Errorf("with room again: found %v, %d missing", found, missing)
 	}
 }

@@ -93,7 +93,8 @@ func TestRecallPages(t *testing.T) {
 	}
 }
 
-// TestDamagedPiece: a piece of a long text that cannot be read keeps nothing else from being found, and is told.
+// TestDamagedPiece: a piece of a long text that cannot be read keeps nothing else from being found, and is told. It is
+// made anew from the message.
 func TestDamagedPiece(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.told(append([]tidemark.Message{tidemark.NewText(tidemark.User, "look")},
@@ -101,8 +102,8 @@ func TestDamagedPiece(t *testing.T) {
 	h.owner("The walnut key is PQ-7781.")
 	h.finds("walnut key PQ-7781", "PQ-7781")
 	for _, of := range []string{` WHERE at > 0`, ``} { // the beginning is read in place of the others
-		h.exec(`UPDATE pieces SET text = x'00112233'` + of)
 		for _, query := range []string{"walnut key PQ-7781", "walnut place 69993"} {
+			h.exec(`UPDATE pieces SET text = x'00112233'` + of)
 			got, err := h.Recall(t.Context(), session.Wanted{Query: query})
 			if err != nil || len(got.Results) == 0 || query != "walnut place 69993" && !strings.Contains(got.Results[0].Text, "PQ-7781") {
 				t.Fatalf("%q: %+v, %v", query, got, err)
@@ -120,6 +121,7 @@ func TestDamagedPiece(t *testing.T) {
 			if told != 1 {
 				t.Errorf("%q: %d texts are told as damaged: %+v", query, told, got.Filtered)
 			}
+			h.finds("walnut place 69993", "walnut stands at place 69993")
 		}
 		if found, err := h.Search(t.Context(), "walnut", 10); err != nil || len(found) != 2 {
 			t.Errorf("a search finds %+v, %v", found, err)
