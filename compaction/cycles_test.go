@@ -155,15 +155,17 @@ func TestShort(t *testing.T) {
 	b := compaction.Budget{Window: 4000, Keep: 1000}
 	strategies := []compaction.Strategy{compaction.Pointer{}}
 	tail := dialogue(1, 4000)
-	some := dialogue(10, 40)
-	for i := range tail.Items {
-		it := tail.Items[i]
-		it.Seq, it.Last = int64(100+i), int64(100+i)
-		it.ID = tidemark.EntryID(fmt.Sprintf("t%d", i))
-		it.From, it.To = it.ID, it.ID
-		some.Items = append(some.Items, it)
+	after := func(tail compaction.View) compaction.View { // a turn behind small ones
+		v := dialogue(10, 40)
+		for i, it := range tail.Items {
+			it.Seq, it.Last = int64(100+i), int64(100+i)
+			it.ID = tidemark.EntryID(fmt.Sprintf("t%d", i))
+			it.From, it.To = it.ID, it.ID
+			v.Items = append(v.Items, it)
+		}
+		v.Size += tail.Size
+		return v
 	}
-	some.Size += tail.Size
 	all := dialogue(40, 40)
 	for i := range all.Items {
 		all.Items[i].Pinned = true
@@ -172,9 +174,10 @@ func TestShort(t *testing.T) {
 		v     compaction.View
 		edits bool
 	}{
-		"one large turn":                {tail, false},
-		"all is pinned":                 {all, false},
-		"a large turn after small ones": {some, true},
+		"one large turn":                                         {tail, false},
+		"all is pinned":                                          {all, false},
+		"small turns left for one that no model takes":           {after(tail), false},
+		"small turns leave for one that a model may take, still": {after(dialogue(1, 1650)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			act, err := compaction.Plan(strategies, tt.v, b, false)

@@ -71,9 +71,10 @@ type urged interface {
 // Plan asks the strategies in order, each on the view that the former left, until the view is
 // within the budget. That they cannot bring it there is a result: Short says what is missing. A plan
 // that would free nothing is ErrNoGain. Force plans even when the view is not over the limit: a person
-// asked, or the provider reported an overflow.
+// asked, or the provider reported an overflow. Nothing is planned either where what stays is too large for the model
+// by itself: the rest would leave for a call that cannot succeed.
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
-	act := Act{Summarize: -1, Loose: v.Loose}
+	act, whole := Act{Summarize: -1, Loose: v.Loose}, v
 	for _, s := range strategies {
 		if !force && !b.Over(v) {
 			break
@@ -103,6 +104,9 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 	act.Short = max(v.Size-b.Limit(), 0)
 	if len(act.Edits) == 0 {
 		return act, fmt.Errorf("plan: nothing to compact: %w", tidemark.ErrNoGain)
+	}
+	if b.hopeless(v) {
+		return Act{Summarize: -1, Loose: act.Loose, Short: max(whole.Size-b.Limit(), 0)}, fmt.Errorf("plan: what stays cannot reach the budget: %w", tidemark.ErrNoGain)
 	}
 	return act, nil
 }
@@ -143,6 +147,9 @@ func idSet(ids []tidemark.EntryID) map[tidemark.EntryID]bool {
 // allowance is what is counted for a summary that is yet to be written: 1,500 tokens, less in a
 // small window.
 func (b Budget) allowance() tidemark.Tokens { return min(1500, b.Window/8) }
+
+// hopeless reports a view that no model of this window takes, also where the estimate is too high: it has a fifth on top.
+func (b Budget) hopeless(v View) bool { return v.Size > b.Window+b.Window/4 }
 
 // minGain is the least that a summary must promise to free: below it the prompt cache is worth more.
 func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }

@@ -60,6 +60,15 @@ func (v View) Tokens() tidemark.Tokens {
 	return n
 }
 
+// TooLarge reports whether the newest message that a person wrote takes more than may be sent by itself, and how much.
+func (v View) TooLarge(b Budget) (tidemark.Tokens, bool) {
+	n := lastTurn(v.Items)
+	if n < 0 {
+		return 0, false
+	}
+	return v.Items[n].Tokens, v.Fixed+v.Items[n].Tokens > b.Limit()
+}
+
 // Replacement is an overlay row's edit with its texts, as shown.
 type Replacement struct {
 	Placed

@@ -109,7 +109,7 @@ func contextKeys() []Key {
 		},
 		{
 			Name: "compaction.extractMemories", Type: Switch, Default: "true",
-			Doc: "Write what is worth remembering to the daily memory file, at compaction and at reset.",
+			Doc: "Write what is worth remembering to the daily memory file: at compaction, with pointer soon behind the turn, and at reset.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.ExtractMemories },
 		},
 		{

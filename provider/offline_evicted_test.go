@@ -34,6 +34,10 @@ func TestOfflineReadsWhatWasPushed(t *testing.T) {
 			}
 		})
 	}
+	under := []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text(marker), tidemark.Text("The boathouse is green.")}}}
+	if got := ask(t, tidemark.Request{Messages: under}).Message.PlainText(); got != "Noted: “The boathouse is green.”" {
+		t.Errorf("a marker before a message is quoted: %q", got)
+	}
 	if s, _ := condense(t, "", "", "[user] "+marker+"\n[user] We decided to use SQLite.\n", "summary"); strings.Contains(s, "topics") || !strings.Contains(s, "SQLite") {
 		t.Errorf("summary %q", s)
 	}

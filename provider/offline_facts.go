@@ -16,7 +16,7 @@ func parts(m tidemark.Message) (summary, said string) {
 	var sums, words []string
 	for _, b := range m.Content {
 		switch {
-		case b.Type != tidemark.TypeText || b.Text == "":
+		case b.Type != tidemark.TypeText || b.Text == "" || strings.HasPrefix(b.Text, markerMark) && bracketed(b.Text):
 		case strings.HasPrefix(b.Text, summaryMark):
 			sums = append(sums, b.Text)
 		default:

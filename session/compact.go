@@ -117,7 +117,7 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	}
 	act, err := compaction.Plan(instructed(tuned.strategies(s.Strategies), instructions), compaction.Hold(v.View, pins, s.budget()), s.budget(), mode != fitAuto)
 	if err != nil {
-		return nil, errors.Join(err, s.fellShort(ctx, r, mode, act))
+		return nil, errors.Join(s.tooLarge(v, err), s.fellShort(ctx, r, mode, act, v))
 	}
 	if mode != fitManual { // a person may try again
 		if err := s.wasUnsound(ctx, act); err != nil {
@@ -160,9 +160,24 @@ func instructed(list []compaction.Strategy, instructions string) []compaction.St
 	return list
 }
 
+// tooLarge adds to an error that nothing can leave the view why that is, where the newest message is the reason.
+func (s *Session) tooLarge(v View, err error) error {
+	if size, ok := v.TooLarge(s.budget()); ok && errors.Is(err, tidemark.ErrNoGain) {
+		return errors.Join(tooLargeError{size, s.budget().Limit()}, err)
+	}
+	return err
+}
+
+// tooLargeError is a message that no compaction makes room for.
+type tooLargeError struct{ size, limit tidemark.Tokens }
+
+func (e tooLargeError) Error() string {
+	return fmt.Sprintf("The newest message alone is too large: about %d tokens, and %d may be sent. Send it in parts, or less of it.", e.size, e.limit)
+}
+
 // fellShort says, at most once in a while, that the strategies have nothing left to give though the view
 // is over the limit. Then they rest. A summary alone is asked again at the next call, as ever.
-func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compaction.Act) error {
+func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compaction.Act, v View) error {
 	if mode != fitAuto || act.Short == 0 || !s.pointing() || len(act.Edits) > 0 {
 		return nil
 	}
@@ -171,6 +186,9 @@ func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compa
 	}
 	event := tidemark.Event{Type: "notice", Data: []byte(mustJSON(Compacted{Reason: string(mode), By: []string{}, Limit: s.budget().Limit(), Short: act.Short})),
 		Text: fmt.Sprintf("Nothing can leave the view: %d tokens over what was asked remain, pinned or of the newest turns.", act.Short)}
+	if size, ok := v.TooLarge(s.budget()); ok {
+		event.Text = tooLargeError{size, s.budget().Limit()}.Error()
+	}
 	stmts, err := s.eventStmts(r.Log, event)
 	if err != nil {
 		return err
@@ -317,11 +335,14 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	o := tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
+	owed := false
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
-	for _, e := range edits {
+	for n, e := range edits {
 		if e.Block > 0 {
 			done.Shortened++
+		} else if n != p.Act.Summarize {
+			owed = !s.settings().NoMemories
 		}
 	}
 	stmts, err := s.log.AppendStmts(p.Log, entry)
@@ -347,6 +368,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	}
 	if p.Owed {
 		stmts = append(stmts, s.dueStmt(dueAgain, now.Add(cooldowns[0]), string(entry.ID)))
+	}
+	if owed {
+		stmts = append(stmts, s.evictedStmt(p.Log, entry.ID))
 	}
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
@@ -446,6 +470,9 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 	_, err = s.fitWith(ctx, r, v, fitManual, instructions)
 	if errors.Is(err, tidemark.ErrNoGain) {
 		event := tidemark.Event{Type: "notice", Text: "Nothing to compact yet: what would leave the view is smaller than a summary of it."}
+		if large := (tooLargeError{}); errors.As(err, &large) {
+			event.Text = large.Error()
+		}
 		stmts, e := s.eventStmts(r.Log, event)
 		if e != nil {
 			return e

@@ -237,6 +237,41 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// TestMessageTooLarge: for a message that no model takes the dialogue before it does not leave. The person reads
+// that it is the message, once, and the next one is answered.
+func TestMessageTooLarge(t *testing.T) {
+	h := newHarness(t, small)
+	h.stop()
+	h.strategies = []compaction.Strategy{compaction.Pointer{}}
+	h.open()
+	for i := range 8 {
+		h.say(fmt.Sprintf("The numbat %d likes termites.", i) + strings.Repeat(" It walks along the river.", 12))
+	}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if len(req.Messages[len(req.Messages)-1].PlainText()) > 50_000 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "prompt is too long"}
+		}
+		return tidemark.Message{}, nil
+	})
+	const why = "The newest message alone is too large: about "
+	if got := h.say(strings.Repeat("filler words of all kinds ", 4000)); !strings.Contains(got, why) {
+		t.Errorf("answered %q", got)
+	}
+	if n := len(h.events("compaction")); n != 0 {
+		t.Errorf("%d compactions for nothing", n)
+	}
+	if list := strings.Join(h.events("notice"), "\n"); strings.Count(list, why) != 1 {
+		t.Errorf("notices %q", list)
+	}
+	h.post(session.Input{Kind: session.InputCompact})
+	if list := strings.Join(h.events("notice"), "\n"); strings.Count(list, why) != 2 {
+		t.Errorf("after /compact notices %q", list)
+	}
+	if got := h.say("and now"); !strings.HasPrefix(got, "ok") || len(h.events("compaction")) != 1 {
+		t.Errorf("afterwards %q, %d compactions", got, len(h.events("compaction")))
+	}
+}
+
 func TestCompactCommand(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 100_000, Keep: 800})
 	if got := h.post(session.Input{Kind: session.InputCompact}); got != "" {

@@ -19,6 +19,7 @@ const (
 	dueReset   = "reset"    // the policy's next reset
 	dueOutbox  = "outbox"   // tell the agent again
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
+	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
@@ -114,14 +115,14 @@ func (s *Session) setAlarm(ctx context.Context) {
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
 	far := now.Add(farPause).UnixMilli()
-	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEmbed)
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", dueEmbed)
 	if err != nil {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
 	for _, r := range rows {
 		kind := r.Text(0)
-		if strings.HasPrefix(kind, dueExtract) {
-			kind = dueExtract
+		if head, _, ok := strings.Cut(kind, ":"); ok {
+			kind = head + ":"
 		}
 		switch kind {
 		case dueRun:
@@ -132,6 +133,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			s.report(ctx)
 		case dueExtract:
 			err = s.extractLater(ctx, r.Text(1))
+		case dueEvicted:
+			err = s.evictedDue(ctx, r.Text(0), r.Text(1))
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
 		case dueWords:
@@ -156,6 +159,9 @@ func (s *Session) Wake(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("wake %s: put off %s: %w", s.Key, r.Text(0), err)
+		}
+		if kind == dueEvicted { // these are the last, and one a wake is enough: each asks a model
+			break
 		}
 	}
 	if tries, _ := s.stalled(); tries == 0 {

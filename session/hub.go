@@ -233,9 +233,12 @@ func (h *hub) told(reply tidemark.EntryID) {
 // where the provider or a bound of ours has said it already.
 func Explain(err error) string {
 	var api *tidemark.APIError
+	var large tooLargeError
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &large):
+		return large.Error()
 	case errors.Is(err, tidemark.ErrAborted):
 		return "Stopped."
 	case errors.Is(err, tidemark.ErrOverflow):

@@ -35,6 +35,7 @@ type resetting struct {
 	facts    []tidemark.Extraction
 	usage    tidemark.Usage
 	owed     bool // the memories could not be extracted
+	early    int  // memories of what had left the view, which the agent is told already
 }
 
 // Reset is the data of a reset event.
@@ -252,17 +253,23 @@ func (s *Session) dropStale(ctx context.Context, log, key string) error {
 func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 	if !s.settings().NoCompaction && !s.settings().NoMemories {
 		defer r.leave()
-		v, err := s.light(ctx, r) // its log is the old one still
-		if err != nil {
-			return err
-		}
 		limited, stop := s.Runtime.WithTimeout(ctx, extractDeadline)
-		p, err := s.extraction(limited, v)
-		stop()
+		defer stop()
+		before, err := s.readAllEvicted(limited)
+		x.early, x.usage = countFacts(before.Facts), before.Usage
+		if err == nil {
+			v, e := s.light(ctx, r) // its log is the old one still
+			if e != nil {
+				return e
+			}
+			var p *plan
+			p, err = s.extraction(limited, v)
+			x.facts, x.usage = p.Facts, x.usage.Add(p.Usage)
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		x.facts, x.usage, x.owed = p.Facts, p.Usage, err != nil
+		x.owed = err != nil
 		if err != nil {
 			s.warn("memories of a reset are owed", err)
 		}
@@ -343,7 +350,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	}
 	now := s.Runtime.Now()
 	done := Reset{Reason: x.Reason, Old: x.Old, New: x.New, Messages: x.Messages, Archive: x.Archive, TokensCleared: h.Context,
-		Memories: countFacts(x.facts), MemoriesOwed: x.owed, Usage: x.usage}
+		Memories: x.early + countFacts(x.facts), MemoriesOwed: x.owed, Usage: x.usage}
 	event := tidemark.Event{Type: "reset", Text: done.line(), Data: []byte(mustJSON(done))}
 	stmts := []tidemark.Stmt{
 		s.log.CreateStmt(host.Info{ID: x.New, Key: s.Key, Previous: x.Old, Created: now}),

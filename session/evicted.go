@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// A compaction that asks no model has read nothing, so what persons said in it is read for memories behind the
+// turn: a row for each overlay says of which log, and how far it was read.
+
+// evictedStmt makes what an overlay took out of the view due to be read.
+func (s *Session) evictedStmt(log string, overlay tidemark.EntryID) tidemark.Stmt {
+	return s.dueStmt(dueEvicted+string(overlay), s.Runtime.Now(), log+" 0")
+}
+
+// evictedDue reads a chunk, unless a turn is in work: it comes first. When the model cannot be reached, all rows
+// wait; any other failure is of one.
+func (s *Session) evictedDue(ctx context.Context, kind, data string) error {
+	now := s.Runtime.Now()
+	busy, err := s.Busy(ctx)
+	if err != nil {
+		return err
+	}
+	if busy != "" {
+		return s.putOff(ctx, kind, now.Add(heartbeat))
+	}
+	limited, stop := s.Runtime.WithTimeout(ctx, extractDeadline)
+	_, err = s.readEvicted(limited, kind, data)
+	stop()
+	if errors.Is(err, tidemark.ErrConflict) || ctx.Err() != nil {
+		err = nil // somebody else has read it, or will
+	}
+	if err == nil {
+		return nil
+	}
+	s.Logger.Warn("memories of what left the view", "session", s.Key, "overlay", kind, "err", err)
+	like := kind
+	if passing(err) {
+		like = dueEvicted + "%"
+	}
+	return s.putOff(ctx, like, now.Add(cooldowns[len(cooldowns)-1]))
+}
+
+func (s *Session) putOff(ctx context.Context, like string, at time.Time) error {
+	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind LIKE ?`, Args: []any{at.UnixMilli(), string(s.Key), like}}})
+}
+
+// readAllEvicted reads what is due of it, for a reset.
+func (s *Session) readAllEvicted(ctx context.Context) (*plan, error) {
+	all := &plan{}
+	for {
+		rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND kind LIKE ? ORDER BY kind LIMIT 1`, string(s.Key), dueEvicted+"%")
+		if err != nil || len(rows) == 0 {
+			return all, err
+		}
+		p, err := s.readEvicted(ctx, rows[0].Text(0), rows[0].Text(1))
+		if err != nil && !errors.Is(err, tidemark.ErrConflict) {
+			return all, err
+		}
+		all.Facts, all.Usage = append(all.Facts, p.Facts...), all.Usage.Add(p.Usage)
+	}
+}
+
+// readEvicted asks for the memories of one chunk, and keeps them in the transaction that says how far it was read.
+func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, error) {
+	log, seq, _ := strings.Cut(data, " ")
+	done, _ := strconv.Atoi(seq)
+	overlay := kind[len(dueEvicted):]
+	p := &plan{ID: overlay, Log: log, Chunk: done}
+	next := tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND data = ?`, Args: []any{string(s.Key), kind, data}, Want: 1}
+	if s.settings().NoMemories {
+		return p, s.DB.Tx(ctx, []tidemark.Stmt{next})
+	}
+	v, items, err := s.evicted(ctx, log, tidemark.EntryID(overlay), int64(done))
+	if err != nil {
+		return p, err
+	}
+	chunks := compaction.Chunks(items, s.chunkSize())
+	for len(chunks) > 0 && !slices.ContainsFunc(chunks[0], ofPerson) {
+		chunks = chunks[1:] // only what persons said is a memory
+	}
+	stmts := []tidemark.Stmt{next}
+	if len(chunks) > 0 {
+		w, err := s.askSummary(ctx, p, v, chunks[0], true)
+		if passing(err) || err != nil && ctx.Err() != nil {
+			return p, err
+		}
+		if err != nil { // what no model can read is passed over; it stays in the archive
+			s.Logger.Warn("memories of a chunk", "session", s.Key, "overlay", overlay, "err", err)
+		}
+		s.addFacts(p, chunks[0], w.Memories)
+		if len(chunks) > 1 {
+			last := strconv.FormatInt(chunks[0][len(chunks[0])-1].Last, 10)
+			stmts[0].SQL = `UPDATE due SET data = ? WHERE key = ? AND kind = ? AND data = ?`
+			stmts[0].Args = append([]any{log + " " + last}, next.Args...)
+		}
+		usage, err := s.addUsage(ctx, p.Usage)
+		if err != nil {
+			return p, err
+		}
+		stmts = append(stmts, usage, s.dueStmt(dueOutbox, s.Runtime.Now(), ""))
+	}
+	for _, f := range p.Facts {
+		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
+	}
+	if err := s.DB.Tx(ctx, stmts); err != nil {
+		return p, fmt.Errorf("store memories: %w", err)
+	}
+	return p, nil
+}
+
+func ofPerson(it compaction.Item) bool { return it.Source == tidemark.FromPerson }
+
+// evicted returns the messages that an overlay took out of the view under markers, behind a position, with the view
+// as it was before: what left it earlier has a row of its own. A lifted one took nothing.
+func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.EntryID, behind int64) (v View, items []compaction.Item, err error) {
+	marks, err := s.log.Marks(ctx, log)
+	if err != nil {
+		return v, nil, err
+	}
+	at := slices.IndexFunc(marks, func(m host.Mark) bool { return m.ID == overlay })
+	rows := make([]compaction.Row, len(marks))
+	for i, m := range marks {
+		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
+	}
+	if at < 0 || compaction.Lifted(rows)[overlay] {
+		return v, nil, nil
+	}
+	before, err := s.editsOf(ctx, marks[:at])
+	if err != nil {
+		return v, nil, err
+	}
+	if v, err = s.viewOf(ctx, log, before, nil); err != nil {
+		return v, nil, err
+	}
+	entries, err := s.log.Payloads(ctx, []int64{marks[at].Seq})
+	if err != nil || len(entries) == 0 {
+		return v, nil, err
+	}
+	var o tidemark.Overlay
+	if err := json.Unmarshal(entries[0].Payload, &o); err != nil {
+		return v, nil, fmt.Errorf("read overlay %s: %w", overlay, err)
+	}
+	for _, e := range o.Edits {
+		if _, ok := compaction.MarkerOf(e); !ok {
+			continue
+		}
+		under, _ := s.covered(v, e)
+		for _, it := range s.unskipped(ctx, under) {
+			if !it.Span() && it.Seq > behind {
+				items = append(items, it)
+			}
+		}
+	}
+	return v, items, nil
+}
