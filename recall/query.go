@@ -17,6 +17,7 @@ type Query struct {
 	Text  string
 	Terms []string // each once
 	words []string // in lower case, as they stand there
+	built []string // terms that are three words or more written as one, such as ReviewContextBuilder
 
 	when, where, who, many, title bool // what is asked for
 	month                         time.Month
@@ -35,12 +36,30 @@ func Parse(text string, stem *Stemmer) Query {
 		}
 	}
 	for w := range words(text) {
-		q.words = append(q.words, strings.ToLower(w.text))
+		low := strings.ToLower(w.text)
+		q.words = append(q.words, low)
+		if built(w.text) {
+			q.built = append(q.built, stem.stem(low))
+		}
 	}
 	q.kind()
 	q.date()
 	return q
 }
+
+// built reports a word of code: two capitals or more within it stand behind small letters.
+func built(w string) bool {
+	humps := 0
+	for i := 1; i < len(w); i++ {
+		if w[i] >= 'A' && w[i] <= 'Z' && w[i-1] >= 'a' && w[i-1] <= 'z' {
+			humps++
+		}
+	}
+	return humps > 1
+}
+
+// exact reports a term of the query that names one thing.
+func (q Query) exact(term string) bool { return identifier(term) || slices.Contains(q.built, term) }
 
 // Asks returns the term of a query that a term of a text answers, empty for none.
 func (q Query) Asks(term string) string {

@@ -81,10 +81,7 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 			continue
 		}
 		if m.bare(i) {
-			if m.cover[i] == 0 { // nor has what stands beside it
-				continue
-			}
-			score[i] = min(score[i], score[i]*bareWorth)
+			continue
 		}
 		if m.best[i] > 0 || m.day[i] > 0 || m.when[i] > 0 {
 			hits = append(hits, Hit{Doc: i, Score: score[i], Coverage: m.own[i], Around: m.cover[i]})
@@ -106,11 +103,12 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 	return hits
 }
 
-// bareWorth is what is left of the score of a document that has no word of the query.
-const bareWorth = 0.1
+// someGrams is how much of the letters of the best a document has that has a word of the query in another form; less is
+// what any long text has.
+const someGrams = 0.5
 
-// bare reports a document that has nothing of the query, in no form, and answers no question that has: it was
-// found for what stands beside it. People who are named go on with what others said, and need no word of it.
+// bare reports a document that has nothing of the query, in no form, and answers no question that has: only what
+// stands beside it is a find. People who are named go on with what others said, and need no word of it.
 func (m *match) bare(doc int) bool {
-	return m.own[doc] == 0 && m.grams[doc] == 0 && m.asked[doc] == 0 && m.when[doc] <= 0 && m.x.docs[doc].Speaker == ""
+	return m.own[doc] == 0 && m.grams[doc] < someGrams && m.asked[doc] == 0 && m.when[doc] <= 0 && m.x.docs[doc].Speaker == ""
 }

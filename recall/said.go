@@ -215,7 +215,7 @@ func (m *match) said(doc, docs int) (share float64, named, rare bool) {
 		if worth > top {
 			top, rarest = worth, held[t]
 		}
-		if identifier(term) {
+		if m.q.exact(term) {
 			named, rare = named && held[t], true
 		}
 	}

@@ -99,6 +99,7 @@ func TestJudgeWhatIsTold(t *testing.T) {
 		"one of a form":             {"where lie the settings of the service", lines(red, filler, filler, "Noted.", filler, filler), Confident},
 		"two of a form":             {"where lie the settings of the service", lines(red, filler, "Noted.", filler, blue, filler), Weak},
 		"the red one":               {"where lie the settings of the red service", lines(red, filler, "Noted.", filler, blue, filler), Confident},
+		"by a word of code":         {"ReviewContextBuilder", lines("The ReviewContextBuilder of the red service lies at /srv/walnut-17.toml now.", filler, filler, "The ReviewContextBuilder of the blue service lies at /srv/acorn-55.toml now."), Confident},
 		"by its name":               {"which service has /srv/acorn-55.toml", lines(red, filler, "Noted.", filler, blue, filler), Confident},
 		"said twice":                {"where lie the settings of the service", lines(red, filler, "Noted.", filler, "As I said: "+red, filler), Confident},
 		"said of it in two ways":    {"settings of the service", lines(red, filler, "Noted.", filler, "Those settings of the service were lost in the storm.", filler), Confident},
@@ -143,6 +144,23 @@ func TestOwnWords(t *testing.T) {
 			t.Errorf("%q stands behind what has no word", docs[h.Doc].Text)
 		}
 		bare = bare || h.Coverage == 0 && h.Doc != 2 // an answer may stand behind its question
+	}
+}
+
+// TestOnlyFinds: what has nothing of the query but some letters, or stands beside what has, is no find, nor is an answer
+// that knows nothing before a text that does.
+func TestOnlyFinds(t *testing.T) {
+	docs := lines("The ferry leaves at nine.", "Who is the custodian of the chapel?", "I do not know that.", "It rains.", "My cat is called Miso.",
+		"The custodian left on Monday.", "Noted.", "The chapter was closed; customers wait.")
+	x := New(docs, nil)
+	hits := x.Search(Parse("custodian of the chapel", nil), Stats{})
+	for i, h := range hits {
+		if want := []int{1, 5}; i >= len(want) || h.Doc != want[i] {
+			t.Errorf("%d: %q, coverage %.2f", i, docs[h.Doc].Text, h.Coverage)
+		}
+	}
+	if hits = x.Search(Parse("custodain", nil), Stats{}); len(hits) == 0 || hits[0].Coverage != 0 {
+		t.Errorf("mistyped: %+v", hits)
 	}
 }
 

@@ -25,7 +25,7 @@ func (x *Index) Judge(q Query, hits []Hit) Verdict {
 		sure = sure || h.said >= confidentFrom && h.named && h.rare
 	}
 	switch {
-	case sure && (slices.ContainsFunc(q.Terms, identifier) || !x.open(hits)):
+	case sure && (slices.ContainsFunc(q.Terms, q.exact) || !x.open(hits)):
 		return Confident
 	case around >= weakFrom:
 		return Weak

@@ -288,6 +288,12 @@ func both(first, second []recall.Hit, worth float64) []recall.Hit {
 		h.Coverage, h.Around = one.Coverage, one.Around
 		h.Score, h.Normalized = max(one.Score, h.Score*worth), max(one.Normalized, h.Normalized*worth)
 		out = append(out, h)
+		delete(own, h.Doc)
+	}
+	for _, h := range first { // what is like the first query by its letters alone may be too little like the second
+		if _, left := own[h.Doc]; left {
+			out = append(out, h)
+		}
 	}
 	order.By(out, func(x, y recall.Hit) int { return cmp.Compare(y.Score, x.Score) })
 	recall.Level(out)

@@ -127,7 +127,7 @@ func TestRecallWholeSkipped(t *testing.T) {
 		skipped = append(skipped, s.Entries...)
 	}
 	for _, all := range []bool{true, false} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "tide", K: 50, All: all})
+		got, err := h.Recall(t.Context(), session.Wanted{Query: "tide, go on", K: 50, All: all})
 		if err != nil || len(got.Results) == 0 {
 			t.Fatal(got, err)
 		}
