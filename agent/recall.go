@@ -38,7 +38,7 @@ const (
 //
 // # Errors
 //
-// ErrInvalid for a query without words or a scope that lacks its peer, ErrUnavailable without a way to ask.
+// ErrInvalid for an empty query or a scope that lacks its peer, ErrUnavailable without a way to ask.
 func (a *Agent) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error) {
 	if err := a.own(scope); err != nil {
 		return recall.Answer{}, err
@@ -47,8 +47,13 @@ func (a *Agent) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask
 		return recall.Answer{}, fmt.Errorf("recall: this host has no way to its sessions: %w", tidemark.ErrUnavailable)
 	}
 	q := recall.Parse(ask.Query, nil)
-	if len(q.Terms) == 0 {
-		return recall.Answer{}, fmt.Errorf("recall: the query has no words: %w", tidemark.ErrInvalid)
+	switch {
+	case strings.TrimSpace(ask.Query) == "":
+		return recall.Answer{}, fmt.Errorf("recall: the query is empty: %w", tidemark.ErrInvalid)
+	case len(q.Terms) == 0:
+		none, err := recall.Join(ask, nil)
+		none.Hint = recall.NoWords
+		return none, err
 	}
 	ask.K = min(cmp.Or(max(ask.K, 0), defaultAsk), maxAskK)
 	if ask.Scope == recall.ScopePeer && ask.Peer == "" {

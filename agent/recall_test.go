@@ -224,9 +224,12 @@ func TestRecallPicks(t *testing.T) {
 	if err != nil || len(own.Asked) != 0 {
 		t.Errorf("%+v, %v: want who asks not to be asked", own, err)
 	}
-	for _, bad := range []string{"", "the of and", "…"} {
-		if _, err := w.Recall(t.Context(), scope(t, "main"), recall.Ask{Query: bad}); !errors.Is(err, tidemark.ErrInvalid) {
-			t.Errorf("query %q: %v", bad, err)
+	if _, err := w.Recall(t.Context(), scope(t, "main"), recall.Ask{Query: " "}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("no query: %v", err)
+	}
+	for _, vain := range []string{"the of and", "…"} {
+		if got, err := w.Recall(t.Context(), scope(t, "main"), recall.Ask{Query: vain}); err != nil || got.Verdict != recall.Nothing || got.Hint != recall.NoWords || got.Asked == nil {
+			t.Errorf("query %q: %+v, %v", vain, got, err)
 		}
 	}
 }

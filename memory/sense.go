@@ -9,7 +9,7 @@ import (
 // "never deploy on Friday".
 type Sense uint8
 
-// The ways to turn it. Those of Opposed make the opposite, the others a limit.
+// The ways to turn it.
 const (
 	Denies Sense = 1 << iota
 	Lacks
@@ -18,7 +18,6 @@ const (
 	After
 	More
 	Less
-	Opposed = Denies | Lacks | Excepts
 )
 
 // senses are the words that turn, by how. A verb that forbids denies what stands behind it.

@@ -54,11 +54,15 @@ type Answer struct {
 	Considered   int            `json:"considered"` // messages that were ranked
 	Reformulated string         `json:"reformulated"`
 	Filtered     []Left         `json:"filtered"`
+	Hint         string         `json:"hint,omitempty"`      // what to ask otherwise
 	Coverage     float64        `json:"coverage"`            // share of the conversations asked that answered
 	Asked        []tidemark.Key `json:"asked"`               // which conversations
 	Unreached    []tidemark.Key `json:"unreached,omitempty"` // of these, who did not answer
 	Beyond       int            `json:"beyond,omitempty"`    // conversations of so many that only the last active were held against the query
 }
+
+// NoWords is the hint to a query that cannot be looked up, such as "???" or "the": nothing was searched.
+const NoWords = "the query has only signs or words that stand in every text: ask with a name, a number or a rarer word"
 
 // Left is results that were found and are not given.
 type Left struct {
@@ -112,7 +116,7 @@ func Join(a Ask, answers []Answer) (Answer, error) {
 		for _, l := range one.Filtered {
 			out.leave(l)
 		}
-		out.Reformulated = cmp.Or(out.Reformulated, one.Reformulated)
+		out.Reformulated, out.Hint = cmp.Or(out.Reformulated, one.Reformulated), cmp.Or(out.Hint, one.Hint)
 		if worth[one.Verdict] > worth[out.Verdict] {
 			out.Verdict = one.Verdict
 		}

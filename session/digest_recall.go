@@ -35,7 +35,7 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 		}
 		s.setAlarm(ctx)
 	}
-	out := recall.Answer{Query: ask.Query, Results: []recall.Result{}, Filtered: []recall.Left{}, Verdict: found.Verdict, Considered: found.Considered, Reformulated: found.Reformulated,
+	out := recall.Answer{Query: ask.Query, Results: []recall.Result{}, Filtered: []recall.Left{}, Verdict: found.Verdict, Considered: found.Considered, Reformulated: found.Reformulated, Hint: found.Hint,
 		Asked: []tidemark.Key{s.Key}, Coverage: 1}
 	for _, f := range found.Filtered {
 		out.Filtered = append(out.Filtered, recall.Left(f))
@@ -113,7 +113,7 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 	var b strings.Builder
 	switch found.Verdict {
 	case recall.Nothing:
-		b.WriteString("Nothing found that this query tells from others.")
+		b.WriteString(nothingFind(found.Hint))
 	case recall.Weak:
 		b.WriteString(weakFind)
 	case recall.Confident:

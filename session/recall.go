@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -37,6 +38,7 @@ type Recalled struct {
 	Considered   int            `json:"considered"`   // messages that were ranked
 	Reformulated string         `json:"reformulated"` // the second query, when the first was weak
 	Filtered     []Filtered     `json:"filtered"`
+	Hint         string         `json:"hint,omitempty"`    // what to ask otherwise, see [recall.NoWords]
 	Vectors      string         `json:"vectors,omitempty"` // used or unreachable, where recall.embeddings is on and words were not sure
 }
 
@@ -90,8 +92,12 @@ const (
 func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	q := recall.Parse(w.Query, s.Stemmer)
 	out := Recalled{Query: w.Query, Results: []Recollection{}, Verdict: recall.Nothing, Filtered: []Filtered{}}
-	if len(q.Terms) == 0 {
-		return out, fmt.Errorf("recall: the query has no words: %w", tidemark.ErrInvalid)
+	switch {
+	case strings.TrimSpace(w.Query) == "":
+		return out, fmt.Errorf("recall: the query is empty: %w", tidemark.ErrInvalid)
+	case len(q.Terms) == 0:
+		out.Hint = recall.NoWords
+		return out, nil
 	}
 	missing, err := s.ready(ctx)
 	if err != nil {

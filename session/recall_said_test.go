@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +77,34 @@ func TestRecallInput(t *testing.T) {
 		if told := h.toolSays("Look.", input); !strings.Contains(told, want) {
 			t.Errorf("%s: %s", input, told)
 		}
+	}
+}
+
+// TestRecallNoWords: a query that cannot be looked up finds nothing and says why; one that is empty is wrong.
+func TestRecallNoWords(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.say("Is the ferry here???")
+	for _, query := range []string{"🚢🚢", "the of and", "???"} {
+		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		wide, failed := h.Answer(t.Context(), recall.Ask{Query: query})
+		if err != nil || failed != nil || got.Verdict != recall.Nothing || got.Results == nil || got.Filtered == nil || got.Hint != recall.NoWords || wide.Hint != got.Hint {
+			t.Errorf("%q: %+v, %v; %+v, %v", query, got, err, wide, failed)
+		}
+		if told := h.toolSays("Look.", fmt.Sprintf(`{"query":%q}`, query)); !strings.HasPrefix(told, "Nothing was searched: ") {
+			t.Errorf("%q: %s", query, told)
+		}
+	}
+	if _, err := h.Recall(t.Context(), session.Wanted{Query: " "}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// TestRecallEntryID: what is no id is not told back.
+func TestRecallEntryID(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.say("Hello.")
+	if told := h.toolSays("Look.", `{"entry":"`+strings.Repeat("e", 1<<20)+`"}`); len(told) > 200 || !strings.Contains(told, "an id has at most") {
+		t.Errorf("%d bytes: %.200s", len(told), told)
 	}
 }
 

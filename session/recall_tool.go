@@ -72,6 +72,10 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			break
 		}
 		if in.Entry != "" {
+			if len(in.Entry) > maxID {
+				err = fmt.Errorf("entry %.40q…: an id has at most %d bytes: %w", in.Entry, maxID, tidemark.ErrInvalid)
+				break
+			}
 			text, err = s.readEntry(ctx, tidemark.EntryID(in.Entry), in.Offset)
 			break
 		}
@@ -123,6 +127,7 @@ const (
 	toolRecalls = 8
 	// What a turn reads in all, entries included: about 50,000 tokens, and the last answer.
 	toolBytes = 200_000
+	maxID     = 100    // bytes of an entry's id, so that no other text is told back
 	toolPage  = 20_000 // bytes of an entry; what a call that is not done yet is taken to give
 )
 
@@ -151,6 +156,14 @@ const (
 	confidentFind = "Confident: what the query asks for was said."
 )
 
+// nothingFind says that nothing was found, or that nothing could be looked for.
+func nothingFind(hint string) string {
+	if hint != "" {
+		return "Nothing was searched: " + hint + "."
+	}
+	return "Nothing found that this query tells from others."
+}
+
 // tellRecall is what the model reads of a recall.
 func (s *Session) tellRecall(ctx context.Context, w Wanted) (string, error) {
 	found, err := s.Recall(ctx, w)
@@ -166,7 +179,7 @@ func (s *Session) tellRecall(ctx context.Context, w Wanted) (string, error) {
 	}
 	switch found.Verdict {
 	case recall.Nothing:
-		b.WriteString("Nothing found that this query tells from others.")
+		b.WriteString(nothingFind(found.Hint))
 		if len(found.Results) == 0 {
 			return b.String(), nil
 		}

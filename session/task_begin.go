@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // begun adds to the first change of a card the rules that persons set before anybody kept one: from now on
@@ -56,10 +55,7 @@ func (s *Session) begun(ctx context.Context, log string, ch TaskChange) (TaskCha
 }
 
 // sameWords reports texts of the same words in the same order: half a rule may say the opposite.
-func sameWords(a, b string) bool {
-	bare := func(s string) string { return strings.TrimPrefix(memory.Fold(s), "please ") }
-	return bare(a) == bare(b)
-}
+func sameWords(a, b string) bool { return ownForm(a) == ownForm(b) }
 
 // effective leaves out of a change what changes nothing about a card, with the reasons: what remains is
 // empty when nothing of it does.

@@ -91,7 +91,8 @@ func TestTaskBegins(t *testing.T) {
 	const noted = "; g3 model finish the table"
 	for _, row := range []struct{ text, want, answer string }{
 		{"deploy on Fridays", rules + noted, "no person said so"},
-		{"never deploy", rules + noted + "; c4 model never deploy", ""},
+		{"never deploy", rules + noted, "no person said so"},
+		{"It is late", rules + noted + "; c4 model It is late", ""},
 		{"Never deploy on Fridays!", rules + noted, "c1 says that already"},
 	} {
 		h, _ := open()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -37,7 +38,8 @@ var phases = [...]recall.Phase{recall.Idle, recall.Planning, recall.Executing, r
 // Bounds of a card.
 const (
 	maxItems    = 8   // of a kind
-	maxItemText = 200 // letters
+	maxItemText = 200 // letters; what is longer is cut
+	maxRuleText = 400 // of a constraint, which is whole or refused: half of one may say the opposite
 	maxTaskCall = 16  // items, names or entries in one change
 	maxLastCall = 16  // calls that are remembered
 )
@@ -115,6 +117,9 @@ func (ch TaskChange) Validate() error {
 		}
 		if strings.TrimSpace(a.Text) == "" {
 			return fmt.Errorf("add[%d].text is empty: %w", i, tidemark.ErrInvalid)
+		}
+		if n := utf8.RuneCountInString(a.Text); a.Kind == Constraint && n > maxRuleText {
+			return fmt.Errorf("add[%d].text has %d letters: a constraint has at most %d: %w", i, n, maxRuleText, tidemark.ErrInvalid)
 		}
 	}
 	if ch.Phase != "" && !slices.Contains(phases[:], ch.Phase) {
@@ -210,7 +215,11 @@ func (c Card) apply(ch TaskChange, entry tidemark.EntryID, at time.Time) (Card, 
 // add appends an item: the same words of a kind are one. Of key events the oldest gives way; of what is to
 // be heeded or done none does, since it would be lost unseen.
 func (c Card) add(a AddedItem, by string, entry tidemark.EntryID, at time.Time) (Card, string) {
-	text := oneLine(a.Text, maxItemText)
+	most := maxItemText
+	if a.Kind == Constraint {
+		most = maxRuleText
+	}
+	text := oneLine(a.Text, most)
 	if text == "" {
 		return c, ""
 	}

@@ -232,8 +232,8 @@ func wordRune(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) 
 func rules(text string) []string {
 	var out []string
 	for _, sentence := range sentences(text) {
-		if len(sentence) <= 2*maxItemText && !strings.HasSuffix(sentence, "?") && says(sentence, ruleWords[:]) && !says(sentence, softWords[:]) {
-			if line := oneLine(sentence, maxItemText); line != "" {
+		if len(sentence) <= maxRuleText && !strings.HasSuffix(sentence, "?") && says(sentence, ruleWords[:]) && !says(sentence, softWords[:]) {
+			if line := oneLine(sentence, maxRuleText); line != "" {
 				out = append(out, line)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -267,102 +266,13 @@ func (s *Session) sourced(ctx context.Context, ch TaskChange) (out []AddedItem, 
 				}
 			}
 			if a.Entry = s.saidIn(heard, a.Text); a.Entry == "" {
-				notes = append(notes, fmt.Sprintf("not added, no person said so; a goal or an event can hold it: %s", oneLine(a.Text, 60)))
+				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", oneLine(a.Text, 60)))
 				continue
 			}
 		}
 		out = append(out, a)
 	}
 	return out, notes, nil
-}
-
-// saidShare is how much of a constraint's words one message of a person must have: the model may put it
-// shorter, but not make it up.
-const saidShare = 0.6
-
-// saidIn returns the newest message of a person that says what a text does, unless a newer one says the
-// same words of the opposite.
-func (s *Session) saidIn(heard []said, text string) tidemark.EntryID {
-	for _, m := range slices.Backward(heard) {
-		switch says, opposed := s.saysSo(m.text, text); {
-		case says:
-			return m.id
-		case opposed:
-			return ""
-		}
-	}
-	return ""
-}
-
-// saysSo reports whether a message says what a text does: one clause has all of its words, or the message has
-// most of them and each number, and the clauses that have any deny as much as the text does. opposed is that a
-// clause has all of its words and denies what the text does not, or the reverse.
-func (s *Session) saysSo(message, text string) (says, opposed bool) {
-	sense, rest := memory.SenseOf(text)
-	words := s.Stemmer.Terms(rest)
-	missing := map[string]bool{}
-	for _, w := range words {
-		missing[w] = true
-	}
-	all := len(missing)
-	var turned memory.Sense // by the clauses that have a word of it
-	same := func(of memory.Sense) bool { return sense&memory.Opposed == of&memory.Opposed && sense&^of == 0 }
-	for _, c := range clauses(message) {
-		has := map[string]bool{}
-		for _, t := range s.Stemmer.Terms(c.text) {
-			if _, wanted := missing[t]; wanted {
-				has[t], missing[t] = true, false
-			}
-		}
-		if n := len(has); n > 0 {
-			turned |= c.sense
-			says, opposed = says || n == all && same(c.sense), opposed || n == all && !same(c.sense)
-		}
-	}
-	n := 0
-	for t, gone := range missing {
-		if !gone {
-			n++
-		} else if strings.ContainsAny(t, "0123456789") {
-			return false, opposed
-		}
-	}
-	return says || n > 0 && float64(n) >= saidShare*float64(all) && same(turned), opposed
-}
-
-// clause is a part of a sentence, without the words that turn it.
-type clause struct {
-	text  string
-	sense memory.Sense
-}
-
-// contrasts begin a clause that is not denied with those before it.
-const contrasts = " but however except unless aber sondern jedoch außer mais pero "
-
-// clauses divides a text at its sentences, commas and contrasts. What is denied in one clause is so in the
-// next ones of its sentence: "never push, merge or tag".
-func clauses(text string) []clause {
-	var out []clause
-	for _, sentence := range sentences(text) {
-		var denied memory.Sense
-		var words []string
-		end := func() {
-			sense, rest := memory.SenseOf(strings.Join(words, " "))
-			denied |= sense & memory.Denies
-			out, words = append(out, clause{rest, sense | denied}), nil
-		}
-		for _, w := range strings.FieldsFunc(sentence, func(r rune) bool { return r == ' ' || r == '，' || r == '、' }) {
-			if strings.Contains(contrasts, " "+strings.ToLower(w)+" ") {
-				end()
-				denied = 0
-			}
-			if words = append(words, w); strings.HasSuffix(w, ",") || strings.HasSuffix(w, ";") || strings.HasSuffix(w, ":") {
-				end()
-			}
-		}
-		end()
-	}
-	return out
 }
 
 // own returns a message of this conversation, as stored.

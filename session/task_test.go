@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,9 +64,9 @@ func TestTaskKept(t *testing.T) {
 	set.Window = 16_000
 	h := newHarness(t, set)
 	h.pointing()
-	h.model.keeps(`{"add":[{"kind":"goal","text":"mend the gauge"},{"kind":"loop","text":"order a float"},{"kind":"event","text":"the chain broke"},{"kind":"constraint","text":"never touch the old chain"}],"phase":"debugging"}`)
-	h.owner("Please mend the gauge, and never touch the old chain of the harbour.")
-	want := "c1 person Please mend the gauge, and never touch the old chain of the harbour.; g2 model mend the gauge; l3 model order a float; e4 model the chain broke; c5 model never touch the old chain"
+	h.model.keeps(`{"add":[{"kind":"goal","text":"mend the gauge"},{"kind":"loop","text":"order a float"},{"kind":"event","text":"the chain broke"},{"kind":"constraint","text":"use the new one"},{"kind":"constraint","text":"touch the old chain"}],"phase":"debugging"}`)
+	h.owner("Please mend the gauge. Never touch the old chain of the harbour. Use the new one.")
+	want := "c1 person Never touch the old chain of the harbour.; g2 model mend the gauge; l3 model order a float; e4 model the chain broke; c5 model use the new one"
 	v := h.task()
 	if !v.Kept || items(v) != want || v.Phase != recall.Debugging {
 		t.Fatalf("kept %v, %s: %s", v.Kept, v.Phase, items(v))
@@ -76,7 +77,7 @@ func TestTaskKept(t *testing.T) {
 	if a := h.answers(); !strings.Contains(a, "- g2: mend the gauge") || !strings.Contains(a, "Phase: debugging") {
 		t.Errorf("answered %q", a)
 	}
-	if note := h.model.last().Note; !strings.Contains(note, "- c5 (noted by the assistant): never touch the old chain") || !strings.Contains(note, "[The task card") {
+	if note := h.model.last().Note; !strings.Contains(note, "- c5 (noted by the assistant): use the new one") || !strings.Contains(note, "[The task card") {
 		t.Errorf("note %q", note)
 	}
 	h.model.set(nil)
@@ -220,5 +221,26 @@ func TestTaskBadCalls(t *testing.T) {
 		if a := h.answers(); !strings.Contains(a, row.want) || h.task().Kept {
 			t.Errorf("%s: answered %q, kept %v", row.input, a, h.task().Kept)
 		}
+	}
+}
+
+// TestTaskWhole: a constraint is kept whole, in a note of a person's and as a message tells it, or refused with the limit.
+func TestTaskWhole(t *testing.T) {
+	rule := "Never " + strings.Repeat("call it good, ", 27) + "Ada."
+	for _, own := range []bool{true, false} {
+		h := newHarness(t, session.Settings{})
+		if own {
+			h.change(session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule}}})
+		} else {
+			h.owner(rule)
+		}
+		if v := h.task(); len(v.Items) != 1 || v.Items[0].Text != rule || !strings.Contains(v.Text, rule) {
+			t.Errorf("of %d letters: %+v", len(rule), v)
+		}
+	}
+	h := newHarness(t, session.Settings{})
+	_, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule + rule}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true})
+	if !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "at most 400") || h.task().Kept {
+		t.Errorf("%v, %+v", err, h.task())
 	}
 }

@@ -24,7 +24,7 @@ const (
 // taskTool is how the agent keeps what it works on.
 var taskTool = tidemark.Tool{
 	Name: "task_state",
-	Description: "Keep an index card of the work here: it stays in view when messages are evicted. Add goals, open loops, constraints that a person set, key events; " +
+	Description: "Keep an index card of the work here: it stays in view when messages are evicted. Add goals, open loops, constraints, each a whole sentence that a person wrote, key events; " +
 		"close items by name when done; set the phase. pin keeps an entry in view; superseded marks one that no longer holds. Answers with the card.",
 	InputSchema: []byte(`{"type":"object","properties":{"add":{"type":"array","items":{"type":"object","properties":{"kind":{"enum":["goal","loop","constraint","event"]},"text":{"type":"string"}},"required":["kind","text"]}},"close":{"type":"array","items":{"type":"string"},"description":"names such as g1"},"phase":{"enum":["idle","planning","executing","debugging","reviewing"]},"new":{"type":"boolean","description":"another task begins"},"pin":{"type":"array","items":{"type":"string"}},"unpin":{"type":"array","items":{"type":"string"}},"superseded":{"type":"array","items":{"type":"object","properties":{"entry":{"type":"string"},"by":{"type":"string"},"reason":{"type":"string"}},"required":["entry","by","reason"]}}}}`),
 	Idempotent:  true, // by the call's place in its run

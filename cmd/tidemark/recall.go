@@ -16,6 +16,7 @@ import (
 // recalled is what GET …/recall answers, as far as it is printed.
 type recalled struct {
 	Verdict      string   `json:"verdict"`
+	Hint         string   `json:"hint"`
 	Considered   int      `json:"considered"`
 	Reformulated string   `json:"reformulated"`
 	Unreached    []string `json:"unreached"`
@@ -114,6 +115,9 @@ func (m *Main) printRecalled(found recalled, query string) error {
 	}
 	for _, f := range found.Filtered {
 		m.err.line("left out, " + f.Reason + ": " + strconv.Itoa(f.Count))
+	}
+	if found.Hint != "" {
+		m.err.line(found.Hint)
 	}
 	m.err.line("verdict: " + found.Verdict + ", of " + strconv.Itoa(found.Considered) + " messages that were considered")
 	return nil
