@@ -14,7 +14,9 @@ const SummaryMarker = "[Conversation summary from automatic context compaction]"
 
 // Summary is the rolling summary: all but the newest part of the view becomes one message that a
 // model writes, the former summary among its input. Papers/gsv, "What Compaction Actually Does".
-type Summary struct{}
+type Summary struct {
+	Asked bool // a person said what it is to keep: shortened blocks alone will not do
+}
 
 var _ Strategy = Summary{}
 
@@ -24,9 +26,11 @@ func (Summary) Name() string { return "summary" }
 // Plan cuts the view where the newest part within the keep budget begins, moved to the next legal
 // cut point. The newest turn of a person always stays, in place when the cut lies before it, else
 // as a hole in the span. Oversized blocks of what stays are shortened first.
-func (Summary) Plan(v View, b Budget) []tidemark.Edit {
+func (s Summary) Plan(v View, b Budget) []tidemark.Edit {
 	short, left := shorten(v, b)
-	if len(short) > 0 && !b.Over(left) && left.Size+b.minGain() <= v.Size {
+	if s.Asked {
+		left = v // what is summarised need not be shortened
+	} else if len(short) > 0 && !b.Over(left) && left.Size+b.minGain() <= v.Size {
 		return short
 	}
 	covered, ok := cover(left, b)
@@ -34,9 +38,9 @@ func (Summary) Plan(v View, b Budget) []tidemark.Edit {
 		return short
 	}
 	out := make([]tidemark.Edit, 0, len(short)+1)
-	for _, s := range short { // a block under the span needs no edit of its own
-		if i := slices.IndexFunc(left.Items, func(it Item) bool { return it.From == s.From }); i < 0 || !covered[i] {
-			out = append(out, s)
+	for _, x := range short { // a block under the span needs no edit of its own
+		if i := slices.IndexFunc(left.Items, func(it Item) bool { return it.From == x.From }); i < 0 || !covered[i] {
+			out = append(out, x)
 		}
 	}
 	e := spanOver(left.Items, covered)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,9 +153,9 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 // instructed leaves the summary alone when a person said what it should keep in mind: the others write
 // nothing.
 func instructed(list []compaction.Strategy, instructions string) []compaction.Strategy {
-	for n, x := range list {
+	for _, x := range list {
 		if x.Name() == (compaction.Summary{}).Name() && instructions != "" {
-			return list[n : n+1]
+			return []compaction.Strategy{compaction.Summary{Asked: true}}
 		}
 	}
 	return list
@@ -419,6 +420,13 @@ func (c Compacted) line() string {
 	}
 	if c.Short > 0 {
 		fmt.Fprintf(&b, ", %d tokens over what was asked remain: the rest is pinned or of the newest turns", c.Short)
+	}
+	if c.Instructions != "" && c.Tier == "" {
+		why := "there was too little for a summary"
+		if !slices.Contains(c.By, compaction.Summary{}.Name()) {
+			why = "the strategy " + strings.Join(c.By, ", ") + " writes no summary"
+		}
+		b.WriteString(", " + why + ", so what you asked to keep had no effect")
 	}
 	if c.Loose > 0 {
 		fmt.Fprintf(&b, ", %d pinned message(s) found no room and lost their hold", c.Loose)

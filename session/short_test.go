@@ -85,6 +85,36 @@ func TestInstructedSummary(t *testing.T) {
 	}
 }
 
+// TestInstructed: what a person said is to be kept asks for a summary though shortening a large block would do, and
+// where the strategy writes none, or there is too little for one, the answer says that it had no effect.
+func TestInstructed(t *testing.T) {
+	large := strings.Repeat("planks of walnut for the boathouse ", 1000)
+	for name, tt := range map[string]struct {
+		strategies []compaction.Strategy
+		say        []string
+		want, not  string
+	}{
+		"both":    {[]compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}, []string{large, filler(1), filler(2), filler(3), filler(4)}, `"tier":"full"`, "no effect"},
+		"summary": {nil, []string{large, filler(1), filler(2), filler(3), filler(4)}, `"tier":"full"`, "no effect"},
+		"little":  {nil, []string{large}, "there was too little for a summary, so what you asked to keep had no effect", `"tier"`},
+		"pointer": {[]compaction.Strategy{compaction.Pointer{Tail: 1}}, []string{filler(0), large, filler(1), filler(2), filler(3), filler(4)}, "the strategy pointer writes no summary, so what you asked to keep had no effect", `"tier"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, session.Settings{Window: 40_000, Reserve: 1500, Keep: 1200})
+			h.strategies = tt.strategies
+			h.stop()
+			h.open()
+			for _, s := range tt.say {
+				h.say(s)
+			}
+			h.post(session.Input{Kind: session.InputCompact, Text: "the tides"})
+			if events := h.events("compaction"); len(events) != 1 || !strings.Contains(events[0], tt.want) || strings.Contains(events[0], tt.not) {
+				t.Errorf("events %q, notices %q", events, h.events("notice"))
+			}
+		})
+	}
+}
+
 // TestPinnedStays: what is pinned stays in the view through compactions, word for word.
 func TestPinnedStays(t *testing.T) {
 	for name, strategies := range map[string][]compaction.Strategy{"pointer": {compaction.Pointer{Tail: 2}}, "summary": nil} {
