@@ -25,6 +25,15 @@ func NewID(now time.Time) string {
 	return id.String()
 }
 
+// Time is when an entry was made, as its id says; zero for a name that says none.
+func (id EntryID) Time() time.Time {
+	u, err := ulid.ParseStrict(string(id))
+	if err != nil {
+		return time.Time{}
+	}
+	return ulid.Time(u.Time())
+}
+
 // Hash is a SHA-256 in hex.
 type Hash string
 

@@ -177,6 +177,9 @@ func (a *Agent) episodeLines(ctx context.Context) ([]memory.Line, error) {
 		return nil, err
 	}
 	for _, i := range archives {
+		if at := i.First.Time(); !at.IsZero() { // an import archives what was said long before
+			i.At = at
+		}
 		lines = append(lines, memory.Line{ID: "s" + i.Key, Importance: summaryImportance, At: i.At, Episode: true,
 			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(a.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(a.cfg.Name)))})
 	}

@@ -22,7 +22,8 @@ func TestOwnersEpisodes(t *testing.T) {
 		return memory.Episode{Key: key, Log: "L", First: tidemark.EntryID(fmt.Sprintf("E%06d", i)), Last: "Z", From: at, To: at, Count: 2, Topics: []string{"boathouse"}}
 	}
 	part := func(key tidemark.Key, i int, at time.Time) archive.Info {
-		return archive.Info{Key: fmt.Sprintf("agents/main/sessions/S%06d-part%d.jsonl.gz", i, at.UnixMilli()), SessionKey: key, Messages: 7, At: at}
+		return archive.Info{Key: fmt.Sprintf("agents/main/sessions/S%06d-part%d.jsonl.gz", i, at.UnixMilli()), SessionKey: key, Messages: 7, At: at,
+			First: tidemark.EntryID(tidemark.NewID(time.Date(2025, 2, 11, 20, 36, 0, 0, time.UTC)))}
 	}
 	own, theirs := scope(t, owners).Key, scope(t, stanger).Key
 	episodes, parts := []memory.Episode{episode(own, 0, noon.Add(-time.Hour))}, []archive.Info{part(own, 9999, noon.Add(-time.Hour))}
@@ -42,7 +43,7 @@ func TestOwnersEpisodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(d.Text, "boathouse (2 messages") || !strings.Contains(d.Text, "7 messages left the context") || d.Shown != 2 {
+	if !strings.Contains(d.Text, "boathouse (2 messages") || !strings.Contains(d.Text, "2025-02-11 21:36 "+string(own)+": 7 messages left the context") || d.Shown != 2 {
 		t.Errorf("%d entries shown of the owner's\n%s", d.Shown, d.Text)
 	}
 	rows, err := w.db.Query(t.Context(), `SELECT count(*) FROM agent_episodes LIMIT 1`)

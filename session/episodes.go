@@ -52,6 +52,15 @@ func (s *Session) episodeStmts() []tidemark.Stmt {
 	return []tidemark.Stmt{s.dueStmt(dueEpisode, s.Runtime.Now().Add(memory.EpisodeGap), "")}
 }
 
+// endEpisodes tells at once what a reset or an import has ended. What fails is due still.
+func (s *Session) endEpisodes(ctx context.Context) {
+	if s.settings().Episodes {
+		if err := s.closeEpisodes(ctx); err != nil {
+			s.warn("tell episodes", err)
+		}
+	}
+}
+
 // closeEpisodes puts the episodes that are over into the outbox, and remembers the last message of them.
 func (s *Session) closeEpisodes(ctx context.Context) error {
 	if !s.settings().Episodes {
@@ -72,9 +81,13 @@ func (s *Session) closeEpisodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
 	now := s.Runtime.Now()
 	over := now
-	if len(moments) >= maxEpisode {
+	if n := len(moments); n >= maxEpisode || n > 0 && moments[n-1].Log != h.Log { // a reset ends one
 		over = moments[len(moments)-1].At.Add(memory.EpisodeGap)
 	}
 	found := memory.Episodes(s.Key, moments, over)

@@ -95,3 +95,37 @@ func TestEpisodesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// TestEpisodesEnd: a reset ends an episode, and what an import brings of another day is over, without half an hour
+// of waiting.
+func TestEpisodesEnd(t *testing.T) {
+	h := newHarness(t, session.Settings{Episodes: true})
+	h.stop()
+	c := &chronicle{had: map[tidemark.EntryID]memory.Episode{}}
+	life, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: h.rt, Settings: session.Settings{Model: "test", Episodes: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Session = s
+	told := func(want int) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.had) != want {
+			t.Errorf("told of %d episodes, want %d", len(c.had), want)
+		}
+	}
+	at := time.Now().Add(-48 * time.Hour)
+	if _, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+		_ = yield(session.Imported{Message: tidemark.NewText(tidemark.User, "the harbour wall"), At: at}, nil) &&
+			yield(session.Imported{Message: tidemark.NewText(tidemark.User, "the orchard fence"), At: at.Add(4 * time.Hour)}, nil)
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	told(2)
+	h.say("deploy the staging server")
+	h.resetNow()
+	told(3)
+}
