@@ -62,10 +62,10 @@ type Found struct {
 	Markers    *int               `json:"markers,omitempty"`
 	Most       *int               `json:"markers_most,omitempty"`  // log2(cycles)+1
 	Compaction *float64           `json:"compaction_ms,omitempty"` // mean of a cycle
-	ByKind     map[string]float64 `json:"by_kind"`       // of absent ones, the share judged weak or nothing
-	First      map[string]float64 `json:"first_by_kind"` // share that came first
-	Sure       map[string]float64 `json:"sure_by_kind"`  // share that came first and was told as sure
-	False      float64            `json:"false_recall"`  // share of all questions to which something else came first, told as sure
+	ByKind     map[string]float64 `json:"by_kind"`                 // of absent ones, the share judged weak or nothing
+	First      map[string]float64 `json:"first_by_kind"`           // share that came first
+	Sure       map[string]float64 `json:"sure_by_kind"`            // share that came first and was told as sure
+	False      float64            `json:"false_recall"`            // share of all questions to which something else came first, told as sure
 	Absent     float64            `json:"absent_judged"`
 	InContext  int                `json:"messages_in_context"`
 	Needles    *int               `json:"needles_in_context,omitempty"` // of any kind

@@ -38,8 +38,10 @@ limit as a line, compactions and resets marked, what was read and written below.
 The file needs nothing else and no script; the full text stands where the pointer
 rests. --turn shows the calls of one turn with all fields of their records.
 
---prompt N prints the request of call N, byte for byte as it was sent, built again
-from the log. It says whether its SHA-256 is the recorded one, and fails if not.`,
+--prompt N prints the request of call N, built again from the log: all that went to
+the model, byte for byte as it was handed to the part that writes it in the format
+of a provider. That body itself is not kept. There is no newline behind it, so that
+"| sha256sum" gives the SHA-256 of the record; another one is an error.`,
 		Example: `  tidemark anatomy main
   tidemark anatomy main --html anatomy.html --limit 300
   tidemark anatomy main --prompt 12 | jq .messages`,
@@ -99,12 +101,16 @@ func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomy
 		if m.json {
 			return m.printJSON(json.RawMessage(raw))
 		}
-		table(m.out, anatomyRows(calls))
+		if len(calls) == 0 {
+			m.err.line(noCalls(key))
+		} else {
+			table(m.out, anatomyRows(calls))
+		}
 		m.tuned(raw)
 		return nil
 	}
 	if len(calls) == 0 {
-		return fmt.Errorf("%s has no model call yet that could be drawn: %w", key, tidemark.ErrNotFound)
+		return &fixed{errors.New(noCalls(key)), "say something with `tidemark chat " + plainKey(key) + "`, then there is one to draw"}
 	}
 	for _, file := range []struct {
 		path string
@@ -122,6 +128,11 @@ func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomy
 		m.err.line("wrote " + plural(len(calls), "call") + " to " + file.path)
 	}
 	return nil
+}
+
+// noCalls says why there is nothing to show.
+func noCalls(key string) string {
+	return plainKey(key) + " had no model call yet: importing makes none"
 }
 
 // tuned says what reflection set, and why.
@@ -248,7 +259,7 @@ func (m *Main) showRecord(a session.Anatomy) {
 }
 
 // errOtherPrompt is a prompt that could not be had as it was.
-var errOtherPrompt = errors.New("what was rebuilt is not what was sent: a part of the log or of the bucket reads otherwise than it did")
+var errOtherPrompt = errors.New("what was rebuilt is not what was recorded: a part of the log or of the bucket reads otherwise than it did")
 
 // showPrompt prints the request of a call. The hash is made here once more, of the bytes that are printed.
 func (m *Main) showPrompt(ctx context.Context, c *client, key string, n int64) error {
@@ -264,10 +275,13 @@ func (m *Main) showPrompt(ctx context.Context, c *client, key string, n int64) e
 		return fmt.Errorf("prompt of call %d: %w", n, err)
 	}
 	sum := sha256.Sum256(out.Request)
-	m.out.line(string(out.Request))
+	m.out.put(string(out.Request))
+	if m.Terminal {
+		m.out.line()
+	}
 	if hex.EncodeToString(sum[:]) != out.SHA256 {
 		return fmt.Errorf("call %d, SHA-256 %s: %w", n, out.SHA256, errOtherPrompt)
 	}
-	m.err.line("as it was sent: SHA-256 " + out.SHA256)
+	m.err.line("the request as it was recorded, before the format of the provider: SHA-256 " + out.SHA256)
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -120,5 +121,34 @@ func TestVectorsWithoutSetting(t *testing.T) {
 	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + dir}}
 	if code := m.Run(t.Context(), []string{"bench", "locomo", file, "--vectors"}); code != exitFailed || !strings.Contains(told.String(), "what to do: set recall.embeddings") || strings.Contains(told.String(), ": invalid") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), told.String())
+	}
+}
+
+// TestPromptAndEntryWhole: what a pipe gets of a prompt has the hash that is recorded, and an entry is printed whole.
+func TestPromptAndEntryWhole(t *testing.T) {
+	const request = `{"model":"x","note":"ü"}`
+	sum := sha256.Sum256([]byte(request))
+	long := strings.Repeat("walnut ", 200) + "end"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/entries/e1") {
+			_, _ = fmt.Fprintf(w, `{"id":"e1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":%q}]}]}}`, long)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"n":1,"sha256":"%x","same":true,"request":%s}`, sum, request)
+	}))
+	defer s.Close()
+	run := func(args ...string) string {
+		var out, told bytes.Buffer
+		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+		if code := m.Run(t.Context(), args); code != 0 {
+			t.Errorf("%q: exit code %d, %s", args, code, told.String())
+		}
+		return out.String()
+	}
+	if got := run("anatomy", "main", "--prompt", "1"); got != request {
+		t.Errorf("%q", got)
+	}
+	if got := run("log", "main", "--entry", "e1"); got != long+"\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -94,6 +94,7 @@ func (d *doctor) files(ctx context.Context) (err error) {
 		d.databases(ctx)
 		d.bucket(ctx)
 		d.provider(ctx)
+		d.embedder(ctx)
 		d.token()
 		d.clock()
 	}
@@ -123,7 +124,9 @@ func (d *doctor) config(ctx context.Context) {
 		path = "no document, all defaults"
 	}
 	d.add("config", fine, "", "%s", path)
-	for _, w := range cfg.Warnings {
+	resolved := *cfg // what is told of the model comes with its own check
+	resolved.Resolve()
+	for _, w := range resolved.Warnings {
 		d.add("config", odd, warningFix(w), "%s", w)
 	}
 	d.add("channels", fine, "", "%s", setup.ChannelLine(cfg))

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
 // unsound tells of compactions that their self-check took back.
@@ -42,11 +45,33 @@ func (d *doctor) vectors(ctx context.Context, db tidemark.DB) error {
 	return nil
 }
 
-// checks tells what a server counted of self-checks.
+// embedder asks the endpoint of recall.embeddings for one vector: what was made before says nothing of it.
+func (d *doctor) embedder(ctx context.Context) {
+	if d.cfg.Recall.Embeddings == config.WorkersAI && d.cfg.Recall.EmbeddingURL == "" {
+		return // a warning of the configuration has told
+	}
+	by := setup.Embedder(d.cfg, native.NewRuntime(nil), native.Transport())
+	if by == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	if _, err := by.Embed(ctx, []string{"tidemark"}); err != nil {
+		d.add("vectors", odd, "check recall.embeddingUrl, its key and recall.embeddingModel; until then words alone find", "%s makes no vector: %s", safe(by.Name()), safe(err.Error()))
+		return
+	}
+	d.add("vectors", fine, "", "%s makes them", safe(by.Name()))
+}
+
+// checks tells what a server counted of self-checks and of vectors.
 func (d *doctor) checks(ctx context.Context, c *client) {
 	var text bytes.Buffer
 	if err := c.raw(ctx, "/metrics", &text); err != nil {
 		return // it was told above what it answers
+	}
+	if failed := metric(text.Bytes(), `tidemark_vectors_total{result="failed"}`); failed > 0 {
+		d.add("vectors", odd, "look for \"vectors put off\" in the log of the server: the endpoint of recall.embeddings failed; it is asked again",
+			"%d texts got none since the server started; words alone find them", failed)
 	}
 	made, broken := metric(text.Bytes(), "tidemark_selfcheck_checks_total"), metric(text.Bytes(), "tidemark_selfcheck_violations_total")
 	switch {
@@ -58,7 +83,7 @@ func (d *doctor) checks(ctx context.Context, c *client) {
 	}
 }
 
-// metric reads a counter without labels from the text of /metrics, 0 when it is not there.
+// metric reads a counter, with its labels in braces when it has some, from the text of /metrics, 0 when it is not there.
 func metric(text []byte, name string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -36,7 +40,7 @@ func TestDoctorUnsound(t *testing.T) {
 
 func TestMetric(t *testing.T) {
 	text := []byte("# HELP a_total x\n# TYPE a_total counter\na_total 12\nb_total{x=\"y\"} 3\n")
-	if metric(text, "a_total") != 12 || metric(text, "b_total") != 0 || metric(text, "c_total") != 0 {
+	if metric(text, "a_total") != 12 || metric(text, "b_total") != 0 || metric(text, `b_total{x="y"}`) != 3 || metric(text, "c_total") != 0 {
 		t.Error("the text is not read")
 	}
 }
@@ -63,5 +67,27 @@ func TestDoctorVectors(t *testing.T) {
 	}
 	if err := d.vectors(t.Context(), db); err != nil || len(d.found) != 2 || d.found[1].Verdict != odd {
 		t.Fatal(d.found, err)
+	}
+}
+
+// TestDoctorEmbedder: an endpoint that is gone is told before a message had to do without, and one that answers is.
+func TestDoctorEmbedder(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"data":[{"index":0,"embedding":[1,0]}]}`))
+	}))
+	defer s.Close()
+	for url, want := range map[string]string{s.URL: fine, "http://127.0.0.1:1": odd} {
+		c := config.Default()
+		c.Recall.Embeddings, c.Recall.EmbeddingURL = config.OpenAI, url
+		d := &doctor{m: &Main{out: &output{w: io.Discard}, err: &output{w: io.Discard}}, cfg: c}
+		if d.embedder(t.Context()); len(d.found) != 1 || d.found[0].Verdict != want {
+			t.Errorf("%s: %+v", url, d.found)
+		}
+	}
+	home := t.TempDir()
+	var out bytes.Buffer
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "TIDEMARK_RECALL_EMBEDDINGS=workers-ai"}}
+	if m.Run(t.Context(), []string{"doctor"}); !strings.Contains(out.String(), "no [ai] is bound here") {
+		t.Error(out.String())
 	}
 }

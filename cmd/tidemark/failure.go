@@ -200,6 +200,8 @@ func (e *apiError) correct() string {
 	switch {
 	case e.about("/archives") || e.about("/restore"):
 		return "correct what is named above; `tidemark archive ls` shows the archives"
+	case e.about("/recall") && strings.Contains(e.Message, "without a peer"):
+		return "add --peer whatsapp:+49… or the name of who it is, as `tidemark sessions ls` shows them"
 	case e.about("/import") && strings.Contains(e.Message, "no message"):
 		return "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"
 	}
@@ -211,6 +213,10 @@ func (e *apiError) lists() string {
 	switch {
 	case strings.HasPrefix(e.Message, "no route"):
 		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
+	case e.about("/entries/"):
+		return "`tidemark log KEY --json` shows the ids there are, and recall those of what it finds"
+	case strings.Contains(e.Message, "there is no such agent"):
+		return "name one that is there: main, or one of agents in the configuration"
 	case e.about("/memory-undo"):
 		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
 	case e.about("/memory/ledger"):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,12 +117,17 @@ func describe(kind, name, text string) string {
 func (m *Main) logCommand() *cobra.Command {
 	var limit int
 	var before int64
+	var entry string
 	c := &cobra.Command{
 		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: oneKey,
 		Example: `  tidemark log main
-  tidemark log main --limit 500 --json`,
+  tidemark log main --limit 500 --json
+  tidemark log main --entry 01jx0m2b7k9q`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
+				if entry != "" {
+					return m.showEntry(cmd.Context(), c, args[0], entry)
+				}
 				var raw json.RawMessage
 				if err := c.get(cmd.Context(), sessionPath(args[0], fmt.Sprintf("/log?limit=%d&before=%d", limit, before)), &raw); err != nil {
 					return err
@@ -135,7 +141,33 @@ func (m *Main) logCommand() *cobra.Command {
 	}
 	c.Flags().IntVar(&limit, "limit", 40, "how many entries, up to 1000")
 	c.Flags().Int64Var(&before, "before", 0, "entries before this position")
+	c.Flags().StringVar(&entry, "entry", "", "print the entry with this id whole, such as one that recall found")
 	return m.jsonFlag(c)
+}
+
+// showEntry prints all text of an entry.
+func (m *Main) showEntry(ctx context.Context, c *client, key, id string) error {
+	var raw json.RawMessage
+	if err := c.get(ctx, sessionPath(key, "/entries/"+url.PathEscape(id)), &raw); err != nil {
+		return err
+	}
+	var e struct {
+		Message *tidemark.Message `json:"message"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return err
+	}
+	if m.json || e.Message == nil { // an overlay or an event
+		return m.printJSON(raw)
+	}
+	for _, b := range e.Message.Content {
+		for _, part := range append([]tidemark.Block{b}, b.Content...) {
+			if text := part.Text + string(part.Input); text != "" {
+				m.out.line(safe(text))
+			}
+		}
+	}
+	return nil
 }
 
 // showLog prints a page of a log, oldest first.
