@@ -157,15 +157,16 @@ func (m *Marker) take(from, to time.Time, count int, tokens tidemark.Tokens) {
 	m.Tokens += tokens
 }
 
-// stamp is a time as markers say it, in UTC.
-func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+// stamp is a time as markers say it, in the zone that it has: the session's, as recall reads times.
+func stamp(t time.Time) string { return t.Format(stampLayout) }
 
 const stampLayout = "2006-01-02 15:04"
 
 // stampAfter leaves the day out when it is that of the time before.
 func stampAfter(before, t time.Time) string {
-	if before.UTC().Format(time.DateOnly) == t.UTC().Format(time.DateOnly) {
-		return t.UTC().Format("15:04")
+	t = t.In(before.Location())
+	if before.Format(time.DateOnly) == t.Format(time.DateOnly) {
+		return t.Format("15:04")
 	}
 	return stamp(t)
 }

@@ -396,7 +396,7 @@ func pointerTo(it *Item, b tidemark.Block, tokens tidemark.Tokens) tidemark.Bloc
 	}
 	text := append(make([]byte, 0, 160), pointerMark+what+" of "...)
 	text = append(strconv.AppendInt(text, int64(tokens), 10), " tokens, "...)
-	text = append(it.At.UTC().AppendFormat(text, stampLayout), ". recall with {\"entry\": "...)
+	text = append(it.At.AppendFormat(text, stampLayout), ". recall with {\"entry\": "...)
 	text = append(json.AppendString(text, string(it.ID)), "} reads it.]"...)
 	return tidemark.ToolResult(b.ToolUseID, string(text), b.IsError)
 }

@@ -19,7 +19,7 @@ var recallTool = tidemark.Tool{
 	Name: "recall",
 	Description: "Find messages of this conversation word for word, also those that were evicted, summarised or archived. " +
 		"The answer says how far it can be trusted. With entry it reads one message whole.",
-	InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"names, numbers and rare words find best"},"k":{"type":"integer"},"since":{"type":"string","description":"a day or time, such as 2026-05-31"},"until":{"type":"string"},"budget":{"type":"integer"},"all":{"type":"boolean"},"entry":{"type":"string"},"offset":{"type":"integer","description":"bytes to skip of a long entry"}}}`),
+	InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"names, numbers and rare words find best"},"k":{"type":"integer"},"since":{"type":"string","description":"a day or time as it stands in a marker, such as 2026-05-31 or 2026-05-31 14:00"},"until":{"type":"string"},"budget":{"type":"integer"},"all":{"type":"boolean"},"entry":{"type":"string"},"offset":{"type":"integer","description":"bytes to skip of a long entry"}}}`),
 	Idempotent:  true,
 }
 
@@ -237,8 +237,8 @@ func (s *Session) tellResult(b *strings.Builder, r Recollection, where string) {
 	}
 }
 
-// Between reads two times of a query: a day where the agent is, or a time of RFC 3339; empty is open. Until a
-// day is until its end.
+// Between reads two times of a query: a day or a time where the agent is, as markers and results say it, or one of RFC
+// 3339; empty is open. Until a day is until its end, and until a minute until the end of that.
 func (s *Session) Between(since, until string) (from, to time.Time, err error) {
 	return Between(since, until, s.settings().Zone)
 }
@@ -249,8 +249,12 @@ func Between(since, until string, zone *time.Location) (from, to time.Time, err 
 		return from, to, err
 	}
 	to, day, err := moment("until", until, zone)
-	if day && err == nil {
+	switch {
+	case err != nil || until == "":
+	case day:
 		to = to.AddDate(0, 0, 1).Add(-time.Millisecond)
+	case strings.Count(until[len(time.DateOnly):], ":") == 1: // a minute, as a marker says when its span ended
+		to = to.Add(time.Minute - time.Millisecond)
 	}
 	if err == nil && !from.IsZero() && !to.IsZero() && from.After(to) {
 		err = fmt.Errorf("since %.40q is after until %.40q: turn them round: %w", since, until, tidemark.ErrInvalid)
@@ -265,8 +269,11 @@ func moment(field, text string, zone *time.Location) (at time.Time, day bool, er
 	if at, err = time.ParseInLocation(time.DateOnly, text, zone); err == nil {
 		return at, true, nil
 	}
-	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return at, false, fmt.Errorf("%s %.40q: want a day such as 2026-05-31, or a time such as 2026-05-31T14:00:00Z: %w", field, text, tidemark.ErrInvalid)
+	joined := strings.Replace(text, " ", "T", 1)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00"} {
+		if at, err = time.ParseInLocation(layout, joined, zone); err == nil {
+			return at, false, nil
+		}
 	}
-	return at, false, nil
+	return at, false, fmt.Errorf("%s %.40q: want a day such as 2026-05-31, or a time such as 2026-05-31 14:00 or 2026-05-31T14:00:00Z: %w", field, text, tidemark.ErrInvalid)
 }

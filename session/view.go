@@ -218,6 +218,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 			if compaction.NeedsPayload(k, stubs[k.Seq]) {
 				seqs = append(seqs, k.Seq)
 			}
+			k.At = k.At.In(s.settings().Zone) // as markers say it
 			out = append(out, compaction.Visible{Skeleton: k})
 		}
 	}
