@@ -174,8 +174,8 @@ func TestShort(t *testing.T) {
 		v     compaction.View
 		edits bool
 	}{
-		"one large turn":                                         {tail, false},
-		"all is pinned":                                          {all, false},
+		"one large turn": {tail, false},
+		"all is pinned":  {all, false},
 		"small turns left for one that no model takes":           {after(tail), false},
 		"small turns leave for one that a model may take, still": {after(dialogue(1, 1650)), true},
 	} {
