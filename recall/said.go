@@ -42,8 +42,9 @@ var (
 // hollow are terms that an answer has which only takes a question up: it is said with them that somebody looks, has
 // nothing, or has understood.
 var hollow = setOf(`sure ok okay cours certain absolut happi glad gladli sorri unfortun afraid pleas thank welcom hello note understood understand know tell say ask question
-	answer request look find search check see tri help need want send give share bring provid let moment minut second one someth anyth noth detail right away now yet still
-	soon back first howev unabl cannot possibl great have get recal rememb mention record inform ll`)
+	answer request look find search check see tri help need want send give share bring provid let moment minut second one someth anyth detail right away now yet still
+	soon back first howev unabl cannot possibl great have get recal rememb mention record inform ll` +
+	" noth") //nolint:misspell // a stem
 
 // asking reports a sentence that asks.
 func asking(sentence string) bool {
