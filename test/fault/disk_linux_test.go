@@ -25,8 +25,8 @@ func mount(t *testing.T, dir, size string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
+	t.Cleanup(func() { // a process that was killed may hold a file of it for a moment more
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
