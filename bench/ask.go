@@ -75,13 +75,7 @@ func (a *answers) shares(of map[string]int) map[string]float64 {
 }
 
 // mean and p99 are how long a question took, in milliseconds.
-func (a *answers) mean() float64 {
-	var sum time.Duration
-	for _, d := range a.took {
-		sum += d
-	}
-	return milliseconds(sum) / float64(max(1, len(a.took)))
-}
+func (a *answers) mean() float64 { return milliseconds(meanOf(a.took)) }
 
 func (a *answers) p99() float64 {
 	if len(a.took) == 0 {
@@ -90,6 +84,17 @@ func (a *answers) p99() float64 {
 	slices.Sort(a.took)
 	return milliseconds(a.took[(len(a.took)-1)*99/100])
 }
+
+func meanOf(took []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(took)))
+}
+
+// each is the share of each of n, in milliseconds.
+func each(sum time.Duration, n int) float64 { return milliseconds(sum / time.Duration(max(1, n))) }
 
 // digits keeps four of them.
 func digits(f float64) float64 { return float64(int64(f*10_000+0.5)) / 10_000 }

@@ -213,9 +213,9 @@ func RunLocomo(ctx context.Context, conversations []Conversation, by session.Emb
 	}
 	out.means(count)
 	if len(conversations) > 0 {
-		out.IndexMs = milliseconds(indexed) / float64(len(conversations))
+		out.IndexMs = each(indexed, len(conversations))
 	}
-	out.QueryMs = milliseconds(queried) / float64(max(1, out.Questions))
+	out.QueryMs = each(queried, out.Questions)
 	return out, rankings, nil
 }
 
@@ -233,6 +233,7 @@ func ranked(c Conversation, found []recall.Doc) []string {
 	return out
 }
 
+// milliseconds has three decimals.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (l *Locomo) add(file string, q Question, found []recall.Doc, count map[string]int) {

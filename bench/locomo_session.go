@@ -53,8 +53,8 @@ func RunLocomoSessions(ctx context.Context, conversations []Conversation, folder
 		}
 	}
 	out.means(count)
-	out.ImportMs = milliseconds(imported) / float64(max(1, len(conversations)))
-	out.IndexMs, out.QueryMs = rules.IndexMs, milliseconds(queried)/float64(max(1, out.Questions))
+	out.ImportMs = each(imported, len(conversations))
+	out.IndexMs, out.QueryMs = rules.IndexMs, each(queried, out.Questions)
 	out.Rules = &rules
 	return out, rankings, nil
 }

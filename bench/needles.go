@@ -60,12 +60,13 @@ type Found struct {
 	Loss       float64            `json:"needle_loss"`  // share that no search among 10 results gives
 	Cycles     int                `json:"cycles"`
 	Markers    *int               `json:"markers,omitempty"`
-	Most       *int               `json:"markers_most,omitempty"`  // log2(cycles)+1
-	Compaction *float64           `json:"compaction_ms,omitempty"` // mean of a cycle
-	ByKind     map[string]float64 `json:"by_kind"`                 // of absent ones, the share judged weak or nothing
-	First      map[string]float64 `json:"first_by_kind"`           // share that came first
-	Sure       map[string]float64 `json:"sure_by_kind"`            // share that came first and was told as sure
-	False      float64            `json:"false_recall"`            // share of all questions to which something else came first, told as sure
+	Most       *int               `json:"markers_most,omitempty"`        // log2(cycles)+1
+	Compaction *float64           `json:"compaction_ms,omitempty"`       // of planning one over what is in the context, the median
+	Whole      *float64           `json:"compaction_whole_ms,omitempty"` // of one with its archive and the database, the mean
+	ByKind     map[string]float64 `json:"by_kind"`                       // of absent ones, the share judged weak or nothing
+	First      map[string]float64 `json:"first_by_kind"`                 // share that came first
+	Sure       map[string]float64 `json:"sure_by_kind"`                  // share that came first and was told as sure
+	False      float64            `json:"false_recall"`                  // share of all questions to which something else came first, told as sure
 	Absent     float64            `json:"absent_judged"`
 	InContext  int                `json:"messages_in_context"`
 	Needles    *int               `json:"needles_in_context,omitempty"` // of any kind
@@ -101,7 +102,8 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 	if err := n.check(); err != nil {
 		return out, err
 	}
-	s, end, err := open(ctx, folder, provider.Offline{}, []compaction.Strategy{compaction.Pointer{Tail: n.Tail, Headroom: n.Headroom}},
+	watch := &stopwatch{Pointer: compaction.Pointer{Tail: n.Tail, Headroom: n.Headroom}}
+	s, end, err := open(ctx, folder, provider.Offline{}, []compaction.Strategy{watch},
 		session.Settings{Window: n.Budget, Reserve: 1, Keep: n.Budget / 2, NoMemories: true})
 	if err != nil {
 		return out, err
@@ -126,15 +128,16 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 	if err != nil {
 		return out, err
 	}
-	took, err := compactions(ctx, s)
+	whole, err := carriedOut(ctx, s)
 	if err != nil {
 		return out, err
 	}
+	planned, mean := milliseconds(watch.median()), milliseconds(meanOf(watch.took)+whole)
 	a, err := put(ctx, n.Told.asking(func(ctx context.Context, q string) (session.Recalled, error) {
 		return s.Recall(ctx, session.Wanted{Query: q, K: recallAt})
 	}, len(questions)), questions)
 	bound := most(out.Cycles)
-	out.Compaction, out.Most = &took, &bound
+	out.Compaction, out.Whole, out.Most = &planned, &mean, &bound
 	out.take(a)
 	return out, err
 }
@@ -152,6 +155,30 @@ func (f *Found) take(a answers) {
 	f.False = digits(float64(a.wrong) / float64(max(1, len(a.took))))
 	f.Absent = digits(float64(absent) / float64(max(1, all)))
 	f.Query, f.Slow = a.mean(), a.p99()
+}
+
+// stopwatch is pointer compaction that notes how long its plans took.
+type stopwatch struct {
+	compaction.Pointer
+	took []time.Duration // of those that freed something
+}
+
+// Plan plans as Pointer does.
+func (w *stopwatch) Plan(v compaction.View, b compaction.Budget) []tidemark.Edit {
+	begun := time.Now()
+	edits := w.Pointer.Plan(v, b)
+	if len(edits) > 0 {
+		w.took = append(w.took, time.Since(begun))
+	}
+	return edits
+}
+
+func (w *stopwatch) median() time.Duration {
+	if len(w.took) == 0 {
+		return 0
+	}
+	took := slices.Sorted(slices.Values(w.took))
+	return took[len(took)/2]
 }
 
 // most is how many markers may stand after so many cycles.
@@ -350,9 +377,9 @@ func plain(m tidemark.Message) string {
 	return b.String()
 }
 
-// compactions is how long one took, the mean of what their events say.
-func compactions(ctx context.Context, s *session.Session) (float64, error) {
-	var sum int64
+// carriedOut is how long a compaction took from its plan on, the mean of what their events say.
+func carriedOut(ctx context.Context, s *session.Session) (time.Duration, error) {
+	var sum time.Duration
 	count := 0
 	for before := int64(0); ; {
 		acts, err := s.Acts(ctx, before, 500)
@@ -363,12 +390,12 @@ func compactions(ctx context.Context, s *session.Session) (float64, error) {
 			var ev tidemark.Event
 			var c session.Compacted
 			if e.Kind == tidemark.KindEvent && json.Unmarshal(e.Payload, &ev) == nil && ev.Type == "compaction" && json.Unmarshal(ev.Data, &c) == nil {
-				sum, count = sum+c.Millis, count+1
+				sum, count = sum+time.Duration(c.Millis)*time.Millisecond, count+1
 			}
 			before = e.Seq
 		}
 		if len(acts) == 0 {
-			return digits(float64(sum) / float64(max(1, count))), nil
+			return sum / time.Duration(max(1, count)), nil
 		}
 	}
 }

@@ -24,6 +24,14 @@ func TestNeedles(t *testing.T) {
 	if got.Recall != 1 || got.Loss != 0 || got.Cycles != 8 || *got.Needles > 5 || *got.Markers > *got.Most {
 		t.Errorf("found %+v", got)
 	}
+	for what, ms := range map[string]float64{"plan": *got.Compaction, "whole": *got.Whole, "query": got.Query, "p99": got.Slow} {
+		if ms <= 0 || ms != float64(int64(ms*1000+0.5))/1000 {
+			t.Errorf("%s takes %v ms, want three decimals", what, ms)
+		}
+	}
+	if *got.Compaction >= *got.Whole {
+		t.Errorf("%v ms of a plan, %v of a whole compaction", *got.Compaction, *got.Whole)
+	}
 	least := map[string]float64{kindExact: 1, kindPrefix: 1, kindArtifact: 1, kindMerged: 1, kindNear: 1, kindHalf: 0.98, kindHops: 0.98, kindAbsent: 0.98, kindAbsentNear: 0.98, kindAsked: 0.98}
 	for kind, share := range least {
 		if n.Plain && kind != kindExact && kind != kindAbsent {

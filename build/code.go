@@ -131,6 +131,9 @@ type shortener struct {
 // atEntry is how a function of the compiler begins: with a copy of the stack's pointer.
 var atEntry = []byte{opGlobalGet, 0, opLocalSet, 1}
 
+// setPlace says which place the table is to find.
+var setPlace = []byte{opLocalSet, 0}
+
 // shortenFunction gives the same function. What is not of the compiler's form stays as it is.
 func shortenFunction(code []byte, pc int64) ([]byte, error) {
 	r := wasmReader{rest: code}
@@ -185,7 +188,7 @@ func (s *shortener) head(r *wasmReader) {
 		blocks = int(s.table[n-1]) + 1
 		outer = len(s.ops) - 2 - blocks
 	}
-	if s.odd = t.broken || outer < 0 || outer > 2; s.odd {
+	if s.odd = t.broken || outer < 0 || outer > 2 || outer == 2 && s.ops[0][0] != opBlock; s.odd {
 		return
 	}
 	for _, op := range s.ops[:outer] {
@@ -209,11 +212,19 @@ func (s *shortener) next(op []byte) {
 		if s.joinIf() {
 			return
 		}
+	case opLocalGet:
+		// A jump by an address on the stack lays it aside in local 0 for one instruction.
+		if n := len(s.ops); op[1] == 0 && (n < 2 || !bytes.Equal(s.ops[n-2], setPlace) || s.ops[n-1][0] != opConst) {
+			s.odd = true
+		}
 	case opBr:
 		switch s.target(op) {
 		case theLoop:
 			if s.forward() {
 				return
+			}
+			if n := len(s.ops); n == 0 || !bytes.Equal(s.ops[n-1], setPlace) {
+				s.odd = true
 			}
 		case theUnwind, theFunction:
 			s.odd = true
@@ -250,7 +261,7 @@ func (s *shortener) target(op []byte) int {
 // then said by how far it is, and no table is asked. Only the table reads local 0, which held the place.
 func (s *shortener) forward() bool {
 	n := len(s.ops)
-	if n < 2 || !bytes.Equal(s.ops[n-1], []byte{opLocalSet, 0}) || s.ops[n-2][0] != opConst {
+	if n < 2 || !bytes.Equal(s.ops[n-1], setPlace) || s.ops[n-2][0] != opConst {
 		return false
 	}
 	place := wasmReader{rest: s.ops[n-2][1:]}

@@ -34,78 +34,95 @@ var inLoop = []byte{opBlock, noResult, opLoop, noResult}
 // jump goes to a place by the table, whose loop is so many blocks out.
 func jump(place, depth byte) []byte { return []byte{opConst, place, opLocalSet, 0, opBr, depth} }
 
-// TestShorten: what the compiler writes, and the shorter form of each part.
+// call writes the program counter and calls function 7.
+func call(pc []byte) []byte {
+	return code([]byte{opLocalGet, 1}, pc, []byte{0x37, 3, 0, opConst, 0, opCall, 7})
+}
+
+func short(place byte) []byte { return []byte{opLocalGet, 2, opI64Const, place, opI64Or} }
+
+// shortened is what the compiler writes, and the shorter form of each part.
+var shortened = map[string]struct{ in, want []byte }{
+	"a jump ahead": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"to one of two places of a block": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(1, 2), after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 0}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"past the table": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(50, 2), after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"a jump back": {
+		code(someLocals, atEntry, resumes(inLoop...), after, jump(1, 0), end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), after, jump(1, 0), []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"a jump ahead under a condition": {
+		code(someLocals, atEntry, resumes(inLoop...), []byte{opIf, noResult}, jump(3, 3), []byte{opEnd}, after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBrIf, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"an if with more in it": {
+		code(someLocals, atEntry, resumes(inLoop...), []byte{opIf, noResult, 0x01}, jump(3, 3), []byte{opEnd}, after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opIf, noResult, 0x01, opBr, 2, opEnd}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"a branch that is no jump": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 3, opLocalSet, 3, opBr, 2}, after, end),
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 3, opLocalSet, 3, opBr, 2}, after, end),
+	},
+	"a place that something else reads": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opLocalGet, 0, opLocalSet, 3}, after, end),
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opLocalGet, 0, opLocalSet, 3}, after, end),
+	},
+	"an address laid aside": {
+		code(someLocals, atEntry, resumes(inLoop...), []byte{opLocalSet, 0, opConst, 0, opLocalGet, 0, opCallIndirect, 0, 0}, after, end),
+		code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opLocalSet, 0, opConst, 0, opLocalGet, 0, opCallIndirect, 0, 0}, after, []byte{opEnd, opUnreachable, opEnd}),
+	},
+	"unwinding within the loop": {
+		code(someLocals, atEntry, resumes(opLoop, noResult, opBlock, noResult), after, end),
+		code(someLocals, atEntry, resumes(opLoop, noResult, opBlock, noResult), after, end),
+	},
+	"unwinding": {
+		code(someLocals, atEntry, resumes(opBlock, noResult), []byte{opBrIf, 2, opEnd, opBrIf, 1, opEnd, opBrIf, 0}, unwound),
+		code(someLocals, atEntry, resumes(), leave, []byte{opEnd}, leave, []byte{opEnd}, leave, []byte{opUnreachable, opEnd}),
+	},
+	"one call": {
+		code(someLocals, atEntry, call(testPC(5)), []byte{opEnd}),
+		code(someLocals, atEntry, call(testPC(5)), []byte{opEnd}),
+	},
+	"two calls": {
+		code(someLocals, atEntry, call(testPC(5)), []byte{opLocalTee, 4}, call(testPC(9)), []byte{opLocalGet, 1, opEnd}),
+		code(keep, call(short(5)), []byte{opLocalTee, 5}, call(short(9)), []byte{opLocalGet, 1, opEnd}),
+	},
+	"two calls without locals": {
+		code([]byte{1, 1, typeI32}, atEntry, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
+		code([]byte{2, 1, typeI32, 1, typeI64}, atEntry, testPC(0), []byte{opLocalSet, 2}, call(short(5)), call(short(9)), []byte{opEnd}),
+	},
+	"two calls and a float": {
+		code([]byte{2, 1, typeI32, 1, 0x7c}, atEntry, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
+		code([]byte{3, 1, typeI32, 1, typeI64, 1, 0x7c}, atEntry, testPC(0), []byte{opLocalSet, 2}, call(short(5)), call(short(9)), []byte{opEnd}),
+	},
+	"counters of another function": {
+		code(someLocals, atEntry, call(appendSigned([]byte{opI64Const}, (firstPC+1)<<16)), call(testPC(9)), []byte{opEnd}),
+		code(someLocals, atEntry, call(appendSigned([]byte{opI64Const}, (firstPC+1)<<16)), call(testPC(9)), []byte{opEnd}),
+	},
+	"no copy of the stack's pointer": {
+		code(someLocals, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
+		code(someLocals, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
+	},
+	"a branch out of the function": {
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 0, opBr, 4}, after, end),
+		code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 0, opBr, 4}, after, end),
+	},
+	"another end": {
+		code(someLocals, atEntry, resumes(inLoop...), after, []byte{opEnd, opUnreachable, opEnd, opConst, 2, opEnd}),
+		code(someLocals, atEntry, resumes(inLoop...), after, []byte{opEnd, opUnreachable, opEnd, opConst, 2, opEnd}),
+	},
+}
+
 func TestShorten(t *testing.T) {
-	call := func(pc []byte) []byte {
-		return code([]byte{opLocalGet, 1}, pc, []byte{0x37, 3, 0, opConst, 0, opCall, 7})
-	}
-	short := func(place byte) []byte { return []byte{opLocalGet, 2, opI64Const, place, opI64Or} }
-	for name, r := range map[string]struct{ in, want []byte }{
-		"a jump ahead": {
-			code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"to one of two places of a block": {
-			code(someLocals, atEntry, resumes(inLoop...), jump(1, 2), after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 0}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"past the table": {
-			code(someLocals, atEntry, resumes(inLoop...), jump(50, 2), after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBr, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"a jump back": {
-			code(someLocals, atEntry, resumes(inLoop...), after, jump(1, 0), end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), after, jump(1, 0), []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"a jump ahead under a condition": {
-			code(someLocals, atEntry, resumes(inLoop...), []byte{opIf, noResult}, jump(3, 3), []byte{opEnd}, after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opBrIf, 1}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"an if with more in it": {
-			code(someLocals, atEntry, resumes(inLoop...), []byte{opIf, noResult, 0x01}, jump(3, 3), []byte{opEnd}, after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opIf, noResult, 0x01, opBr, 2, opEnd}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"a branch that is no jump": {
-			code(someLocals, atEntry, resumes(inLoop...), []byte{opConst, 3, opLocalSet, 3, opBr, 2}, after, end),
-			code(someLocals, atEntry, resumes(inLoop[2:]...), []byte{opConst, 3, opLocalSet, 3, opBr, 2}, after, []byte{opEnd, opUnreachable, opEnd}),
-		},
-		"unwinding": {
-			code(someLocals, atEntry, resumes(opBlock, noResult), []byte{opBrIf, 2, opEnd, opBrIf, 1, opEnd, opBrIf, 0}, unwound),
-			code(someLocals, atEntry, resumes(), leave, []byte{opEnd}, leave, []byte{opEnd}, leave, []byte{opUnreachable, opEnd}),
-		},
-		"one call": {
-			code(someLocals, atEntry, call(testPC(5)), []byte{opEnd}),
-			code(someLocals, atEntry, call(testPC(5)), []byte{opEnd}),
-		},
-		"two calls": {
-			code(someLocals, atEntry, call(testPC(5)), []byte{opLocalTee, 4}, call(testPC(9)), []byte{opLocalGet, 0, opEnd}),
-			code(keep, call(short(5)), []byte{opLocalTee, 5}, call(short(9)), []byte{opLocalGet, 0, opEnd}),
-		},
-		"two calls without locals": {
-			code([]byte{1, 1, typeI32}, atEntry, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
-			code([]byte{2, 1, typeI32, 1, typeI64}, atEntry, testPC(0), []byte{opLocalSet, 2}, call(short(5)), call(short(9)), []byte{opEnd}),
-		},
-		"two calls and a float": {
-			code([]byte{2, 1, typeI32, 1, 0x7c}, atEntry, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
-			code([]byte{3, 1, typeI32, 1, typeI64, 1, 0x7c}, atEntry, testPC(0), []byte{opLocalSet, 2}, call(short(5)), call(short(9)), []byte{opEnd}),
-		},
-		"counters of another function": {
-			code(someLocals, atEntry, call(appendSigned([]byte{opI64Const}, (firstPC+1)<<16)), call(testPC(9)), []byte{opEnd}),
-			code(someLocals, atEntry, call(appendSigned([]byte{opI64Const}, (firstPC+1)<<16)), call(testPC(9)), []byte{opEnd}),
-		},
-		"no copy of the stack's pointer": {
-			code(someLocals, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
-			code(someLocals, call(testPC(5)), call(testPC(9)), []byte{opEnd}),
-		},
-		"a branch out of the function": {
-			code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 0, opBr, 4}, after, end),
-			code(someLocals, atEntry, resumes(inLoop...), jump(3, 2), []byte{opConst, 0, opBr, 4}, after, end),
-		},
-		"another end": {
-			code(someLocals, atEntry, resumes(inLoop...), after, []byte{opEnd, opUnreachable, opEnd, opConst, 2, opEnd}),
-			code(someLocals, atEntry, resumes(inLoop...), after, []byte{opEnd, opUnreachable, opEnd, opConst, 2, opEnd}),
-		},
-	} {
+	for name, r := range shortened {
 		t.Run(name, func(t *testing.T) {
 			got, err := shorten(append([]byte{1}, counted(string(r.in))...))
 			if want := append([]byte{1}, counted(string(r.want))...); err != nil || !bytes.Equal(got, want) {

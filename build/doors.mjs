@@ -111,11 +111,32 @@ export function put(tongue, status, { type, message, requestId }) {
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const EXPOSED = "x-request-id, request-id, retry-after, etag, x-tidemark-session, x-tidemark-ignored, x-tidemark-duplicate, x-vercel-ai-ui-message-stream";
 
+// originsOf gives the origins whose pages may call: a list as config/env.go reads one, with commas or as JSON. What it
+// refuses allows none here.
+export function originsOf(env) {
+  const text = (env.TIDEMARK_SERVER_ORIGINS ?? "").trim();
+  let list;
+  try {
+    list = text.startsWith("[") ? JSON.parse(text) : text.split(",").map((s) => s.trim());
+  } catch {
+    return [];
+  }
+  return list.length <= 200 && list.every(isOrigin) && new Set(list).size === list.length ? list : [];
+}
+
+// isOrigin says whether a value is an origin as browsers send it, as isOrigin of config/parse.go. A page without one
+// sends null: that is none.
+function isOrigin(s) {
+  if (typeof s !== "string" || s !== s.toLowerCase()) return false;
+  const [, scheme, port] = s.match(/^([a-z][a-z0-9+.-]*):\/\/(?:[^\s/?#@:%\\[\]]+|\[[0-9a-f:.]+\])(?::(\d*))?$/) ?? [];
+  return scheme !== undefined && !["http:80", "https:443"].includes(`${scheme}:${port}`);
+}
+
 // cross gives the headers for a page of another origin that may call, and says whether the request is only
 // the browser's question whether it may.
 export function cross(request, host, env) {
   const headers = {};
-  const origins = (env.TIDEMARK_SERVER_ORIGINS ?? "").split(",").map((s) => s.trim()).filter((s) => s !== "");
+  const origins = originsOf(env);
   if (origins.length === 0) return { headers, asked: false };
   headers.vary = "Origin";
   const origin = request.headers.get("origin") ?? "";

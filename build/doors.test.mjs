@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { cross, keyOf, peerOf, put, tongueOf } from "./doors.mjs";
+import { cross, keyOf, originsOf, peerOf, put, tongueOf } from "./doors.mjs";
 import { front } from "./front.mjs";
 
 const rows = JSON.parse(readFileSync(new URL("../testdata/doors.json", import.meta.url)));
@@ -11,6 +11,12 @@ const site = "https://tidemark.example";
 const token = "open sesame";
 const env = { TIDEMARK_TOKEN: token, TIDEMARK_SERVER_ORIGINS: "https://chat.example.com" };
 const bearer = { authorization: `Bearer ${token}` };
+
+test("origins are read as config reads a list", () => {
+  const { origins } = JSON.parse(readFileSync(new URL("../testdata/front.json", import.meta.url)));
+  for (const { value, list } of origins) assert.deepEqual(originsOf({ TIDEMARK_SERVER_ORIGINS: value }), list ?? [], value);
+  assert.deepEqual(originsOf({}), []);
+});
 
 // post gives what the front says to a request with a body.
 const post = (path, body, headers = {}) => front(new Request(site + path, { method: "POST", body, headers: { ...bearer, ...headers } }), env);

@@ -2,7 +2,7 @@
 // rules of who may come in, their words and the form of an error are those of worker/guard.go and
 // worker/errors.go; the door in Go holds them again.
 
-import { cross, door, told } from "./doors.mjs";
+import { cross, door, originsOf, told } from "./doors.mjs";
 import { internal, route, split } from "./route.mjs";
 import { webhook } from "./webhook.mjs";
 
@@ -119,8 +119,7 @@ function foreign(request, url, env) {
   if (origin === "null") {
     return [403, "forbidden", "a page without an origin (a file, a sandboxed frame) may not call this server; serve the page over http"];
   }
-  const allowed = (env.TIDEMARK_SERVER_ORIGINS ?? "").split(",").map((s) => s.trim());
-  if (origin === "" || sameOrigin(origin, url.host) || allowed.includes(origin)) return null;
+  if (origin === "" || sameOrigin(origin, url.host) || originsOf(env).includes(origin)) return null;
   const name = clip(origin, 100);
   return [403, "forbidden", `a page of ${name} may not call this server; to allow it, list ${JSON.stringify(name)} in server.origins of the configuration (on Workers: TIDEMARK_SERVER_ORIGINS)`];
 }

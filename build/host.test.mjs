@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pack } from "./codec.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 
 // fakeGo stands in for wasm_exec.js; run does what Go does at its start.
@@ -45,6 +46,19 @@ test("an object that left holds nothing of its instance", async () => {
   assert.deepEqual([o.dead, o.host === host, o.go, host.objects.size], [true, false, null, 0]);
   await assert.rejects(o.call("alarm", null, {}), { name: "Dead" });
   assert.throws(() => o.sleep(1, 1), { name: "Dead" });
+});
+
+test("a full storage is unavailable, a mistake in a statement is not", () => {
+  fakeGo(works);
+  const host = new GoHost({ module, env: {} });
+  for (const [message, name] of [
+    ["database or disk is full: SQLITE_FULL", "Unavailable"], ["disk I/O error: SQLITE_IOERR", "Unavailable"],
+    ["UNIQUE constraint failed: a.b: SQLITE_CONSTRAINT", "Conflict"], ["no such table: x: SQLITE_ERROR", "Error"],
+  ]) {
+    const sql = { transaction(f) { f(); }, run() { throw new Error(message); } };
+    const o = new HostObject(host, { kind: "Session", name: "a", platform: { sql } });
+    host.enter(o, () => assert.throws(() => o.tx(pack([["DELETE FROM x", 0]])), { name, message }));
+  }
 });
 
 test("an object of the same name takes the place of the one before", () => {

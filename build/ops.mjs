@@ -307,6 +307,7 @@ export class Ops {
       return f();
     } catch (e) {
       if (/UNIQUE constraint failed/.test(e.message)) throw named("Conflict", e.message);
+      if (/SQLITE_(FULL|IOERR)|disk is full/.test(e.message)) throw named("Unavailable", e.message); // the object's 10 GB
       throw e;
     }
   }

@@ -52,7 +52,12 @@ func Hold(v View, pinned map[tidemark.EntryID]bool, b Budget) View {
 
 // estimated scales tokens as the provider counts them to tokens as we estimate them.
 func (v View) estimated(n tidemark.Tokens) tidemark.Tokens {
-	if estimated, counted := v.Tokens(), v.Size-v.Fixed; estimated > 0 && counted > estimated {
+	return scaled(n, v.Tokens(), v.Size-v.Fixed)
+}
+
+// scaled scales tokens by what is estimated at so many and counted as so many, when more are counted.
+func scaled(n, estimated, counted tidemark.Tokens) tidemark.Tokens {
+	if estimated > 0 && counted > estimated {
 		return n * estimated / counted
 	}
 	return n

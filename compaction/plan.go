@@ -187,13 +187,14 @@ func Preview(v View, edits []tidemark.Edit, b Budget) (View, error) {
 }
 
 // resize computes the size anew after items went; before is what all of them were estimated at.
-func (v *View) resize(before tidemark.Tokens) {
-	after := v.Tokens()
-	if counted := v.Size - v.Fixed; counted > before && before > 0 { // the provider counts more than we estimate
-		v.Size = v.Fixed + after*counted/before
-	} else {
-		v.Size = max(v.Fixed+after, v.Size-(before-after))
+func (v *View) resize(before tidemark.Tokens) { v.Size = resized(v.Size, v.Fixed, before, v.Tokens()) }
+
+// resized is the size of a view whose items were estimated at before and are now at after.
+func resized(size, fixed, before, after tidemark.Tokens) tidemark.Tokens {
+	if counted := size - fixed; counted > before && before > 0 { // the provider counts more than we estimate
+		return fixed + after*counted/before
 	}
+	return max(fixed+after, size-(before-after))
 }
 
 func previewSpan(items []Item, e tidemark.Edit, b Budget) ([]Item, error) {

@@ -58,23 +58,25 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 		stay = []string{DefaultStay}
 	}
 	keep := held(v.Items, legal, stay)
-	edits, left := p.blocks(v, b, tail, keep)
-	need := p.need(left, b)
+	d := newDraft(v)
+	p.blocks(d, b, tail, keep)
+	need := p.need(d, b)
 	if need <= 0 {
-		return edits
+		return d.edits(nil)
 	}
-	covered, gain := choose(left.Items, exchanges(left.Items, legal, tail, keep), max(need, b.minGain()))
+	behind, marks := spans(v.Items)
+	covered, gain := choose(len(v.Items), exchanges(d, behind, legal, tail, keep), max(need, b.minGain()))
 	if gain < b.minGain() {
-		if v.Size-left.Size < b.minGain() { // not worth the cached prefix
+		if v.Size-d.size < b.minGain() { // not worth the cached prefix
 			return nil
 		}
-		return edits
+		return d.edits(nil)
 	}
-	covered = withMarkers(left.Items, covered)
-	e := spanOver(left.Items, covered)
-	m := markerOf(v.Items, covered) // of what was said, not of the pointers to it
+	covered = withMarkers(v.Items, covered, marks)
+	e := spanOver(v.Items, covered)
+	m := markerOf(v.Items, covered)
 	e.Messages, e.Data = []tidemark.Message{m.Message()}, m.data()
-	return append(outside(edits, left.Items, covered), e)
+	return append(d.edits(covered), e)
 }
 
 // urge returns the budget for a view that is to be made smaller though it is not over the limit: as much
@@ -87,12 +89,12 @@ func (p Pointer) urge(v View, b Budget) Budget {
 }
 
 // need is how much of the estimate must go.
-func (p Pointer) need(v View, b Budget) tidemark.Tokens {
+func (p Pointer) need(d *draft, b Budget) tidemark.Tokens {
 	headroom := p.Headroom
 	if headroom == 0 {
 		headroom = b.Limit() / 5
 	}
-	return v.estimated(v.Size - max(b.Limit()-headroom, 0))
+	return scaled(d.size-max(b.Limit()-headroom, 0), d.sum, d.size-d.fixed)
 }
 
 // tail returns the index of the first item that stays: the newest turns, as many as there is room for, and
@@ -121,49 +123,39 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 	return cut
 }
 
-// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed, and
-// returns the view with them.
-func (p Pointer) blocks(v View, b Budget, tail int, keep []bool) ([]tidemark.Edit, View) {
+// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed.
+func (p Pointer) blocks(d *draft, b Budget, tail int, keep []bool) {
 	large := p.Large
 	if large == 0 {
 		large = DefaultLarge
 	}
 	large = max(large, leastLarge)
-	var edits []tidemark.Edit
-	var at []int // items of edits
-	left, before, need := v, v.Tokens(), p.need(v, b)
+	before, need := d.sum, p.need(d, b)
 	shown := previewed(b)
 	if need > 0 {
 		need += tidemark.Tokens(shown) * previewTokens
 	}
 	for _, kind := range []string{tidemark.TypeToolResult, tidemark.TypeToolUse} { // in the order of their weights
-		for i := range v.Items[:tail] {
-			if need <= 0 || len(edits) >= maxPointers {
+		for i := range tail {
+			if need <= 0 || len(d.stubs) >= maxPointers {
 				break
 			}
-			if it := &left.Items[i]; it.Tokens <= large || keep[i] || it.Span() || !has(it.Message, kind) {
+			if d.tokens[i] <= large || keep[i] || d.items[i].Span() || !has(d.items[i].Message, kind) {
 				continue
 			}
-			if len(edits) == 0 {
-				left.Items = slices.Clone(v.Items)
-			}
-			was := left.Items[i].Tokens
-			edits = pointers(edits, &left.Items[i], kind, large)
-			need -= was - left.Items[i].Tokens
-			for len(at) < len(edits) {
-				at = append(at, i)
-			}
+			was := d.tokens[i]
+			d.point(i, kind, large)
+			need -= was - d.tokens[i]
 		}
 	}
-	for n := len(edits) - 1; n >= 0 && shown > 0; n-- { // the newest, since the older ones are the next to leave
-		if addPreview(&edits[n], &v.Items[at[n]], &left.Items[at[n]]) {
+	for n := len(d.stubs) - 1; n >= 0 && shown > 0; n-- { // the newest, since the older ones are the next to leave
+		if d.preview(&d.stubs[n]) {
 			shown--
 		}
 	}
-	if len(edits) > 0 {
-		left.resize(before)
+	if len(d.stubs) > 0 {
+		d.size = resized(d.size, d.fixed, before, d.sum)
 	}
-	return edits, left
 }
 
 // previewed is how many pointers of a plan show some lines of what they stand for: they take up to 3 % of
@@ -171,68 +163,6 @@ func (p Pointer) blocks(v View, b Budget, tail int, keep []bool) ([]tidemark.Edi
 func previewed(b Budget) int {
 	const most, share = 8, 2000
 	return int(min(most, b.Limit()/share))
-}
-
-// addPreview adds a few lines of a large result to its pointer, when it still frees half of it or more.
-func addPreview(e *tidemark.Edit, whole, left *Item) bool {
-	blk, stub := whole.Message.Content[e.Block-1], e.Blocks[0]
-	if stub.Type != tidemark.TypeToolResult || whole.Tokens < 4*previewTokens {
-		return false
-	}
-	text := longest(blk)
-	lines := preview(text, previewTokens, pointerSniff).text
-	if lines == "" {
-		return false
-	}
-	with := tidemark.ToolResult(stub.ToolUseID, stub.Content[0].Text+"\n"+lines, stub.IsError)
-	if 2*tidemark.EstimateBlock(with) > tidemark.EstimateText(text) {
-		return false
-	}
-	e.Blocks[0] = with
-	left.Message.Content[e.Block-1] = with // ours: pointers made it
-	left.Tokens = tidemark.Estimate(left.Message)
-	return true
-}
-
-// longest returns the longest text of a result.
-func longest(b tidemark.Block) string {
-	text := ""
-	for n := range b.Content {
-		if c := &b.Content[n]; c.Type == tidemark.TypeText && len(c.Text) > len(text) {
-			text = c.Text
-		}
-	}
-	return text
-}
-
-// pointers makes pointers of the large blocks of a kind in an item, and adds an edit for each.
-func pointers(edits []tidemark.Edit, it *Item, kind string, large tidemark.Tokens) []tidemark.Edit {
-	whole := *it
-	var content []tidemark.Block
-	for n, blk := range whole.Message.Content {
-		if blk.Type != kind || isPointer(&whole, blk) {
-			continue
-		}
-		tokens := whole.Tokens
-		if len(whole.Message.Content) > 1 {
-			tokens = tidemark.EstimateBlock(blk)
-		}
-		if tokens <= large {
-			continue
-		}
-		stub := []tidemark.Block{pointerTo(&whole, blk, tokens)}
-		edits = append(edits, tidemark.Edit{From: it.From, Block: n + 1, Blocks: stub})
-		if content == nil {
-			content = slices.Clone(whole.Message.Content)
-		}
-		content[n] = stub[0]
-		it.Stubs++
-	}
-	if content != nil {
-		it.Message = tidemark.Message{Role: whole.Message.Role, Content: content}
-		it.Tokens = tidemark.Estimate(it.Message)
-	}
-	return edits
 }
 
 // exchange is what stands between two cut points, and goes or stays as a whole.
@@ -244,18 +174,18 @@ type exchange struct {
 
 // exchanges lists what may leave, oldest first: no marker, no summary, nothing that is to stay and nothing
 // of the tail.
-func exchanges(items []Item, legal []bool, tail int, keep []bool) []exchange {
+func exchanges(d *draft, behind int, legal []bool, tail int, keep []bool) []exchange {
 	var out []exchange
-	newest := lastTurn(items)
-	for from := behindSummaries(items); from < tail; {
+	newest := lastTurn(d.items)
+	for from := behind; from < tail; {
 		to := from + 1
 		for to < tail && !legal[to] {
 			to++
 		}
 		x := exchange{from: from, to: to}
 		for i := from; i < to; i++ {
-			x.tokens += items[i].Tokens
-			x.weight = max(x.weight, weightOf(&items[i]))
+			x.tokens += d.tokens[i]
+			x.weight = max(x.weight, d.weight(i))
 		}
 		if x.weight > 0 && legal[to] && !slices.Contains(keep[from:to], true) && (newest < from || newest >= to) {
 			out = append(out, x)
@@ -265,22 +195,34 @@ func exchanges(items []Item, legal []bool, tail int, keep []bool) []exchange {
 	return out
 }
 
-// behindSummaries returns the index of the first item that is behind every span which is no marker: a span
-// of ours must not cut one, nor lie around it.
-func behindSummaries(items []Item) int {
+// mark is a marker of a view: its item, and the compactions that it stands for.
+type mark struct{ at, cycles int }
+
+// spans returns the index of the first item that is behind every span which is no marker, since a span of ours
+// must not cut one, nor lie around it, and the markers from there on, the newest first.
+func spans(items []Item) (behind int, marks []mark) {
 	var last int64
-	for i := range items {
-		if it := &items[i]; it.Span() && !isMarker(it) {
+	for i := len(items) - 1; i >= 0; i-- {
+		it := &items[i]
+		if !it.Span() {
+			continue
+		}
+		if m, ok := markerAt(it); ok {
+			marks = append(marks, mark{i, m.Cycles})
+		} else {
 			last = max(last, it.Last)
 		}
 	}
-	n := 0
-	for i := range items {
+	for i := len(items) - 1; i >= 0 && last > 0; i-- {
 		if items[i].Seq <= last {
-			n = i + 1
+			behind = i + 1
+			break
 		}
 	}
-	return n
+	for len(marks) > 0 && marks[len(marks)-1].at < behind {
+		marks = marks[:len(marks)-1]
+	}
+	return behind, marks
 }
 
 // weightOf is how soon an item goes; replaced spans stay.
@@ -306,8 +248,8 @@ func weightOf(it *Item) float64 {
 
 // choose marks the exchanges that go: those of tools before dialogue, the oldest first, and no more than
 // are needed, with the marker that stands for them.
-func choose(items []Item, list []exchange, need tidemark.Tokens) (covered []bool, gain tidemark.Tokens) {
-	covered = make([]bool, len(items))
+func choose(items int, list []exchange, need tidemark.Tokens) (covered []bool, gain tidemark.Tokens) {
+	covered = make([]bool, items)
 	need += markerTokens
 	for _, tools := range []bool{true, false} {
 		for _, x := range list {
@@ -328,15 +270,7 @@ func choose(items []Item, list []exchange, need tidemark.Tokens) (covered []bool
 
 // withMarkers adds the markers that the new one takes in: those that its span would cut, and, like the
 // carry of a binary counter, those of its own level, so that after C cycles at most log2(C)+1 stand.
-func withMarkers(items []Item, covered []bool) []bool {
-	type mark struct{ at, cycles int }
-	var marks []mark
-	behind := behindSummaries(items)
-	for i := len(items) - 1; i >= behind; i-- { // the newest first
-		if m, ok := markerAt(&items[i]); ok {
-			marks = append(marks, mark{i, m.Cycles})
-		}
-	}
+func withMarkers(items []Item, covered []bool, marks []mark) []bool {
 	cycles := 1
 	from, to := reach(items, covered)
 	for k := 0; k < len(marks); k++ {
@@ -366,20 +300,6 @@ func reach(items []Item, covered []bool) (from, to int64) {
 	return from, to
 }
 
-// outside drops the edits of blocks that a span covers: they need none of their own.
-func outside(edits []tidemark.Edit, items []Item, covered []bool) []tidemark.Edit {
-	if len(edits) == 0 {
-		return edits
-	}
-	gone := make(map[tidemark.EntryID]bool, len(items))
-	for i, c := range covered {
-		if c {
-			gone[items[i].From] = true
-		}
-	}
-	return slices.DeleteFunc(edits, func(e tidemark.Edit) bool { return gone[e.From] })
-}
-
 // pointerMark begins the text of every pointer.
 const pointerMark = "[Evicted: "
 
@@ -394,7 +314,8 @@ func pointerTo(it *Item, b tidemark.Block, tokens tidemark.Tokens) tidemark.Bloc
 	if b.IsError {
 		what = "error"
 	}
-	text := append(make([]byte, 0, 160), pointerMark+what+" of "...)
+	const room = 192 // for ids as long as ours
+	text := append(make([]byte, 0, room), pointerMark+what+" of "...)
 	text = append(strconv.AppendInt(text, int64(tokens), 10), " tokens, "...)
 	text = append(it.At.AppendFormat(text, stampLayout), ". recall with {\"entry\": "...)
 	text = append(json.AppendString(text, string(it.ID)), "} reads it.]"...)

@@ -99,6 +99,9 @@ func clean(l string) string {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 { // a bar of progress draws over itself
 		l = l[i+1:]
 	}
+	if printable(l) {
+		return blankless(l)
+	}
 	l = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -108,6 +111,21 @@ func clean(l string) string {
 		}
 		return r
 	}, l)
+	return blankless(l)
+}
+
+// printable reports a line of ASCII characters that are all shown.
+func printable(l string) bool {
+	for i := range len(l) {
+		if l[i] < ' ' || l[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// blankless returns a line unless it is blank.
+func blankless(l string) string {
 	if strings.TrimSpace(l) == "" {
 		return ""
 	}
@@ -177,8 +195,15 @@ func logged(lines []string) bool {
 // csvHead returns the header and the first rows of a table: the same character parts as many fields in each
 // of the first records, and the header has names.
 func csvHead(text string, sniff int) ([]string, bool) {
+	head := text[:min(len(text), sniff)]
+	if strings.Count(head, "\n") < csvLines-1 {
+		return nil, false
+	}
 	for _, sep := range []byte{',', '\t', ';', '|'} {
-		records, fields := csvRecords(text[:min(len(text), sniff)], len(text) <= sniff, sep)
+		if strings.IndexByte(head, sep) < 0 { // most texts are no table: that is soon seen
+			continue
+		}
+		records, fields := csvRecords(head, len(text) <= sniff, sep)
 		if len(records) < csvLines || fields < 2 || !named(records[0], sep) {
 			continue
 		}

@@ -81,10 +81,11 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 func spanOver(items []Item, covered []bool) tidemark.Edit {
 	var e tidemark.Edit
 	var from, to int64
-	for i, it := range items {
+	for i := range items {
 		if !covered[i] {
 			continue
 		}
+		it := &items[i]
 		if e.From == "" || it.Seq < from {
 			e.From, from = it.From, it.Seq
 		}
@@ -92,8 +93,8 @@ func spanOver(items []Item, covered []bool) tidemark.Edit {
 			e.To, to = it.To, it.Last
 		}
 	}
-	for i, it := range items {
-		if !covered[i] && it.Seq >= from && it.Last <= to {
+	for i := range items {
+		if it := &items[i]; !covered[i] && it.Seq >= from && it.Last <= to {
 			e.Keep = append(e.Keep, it.From)
 		}
 	}

@@ -54,7 +54,7 @@ func (c *Config) override(environ []string) []Problem {
 			continue
 		}
 		if err := k.set(c, "", k.decode(value)); err != nil {
-			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(value), k.want())})
+			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(k.shown(value)), k.want()) + k.form()})
 			continue
 		}
 		c.Origin[k.Name] = name
@@ -81,7 +81,7 @@ func (c *Config) openAIBase(url string) []Problem {
 	}
 	k := Key{Type: URL}
 	if !k.fits(url) {
-		return []Problem{{Where: "OPENAI_BASE_URL", Key: "model.baseUrl", Text: fmt.Sprintf("found %q, want %s", clip(url), k.want())}}
+		return []Problem{{Where: "OPENAI_BASE_URL", Key: "model.baseUrl", Text: fmt.Sprintf("found %q, want %s", clip(k.shown(url)), k.want())}}
 	}
 	c.Model.BaseURL = url
 	c.Origin["model.baseUrl"] = "OPENAI_BASE_URL"
@@ -119,6 +119,13 @@ func (k Key) decode(value string) any {
 			return false
 		}
 	case Choices, Origins, Names:
+		if list := strings.TrimSpace(value); strings.HasPrefix(list, "[") { // as the document has it; no element begins so
+			v, err := json.DecodeAny([]byte(list))
+			if err != nil {
+				return value
+			}
+			return v
+		}
 		var list []any
 		for _, s := range strings.Split(value, ",") {
 			list = append(list, strings.TrimSpace(s))
@@ -126,4 +133,13 @@ func (k Key) decode(value string) any {
 		return list
 	}
 	return value
+}
+
+// form is how a variable writes a list, for messages; empty for what is none.
+func (k Key) form() string {
+	switch k.Type {
+	case Choices, Origins, Names:
+		return `; write A,B or ["A","B"]`
+	}
+	return ""
 }

@@ -248,7 +248,11 @@ func (d *decoder) leaf(k Key, v hujson.Value, path, star string) {
 		err = k.set(d.c, star, value)
 	}
 	if err != nil {
-		d.add(v.StartOffset, path, "found %s, want %s", found(v), k.want())
+		what := found(v)
+		if v.Value.Kind() == '"' {
+			what = "the string " + strconv.Quote(clip(k.shown(literal(v))))
+		}
+		d.add(v.StartOffset, path, "found %s, want %s", what, k.want())
 		return
 	}
 	d.c.Origin[path] = d.where(v.StartOffset)
@@ -407,6 +411,20 @@ func (k Key) fits(s string) bool {
 		})
 	}
 	return true
+}
+
+// shown is a value for a message: without the user and password of a URL. What url.Redacted leaves out is found here
+// in a URL that cannot be parsed, too, and a key in place of the user.
+func (k Key) shown(s string) string {
+	at := strings.LastIndexByte(s, '@')
+	if k.Type != URL || at < 0 {
+		return s
+	}
+	from := 0
+	if i := strings.Index(s[:at], "//"); i >= 0 {
+		from = i + len("//")
+	}
+	return s[:from] + "xxxxx" + s[at:]
 }
 
 // literal returns the text of a string.

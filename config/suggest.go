@@ -1,19 +1,14 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/near"
+)
 
 // nearest returns the candidate that s was probably meant to be, empty if none is near.
 func nearest(s string, candidates []string) string {
-	best, least := "", 1+max(2, len(s)/3)
-	for _, c := range candidates {
-		if c == "*" {
-			continue
-		}
-		if n := distance(strings.ToLower(s), strings.ToLower(c)); n < least {
-			best, least = c, n
-		}
-	}
-	return best
+	return strings.TrimPrefix(near.Name(s, candidates), "*") // which stands for any name
 }
 
 // sameEnding returns the key whose last part is a name: someone forgot where it stands.
@@ -24,31 +19,6 @@ func sameEnding(name string, keys []string) string {
 		}
 	}
 	return ""
-}
-
-// distance is the number of letters to put in, take out, change or swap with the next one.
-func distance(a, b string) int {
-	const longest = 100
-	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
 
 // secretVariable returns the variable for a key that looks like a secret, empty for any other.

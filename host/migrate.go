@@ -62,6 +62,12 @@ func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]s
 	}
 }
 
+// TryWrite writes a row into a migrated database and takes it out again: whether it takes a write. Two statements, since
+// one that changes nothing is not written.
+func TryWrite(ctx context.Context, db tidemark.DB) error {
+	return db.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO schema_versions(space, version) VALUES('', 0) ON CONFLICT(space) DO NOTHING`}, {SQL: `DELETE FROM schema_versions WHERE space = ''`}})
+}
+
 // versionOf returns the version of a space's tables, 0 when there are none.
 func versionOf(ctx context.Context, db tidemark.DB, space string) (int, error) {
 	rows, err := db.Query(ctx, `SELECT version FROM schema_versions WHERE space = ? LIMIT 1`, space)

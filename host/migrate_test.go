@@ -62,3 +62,23 @@ func TestMigrateConflict(t *testing.T) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 }
+
+// TestTryWrite: a small write is tried in a migrated database, again and again, and leaves nothing.
+func TestTryWrite(t *testing.T) {
+	db := hosttest.DB(t)
+	if err := host.TryWrite(t.Context(), db); err == nil {
+		t.Error("a database without tables takes it")
+	}
+	if err := host.Migrate(t.Context(), db, "test", [][]string{{`CREATE TABLE m(a INTEGER)`}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := host.TryWrite(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := db.Query(t.Context(), `SELECT space, version FROM schema_versions LIMIT 9`)
+	if err != nil || len(rows) != 1 || rows[0].Text(0) != "test" || rows[0].Int(1) != 1 {
+		t.Errorf("%v, %v", rows, err)
+	}
+}

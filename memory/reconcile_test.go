@@ -229,6 +229,17 @@ var bothTrue = [][2]string{
 	{"Anna reports to Bob", "Anna reports to Carol"},
 	{"User works at Acme", "User works at Globex"},
 	{"Our directory is /srv/a", "Our directory is /srv/b"},
+	{"I live in Germany", "I live in Europe"},
+	{"User lives in Brazil", "User lives in South America"},
+	{"User lives in Scotland", "User lives in Britain"},
+	{"User lives in Britain", "User lives in Northern Ireland"},
+	{"User lives in California", "User lives in USA"},
+	{"User lives in Vienna", "User lives in Tyrol"},
+	{"User wohnt in Bayern", "User wohnt in Deutschland"},
+	{"User wohnt in Köln", "User wohnt in NRW"},
+	{"User lives in New York", "User lives in NYC"},
+	{"User lives in Frankfurt Main", "User lives in Main Taunus"},
+	{"User's manager is Ann Smith", "User's manager is Dr. Smith"},
 }
 
 // replaced are facts that the newer one replaces: by the rules, and where a model says UPDATE.
@@ -248,6 +259,8 @@ var replaced = []struct {
 	{"The wiki's url is https://a.example", "The wiki's url is https://b.example", true, true},
 	{"The app's version is v1.2", "The app's version is v1.3", true, true},
 	{"My boss is Carl", "My boss is Dora", true, true},
+	{"User lives in California", "User lives in Texas", true, true},
+	{"User lives in Europe", "User lives in Asia", true, true},
 	{"User lives in Berlin", "User moved from Berlin to Hamburg", false, true},
 	{"The team meeting is on Monday", "The team meeting moved to Thursday", false, true},
 	{"The team meeting is on Monday", "The team meeting was moved from Monday to Thursday", false, true},

@@ -15,9 +15,9 @@ type statement struct {
 	from                 string // where from, folded, if it says so
 }
 
-// replaces reports whether both cannot be true: another value of the same kind, and none that says the same
-// more closely ("Berlin", then "Berlin Mitte"). Two facts with a time are two appointments, unless the newer one says
-// that it moved.
+// replaces reports whether both cannot be true: another value of the same kind, and none that may say the same
+// otherwise ("Berlin", then "Berlin Mitte"; "Ann Smith", then "Dr. Smith"). Two facts with a time are two
+// appointments, unless the newer one says that it moved.
 func (s statement) replaces(was statement) bool {
 	if s.kind != was.kind || was.moved && !s.moved || s.from != "" && s.from != Fold(was.value) {
 		return false
@@ -25,9 +25,9 @@ func (s statement) replaces(was statement) bool {
 	switch s.kind {
 	case kindDay, kindMonth, kindHour:
 		return s.moved && strings.TrimSuffix(Fold(s.value), "s") != strings.TrimSuffix(Fold(was.value), "s")
-	case kindName, kindCountry:
-		now, then := " "+Fold(s.value)+" ", " "+Fold(was.value)+" "
-		return !strings.Contains(now, then) && !strings.Contains(then, now)
+	case kindName, kindCountry, kindRegion, kindWider:
+		then := strings.Fields(Fold(was.value))
+		return !slices.ContainsFunc(strings.Fields(Fold(s.value)), func(w string) bool { return slices.Contains(then, w) })
 	}
 	return s.value != was.value
 }
@@ -42,8 +42,10 @@ const (
 	kindHour    = "hour" // 8am, 20:15
 	kindDay     = "day"  // Monday, 2026-11-03
 	kindMonth   = "month"
-	kindName    = "name"    // of a person, a place, a firm: words with capitals
-	kindCountry = "country" // who lives in one lives in a town, too
+	kindName    = "name" // of a person, a place, a firm: words with capitals
+	kindCountry = "country"
+	kindRegion  = "region" // of a country
+	kindWider   = "continent"
 )
 
 // fits is what kinds of value a relation takes, and of what subjects.
@@ -87,12 +89,16 @@ const (
 
 	days   = " monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays "
 	months = " january february march april may june july august september october november december "
-	// countries and larger parts of the earth: a town in one is no other place.
-	countries = " germany austria switzerland france italy spain portugal england scotland wales ireland britain uk netherlands holland belgium luxembourg denmark sweden norway finland iceland" +
+	// Who lives in a country lives in a town of it, in a part of it and on a continent: each is no other place than the rest.
+	countries = " germany austria switzerland france italy spain portugal ireland britain uk netherlands holland belgium luxembourg denmark sweden norway finland iceland" +
 		" poland czechia slovakia hungary romania bulgaria greece turkey ukraine russia estonia latvia lithuania croatia serbia slovenia cyprus malta israel egypt morocco nigeria kenya ghana ethiopia" +
-		" china japan india korea taiwan vietnam thailand indonesia malaysia singapore philippines pakistan bangladesh iran iraq australia canada mexico brazil argentina chile colombia peru usa us america eu europe asia africa oceania" +
-		" california texas florida oregon washington bavaria saxony hesse catalonia tuscany bayern sachsen hessen deutschland österreich schweiz "
-	longCountries = "|united states|united kingdom|south africa|new zealand|saudi arabia|czech republic|south korea|north korea|sri lanka|costa rica|north america|south america|northern ireland|"
+		" china japan india korea taiwan vietnam thailand indonesia malaysia singapore philippines pakistan bangladesh iran iraq australia canada mexico brazil argentina chile colombia peru usa us" +
+		" deutschland österreich schweiz "
+	regions       = " england scotland wales california texas florida oregon washington bavaria saxony hesse catalonia tuscany tyrol bayern sachsen hessen tirol "
+	continents    = " america europe eu asia africa oceania europa asien afrika amerika "
+	longCountries = "|united states|united kingdom|south africa|new zealand|saudi arabia|czech republic|south korea|north korea|sri lanka|costa rica|"
+	longRegions   = "|northern ireland|"
+	longWider     = "|north america|south america|"
 	// origins end words that tell where somebody is from or what they believe, and are no name.
 	origins = "ish ese an ic ist ch iss eek ai im ern"
 )
@@ -180,7 +186,7 @@ func one(takes fits, kind, relation string, subject []string) bool {
 	if of := slices.Index(subject, "of"); of > 0 {
 		thing = subject[of-1]
 	}
-	if kind == kindName || kind == kindCountry {
+	if placeOrName(kind) {
 		return among(roles, thing)
 	}
 	if kind == kindURL {
@@ -210,16 +216,26 @@ func allowed(takes fits, kind, value, relation string, subject []string) bool {
 		if kind == kindHour { // an appointment
 			return false
 		}
-		named := kind == kindName || kind == kindCountry
+		named := placeOrName(kind)
 		return kind != "" && definite(subject) && (!named || among(roles, subject[len(subject)-1]) && !ofOrigin(value))
 	case fitsTime:
 		return definite(subject) && slices.Contains([]string{kindDay, kindMonth, kindHour}, kind)
 	case fitsPlace:
 		one := somebody(subject) || definite(subject) && relation != "live in"
-		return one && (kind == kindName || kind == kindCountry || kind == kindCode)
+		return one && (placeOrName(kind) && (kind != kindName || !abbreviated(value)) || kind == kindCode)
 	}
 	naming := relation == "is called" || relation == "is named" // somebody may have a second name
 	return kind == kindName && (definite(subject) || !naming && somebody(subject))
+}
+
+func placeOrName(kind string) bool {
+	return kind == kindName || kind == kindCountry || kind == kindRegion || kind == kindWider
+}
+
+// abbreviated reports that a name is: NRW may be where the town is, and NYC the town.
+func abbreviated(value string) bool {
+	const most = 4
+	return len(value) <= most && strings.ToUpper(value) == value
 }
 
 // definite reports a subject of which there is one: it begins with an article or a possessive, has a genitive,
@@ -266,8 +282,13 @@ func kindOf(v string, n int) string {
 	case v == "":
 		return ""
 	case n > 1:
-		if strings.Contains(longCountries, "|"+Fold(v)+"|") {
+		switch in := func(list string) bool { return strings.Contains(list, "|"+Fold(v)+"|") }; {
+		case in(longCountries):
 			return kindCountry
+		case in(longRegions):
+			return kindRegion
+		case in(longWider):
+			return kindWider
 		}
 		if capitals(strings.Fields(v)) {
 			return kindName
@@ -277,12 +298,16 @@ func kindOf(v string, n int) string {
 		return kindDay
 	case among(months, v):
 		return kindMonth
-	case among(countries, v) && capitals([]string{v}):
+	case !capitals([]string{v}):
+		return kindOfCode(v)
+	case among(countries, v):
 		return kindCountry
-	case capitals([]string{v}):
-		return kindName
+	case among(regions, v):
+		return kindRegion
+	case among(continents, v):
+		return kindWider
 	}
-	return kindOfCode(v)
+	return kindName
 }
 
 // kindOfCode sorts values that are no words.

@@ -17,30 +17,61 @@ func Terms(text string) []string {
 	return AppendTerms(make([]string, 0, len(text)/perTerm+2), text)
 }
 
-// AppendTerms adds the terms of a text to others.
+// AppendTerms adds the terms of a text to others. Most tokens are plain, and are cut off while their bytes are looked at
+// for the first time.
 func AppendTerms(terms []string, text string) []string {
-	for text = Compose(text); ; {
-		text = text[span(text, false):]
-		end := span(text, true)
-		if end == 0 {
-			return terms
+	text = Compose(text)
+	for i := 0; i < len(text); {
+		from := i
+		for i < len(text) && bytesOf[text[i]] == plainByte {
+			i++
 		}
-		token := text[:end]
-		if end > 1 && plain(token) { // as most are
-			terms = append(terms, short(token))
-		} else {
-			terms = appendName(terms, token, text[end:])
+		switch {
+		case i-from > 1 && (i == len(text) || bytesOf[text[i]] == otherByte):
+			terms = append(terms, short(text[from:i]))
+		case i == from && bytesOf[text[i]] == otherByte:
+			i++
+		default:
+			if i = from + span(text[from:], true); i == from {
+				i += span(text[from:], false)
+				continue
+			}
+			token := text[from:i]
+			terms = appendName(terms, token, text[i:])
 			terms = appendAddress(terms, strings.Trim(token, "._-/@"))
 		}
-		text = text[end:]
 	}
+	return terms
 }
+
+// What a byte is: of no token, a lower-case letter or digit, another of a token, or of a character beyond ASCII.
+const (
+	otherByte = iota
+	plainByte
+	tokenByte
+	wideByte
+)
+
+// bytesOf is what each byte is, asked for each byte of each text.
+var bytesOf = func() (kind [256]uint8) {
+	for b := range kind {
+		switch {
+		case b >= utf8.RuneSelf:
+			kind[b] = wideByte
+		case b >= 'a' && b <= 'z' || b >= '0' && b <= '9':
+			kind[b] = plainByte
+		case inToken(rune(b)):
+			kind[b] = tokenByte
+		}
+	}
+	return kind
+}()
 
 // span is how many bytes at the beginning of a text are in a token, or are not.
 func span(text string, in bool) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
-			if tokenBytes[c] != in {
+			if (bytesOf[c] != otherByte) != in {
 				return i
 			}
 			i++
@@ -95,18 +126,10 @@ func inToken(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mn, unicode.Mc)) // with marks, which are vowels in India
 }
 
-// tokenBytes is inToken of ASCII, asked for each byte of each text.
-var tokenBytes = func() (in [utf8.RuneSelf]bool) {
-	for r := range in {
-		in[r] = inToken(rune(r))
-	}
-	return in
-}()
-
 // plain reports a token of lower-case ASCII letters and digits, which most are.
 func plain(token string) bool {
 	for i := range len(token) {
-		if c := token[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+		if bytesOf[token[i]] != plainByte {
 			return false
 		}
 	}

@@ -206,6 +206,15 @@ func TestJoin(t *testing.T) {
 			t.Errorf("budget %d: %s, %v", budget, got.Results, err)
 		}
 	}
+	// What a conversation is sure of stands before a better find that nobody is sure of, and lends it nothing.
+	weak := recall.Answer{Verdict: recall.Weak, Asked: []tidemark.Key{"a"}, Results: []recall.Result{told("a", "1", 0.9, "near"), told("a", "2", 0.8, "far")}}
+	sure := recall.Answer{Verdict: recall.Confident, Asked: []tidemark.Key{"b"}, Results: []recall.Result{told("b", "3", 0.5, string(make([]byte, 4000))), told("b", "4", 0.4, "more")}}
+	for budget, want := range map[tidemark.Tokens]recall.Verdict{0: recall.Confident, 100: recall.Weak} {
+		got, err := recall.Join(recall.Ask{Budget: budget, K: 2}, []recall.Answer{weak, sure})
+		if err != nil || got.Verdict != want || strings.Contains(string(got.Results[0].Told), `"3"`) != (want == recall.Confident) {
+			t.Errorf("budget %d: %s %s, %v", budget, got.Verdict, got.Results[0].Told[:40], err)
+		}
+	}
 	if none, err := recall.Join(recall.Ask{}, nil); err != nil || none.Verdict != recall.Nothing || none.Coverage != 1 || none.Results == nil || none.Asked == nil {
 		t.Errorf("%+v, %v", none, err)
 	}

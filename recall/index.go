@@ -13,7 +13,7 @@ import (
 )
 
 // Index is some documents made ready to be searched again and again: a conversation, or what an index of
-// the host found with its neighbours. It is read only, so it may be used at once.
+// the host found with its neighbours. Searches of it may run at once, until one makes another [Index.With] of it.
 type Index struct {
 	docs  []Doc
 	stem  *Stemmer

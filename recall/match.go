@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type match struct {
 	terms []string  // of the query that are wanted
 	at    []int32   // which of these a term of the documents stands for, from 1; 0 for none
 	idf   []float64 // of each
+	docs  int       // of the corpus
 	heard []heard   // see said
 }
 
@@ -38,18 +40,18 @@ const (
 )
 
 func (x *Index) match(q Query, s Stats) *match {
-	m := &match{x: x, q: q, named: x.speaker(q)}
+	m := &match{x: x, q: q, named: x.speaker(q), docs: cmp.Or(s.Docs, len(x.docs))}
 	terms := x.wanted(q)
 	m.terms = terms
 	tf := m.count(terms)
 	m.idf = idfs(tf, terms, s)
 	own, wide := widths(x.lengths()), widths(x.windows(x.lengths(), 1))
 	m.turn = bm25(tf, own, m.idf)
-	beside := make([][]float64, len(tf))
+	m.near = make([]float64, len(x.docs))
+	beside := make([]float64, len(x.docs))
 	for t := range tf {
-		beside[t] = x.windows(tf[t], 1)
+		addBM25(m.near, x.slide(beside, tf[t], 1), wide, rarityOf(beside))
 	}
-	m.near = bm25(beside, wide, idfs(beside, nil, Stats{}))
 	m.covers(tf)
 	m.characters(terms)
 	m.best = x.groupMax(m.turn)
@@ -109,9 +111,9 @@ func (x *Index) stemmed(t string) bool {
 func (m *match) count(terms []string) [][]float64 {
 	x := m.x
 	m.at = make([]int32, len(x.word))
-	tf := make([][]float64, len(terms))
+	tf, block := make([][]float64, len(terms)), make([]float64, len(terms)*len(x.docs))
 	for i, t := range terms {
-		tf[i] = make([]float64, len(x.docs))
+		tf[i], block = block[:len(x.docs)], block[len(x.docs):]
 		for _, id := range x.naming(t) {
 			if j := m.at[id]; j == 0 || len(terms[j-1]) < len(t) { // of two that it holds, the longer
 				m.at[id] = int32(i + 1)
@@ -136,9 +138,13 @@ func (x *Index) lengths() []float64 {
 	return out
 }
 
-// windows adds up counts over so many neighbours at either side. Sums of whole numbers are exact in any order.
+// windows adds up counts over so many neighbours at either side.
 func (x *Index) windows(v []float64, side int) []float64 {
-	out := make([]float64, len(v))
+	return x.slide(make([]float64, len(v)), v, side)
+}
+
+// slide is windows into memory of the same length. Sums of whole numbers are exact in any order.
+func (x *Index) slide(out, v []float64, side int) []float64 {
 	for from := 0; from < len(v); {
 		end := from + 1
 		for end < len(v) && x.run[end] == x.run[from] {
@@ -175,23 +181,26 @@ func widths(v []float64) []float64 {
 	return out
 }
 
-// idfs is how rare each term is, in the documents or, where terms are given, in the corpus.
+// idfs is how rare each term is, in the corpus or, where nothing is known of that, in the documents.
 func idfs(tf [][]float64, terms []string, s Stats) []float64 {
 	out := make([]float64, len(tf))
 	for t, counts := range tf {
-		n, docs := 0.0, float64(len(counts))
-		if s.Docs > 0 && terms != nil {
-			n, docs = float64(s.Holds(terms[t])), float64(s.Docs)
-		} else {
-			for _, c := range counts {
-				if c > 0 {
-					n++
-				}
-			}
+		if out[t] = rarityOf(counts); s.Docs > 0 {
+			out[t] = rarity(float64(s.Docs), float64(s.Holds(terms[t])))
 		}
-		out[t] = rarity(docs, n)
 	}
 	return out
+}
+
+// rarityOf is how rare something is in the documents, by how often each has it.
+func rarityOf(counts []float64) float64 {
+	n := 0.0
+	for _, c := range counts {
+		if c > 0 {
+			n++
+		}
+	}
+	return rarity(float64(len(counts)), n)
 }
 
 // rarity is the weight of a word that n of so many documents have, or of more than are counted yet.
@@ -200,23 +209,30 @@ func rarity(docs, n float64) float64 { return math.Log(1 + max(0.5, docs-n+0.5)/
 func bm25(tf [][]float64, width, idf []float64) []float64 {
 	out := make([]float64, len(width))
 	for t, counts := range tf {
-		for i, f := range counts {
-			if f > 0 {
-				out[i] += idf[t] * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*width[i]))
-			}
-		}
+		addBM25(out, counts, width, idf[t])
 	}
 	return out
+}
+
+// addBM25 adds what one term is worth.
+//
+//go:noinline
+func addBM25(out, counts, width []float64, idf float64) {
+	for i, f := range counts {
+		if f > 0 {
+			out[i] += idf * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*width[i]))
+		}
+	}
 }
 
 // covers finds the share of the query that stands in each document, and within two neighbours.
 func (m *match) covers(tf [][]float64) {
 	n := len(m.x.docs)
 	m.cover, m.own, m.mere = make([]float64, n), make([]float64, n), make([]float64, n)
-	all := 0.0
+	all, around := 0.0, make([]float64, n)
 	for t := range tf {
 		all += m.idf[t]
-		for i, c := range m.x.windows(tf[t], 2) {
+		for i, c := range m.x.slide(around, tf[t], 2) {
 			if c > 0 {
 				m.cover[i] += m.idf[t]
 			}
@@ -248,59 +264,23 @@ func (m *match) covers(tf [][]float64) {
 	}
 }
 
-// characters ranks by n-grams: they find other forms of a word, and words that were mistyped.
-func (m *match) characters(terms []string) {
-	at := map[uint32]int{}
-	var may [64]uint64 // bits of those in at: most of a text is not, and a map takes ten times as long to say so
-	for _, t := range terms {
-		p := string(rune(gramMark)) + t + string(rune(gramMark))
-		for i := 0; i+gramSize <= len(p); i++ {
-			if g := gram(p[i:]); at[g] == 0 {
-				at[g] = len(at) + 1
-				may[gramBit(g)/64] |= 1 << (gramBit(g) % 64)
-			}
-		}
-	}
-	n := len(m.x.docs)
-	tf := make([][]float64, len(at)) // nil where no document has it
-	size := make([]float64, n)
-	for d, text := range m.x.text {
-		size[d] = float64(len(text))
-		g := uint32(0)
-		for i := range len(text) {
-			g = g<<8 | uint32(text[i])
-			if i+1 < gramSize || may[gramBit(g)/64]>>(gramBit(g)%64)&1 == 0 {
-				continue
-			}
-			if k := at[g]; k > 0 {
-				if tf[k-1] == nil {
-					tf[k-1] = make([]float64, n)
-				}
-				tf[k-1][d]++
-			}
-		}
-	}
-	m.grams = bm25(tf, widths(size), idfs(tf, nil, Stats{}))
-	wide, groups := make([][]float64, len(tf)), make([][]float64, len(tf))
-	for g := range tf {
-		if tf[g] != nil {
-			wide[g], groups[g] = m.x.windows(tf[g], 2), m.x.sums(tf[g])
-		}
-	}
-	m.wide = bm25(wide, widths(m.x.windows(size, 2)), idfs(wide, nil, Stats{}))
-	m.day = m.x.spread(bm25(groups, widths(m.x.sums(size)), idfs(groups, nil, Stats{})))
-}
-
 // sums adds up a figure by group; spread gives each document that of its group.
-func (x *Index) sums(v []float64) []float64 {
-	var out []float64
+func (x *Index) sums(v []float64) []float64 { return x.sumInto(make([]float64, x.groups()), v) }
+
+// sumInto is sums into memory for as many groups as there are.
+func (x *Index) sumInto(out, v []float64) []float64 {
+	clear(out)
 	for i, g := range x.group {
-		for int(g) >= len(out) {
-			out = append(out, 0)
-		}
 		out[g] += v[i]
 	}
 	return out
+}
+
+func (x *Index) groups() (n int) {
+	for _, g := range x.group {
+		n = max(n, int(g)+1)
+	}
+	return n
 }
 
 func (x *Index) spread(v []float64) []float64 {

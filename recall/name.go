@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/memory"
@@ -60,10 +59,13 @@ func (m *match) names() []float64 {
 			continue
 		}
 		count++
-		ids := m.x.naming(t)
+		named := make([]bool, len(m.x.word))
+		for _, id := range m.x.naming(t) {
+			named[id] = true
+		}
 		for d, terms := range m.x.terms {
 			for _, id := range terms {
-				if slices.Contains(ids, id) {
+				if named[id] {
 					out[d]++
 					break
 				}

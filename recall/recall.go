@@ -36,9 +36,7 @@ type Hit struct {
 	Coverage float64
 	Around   float64 // the same of it and two neighbours at either side
 
-	said  float64 // of Around, what is stated and not asked; of the first hits
-	named bool    // and all that the query names, and its rarest word, is stated there
-	rare  bool    // and what is stated is too rare to stand together by chance
+	by *match // the query that found it, held against the documents
 }
 
 // Verdict is how far the hits of a search can be trusted.
@@ -84,7 +82,7 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 			continue
 		}
 		if m.best[i] > 0 || m.day[i] > 0 || m.when[i] > 0 {
-			hits = append(hits, Hit{Doc: i, Score: score[i], Coverage: m.own[i], Around: m.cover[i]})
+			hits = append(hits, Hit{Doc: i, Score: score[i], Coverage: m.own[i], Around: m.cover[i], by: m})
 		}
 	}
 	order.By(hits, func(a, b Hit) int {
@@ -96,9 +94,6 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 	}
 	for i := range hits {
 		hits[i].Normalized = min(1, max(0, hits[i].Score/most)) * (0.5 + 0.5*held)
-		if i < judged {
-			hits[i].said, hits[i].named, hits[i].rare = m.said(hits[i].Doc, cmp.Or(s.Docs, len(x.docs)))
-		}
 	}
 	return hits
 }

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -118,14 +119,15 @@ func (x *Index) adds(sentence string, asked []string) bool {
 	return slices.ContainsFunc(x.stem.Terms(sentence), func(t string) bool { return !hollow[t] && !slices.Contains(asked, t) })
 }
 
-// beside is how far a question is from an answer to it: a call and its result may stand between.
+// answerBehind is how far a question is from an answer to it: a call and its result may stand between.
 const answerBehind = 4
 
 // heard is what a verdict hears in a document: it looks at the same ones again and again.
 type heard struct {
 	read   bool
 	asks   []string // terms of its questions, if they have words of the query
-	states []bool   // which terms of the query it states; nil when that was not looked at
+	looked bool
+	states terms // of the query
 }
 
 // behind returns the terms of the questions that a document stands behind, of those that have words of the query.
@@ -158,71 +160,84 @@ func (m *match) asksOf(text string) (all []string) {
 	return all
 }
 
+// terms is some terms of a query, which has at most maxTerms: a bit each.
+type terms uint64
+
+func (s terms) has(t int) bool { return s>>t&1 == 1 }
+func (s terms) count() int     { return bits.OnesCount64(uint64(s)) }
+
 // states returns which terms of the query a document states.
-func (m *match) states(doc int) []bool {
+func (m *match) states(doc int) terms {
 	h := &m.heard[doc]
-	if h.states != nil {
+	if h.looked {
 		return h.states
 	}
+	h.looked = true
 	x := m.x
-	h.states = make([]bool, len(m.idf))
+	add := func(id int32) {
+		if t := m.at[id]; t > 0 {
+			h.states |= 1 << (t - 1)
+		}
+	}
 	if text := x.claims(x.docs[doc].Text, m.behind(doc)); text != x.docs[doc].Text {
 		for _, t := range x.stem.Terms(text) {
-			if id, ok := x.vocab[t]; ok && m.at[id] > 0 {
-				h.states[m.at[id]-1] = true
+			if id, ok := x.vocab[t]; ok {
+				add(id)
 			}
 		}
 		return h.states
 	}
 	for _, id := range x.terms[doc] {
-		if t := m.at[id]; t > 0 {
-			h.states[t-1] = true
-		}
+		add(id)
 	}
 	return h.states
 }
 
-// said returns the share of the query that a document and two neighbours state, whether all that the query names by
-// an identifier is among it, and its rarest word, without which a text is about something else; and whether it is rare:
-// among so many documents common words meet by chance, so several must be as rare together as a word that one document
-// has, and one alone as a word that those have that are judged.
-func (m *match) said(doc, docs int) (share float64, named, rare bool) {
+// said returns which terms of the query a document and two neighbours state.
+func (m *match) said(doc int) (held terms) {
 	if m.heard == nil {
 		m.heard = make([]heard, len(m.x.docs))
 	}
-	held, some := make([]bool, len(m.idf)), 0
 	for i := doc - 2; i <= doc+2; i++ {
-		if !m.x.near(doc, i) {
-			continue
-		}
-		for t, states := range m.states(i) {
-			if states && !held[t] {
-				held[t] = true
-				some++
-			}
+		if m.x.near(doc, i) {
+			held |= m.states(i)
 		}
 	}
-	all, top, rarest := 0.0, 0.0, true
-	named, rare = true, docs <= judged
+	return held
+}
+
+// sure reports whether what is stated of the query answers it: enough of it, among that all that the query names by an
+// identifier and its rarest word, without which a text is about something else, and nothing that may stand together by
+// chance. Among so many documents common words meet, so several must be as rare together as a word that one document
+// has, and one alone as a word that those have that are judged. Some terms may be left out of the query.
+func (m *match) sure(held, without terms) bool {
+	share, all, top, rarest := 0.0, 0.0, 0.0, true
+	named, rare := true, m.docs <= judged
 	for t, term := range m.terms {
 		worth := m.idf[t]
-		if wishes[term] && !held[t] {
+		if without.has(t) || wishes[term] && !held.has(t) {
 			continue
 		}
 		all += worth
-		if held[t] {
+		if held.has(t) {
 			share += worth
 		}
-		if worth > top {
-			top, rarest = worth, held[t]
+		switch {
+		case worth > top+1e-9:
+			top, rarest = worth, held.has(t)
+		case worth > top-1e-9:
+			rarest = rarest && held.has(t)
 		}
-		if m.q.exact(term) {
-			named, rare = named && held[t], true
+		switch {
+		case m.q.exact(term):
+			named, rare = named && held.has(t), true
+		case term[0] >= '0' && term[0] <= '9': // room 4 is not room 3
+			named = named && held.has(t)
 		}
 	}
 	least := 1.0
-	if some == 1 {
+	if held.count() == 1 {
 		least = judged
 	}
-	return share / max(all, 1e-9), named && rarest, rare || share >= rarity(float64(docs), least)
+	return share > 0 && share >= confidentFrom*all && named && rarest && (rare || share >= rarity(float64(m.docs), least))
 }

@@ -111,6 +111,10 @@ func TestJudgeWhatIsTold(t *testing.T) {
 		"as it is asked for":        {"do you remember where the turquoise samovar was found", lines(filler, "The turquoise samovar stands in the attic.", filler), Confident},
 		"how much of it":            {"how much holds the turquoise samovar", lines(filler, "The turquoise samovar holds 3.037 litres.", filler), Confident},
 		"a name that none has":      {"where is the turquoise samovar of KEY_4711", lines(filler, "The turquoise samovar stands in the attic.", filler), Nothing},
+		"a room with its number":    {"who cleans room 3 on Fridays?", lines("Room 3 is cleaned by Anke on Fridays.", filler, filler, "I ran 23 kilometres.", filler, filler), Confident},
+		"a room of another number":  {"who cleans room 23 on Fridays?", lines("Room 3 is cleaned by Anke on Fridays.", filler, filler, "I ran 23 kilometres.", filler, filler), Weak},
+		"a tie, asked first":        {"in which bank does the walnut bakery owe euros", lines("The walnut bakery orders many rolls.", filler, filler, filler, "Anna owes euros to the bank in Bergen."), Weak},
+		"a tie, asked last":         {"does the walnut bakery owe euros, and to which bank", lines("The walnut bakery orders many rolls.", filler, filler, filler, "Anna owes euros to the bank in Bergen."), Weak},
 		"all words in few messages": {"cat cream", lines("My cat likes cream.", "A cat that likes cream, noted."), Confident},
 	} {
 		x, q := New(row.docs, nil), Parse(row.query, nil)
@@ -189,7 +193,7 @@ func TestWith(t *testing.T) {
 	old, fresh := New(docs[1:3], nil).With(changed), New(changed, nil)
 	for _, query := range []string{"turbine manual", "shelf", "harbour", "busi"} {
 		q := Parse(query, nil)
-		if a, b := old.Search(q, Stats{}), fresh.Search(q, Stats{}); fmt.Sprint(a) != fmt.Sprint(b) {
+		if a, b := old.Search(q, Stats{}), fresh.Search(q, Stats{}); !sameHits(a, b) {
 			t.Errorf("%s: %v and %v", query, a, b)
 		}
 	}

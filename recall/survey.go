@@ -32,7 +32,7 @@ var marked, hinted = func() (all map[string]marks, hints [hintMost]bool) {
 	for i, set := range []map[string]bool{lexicon.Stops, selfWords, timeWords, countWords, placeWords} {
 		for w := range set {
 			all[w] |= 1 << i
-			hints[hint(w)] = true
+			hints[hint([]byte(w))] = true
 		}
 	}
 	return all, hints
@@ -41,7 +41,7 @@ var marked, hinted = func() (all map[string]marks, hints [hintMost]bool) {
 const hintMost = 2048
 
 // hint is the same for the same word, and for few others.
-func hint(w string) int {
+func hint(w []byte) int {
 	n := len(w)
 	return (int(w[0])*67 + int(w[n-1])*29 + int(w[n/2])*7 + n*331) % hintMost
 }
@@ -57,39 +57,56 @@ type surveyed struct {
 func survey(text string, names map[string]bool) surveyed {
 	s := surveyed{questions: questions(text), quote: strings.Count(text, `"`) > 1 || strings.ContainsRune(text, '“')}
 	before := false // the word before says where
-	var grams strings.Builder
-	grams.Grow(len(text) + 1)
+	grams := make([]byte, 0, len(text)+1)
 	for w := range words(text) {
-		low := strings.ToLower(w.text)
+		at := len(grams)
+		grams = appendLower(append(grams, gramMark), w.text)
+		low := grams[at+1:]
 		tells := marks(0)
 		if hinted[hint(low)] {
-			tells = marked[low]
+			tells = marked[string(low)]
 		}
-		if len(low) > 1 && len(low) <= maxGramWord && tells&stopMark == 0 && !names[low] {
-			grams.WriteByte(gramMark)
-			grams.WriteString(low)
+		if len(low) <= 1 || len(low) > maxGramWord || tells&stopMark != 0 || len(names) > 0 && names[string(low)] {
+			grams = grams[:at] // low stays as it is until the next word
 		}
-		r, _ := utf8.DecodeRuneInString(w.text)
-		capital := unicode.IsUpper(r)
+		r := rune(w.text[0])
+		if r >= utf8.RuneSelf {
+			r, _ = utf8.DecodeRuneInString(w.text)
+		}
 		switch {
 		case tells&selfMark != 0:
 			s.self++
 		case unicode.IsDigit(r):
 			s.number = true
-			s.time = s.time || year(low) > 0
-		case capital && !w.first && low != "i":
+			s.time = s.time || year(string(low)) > 0
+		case unicode.IsUpper(r) && !w.first && string(low) != "i":
 			s.proper = true
 			s.place = s.place || before
 		}
 		s.number = s.number || tells&countMark != 0
 		s.time = s.time || tells&timeMark != 0
-		if low != "the" {
+		if string(low) != "the" {
 			before = tells&placeMark != 0
 		}
 	}
-	grams.WriteByte(gramMark)
-	s.grams = grams.String()
+	s.grams = string(append(grams, gramMark))
 	return s
+}
+
+// appendLower adds a word in lower case.
+func appendLower(b []byte, w string) []byte {
+	from := len(b)
+	for i := range len(w) {
+		c := w[i]
+		if c >= utf8.RuneSelf {
+			return append(b[:from], strings.ToLower(w)...)
+		}
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
 }
 
 // questions returns the sentences of a text that end with a question mark.

@@ -22,10 +22,10 @@ func (x *Index) Judge(q Query, hits []Hit) Verdict {
 	around, sure := 0.0, false
 	for _, h := range hits[:min(len(hits), judged)] {
 		around = max(around, h.Around)
-		sure = sure || h.said >= confidentFrom && h.named && h.rare
+		sure = sure || h.by != nil && h.by.sure(h.by.said(h.Doc), 0)
 	}
 	switch {
-	case sure && (slices.ContainsFunc(q.Terms, q.exact) || !x.open(hits)):
+	case sure && (slices.ContainsFunc(q.Terms, q.exact) || !x.open(hits[0], hits[1:min(len(hits), judged)])):
 		return Confident
 	case around >= weakFrom:
 		return Weak
@@ -33,13 +33,13 @@ func (x *Index) Judge(q Query, hits []Hit) Verdict {
 	return Nothing
 }
 
-// open reports that it is left open which text is meant: another has as much of the query as the first and is much like
+// open reports that it is left open which text is meant: another has as much of the query as a hit and is much like
 // it, but each names something that the other does not, as the entries of a list do.
-func (x *Index) open(hits []Hit) bool {
-	first := x.terms[hits[0].Doc]
-	for _, h := range hits[1:min(len(hits), judged)] {
+func (x *Index) open(of Hit, others []Hit) bool {
+	first := x.terms[of.Doc]
+	for _, h := range others {
 		other := x.terms[h.Doc]
-		if h.Coverage >= hits[0].Coverage && alike*x.shared(first, other) >= len(first) && alike*x.shared(other, first) >= len(other) {
+		if h.Doc != of.Doc && h.Coverage >= of.Coverage && alike*x.shared(first, other) >= len(first) && alike*x.shared(other, first) >= len(other) {
 			return true
 		}
 	}

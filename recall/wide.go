@@ -44,6 +44,8 @@ type Ask struct {
 	Scope  Scope           `json:"scope,omitempty"`
 	Peer   string          `json:"peer,omitempty"` // of ScopePeer: "channel:name" or a name; empty is the asker's own
 	Own    tidemark.Key    `json:"own,omitempty"`  // not asked: who asks looks there itself
+
+	Cost func(Result) int `json:"-"` // tokens of a result as it is told here; nil: [Cost] of its text
 }
 
 // Answer is what several conversations gave, best first.
@@ -105,8 +107,9 @@ func (r *Result) UnmarshalJSON(raw []byte) error {
 }
 
 // Join makes one answer of those of several conversations: the best by normalised score, of equal ones the
-// newest, within k results. A budget of tokens has different ones first and passes over what does not fit. All
-// results are of equal standing, since a normalised score compares between searches.
+// newest, within k results; before them what a conversation is sure of, one result of each. The verdict is that of the
+// conversation of the first result that is given. A budget of tokens has different ones first and passes over what does
+// not fit. All results else are of equal standing, since a normalised score compares between searches.
 func Join(a Ask, answers []Answer) (Answer, error) {
 	out := Answer{Query: a.Query, Results: []Result{}, Verdict: Nothing, Filtered: []Left{}, Coverage: 1, Asked: []tidemark.Key{}}
 	var all []ranked
@@ -117,11 +120,8 @@ func Join(a Ask, answers []Answer) (Answer, error) {
 			out.leave(l)
 		}
 		out.Reformulated, out.Hint = cmp.Or(out.Reformulated, one.Reformulated), cmp.Or(out.Hint, one.Hint)
-		if worth[one.Verdict] > worth[out.Verdict] {
-			out.Verdict = one.Verdict
-		}
-		for _, r := range one.Results {
-			in := ranked{told: r}
+		for i, r := range one.Results {
+			in := ranked{told: r, verdict: one.Verdict, sure: i == 0 && one.Verdict == Confident}
 			if err := json.Unmarshal(r.Told, &in); err != nil {
 				return out, fmt.Errorf("result of %s: %w: %w", r.Key, err, tidemark.ErrInvalid)
 			}
@@ -135,17 +135,22 @@ func Join(a Ask, answers []Answer) (Answer, error) {
 		if a.Budget > 0 {
 			diverse(all[:min(len(all), mmrMost)])
 		}
+		order.By(all, func(x, y ranked) int { return cmp.Compare(one(y.sure), one(x.sure)) })
 	}
 	sizes, budget := make([]int, len(all)), math.MaxInt
 	if a.Budget > 0 {
 		budget = int(a.Budget)
 		for i, r := range all {
-			sizes[i] = Cost(r.Text)
+			if sizes[i] = Cost(r.Text); a.Cost != nil {
+				sizes[i] = a.Cost(r.told)
+			}
 		}
 	}
 	taken, over := Pack(sizes, budget, cmp.Or(max(a.K, 0), len(all)))
-	for _, i := range taken {
-		out.Results = append(out.Results, all[i].told)
+	for n, i := range taken {
+		if out.Results = append(out.Results, all[i].told); n == 0 {
+			out.Verdict = all[i].verdict
+		}
 	}
 	for _, i := range over {
 		out.leave(Left{Reason: "over budget", Count: 1, IDs: []tidemark.EntryID{all[i].ID}})
@@ -170,14 +175,13 @@ func diverse(all []ranked) {
 // ranked is what ranks a result among those of others.
 type ranked struct {
 	told       Result
+	verdict    Verdict          // of its conversation
+	sure       bool             // the first of one that is confident
 	ID         tidemark.EntryID `json:"id"`
 	Normalized float64          `json:"normalized"`
 	At         time.Time        `json:"at"`
 	Text       string           `json:"text"`
 }
-
-// worth orders verdicts.
-var worth = map[Verdict]int{Nothing: 1, Weak: 2, Confident: 3}
 
 // DigestReport is what a conversation tells its agent of its digests.
 type DigestReport struct {

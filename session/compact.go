@@ -356,11 +356,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		return err
 	}
 	stmts = append(stmts, more...)
-	usage, err := s.addUsage(ctx, p.Usage)
-	if err != nil {
-		return err
-	}
-	stmts = append(stmts, usage, p.doneStmt(), tidemark.Stmt{
+	stmts = append(stmts, s.addUsage(p.Usage), p.doneStmt(), tidemark.Stmt{
 		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
 		Args: []any{int64(size), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), "")) // if this life cannot tell the agent
@@ -437,12 +433,8 @@ func (c Compacted) line() string {
 
 // dropPlan ends a plan that is not carried out, and accounts what it cost.
 func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
-	usage, err := s.addUsage(ctx, p.Usage)
-	if err != nil {
-		return err
-	}
 	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
-	if err := s.step(ctx, r, stateCalling, usage, drop); err != nil {
+	if err := s.step(ctx, r, stateCalling, s.addUsage(p.Usage), drop); err != nil {
 		return fmt.Errorf("drop plan %s: %w", p.ID, err)
 	}
 	return nil

@@ -104,11 +104,7 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, er
 			stmts[0].SQL = `UPDATE due SET data = ? WHERE key = ? AND kind = ? AND data = ?`
 			stmts[0].Args = append([]any{log + " " + last}, next.Args...)
 		}
-		usage, err := s.addUsage(ctx, p.Usage)
-		if err != nil {
-			return p, err
-		}
-		stmts = append(stmts, usage, s.dueStmt(dueOutbox, s.Runtime.Now(), ""))
+		stmts = append(stmts, s.addUsage(p.Usage), s.dueStmt(dueOutbox, s.Runtime.Now(), ""))
 	}
 	for _, f := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
@@ -122,7 +118,8 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, er
 func ofPerson(it compaction.Item) bool { return it.Source == tidemark.FromPerson }
 
 // evicted returns the messages that an overlay took out of the view under markers, behind a position, with the view
-// as it was before: what left it earlier has a row of its own. A lifted one took nothing.
+// as it was before: what left it earlier has a row of its own. Of a lifted one these are what a wider overlay of that
+// time still hides, whose own row reads only what it took itself.
 func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.EntryID, behind int64) (v View, items []compaction.Item, err error) {
 	marks, err := s.log.Marks(ctx, log)
 	if err != nil {
@@ -133,8 +130,16 @@ func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.Entr
 	for i, m := range marks {
 		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
 	}
-	if at < 0 || compaction.Lifted(rows)[overlay] {
+	if at < 0 {
 		return v, nil, nil
+	}
+	var still compaction.Layout
+	lifted := compaction.Lifted(rows)[overlay]
+	if lifted {
+		now, err := s.editsOf(ctx, beforeLift(marks, overlay))
+		if still = compaction.Lay(now.placed); err != nil || len(still.Hidden) == 0 {
+			return v, nil, err
+		}
 	}
 	before, err := s.editsOf(ctx, marks[:at])
 	if err != nil {
@@ -157,10 +162,40 @@ func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.Entr
 		}
 		under, _ := s.covered(v, e)
 		for _, it := range s.unskipped(ctx, under) {
-			if !it.Span() && it.Seq > behind {
+			if !it.Span() && it.Seq > behind && (!lifted || still.Gaps(it.Seq, it.Seq) == nil) {
 				items = append(items, it)
 			}
 		}
 	}
 	return v, items, nil
+}
+
+// beforeLift leaves out the overlays behind the lift of one: what they took has rows of its own.
+func beforeLift(marks []host.Mark, overlay tidemark.EntryID) []host.Mark {
+	var lift int64
+	for _, m := range marks {
+		if slices.Contains(m.Overlay.Lifts, overlay) {
+			lift = m.Seq
+		}
+	}
+	var out []host.Mark
+	for _, m := range marks {
+		if m.Seq <= lift || len(m.Overlay.Lifts) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// rereadStmts make what was ever lifted in a log due to be read: to lift a lift takes it out of the view again, and
+// its row may be gone. What was read before gives facts of the same ids, which are kept once.
+func (s *Session) rereadStmts(ctx context.Context, log string) ([]tidemark.Stmt, error) {
+	marks, err := s.log.Marks(ctx, log)
+	var stmts []tidemark.Stmt
+	for _, m := range marks {
+		for _, id := range m.Overlay.Lifts {
+			stmts = append(stmts, s.evictedStmt(log, id))
+		}
+	}
+	return stmts, err
 }

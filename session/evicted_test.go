@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,12 +59,7 @@ func TestEvictedIsRemembered(t *testing.T) {
 					t.Fatalf("behind the turn, facts %q, asked for %.500q", h.agent.remembered(), asked)
 				}
 			}
-			said := 0
-			for _, m := range h.originals() {
-				if strings.HasPrefix(m, "user: ") {
-					said++
-				}
-			}
+			said := h.said()
 			h.resetNow()
 			h.idle()
 			asked := h.conversations()
@@ -160,5 +156,151 @@ func TestEvictedIsNotAskedFor(t *testing.T) {
 	h.wake()
 	if n := len(h.model.summaries()); n != 0 {
 		t.Errorf("of a lifted overlay: %d calls", n)
+	}
+}
+
+// said returns how many messages of persons the log has.
+func (h *harness) said() int {
+	h.t.Helper()
+	n := 0
+	for _, m := range h.originals() {
+		if strings.HasPrefix(m, "user: ") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestEvictedInChunks: what leaves the view at once and is more than a chunk is read in order, one chunk a wake, and
+// a new life goes on where the last one ended.
+func TestEvictedInChunks(t *testing.T) {
+	for name, killed := range map[string]bool{"one life": false, "a life for each chunk": true} {
+		t.Run(name, func(t *testing.T) {
+			h, c := pointing(t, small, compaction.Pointer{})
+			for i := range 10 {
+				h.say(filler(i))
+			}
+			h.say(strings.Repeat("a long letter ", 600))
+			if n := len(h.overlays()); n != 1 {
+				t.Fatalf("%d overlays, want 1", n)
+			}
+			var counts []int
+			for range 6 {
+				if killed {
+					h.stop()
+					h.open()
+				}
+				c.advance(time.Second)
+				h.wake()
+				counts = append(counts, strings.Count(h.conversations(), "[user] message "))
+			}
+			if counts[1] <= counts[0] {
+				t.Errorf("asked for %v messages wake by wake, want chunks", counts)
+			}
+			answers := len(h.originals()) - h.said()
+			h.resetNow()
+			h.idle()
+			if got := strings.Count(h.conversations(), "[assistant] "); got != answers {
+				t.Errorf("asked for %d answers, want each of %d once", got, answers)
+			}
+			for i := range 10 {
+				if got := strings.Count(h.conversations(), fmt.Sprintf("[user] message %d:", i)); got != 1 {
+					t.Errorf("message %d was asked for %d times", i, got)
+				}
+			}
+			if want := len(h.model.summaries()); len(h.agent.remembered()) != want {
+				t.Errorf("facts %q, want %d", h.agent.remembered(), want)
+			}
+		})
+	}
+}
+
+// overlays returns the overlays of the log, oldest first.
+func (h *harness) overlays() []tidemark.EntryID {
+	h.t.Helper()
+	entries, err := h.Entries(h.t.Context(), 0, 10000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []tidemark.EntryID
+	for _, e := range slices.Backward(entries) {
+		if e.Kind == tidemark.KindOverlay {
+			out = append(out, e.ID)
+		}
+	}
+	return out
+}
+
+// undo lifts an overlay and returns the lift.
+func (h *harness) undo(overlay tidemark.EntryID) tidemark.EntryID {
+	h.t.Helper()
+	if changed, err := h.Undo(h.t.Context(), overlay); err != nil || !changed {
+		h.t.Fatalf("undo %s: %v, %v", overlay, changed, err)
+	}
+	all := h.overlays()
+	return all[len(all)-1]
+}
+
+// TestEvictedAndLifted: what stays out of the view though its overlay is lifted, and what goes out again because a lift
+// is lifted, is asked for like the rest; what came back is asked for when it leaves again, or by the reset.
+func TestEvictedAndLifted(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		cycles int
+		lift   func(h *harness, wake func())
+		early  int // how often the first message was asked for before the reset
+	}{
+		{"under a wider marker", 2, func(h *harness, _ func()) { h.undo(h.overlays()[0]) }, 1},
+		{"back in view", 2, func(h *harness, _ func()) {
+			all := h.overlays()
+			h.undo(all[0])
+			h.undo(all[1])
+		}, 0},
+		{"beside another marker", 3, func(h *harness, _ func()) { h.undo(h.overlays()[2]) }, 1},
+		{"a lift that is lifted", 1, func(h *harness, wake func()) {
+			lift := h.undo(h.overlays()[0])
+			wake()
+			h.undo(lift)
+		}, 1},
+		{"the lift of the wider marker alone", 2, func(h *harness, wake func()) {
+			all := h.overlays()
+			h.undo(all[0])
+			lift := h.undo(all[1])
+			wake()
+			h.undo(lift)
+		}, 1},
+		{"evicted again before it was read", 1, func(h *harness, _ func()) {
+			h.undo(h.overlays()[0])
+			h.fill(2)
+		}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h, c := pointing(t, small, compaction.Pointer{})
+			wake := func() {
+				for range 20 {
+					c.advance(time.Second)
+					h.wake()
+				}
+			}
+			h.say("We decided on oak for the door.")
+			h.fill(tc.cycles)
+			tc.lift(h, wake)
+			wake()
+			if got := strings.Count(h.conversations(), "oak"); got != tc.early {
+				t.Errorf("asked for it %d times, want %d", got, tc.early)
+			}
+			said := h.said()
+			h.resetNow()
+			h.idle()
+			asked := h.conversations()
+			if got := strings.Count(asked, "[user] "); got != said || strings.Count(asked, "oak") != 1 {
+				t.Errorf("with the reset asked for %d messages, want each of %d once", got, said)
+			}
+			c.advance(time.Hour)
+			h.wake()
+			if d := h.due(); !d.IsZero() {
+				t.Errorf("still due at %s", d)
+			}
+		})
 	}
 }

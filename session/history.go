@@ -365,8 +365,16 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	idle := tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
 		Args: []any{string(s.Key), string(s.Key)}, Want: 1}
 	stmts = append(stmts, idle, tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}})
+	if len(rows[0].Overlay.Lifts) > 0 { // it was a lift itself
+		again, err := s.rereadStmts(ctx, h.Log)
+		if err != nil {
+			return false, err
+		}
+		stmts = append(stmts, again...)
+	}
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return false, fmt.Errorf("undo overlay %s: %w", overlay, err)
 	}
+	s.setAlarm(ctx)
 	return true, nil
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -105,7 +103,6 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	}
 	f := &finding{s: s, w: w}
 	f.begin()
-	defer f.end()
 	if f.size, err = s.extent(ctx); err != nil {
 		return out, err
 	}
@@ -142,6 +139,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	if missing > 0 {
 		out.Filtered = append(out.Filtered, Filtered{Reason: NotIndexed, Count: missing, IDs: []tidemark.EntryID{}})
 	}
+	f.end()
 	return out, nil
 }
 
@@ -159,7 +157,9 @@ type finding struct {
 	deep  map[int64]piece        // what was found far behind the beginning of long texts
 	known map[int64]read
 	docs  map[string]int64 // positions by entry
-	short map[int64]bool   // messages that are short, of a short conversation, which is read whole
+
+	hopped bool           // a second search was made, which may have found what answers together with what the first did
+	short  map[int64]bool // messages that are short, of a short conversation, which is read whole
 }
 
 // read is a message that was read, and what of it is ranked.
@@ -208,13 +208,14 @@ func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 	if err := f.load(ctx, f.seqs, around); err != nil {
 		return err
 	}
+	f.hopped = true
 	own := f.stats
 	f.stats.Holds = func(t string) int { return max(own.Holds(t), stats.Holds(t)) }
 	worth := hopWorth
 	if recall.Names(next.Terms[len(next.Terms)-1]) > 0 {
 		worth = 1
 	}
-	f.hits = f.fused(both(f.index.Search(q, own), f.index.Search(next, f.stats), worth))
+	f.hits = f.fused(recall.Behind(f.index.Search(q, own), f.index.Search(next, f.stats), worth))
 	return nil
 }
 
@@ -280,30 +281,6 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 		f.index = f.index.With(docs)
 	}
 	return nil
-}
-
-// both ranks what two queries found by how well it answers the first, or stands behind what does.
-func both(first, second []recall.Hit, worth float64) []recall.Hit {
-	own := map[int]recall.Hit{}
-	for _, h := range first {
-		own[h.Doc] = h
-	}
-	var out []recall.Hit
-	for _, h := range second {
-		one := own[h.Doc]
-		h.Coverage, h.Around = one.Coverage, one.Around
-		h.Score, h.Normalized = max(one.Score, h.Score*worth), max(one.Normalized, h.Normalized*worth)
-		out = append(out, h)
-		delete(own, h.Doc)
-	}
-	for _, h := range first { // what is like the first query by its letters alone may be too little like the second
-		if _, left := own[h.Doc]; left {
-			out = append(out, h)
-		}
-	}
-	order.By(out, func(x, y recall.Hit) int { return cmp.Compare(y.Score, x.Score) })
-	recall.Level(out)
-	return out
 }
 
 // hopWorth is what a find of the second search is worth beside one of the first, where words lead to it. A name leads

@@ -19,7 +19,8 @@ func TestBetweenTimes(t *testing.T) {
 		"2026-02-11T18:36Z":      {at, at.Add(minute)},
 		"2026-02-11T18:36:00Z":   {at, at},
 		"2026-02-11 18:36:00Z":   {at, at},
-		"2026-02-11T19:36+01:00": {at, at},
+		"2026-02-11T19:36+01:00": {at, at.Add(minute)}, // a minute, too
+		"2026-02-11 20:36:00":    {at, at},
 		"2026-02-11":             {at.Add(-20*time.Hour - 36*time.Minute), at.Add(3*time.Hour + 24*time.Minute - time.Millisecond)},
 	} {
 		from, to, err := session.Between(text, text, zone)

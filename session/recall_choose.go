@@ -24,6 +24,12 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 	if err != nil {
 		return err
 	}
+	chained := false
+	if f.hopped {
+		if f.hits, chained = f.index.Chain(f.hits, f.stats); chained {
+			out.Verdict = recall.Confident
+		}
+	}
 	ranked := slices.Clone(f.hits[:min(len(f.hits), k)])
 	chosen, over := f.hits[:min(len(f.hits), k)], []recall.Hit(nil)
 	var texts []Recollection
@@ -50,12 +56,20 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 			over = append(over, order[i])
 		}
 	} else {
+		if !f.w.All {
+			chosen = f.distinct(k)
+		}
 		for _, h := range chosen {
 			out.Results = append(out.Results, f.recollection(h, q.Terms))
 		}
 	}
+	if len(out.Results) == 0 && len(over) > 0 {
+		out.Hint = fmt.Sprintf("the shortest text that was found does not fit into a budget of %d tokens: raise it", f.w.Budget)
+	}
 	if out.Verdict == recall.Confident { // it speaks of what is given, which the task or the budget has put in another order
-		out.Verdict = f.index.Judge(q, chosen)
+		if out.Verdict = f.index.Judge(q, chosen); chained && len(chosen) > 0 && chosen[0].Doc == f.hits[0].Doc {
+			out.Verdict = recall.Confident
+		}
 	}
 	f.leftOut(out, chosen, []leaving{
 		{filteredBudget, over[:min(len(over), k)]},
@@ -63,6 +77,18 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		{filteredSimilar, ranked},
 	})
 	return f.elsewhere(ctx, q, out)
+}
+
+// distinct is the first k hits, each text once.
+func (f *finding) distinct(k int) []recall.Hit {
+	var out []recall.Hit
+	seen, docs := map[string]bool{}, f.index.Docs()
+	for _, h := range f.hits {
+		if text := f.known[f.docs[docs[h.Doc].ID]].text; len(out) < k && !seen[text] {
+			out, seen[text] = append(out, h), true
+		}
+	}
+	return out
 }
 
 // leaving is hits that a reason took from the results.
@@ -111,7 +137,11 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 		}
 		return len(lists[0]), nil
 	}
-	if !f.w.All && out.Verdict != recall.Confident { // a question that was answered need not know
+	skips, err := f.s.hasSkips(ctx)
+	if err != nil {
+		return err
+	}
+	if skips && !f.w.All && out.Verdict != recall.Confident { // a question that was answered need not know
 		if _, err := count(among{home: in.skipped}, f.w, filteredSkipped); err != nil {
 			return err
 		}
@@ -121,7 +151,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 	}
 	outside := f.w
 	outside.outside = true
-	_, err := count(in, outside, filteredRange)
+	_, err = count(in, outside, filteredRange)
 	return err
 }
 

@@ -25,11 +25,11 @@ const (
 	baseMost    = 1000   // messages that the rarest terms give together, before others only weigh them
 	weighMost   = 4      // terms with longer lists that are asked which of these have them
 	askTerms    = 24     // terms of a query that are looked up, the ones that name something first
-	candidates  = 40     // messages that are read and ranked, or as many as are wanted
-	hopMost     = 16     // of a second search
-	besideOf    = 10     // candidates whose neighbours are read, too
+	candidates  = 20     // messages that are read and ranked, or as many as are wanted
+	hopMost     = 8      // of a second search
+	besideOf    = 5      // candidates whose neighbours are read, too
 	beside      = 2      // messages at either side
-	besideMost  = 16     // that are looked at for these: some may be of a skipped turn, or of another time
+	besideMost  = 16     // that are looked at for these where some may be of a skipped turn, or of another time
 	timedMost   = 50_000 // messages of the times that are wanted, whose positions are looked up
 	commonFrom  = 200    // messages from which on common words are left out
 )
@@ -391,17 +391,21 @@ func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) (
 		return nil, fmt.Errorf("recall: %w", err)
 	}
 	since, until := w.span()
-	wanted, args := ` WHERE at BETWEEN ? AND ?`, []any{since, until}
+	wanted, args, look := ` WHERE at BETWEEN ? AND ?`, []any{since, until}, beside
+	if w.timed() {
+		look = besideMost
+	}
 	if there, err := s.hasSkips(ctx); err != nil {
 		return nil, err
 	} else if there && !w.All {
+		look = besideMost
 		wanted += ` AND NOT EXISTS (SELECT 1 FROM skips k, json_each(k.ids) i WHERE k.key = ? AND k.state = 'skipped' AND i.value = b.id
 			AND k.first = (SELECT max(first) FROM skips WHERE key = ? AND first < b.seq AND state = 'skipped'))`
 		args = append(args, string(s.Key), string(s.Key))
 	}
 	side := func(cmp, order string) string {
 		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id, at FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq
-			ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(besideMost) + `) b` + wanted + ` ORDER BY seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
+			ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(look) + `) b` + wanted + ` ORDER BY seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
 	}
 	args = append(args, args...)
 	rows, err := s.DB.Query(ctx, `SELECT e.seq, `+side("<", "DESC")+`, `+side(">", "ASC")+` FROM json_each(?) j JOIN entries e ON e.seq = j.value LIMIT ?`,

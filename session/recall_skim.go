@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
@@ -16,25 +17,16 @@ func skim(payload []byte) (m tidemark.Message, ok bool) {
 	c.want(`{"role":`)
 	m.Role = tidemark.Role(c.text())
 	c.want(`,"content":`)
-	if !c.skip("[") {
-		m.Content = []tidemark.Block{tidemark.Text(c.text())}
-	} else {
-		for {
-			m.Content = append(m.Content, c.block())
-			if c.bad || !c.skip(",") {
-				break
-			}
-		}
-		c.want("]")
-	}
+	m.Content = c.content()
 	c.want("}")
 	return m, !c.bad && len(c.rest) == 0 && (m.Role == tidemark.User || m.Role == tidemark.Assistant)
 }
 
 // cutter takes JSON of one form off the front of rest; bad stays set after the first that is not there.
 type cutter struct {
-	rest []byte
-	bad  bool
+	rest  []byte
+	bad   bool
+	depth int // of lists of blocks
 }
 
 func (c *cutter) skip(text string) bool {
@@ -53,27 +45,74 @@ func (c *cutter) text() string {
 	return text
 }
 
+// content takes a text, or a list of blocks.
+func (c *cutter) content() (blocks []tidemark.Block) {
+	if !c.skip("[") {
+		return []tidemark.Block{tidemark.Text(c.text())}
+	}
+	if c.depth++; c.depth > 2 {
+		c.bad = true
+		return nil
+	}
+	for {
+		blocks = append(blocks, c.block())
+		if c.bad || !c.skip(",") {
+			break
+		}
+	}
+	c.depth--
+	c.want("]")
+	return blocks
+}
+
+// block takes a block of the types that have text, its fields in any order: an agent's log has others than the API. Of
+// what a result holds, texts alone are skimmed.
 func (c *cutter) block() (b tidemark.Block) {
-	switch {
-	case c.skip(`{"type":"text","text":`):
-		b = tidemark.Text(c.text())
-	case c.skip(`{"type":"tool_use","id":`):
-		c.text()
-		c.want(`,"name":`)
-		b = tidemark.Block{Type: tidemark.TypeToolUse, Name: c.text()}
-		c.want(`,"input":`)
-		b.Input = c.object()
-	case c.skip(`{"type":"tool_result","tool_use_id":`):
-		c.text()
-		c.want(`,"content":`)
-		b = tidemark.Block{Type: tidemark.TypeToolResult, Content: []tidemark.Block{tidemark.Text(c.text())}}
-		c.skip(`,"is_error":true`)
+	c.want("{")
+	var seen [blockFields]string
+	for n := range seen {
+		key := c.text()
+		c.want(":")
+		switch c.bad = c.bad || slices.Contains(seen[:n], key); key {
+		case "type":
+			b.Type = c.text()
+		case "text":
+			b.Text = c.text()
+		case "name":
+			b.Name = c.text()
+		case "id", "tool_use_id", "thinking", "signature":
+			c.text()
+		case "input":
+			b.Input = c.object()
+		case "caller", "cache_control":
+			c.object()
+		case "content":
+			b.Content = c.content()
+		case "is_error":
+			if !c.skip("true") {
+				c.want("false")
+			}
+		default:
+			c.bad = true
+		}
+		if seen[n] = key; c.bad || !c.skip(",") {
+			break
+		}
+	}
+	c.want("}")
+	switch b.Type {
+	case tidemark.TypeText:
+		c.bad = c.bad || c.depth > 2
+	case tidemark.TypeToolUse, tidemark.TypeToolResult, tidemark.TypeThinking:
+		c.bad = c.bad || c.depth > 1
 	default:
 		c.bad = true
 	}
-	c.want("}")
 	return b
 }
+
+// blockFields is the most fields that a block which is skimmed has.
+const blockFields = 8
 
 // object takes an object on one line, which was checked when it was logged.
 func (c *cutter) object() json.RawMessage {

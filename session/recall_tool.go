@@ -248,12 +248,11 @@ func Between(since, until string, zone *time.Location) (from, to time.Time, err 
 	if from, _, err = moment("since", since, zone); err != nil {
 		return from, to, err
 	}
-	to, day, err := moment("until", until, zone)
-	switch {
-	case err != nil || until == "":
-	case day:
+	to, unit, err := moment("until", until, zone)
+	switch unit {
+	case aDay:
 		to = to.AddDate(0, 0, 1).Add(-time.Millisecond)
-	case strings.Count(until[len(time.DateOnly):], ":") == 1: // a minute, as a marker says when its span ended
+	case aMinute: // as a marker says when its span ended
 		to = to.Add(time.Minute - time.Millisecond)
 	}
 	if err == nil && !from.IsZero() && !to.IsZero() && from.After(to) {
@@ -262,18 +261,30 @@ func Between(since, until string, zone *time.Location) (from, to time.Time, err 
 	return from, to, err
 }
 
-func moment(field, text string, zone *time.Location) (at time.Time, day bool, err error) {
+// What the text of a time names.
+const (
+	aSecond = iota
+	aMinute
+	aDay
+)
+
+// forms are the ways to write a time.
+var forms = []struct {
+	layout string
+	unit   int
+}{
+	{time.DateOnly, aDay}, {time.RFC3339, aSecond}, {"2006-01-02T15:04", aMinute}, {"2006-01-02T15:04:05", aSecond}, {"2006-01-02T15:04Z07:00", aMinute},
+}
+
+func moment(field, text string, zone *time.Location) (at time.Time, unit int, err error) {
 	if text == "" {
-		return time.Time{}, false, nil
-	}
-	if at, err = time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return at, true, nil
+		return time.Time{}, aSecond, nil
 	}
 	joined := strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00"} {
-		if at, err = time.ParseInLocation(layout, joined, zone); err == nil {
-			return at, false, nil
+	for _, f := range forms {
+		if at, err = time.ParseInLocation(f.layout, joined, zone); err == nil {
+			return at, f.unit, nil
 		}
 	}
-	return at, false, fmt.Errorf("%s %.40q: want a day such as 2026-05-31, or a time such as 2026-05-31 14:00 or 2026-05-31T14:00:00Z: %w", field, text, tidemark.ErrInvalid)
+	return at, aSecond, fmt.Errorf("%s %.40q: want a day such as 2026-05-31, or a time such as 2026-05-31 14:00 or 2026-05-31T14:00:00Z: %w", field, text, tidemark.ErrInvalid)
 }

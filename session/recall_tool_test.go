@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -58,6 +59,33 @@ func TestRecallToolBudget(t *testing.T) {
 				before = size
 			}
 		}
+	}
+}
+
+// TestRecallToolBudgetWide: so it does of a recall in several conversations, whose headings are longer than short texts.
+func TestRecallToolBudgetWide(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 1_000_000})
+	others := recall.Answer{Verdict: recall.Confident}
+	for i := range 40 {
+		key := tidemark.Key(fmt.Sprintf("agent:main:whatsapp:dm:+4915123456%d", i))
+		told := fmt.Sprintf(`{"key":%q,"id":"01ARZ3NDEKTSV4RRFFQ69G5F%02d","at":"2026-01-01T00:00:00Z","role":"user","normalized":1,"coverage":1,"text":"walnut n%d"}`, key, i, i)
+		others.Results = append(others.Results, recall.Result{Key: key, Told: []byte(told)})
+		others.Asked = append(others.Asked, key)
+	}
+	h.openWide(&wideAgent{fakeAgent: h.agent, others: others})
+	h.told(spoken(40, func(i int) string { return fmt.Sprintf("walnut m%d", i) })...)
+	before := 0
+	for _, budget := range []tidemark.Tokens{250, 500, 1000, 4000} {
+		b := h.recalled(fmt.Sprintf(`{"query":"walnut","k":20,"scope":"agent","budget":%d}`, budget))[0]
+		text := b.Content[0].Text
+		n := strings.Count(text, ", entry ")
+		if size := tidemark.EstimateText(text); b.IsError || size > budget || n == 0 || n < before {
+			t.Errorf("budget %d: %d tokens, %d results, with less %d", budget, size, n, before)
+		}
+		before = n
+	}
+	if before != 20 {
+		t.Errorf("%d of 20 results fit into the most", before)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,8 @@ const (
 	talkShare   = 10 // one message in so many may be a result of a tool
 )
 
-// lately is what the last search of a short conversation read. It is not changed any more.
+// lately is what the last search of a short conversation read. Its index grows with the next, so one search has it: who
+// asks at the same time reads anew.
 type lately struct {
 	known map[int64]read
 	index *recall.Index
@@ -86,15 +86,15 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 // begin takes up what the last search read.
 func (f *finding) begin() {
 	f.known = map[int64]read{}
-	if l := f.s.lately.Load(); l != nil {
-		f.known, f.index = maps.Clone(l.known), l.index
+	if l := f.s.lately.Swap(nil); l != nil {
+		f.known, f.index = l.known, l.index
 	}
 }
 
-// end keeps what was read of a short conversation for the next search: short texts, which are ranked as they are.
+// end keeps what was read of a short conversation for the next search: short texts, which are ranked as they are. A search
+// that failed keeps nothing.
 func (f *finding) end() {
 	if f.short == nil {
-		f.s.lately.Store(nil)
 		return
 	}
 	for seq, r := range f.known {

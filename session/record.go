@@ -60,22 +60,16 @@ func (s *Session) eventStmts(log string, e tidemark.Event) ([]tidemark.Stmt, err
 }
 
 // usageStmts accounts a reply: what it cost, how large the context is, one message more.
-func (s *Session) usageStmts(ctx context.Context, c tidemark.Call) ([]tidemark.Stmt, error) {
-	usage, err := s.addUsage(ctx, c.Usage)
-	if err != nil {
-		return nil, err
-	}
-	return []tidemark.Stmt{usage, {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
-		Args: []any{s.Runtime.Now().UnixMilli(), int64(c.Usage.Context()), string(s.Key)}, Want: 1}}, nil
+func (s *Session) usageStmts(c tidemark.Call) []tidemark.Stmt {
+	return []tidemark.Stmt{s.addUsage(c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
+		Args: []any{s.Runtime.Now().UnixMilli(), int64(c.Usage.Context()), string(s.Key)}, Want: 1}}
 }
 
-// addUsage adds to what the session has cost since its reset.
-func (s *Session) addUsage(ctx context.Context, u tidemark.Usage) (tidemark.Stmt, error) {
-	h, err := s.head(ctx)
-	if err != nil {
-		return tidemark.Stmt{}, err
-	}
-	return tidemark.Stmt{SQL: `UPDATE heads SET usage = ? WHERE key = ?`, Args: []any{mustJSON(h.Usage.Add(u)), string(s.Key)}, Want: 1}, nil
+// addUsage adds to what the session has cost since its reset. The database adds, since what runs behind turns adds, too.
+func (s *Session) addUsage(u tidemark.Usage) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE heads SET usage = (SELECT json_group_object(name, tokens) FROM
+		(SELECT name, SUM(tokens) tokens FROM (SELECT was.key name, was.value tokens FROM json_each(heads.usage) was
+			UNION ALL SELECT more.key, more.value FROM json_each(?) more) GROUP BY name)) WHERE key = ?`, Args: []any{mustJSON(u), string(s.Key)}, Want: 1}
 }
 
 // warn logs what went wrong and fails nothing.

@@ -331,11 +331,7 @@ func (s *Session) extractLater(ctx context.Context, old string) error {
 	for _, f := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
 	}
-	usage, err := s.addUsage(ctx, p.Usage)
-	if err != nil {
-		return err
-	}
-	if err := s.DB.Tx(ctx, append(stmts, usage)); err != nil {
+	if err := s.DB.Tx(ctx, append(stmts, s.addUsage(p.Usage))); err != nil {
 		return fmt.Errorf("store memories: %w", err)
 	}
 	s.report(ctx)

@@ -75,7 +75,7 @@ func TestUsageIsOfTheSession(t *testing.T) {
 	h.model.usage = tidemark.Usage{Input: 100, CacheRead: 20, Output: 5}
 	h.say("one")
 	h.say("two")
-	if i := h.info(); i.Usage.Input != 200 || i.ContextTokens != 125 || i.Messages != 4 {
+	if i := h.info(); i.Usage != (tidemark.Usage{Input: 200, CacheRead: 40, Output: 10}) || i.ContextTokens != 125 || i.Messages != 4 {
 		t.Errorf("before: %+v", i)
 	}
 	h.resetNow()

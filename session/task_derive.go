@@ -196,13 +196,15 @@ func newsTag(line string) string {
 	return name
 }
 
-// ruleWords are what a rule is known by; softWords make a sentence with one of them none; decided are the
-// words of a decision.
+// ruleWords are what a rule is known by; softWords make a sentence with one of them none, and plainWords are no
+// rule by themselves; decided are the words of a decision.
 var (
-	ruleWords = [...]string{"must", "never", "always", "do not", "don't", "don’t", "under no circumstances", "niemals", "immer", "auf keinen fall",
+	ruleWords = [...]string{"must", "never", "always", "do not", "don't", "under no circumstances", "niemals", "immer", "auf keinen fall",
 		"siempre", "nunca", "toujours", "jamais", "必须", "不要", "永远", "絶対"}
 	softWords = [...]string{"i don't know", "i don't think", "i don't remember", "i don't mind", "i don't care", "i do not know", "i do not think",
 		"i do not remember", "i do not mind", "i do not care", "don't worry", "never mind", "nevermind", "must have been", "must be because"}
+	plainWords = strings.NewReplacer("i don't have", "", "we don't have", "", "i don't like", "", "i don't feel", "", "i don't understand", "", "as always", "",
+		"immer noch", "", "noch immer", "", "wie immer", "", "immer wieder", "", "immer mehr", "", "fast immer", "", "nicht immer", "")
 	decided = [...]string{"i decided", "we decided", "decision:", "we agreed", "we will use", "we'll use", "let's go with", "we settled on"}
 )
 
@@ -232,7 +234,8 @@ func wordRune(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) 
 func rules(text string) []string {
 	var out []string
 	for _, sentence := range sentences(text) {
-		if len(sentence) <= maxRuleText && !strings.HasSuffix(sentence, "?") && says(sentence, ruleWords[:]) && !says(sentence, softWords[:]) {
+		lower := strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
+		if len(sentence) <= maxRuleText && !strings.HasSuffix(sentence, "?") && !says(lower, softWords[:]) && says(plainWords.Replace(lower), ruleWords[:]) {
 			if line := oneLine(sentence, maxRuleText); line != "" {
 				out = append(out, line)
 			}

@@ -11,10 +11,10 @@ import (
 // verbs of an order, those of talk, those that make a noun of the verb before them, and those that part the two.
 const (
 	fillers = " please now then ok okay so and also but just first next hi hello hey yes no well great good perfect thanks bitte jetzt dann nun und auch danke ja nein gut hallo zuerst "
-	verbs   = " add adjust analyze answer apply arrange ask attach bake book bring build buy calculate call cancel change check choose clean clear collect combine commit compare compute configure convert copy correct create debug define delete deploy describe design determine develop disable download draft draw drop edit enable examine explore extend extract fetch fill find finish fix format gather generate give implement improve include increase inspect install integrate investigate list look make measure mend merge migrate move open optimize order organize paint patch pick plan plant prepare print produce publish pull push put rebase reduce refactor register release remove rename repair replace reply reproduce research resolve restart restore review rewrite run save schedule search send set show simplify solve sort split start study submit summarize support switch sync test track translate try turn update upgrade upload use verify visit work wrap write" +
-		" änder analysier antworte baue beantwort beende beheb berechn besorg bestell buche entfern entwickl ergänz erledig erneuer ersetz erstell finde füge hilf hole implementier installier kaufe korrigier kümmer lege lies lösch mach miete organisier plan prüf räum recherchier reparier richte rufe schau schick schreib sende setze sortier speicher start streich suche teste trag übersetz verbesser vergleich verschieb zeig " //nolint:misspell // German
-	idle   = " admit ask be believe explain forgive go hear imagine know leave let meet note remember rest say see sleep stop talk tell thank think wait wonder danken erklären gehen hören sagen schlafen sehen verraten warten wissen "
-	linked = " is are was were has had will ist sind war waren hat hatte wird failed fails passed passes "
+	verbs   = " add adjust analyze answer apply arrange ask attach bake book bring build buy calculate call cancel change check choose clean clear collect combine commit compare compute configure convert copy correct create debug define delete deploy describe design determine develop disable download draft draw drop edit enable examine explore extend extract fetch fill find finish fix format gather generate give help implement improve include increase inspect install integrate investigate list look make measure mend merge migrate move open optimize order organize paint patch pick plan plant prepare print produce publish pull push put read rebase reduce refactor register release remove rename repair replace reply reproduce research resolve restart restore review rewrite run save schedule search send set show simplify solve sort split start study submit summarize support switch sync test track translate try turn update upgrade upload use verify visit work wrap write" +
+		" änder analysier antworte baue beantwort beende beheb berechn besorg bestell buche entfern entwickl ergänz erledig erneuer ersetz erstell finde füge füg hilf hol hole implementier installier kaufe korrigier kümmer leg lege lies lösch mach miete organisier plan prüf räum recherchier reparier richte rufe schau schick schreib sende setz setze sortier speicher start streich suche teste trag übersetz verbesser vergleich verschieb zeig " //nolint:misspell // German
+	idle   = " admit ask be believe explain forgive go hear imagine know leave let meet note remember rest say see sleep stop talk tell thank think wait wonder bedanken danken erklären gehen heim hören kein keine keinen lachen los nicht nie reden sagen schlafen sehen verraten warten weg wissen "
+	linked = " is are was were has had will ist sind war waren hat hatte wird wurde wurden läuft laufen failed fails passed passes told worked "
 	parted = " what who which where when why that how if whether wer wie wo wann warum dass ob "
 )
 
@@ -30,6 +30,9 @@ var (
 		"puedes ", "podrías ", "peux-tu ", "pouvez-vous "}
 	unspaced = [...]string{"请", "請", "帮我", "幫我", "我想", "我要", "我需要", "我们要", "我們要"} // wanting, in scripts without spaces
 )
+
+// postponing begins what somebody puts off with a word for later.
+var postponing = [...]string{"we can ", "we will ", "we'll ", "i will ", "i'll ", "ich mach", "ich rufe ", "ich schau", "ich kümmere ", "ich erledige ", "wir machen ", "wir können ", "das mach", "das können wir "}
 
 // undone are the words of what is still to be done.
 var undone = [...]string{"still have to", "still has to", "still need to", "still needs to", "have yet to", "remains to be",
@@ -62,7 +65,7 @@ func leftOpen(line string) bool {
 		return true
 	}
 	later := []string{"later", "später"}
-	return !asksBack(line) && (says(line, undone[:]) || says(line, later) && (aimOf(line) > noAim || begins(lower, []string{"we can ", "we will ", "we'll ", "i will ", "i'll "}) > 0))
+	return !asksBack(line) && (says(line, undone[:]) || says(line, later) && (aimOf(line) > noAim || begins(lower, postponing[:]) > 0))
 }
 
 func asksBack(line string) bool {
@@ -94,7 +97,8 @@ func aimOf(line string) aim {
 	}
 	verb := bareWord(words[0])
 	order := oneOf(verbs, verb) || oneOf(verbs, strings.TrimSuffix(verb, "e"))
-	aside := strings.HasSuffix(words[0], ",") && len(words) > 1 && !oneOf(parted, words[1]) // look, it rains
+	aside := strings.HasSuffix(words[0], ":") || // update: it works
+		strings.HasSuffix(words[0], ",") && len(words) > 1 && !oneOf(parted, words[1]) // look, it rains
 	if !order && !please || aside {
 		return noAim
 	}
@@ -112,7 +116,7 @@ func aimOf(line string) aim {
 // wishOf is a wish unless what is wished for is talk, or is not said.
 func wishOf(text string) aim {
 	words := strings.Fields(text)
-	for len(words) > 0 && oneOf(" to you me us mir uns ", words[0]) {
+	for len(words) > 0 && oneOf(" to you me us mir uns dir euch mich jetzt nun mal noch leider ", words[0]) {
 		words = words[1:]
 	}
 	if len(words) == 0 || oneOf(idle, words[0]) || !hasMatter(words) {

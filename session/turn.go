@@ -247,11 +247,7 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 	if err != nil {
 		return err
 	}
-	usage, err := s.usageStmts(ctx, reply.Call)
-	if err != nil {
-		return err
-	}
-	stmts = append(stmts, usage...)
+	stmts = append(stmts, s.usageStmts(reply.Call)...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
 	said := reply.Message.PlainText()
 	if strings.TrimSpace(said) == "" && len(reply.Message.Calls()) == 0 {

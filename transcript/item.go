@@ -26,11 +26,12 @@ type Item struct {
 	// several lines each figure is the last one: the earlier lines were written before the reply ended.
 	Usage *tidemark.Usage
 
-	Boundary  bool // the conversation was compacted between the message before it and this one
-	Summary   bool // it is the summary that a compaction wrote
-	Meta      bool // written by the tool, not typed by a person
-	APIError  bool // it reports a failed call
-	SideChain bool // said by or to a subagent
+	Boundary  bool   // the conversation was compacted between the message before it and this one
+	Summary   bool   // it is the summary that a compaction wrote
+	Meta      bool   // written by the tool, not typed by a person
+	APIError  bool   // it reports a failed call
+	SideChain bool   // said by or to a subagent
+	Agent     string // of a side chain: which subagent, in logs that say so
 }
 
 // group puts the lines of one message together.
@@ -109,6 +110,7 @@ func (g *group) first(l Line) {
 	it.Parent, it.Request, it.At = l.Get("parentUuid"), l.Get("requestId"), l.Time()
 	it.Summary, it.Meta = l.Flag("isCompactSummary"), l.Flag("isMeta")
 	it.APIError, it.SideChain = l.Flag("isApiErrorMessage"), l.Flag("isSidechain")
+	it.Agent = l.Get("agentId")
 }
 
 // decode reads the content of one line. When one block cannot be read the others still are: a

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
 // Bounds of bodies that are read whole.
@@ -128,37 +129,19 @@ func (f field) decode(value json.RawMessage) error {
 
 // suggest quotes an unknown name with the known one that is meant, or all of them.
 func suggest(name string, known []string) string {
-	best, distance := "", 3
-	for _, k := range known {
-		if d := edits(strings.ToLower(clip(name, 64)), strings.ToLower(k)); d < distance {
-			best, distance = k, d
+	best := near.Name(name, known)
+	for _, k := range known { // of one letter, such as q, which somebody wrote out
+		if best == "" && len(k) == 1 && strings.HasPrefix(strings.ToLower(name), k) {
+			best = k
 		}
 	}
 	if best != "" {
 		return fmt.Sprintf("%q; did you mean %q?", clip(name, 64), best)
 	}
+	if len(known) == 0 {
+		known = []string{"none"}
+	}
 	return fmt.Sprintf("%q; known are %s", clip(name, 64), strings.Join(known, ", "))
-}
-
-// edits is the Levenshtein distance of two short strings.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // clip cuts a text that is only quoted, at a character.
@@ -198,10 +181,7 @@ func checkJSON(raw []byte) error {
 		}
 	}
 	if !json.Valid(raw) {
-		_, err := json.DecodeAny(raw)
-		if err == nil {
-			return fmt.Errorf("body: more behind the JSON value: %w", tidemark.ErrInvalid)
-		}
+		_, err := json.DecodeAny(raw) // says what is wrong
 		return fmt.Errorf("body: no JSON: %w: %w", err, tidemark.ErrInvalid)
 	}
 	return nil

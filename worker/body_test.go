@@ -88,17 +88,6 @@ func TestDecodeMessage(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
-	for _, tc := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"text", "text", 0}, {"txet", "text", 2}, {"kitten", "sitting", 3}} {
-		if got := edits(tc.a, tc.b); got != tc.want {
-			t.Errorf("edits(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
-		}
-	}
-}
-
 // FuzzBody holds what passes to what the steps behind rely on.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{`{"text":"hi"}`, "{\"a\":\"\xff\"}", `[[[]]]`, "\x00", `{"message":{"role":"user","content":[{"type":"text","text":"a"}]}}`} {

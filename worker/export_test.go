@@ -8,3 +8,15 @@ func Patterns() []string {
 	}
 	return out
 }
+
+// Anything is what a tolerant route takes.
+const Anything = anything
+
+// Takes lists the query parameters of the routes.
+func Takes() map[string]string {
+	out := map[string]string{}
+	for _, r := range routes() {
+		out[r.pattern] = r.takes
+	}
+	return out
+}

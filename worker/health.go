@@ -50,6 +50,7 @@ func (c *call) getHealth() error {
 		out.OK, out.Status = false, "settings"
 		out.Problems = []Problem{{"TIDEMARK_TOKEN", "is not set: nobody is let in", c.TokenHelp}}
 	case c.w.known:
+		c.Metrics.tryWrite(c.r.Context())
 		h := c.health(c.r.Context())
 		out.Status, out.OK, out.Model, out.Problems, out.Warnings, out.Channels = "ok", !h.Down, h.Model, h.Problems, h.Warnings, h.Channels
 		if len(h.Problems) > 0 {

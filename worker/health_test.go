@@ -4,12 +4,14 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/worker"
 )
@@ -101,6 +103,8 @@ func TestHealthOfStalled(t *testing.T) {
 func TestHealthOfRefused(t *testing.T) {
 	m := worker.NewMetrics(time.Now)
 	s := serve(t, func(c *worker.Config, _ *actors) { c.Metrics = m })
+	disk := &flaky{}
+	db := m.DB(disk, host.TryWrite)
 	full := fmt.Errorf("store input x: disk is full: %w", tidemark.ErrUnavailable)
 	const fine = `{"ok":true,"version":"test","status":"ok"}`
 	const told = `{"ok":false,"version":"test","status":"storage","problems":[{"setting":"storage","message":"the last write was refused: store input x: disk is full`
@@ -109,12 +113,66 @@ func TestHealthOfRefused(t *testing.T) {
 		want  string
 		gauge float64
 	}{{nil, fine, 0}, {full, told, 1}, {tidemark.ErrConflict, told, 1}, {context.Canceled, told, 1}, {nil, fine, 0}, {tidemark.ErrConflict, fine, 0}} {
-		m.Wrote(tc.err)
+		if disk.err = tc.err; !errors.Is(db.Tx(t.Context(), nil), tc.err) {
+			t.Fatal(tc.err)
+		}
 		if got := s.text(200, "GET", "/healthz", ""); !strings.Contains(got, tc.want) {
 			t.Errorf("behind %v: %s", tc.err, got)
 		}
 		if got := scrape(t, s)["tidemark_stalled"]; got != tc.gauge {
 			t.Errorf("behind %v: the metric is %v", tc.err, got)
 		}
+	}
+}
+
+// flaky is a database that answers writes with an error, and counts them.
+type flaky struct {
+	tidemark.DB
+	err   error
+	count int
+}
+
+func (f *flaky) Tx(context.Context, []tidemark.Stmt) error { f.count++; return f.err }
+
+// TestHealthRecovers: a database that refused a write is tried when somebody asks, every few seconds at most, so that
+// health needs nobody to write; one that cannot be tried is believed for a minute. Another's writes say nothing of it.
+func TestHealthRecovers(t *testing.T) {
+	full := fmt.Errorf("disk is full: %w", tidemark.ErrUnavailable)
+	for name, tries := range map[string]bool{"tried": true, "only heard": false} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1_800_000_000, 0)
+			m := worker.NewMetrics(func() time.Time { return now })
+			s := serve(t, func(c *worker.Config, _ *actors) { c.Metrics = m })
+			disk, other := &flaky{err: full}, &flaky{}
+			storage := func(want bool) {
+				t.Helper()
+				if got := s.text(200, "GET", "/healthz", ""); strings.Contains(got, `"status":"storage"`) != want || strings.Contains(got, `"ok":true`) == want {
+					t.Errorf("at %s: %s", now.Format("05"), got)
+				}
+			}
+			storage(false)
+			if tries {
+				if err := m.DB(disk, host.TryWrite).Tx(t.Context(), nil); !errors.Is(err, tidemark.ErrUnavailable) {
+					t.Fatal(err)
+				}
+			} else {
+				m.Refused(full)
+			}
+			if err := m.DB(other, host.TryWrite).Tx(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				storage(true)
+			}
+			disk.err = nil
+			storage(true) // it is not asked again so soon
+			now = now.Add(6 * time.Second)
+			storage(!tries)
+			now = now.Add(time.Minute)
+			storage(false)
+			if want := map[bool]int{true: 3, false: 0}[tries]; disk.count != want {
+				t.Errorf("%d writes, want %d", disk.count, want)
+			}
+		})
 	}
 }

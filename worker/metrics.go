@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -34,7 +33,7 @@ type Metrics struct {
 	stalled *Probe // the session that said last that it cannot go on, nil for none
 	why     string
 	until   time.Time // that is believed
-	refused string    // why the last write was, empty for one that was taken
+	refused writes    // of the last database that refused one
 }
 
 // sample is one line of the text: a family and its labels as written.
@@ -248,19 +247,6 @@ func (p *Probe) stall(n session.Notice) {
 	}
 }
 
-// Wrote hears how each write into a database went: while the last one was refused, no input is taken.
-func (m *Metrics) Wrote(err error) {
-	why := ""
-	if errors.Is(err, tidemark.ErrUnavailable) {
-		why = err.Error()
-	} else if err != nil { // of a statement, not of the disk
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.refused = why
-}
-
 // stall says why conversations cannot go on, or what is written is refused, as far as this process knows, or this
 // isolate; empty for none.
 func (m *Metrics) stall() string {
@@ -269,11 +255,14 @@ func (m *Metrics) stall() string {
 	if m.now().After(m.until) {
 		m.why = ""
 	}
+	if m.refused.try == nil && m.now().Sub(m.refused.at) > refusedFor {
+		m.refused.why = ""
+	}
 	switch {
 	case m.why != "":
 		return "conversations wait: " + m.why
-	case m.refused != "":
-		return "the last write was refused: " + m.refused
+	case m.refused.why != "":
+		return "the last write was refused: " + m.refused.why
 	}
 	return ""
 }
@@ -404,6 +393,7 @@ func (m *Metrics) text(version string) string {
 
 // getMetrics answers a scraper.
 func (c *call) getMetrics() error {
+	c.Metrics.tryWrite(c.r.Context())
 	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	c.w.WriteHeader(http.StatusOK)
 	_, err := c.w.Write([]byte(c.Metrics.text(c.Version)))

@@ -3,7 +3,10 @@ package worker
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
@@ -14,9 +17,21 @@ import (
 // route is one row of the table: docs/http.md says what each takes and gives.
 type route struct {
 	pattern string // of http.ServeMux
+	takes   string // names of its query parameters; anything: those of others too, which it does not read
 	open    bool   // needs no token
 	serve   func(*call) error
 }
+
+// anything is what doors of other APIs take, and what is asked by programs that are not ours to correct: their clients
+// send parameters that we do not know.
+const anything = "*"
+
+// Parameters that several routes take.
+const (
+	paged   = "cursor limit"
+	said    = "stream wait"                // by what waits for a turn
+	recalls = "q k since until budget all" // of what is looked for
+)
 
 // hint is the pattern of the one page that says what this is.
 const hint = "GET /{$}"
@@ -25,66 +40,66 @@ const hint = "GET /{$}"
 func routes() []route {
 	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
 	return []route{
-		{"POST " + key + "/messages", false, (*call).postMessage},
-		{"GET /v1/sessions", false, (*call).listSessions},
-		{"GET " + key, false, (*call).getSession},
-		{"PATCH " + key, false, (*call).patchSession},
-		{"GET " + key + "/view", false, (*call).getView},
-		{"GET " + key + "/log", false, (*call).getLog},
-		{"GET " + key + "/entries/{id}", false, (*call).getEntry},
-		{"GET " + key + "/anatomy", false, (*call).getAnatomy},
-		{"GET " + key + "/anatomy/{n}/prompt", false, (*call).getPrompt},
-		{"GET " + key + "/search", false, (*call).searchSession},
-		{"GET " + key + "/recall", false, (*call).recallSession},
-		{"GET " + key + "/task", false, (*call).getTask},
-		{"POST " + key + "/task", false, (*call).postTask},
-		{"GET " + key + "/events", false, (*call).liveEvents},
-		{"GET " + key + "/queue", false, (*call).getQueue},
-		{"GET /ws", false, (*call).openSocket},
-		{"GET /events", false, (*call).rootEvents},
-		{"POST " + key + "/compact", false, (*call).postCompact},
-		{"POST " + key + "/reset", false, (*call).postReset},
-		{"POST " + key + "/abort", false, (*call).postAbort},
-		{"POST " + key + "/commands", false, (*call).postCommand},
-		{"GET " + key + "/outbound", false, (*call).getOutbound},
-		{"POST " + key + "/undo", false, (*call).postUndo},
-		{"POST " + key + "/import", false, (*call).postImport},
-		{"POST " + key + "/restore", false, (*call).postRestore},
-		{"GET /v1/recall", false, (*call).recallWide},
-		{"GET /v1/agents", false, (*call).listAgents},
-		{"GET " + agents + "/memory", false, (*call).listMemory},
-		{"GET " + agents + "/memory/{path...}", false, (*call).getMemory},
-		{"GET " + agents + "/memory/ledger", false, (*call).getLedger},
-		{"POST " + agents + "/memory/ledger/undo", false, (*call).undoLedger},
-		{"GET " + agents + "/memory/digest", false, (*call).getDigest},
-		{"POST " + agents + "/memory/digest", false, (*call).postDigest},
-		{"PUT " + agents + "/memory/{path...}", false, (*call).putMemory},
-		{"POST " + agents + "/memory-undo", false, (*call).undoMemory},
-		{"GET " + agents + "/memory-search", false, (*call).searchMemory},
-		{"GET " + agents + "/archives", false, (*call).listArchives},
-		{"GET " + agents + "/archives/{name}", false, (*call).getArchive},
-		{"GET " + agents + "/archives-search", false, (*call).searchArchives},
-		{"POST " + agents + "/archives-verify", false, (*call).verifyArchives},
-		{"POST /v1/chat/completions", false, (*call).postChat},
-		{"GET /v1/models", false, (*call).listModels},
-		{"GET /v1/models/{id...}", false, (*call).getModel},
-		{"POST /v1/messages", false, (*call).postMessages},
-		{"POST /v1/messages/count_tokens", false, (*call).countTokens},
-		{"POST /s/{key}/v1/messages", false, (*call).postMessages},
-		{"POST /s/{key}/v1/messages/count_tokens", false, (*call).countTokens},
-		{"POST /api/chat", false, (*call).postUI},
-		{"GET /api/chat/{id}/stream", false, (*call).getUI},
-		{"GET " + agents + "/pairing", false, (*call).getPairing},
-		{"GET " + agents + "/webhooks", false, (*call).getWebhooks},
-		{"POST " + agents + "/pairing", false, (*call).postPairing},
-		{"GET " + agents + "/owner", false, (*call).getOwner},
-		{"POST " + agents + "/owner", false, (*call).postOwner},
-		{"GET /webhooks/{channel}", true, (*call).getWebhook},
-		{"POST /webhooks/{channel}", true, (*call).postWebhook},
-		{"GET /metrics", false, (*call).getMetrics},
-		{"GET /healthz", true, (*call).getHealth},
-		{hint, true, (*call).getPage},
-		{"GET /assets/{file}", true, (*call).getPage},
+		{"POST " + key + "/messages", said, false, (*call).postMessage},
+		{"GET /v1/sessions", "agent " + paged, false, (*call).listSessions},
+		{"GET " + key, "", false, (*call).getSession},
+		{"PATCH " + key, "", false, (*call).patchSession},
+		{"GET " + key + "/view", "messages", false, (*call).getView},
+		{"GET " + key + "/log", "before limit format all messages", false, (*call).getLog},
+		{"GET " + key + "/entries/{id}", "", false, (*call).getEntry},
+		{"GET " + key + "/anatomy", "before limit", false, (*call).getAnatomy},
+		{"GET " + key + "/anatomy/{n}/prompt", "", false, (*call).getPrompt},
+		{"GET " + key + "/search", "q limit", false, (*call).searchSession},
+		{"GET " + key + "/recall", recalls, false, (*call).recallSession},
+		{"GET " + key + "/task", "", false, (*call).getTask},
+		{"POST " + key + "/task", "", false, (*call).postTask},
+		{"GET " + key + "/events", "", false, (*call).liveEvents},
+		{"GET " + key + "/queue", "", false, (*call).getQueue},
+		{"GET /ws", "session name create", false, (*call).openSocket},
+		{"GET /events", "session", false, (*call).rootEvents},
+		{"POST " + key + "/compact", said, false, (*call).postCompact},
+		{"POST " + key + "/reset", said, false, (*call).postReset},
+		{"POST " + key + "/abort", "", false, (*call).postAbort},
+		{"POST " + key + "/commands", said, false, (*call).postCommand},
+		{"GET " + key + "/outbound", "limit", false, (*call).getOutbound},
+		{"POST " + key + "/undo", "", false, (*call).postUndo},
+		{"POST " + key + "/import", "format window stream", false, (*call).postImport},
+		{"POST " + key + "/restore", "stream", false, (*call).postRestore},
+		{"GET /v1/recall", recalls + " agent session scope peer", false, (*call).recallWide},
+		{"GET /v1/agents", "", false, (*call).listAgents},
+		{"GET " + agents + "/memory", paged, false, (*call).listMemory},
+		{"GET " + agents + "/memory/{path...}", "versions version", false, (*call).getMemory},
+		{"GET " + agents + "/memory/ledger", paged, false, (*call).getLedger},
+		{"POST " + agents + "/memory/ledger/undo", "", false, (*call).undoLedger},
+		{"GET " + agents + "/memory/digest", "", false, (*call).getDigest},
+		{"POST " + agents + "/memory/digest", "", false, (*call).postDigest},
+		{"PUT " + agents + "/memory/{path...}", "", false, (*call).putMemory},
+		{"POST " + agents + "/memory-undo", "", false, (*call).undoMemory},
+		{"GET " + agents + "/memory-search", "q limit", false, (*call).searchMemory},
+		{"GET " + agents + "/archives", "session " + paged, false, (*call).listArchives},
+		{"GET " + agents + "/archives/{name}", "format", false, (*call).getArchive},
+		{"GET " + agents + "/archives-search", "q session limit", false, (*call).searchArchives},
+		{"POST " + agents + "/archives-verify", "", false, (*call).verifyArchives},
+		{"POST /v1/chat/completions", anything, false, (*call).postChat},
+		{"GET /v1/models", anything, false, (*call).listModels},
+		{"GET /v1/models/{id...}", anything, false, (*call).getModel},
+		{"POST /v1/messages", anything, false, (*call).postMessages},
+		{"POST /v1/messages/count_tokens", anything, false, (*call).countTokens},
+		{"POST /s/{key}/v1/messages", anything, false, (*call).postMessages},
+		{"POST /s/{key}/v1/messages/count_tokens", anything, false, (*call).countTokens},
+		{"POST /api/chat", anything, false, (*call).postUI},
+		{"GET /api/chat/{id}/stream", anything, false, (*call).getUI},
+		{"GET " + agents + "/pairing", "", false, (*call).getPairing},
+		{"GET " + agents + "/webhooks", "", false, (*call).getWebhooks},
+		{"POST " + agents + "/pairing", "", false, (*call).postPairing},
+		{"GET " + agents + "/owner", "", false, (*call).getOwner},
+		{"POST " + agents + "/owner", "", false, (*call).postOwner},
+		{"GET /webhooks/{channel}", anything, true, (*call).getWebhook},
+		{"POST /webhooks/{channel}", anything, true, (*call).postWebhook},
+		{"GET /metrics", anything, false, (*call).getMetrics},
+		{"GET /healthz", anything, true, (*call).getHealth},
+		{hint, anything, true, (*call).getPage},
+		{"GET /assets/{file}", anything, true, (*call).getPage},
 	}
 }
 
@@ -175,6 +190,36 @@ func (c *call) query() (string, error) {
 		return "", fmt.Errorf("q: want words to look for, up to %d bytes of UTF-8: %w", most, tidemark.ErrInvalid)
 	}
 	return q, nil
+}
+
+// known refuses a query with parameters that the route does not take, or that are given twice: mistyped, they would do
+// nothing, and of two only the first would be read, and the answer would look like that to the question.
+func (c *call) known(takes string) error {
+	if takes == anything || c.r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil { // what cannot be read would be left out
+		return fmt.Errorf("query: %w: %w", err, tidemark.ErrInvalid)
+	}
+	names := strings.Fields(takes)
+	var unknown, repeated []string
+	for name, all := range values {
+		if !slices.Contains(names, name) {
+			unknown = append(unknown, name)
+		}
+		if len(all) > 1 {
+			repeated = append(repeated, name)
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return fmt.Errorf("query: unknown parameter %s: %w", suggest(slices.Min(unknown), names), tidemark.ErrInvalid)
+	case len(repeated) > 0:
+		name := slices.Min(repeated)
+		return fmt.Errorf("query: parameter %q is given %d times, want one: %w", name, len(values[name]), tidemark.ErrInvalid)
+	}
+	return nil
 }
 
 // reply answers with JSON.

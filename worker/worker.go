@@ -148,7 +148,11 @@ func New(c Config) http.Handler {
 			a := w.(*answer)
 			one := &call{door: d, w: a, r: r}
 			defer one.end()
-			if err := rt.serve(one); err != nil {
+			err := one.known(rt.takes)
+			if err == nil {
+				err = rt.serve(one)
+			}
+			if err != nil {
 				d.fail(a, r, err)
 			}
 		})

@@ -48,6 +48,11 @@ context, talk that nobody asks for does. Behind the paper's needles come harder
 ones: deep in large results, among others that differ in a digit or a word, asked
 by half of what identifies them, named through another.
 
+In the JSON compaction_ms is the median of planning one compaction over what is
+in the context: what leaves it, the pointers and the marker. It is the figure
+to hold against the paper's. compaction_whole_ms is the mean of one with all that
+it writes then: the part of the archive, the overlay and its event, on a disk.
+
 With --server the log is played through the API of a running server, which has a
 tail and a headroom of its own and compacts when the context is full: --cycles is
 the least then. With --transcript logs of Claude Code are played, and what is
@@ -224,7 +229,7 @@ func (m *Main) printFound(found bench.Found, err error, cycles int) error {
 	}
 	line := fmt.Sprintf("%d messages, %d cycles", found.Messages, found.Cycles)
 	if found.Compaction != nil {
-		line += fmt.Sprintf(" of %.1f ms", *found.Compaction)
+		line += fmt.Sprintf(", each planned in %.2f ms and done in %.1f", *found.Compaction, *found.Whole)
 	}
 	if found.Markers != nil {
 		line += fmt.Sprintf(", %d markers of %d at most", *found.Markers, *found.Most)

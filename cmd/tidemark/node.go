@@ -177,7 +177,9 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	}
 	db, err := native.OpenDB(database(n.home, name))
 	if err != nil {
-		n.metrics.Wrote(err)
+		if errors.Is(err, tidemark.ErrUnavailable) {
+			n.metrics.Refused(err)
+		}
 		return nil, nil, err
 	}
 	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.store(db), n.blobs, n.rt, n.log, n.flushEvery()
@@ -196,20 +198,7 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 }
 
 // store is a database as its actors have it.
-func (n *node) store(db *native.DB) tidemark.DB { return n.crash.db(heardDB{db, n.metrics}) }
-
-// heardDB is a database whose writes are told to metrics.
-type heardDB struct {
-	tidemark.DB
-	metrics *worker.Metrics
-}
-
-// Tx implements [tidemark.DB].
-func (h heardDB) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
-	err := h.DB.Tx(ctx, stmts)
-	h.metrics.Wrote(err)
-	return err
-}
+func (n *node) store(db *native.DB) tidemark.DB { return n.crash.db(n.metrics.DB(db, host.TryWrite)) }
 
 // unopened says which database it is, and what to do about one that is ahead of this program.
 func unopened(path string, err error) error {

@@ -57,6 +57,7 @@ type instance struct {
 
 // open gives the handler of one object, by its class.
 func (in *instance) open(o *cloudflare.Obj) cloudflare.App {
+	o.Refused = in.metrics.Refused
 	if o.Kind() == classSession {
 		return openSession(in, o)
 	}

@@ -121,6 +121,7 @@ func TestHostError(t *testing.T) {
 		{"TooLarge: more than 20000 rows", tidemark.ErrTooLarge},
 		{"Invalid: a query must not write: use Tx", tidemark.ErrInvalid},
 		{"Dead: the object has ended", tidemark.ErrDead},
+		{"Unavailable: database or disk is full: SQLITE_FULL", tidemark.ErrUnavailable},
 	} {
 		t.Run(tc.said, func(t *testing.T) {
 			if err := hostError(tc.said); !errors.Is(err, tc.want) {
@@ -130,7 +131,7 @@ func TestHostError(t *testing.T) {
 	}
 	for _, said := range []string{"Error: no such table: t", "TypeError: x", "no name at all"} {
 		err := hostError(said)
-		if !strings.Contains(err.Error(), said) || errors.Is(err, tidemark.ErrConflict) {
+		if !strings.Contains(err.Error(), said) || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrUnavailable) {
 			t.Errorf("%q became %v", said, err)
 		}
 	}

@@ -2,6 +2,7 @@ package cloudflare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall/js"
 
@@ -52,6 +53,9 @@ func (d *DB) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 		return nil
 	}
 	if _, err := d.o.host("tx", toBytes(packRows(rows...))); err != nil {
+		if d.o.Refused != nil && errors.Is(err, tidemark.ErrUnavailable) {
+			d.o.Refused(err)
+		}
 		return fmt.Errorf("transaction: %w", err)
 	}
 	return nil

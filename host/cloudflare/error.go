@@ -41,6 +41,8 @@ func hostError(said string) error {
 		return fmt.Errorf("%s: %w", message, tidemark.ErrInvalid)
 	case "Missing":
 		return fmt.Errorf("%s: %w", message, errMissing)
+	case "Unavailable":
+		return fmt.Errorf("%s: %w", message, tidemark.ErrUnavailable)
 	case "Dead":
 		return tidemark.ErrDead
 	}

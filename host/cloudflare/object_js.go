@@ -28,6 +28,9 @@ type Obj struct {
 	panics     atomic.Int64 // panics that Go recovered
 	mu         sync.Mutex   // guards calls; never held over a wait
 	calls      map[int]context.CancelCauseFunc
+
+	// Refused hears of a write that the object's storage refused; nil: nobody does. It is set when the object is opened.
+	Refused func(error)
 }
 
 var _ tidemark.Runtime = (*Obj)(nil)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
 // smallDisk mounts a file system of 2 MB, which only some machines allow. Where they do not, the
@@ -46,6 +47,9 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	if err := host.Migrate(t.Context(), db, "test", nil); err != nil {
+		t.Fatal(err)
+	}
 	write(t, db, `CREATE TABLE k (x BLOB)`, `INSERT INTO k VALUES ('kept')`)
 	kept := put(t, d, "kept", "kept", tidemark.PutOptions{Metadata: map[string]string{"agentId": "main"}})
 
@@ -56,6 +60,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	err = db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DELETE FROM k`}, {SQL: `INSERT INTO k VALUES (zeroblob(1000000))`}})
 	wantError(t, err, tidemark.ErrUnavailable, path, "disk")
+	wantError(t, host.TryWrite(t.Context(), db), tidemark.ErrUnavailable, "disk")
 	_, err = d.Put(t.Context(), "kept", strings.NewReader(strings.Repeat("x", 100_000)), 100_000, tidemark.PutOptions{})
 	wantError(t, err, tidemark.ErrUnavailable, "put blob kept", "disk", "free some space")
 	if o, content := get(t, d, "kept"); content != "kept" || o.ETag != kept.ETag || o.Metadata["agentId"] != "main" {
@@ -68,6 +73,9 @@ func TestDiskFull(t *testing.T) {
 
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
+	}
+	if err := host.TryWrite(t.Context(), db); err != nil {
+		t.Errorf("with room again a small write is refused: %v", err)
 	}
 	write(t, db, `INSERT INTO k VALUES ('after')`)
 	put(t, d, "kept", "after", tidemark.PutOptions{IfMatch: kept.ETag})

@@ -6,6 +6,7 @@ package json
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"fmt"
 )
 
 // Types of encoding/json that both implementations share.
@@ -54,13 +55,16 @@ func MarshalIndent(v any) ([]byte, error) {
 // Unmarshal decodes data into v.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v) }
 
-// DecodeAny decodes any JSON value, with numbers kept as they came.
+// DecodeAny decodes any JSON value, with numbers kept as they came. More behind it is an error, as it is to [Unmarshal].
 func DecodeAny(data []byte) (any, error) {
 	d := stdjson.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, err
+	}
+	if at := int(d.InputOffset()); len(bytes.TrimLeft(data[at:], " \t\r\n")) > 0 {
+		return nil, fmt.Errorf("more behind the JSON value, which ends at byte %d", at)
 	}
 	return v, nil
 }

@@ -28,6 +28,7 @@ var table = []row{
 	{pkg: "internal/json", why: "it is below everything"},
 	{pkg: "internal/order", why: "it is below everything"},
 	{pkg: "internal/lexicon", why: "it is below everything: words and sentences, of which several tell the same"},
+	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "compaction", may: "internal/lexicon", why: "plans are pure: what it needs is in the View"},
@@ -35,8 +36,10 @@ var table = []row{
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
+	{pkg: "paging", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
-	{pkg: "config", why: "values only; each package declares its own options"},
+	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
+	{pkg: "config", may: "internal/near", why: "values only; each package declares its own options"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
@@ -51,7 +54,7 @@ var table = []row{
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon compaction archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive recall reset host", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "channel session agent config archive memory recall transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 

@@ -64,6 +64,15 @@ func refusals(there, fresh string) []refusal {
 		{"archive outside", "POST", fresh + "/restore", `{"archive":"agents/main/sessions/../x.jsonl.gz"}`, nil},
 		{"import of another conversation", "POST", there + "/import?format=jsonl", `{"role":"user","content":"another"}`, nil},
 		{"import of nothing", "POST", fresh + "/import", "hello", nil},
+		{"recall without a query", "GET", there + "/recall", "", nil},
+		{"recall, misspelt", "GET", there + "/recall?qurey=x", "", nil},
+		{"recall, no day", "GET", there + "/recall?q=x&since=yesterday", "", nil},
+		{"recall, a budget of none", "GET", there + "/recall?q=x&budget=0", "", nil},
+		{"recall in many, no such scope", "GET", "/v1/recall?q=x&scope=all", "", nil},
+		{"recall in many, misspelt", "GET", "/v1/recall?q=x&sesion=a", "", nil},
+		{"search, misspelt", "GET", there + "/search?q=x&lmit=1", "", nil},
+		{"archives, misspelt", "GET", "/v1/agents/main/archives?sesion=x", "", nil},
+		{"a route without parameters", "GET", "/v1/agents/main/memory/digest?limit=1", "", nil},
 		{"internal door", "POST", "/internal/agent/prompt", `{}`, nil},
 	}
 }

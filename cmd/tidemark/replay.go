@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// replay is the command of that name.
+type replay struct {
+	policies        []string
+	profiles        []string
+	requests, bytes int
+	tau, min        int
+	decisions       string
+	tools           string
+	maxLine         int64
+	runs            []*paging.Replay
+	small           []float64 // what each policy cost over the sessions whose least cost is known
+	scanner         paging.Scanner
+	out             *bufio.Writer
+	started         time.Time
+}
+
+// replayTotals are what a replay prints of one policy.
+type replayTotals struct {
+	paging.Totals
+	Above   *float64 `json:"above_least,omitempty"` // the least cost, of the sessions where cost-optimal knows it
+	Seconds float64  `json:"seconds"`
+}
+
+func (m *Main) replayCommand() *cobra.Command {
+	r := &replay{policies: paging.Policies()[:1], tau: paging.DefaultTau, min: paging.DefaultMinBytes, maxLine: 256 << 20, requests: 80, bytes: 6000}
+	c := &cobra.Command{Use: "replay FILE...", Short: "Replay recorded sessions under a paging policy, offline", Args: cobra.ArbitraryArgs,
+		Long: `Replay recorded sessions under a policy of paging and say what would have left the
+context, which of it was read again (faults), and what the requests would have cost.
+Nothing is sent, nothing is stored: the decisions are those of a live session.
+
+A FILE holds one session a line:
+  {"session","model","system","tools":[...],"steps":[{"keep"?:n,"append":[messages],"usage"?:{...}}]}
+Request k is all that steps 0 to k appended; keep first cuts the history to n messages.
+A log of Claude Code (.jsonl) is taken, too: each reply was a request.
+
+--decisions writes a line for each session:
+  {"session","requests":[{"n","evict","gc","stub","fault":[{"id","of","path"}],"pin","unpin","bytes":[in,out]}]}
+evict and gc name the results that leave with a request, stub all that are out in it.
+
+Cost counts bytes of requests: those of the prefix that is as in the request before at 0.1,
+the others at 1.25, as prompt caches are priced. RATIO is the cost by that of the same
+requests with nothing replaced. Several policies are compared, each over all files.
+TAU is the highest age that was asked for: the policy cost raises it when much of what
+leaves is read again.
+
+The policies cost-optimal and min know the session before they decide: bounds to compare
+with. cost-optimal is the least cost that age and size permit, exact for sessions of up
+to 12 results that may leave, for others a cost that none is below; ABOVE is how far each
+policy is from it, over the sessions where it is exact. min lets those leave whose next
+use is farthest.
+
+--tools names a file with further tools, or other rows for known ones:
+  {"NAME":{"kind":"reads"|"changes"|"looks","path":["FIELD"],"verb":"FIELD","views":["WORD"],"patch":"FIELD"}}
+
+--profile makes sessions instead of reading them: steady, edit, workingset, scan,
+rescan, partial, errors, parallel, chat, or all. They do not react to what leaves
+the context, so their faults are not those of a live session.`,
+		Example: `  tidemark replay sessions.jsonl --policy fifo --tau 4 --min-bytes 500 --decisions out.jsonl --json
+  tidemark replay ~/.claude/projects/x/1f2e.jsonl
+  tidemark replay --profile all --policy cost,fifo,batch
+  tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
+		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(r, args) }}
+	f := c.Flags()
+	f.StringSliceVar(&r.policies, "policy", r.policies, "policies to compare: "+fmt.Sprint(policies()))
+	f.IntVar(&r.tau, "tau", r.tau, "age from which a result may leave, in messages of role user")
+	f.IntVar(&r.min, "min-bytes", r.min, "size from which a result may leave")
+	f.StringVar(&r.decisions, "decisions", "", "write the decisions to this file, a line for each session")
+	f.StringVar(&r.tools, "tools", "", "take further tools from this file")
+	f.StringSliceVar(&r.profiles, "profile", nil, "kinds of sessions to make and replay, or all")
+	f.IntVar(&r.requests, "requests", r.requests, "requests of a session that --profile makes")
+	f.IntVar(&r.bytes, "bytes", r.bytes, "bytes of its results, about")
+	f.Int64Var(&r.maxLine, "max-line", r.maxLine, "bytes of the longest line that is read")
+	return m.jsonFlag(c)
+}
+
+// policies are the names that --policy takes.
+func policies() []string { return append(paging.Policies(), paging.Bounds()...) }
+
+func (r *replay) check() error {
+	switch {
+	case r.tau < 0:
+		return usagef("--tau %d: want 0 or more messages", r.tau)
+	case r.min < 0:
+		return usagef("--min-bytes %d: want 0 or more bytes", r.min)
+	case r.maxLine < 1:
+		return usagef("--max-line %d: want a number of bytes, such as 268435456", r.maxLine)
+	case r.requests < 1 || r.requests > 100_000:
+		return usagef("--requests %d: want 1 to 100000", r.requests)
+	case r.bytes < 100 || r.bytes > 1<<20:
+		return usagef("--bytes %d: want 100 to 1048576", r.bytes)
+	case len(r.policies) == 0:
+		return usagef("--policy: want one of %v", policies())
+	case r.decisions != "" && len(r.policies) > 1:
+		return usagef("--decisions holds those of one policy: give --policy one name")
+	}
+	if slices.Equal(r.profiles, []string{"all"}) {
+		r.profiles = paging.Profiles()
+	}
+	for _, name := range r.profiles {
+		if !slices.Contains(paging.Profiles(), name) {
+			return usagef("--profile %s: want some of %v, or all", name, paging.Profiles())
+		}
+	}
+	for i, name := range r.policies {
+		if !slices.Contains(policies(), name) {
+			return usagef("--policy %s: want one of %v", name, policies())
+		}
+		if slices.Contains(r.policies[:i], name) {
+			return usagef("--policy: %s is named twice", name)
+		}
+	}
+	return nil
+}
+
+func (m *Main) runReplay(r *replay, files []string) (err error) {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if len(files) == 0 && len(r.profiles) == 0 {
+		return usagef("tidemark replay: want FILE..., or --profile with a kind of session to make")
+	}
+	r.started = time.Now()
+	if r.scanner.Tools, err = readTools(r.tools); err != nil {
+		return err
+	}
+	none := func(n int) int { // 0 is a value here
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	for _, name := range r.policies {
+		o := paging.Options{Policy: name, Tau: none(r.tau), MinBytes: none(r.min)}
+		r.runs = append(r.runs, &paging.Replay{Options: o, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
+	}
+	r.small = make([]float64, len(r.runs))
+	if r.decisions != "" {
+		f, err := os.Create(r.decisions)
+		if err != nil {
+			return err
+		}
+		r.out = bufio.NewWriterSize(f, 1<<20)
+		defer func() { err = errors.Join(err, r.out.Flush(), f.Close()) }()
+	}
+	for _, name := range r.profiles {
+		s, err := r.scanner.Session(paging.Profile(name, r.requests, r.bytes))
+		if err == nil {
+			err = r.session(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		if err := r.file(file); err != nil {
+			return err
+		}
+	}
+	return m.printReplay(r)
+}
+
+// maxTools bounds the bytes of a file of tools.
+const maxTools = 1 << 20
+
+// readTools is the table of tools with the rows of a file, "" for none.
+func readTools(name string) (paging.Tools, error) {
+	if name == "" {
+		return paging.DefaultTools(), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxTools+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxTools {
+		return nil, fmt.Errorf("%s has more than %d bytes: want a table of tools: %w", name, maxTools, tidemark.ErrTooLarge)
+	}
+	rows, err := paging.ReadTools(data)
+	if err != nil {
+		return nil, &fixed{fmt.Errorf("%s: %w", name, err), "correct the tool that is named; `tidemark replay --help` shows the form"}
+	}
+	return paging.DefaultTools().With(rows), nil
+}
+
+// file replays the sessions of one file.
+func (r *replay) file(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	in := bufio.NewReaderSize(f, 1<<20)
+	for number := 1; ; number++ {
+		line, err := r.line(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s line %d: %w", name, number, err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if number == 1 && isLog(line) {
+			return r.log(name, f)
+		}
+		s, err := r.scanner.Session(line)
+		if err == nil {
+			err = r.session(s)
+		}
+		if err != nil {
+			return &fixed{fmt.Errorf("%s line %d: %w", name, number, err),
+				"correct the field that is named; `tidemark replay --help` shows the form of a line"}
+		}
+	}
+}
+
+// session runs one session under all policies.
+func (r *replay) session(s paging.Session) error {
+	for _, run := range r.runs {
+		if err := run.Run(s); err != nil {
+			return err
+		}
+		if r.out == nil {
+			continue
+		}
+		if _, err := r.out.Write(append(run.Line, '\n')); err != nil {
+			return err
+		}
+	}
+	if b := r.bound(); b >= 0 && r.runs[b].Exact {
+		for i, run := range r.runs {
+			r.small[i] += run.Cost
+		}
+	}
+	return nil
+}
+
+// bound is the place of cost-optimal among the policies, -1 for none.
+func (r *replay) bound() int { return slices.Index(r.policies, paging.Bounds()[0]) }
+
+// above is how far a policy is above the least cost, nil where that is not known.
+func (r *replay) above(i int) *float64 {
+	b := r.bound()
+	if b < 0 || r.small[b] == 0 {
+		return nil
+	}
+	by := r.small[i]/r.small[b] - 1
+	return &by
+}
+
+// line reads a line without its end; io.EOF behind the last.
+func (r *replay) line(in *bufio.Reader) ([]byte, error) {
+	var long []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if int64(len(long)+len(part)) > r.maxLine {
+			return nil, &fixed{fmt.Errorf("the line has more than %d bytes: %w", r.maxLine, tidemark.ErrTooLarge),
+				"give one session a line, or raise --max-line"}
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, part...)
+			continue
+		}
+		if long != nil {
+			part = append(long, part...)
+		}
+		if errors.Is(err, io.EOF) && len(part) > 0 {
+			err = nil
+		}
+		return part, err
+	}
+}
+
+// printReplay prints totals, one policy as an object.
+func (m *Main) printReplay(r *replay) error {
+	seconds := time.Since(r.started).Seconds()
+	all := make([]replayTotals, len(r.runs))
+	for i, run := range r.runs {
+		all[i] = replayTotals{run.Totals, r.above(i), seconds}
+	}
+	switch {
+	case m.json && len(all) == 1:
+		return m.printJSON(all[0])
+	case m.json:
+		return m.printJSON(struct {
+			Policies []replayTotals `json:"policies"`
+			Seconds  float64        `json:"seconds"`
+		}{all, seconds})
+	}
+	rows := [][]string{{"POLICY", "EVICTED", "CLEARED", "FAULTS", "RATE", "PINS", "BYTES IN", "BYTES OUT", "COST", "RATIO", "TAU"}}
+	bound := r.bound()
+	if bound >= 0 {
+		rows[0] = append(rows[0], "ABOVE")
+	}
+	for _, t := range all {
+		row := []string{t.Policy, strconv.Itoa(t.Evictions), strconv.Itoa(t.GC), strconv.Itoa(t.Faults),
+			strconv.FormatFloat(100*t.FaultRate, 'f', 1, 64) + " %", strconv.Itoa(t.Pins), strconv.FormatInt(t.BytesIn, 10),
+			strconv.FormatInt(t.BytesOut, 10), strconv.FormatFloat(t.Cost, 'f', 0, 64), strconv.FormatFloat(t.Ratio, 'f', 3, 64), strconv.Itoa(t.Tau)}
+		if t.Above != nil {
+			row = append(row, strconv.FormatFloat(100**t.Above, 'f', 1, 64)+" %")
+		} else if bound >= 0 {
+			row = append(row, "-")
+		}
+		rows = append(rows, row)
+	}
+	table(m.out, rows)
+	m.out.printf("%d sessions, %d requests, in %.2f s\n", all[0].Sessions, all[0].Requests, seconds)
+	if bound >= 0 {
+		m.out.printf("%s: exact for %d sessions (ABOVE is over these), for %d a relaxation: no plan costs less, and maybe none so little\n",
+			all[bound].Policy, all[bound].Exact, all[bound].Relaxed)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/transcript"
+)
+
+// isLog reports whether a first line is one of a log of Claude Code and no session of replay.
+func isLog(line []byte) bool {
+	var l struct {
+		Type  string          `json:"type"`
+		Steps json.RawMessage `json:"steps"`
+	}
+	return json.Unmarshal(line, &l) == nil && l.Type != "" && l.Steps == nil
+}
+
+// log replays a log of Claude Code: all that stands before a reply was a request. A compaction began a
+// new history.
+func (r *replay) log(name string, f *os.File) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	s := paging.Session{ID: name}
+	var st paging.Step
+	for it, err := range transcript.Messages(f, transcript.Options{}) {
+		var bad *transcript.LineError
+		if errors.As(err, &bad) {
+			continue // one line of many that cannot be read
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if it.Boundary {
+			st = paging.Step{Cut: true}
+		}
+		if it.Message.Role == tidemark.Assistant && asks(st) {
+			st.Usage = it.Usage
+			s.Steps = append(s.Steps, st)
+			st = paging.Step{}
+		}
+		m, err := r.scanner.Of(it.Message)
+		if err != nil {
+			return fmt.Errorf("%s line %d: %w", name, it.Lines[0], err)
+		}
+		st.Append = append(st.Append, m)
+	}
+	if asks(st) {
+		s.Steps = append(s.Steps, st)
+	}
+	return r.session(s)
+}
+
+// asks reports whether a step ends with a message that a model answers.
+func asks(s paging.Step) bool {
+	n := len(s.Append)
+	return n > 0 && s.Append[n-1].Role == tidemark.User
+}

@@ -1,0 +1,309 @@
+package paging
+
+import (
+	"path"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/order"
+)
+
+// Time as a person counts: what the user types is two turns' worth of a round of tools, so that talk ages a
+// result faster than a long run of an agent does, which ages it too. tau is told in rounds.
+const (
+	turnTicks  = 2
+	roundTicks = 1
+)
+
+const (
+	batchShare = 0.3 // of the context, from which the policy batch acts
+	pinHalves  = 8   // requests in which the strength of a pin halves
+	pinPrior   = 1.0 // strength of a fresh pin: how likely its page is read again if it goes
+	thrashRate = 0.5 // faults by evicted pages since the batch before, from which tau doubles
+	thrashMin  = 3   // faults that make a thrash
+	maxSlow    = 8   // how much tau grows at most
+)
+
+// costs is what the policy cost keeps beside the pages.
+type costs struct {
+	ready   []*Page // may go when it pays
+	saved   int     // bytes that they would free
+	first   *Page   // the one that stands first
+	regret  float64 // what keeping them has cost since the batch before
+	errors  map[[32]byte]*Page
+	clock   int
+	seen    int             // of lru: ticks before it have been looked at
+	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
+	names   []string        // files that the newest turn of the user names
+	slow    int             // tau is multiplied by this: 1, 2, 4 …
+	evicted int             // pages of the batch before
+	faults  int             // since then
+	hit     float64         // share of what could be cached that the provider says was
+	pins    []*key
+}
+
+// age says how old a page is, in ticks.
+func (p *Pager) age(g *Page) int { return p.costs.clock - g.tick }
+
+// cost evicts in batches, when one pays. Each change of the prefix has what is behind it written anew, so
+// the results that may go wait until keeping them has cost as much as letting them go does. That is the
+// cycle of least cost when they come at an even rate, and never twice the best one, however long the
+// session will be, which nobody knows.
+func (p *Pager) cost() {
+	c := &p.costs
+	var before mark
+	if n := len(p.marks); n > 0 {
+		before = p.marks[n-1]
+	}
+	p.measured(before)
+	p.ripen(p.tau * roundTicks * max(c.slow, 1))
+	if len(c.ready) == 0 {
+		return
+	}
+	hold, lose := p.prices()
+	behind := p.out.upTo(before.messages) - p.out.upTo(c.first.Message) - c.saved
+	set(p, &c.regret, c.regret+hold*float64(c.saved))
+	if c.regret >= lose*float64(max(behind, 0)) {
+		p.batch()
+	}
+}
+
+// prices are what a byte costs that stays, and one that is written anew though it was cached.
+func (p *Pager) prices() (hold, lose float64) {
+	h := p.costs.hit
+	return CachedPrice*h + (1 - h), (WrittenPrice - CachedPrice) * h
+}
+
+// measured takes what the provider reported of the request before: where it read less from the cache
+// than stood there, a broken prefix is less of a loss.
+func (p *Pager) measured(m mark) {
+	c := &p.costs
+	const least = 0.3 // of the request, that must have been as before to tell anything
+	u := m.usage
+	if u == nil || m.out == 0 || float64(m.same) < least*float64(m.out) {
+		return
+	}
+	all := u.Input + u.CacheRead + u.CacheCreation
+	if all <= 0 {
+		return
+	}
+	share := float64(u.CacheRead) / float64(all) * float64(m.out) / float64(m.same)
+	set(p, &c.hit, (c.hit+min(share, 1))/2)
+}
+
+// ripen moves what has come of age to what may go.
+func (p *Pager) ripen(ticks int) {
+	head := p.head
+	for head < len(p.pages) && p.age(p.pages[head]) >= ticks {
+		p.ripe(p.pages[head])
+		head++
+	}
+	if head != p.head {
+		set(p, &p.head, head)
+	}
+}
+
+// ripe takes a page among those that may go. The newest of equal errors stays, and a range that was a
+// fault is pinned for a while.
+func (p *Pager) ripe(g *Page) {
+	c, k := &p.costs, g.key
+	if g.ripe || g.stub || g.Size < p.min || g.Err && c.errors[g.Hash] == g {
+		return
+	}
+	if k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash {
+		p.pin(g)
+		set(p, &k.pinnedAt, len(p.marks))
+		set(p, &c.pins, append(c.pins, k))
+		return
+	}
+	if k != nil && len(k.pinned) > 0 {
+		p.pin(g)
+		return
+	}
+	p.shorten(g)
+	if g.wire <= g.short {
+		return
+	}
+	set(p, &g.ripe, true)
+	set(p, &c.ready, append(c.ready, g))
+	set(p, &c.saved, c.saved+g.wire-g.short)
+	if c.first == nil || inOrder(g, c.first) < 0 {
+		set(p, &c.first, g)
+	}
+}
+
+// batch lets all go that may, but for what the newest turn of the user names, and pins that have faded.
+func (p *Pager) batch() {
+	c := &p.costs
+	p.thrash()
+	p.fade()
+	p.ripen((p.tau*max(c.slow, 1) + 1) / 2) // what would come of age soon goes along: the prefix breaks anyway
+	ready := append([]*Page(nil), c.ready...)
+	order.By(ready, inOrder)
+	var rest []*Page
+	evicted, saved := 0, 0
+	for _, g := range ready {
+		if g.stub {
+			continue
+		}
+		if g.Read && named(c.names, g.Call.Path) {
+			rest = append(rest, g)
+			saved += g.wire - g.short
+			continue
+		}
+		p.evict(g)
+		if g.Read {
+			evicted++
+		}
+	}
+	set(p, &c.ready, rest)
+	set(p, &c.saved, saved)
+	set(p, &c.regret, 0)
+	set(p, &c.evicted, evicted)
+	set(p, &c.faults, 0)
+	var first *Page
+	if len(rest) > 0 {
+		first = rest[0]
+	}
+	set(p, &c.first, first)
+}
+
+// thrash raises tau when much of what went was read again, and lowers it when little was.
+func (p *Pager) thrash() {
+	c := &p.costs
+	slow := max(c.slow, 1)
+	switch {
+	case c.faults >= thrashMin && float64(c.faults) >= thrashRate*float64(c.evicted):
+		slow = min(2*slow, maxSlow)
+	case c.faults == 0 && c.evicted > 0:
+		slow = max(slow/2, 1)
+	}
+	if slow != max(c.slow, 1) {
+		set(p, &c.slow, slow)
+	}
+}
+
+// fade releases pins: the strength of one halves every pinHalves requests, and when what it is likely to
+// spare, a read of the page and a further pass over the context, is less than what keeping the page costs
+// until then, its page may go.
+func (p *Pager) fade() {
+	c := &p.costs
+	hold, _ := p.prices()
+	context := float64(p.out.upTo(len(p.messages)))
+	var left []*key
+	for _, k := range c.pins {
+		if len(k.pinned) == 0 {
+			continue // its file changed
+		}
+		g := k.pinned[0]
+		strength := pinPrior
+		for n := len(p.marks) - k.pinnedAt; n >= pinHalves; n -= pinHalves {
+			strength /= 2
+		}
+		fault := WrittenPrice*float64(g.wire) + hold*context
+		if strength*fault >= hold*float64(g.wire)*pinHalves {
+			left = append(left, k)
+			continue
+		}
+		p.unpin(k)
+		p.release()
+	}
+	set(p, &c.pins, left)
+}
+
+// release lets what was unpinned be ripe.
+func (p *Pager) release() {
+	again := p.again
+	p.again = nil
+	for _, g := range again {
+		p.ripe(g)
+	}
+}
+
+// older makes copies ripe before their age: a newer one, or a change of the file, stands for them.
+func (p *Pager) older(k *key) {
+	if !p.safe() || len(k.live) == 0 {
+		return
+	}
+	live := k.live
+	set(p, &k.live, nil)
+	if len(k.pinned) > 0 {
+		p.unpin(k)
+		p.again = nil // all of them are among live
+	}
+	for _, g := range live {
+		p.early(g)
+	}
+}
+
+// early lets a page go before its age.
+func (p *Pager) early(g *Page) {
+	if p.policy == optimal {
+		set(p, &g.ripe, true)
+		return
+	}
+	p.ripe(g)
+}
+
+// failed remembers the newest of equal errors, and lets the one before go.
+func (p *Pager) failed(g *Page) {
+	c := &p.costs
+	if !p.safe() && p.policy != "lru" {
+		return
+	}
+	old := c.errors[g.Hash]
+	p.undo = append(p.undo, func() {
+		if c.errors[g.Hash] = old; old == nil {
+			delete(c.errors, g.Hash)
+		}
+	})
+	if c.errors[g.Hash] = g; old == nil {
+		return
+	}
+	if p.policy == "lru" {
+		p.again = append(p.again, old)
+		return
+	}
+	p.early(old)
+}
+
+// named reports whether one of some words is a file's path or its end.
+func named(words []string, file string) bool {
+	for _, w := range words {
+		w = path.Clean(w)
+		if rest, ok := strings.CutSuffix(file, w); ok && (rest == "" || strings.HasSuffix(rest, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// simple is the rule that others are measured by: all that is old enough goes once it makes up a share
+// of the context. It knows no pins.
+func (p *Pager) simple() {
+	c := &p.costs
+	p.mature()
+	if len(c.ready) == 0 || float64(c.saved) < batchShare*float64(p.out.upTo(len(p.messages))) {
+		return
+	}
+	for _, g := range c.ready {
+		p.evict(g)
+	}
+	set(p, &c.ready, nil)
+	set(p, &c.saved, 0)
+}
+
+// mature moves what is of age tau to what may go, for the policies batch and min.
+func (p *Pager) mature() {
+	c := &p.costs
+	head := p.head
+	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.tau; head++ {
+		if g := p.pages[head]; !g.Err && g.Size >= p.min {
+			p.shorten(g)
+			set(p, &c.ready, append(c.ready, g))
+			set(p, &c.saved, c.saved+g.wire)
+		}
+	}
+	if head != p.head {
+		set(p, &p.head, head)
+	}
+}

@@ -1,0 +1,65 @@
+package paging
+
+import (
+	"strings"
+	"testing"
+)
+
+// says are so many turns of the user.
+func says(n int) string { return strings.Repeat("; say", n) }
+
+// namedTurns are so many turns of the user that name a file.
+func namedTurns(n int, file string) string { return strings.Repeat("; say look at "+file+" again", n) }
+
+// TestCostRules has a row for what thrashing, faded pins and the newest turn of the user do to batches. tau is 1.
+func TestCostRules(t *testing.T) {
+	three := "read /a v + read /b v + read /c v"
+	two := "read /a v + read /b v"
+	thrash := "begin; " + three + says(9) + "; " + three
+	out := "6: evict t1; 6: evict t2; 6: evict t3; 11: fault t4 of t1; 11: fault t5 of t2; 11: fault t6 of t3; "
+	kept := "12: pin t4; 12: pin t5; 12: pin t6; "
+	for _, row := range []struct{ name, policy, lines, want string }{
+		{"three faults of three raise tau, and fresh pins stay", "cost", thrash + "; bash x; bash y; bash z" + says(7),
+			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9"},
+		{"a cut that takes a thrash back lowers it", "cost", thrash + "; bash x; bash y; bash z" + says(7) + "; keep 30 say",
+			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9; 22: tau 1"},
+		{"a batch that nobody reads again lowers it", "cost", thrash + "; bash x; bash y; bash z" + says(7) + "; read /d v; read /e v; read /f v" + says(12) + "; read /g v; read /h v; read /i v" + says(12),
+			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9; 32: unpin t4; 32: unpin t5; 32: unpin t6; " +
+				"32: evict t4; 32: evict t5; 32: evict t6; 32: evict t10; 32: evict t11; 32: evict t12; 47: tau 1; 47: evict t13; 47: evict t14; 47: evict t15"},
+		{"two faults are no thrash", "cost", "begin; " + two + says(9) + "; " + two + "; bash x; bash y; bash z" + says(9),
+			"10: evict t1; 10: evict t2; 11: fault t3 of t1; 11: fault t4 of t2; 12: pin t3; 12: pin t4; 19: gc t5; 19: gc t6; 19: gc t7"},
+		{"pins fade", "cost", thrash + "; bash x; bash y" + says(10) + "; bash z; bash w" + says(14),
+			out + kept + "22: tau 2; 22: gc t7; 22: gc t8; 36: unpin t4; 36: unpin t5; 36: unpin t6; 36: evict t4; 36: evict t5; 36: evict t6; 36: gc t9; 36: gc t10"},
+		{"pins of fifo do not", "fifo", thrash + "; bash x; bash y" + says(20),
+			"2: evict t1; 2: evict t2; 2: evict t3; " + out[len("6: evict t1; 6: evict t2; 6: evict t3; "):] + kept + "13: gc t7; 14: gc t8"},
+		{"what the newest turn names stays", "cost", "begin; read /aa v + read /bb v" + says(2) + namedTurns(14, "/aa"), "16: evict t2"},
+		{"until another one does", "cost", "begin; read /aa v + read /bb v" + says(2) + namedTurns(14, "/aa") + "; bash x; bash y; bash z; bash u; bash w; bash q" + namedTurns(12, "/bb"),
+			"16: evict t2; 31: evict t1; 31: gc t3; 31: gc t4; 31: gc t5; 31: gc t6; 31: gc t7; 31: gc t8"},
+		{"and with lru", "lru", "begin; read /aa v + read /bb v" + namedTurns(3, "/aa") + says(2), "2: evict t2; 5: evict t1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := run(t, Options{Policy: row.policy, Tau: 1}, strings.Split(row.lines, "; ")); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestTauTold: the tau that thrashing raised stands in the line of its request and in the totals.
+func TestTauTold(t *testing.T) {
+	three := "read /a v + read /b v + read /c v"
+	s := scripted(t, "begin; "+three+says(9)+"; "+three+"; bash x; bash y; bash z"+says(7))
+	r := Replay{Options: Options{Tau: 1}, Keep: true}
+	if err := r.Run(s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(r.Line), `"tau":`); n != 1 || !strings.Contains(string(r.Line), `],"tau":2}`) {
+		t.Errorf("tau stands in %d requests: %s", n, r.Line)
+	}
+	if r.Totals.Tau != 2 {
+		t.Errorf("the highest tau is %d, want 2", r.Totals.Tau)
+	}
+	if r := replayed(t, Options{Policy: "fifo", Tau: 1}, s); r.Totals.Tau != 1 {
+		t.Errorf("tau of fifo is %d, want 1", r.Totals.Tau)
+	}
+}

@@ -1,0 +1,46 @@
+package paging
+
+import "github.com/tidemark-ai/tidemark/internal/order"
+
+// fifo is the paper unadorned: what is old enough and large enough goes, in the order of the history.
+// Age is the number of messages of role user behind the one that holds the result, those of tool
+// results included. Errors stay for ever. A range that faulted is pinned when its next copy comes of
+// age as it was, and stays until its file changes.
+func (p *Pager) fifo() {
+	again := p.again
+	p.again = nil
+	order.By(again, inOrder)
+	for _, g := range again {
+		p.old(g)
+	}
+	head := p.head
+	for head < len(p.pages) && p.users-p.pages[head].born >= p.tau {
+		p.old(p.pages[head])
+		head++
+	}
+	if head != p.head {
+		set(p, &p.head, head)
+	}
+}
+
+// inOrder orders pages as the history does.
+func inOrder(a, b *Page) int {
+	if a.Message != b.Message {
+		return a.Message - b.Message
+	}
+	return a.at - b.at
+}
+
+// old decides about a page that has come of age.
+func (p *Pager) old(g *Page) {
+	k := g.key
+	switch {
+	case g.Err && p.policy != "lru" || g.Size < p.min:
+	case k != nil && len(k.pinned) > 0:
+		p.pin(g)
+	case k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash:
+		p.pin(g)
+	default:
+		p.evict(g)
+	}
+}

@@ -1,0 +1,59 @@
+package paging
+
+import "github.com/tidemark-ai/tidemark/internal/order"
+
+// lru lets go what was not used for tau turns as a person counts: one that the user typed, or two rounds of
+// tools. A read or change of its file is a use of the newest copy of a range. Nothing is batched; what is safe is as with cost: the newest
+// of equal errors stays, a range that was a fault is pinned until its file changes, and so does what the
+// newest turn names, until another one does.
+func (p *Pager) lru() {
+	c := &p.costs
+	var due []*Page
+	for head := p.head; head < len(p.pages); head++ {
+		p.wait(p.pages[head], p.pages[head].tick)
+	}
+	if p.head != len(p.pages) {
+		set(p, &p.head, len(p.pages))
+	}
+	for tick := c.seen; tick <= c.clock; tick++ {
+		due = append(due, c.due[tick]...)
+	}
+	if c.seen != c.clock+1 {
+		set(p, &c.seen, c.clock+1)
+	}
+	due = append(due, p.again...)
+	p.again = nil
+	order.By(due, inOrder)
+	for _, g := range due {
+		switch {
+		case g.stub || g.Size < p.min || g.Err && c.errors[g.Hash] == g:
+		case g.newest() && g.key.file.used+p.span() > c.clock:
+			p.wait(g, g.key.file.used)
+		case g.key != nil && named(c.names, g.Call.Path):
+			p.wait(g, c.clock)
+		default:
+			p.old(g)
+		}
+	}
+}
+
+// newest reports whether a page is the newest copy of its range.
+func (p *Page) newest() bool {
+	return p.key != nil && len(p.key.live) > 0 && p.key.live[len(p.key.live)-1] == p
+}
+
+// span is tau in ticks.
+func (p *Pager) span() int { return p.tau * turnTicks }
+
+// wait has a page looked at again when it was not used for tau since a tick, at the next request at the earliest.
+func (p *Pager) wait(g *Page, since int) {
+	c := &p.costs
+	tick := max(since+p.span(), c.seen)
+	old := c.due[tick]
+	p.undo = append(p.undo, func() {
+		if c.due[tick] = old; old == nil {
+			delete(c.due, tick)
+		}
+	})
+	c.due[tick] = append(old[:len(old):len(old)], g)
+}

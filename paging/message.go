@@ -1,0 +1,360 @@
+package paging
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Message is what paging keeps of a message.
+type Message struct {
+	Role   tidemark.Role
+	Bytes  int  // as compact JSON
+	Typed  bool // of role user, and not only tool results: a turn as a person counts begins
+	Blocks []Block
+	Names  []string // what looks like the name of a file in the text of a typed message
+}
+
+// What a [Block] is.
+const (
+	called   = 'c' // a call of a tool
+	answered = 'r' // its result
+	pictured = 'i' // an image
+)
+
+// Block is what paging keeps of a call, a result or an image; other blocks are not kept at all.
+type Block struct {
+	what byte
+	ID   string // of the call, also in its result
+	Call Call   // of a call
+
+	Hash  [sha256.Size]byte // of a result's canonical bytes
+	Size  int               // bytes of a result's content, of a call's input, of an image's JSON
+	Lines int               // of a result that is text
+	Err   bool              // the result reports a failure
+
+	at, wire     int   // where the content (the input, the image) begins in the message's compact JSON, and its length there
+	paged, clear uint8 // how many of its first bytes are those of a stub
+}
+
+// Scanner reads messages as JSON. It reuses its memory: one for each goroutine.
+type Scanner struct {
+	Tools Tools
+	text  []byte
+	join  []byte
+}
+
+// Of is a decoded message as paging keeps it: as the same message read from JSON.
+func (s *Scanner) Of(m tidemark.Message) (Message, error) {
+	raw, err := m.MarshalJSON()
+	if err != nil {
+		return Message{}, err
+	}
+	return s.Message(raw)
+}
+
+// Message reads one message.
+func (s *Scanner) Message(raw []byte) (Message, error) {
+	c := &cursor{data: raw}
+	m := s.message(c)
+	if c.err == nil && c.peek() != 0 {
+		c.fail("more than one value")
+	}
+	return m, c.err
+}
+
+// message reads the message that is next.
+func (s *Scanner) message(c *cursor) (m Message) {
+	c.peek()
+	start := c.at()
+	if !c.open('{') {
+		c.fail("a message is an object with role and content")
+		return m
+	}
+	var content cursor // where it stands, if it is to be read when the role is known
+	found, read := false, false
+	for c.more('}') {
+		switch key := c.key(); string(key) {
+		case "role":
+			m.Role = tidemark.Role(s.word(c))
+		case "content":
+			if found = true; m.Role == tidemark.User || m.Role == tidemark.Assistant {
+				read = true
+				m.Typed, m.Blocks, m.Names = false, nil, nil // of equal keys the last one counts
+				s.content(c, &m, start)
+				continue
+			}
+			content = *c
+			read = false
+			c.skip()
+		default:
+			c.skip()
+		}
+	}
+	m.Bytes = c.at() - start
+	switch {
+	case c.err != nil:
+	case m.Role != tidemark.User && m.Role != tidemark.Assistant:
+		c.fail(fmt.Sprintf("role %.40q of a message: want user or assistant (system text stands beside the messages)", m.Role))
+	case !found:
+		c.fail("a message without content: want a string or a list of blocks")
+	case !read:
+		content.stack = nil
+		s.content(&content, &m, start)
+		c.err = content.err
+	}
+	return m
+}
+
+// word reads a short string that is kept, "" for another value.
+func (s *Scanner) word(c *cursor) string {
+	if c.peek() != '"' {
+		c.skip()
+		return ""
+	}
+	raw := c.str()
+	if c.err != nil {
+		return ""
+	}
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		switch string(inner) {
+		case "user":
+			return "user"
+		case "assistant":
+			return "assistant"
+		case "text":
+			return "text"
+		case "tool_use":
+			return "tool_use"
+		case "tool_result":
+			return "tool_result"
+		}
+		return string(inner)
+	}
+	return string(s.decode(c, raw))
+}
+
+// decode gives the text of a string until the next call.
+func (s *Scanner) decode(c *cursor, raw []byte) []byte {
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	var ok bool
+	if s.text, ok = unquote(s.text[:0], raw); !ok {
+		c.fail("unknown escape in a string")
+	}
+	return s.text
+}
+
+// content reads the content of a message that begins at start.
+func (s *Scanner) content(c *cursor, m *Message, start int) {
+	user := m.Role == tidemark.User
+	if c.peek() == '"' {
+		m.Typed = user
+		if raw := c.str(); user && c.err == nil {
+			m.Names = fileNames(m.Names, s.decode(c, raw))
+		}
+		return
+	}
+	if !c.open('[') {
+		c.fail("content of a message: want a string or a list of blocks")
+		return
+	}
+	for c.more(']') {
+		b, typed := s.block(c, m, start)
+		if m.Typed = m.Typed || typed && user; b.what != 0 {
+			m.Blocks = append(m.Blocks, b)
+		}
+	}
+}
+
+// part is a value of a block that is read again when the block's type is known.
+type part struct {
+	c    cursor
+	ok   bool
+	end  int // behind it
+	wire int // its bytes as compact JSON
+}
+
+// block reads a block. typed is whether it is something else than a result.
+func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) {
+	c.peek()
+	from := c.at()
+	if !c.open('{') {
+		c.fail("a block of a message is an object with a type")
+		return b, false
+	}
+	var kind, id, name, of string
+	var text, input, content part
+	for c.more('}') {
+		switch key := c.key(); string(key) {
+		case "type":
+			kind = s.word(c)
+		case "id":
+			id = s.word(c)
+		case "name":
+			name = s.word(c)
+		case "tool_use_id":
+			of = s.word(c)
+		case "is_error":
+			b.Err = c.peek() == 't'
+			c.skip()
+		case "text":
+			text = s.keep(c)
+		case "input":
+			input = s.keep(c)
+		case "content":
+			content = s.keep(c)
+		default:
+			c.skip()
+		}
+	}
+	if c.err != nil {
+		return b, false
+	}
+	switch {
+	case kind == tidemark.TypeToolResult && m.Role == tidemark.User:
+		b.what, b.ID, b.at = answered, bounded(of), content.c.at()-start
+		s.result(c, &b, content)
+		return b, false
+	case kind == tidemark.TypeToolUse && m.Role == tidemark.Assistant:
+		b = Block{what: called, ID: bounded(id)}
+		s.call(c, &b, name, input, start)
+		return b, false
+	case kind == tidemark.TypeImage || kind == tidemark.TypeDocument:
+		return Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from}, true
+	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.peek() == '"':
+		m.Names = fileNames(m.Names, s.decode(c, text.c.str()))
+	}
+	return Block{}, true
+}
+
+// keep remembers where a value is and goes behind it.
+func (s *Scanner) keep(c *cursor) part {
+	c.peek()
+	p := part{c: *c, ok: true}
+	p.c.stack = nil
+	c.skip()
+	p.end, p.wire = c.i, c.at()-p.c.at()
+	return p
+}
+
+func (s *Scanner) call(c *cursor, b *Block, name string, input part, start int) {
+	var raw []byte
+	if input.ok {
+		raw = c.data[input.c.i:input.end]
+		b.at, b.wire, b.Size = input.c.at()-start, input.wire, input.wire
+	}
+	b.Call = s.Tools.Call(name, raw)
+}
+
+// Bytes that all stubs begin with, behind the quote.
+const (
+	pagedHead = `[Paged out: `
+	clearHead = `[Cleared: `
+)
+
+// result reads the content of a result: its size, lines and hash.
+func (s *Scanner) result(c *cursor, b *Block, content part) {
+	if !content.ok {
+		b.Hash = sha256.Sum256(nil)
+		return
+	}
+	b.wire = content.wire
+	raw := c.data[content.c.i:content.end]
+	if raw[0] == '"' {
+		b.paged, b.clear = common(raw[1:], pagedHead), common(raw[1:], clearHead)
+		b.measure(s.decode(c, raw), 0)
+		return
+	}
+	if texts, n, ok := s.texts(content.c); ok {
+		b.measure(texts, max(n-1, 0))
+		return
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		c.fail(err.Error())
+	}
+	b.measure(compact.Bytes(), 0)
+	b.Lines = 0
+}
+
+// texts joins the texts of a list of text blocks, by a byte that no text has.
+func (s *Scanner) texts(c cursor) (joined []byte, n int, ok bool) {
+	s.join = s.join[:0]
+	if !c.open('[') {
+		return nil, 0, false
+	}
+	for ; c.more(']'); n++ {
+		if !c.open('{') {
+			return nil, 0, false
+		}
+		var raw []byte
+		plain := false
+		for c.more('}') {
+			switch key := c.key(); {
+			case string(key) == "type":
+				plain = s.word(&c) == tidemark.TypeText
+			case string(key) == "text" && c.peek() == '"':
+				raw = c.str()
+			default:
+				c.skip()
+			}
+		}
+		if c.err != nil || !plain || raw == nil {
+			return nil, 0, false
+		}
+		if n > 0 {
+			s.join = append(s.join, 0xff)
+		}
+		s.join = append(s.join, s.decode(&c, raw)...)
+	}
+	return s.join, n, c.err == nil
+}
+
+// measure takes size, lines and hash of canonical bytes, in which some bytes part texts.
+func (b *Block) measure(text []byte, parting int) {
+	b.Hash = sha256.Sum256(text)
+	b.Size = len(text) - parting
+	b.Lines = bytes.Count(text, []byte{'\n'})
+	if n := len(text); n > 0 && text[n-1] != '\n' {
+		b.Lines++
+	}
+}
+
+// common is how many first bytes raw shares with head, and with the quote before it.
+func common(raw []byte, head string) uint8 {
+	n := 0
+	for n < len(raw) && n < len(head) && raw[n] == head[n] {
+		n++
+	}
+	return uint8(n) + 1 //nolint:gosec // a head has some ten bytes
+}
+
+// maxNames bounds the names that are kept of a message.
+const maxNames = 64
+
+// fileNames adds words of a text that may be names of files: with a dot or a slash inside.
+func fileNames(names []string, text []byte) []string {
+	const longest = 200
+	for len(text) > 0 && len(names) < maxNames {
+		n := 0
+		for n < len(text) && !nameEnds(text[n]) {
+			n++
+		}
+		word := bytes.Trim(text[:min(n, longest+1)], ".:;!?*")
+		if len(word) > 2 && len(word) <= longest && bytes.ContainsAny(word, "./") {
+			names = append(names, strings.ToValidUTF8(string(word), ""))
+		}
+		text = text[min(n+1, len(text)):]
+	}
+	return names
+}
+
+func nameEnds(c byte) bool {
+	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == ',' || c == '<' || c == '>' || c == '[' || c == ']' || c == '@'
+}

@@ -1,0 +1,120 @@
+package paging
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Page is a result that is, or may be, out of the context. It must not be changed.
+type Page struct {
+	ID      string // of the call
+	Call    Call   // what is known of it
+	Read    bool   // a read that can be repeated; else its result is garbage
+	Message int    // where the result stands
+	Hash    [sha256.Size]byte
+	Size    int
+	Lines   int
+	Err     bool
+
+	key      *key
+	born     int  // messages of role user up to the one that holds it
+	epoch    int  // of its file
+	stub     bool // it is out
+	tick     int  // the clock when it came
+	ripe     bool // it may go when that pays
+	faulted  bool // its eviction has been a fault
+	at, wire int
+	common   int // first bytes of its stub that are as they were
+	short    int // bytes of its stub
+}
+
+// Stub is the text that stands for a page that is out; handle says how to get it back, "" for
+// nothing but reading again.
+func (p *Page) Stub(handle string) string {
+	what := p.Call.Tool
+	if what == "" {
+		what = "result"
+	}
+	if p.Read {
+		what += " " + p.Call.Path
+		if r := p.Call.Range.String(); r != "" {
+			what += " " + r
+		}
+	}
+	size := " (" + strconv.Itoa(p.Size) + " bytes, " + strconv.Itoa(p.Lines) + " lines)."
+	if handle != "" {
+		handle = " " + handle
+	}
+	if p.Read {
+		return pagedHead + what + size + " Re-read if needed." + handle + "]"
+	}
+	return clearHead + what + size + handle + "]"
+}
+
+// unpin lets the copies of a range go. They are looked at again with this request.
+func (p *Pager) unpin(k *key) {
+	p.now.Unpin = append(p.now.Unpin, k.pinned[0])
+	p.again = append(p.again, k.pinned...)
+	set(p, &k.pinned, nil)
+	set(p, &k.armed, nil)
+	i := slices.Index(k.file.pins, k)
+	set(p, &k.file.pins, slices.Delete(slices.Clone(k.file.pins), i, i+1))
+}
+
+// pin keeps a copy of a range; the first one that is kept is told.
+func (p *Pager) pin(g *Page) {
+	k := g.key
+	if len(k.pinned) == 0 {
+		p.now.Pin = append(p.now.Pin, g)
+		set(p, &k.file.pins, append(k.file.pins, k))
+		set(p, &k.armed, nil)
+	}
+	set(p, &k.pinned, append(k.pinned, g))
+}
+
+// evict puts a page out.
+func (p *Pager) evict(g *Page) {
+	set(p, &g.stub, true)
+	p.shorten(g)
+	p.out.add(g.Message, g.short-g.wire)
+	p.touch(g, true)
+	p.undo = append(p.undo, func() {
+		p.out.add(g.Message, g.wire-g.short)
+		p.touch(g, false)
+	})
+	p.stubs = append(p.stubs, g)
+	if !g.Read {
+		p.now.GC = append(p.now.GC, g)
+		return
+	}
+	p.now.Evict = append(p.now.Evict, g)
+	k := g.key
+	set(p, &k.evicted, g)
+	if g.epoch == k.file.epoch && k.seen == g.epoch {
+		set(p, &k.full, k.full-1)
+	}
+}
+
+// shorten measures the stub of a page.
+func (p *Pager) shorten(g *Page) {
+	if g.short == 0 {
+		g.short = len(json.AppendString(nil, g.Stub("")))
+	}
+}
+
+// touch notes that a page went out with this request, or came back because the history was cut.
+func (p *Pager) touch(g *Page, stub bool) {
+	if p.changed == nil {
+		p.changed = map[place]change{}
+	}
+	at := place{g.Message, g.at}
+	c, known := p.changed[at]
+	if !known {
+		c.was, c.common = !stub, g.common
+	}
+	c.is = stub
+	p.changed[at] = c
+}

@@ -1,0 +1,396 @@
+package paging
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// The paper's figures, used in all its experiments.
+const (
+	DefaultTau      = 4
+	DefaultMinBytes = 500
+)
+
+// Options direct a [Pager]. The zero value is the default policy with the paper's figures.
+type Options struct {
+	Policy   string // "" is [DefaultPolicy]
+	Tau      int    // age from which a result may go; 0 is DefaultTau, -1 is none
+	MinBytes int    // size from which a result may go; 0 is DefaultMinBytes, -1 is none
+}
+
+// Policies are the names of the policies, the default first.
+//
+//   - cost lets results go in batches, when one pays
+//   - lru lets go what was not used for a while
+//   - fifo is the paper unadorned
+//   - batch is the simple rule that cost is measured by: all that is old goes once it is 30 % of the context
+func Policies() []string { return []string{"cost", "lru", "fifo", "batch"} }
+
+// key is a page in the sense of the paper: a range of a file, of which there may be many copies.
+type key struct {
+	file     *file
+	span     Range
+	evicted  *Page // the newest that went
+	full     int   // copies in the context that are as the file is, if seen is the file's epoch
+	seen     int
+	armed    *Page   // a fault: the next copy equal to this one is pinned
+	armedAt  int     // epoch of the file then
+	pinnedAt int     // request
+	live     []*Page // copies that no newer one stands for
+	pinned   []*Page // copies that stay; the first is the one that was pinned
+}
+
+// file is what is known of a path.
+type file struct {
+	path  string
+	epoch int // changes so far
+	used  int // the clock when it was last read or changed
+	keys  []*key
+	pins  []*key
+}
+
+// Fault is a read of what had been evicted.
+type Fault struct {
+	ID    string // the call that reads
+	Of    *Page
+	Again bool // told before, in a part of the history that was cut since
+}
+
+// Decision is what becomes of a request.
+type Decision struct {
+	Evict, GC  []*Page // they leave with this request, in the order of the history; for good
+	Fault      []Fault // calls since the request before
+	Pin, Unpin []*Page
+	Tau        int // not 0: much of what went is read again, or no longer, or that was cut: tau is so from now on
+	Kept       int // of the stubs of the request before, the first so many are still stubs; those above are added
+	In, Out    int // bytes of all messages as a compact JSON list, before and after substitution
+	Same       int // of Out, the first bytes that are those of the request before
+	SameIn     int // the same of In, had nothing been substituted
+}
+
+// Step is what a request adds to a history.
+type Step struct {
+	Cut    bool // first the history is cut to Keep messages
+	Keep   int
+	Append []Message
+	Shared int             // first bytes that Append[0] shares with the message that it stands in the place of, 0 for unknown
+	Usage  *tidemark.Usage // what the provider reported of this request, for [Pager.Reported]
+}
+
+// mark is the state after a request.
+type mark struct {
+	messages, pages, stubs, undo int
+	out, same                    int             // bytes of the request
+	usage                        *tidemark.Usage // what the provider reported of it
+}
+
+// Pager decides for one history, request after request. It is not for use by several goroutines.
+type Pager struct {
+	policy   string
+	tau, min int
+	messages []Message
+	first    []int // the first page of each message
+	pages    []*Page
+	stubs    []*Page // in the order in which they became ones
+	out      sums    // bytes of the messages as sent
+	in       []int   // bytes of the messages up to each
+	keys     map[string]*key
+	files    map[string]*file
+	calls    map[string]*Call
+	users    int     // messages of role user
+	head     int     // pages before it have been looked at
+	again    []*Page // were pinned: to be looked at once more
+	marks    []mark
+	undo     []func()
+	sent     int // messages of the request before
+	changed  map[place]change
+	now      Decision
+	counted  map[*Page]bool
+	costs    costs
+	told     int        // tau as the newest decision that names it says
+	ahead    *hindsight // of a policy that knows the session
+}
+
+// place is where a substituted value stands: its message and its first byte in that.
+type place struct{ message, at int }
+
+type change struct {
+	was, is bool
+	common  int
+}
+
+// New returns a pager for an empty history.
+func New(o Options) (*Pager, error) {
+	if o.Policy != "" && !slices.Contains(Policies(), o.Policy) {
+		return nil, fmt.Errorf("policy %q: want one of %v: %w", o.Policy, Policies(), tidemark.ErrInvalid)
+	}
+	return newPager(o), nil
+}
+
+func newPager(o Options) *Pager {
+	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{},
+		costs: costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1}}
+	p.told = p.tau
+	return p
+}
+
+func orDefault(n, usual int) int {
+	if n == 0 {
+		return usual
+	}
+	return max(n, 0)
+}
+
+// Len is how many messages the history has.
+func (p *Pager) Len() int { return len(p.messages) }
+
+// Tau is the age that is asked for now: that of the options, or what thrashing raised it to.
+func (p *Pager) Tau() int { return p.tau * max(p.costs.slow, 1) }
+
+// Stubs are the pages that are out, in the order in which they went. The list is the pager's own.
+func (p *Pager) Stubs() []*Page { return p.stubs }
+
+// Step takes what a request adds and decides. A Keep beyond the history is tidemark.ErrInvalid, and
+// nothing is changed.
+func (p *Pager) Step(s Step) (Decision, error) {
+	p.now, p.changed = Decision{Kept: len(p.stubs)}, nil
+	keep := len(p.messages)
+	if s.Cut {
+		if s.Keep < 0 || s.Keep > keep {
+			return Decision{}, fmt.Errorf("keep %d: the history has %d messages: want 0 to %d: %w", s.Keep, keep, keep, tidemark.ErrInvalid)
+		}
+		keep = s.Keep
+		p.cut(keep)
+	}
+	for _, m := range s.Append {
+		p.take(m)
+	}
+	p.decide()
+	if t := p.Tau(); t != p.told {
+		p.told, p.now.Tau = t, t
+	}
+	p.measure(keep, s.Shared)
+	p.marks = append(p.marks, mark{len(p.messages), len(p.pages), len(p.stubs), len(p.undo), p.now.Out, p.now.Same, nil})
+	p.sent = len(p.messages)
+	return p.now, nil
+}
+
+// Reported tells what the provider reported of the newest request.
+func (p *Pager) Reported(u *tidemark.Usage) {
+	if n := len(p.marks); n > 0 {
+		p.marks[n-1].usage = u
+	}
+}
+
+// decide lets the policy act.
+func (p *Pager) decide() {
+	switch p.policy {
+	case "fifo":
+		p.fifo()
+	case "lru":
+		p.lru()
+	case "batch":
+		p.again = nil
+		p.simple()
+	case optimal:
+		p.again = nil
+		p.planned()
+	case belady:
+		p.farthest()
+	default:
+		p.release()
+		p.cost()
+	}
+}
+
+// set changes a part of the state so that [Pager.cut] can take it back.
+func set[T any](p *Pager, at *T, v T) {
+	old := *at
+	p.undo = append(p.undo, func() { *at = old })
+	*at = v
+}
+
+// cut goes back to n messages: to the last request that had no more, and what it had not yet is
+// taken again with what comes.
+func (p *Pager) cut(n int) {
+	m := mark{}
+	for len(p.marks) > 0 && p.marks[len(p.marks)-1].messages > n {
+		p.marks = p.marks[:len(p.marks)-1]
+	}
+	if len(p.marks) > 0 {
+		m = p.marks[len(p.marks)-1]
+	}
+	if m.messages == len(p.messages) {
+		return
+	}
+	for i := len(p.undo) - 1; i >= m.undo; i-- {
+		p.undo[i]()
+		p.undo[i] = nil
+	}
+	p.undo = p.undo[:m.undo]
+	rest := slices.Clone(p.messages[m.messages:n])
+	clear(p.messages[m.messages:])
+	clear(p.pages[m.pages:])
+	p.messages, p.first, p.in = p.messages[:m.messages], p.first[:m.messages], p.in[:m.messages]
+	p.pages, p.stubs, p.out = p.pages[:m.pages], p.stubs[:m.stubs], p.out[:m.messages]
+	p.now.Kept = m.stubs
+	for _, r := range rest {
+		p.take(r)
+	}
+}
+
+// take adds a message to the history: calls may fault, results become pages.
+func (p *Pager) take(m Message) {
+	p.first = append(p.first, len(p.pages))
+	p.messages = append(p.messages, m)
+	p.out = p.out.push(m.Bytes)
+	total := m.Bytes
+	if n := len(p.in); n > 0 {
+		total += p.in[n-1]
+	}
+	p.in = append(p.in, total)
+	if m.Role == tidemark.User {
+		set(p, &p.users, p.users+1)
+		ticks := roundTicks
+		if m.Typed {
+			ticks = turnTicks
+			set(p, &p.costs.names, m.Names)
+		}
+		set(p, &p.costs.clock, p.costs.clock+ticks)
+	}
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; b.what {
+		case called:
+			p.call(b)
+		case answered:
+			p.result(b)
+		}
+	}
+}
+
+func (p *Pager) call(b *Block) {
+	id, old := b.ID, p.calls[b.ID]
+	p.undo = append(p.undo, func() {
+		if p.calls[id] = old; old == nil {
+			delete(p.calls, id)
+		}
+	})
+	p.calls[id] = &b.Call
+	if f := p.files[b.Call.Path]; f != nil && b.Call.Kind != Looks {
+		set(p, &f.used, p.costs.clock)
+	}
+	if b.Call.Kind == Reads {
+		p.read(b)
+	}
+}
+
+// read decides whether a read is a fault: of what had been evicted, decided when no full copy of
+// that range stood in the request. Messages are taken before the evictions of their request, so what
+// is out now was out when the model decided.
+func (p *Pager) read(b *Block) {
+	k := p.keys[keyName(b.Call)]
+	if k == nil || k.evicted == nil || k.evicted.faulted {
+		return
+	}
+	for _, other := range k.file.keys {
+		if other.full > 0 && other.seen == k.file.epoch && other.span.Covers(k.span) {
+			return
+		}
+	}
+	of := k.evicted
+	set(p, &p.costs.faults, p.costs.faults+1)
+	set(p, &of.faulted, true)
+	set(p, &k.armed, of)
+	set(p, &k.armedAt, k.file.epoch)
+	p.now.Fault = append(p.now.Fault, Fault{b.ID, of, p.counted[of]})
+	if p.counted == nil {
+		p.counted = map[*Page]bool{}
+	}
+	p.counted[of] = true
+}
+
+func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
+
+// result makes a page of a result. One that reports success of a change makes copies of its file old.
+func (p *Pager) result(b *Block) {
+	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
+		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear)}
+	if c := p.calls[b.ID]; c != nil {
+		g.Call = *c
+	}
+	if b.Err {
+		p.failed(g)
+	} else {
+		switch g.Call.Kind {
+		case Reads:
+			g.Read, g.common = true, int(b.paged)
+			p.copied(g)
+		case Changes:
+			p.edited(g.Call.Path)
+			for _, path := range g.Call.More {
+				p.edited(path)
+			}
+		}
+	}
+	p.pages = append(p.pages, g)
+}
+
+// copied notes a full copy of a range. One that differs from what was pinned shows that the file has
+// changed.
+func (p *Pager) copied(g *Page) {
+	name := keyName(g.Call)
+	k := p.keys[name]
+	if k == nil {
+		k = p.newKey(name, g.Call)
+	}
+	g.key, g.epoch = k, k.file.epoch
+	if k.seen != k.file.epoch {
+		set(p, &k.seen, k.file.epoch)
+		set(p, &k.full, 0)
+	}
+	set(p, &k.full, k.full+1)
+	p.older(k)
+	set(p, &k.live, append(k.live, g))
+	if k.armed != nil && k.armed.Hash != g.Hash {
+		set(p, &k.armed, nil)
+	}
+	if len(k.pinned) > 0 && k.pinned[0].Hash != g.Hash {
+		p.unpin(k)
+	}
+}
+
+func (p *Pager) newKey(name string, c Call) *key {
+	f := p.files[c.Path]
+	if f == nil {
+		f = &file{path: c.Path, used: p.costs.clock}
+		p.files[c.Path] = f
+		p.undo = append(p.undo, func() { delete(p.files, f.path) })
+	}
+	k := &key{file: f, span: c.Range, seen: f.epoch}
+	p.keys[name] = k
+	p.undo = append(p.undo, func() { delete(p.keys, name) })
+	set(p, &f.keys, append(f.keys, k))
+	return k
+}
+
+// edited notes that a tool changed a file.
+func (p *Pager) edited(path string) {
+	f := p.files[path]
+	if f == nil {
+		return // never read
+	}
+	set(p, &f.epoch, f.epoch+1)
+	for _, k := range slices.Clone(f.pins) {
+		p.unpin(k)
+	}
+	if p.safe() {
+		for _, k := range f.keys {
+			p.older(k)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package paging
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// What a byte of a request costs, in input tokens of the list price: read from the cache, or written
+// to it (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching#pricing).
+const (
+	CachedPrice  = 0.1
+	WrittenPrice = 1.25
+)
+
+// Totals are what a policy did to all sessions of a replay.
+type Totals struct {
+	Policy    string  `json:"policy"`
+	Sessions  int     `json:"sessions"`
+	Requests  int     `json:"requests"`
+	Evictions int     `json:"evictions"` // of pages
+	GC        int     `json:"gc"`        // of garbage
+	Faults    int     `json:"faults"`
+	Pins      int     `json:"pins"`
+	Cost      float64 `json:"cost"`          // bytes, those of the prefix that is as before at 0.1, others at 1.25
+	Baseline  float64 `json:"baseline_cost"` // the same with nothing substituted
+	Ratio     float64 `json:"ratio"`         // Cost by Baseline
+	FaultRate float64 `json:"fault_rate"`    // Faults by Evictions
+	BytesIn   int64   `json:"bytes_in"`      // of all requests
+	BytesOut  int64   `json:"bytes_out"`
+	Tau       int     `json:"tau"` // the highest that was asked for: thrashing raises it
+
+	// Of cost-optimal only: sessions whose cost is the least, and others, of which it is one that none is below.
+	Exact   int `json:"exact,omitempty"`
+	Relaxed int `json:"relaxed,omitempty"`
+}
+
+// add takes a request into account.
+func (t *Totals) add(d *Decision) {
+	t.Requests++
+	t.Evictions += len(d.Evict)
+	t.GC += len(d.GC)
+	t.Pins += len(d.Pin)
+	for _, f := range d.Fault {
+		if !f.Again {
+			t.Faults++
+		}
+	}
+	t.Cost += Cost(d.Out, d.Same)
+	t.Baseline += Cost(d.In, d.SameIn)
+	t.BytesIn += int64(d.In)
+	t.BytesOut += int64(d.Out)
+	if t.Baseline > 0 {
+		t.Ratio = t.Cost / t.Baseline
+	}
+	if t.Evictions > 0 {
+		t.FaultRate = float64(t.Faults) / float64(t.Evictions)
+	}
+}
+
+// Cost is what a request of so many bytes costs, of which the first same ones stand in the cache.
+func Cost(bytes, same int) float64 {
+	return CachedPrice*float64(same) + WrittenPrice*float64(bytes-same)
+}
+
+// Replay runs sessions through a policy and adds up. Decisions, when Keep is set, are kept as JSON.
+type Replay struct {
+	Options Options
+	Totals  Totals
+	Keep    bool
+	Line    []byte  // decisions of the session before, one line without its end
+	Cost    float64 // of the session before
+	Exact   bool    // Cost is the least that there is, as cost-optimal finds for small sessions
+
+	stubs []byte // the ids of all stubs, as JSON, each with a comma
+	ends  []int
+}
+
+// Run replays one session.
+func (r *Replay) Run(s Session) error {
+	p, least, err := r.pager(s)
+	if err != nil {
+		return err
+	}
+	before := r.Totals.Cost
+	r.stubs, r.ends = r.stubs[:0], r.ends[:0]
+	if r.Keep {
+		r.Line = json.AppendString(append(r.Line[:0], `{"session":`...), s.ID)
+		r.Line = append(r.Line, `,"requests":[`...)
+	}
+	for n, st := range s.Steps {
+		d, err := p.Step(st)
+		if err != nil {
+			return fmt.Errorf("steps[%d]: %w", n, err)
+		}
+		p.Reported(st.Usage)
+		r.Totals.add(&d)
+		r.Totals.Tau = max(r.Totals.Tau, p.Tau())
+		if r.Keep {
+			if n > 0 {
+				r.Line = append(r.Line, ',')
+			}
+			r.request(n, &d, p.Stubs())
+		}
+	}
+	if r.Keep {
+		r.Line = append(r.Line, "]}"...)
+	}
+	r.Totals.Sessions++
+	r.Cost, r.Exact = r.Totals.Cost-before, false
+	if r.Options.Policy == optimal {
+		r.bounded(least, before)
+	}
+	return nil
+}
+
+// pager makes the one that a session runs through; a bound looks at the session first.
+func (r *Replay) pager(s Session) (*Pager, bound, error) {
+	switch r.Options.Policy {
+	case optimal:
+		least, err := optimum(r.Options, s)
+		return newOffline(r.Options, &hindsight{leave: least.plan}), least, err
+	case belady:
+		return newOffline(r.Options, &hindsight{reads: readsOf(s.Steps)}), bound{}, nil
+	}
+	p, err := New(r.Options)
+	return p, bound{}, err
+}
+
+// bounded puts the bound in the place of what the plan costs, which is the same where it is exact.
+func (r *Replay) bounded(least bound, before float64) {
+	r.Cost, r.Exact = least.cost, least.exact
+	r.Totals.Cost = before + least.cost
+	if r.Totals.Baseline > 0 {
+		r.Totals.Ratio = r.Totals.Cost / r.Totals.Baseline
+	}
+	if least.exact {
+		r.Totals.Exact++
+	} else {
+		r.Totals.Relaxed++
+	}
+}
+
+// request writes the decisions of one request.
+func (r *Replay) request(n int, d *Decision, stubs []*Page) {
+	r.ends = r.ends[:d.Kept]
+	r.stubs = r.stubs[:0:cap(r.stubs)][:last(r.ends)]
+	for _, g := range stubs[d.Kept:] {
+		r.stubs = append(json.AppendString(r.stubs, g.ID), ',')
+		r.ends = append(r.ends, len(r.stubs))
+	}
+	b := strconv.AppendInt(append(r.Line, `{"n":`...), int64(n), 10)
+	b = appendIDs(append(b, `,"evict":`...), d.Evict)
+	b = appendIDs(append(b, `,"gc":`...), d.GC)
+	b = append(b, `,"stub":[`...)
+	b = append(append(b, r.stubs[:max(len(r.stubs)-1, 0)]...), `],"fault":[`...)
+	for i, f := range d.Fault {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = json.AppendString(append(b, `{"id":`...), f.ID)
+		b = json.AppendString(append(b, `,"of":`...), f.Of.ID)
+		b = json.AppendString(append(b, `,"path":`...), f.Of.Call.Path)
+		b = append(b, '}')
+	}
+	b = appendIDs(append(b, `],"pin":`...), d.Pin)
+	b = appendIDs(append(b, `,"unpin":`...), d.Unpin)
+	b = strconv.AppendInt(append(b, `,"bytes":[`...), int64(d.In), 10)
+	b = strconv.AppendInt(append(b, ','), int64(d.Out), 10)
+	b = append(b, ']')
+	if d.Tau != 0 {
+		b = strconv.AppendInt(append(b, `,"tau":`...), int64(d.Tau), 10)
+	}
+	r.Line = append(b, '}')
+}
+
+func last(ends []int) int {
+	if len(ends) == 0 {
+		return 0
+	}
+	return ends[len(ends)-1]
+}
+
+func appendIDs(b []byte, pages []*Page) []byte {
+	b = append(b, '[')
+	for i, g := range pages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = json.AppendString(b, g.ID)
+	}
+	return append(b, ']')
+}

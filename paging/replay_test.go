@@ -1,0 +1,33 @@
+package paging
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestHand replays a session made by hand: a call decided before the eviction is no fault, and the
+// first copy goes at its age.
+func TestHand(t *testing.T) {
+	line, err := os.ReadFile("testdata/hand.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Scanner{Tools: DefaultTools()}
+	session, err := s.Session(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Replay{Options: Options{Policy: "fifo", Tau: 2, MinBytes: 50}, Keep: true}
+	if err := r.Run(session); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"session":"hand","requests":[` +
+		`{"n":0,"evict":[],"gc":[],"stub":[],"fault":[],"pin":[],"unpin":[],"bytes":[36,36]},` +
+		`{"n":1,"evict":[],"gc":[],"stub":[],"fault":[],"pin":[],"unpin":[],"bytes":[321,321]},` +
+		`{"n":2,"evict":[],"gc":[],"stub":[],"fault":[],"pin":[],"unpin":[],"bytes":[389,389]},` +
+		`{"n":3,"evict":["t1"],"gc":[],"stub":["t1"],"fault":[],"pin":[],"unpin":[],"bytes":[674,636]}]}`
+	if got := string(r.Line); got != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.ReplaceAll(got, `{"n"`, "\n"+`{"n"`), strings.ReplaceAll(want, `{"n"`, "\n"+`{"n"`))
+	}
+}

@@ -1,0 +1,165 @@
+package paging
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Session is a recorded conversation: request k is all that steps 0 to k appended and cut.
+type Session struct {
+	ID    string
+	Model string
+	Steps []Step
+}
+
+// extent is where a value stands in a line.
+type extent struct{ from, to int }
+
+// Session reads a session from one line of JSON:
+//
+//	{"session","model","system","tools":[…],"steps":[{"keep"?:n,"append":[messages],"usage"?:{…}}]}
+//
+// What is wrong is tidemark.ErrInvalid and named by its field.
+func (s *Scanner) Session(line []byte) (Session, error) {
+	c := &cursor{data: line}
+	var out Session
+	named, stepped := false, false
+	if !c.open('{') {
+		c.fail("want an object with session and steps")
+	}
+	for c.err == nil && c.more('}') {
+		switch key := c.key(); string(key) {
+		case "session":
+			named = c.peek() == '"'
+			out.ID = s.word(c)
+		case "model":
+			out.Model = s.word(c)
+		case "steps":
+			if stepped = c.peek() == '['; stepped {
+				out.Steps = s.steps(c)
+			} else {
+				c.skip()
+			}
+		default:
+			c.skip()
+		}
+	}
+	switch {
+	case c.err != nil:
+		return out, c.err
+	case c.peek() != 0:
+		c.fail("more than one value on the line: give one session a line")
+	case !named:
+		c.fail(`"session": want a string that names the session`)
+	case !stepped:
+		c.fail(`"steps": want a list of steps, {"append":[messages]} each`)
+	}
+	return out, c.err
+}
+
+func (s *Scanner) steps(c *cursor) (steps []Step) {
+	var history []extent // of the messages
+	c.open('[')
+	for c.more(']') {
+		var st Step
+		var added []extent
+		if !c.open('{') {
+			c.fail("want an object with append")
+		}
+		given := false
+		for c.err == nil && c.more('}') {
+			switch key := c.key(); string(key) {
+			case "keep":
+				s.keepOf(c, &st)
+			case "append":
+				given = true
+				added = s.appended(c, &st)
+			case "usage":
+				s.usage(c, &st)
+			default:
+				c.skip()
+			}
+		}
+		switch {
+		case c.err != nil:
+		case !given:
+			c.fail(`"append" is missing: want a list of messages, [] for none`)
+		case st.Cut && st.Keep > len(history):
+			c.fail(fmt.Sprintf("keep %d: the history has %d messages: want 0 to %d", st.Keep, len(history), len(history)))
+		case st.Cut:
+			if st.Keep < len(history) && len(added) > 0 {
+				st.Shared = shared(c.data, history[st.Keep], added[0])
+			}
+			history = history[:st.Keep]
+		}
+		if c.err != nil {
+			c.err = fmt.Errorf("steps[%d]: %w", len(steps), c.err)
+			return nil
+		}
+		history = append(history, added...)
+		steps = append(steps, st)
+	}
+	return steps
+}
+
+// keepOf reads how many messages stay; null is as none given.
+func (s *Scanner) keepOf(c *cursor, st *Step) {
+	b := c.peek()
+	from := c.i
+	c.skip()
+	if b == 'n' || c.err != nil {
+		return
+	}
+	st.Cut = true
+	if err := json.Unmarshal(c.data[from:c.i], &st.Keep); err != nil || st.Keep < 0 {
+		c.fail(fmt.Sprintf("keep %.40s: want a whole number of messages, from 0", c.data[from:c.i]))
+	}
+}
+
+func (s *Scanner) appended(c *cursor, st *Step) (added []extent) {
+	if !c.open('[') {
+		c.fail("append: want a list of messages")
+	}
+	for c.err == nil && c.more(']') {
+		from := c.i
+		m := s.message(c)
+		if c.err != nil {
+			c.err = fmt.Errorf("append[%d]: %w", len(st.Append), c.err)
+			return nil
+		}
+		st.Append = append(st.Append, m)
+		added = append(added, extent{from, c.i})
+	}
+	return added
+}
+
+// usage reads what the provider reported.
+func (s *Scanner) usage(c *cursor, st *Step) {
+	b := c.peek()
+	from := c.i
+	c.skip()
+	if b == 'n' || c.err != nil {
+		return
+	}
+	var u tidemark.Usage
+	if err := json.Unmarshal(c.data[from:c.i], &u); err != nil {
+		c.fail("usage: want an object with input_tokens, cache_read_input_tokens and so on, as the API reports")
+		return
+	}
+	st.Usage = &u
+}
+
+// shared is how many first bytes two messages have in common as compact JSON.
+func shared(data []byte, a, b extent) int {
+	var x, y bytes.Buffer
+	if json.Compact(&x, data[a.from:a.to]) != nil || json.Compact(&y, data[b.from:b.to]) != nil {
+		return 0
+	}
+	n := 0
+	for p, q := x.Bytes(), y.Bytes(); n < len(p) && n < len(q) && p[n] == q[n]; n++ {
+	}
+	return n
+}

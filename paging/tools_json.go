@@ -1,0 +1,92 @@
+package paging
+
+import (
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// kinds are the kinds of tools as ReadTools names them.
+var kinds = map[string]Kind{"looks": Looks, "reads": Reads, "changes": Changes}
+
+// ReadTools reads rows for [Tools.With] from JSON:
+//
+//	{"NAME":{"kind":"reads"|"changes"|"looks","path":["FIELD",…],"verb":"FIELD","views":["WORD",…],"patch":"FIELD"}}
+//
+// All but kind may be left out; without path the usual names of fields are looked for. What is wrong is
+// tidemark.ErrInvalid, with the name and the field.
+func ReadTools(data []byte) (map[string]Tool, error) {
+	c := &cursor{data: data}
+	rows := map[string]Tool{}
+	seen := map[string]string{}
+	if !c.open('{') {
+		c.fail(`want an object of tools, such as {"peek":{"kind":"reads","path":["file"]}}`)
+	}
+	for c.err == nil && c.more('}') {
+		name := string(c.key())
+		from := c.i
+		c.skip()
+		if c.err != nil {
+			break
+		}
+		row, err := readTool(data[from:c.i])
+		switch other, twice := seen[plain(name)]; {
+		case err != nil:
+			return nil, fmt.Errorf("tool %.60q: %w", name, err)
+		case plain(name) == "":
+			return nil, fmt.Errorf("tool %.60q: want a name with a letter: %w", name, tidemark.ErrInvalid)
+		case twice:
+			return nil, fmt.Errorf("tool %.60q is %.60q again, since capitals, _ and - do not count: give one of them: %w", name, other, tidemark.ErrInvalid)
+		}
+		rows[name], seen[plain(name)] = row, name
+	}
+	if c.err == nil && c.peek() != 0 {
+		c.fail("more than one value: want one object of tools")
+	}
+	return rows, c.err
+}
+
+func readTool(data []byte) (t Tool, err error) {
+	c := &cursor{data: data}
+	if !c.open('{') {
+		return t, fmt.Errorf(`want an object with kind: %w`, tidemark.ErrInvalid)
+	}
+	given := false
+	for c.err == nil && c.more('}') {
+		field := string(c.key())
+		from := c.i
+		c.skip()
+		if c.err != nil {
+			break
+		}
+		var into any
+		word, want := "", "the name of a field of the input"
+		switch field {
+		case "kind":
+			given, into, want = true, &word, "reads, changes or looks"
+		case "path":
+			into, want = &t.Path, "a list of names of fields of the input"
+		case "verb":
+			into = &t.Verb
+		case "views":
+			into, want = &t.Views, "a list of words, those of verb that only read"
+		case "patch":
+			into = &t.Patch
+		default:
+			return t, fmt.Errorf("unknown field %.60q: want kind, path, verb, views or patch: %w", field, tidemark.ErrInvalid)
+		}
+		bad := json.Unmarshal(data[from:c.i], into) != nil
+		if field == "kind" && !bad {
+			k, known := kinds[word]
+			t.Kind, bad = k, !known
+		}
+		if bad {
+			return t, fmt.Errorf("%s is %.60s: want %s: %w", field, data[from:c.i], want, tidemark.ErrInvalid)
+		}
+	}
+	if c.err == nil && !given {
+		return t, fmt.Errorf("kind is missing: want reads, changes or looks: %w", tidemark.ErrInvalid)
+	}
+	return t, c.err
+}
