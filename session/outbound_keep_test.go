@@ -102,6 +102,47 @@ func TestClosedBehindTheirBack(t *testing.T) {
 	}
 }
 
+// TestClosedWhileTheyWrite: who writes while a platform finds their window closed, or tells so, need not
+// write twice.
+func TestClosedWhileTheyWrite(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		c := &tidemarktest.Courier{Fail: failing(tidemark.SendClosed, 1), Hold: make(chan struct{})}
+		h, clock := newPhone(t, c)
+		h.post(wrote(ann, "in1", "hello"))
+		for c.Tries() < 1 {
+			time.Sleep(time.Millisecond)
+		}
+		clock.advance(time.Second)
+		h.post(wrote(ann, "in2", "are you there?"))
+		close(c.Hold)
+		h.idle()
+		wantTexts(t, c, "ok 1", "ok 2")
+	})
+	t.Run("by a status", func(t *testing.T) {
+		for range 50 { // in this order or that, and at once
+			c := &tidemarktest.Courier{}
+			h, clock := newPhone(t, c)
+			h.post(wrote(ann, "in1", "hello"))
+			h.idle()
+			clock.advance(time.Second)
+			closed := tidemark.Delivery{Ref: c.Arrived()[0].Ref, ID: "mid.1", Status: tidemark.StatusFailed, At: clock.Now().Add(time.Second),
+				Error: &tidemark.SendError{Class: tidemark.SendClosed, Code: 131047}}
+			told := make(chan error)
+			go func() { told <- h.Delivered(t.Context(), closed) }()
+			h.post(wrote(ann, "in2", "are you there?"))
+			if err := <-told; err != nil {
+				t.Fatal(err)
+			}
+			h.idle()
+			got := c.Texts()
+			slices.Sort(got)
+			if !slices.Equal(got, []string{"ok 1", "ok 1", "ok 2"}) {
+				t.Fatalf("sent %q", got)
+			}
+		}
+	})
+}
+
 // TestClosedAgain: what a message answers opens no window for it; and where a platform's clock is behind, so
 // that each send is closed before the person wrote, it is not sent again and again.
 func TestClosedAgain(t *testing.T) {

@@ -207,7 +207,7 @@ func (s *Session) sendRow(ctx context.Context, o Outbound) error {
 	id, err := s.Courier.Send(limited, tidemark.Outgoing{To: o.To, Ref: o.Ref, Text: o.Text, Quote: o.Quote})
 	stop()
 	// What became of it is written also when the host is about to drop the object.
-	err = s.settle(context.WithoutCancel(ctx), o, owner, id, err)
+	err = s.settle(context.WithoutCancel(ctx), o, owner, now, id, err)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil // a status was there before
 	}
@@ -221,7 +221,7 @@ func (s *Session) currentStmt() tidemark.Stmt {
 
 // settle writes what became of a try. owner is of this try alone, so it is right also when a later life
 // has called the row unknown meanwhile.
-func (s *Session) settle(ctx context.Context, o Outbound, owner, id string, err error) error {
+func (s *Session) settle(ctx context.Context, o Outbound, owner string, begun time.Time, id string, err error) error {
 	mine := func(set string, args ...any) tidemark.Stmt {
 		return tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND owner = ? AND state IN ('sending', 'unknown')`,
 			Args: append(args, string(s.Key), o.n, owner), Want: 1}
@@ -234,7 +234,20 @@ func (s *Session) settle(ctx context.Context, o Outbound, owner, id string, err 
 		se = &tidemark.SendError{Class: tidemark.SendUnknown, Text: err.Error()}
 	}
 	set, args, event := s.afterFailure(o, se)
-	return s.settleWith(ctx, mine(set, args...), event)
+	change := mine(set, args...)
+	if se.Class != tidemark.SendClosed {
+		return s.settleWith(ctx, change, event)
+	}
+	for range maxRaces {
+		atomic, err := s.unclosed(ctx, o, later(o.At.Add(time.Millisecond), begun), change)
+		if err != nil {
+			return err
+		}
+		if err = s.settleWith(ctx, atomic, event); !errors.Is(err, tidemark.ErrConflict) {
+			return err
+		}
+	}
+	return tidemark.ErrConflict
 }
 
 // afterFailure says what a row becomes after a try that failed, and what the owner reads of it.

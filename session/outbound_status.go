@@ -13,6 +13,10 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
+// maxRaces bounds the tries to write what became of a message: the sender has two writes a message, and the
+// person may write meanwhile.
+const maxRaces = 5
+
 // Delivered takes what a platform says became of a message. Statuses may come in any order, twice, and
 // for what is not known here, which is no error.
 func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
@@ -22,8 +26,7 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 	if err := s.openLedger(ctx); err != nil {
 		return fmt.Errorf("status of %s: %w", d.ID, err)
 	}
-	const races = 5 // with the sender, which has two writes a message
-	for range races {
+	for range maxRaces {
 		o, err := s.findOut(ctx, d)
 		if err != nil || o == nil {
 			return err
@@ -32,13 +35,13 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 		if set == "" {
 			return nil
 		}
-		if d.Error != nil && d.Error.Class == tidemark.SendClosed {
-			if set, err = s.unclosed(ctx, *o, d, set); err != nil {
+		change := tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND state = ? AND id = ? AND status = ? AND tries = ?`,
+			Args: append(args, string(s.Key), o.n, o.State, o.ID, o.Status, o.Tries), Want: 1}
+		if d.Error != nil && d.Error.Class == tidemark.SendClosed && !d.At.IsZero() {
+			if change, err = s.unclosed(ctx, *o, later(o.At.Add(time.Millisecond), d.At.Add(-clockApart)), change); err != nil {
 				return fmt.Errorf("status of %s: %w", o.Ref, err)
 			}
 		}
-		change := tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND state = ? AND id = ? AND status = ? AND tries = ?`,
-			Args: append(args, string(s.Key), o.n, o.State, o.ID, o.Status, o.Tries), Want: 1}
 		err = s.settleWith(ctx, change, event)
 		if errors.Is(err, tidemark.ErrConflict) {
 			continue // it has changed meanwhile
@@ -124,25 +127,37 @@ func older(o Outbound, d tidemark.Delivery) bool {
 // maxUnclosed bounds the sends of one message whose window opens and closes: clocks differ.
 const maxUnclosed = 3
 
-// unclosed is what to set when the person has written since the platform found their window closed: it is
-// open again, and they need not write twice. What the message answers does not count, though it may be of the
-// same second: a platform tells no less.
-func (s *Session) unclosed(ctx context.Context, o Outbound, d tidemark.Delivery, set string) (string, error) {
+// unclosed changes how a row becomes closed: it does not where the person has written since, for their window
+// is open again and they need not write twice; and where they write while this is decided, it is a conflict.
+// What the message answers does not count, though it may be of the same second: a platform tells no less.
+func (s *Session) unclosed(ctx context.Context, o Outbound, since time.Time, change tidemark.Stmt) (tidemark.Stmt, error) {
 	const recent = 50
-	if d.At.IsZero() || o.Tries >= maxUnclosed {
-		return set, nil
+	if o.Tries >= maxUnclosed {
+		return change, nil
 	}
-	rows, err := s.DB.Query(ctx, `SELECT at, origin FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), recent)
+	rows, err := s.DB.Query(ctx, `SELECT at, origin, n FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), recent)
 	if err != nil {
-		return set, fmt.Errorf("find what they wrote: %w", err)
+		return change, fmt.Errorf("find what they wrote: %w", err)
 	}
+	newest := int64(0)
 	for _, r := range rows {
+		newest = max(newest, r.Int(2))
 		var from tidemark.Origin
-		if r.Int(0) > o.At.UnixMilli() && r.Int(0) >= d.At.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (readerOf(from) == o.peer || peerOf(*from.To) == o.peer) {
-			return strings.Replace(set, `hold = 'closed'`, `hold = ''`, 1), nil
+		if r.Int(0) >= since.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (readerOf(from) == o.peer || peerOf(*from.To) == o.peer) {
+			change.SQL = strings.Replace(change.SQL, `hold = 'closed'`, `hold = ''`, 1)
+			return change, nil
 		}
 	}
-	return set, nil
+	change.SQL += ` AND NOT EXISTS (SELECT 1 FROM inputs WHERE key = ? AND n > ?)`
+	change.Args = append(change.Args, string(s.Key), newest)
+	return change, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Say sends a line that is no part of the conversation. The same id twice is one.
