@@ -67,6 +67,9 @@ func (a *Agent) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask
 	}
 	out, err := recall.Join(ask, a.askAll(ctx, a.pick(all, len(q.Terms)), ask))
 	out.Beyond = beyond
+	if len(all) == 0 && ask.Scope == recall.ScopePeer && scope.Owner { // nobody else may know who is there
+		out.Hint = fmt.Sprintf("no conversation with %.100q is known: name the peer as the list of sessions does, or channel:name", ask.Peer)
+	}
 	return out, err
 }
 
