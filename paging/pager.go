@@ -20,6 +20,10 @@ type Options struct {
 	Policy   string // "" is [DefaultPolicy]
 	Tau      int    // age from which a result may go; 0 is DefaultTau, -1 is none
 	MinBytes int    // size from which a result may go; 0 is DefaultMinBytes, -1 is none
+
+	Window tidemark.Tokens // of the model; 0 is none: there are no zones, and the policy acts at any size
+	Zones  Zones           // where they begin
+	Fixed  tidemark.Tokens // the system prompt and the schemas of the tools, which no message holds
 }
 
 // Policies are the names of the policies, the default first.
@@ -70,6 +74,10 @@ type Decision struct {
 	In, Out    int // bytes of all messages as a compact JSON list, before and after substitution
 	Same       int // of Out, the first bytes that are those of the request before
 	SameIn     int // the same of In, had nothing been substituted
+
+	// With a window only:
+	Zone Zone            // how full it was before anything left with this request
+	Size tidemark.Tokens // the size that says so
 }
 
 // Step is what a request adds to a history.
@@ -86,6 +94,8 @@ type mark struct {
 	messages, pages, stubs, undo int
 	out, same                    int             // bytes of the request
 	usage                        *tidemark.Usage // what the provider reported of it
+	report                       int             // the newest request that it reported of, from 1; 0 is none
+	replaced                     bool            // the reply to it was cut: its usage counts another one
 }
 
 // Pager decides for one history, request after request. It is not for use by several goroutines.
@@ -113,6 +123,9 @@ type Pager struct {
 	costs    costs
 	told     int        // tau as the newest decision that names it says
 	ahead    *hindsight // of a policy that knows the session
+
+	window, fixed tidemark.Tokens
+	zones         Zones
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -128,13 +141,19 @@ func New(o Options) (*Pager, error) {
 	if o.Policy != "" && !slices.Contains(Policies(), o.Policy) {
 		return nil, fmt.Errorf("policy %q: want one of %v: %w", o.Policy, Policies(), tidemark.ErrInvalid)
 	}
+	if o.Window < 0 || o.Fixed < 0 {
+		return nil, fmt.Errorf("window %d, fixed %d: want 0 or more tokens: %w", o.Window, o.Fixed, tidemark.ErrInvalid)
+	}
+	if err := o.Zones.Valid(); err != nil {
+		return nil, err
+	}
 	return newPager(o), nil
 }
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
 		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{},
-		costs: costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1}}
+		costs: costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1}, window: o.Window, fixed: o.Fixed, zones: o.Zones}
 	p.told = p.tau
 	return p
 }
@@ -170,12 +189,14 @@ func (p *Pager) Step(s Step) (Decision, error) {
 	for _, m := range s.Append {
 		p.take(m)
 	}
+	p.zoned()
 	p.decide()
 	if t := p.Tau(); t != p.told {
 		p.told, p.now.Tau = t, t
 	}
 	p.measure(keep, s.Shared)
-	p.marks = append(p.marks, mark{len(p.messages), len(p.pages), len(p.stubs), len(p.undo), p.now.Out, p.now.Same, nil})
+	p.marks = append(p.marks, mark{messages: len(p.messages), pages: len(p.pages), stubs: len(p.stubs), undo: len(p.undo),
+		out: p.now.Out, same: p.now.Same, report: p.report()})
 	p.sent = len(p.messages)
 	return p.now, nil
 }
@@ -183,7 +204,13 @@ func (p *Pager) Step(s Step) (Decision, error) {
 // Reported tells what the provider reported of the newest request.
 func (p *Pager) Reported(u *tidemark.Usage) {
 	if n := len(p.marks); n > 0 {
-		p.marks[n-1].usage = u
+		m := &p.marks[n-1]
+		if m.usage, m.report = u, n; u == nil {
+			m.report = 0
+			if n > 1 {
+				m.report = p.marks[n-2].report
+			}
+		}
 	}
 }
 
@@ -238,6 +265,7 @@ func (p *Pager) cut(n int) {
 	clear(p.pages[m.pages:])
 	p.messages, p.first, p.in = p.messages[:m.messages], p.first[:m.messages], p.in[:m.messages]
 	p.pages, p.stubs, p.out = p.pages[:m.pages], p.stubs[:m.stubs], p.out[:m.messages]
+	p.unanswered(n)
 	p.now.Kept = m.stubs
 	for _, r := range rest {
 		p.take(r)
