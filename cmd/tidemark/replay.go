@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ type replay struct {
 	runs            []*paging.Replay
 	small           []float64 // what each policy cost over the sessions whose least cost is known
 	scanner         paging.Scanner
+	names           map[string]string // of sessions, by the file of their log
 	out             *bufio.Writer
 	started         time.Time
 }
@@ -50,7 +52,8 @@ Nothing is sent, nothing is stored: the decisions are those of a live session.
 A FILE holds one session a line:
   {"session","model","system","tools":[...],"steps":[{"keep"?:n,"append":[messages],"usage"?:{...}}]}
 Request k is all that steps 0 to k appended; keep first cuts the history to n messages.
-A log of Claude Code (.jsonl) is taken, too: each reply was a request.
+A log of Claude Code (.jsonl) is taken, too: each reply was a request, and the session is
+named as the file, with as many folders before it as tell two of one name apart.
 
 --decisions writes a line for each session:
   {"session","requests":[{"n","evict","gc","stub","fault":[{"id","of","path"}],"pin","unpin","bytes":[in,out]}]}
@@ -152,6 +155,7 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 		o := paging.Options{Policy: name, Tau: none(r.tau), MinBytes: none(r.min)}
 		r.runs = append(r.runs, &paging.Replay{Options: o, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
 	}
+	r.names = sessionNames(files)
 	r.small = make([]float64, len(r.runs))
 	if r.decisions != "" {
 		f, err := os.Create(r.decisions)
@@ -295,12 +299,16 @@ func (r *replay) line(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
+// cents is a cost as it is printed: sums of tenths of bytes have no more than two places.
+func cents(cost float64) float64 { return math.Round(cost*100) / 100 }
+
 // printReplay prints totals, one policy as an object.
 func (m *Main) printReplay(r *replay) error {
 	seconds := time.Since(r.started).Seconds()
 	all := make([]replayTotals, len(r.runs))
 	for i, run := range r.runs {
 		all[i] = replayTotals{run.Totals, r.above(i), seconds}
+		all[i].Cost, all[i].Baseline = cents(run.Totals.Cost), cents(run.Totals.Baseline)
 	}
 	switch {
 	case m.json && len(all) == 1:

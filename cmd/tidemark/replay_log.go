@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -27,7 +32,7 @@ func (r *replay) log(name string, f *os.File) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	s := paging.Session{ID: name}
+	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name)}
 	var st paging.Step
 	for it, err := range transcript.Messages(f, transcript.Options{}) {
 		var bad *transcript.LineError
@@ -55,6 +60,46 @@ func (r *replay) log(name string, f *os.File) error {
 		s.Steps = append(s.Steps, st)
 	}
 	return r.session(s)
+}
+
+// sessionNames names the sessions of logs: a log's file name without its end, as Claude Code names it by the
+// session. Of different files with one name as many folders stand before it as tell them apart.
+func sessionNames(files []string) map[string]string {
+	names, parts := map[string]string{}, map[string]int{} // by file; how many parts of its path
+	for _, file := range files {
+		parts[filepath.Clean(file)] = 1
+	}
+	for again := true; again; {
+		again = false
+		users := map[string]int{}
+		for file, n := range parts {
+			names[file] = lastParts(file, n)
+			users[names[file]]++
+		}
+		for file, n := range parts {
+			if users[names[file]] > 1 && n <= strings.Count(file, "/") {
+				parts[file], again = n+1, true
+			}
+		}
+	}
+	users := map[string]bool{}
+	for _, file := range slices.Sorted(maps.Keys(names)) {
+		if users[names[file]] || names[file] == "" { // other in the extension only
+			names[file] = file
+		}
+		users[names[file]] = true
+	}
+	return names
+}
+
+// lastParts is the end of a path, n parts of it, without the extension.
+func lastParts(file string, n int) string {
+	file = strings.TrimSuffix(filepath.ToSlash(file), filepath.Ext(file))
+	at := len(file)
+	for ; n > 0 && at >= 0; n-- {
+		at = strings.LastIndexByte(file[:at], '/')
+	}
+	return file[at+1:]
 }
 
 // asks reports whether a step ends with a message that a model answers.
