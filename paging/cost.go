@@ -55,14 +55,16 @@ func (p *Pager) cost() {
 		before = p.marks[n-1]
 	}
 	p.measured(before)
-	p.ripen(p.tau * roundTicks * max(c.slow, 1))
+	p.ripen(p.asked() * roundTicks)
+	p.loosen(c.saved)
+	p.release()
 	if len(c.ready) == 0 {
 		return
 	}
 	hold, lose := p.prices()
 	behind := p.out.upTo(before.messages) - p.out.upTo(c.first.Message) - c.saved
 	set(p, &c.regret, c.regret+hold*float64(c.saved))
-	if c.regret >= lose*float64(max(behind, 0)) {
+	if p.acts(c.regret >= lose*float64(max(behind, 0)), c.saved) {
 		p.batch()
 	}
 }
@@ -136,7 +138,7 @@ func (p *Pager) batch() {
 	c := &p.costs
 	p.thrash()
 	p.fade()
-	p.ripen((p.tau*max(c.slow, 1) + 1) / 2) // what would come of age soon goes along: the prefix breaks anyway
+	p.along()
 	ready := append([]*Page(nil), c.ready...)
 	order.By(ready, inOrder)
 	var rest []*Page
@@ -282,7 +284,7 @@ func named(words []string, file string) bool {
 func (p *Pager) simple() {
 	c := &p.costs
 	p.mature()
-	if len(c.ready) == 0 || float64(c.saved) < batchShare*float64(p.out.upTo(len(p.messages))) {
+	if len(c.ready) == 0 || !p.acts(float64(c.saved) >= batchShare*float64(p.out.upTo(len(p.messages))), c.saved) {
 		return
 	}
 	for _, g := range c.ready {
@@ -296,7 +298,7 @@ func (p *Pager) simple() {
 func (p *Pager) mature() {
 	c := &p.costs
 	head := p.head
-	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.tau; head++ {
+	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.asked(); head++ {
 		if g := p.pages[head]; !g.Err && g.Size >= p.min {
 			p.shorten(g)
 			set(p, &c.ready, append(c.ready, g))

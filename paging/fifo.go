@@ -7,14 +7,15 @@ import "github.com/tidemark-ai/tidemark/internal/order"
 // results included. Errors stay for ever. A range that faulted is pinned when its next copy comes of
 // age as it was, and stays until its file changes.
 func (p *Pager) fifo() {
-	again := p.again
+	p.loosen(0)
+	again := append(p.held(), p.again...)
 	p.again = nil
 	order.By(again, inOrder)
 	for _, g := range again {
 		p.old(g)
 	}
 	head := p.head
-	for head < len(p.pages) && p.users-p.pages[head].born >= p.tau {
+	for head < len(p.pages) && p.users-p.pages[head].born >= p.asked() {
 		p.old(p.pages[head])
 		head++
 	}
@@ -40,6 +41,8 @@ func (p *Pager) old(g *Page) {
 		p.pin(g)
 	case k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash:
 		p.pin(g)
+	case !p.acts(true, 0):
+		set(p, &p.late, append(p.late, g))
 	default:
 		p.evict(g)
 	}

@@ -8,18 +8,20 @@ import "github.com/tidemark-ai/tidemark/internal/order"
 // newest turn names, until another one does.
 func (p *Pager) lru() {
 	c := &p.costs
-	var due []*Page
+	p.loosen(0)
+	due := p.held()
 	for head := p.head; head < len(p.pages); head++ {
 		p.wait(p.pages[head], p.pages[head].tick)
 	}
 	if p.head != len(p.pages) {
 		set(p, &p.head, len(p.pages))
 	}
-	for tick := c.seen; tick <= c.clock; tick++ {
+	until := c.clock + p.Tau()*turnTicks - p.span() // what is halved comes earlier than it was put down for
+	for tick := c.seen; tick <= until; tick++ {
 		due = append(due, c.due[tick]...)
 	}
-	if c.seen != c.clock+1 {
-		set(p, &c.seen, c.clock+1)
+	if c.seen <= until {
+		set(p, &c.seen, until+1)
 	}
 	due = append(due, p.again...)
 	p.again = nil
@@ -42,8 +44,8 @@ func (p *Page) newest() bool {
 	return p.key != nil && len(p.key.live) > 0 && p.key.live[len(p.key.live)-1] == p
 }
 
-// span is tau in ticks.
-func (p *Pager) span() int { return p.tau * turnTicks }
+// span is the age that is asked for, in ticks.
+func (p *Pager) span() int { return p.asked() * turnTicks }
 
 // wait has a page looked at again when it was not used for tau since a tick, at the next request at the earliest.
 func (p *Pager) wait(g *Page, since int) {

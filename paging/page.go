@@ -70,6 +70,9 @@ func (p *Pager) pin(g *Page) {
 	if len(k.pinned) == 0 {
 		p.now.Pin = append(p.now.Pin, g)
 		set(p, &k.file.pins, append(k.file.pins, k))
+		if p.window > 0 {
+			set(p, &p.tight, append(p.tight, k))
+		}
 		set(p, &k.armed, nil)
 	}
 	set(p, &k.pinned, append(k.pinned, g))

@@ -126,6 +126,8 @@ type Pager struct {
 
 	window, fixed tidemark.Tokens
 	zones         Zones
+	late          []*Page // would be out, but the window has room
+	tight         []*key  // were pinned, in that order; some no longer are
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -201,11 +203,11 @@ func (p *Pager) Step(s Step) (Decision, error) {
 	return p.now, nil
 }
 
-// Reported tells what the provider reported of the newest request.
+// Reported tells what the provider reported of the newest request. One that counts nothing sent tells no size.
 func (p *Pager) Reported(u *tidemark.Usage) {
 	if n := len(p.marks); n > 0 {
 		m := &p.marks[n-1]
-		if m.usage, m.report = u, n; u == nil {
+		if m.usage, m.report = u, n; u == nil || u.Context() <= u.Output {
 			m.report = 0
 			if n > 1 {
 				m.report = p.marks[n-2].report

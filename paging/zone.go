@@ -2,6 +2,7 @@ package paging
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -57,9 +58,7 @@ func (z Zones) Valid() error {
 
 // Of is the zone of a context of some size; without a window it is Normal.
 func (z Zones) Of(size, window tidemark.Tokens) Zone {
-	if z == (Zones{}) {
-		z = DefaultZones
-	}
+	z = z.orDefault()
 	switch {
 	case window <= 0 || size < z.at(z.Advisory, window):
 		return Normal
@@ -69,6 +68,13 @@ func (z Zones) Of(size, window tidemark.Tokens) Zone {
 		return Involuntary
 	}
 	return Aggressive
+}
+
+func (z Zones) orDefault() Zones {
+	if z == (Zones{}) {
+		return DefaultZones
+	}
+	return z
 }
 
 // at is some percent of a window, rounded up.
@@ -122,4 +128,95 @@ func (p *Pager) zoned() {
 		p.now.Size = p.Size()
 		p.now.Zone = p.zones.Of(p.now.Size, p.window)
 	}
+}
+
+// What a break of the prefix must free, as a part of the window, to be made before it pays: that is when keeping
+// it for some 50 requests would cost as much. Where the window is nearly full, less is enough.
+const (
+	worthPart = 20
+	urgeParts = 2 // of such a part, in Aggressive
+)
+
+// acts reports whether a policy may let go now what would free some bytes; pays is what it would do without zones.
+func (p *Pager) acts(pays bool, saved int) bool {
+	worth := p.window / worthPart
+	switch z := p.now.Zone; {
+	case p.window == 0 || z == Advisory:
+		return pays
+	case z == Normal:
+		return false
+	case z == Aggressive:
+		worth /= urgeParts
+	}
+	return pays || tidemark.EstimateChars(saved) >= worth
+}
+
+// asked is the age that is asked for with this request: half of tau in Aggressive, but no less than 1.
+func (p *Pager) asked() int {
+	t := p.Tau()
+	if p.now.Zone == Aggressive {
+		return min(t, max(t/2, 1))
+	}
+	return t
+}
+
+// lowWater is the size down to which a policy goes when it acts in Aggressive, so that the next request need not
+// act again: between the marks of Advisory and Involuntary.
+func (p *Pager) lowWater() tidemark.Tokens {
+	z := p.zones.orDefault()
+	return (z.at(z.Advisory, p.window) + z.at(z.Involuntary, p.window)) / 2
+}
+
+// along ripens what would come of age soon, since the prefix breaks anyway. In Aggressive younger ones follow, the
+// oldest first, until what is left is below the low-water mark.
+func (p *Pager) along() {
+	age := (p.asked() + 1) / 2
+	p.ripen(age)
+	if p.now.Zone != Aggressive {
+		return
+	}
+	for age--; age >= 1 && p.without(p.costs.saved) > p.lowWater(); age-- {
+		p.ripen(age)
+	}
+}
+
+// without is the size of the context with some bytes less.
+func (p *Pager) without(bytes int) tidemark.Tokens {
+	return p.now.Size - tidemark.EstimateChars(bytes)
+}
+
+// loosen ends pins in Aggressive, the oldest first, until what is left is below the mark of Involuntary when also
+// some bytes go that may. What the newest turn names stays pinned.
+func (p *Pager) loosen(saved int) {
+	if p.now.Zone != Aggressive || len(p.tight) == 0 {
+		return
+	}
+	z := p.zones.orDefault()
+	mark := z.at(z.Involuntary, p.window)
+	var left []*key
+	for _, k := range p.tight {
+		switch {
+		case len(k.pinned) == 0 || slices.Contains(left, k):
+			continue // no longer, or once more
+		case p.without(saved) < mark || named(p.costs.names, k.file.path):
+			left = append(left, k)
+			continue
+		}
+		for _, g := range k.pinned {
+			p.shorten(g)
+			saved += max(g.wire-g.short, 0)
+		}
+		p.unpin(k)
+	}
+	set(p, &p.tight, left)
+}
+
+// held takes what would have been out already, had the window not had room, once it has none.
+func (p *Pager) held() []*Page {
+	if len(p.late) == 0 || !p.acts(true, 0) {
+		return nil
+	}
+	held := slices.Clone(p.late)
+	set(p, &p.late, nil)
+	return held
 }
