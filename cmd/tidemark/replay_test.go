@@ -9,7 +9,7 @@ func TestSessionNames(t *testing.T) {
 		files []string
 		want  map[string]string
 	}{
-		{"the file without its end", []string{"/home/a/1f2e.jsonl", "b.jsonl"}, map[string]string{"/home/a/1f2e.jsonl": "1f2e", "b.jsonl": "b"}},
+		{"the file without its end", []string{"/logs/a/1f2e.jsonl", "b.jsonl"}, map[string]string{"/logs/a/1f2e.jsonl": "1f2e", "b.jsonl": "b"}},
 		{"two folders", []string{"p/a/one.jsonl", "p/b/one.jsonl", "p/b/two.jsonl"},
 			map[string]string{"p/a/one.jsonl": "a/one", "p/b/one.jsonl": "b/one", "p/b/two.jsonl": "two"}},
 		{"folders of one name", []string{"p/a/one.jsonl", "q/a/one.jsonl"}, map[string]string{"p/a/one.jsonl": "p/a/one", "q/a/one.jsonl": "q/a/one"}},

@@ -79,6 +79,7 @@ var table = []row{
 	{pkg: "test/e2e", may: "*", test: true, why: "it talks to the programs, and to the handler itself"},
 	{pkg: "test/channels", may: "*", test: true, why: "it drives the programs, with a platform's fake behind them"},
 	{pkg: "test/whatsapp", may: "internal/graph", test: true, why: "it is the fake as a program, for tests in JavaScript"},
+	{pkg: "test/paging", may: "internal/json paging", test: true, why: "it runs another program beside ours, over sessions that paging makes"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
 
