@@ -2,8 +2,10 @@ package paging
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -30,6 +32,8 @@ type Totals struct {
 	BytesIn   int64   `json:"bytes_in"`      // of all requests
 	BytesOut  int64   `json:"bytes_out"`
 	Tau       int     `json:"tau"` // the highest that was asked for: thrashing raises it
+
+	Zones *ZoneCounts `json:"zones,omitempty"` // with a window only
 
 	// Of cost-optimal only: sessions whose cost is the least, and others, of which it is one that none is below.
 	Exact   int `json:"exact,omitempty"`
@@ -66,7 +70,7 @@ func Cost(bytes, same int) float64 {
 
 // Replay runs sessions through a policy and adds up. Decisions, when Keep is set, are kept as JSON.
 type Replay struct {
-	Options Options
+	Options Options // Fixed is added to what the session says of it
 	Totals  Totals
 	Keep    bool
 	Line    []byte  // decisions of the session before, one line without its end
@@ -96,6 +100,9 @@ func (r *Replay) Run(s Session) error {
 		}
 		p.Reported(st.Usage)
 		r.Totals.add(&d)
+		if r.Options.Window > 0 {
+			r.Totals.zoned(d.Zone)
+		}
 		r.Totals.Tau = max(r.Totals.Tau, p.Tau())
 		if r.Keep {
 			if n > 0 {
@@ -117,14 +124,21 @@ func (r *Replay) Run(s Session) error {
 
 // pager makes the one that a session runs through; a bound looks at the session first.
 func (r *Replay) pager(s Session) (*Pager, bound, error) {
-	switch r.Options.Policy {
+	o := r.Options
+	if o.Window > 0 {
+		o.Fixed += tidemark.EstimateChars(s.Fixed)
+		if slices.Contains(Bounds(), o.Policy) {
+			return nil, bound{}, fmt.Errorf("policy %s with a window: a bound knows no zones: leave one of them out: %w", o.Policy, tidemark.ErrInvalid)
+		}
+	}
+	switch o.Policy {
 	case optimal:
 		least, err := optimum(r.Options, s)
 		return newOffline(r.Options, &hindsight{leave: least.plan}), least, err
 	case belady:
 		return newOffline(r.Options, &hindsight{reads: readsOf(s.Steps)}), bound{}, nil
 	}
-	p, err := New(r.Options)
+	p, err := New(o)
 	return p, bound{}, err
 }
 
@@ -171,6 +185,10 @@ func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 	b = append(b, ']')
 	if d.Tau != 0 {
 		b = strconv.AppendInt(append(b, `,"tau":`...), int64(d.Tau), 10)
+	}
+	if r.Options.Window > 0 {
+		b = append(append(append(b, `,"zone":"`...), d.Zone.String()...), '"')
+		b = strconv.AppendInt(append(b, `,"size":`...), int64(d.Size), 10)
 	}
 	r.Line = append(b, '}')
 }

@@ -12,6 +12,7 @@ import (
 type Session struct {
 	ID    string
 	Model string
+	Fixed int // bytes of system and tools as compact JSON: they go with each request
 	Steps []Step
 }
 
@@ -27,6 +28,7 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 	c := &cursor{data: line}
 	var out Session
 	named, stepped := false, false
+	system, tools := 0, 0
 	if !c.open('{') {
 		c.fail("want an object with session and steps")
 	}
@@ -37,6 +39,10 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 			out.ID = s.word(c)
 		case "model":
 			out.Model = s.word(c)
+		case "system":
+			system = c.size()
+		case "tools":
+			tools = c.size()
 		case "steps":
 			if stepped = c.peek() == '['; stepped {
 				out.Steps = s.steps(c)
@@ -47,6 +53,7 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 			c.skip()
 		}
 	}
+	out.Fixed = system + tools
 	switch {
 	case c.err != nil:
 		return out, c.err
@@ -58,6 +65,17 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 		c.fail(`"steps": want a list of steps, {"append":[messages]} each`)
 	}
 	return out, c.err
+}
+
+// size goes behind a value and returns its bytes as compact JSON, none for null.
+func (c *cursor) size() int {
+	if c.peek() == 'n' {
+		c.skip()
+		return 0
+	}
+	from := c.at()
+	c.skip()
+	return c.at() - from
 }
 
 func (s *Scanner) steps(c *cursor) (steps []Step) {

@@ -220,3 +220,28 @@ func (p *Pager) held() []*Page {
 	set(p, &p.late, nil)
 	return held
 }
+
+// ZoneCounts are requests by the zone that they found.
+type ZoneCounts struct {
+	Normal      int `json:"normal"`
+	Advisory    int `json:"advisory"`
+	Involuntary int `json:"involuntary"`
+	Aggressive  int `json:"aggressive"`
+}
+
+// zoned counts a request.
+func (t *Totals) zoned(z Zone) {
+	if t.Zones == nil {
+		t.Zones = &ZoneCounts{}
+	}
+	switch c := t.Zones; z {
+	case Normal:
+		c.Normal++
+	case Advisory:
+		c.Advisory++
+	case Involuntary:
+		c.Involuntary++
+	default:
+		c.Aggressive++
+	}
+}

@@ -24,6 +24,8 @@ type replay struct {
 	profiles        []string
 	requests, bytes int
 	tau, min        int
+	window          int64 // tokens, 0 for none
+	zones           []int // percent of it
 	decisions       string
 	tools           string
 	maxLine         int64
@@ -71,6 +73,12 @@ to 12 results that may leave, for others a cost that none is below; ABOVE is how
 policy is from it, over the sessions where it is exact. min lets those leave whose next
 use is farthest.
 
+--window tells how many tokens the model takes. Then nothing leaves while less than 30 % of
+it is used (zone normal), the policy acts as it does up to 50 % (advisory), at once from
+there where that frees enough (involuntary), and from 60 % with half the age (aggressive);
+--zones sets the three. The size is the reported usage of the request before and an estimate
+of what came since. Totals and decisions say which zone the requests found.
+
 --tools names a file with further tools, or other rows for known ones:
   {"NAME":{"kind":"reads"|"changes"|"looks","path":["FIELD"],"verb":"FIELD","views":["WORD"],"patch":"FIELD"}}
 
@@ -80,6 +88,7 @@ the context, so their faults are not those of a live session.`,
 		Example: `  tidemark replay sessions.jsonl --policy fifo --tau 4 --min-bytes 500 --decisions out.jsonl --json
   tidemark replay ~/.claude/projects/x/1f2e.jsonl
   tidemark replay --profile all --policy cost,fifo,batch
+  tidemark replay sessions.jsonl --window 200000 --zones 30,50,60
   tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
 		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(r, args) }}
 	f := c.Flags()
@@ -92,6 +101,7 @@ the context, so their faults are not those of a live session.`,
 	f.IntVar(&r.requests, "requests", r.requests, "requests of a session that --profile makes")
 	f.IntVar(&r.bytes, "bytes", r.bytes, "bytes of its results, about")
 	f.Int64Var(&r.maxLine, "max-line", r.maxLine, "bytes of the longest line that is read")
+	r.zoneFlags(f)
 	return m.jsonFlag(c)
 }
 
@@ -131,7 +141,7 @@ func (r *replay) check() error {
 			return usagef("--policy: %s is named twice", name)
 		}
 	}
-	return nil
+	return r.checkZones()
 }
 
 func (m *Main) runReplay(r *replay, files []string) (err error) {
@@ -152,7 +162,7 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 		return n
 	}
 	for _, name := range r.policies {
-		o := paging.Options{Policy: name, Tau: none(r.tau), MinBytes: none(r.min)}
+		o := paging.Options{Policy: name, Tau: none(r.tau), MinBytes: none(r.min), Window: tidemark.Tokens(r.window), Zones: r.percents()}
 		r.runs = append(r.runs, &paging.Replay{Options: o, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
 	}
 	r.names = sessionNames(files)
@@ -337,6 +347,7 @@ func (m *Main) printReplay(r *replay) error {
 	}
 	table(m.out, rows)
 	m.out.printf("%d sessions, %d requests, in %.2f s\n", all[0].Sessions, all[0].Requests, seconds)
+	m.printZones(all)
 	if bound >= 0 {
 		m.out.printf("%s: exact for %d sessions (ABOVE is over these), for %d a relaxation: no plan costs less, and maybe none so little\n",
 			all[bound].Policy, all[bound].Exact, all[bound].Relaxed)
