@@ -28,9 +28,10 @@ const (
 
 // Block is what paging keeps of a call, a result or an image; other blocks are not kept at all.
 type Block struct {
-	what byte
-	ID   string // of the call, also in its result
-	Call Call   // of a call
+	what  byte
+	index int    // in the message's content
+	ID    string // of the call, also in its result
+	Call  Call   // of a call
 
 	Hash  [sha256.Size]byte // of a result's canonical bytes
 	Size  int               // bytes of a result's content, of a call's input, of an image's JSON
@@ -164,8 +165,9 @@ func (s *Scanner) content(c *cursor, m *Message, start int) {
 		c.fail("content of a message: want a string or a list of blocks")
 		return
 	}
-	for c.more(']') {
+	for i := 0; c.more(']'); i++ {
 		b, typed := s.block(c, m, start)
+		b.index = i
 		if m.Typed = m.Typed || typed && user; b.what != 0 {
 			m.Blocks = append(m.Blocks, b)
 		}

@@ -8,12 +8,14 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// Page is a result that is, or may be, out of the context. It must not be changed.
+// Page is a part of a message that is, or may be, out of the context. It must not be changed.
 type Page struct {
-	ID      string // of the call
+	Part    Part
+	ID      string // of the call, "" of an image
 	Call    Call   // what is known of it
 	Read    bool   // a read that can be repeated; else its result is garbage
-	Message int    // where the result stands
+	Message int    // where it stands
+	Block   int    // of the message's content, from 0
 	Hash    [sha256.Size]byte
 	Size    int
 	Lines   int

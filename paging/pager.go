@@ -348,7 +348,7 @@ func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
 
 // result makes a page of a result. One that reports success of a change makes copies of its file old.
 func (p *Pager) result(b *Block) {
-	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
+	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
 		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear)}
 	if c := p.calls[b.ID]; c != nil {
 		g.Call = *c
