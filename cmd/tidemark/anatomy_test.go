@@ -57,7 +57,7 @@ func TestAnatomyWords(t *testing.T) {
 
 // TestAnatomyColours: each part has a colour of its own, by day and by night.
 func TestAnatomyColours(t *testing.T) {
-	day, night, _ := strings.Cut(anatomyStyle, "@media")
+	day, night, _ := strings.Cut(chartStyle, "@media")
 	for _, style := range []string{day, night} {
 		seen := map[string]string{}
 		for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {

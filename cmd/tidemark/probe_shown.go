@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/probe"
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 // printProbe prints a report for people.
@@ -137,37 +135,29 @@ var probeColors = map[string]string{"tool results": "tool", "tool inputs": "read
 // drawProbe draws a column for each session, as the anatomy does for each call: above what was said in it, by kind, below
 // what was sent, by use.
 func drawProbe(w io.Writer, r probe.Report) error {
-	n := max(1, len(r.List))
-	c := &chart{calls: make([]session.Anatomy, n), bar: min(widestBar, float64(chartWidth)/float64(n)), most: 1, cost: 1}
+	c := newChart(max(1, len(r.List)))
+	c.most, c.cost = 1, 1
 	for _, s := range r.List {
 		c.most, c.cost = max(c.most, tidemark.Tokens(s.Content)), max(c.cost, tidemark.Tokens(s.Sent))
 	}
 	c.most, c.cost = c.most*21/20, c.cost*21/20
-	const bottom = chartTop + chartHeight + chartGap + chartCost
-	const width, height = chartLeft + chartWidth + chartRight, bottom + 100
-	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="Probe"><style>%s</style><rect class="bg" width="100%%" height="100%%"/>`, width, height, anatomyStyle)
-	fmt.Fprintf(&c.b, `<text x="%d" y="20" font-size="15" font-weight="600">%s, %s: what was said, and what was sent</text>`, chartLeft, plural(r.Sessions, "session"), plural(r.Calls, "call"))
+	c.head(chartBottom+100, "Probe", fmt.Sprintf("%s, %s: what was said, and what was sent", plural(r.Sessions, "session"), plural(r.Calls, "call")))
 	c.axis(chartTop, chartHeight, c.most, "bytes said, each once")
-	c.axis(chartTop+chartHeight+chartGap, chartCost, c.cost, "bytes sent")
+	c.axis(chartLower, chartCost, c.cost, "bytes sent")
 	kinds, parts := probePaints(r.Kinds), probePaints(r.Sent.Parts)
 	for i, s := range r.List {
 		c.stack(i, chartTop+chartHeight, chartHeight, c.most, kinds, heights(kinds, s.Kinds[:]))
-		c.stack(i, bottom, chartCost, c.cost, parts, heights(parts, s.Parts[:]))
-		fmt.Fprintf(&c.b, `<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"><title>%s</title></rect>`, c.x(i), chartTop, c.bar, bottom-chartTop,
-			html.EscapeString(fmt.Sprintf("Session %s, %s\n%s, %s said, %s sent, %s of it waste\nA %.1f", s.Session, s.Class, plural(s.Calls, "call"), size(s.Content), size(s.Sent), inPercent(s.Waste), s.Amplification)))
+		c.stack(i, chartBottom, chartCost, c.cost, parts, heights(parts, s.Parts[:]))
+		c.hit(i, fmt.Sprintf("Session %s, %s\n%s, %s said, %s sent, %s of it waste\nA %.1f", s.Session, s.Class, plural(s.Calls, "call"), size(s.Content), size(s.Sent), inPercent(s.Waste), s.Amplification))
 	}
 	for i, of := range [][]probe.Share{r.Kinds, r.Sent.Parts} {
-		x := chartLeft
+		var legend []swatch
 		for _, one := range of {
-			const swatch, letter, space = 16, 7, 16
-			y := bottom + 32 + 22*i
-			fmt.Fprintf(&c.b, `<rect fill="var(--%s)" x="%d" y="%d" width="11" height="11"/><text x="%d" y="%d">%s</text>`, probeColors[one.Name], x, y-10, x+swatch, y, one.Name)
-			x += swatch + letter*len(one.Name) + space
+			legend = append(legend, swatch{probeColors[one.Name], one.Name})
 		}
+		c.legend(chartBottom+32+22*i, legend)
 	}
-	c.b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, c.b.String())
-	return err
+	return c.end(w)
 }
 
 // probePaints are the colours of shares, each once.
