@@ -58,7 +58,7 @@ var table = []row{
 
 	{pkg: "setup", may: "channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "compaction archive recall session provider transcript host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "compaction archive paging recall session provider transcript host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// Quality is the paired check of the Pichay paper (papers/pichay.txt §6.5): the same next turn of a recorded
+// session is answered once with the whole context and once as a strategy leaves it, and judges
+// that do not know which is which compare both. Model and Provider answer and judge; all fields but Save and
+// Told must be set.
+type Quality struct {
+	Provider tidemark.Provider
+	By       string // who the provider is: the same model elsewhere may answer otherwise
+	Model    string
+	Judges   []string // the model of each judge
+	Strategy Strategy
+	Load     func(context.Context, Turn) (Recorded, error)
+
+	Seed         uint64 // draws which turns, and which answer is A
+	Recent       int    // newest messages that stay as they were, the one to answer included
+	Window       tidemark.Tokens
+	AnswerTokens tidemark.Tokens // bound on an answer
+	Each         int             // turns of one session
+	Pairs        int             // turns of all
+	Margin       float64         // points of score that make no difference
+
+	Have map[string]Saved          // calls that were made before, by key
+	Save func(QualityRecord) error // of each new call; nil keeps none
+	Told Told
+}
+
+// Bounds of [Quality].
+const (
+	MaxPairs  = 1000
+	MaxJudges = 9
+	maxTries  = 16 // turns of a session that are looked at for each that is wanted
+)
+
+// The paper took one turn of a session, from this part of its messages.
+const (
+	paperFrom = 0.65
+	paperTo   = 0.75
+)
+
+// Turn is a message that a person typed in a recorded session, whose answer is to be compared.
+type Turn struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"` // of the session in its file, from 1; 0 when the file is one session
+	Session string `json:"session"`
+	Request int    `json:"request"` // from 0
+}
+
+// Recorded is a session up to a turn: Session without text and up to its request, the rest with.
+type Recorded struct {
+	Session  paging.Session
+	System   string
+	Tools    []tidemark.Tool
+	Messages []tidemark.Message // of the request
+}
+
+// Strategy makes contexts smaller as a session that runs it would.
+type Strategy interface {
+	Name() string
+	// Freed tells for each request of a session how many bytes are out of it, in messages before the
+	// newest recent ones.
+	Freed(s paging.Session, recent int) ([]int, error)
+	// Manage returns the messages of the newest request of a session as the strategy has them sent. Of
+	// the newest recent ones it changes nothing, and it changes none in place.
+	Manage(r Recorded, recent int) ([]tidemark.Message, error)
+}
+
+// Strategies are the names that [NewStrategy] takes.
+func Strategies() []string { return paging.Policies() }
+
+// NewStrategy makes a strategy by name, today the policies of paging. Another name is
+// tidemark.ErrInvalid.
+func NewStrategy(o paging.Options) (Strategy, error) {
+	if _, err := paging.New(o); err != nil {
+		return nil, err
+	}
+	return pagedContext{o}, nil
+}
+
+// pagedContext is demand paging by a policy.
+type pagedContext struct{ options paging.Options }
+
+var _ Strategy = pagedContext{}
+
+// Name is that of the policy.
+func (p pagedContext) Name() string { return cmp.Or(p.options.Policy, paging.Policies()[0]) }
+
+// Freed runs a session through a pager.
+func (p pagedContext) Freed(s paging.Session, recent int) ([]int, error) {
+	pager, err := paging.New(p.options)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int, len(s.Steps))
+	for n, st := range s.Steps {
+		if _, err := pager.Step(st); err != nil {
+			return nil, fmt.Errorf("steps[%d]: %w", n, err)
+		}
+		pager.Reported(st.Usage)
+		for _, g := range pager.Stubs() {
+			if g.Message < pager.Len()-recent {
+				out[n] += g.Size
+			}
+		}
+	}
+	return out, nil
+}
+
+// Manage puts stubs in the place of what is out.
+func (p pagedContext) Manage(r Recorded, recent int) ([]tidemark.Message, error) {
+	pager, err := paging.New(p.options)
+	if err != nil {
+		return nil, err
+	}
+	for n, st := range r.Session.Steps {
+		if _, err := pager.Step(st); err != nil {
+			return nil, fmt.Errorf("steps[%d]: %w", n, err)
+		}
+		pager.Reported(st.Usage)
+	}
+	if pager.Len() != len(r.Messages) {
+		return nil, fmt.Errorf("session %s: %d messages with text, %d without: %w", r.Session.ID, len(r.Messages), pager.Len(), tidemark.ErrInvalid)
+	}
+	out := slices.Clone(r.Messages)
+	for _, g := range pager.Stubs() {
+		if g.Message < len(out)-recent {
+			out[g.Message] = stubbed(out[g.Message], g)
+		}
+	}
+	return out, nil
+}
+
+// stubbed is a message of which a part is out.
+func stubbed(m tidemark.Message, g *paging.Page) tidemark.Message {
+	if g.Block >= len(m.Content) {
+		return m
+	}
+	out := tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
+	switch b := &out.Content[g.Block]; g.Part {
+	case paging.Result:
+		*b = tidemark.ToolResult(b.ToolUseID, g.Stub(""), b.IsError)
+	case paging.Image:
+		*b = tidemark.Text(g.Stub(""))
+	}
+	return out
+}
+
+// Choose orders the turns of a session from which the strategy has taken something out: those at 65 to
+// 75 % of its messages first, as the paper's, in an order that the seed draws; the others by how far they are
+// from there. typed are the requests that end with words of a person.
+func (q *Quality) Choose(s paging.Session, typed []int) ([]int, error) {
+	freed, err := q.Strategy.Freed(s, q.Recent)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	at := make([]int, len(s.Steps)) // messages so far, those that were cut included
+	for n, st := range s.Steps {
+		total += len(st.Append)
+		at[n] = total
+	}
+	type turn struct {
+		n    int
+		far  float64
+		draw uint64
+	}
+	var turns []turn
+	for _, n := range typed {
+		if n < 0 || n >= len(freed) || freed[n] == 0 {
+			continue
+		}
+		place := float64(at[n]) / float64(max(total, 1))
+		far := max(paperFrom-place, place-paperTo, 0)
+		turns = append(turns, turn{n, math.Round(far*1000) / 1000, q.draw("turn", s.ID, n, 0)})
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.draw, b.draw)) })
+	out := make([]int, len(turns))
+	for i, t := range turns {
+		out[i] = t.n
+	}
+	return out, nil
+}
+
+// draw is a number that the seed gives for a place: the same in every run, whatever else is run.
+func (q *Quality) draw(what, session string, n, judge int) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %q %d %d", q.Seed, what, session, n, judge))
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// fullFirst reports whether a judge sees the answer with the whole context as A.
+func (q *Quality) fullFirst(t Turn, judge int) bool {
+	return q.draw("order", t.Session, t.Request, judge)&1 == 0
+}
