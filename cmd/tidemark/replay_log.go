@@ -26,13 +26,22 @@ func isLog(line []byte) bool {
 	return json.Unmarshal(line, &l) == nil && l.Type != "" && l.Steps == nil
 }
 
-// log replays a log of Claude Code: all that stands before a reply was a request. A compaction began a
-// new history.
+// log replays a log of Claude Code.
 func (r *replay) log(name string, f *os.File) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	s, err := r.logSession(name, f, nil)
+	if err != nil {
 		return err
 	}
+	return r.session(s)
+}
+
+// logSession reads a log of Claude Code as a session: all that stands before a reply was a request. A compaction
+// began a new history. read, which may be nil, sees each message with the request that it was first part of.
+func (r *replay) logSession(name string, f *os.File, read func(it transcript.Item, request int)) (paging.Session, error) {
 	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name)}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return s, err
+	}
 	var st paging.Step
 	for it, err := range transcript.Messages(f, transcript.Options{}) {
 		var bad *transcript.LineError
@@ -40,7 +49,7 @@ func (r *replay) log(name string, f *os.File) error {
 			continue // one line of many that cannot be read
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return s, fmt.Errorf("%s: %w", name, err)
 		}
 		if it.Boundary {
 			st = paging.Step{Cut: true}
@@ -52,14 +61,17 @@ func (r *replay) log(name string, f *os.File) error {
 		}
 		m, err := r.scanner.Of(it.Message)
 		if err != nil {
-			return fmt.Errorf("%s line %d: %w", name, it.Lines[0], err)
+			return s, fmt.Errorf("%s line %d: %w", name, it.Lines[0], err)
 		}
 		st.Append = append(st.Append, m)
+		if read != nil {
+			read(it, len(s.Steps))
+		}
 	}
 	if asks(st) {
 		s.Steps = append(s.Steps, st)
 	}
-	return r.session(s)
+	return s, nil
 }
 
 // sessionNames names the sessions of logs: a log's file name without its end, as Claude Code names it by the
