@@ -34,6 +34,7 @@ type costs struct {
 	seen    int             // of lru: ticks before it have been looked at
 	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
 	names   []string        // files that the newest turn of the user names
+	turn    int             // the message of that turn
 	slow    int             // tau is multiplied by this: 1, 2, 4 …
 	evicted int             // pages of the batch before
 	faults  int             // since then
@@ -108,7 +109,7 @@ func (p *Pager) ripen(ticks int) {
 // fault is pinned for a while.
 func (p *Pager) ripe(g *Page) {
 	c, k := &p.costs, g.key
-	if g.ripe || g.stub || g.Size < p.min || g.Err && c.errors[g.Hash] == g {
+	if g.ripe || g.stub || g.Part == Result && g.Size < p.min || p.open(g) || g.Err && c.errors[g.Hash] == g {
 		return
 	}
 	if k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash {
@@ -147,7 +148,7 @@ func (p *Pager) batch() {
 		if g.stub {
 			continue
 		}
-		if g.Read && named(c.names, g.Call.Path) {
+		if p.needed(g) {
 			rest = append(rest, g)
 			saved += g.wire - g.short
 			continue
@@ -275,6 +276,17 @@ func named(words []string, file string) bool {
 		if rest, ok := strings.CutSuffix(file, w); ok && (rest == "" || strings.HasSuffix(rest, "/")) {
 			return true
 		}
+	}
+	return false
+}
+
+// needed reports whether the newest turn of the user names a page, or brought it.
+func (p *Pager) needed(g *Page) bool {
+	switch {
+	case g.Part == Image:
+		return g.Message == p.costs.turn
+	case g.Read || g.Part == Input:
+		return named(p.costs.names, g.Call.Path)
 	}
 	return false
 }

@@ -36,7 +36,7 @@ func inOrder(a, b *Page) int {
 func (p *Pager) old(g *Page) {
 	k := g.key
 	switch {
-	case g.Err && p.policy != "lru" || g.Size < p.min:
+	case g.Err && p.policy != "lru" || g.Part == Result && g.Size < p.min:
 	case k != nil && len(k.pinned) > 0:
 		p.pin(g)
 	case k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash:

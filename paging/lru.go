@@ -28,10 +28,10 @@ func (p *Pager) lru() {
 	order.By(due, inOrder)
 	for _, g := range due {
 		switch {
-		case g.stub || g.Size < p.min || g.Err && c.errors[g.Hash] == g:
+		case g.stub || p.open(g) || g.Part == Result && g.Size < p.min || g.Err && c.errors[g.Hash] == g:
 		case g.newest() && g.key.file.used+p.span() > c.clock:
 			p.wait(g, g.key.file.used)
-		case g.key != nil && named(c.names, g.Call.Path):
+		case p.needed(g):
 			p.wait(g, c.clock)
 		default:
 			p.old(g)

@@ -33,13 +33,17 @@ type Block struct {
 	ID    string // of the call, also in its result
 	Call  Call   // of a call
 
-	Hash  [sha256.Size]byte // of a result's canonical bytes
+	Hash  [sha256.Size]byte // of canonical bytes: of a result, of a large input, of an image
 	Size  int               // bytes of a result's content, of a call's input, of an image's JSON
 	Lines int               // of a result that is text
 	Err   bool              // the result reports a failure
 
+	media   string // of an image: its type
+	decoded int    // of an image that stands in the message: its bytes
+
 	at, wire     int   // where the content (the input, the image) begins in the message's compact JSON, and its length there
-	paged, clear uint8 // how many of its first bytes are those of a stub
+	paged, clear uint8 // of a result: how many of its first bytes are those of a stub
+	stub, common int   // of an input and an image: bytes of its stub without a handle, and how many of their first ones are those
 }
 
 // Scanner reads messages as JSON. It reuses its memory: one for each goroutine.
@@ -185,13 +189,13 @@ type part struct {
 // block reads a block. typed is whether it is something else than a result.
 func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) {
 	c.peek()
-	from := c.at()
+	from, begin := c.at(), c.i
 	if !c.open('{') {
 		c.fail("a block of a message is an object with a type")
 		return b, false
 	}
 	var kind, id, name, of string
-	var text, input, content part
+	var text, input, content, source part
 	for c.more('}') {
 		switch key := c.key(); string(key) {
 		case "type":
@@ -211,6 +215,8 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 			input = s.keep(c)
 		case "content":
 			content = s.keep(c)
+		case "source":
+			source = s.keep(c)
 		default:
 			c.skip()
 		}
@@ -228,7 +234,11 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		s.call(c, &b, name, input, start)
 		return b, false
 	case kind == tidemark.TypeImage || kind == tidemark.TypeDocument:
-		return Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from}, true
+		b = Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from}
+		if m.Role == tidemark.User {
+			s.inline(c, &b, kind, source, c.data[begin:c.i])
+		}
+		return b, true
 	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.peek() == '"':
 		m.Names = fileNames(m.Names, s.decode(c, text.c.str()))
 	}
@@ -249,9 +259,13 @@ func (s *Scanner) call(c *cursor, b *Block, name string, input part, start int) 
 	var raw []byte
 	if input.ok {
 		raw = c.data[input.c.i:input.end]
-		b.at, b.wire, b.Size = input.c.at()-start, input.wire, input.wire
+		b.at, b.wire, b.Size, b.stub = input.c.at()-start, input.wire, input.wire, input.wire
 	}
-	b.Call = s.Tools.Call(name, raw)
+	if b.Call = s.Tools.Call(name, raw); b.wire >= leastInput {
+		raw = compact(raw)
+		stub := s.Tools.StubInput(name, "", raw)
+		b.Hash, b.stub, b.common = sha256.Sum256(raw), len(stub), sameBegin(raw, stub)
+	}
 }
 
 // Bytes that all stubs begin with, behind the quote.
@@ -322,10 +336,7 @@ func (s *Scanner) texts(c cursor) (joined []byte, n int, ok bool) {
 func (b *Block) measure(text []byte, parting int) {
 	b.Hash = sha256.Sum256(text)
 	b.Size = len(text) - parting
-	b.Lines = bytes.Count(text, []byte{'\n'})
-	if n := len(text); n > 0 && text[n-1] != '\n' {
-		b.Lines++
-	}
+	b.Lines = countLines(text)
 }
 
 // common is how many first bytes raw shares with head, and with the quote before it.

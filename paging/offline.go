@@ -57,13 +57,13 @@ func (p *Pager) planned() {
 // may reports whether any policy could let a page go now: it has the size, and it is of the least age that
 // one asks for (cost takes along what is half of age), or something newer stands for it.
 func (p *Pager) may(g *Page) bool {
-	return g.ripe || !g.Err && p.age(g) >= (p.tau+1)/2
+	return g.ripe || !g.Err && !p.open(g) && p.age(g) >= (p.tau+1)/2
 }
 
 // worth reports whether a page can ever go: its stub is smaller, and it has the least size.
 func (p *Pager) worth(g *Page) bool {
 	p.shorten(g)
-	return g.Size >= p.min && g.wire > g.short
+	return (g.Part != Result || g.Size >= p.min) && g.wire > g.short
 }
 
 // farthest is Belady's rule: it acts when batch does, lets those go whose next use is farthest, and stops

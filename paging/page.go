@@ -17,14 +17,17 @@ type Page struct {
 	Message int    // where it stands
 	Block   int    // of the message's content, from 0
 	Hash    [sha256.Size]byte
-	Size    int
-	Lines   int
+	Size    int    // bytes: of a result's text, of an input's compact JSON, of an image as decoded (0 where it is a URL)
+	Lines   int    // of a result that is text
+	Media   string // of an image: its media type, or image or document where that is not told
 	Err     bool
 
 	key      *key
 	born     int  // messages of role user up to the one that holds it
 	epoch    int  // of its file
 	stub     bool // it is out
+	answered bool // of an input: the call has a result
+	waits    bool // for that
 	tick     int  // the clock when it came
 	ripe     bool // it may go when that pays
 	faulted  bool // its eviction has been a fault
@@ -34,8 +37,12 @@ type Page struct {
 }
 
 // Stub is the text that stands for a page that is out; handle says how to get it back, "" for
-// nothing but reading again.
+// nothing but reading again. For a result it is the content, for an image the text of a text block. What
+// stands for an input is an object: see [Tools.StubInput].
 func (p *Page) Stub(handle string) string {
+	if p.Part == Image {
+		return p.imageStub(handle)
+	}
 	what := p.Call.Tool
 	if what == "" {
 		what = "result"
@@ -91,7 +98,14 @@ func (p *Pager) evict(g *Page) {
 		p.touch(g, false)
 	})
 	p.stubs = append(p.stubs, g)
-	if !g.Read {
+	switch {
+	case g.Part == Input:
+		p.now.Input = append(p.now.Input, g)
+		return
+	case g.Part == Image:
+		p.now.Image = append(p.now.Image, g)
+		return
+	case !g.Read:
 		p.now.GC = append(p.now.GC, g)
 		return
 	}

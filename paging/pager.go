@@ -66,7 +66,9 @@ type Fault struct {
 
 // Decision is what becomes of a request.
 type Decision struct {
-	Evict, GC  []*Page // they leave with this request, in the order of the history; for good
+	Evict, GC  []*Page // results that leave with this request, in the order of the history; for good
+	Input      []*Page // inputs of calls that do
+	Image      []*Page // images and inline documents that do
 	Fault      []Fault // calls since the request before
 	Pin, Unpin []*Page
 	Tau        int // not 0: much of what went is read again, or no longer, or that was cut: tau is so from now on
@@ -111,9 +113,10 @@ type Pager struct {
 	keys     map[string]*key
 	files    map[string]*file
 	calls    map[string]*Call
-	users    int     // messages of role user
-	head     int     // pages before it have been looked at
-	again    []*Page // were pinned: to be looked at once more
+	inputs   map[string]*Page // of the newest call of an id, where it may leave
+	users    int              // messages of role user
+	head     int              // pages before it have been looked at
+	again    []*Page          // were pinned: to be looked at once more
 	marks    []mark
 	undo     []func()
 	sent     int // messages of the request before
@@ -154,8 +157,9 @@ func New(o Options) (*Pager, error) {
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{},
-		costs: costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1}, window: o.Window, fixed: o.Fixed, zones: o.Zones}
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{},
+		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
+		window: o.Window, fixed: o.Fixed, zones: o.Zones}
 	p.told = p.tau
 	return p
 }
@@ -290,6 +294,7 @@ func (p *Pager) take(m Message) {
 		if m.Typed {
 			ticks = turnTicks
 			set(p, &p.costs.names, m.Names)
+			set(p, &p.costs.turn, len(p.messages)-1)
 		}
 		set(p, &p.costs.clock, p.costs.clock+ticks)
 	}
@@ -299,6 +304,8 @@ func (p *Pager) take(m Message) {
 			p.call(b)
 		case answered:
 			p.result(b)
+		case pictured:
+			p.image(b)
 		}
 	}
 }
@@ -311,6 +318,7 @@ func (p *Pager) call(b *Block) {
 		}
 	})
 	p.calls[id] = &b.Call
+	p.input(b)
 	if f := p.files[b.Call.Path]; f != nil && b.Call.Kind != Looks {
 		set(p, &f.used, p.costs.clock)
 	}
@@ -353,6 +361,7 @@ func (p *Pager) result(b *Block) {
 	if c := p.calls[b.ID]; c != nil {
 		g.Call = *c
 	}
+	p.answered(b.ID)
 	if b.Err {
 		p.failed(g)
 	} else {

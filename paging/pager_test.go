@@ -10,6 +10,8 @@ import (
 //
 //	read /a 1-50 v1 [as id]   a call and its result, whose text is told by the word v1
 //	edit /a | bash x          a change, a command
+//	write /a v                a change whose input is large, and told by the word v
+//	show png|pdf|url|note     the user gives an image, a document, one by its address, a document of text
 //	fail                      behind one of them: the result is an error
 //	say [words]               the user types
 //	keep n                    the history is cut first
@@ -37,6 +39,10 @@ func (s *script) request(line string) {
 	case "begin":
 		s.b.WriteString(`{"role":"user","content":"begin"}`)
 	default:
+		if kind, ok := strings.CutPrefix(line, "show "); ok {
+			fmt.Fprintf(&s.b, `{"role":"assistant","content":"ok"},{"role":"user","content":[{"type":"text","text":"look"},%s]}`, shown(kind))
+			break
+		}
 		if words, ok := strings.CutPrefix(line, "say "); ok {
 			fmt.Fprintf(&s.b, `{"role":"assistant","content":"ok"},{"role":"user","content":%q}`, words)
 			break
@@ -73,6 +79,9 @@ func (s *script) call(part string) (calls, results []string) {
 	case "edit":
 		name, input, text = "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, w[1]), "ok"
 	}
+	if w[0] == "write" {
+		name, input, text = "Write", fmt.Sprintf(`{"file_path":%q,"content":"%s"}`, w[1], strings.Repeat(w[2]+`\n`, 300)), "ok"
+	}
 	if w[0] != "orphan" {
 		calls = append(calls, fmt.Sprintf(`{"type":"tool_use","id":"%s","name":"%s","input":%s}`, id, name, input))
 	}
@@ -80,7 +89,7 @@ func (s *script) call(part string) (calls, results []string) {
 		return calls, nil
 	}
 	content := `"` + strings.Repeat(text+" ", 300) + `"`
-	if w[0] == "edit" || strings.Contains(line, "short") {
+	if w[0] == "edit" || w[0] == "write" || strings.Contains(line, "short") {
 		content = `"ok"`
 	}
 	if strings.Contains(line, "list") {
@@ -88,6 +97,19 @@ func (s *script) call(part string) (calls, results []string) {
 	}
 	failed := strings.Contains(line, "fail")
 	return calls, []string{fmt.Sprintf(`{"type":"tool_result","tool_use_id":"%s","is_error":%t,"content":%s}`, id, failed, content)}
+}
+
+// shown is an image or a document that a user gives.
+func shown(kind string) string {
+	switch kind {
+	case "pdf":
+		return `{"source":{"type":"base64","media_type":"application/pdf","data":"` + strings.Repeat("QUJD", 300) + `"},"type":"document","title":"t"}`
+	case "url":
+		return `{"type":"image","source":{"type":"url","url":"https://example.org/` + strings.Repeat("a", 600) + `.png"}}`
+	case "note":
+		return `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"` + strings.Repeat(`a\n`, 300) + `"}}`
+	}
+	return `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("QUJD", 300) + `QQ=="}}`
 }
 
 // run replays a script at tau 2 and says what was decided, one request "n: word ids" after another.
@@ -121,9 +143,9 @@ func run(t *testing.T, o Options, lines []string) string {
 		for _, l := range []struct {
 			word  string
 			pages []*Page
-		}{{"unpin", d.Unpin}, {"pin", d.Pin}, {"evict", d.Evict}, {"gc", d.GC}} {
+		}{{"unpin", d.Unpin}, {"pin", d.Pin}, {"evict", d.Evict}, {"gc", d.GC}, {"input", d.Input}, {"image", d.Image}} {
 			for _, g := range l.pages {
-				out = append(out, fmt.Sprintf("%d: %s %s", n, l.word, g.ID))
+				out = append(out, fmt.Sprintf("%d: %s %s", n, l.word, strings.Trim(string(appendName(nil, g)), `"`)))
 			}
 		}
 	}

@@ -10,6 +10,16 @@ import (
 
 // random makes a session out of a seed: reads of a few ranges, changes, failures, cuts.
 func random(t testing.TB, seed uint64, requests int) Session {
+	sc := Scanner{Tools: DefaultTools()}
+	session, err := sc.Session(randomLine(seed, requests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// randomLine is such a session as JSON.
+func randomLine(seed uint64, requests int) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var s script
 	s.request("begin")
@@ -17,17 +27,17 @@ func random(t testing.TB, seed uint64, requests int) Session {
 	for range requests {
 		var calls []string
 		for range 1 + rng.IntN(3) {
-			c := []string{"read /%c v%d", "read /%c 1-50 v%d", "read /%c 10-20 v%d", "edit /%c%.0d", "bash %c%d", "orphan %c%d"}[rng.IntN(6)]
+			c := []string{"read /%c v%d", "read /%c 1-50 v%d", "read /%c 10-20 v%d", "edit /%c%.0d", "bash %c%d", "orphan %c%d", "write /%c v%d"}[rng.IntN(7)]
 			c = fmt.Sprintf(c, 'a'+rune(rng.IntN(3)), rng.IntN(2))
 			c += []string{"", "", "", " fail", " short", " none", " list", fmt.Sprint(" as d", rng.IntN(3))}[rng.IntN(8)]
 			calls = append(calls, c)
 		}
 		line := strings.Join(calls, " + ")
 		if rng.IntN(6) == 0 {
-			line = "say"
+			line = []string{"say", "say", "say", "show png", "show pdf", "show url", "say read /a again"}[rng.IntN(7)]
 		}
 		added := 2
-		if line != "say" && !strings.Contains(line, "read") && !strings.Contains(line, "edit") && !strings.Contains(line, "bash") {
+		if line[0] != 's' && !strings.Contains(line, "write") && !strings.Contains(line, "read") && !strings.Contains(line, "edit") && !strings.Contains(line, "bash") {
 			added = 1
 		}
 		if rng.IntN(6) == 0 {
@@ -37,18 +47,13 @@ func random(t testing.TB, seed uint64, requests int) Session {
 		length += added
 		s.request(line)
 	}
-	sc := Scanner{Tools: DefaultTools()}
-	session, err := sc.Session([]byte(`{"session":"s","steps":[` + s.b.String() + `]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return session
+	return []byte(`{"session":"s","steps":[` + s.b.String() + `]}`)
 }
 
 // told is a decision as a text, without what depends on the request before.
 func told(d Decision, stubs []*Page) string {
 	var b strings.Builder
-	for _, l := range [][]*Page{d.Evict, d.GC, d.Pin, d.Unpin} {
+	for _, l := range [][]*Page{d.Evict, d.GC, d.Input, d.Image, d.Pin, d.Unpin} {
 		for _, g := range l {
 			fmt.Fprint(&b, g.Message, ":", g.ID, " ")
 		}
@@ -138,7 +143,7 @@ func names(t *testing.T, p *Pager) {
 	for _, g := range p.Stubs() {
 		found := false
 		for _, b := range p.messages[g.Message].Blocks {
-			found = found || b.ID == g.ID && b.at == g.at && b.Size == g.Size
+			found = found || b.ID == g.ID && b.at == g.at && b.index == g.Block && (b.Size == g.Size || b.decoded == g.Size)
 		}
 		if !found || g.Err && p.policy == "fifo" {
 			t.Fatalf("no original of stub %s, or it is an error", g.ID)

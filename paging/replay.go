@@ -23,6 +23,8 @@ type Totals struct {
 	Requests  int     `json:"requests"`
 	Evictions int     `json:"evictions"` // of pages
 	GC        int     `json:"gc"`        // of garbage
+	Inputs    int     `json:"inputs"`    // of calls
+	Images    int     `json:"images"`    // and inline documents
 	Faults    int     `json:"faults"`
 	Pins      int     `json:"pins"`
 	Cost      float64 `json:"cost"`          // bytes, those of the prefix that is as before at 0.1, others at 1.25
@@ -45,6 +47,8 @@ func (t *Totals) add(d *Decision) {
 	t.Requests++
 	t.Evictions += len(d.Evict)
 	t.GC += len(d.GC)
+	t.Inputs += len(d.Input)
+	t.Images += len(d.Image)
 	t.Pins += len(d.Pin)
 	for _, f := range d.Fault {
 		if !f.Again {
@@ -77,8 +81,7 @@ type Replay struct {
 	Cost    float64 // of the session before
 	Exact   bool    // Cost is the least that there is, as cost-optimal finds for small sessions
 
-	stubs []byte // the ids of all stubs, as JSON, each with a comma
-	ends  []int
+	out outside
 }
 
 // Run replays one session.
@@ -88,7 +91,7 @@ func (r *Replay) Run(s Session) error {
 		return err
 	}
 	before := r.Totals.Cost
-	r.stubs, r.ends = r.stubs[:0], r.ends[:0]
+	r.out.only(0)
 	if r.Keep {
 		r.Line = json.AppendString(append(r.Line[:0], `{"session":`...), s.ID)
 		r.Line = append(r.Line, `,"requests":[`...)
@@ -158,17 +161,13 @@ func (r *Replay) bounded(least bound, before float64) {
 
 // request writes the decisions of one request.
 func (r *Replay) request(n int, d *Decision, stubs []*Page) {
-	r.ends = r.ends[:d.Kept]
-	r.stubs = r.stubs[:0:cap(r.stubs)][:last(r.ends)]
-	for _, g := range stubs[d.Kept:] {
-		r.stubs = append(json.AppendString(r.stubs, g.ID), ',')
-		r.ends = append(r.ends, len(r.stubs))
-	}
+	r.out.only(d.Kept)
+	r.out.add(stubs[d.Kept:])
 	b := strconv.AppendInt(append(r.Line, `{"n":`...), int64(n), 10)
-	b = appendIDs(append(b, `,"evict":`...), d.Evict)
-	b = appendIDs(append(b, `,"gc":`...), d.GC)
+	b = appendNames(append(b, `,"evict":`...), d.Evict)
+	b = appendNames(append(b, `,"gc":`...), d.GC)
 	b = append(b, `,"stub":[`...)
-	b = append(append(b, r.stubs[:max(len(r.stubs)-1, 0)]...), `],"fault":[`...)
+	b = append(append(b, r.out.names(Result)...), `],"fault":[`...)
 	for i, f := range d.Fault {
 		if i > 0 {
 			b = append(b, ',')
@@ -178,11 +177,12 @@ func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 		b = json.AppendString(append(b, `,"path":`...), f.Of.Call.Path)
 		b = append(b, '}')
 	}
-	b = appendIDs(append(b, `],"pin":`...), d.Pin)
-	b = appendIDs(append(b, `,"unpin":`...), d.Unpin)
+	b = appendNames(append(b, `],"pin":`...), d.Pin)
+	b = appendNames(append(b, `,"unpin":`...), d.Unpin)
 	b = strconv.AppendInt(append(b, `,"bytes":[`...), int64(d.In), 10)
 	b = strconv.AppendInt(append(b, ','), int64(d.Out), 10)
 	b = append(b, ']')
+	b = r.out.further(b, d)
 	if d.Tau != 0 {
 		b = strconv.AppendInt(append(b, `,"tau":`...), int64(d.Tau), 10)
 	}
@@ -191,22 +191,4 @@ func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 		b = strconv.AppendInt(append(b, `,"size":`...), int64(d.Size), 10)
 	}
 	r.Line = append(b, '}')
-}
-
-func last(ends []int) int {
-	if len(ends) == 0 {
-		return 0
-	}
-	return ends[len(ends)-1]
-}
-
-func appendIDs(b []byte, pages []*Page) []byte {
-	b = append(b, '[')
-	for i, g := range pages {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = json.AppendString(b, g.ID)
-	}
-	return append(b, ']')
 }
