@@ -26,6 +26,8 @@ func main() {
 	flag.IntVar(&c.bytes, "bytes", 6000, "bytes of a result, about")
 	flag.IntVar(&c.rounds, "rounds", 3, "rounds in which each runs once")
 	flag.StringVar(&c.python, "python", "python3", "Python of the other program")
+	flag.StringVar(&c.policy, "policy", "fifo", "policy of ours")
+	flag.StringVar(&c.alone, "alone", "", "run ours alone, in memory, over sessions of this kind")
 	modes := flag.String("modes", "replay,proxy,store", "parts of the other program to run")
 	flag.Parse()
 	c.modes, c.peer = strings.Split(*modes, ","), flag.Arg(0)
@@ -39,6 +41,7 @@ func main() {
 type comparison struct {
 	sessions, requests, bytes, rounds int
 	python, peer, dir, all            string
+	policy, alone                     string
 	modes, logs                       []string
 	lines                             []byte // the sessions
 }
@@ -67,6 +70,13 @@ func (c *comparison) check() error {
 }
 
 func (c *comparison) run() (err error) {
+	if c.alone != "" {
+		for i := range c.sessions {
+			c.lines = append(c.lines, append(paging.Profile(c.alone, c.requests, c.bytes+i), '\n')...)
+		}
+		_, err := c.inMemory()
+		return err
+	}
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -199,7 +209,7 @@ func (c *comparison) ours(mode string) (f figures, err error) {
 	if mode != "replay" {
 		return c.inMemory()
 	}
-	out, seconds, err := timed(exec.Command(filepath.Join(c.dir, "tidemark"), "replay", c.all, "--policy", "fifo", "--tau", "4", "--min-bytes", "500", "--json"))
+	out, seconds, err := timed(exec.Command(filepath.Join(c.dir, "tidemark"), "replay", c.all, "--policy", c.policy, "--tau", "4", "--min-bytes", "500", "--json"))
 	if err == nil {
 		err = json.Unmarshal(out, &f)
 	}
@@ -208,7 +218,7 @@ func (c *comparison) ours(mode string) (f figures, err error) {
 }
 
 func (c *comparison) inMemory() (f figures, err error) {
-	scanner, r := paging.Scanner{Tools: paging.DefaultTools()}, paging.Replay{Options: paging.Options{Policy: "fifo"}}
+	scanner, r := paging.Scanner{Tools: paging.DefaultTools()}, paging.Replay{Options: paging.Options{Policy: c.policy}}
 	begun := time.Now()
 	for line := range bytes.Lines(c.lines) {
 		s, err := scanner.Session(line)
