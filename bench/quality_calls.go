@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -53,6 +54,9 @@ type QualityRecord struct {
 	Invalid string                    `json:"invalid,omitempty"` // why a verdict does not count
 }
 
+// recordHead is how a record begins: what is cut off at the end of a file is one, or not ours.
+const recordHead = `{"kind":"`
+
 // Bounds of a file of records.
 const (
 	maxRecord  = 4 << 20
@@ -68,6 +72,9 @@ func ReadCalls(r io.Reader) (have map[string]Saved, whole int64, err error) {
 	for number := 1; ; number++ {
 		line, err := boundedLine(in)
 		if errors.Is(err, io.EOF) {
+			if len(line) > 0 && !bytes.HasPrefix(line, []byte(recordHead)) && !strings.HasPrefix(recordHead, string(line)) {
+				return nil, 0, fmt.Errorf("line %d is no call of a quality check: %w", number, tidemark.ErrInvalid)
+			}
 			return have, whole, nil
 		}
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 const (
 	// significant is the p-value from which a test says something.
 	significant = 0.05
-	// minSessions is the fewest sessions that a conclusion is drawn from: of fewer not even
+	// MinSessions is the fewest sessions that a conclusion is drawn from: of fewer not even
 	// differences that all point one way are significant (2/2^5 is more than 0.05).
-	minSessions = 6
+	MinSessions = 6
 	samples     = 10_000 // of the bootstrap
 )
 
@@ -340,7 +340,7 @@ func (q *Quality) tested(c Criterion, means []float64) Criterion {
 // concluded reads the tests of the overall score.
 func concluded(c Criterion, sessions int) string {
 	switch {
-	case sessions < minSessions:
+	case sessions < MinSessions:
 		return TooFew
 	case c.Equivalent < significant:
 		return Equivalent

@@ -152,8 +152,9 @@ func twoTests(diffs []float64, margin, alpha float64) (below, above, low, high f
 // spread is the mean and the standard deviation of a sample.
 func spread(values []float64) (mean, deviation float64) {
 	for _, v := range values {
-		mean += v / float64(len(values))
+		mean += v
 	}
+	mean /= float64(max(len(values), 1))
 	for _, v := range values {
 		deviation += (v - mean) * (v - mean)
 	}
@@ -252,9 +253,10 @@ func kappa(said [][2]string) (k, agree float64, ok bool) {
 		first[s[0]]++
 		second[s[1]]++
 		if s[0] == s[1] {
-			agree += 1 / n
+			agree++
 		}
 	}
+	agree /= n
 	chance := 0.0
 	for what, f := range first {
 		chance += f / n * second[what] / n

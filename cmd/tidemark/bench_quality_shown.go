@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark/bench"
+)
+
+// printQuality prints what a check found, the conclusion first.
+func (m *Main) printQuality(r bench.QualityResult) {
+	m.out.printf("%s: %s, by %s\n\n", r.Strategy, shownConclusion(r), plural(r.Sessions, "session"))
+	two := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
+	p := func(f float64) string { return "p " + strconv.FormatFloat(f, 'g', 2, 64) }
+	between := func(ci [2]float64) string { return fmt.Sprintf("%+.2f to %+.2f", ci[0], ci[1]) }
+	rows := [][]string{{"SCORE", "FULL", "MANAGED", "DIFFERENCE", "90 %", "95 % BOOTSTRAP", "EQUIVALENT", "NOT WORSE", "SIGNED RANKS"}}
+	for _, c := range r.Scores {
+		rows = append(rows, []string{c.Name, two(c.Full), two(c.Managed), fmt.Sprintf("%+.2f", c.Difference), between(c.CI90), between(c.CI95), p(c.Equivalent), p(c.NotWorse), p(c.Wilcoxon)})
+	}
+	table(m.out, rows)
+	v, d := r.Preference, r.Detection
+	m.out.printf("\npreferred: full %d, managed %d, ties %d of %s, %s; by pairs managed %d of %d, %s\n", v.Full, v.Managed, v.Ties, plural(r.Verdicts, "verdict"), p(v.P),
+		v.Pairs.Hits, v.Pairs.Of, p(v.Pairs.P))
+	m.out.printf("detected: %d of %d that named one (%s to %s at 95 %%), unsure %d, %s; by pairs %d of %d, %s\n", d.Right, d.Named, sharePercent(d.CI95[0]), sharePercent(d.CI95[1]), d.Unsure,
+		p(d.P), d.Pairs.Hits, d.Pairs.Of, p(d.Pairs.P))
+	at := r.Position
+	m.out.printf("position: A preferred %d of %d, %s; A named %d of %d, %s; A scores %+.2f over B\n", at.Preferred.Hits, at.Preferred.Of, p(at.Preferred.P),
+		at.Named.Hits, at.Named.Of, p(at.Named.P), at.Difference)
+	if at.Biased {
+		m.out.line("  the judges go by the place of an answer: what they say of its quality is weak")
+	}
+	m.out.printf("agreement of judges: preference %s%s, guess %s%s\n", sharePercent(r.Agreement.Preference), shownKappa(r.Agreement.KappaP), sharePercent(r.Agreement.Detection), shownKappa(r.Agreement.KappaD))
+	m.out.printf("context: %.0f tokens full, %.0f managed\n", r.Tokens[0], r.Tokens[1])
+	for _, name := range [...]string{"full", "managed"} {
+		if o := r.Answers[name]; o != (bench.Oddities{}) {
+			m.out.printf("answers, %s: %d empty, %d with calls of tools, %d cut off\n", name, o.Empty, o.Called, o.Cut)
+		}
+	}
+	m.out.printf("%s compared, %d failed; %s could not be read; %s made, %d taken from before; %d tokens in, %d out\n", plural(r.Pairs, "pair"), len(r.Failed), plural(r.Invalid, "verdict"),
+		plural(r.Calls, "call"), r.Reused, r.Usage.Input+r.Usage.CacheRead+r.Usage.CacheCreation, r.Usage.Output)
+	for _, f := range r.Failed {
+		m.out.printf("failed: %s request %d: %s\n", safe(oneLine(f.Session, 80)), f.Request, safe(oneLine(f.Error, 300)))
+	}
+}
+
+// shownConclusion says what the conclusion rests on.
+func shownConclusion(r bench.QualityResult) string {
+	switch r.Conclusion {
+	case bench.Equivalent:
+		return fmt.Sprintf("EQUIVALENT within %g points", r.Margin)
+	case bench.NotInferior:
+		return fmt.Sprintf("NOT INFERIOR by %g points", r.Margin)
+	case bench.Worse:
+		return "WORSE"
+	case bench.TooFew:
+		return fmt.Sprintf("NO CONCLUSION, fewer than %d sessions", bench.MinSessions)
+	}
+	return fmt.Sprintf("UNDECIDED, neither equivalent within %g points nor worse", r.Margin)
+}
+
+func shownKappa(k *float64) string {
+	if k == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (kappa %.2f)", *k)
+}
+
+func sharePercent(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
