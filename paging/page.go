@@ -89,6 +89,9 @@ func (p *Pager) pin(g *Page) {
 
 // evict puts a page out.
 func (p *Pager) evict(g *Page) {
+	if g.stub || p.hold != nil && p.hold(g) {
+		return
+	}
 	set(p, &g.stub, true)
 	p.shorten(g)
 	p.out.add(g.Message, g.short-g.wire)

@@ -87,6 +87,7 @@ type Step struct {
 	Cut    bool // first the history is cut to Keep messages
 	Keep   int
 	Append []Message
+	Idle   bool            // nothing is decided: it is what stood there before
 	Shared int             // first bytes that Append[0] shares with the message that it stands in the place of, 0 for unknown
 	Usage  *tidemark.Usage // what the provider reported of this request, for [Pager.Reported]
 }
@@ -126,6 +127,7 @@ type Pager struct {
 	costs    costs
 	told     int        // tau as the newest decision that names it says
 	ahead    *hindsight // of a policy that knows the session
+	hold     func(*Page) bool
 
 	window, fixed tidemark.Tokens
 	zones         Zones
@@ -196,7 +198,9 @@ func (p *Pager) Step(s Step) (Decision, error) {
 		p.take(m)
 	}
 	p.zoned()
-	p.decide()
+	if !s.Idle {
+		p.decide()
+	}
 	if t := p.Tau(); t != p.told {
 		p.told, p.now.Tau = t, t
 	}
