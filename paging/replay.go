@@ -77,6 +77,7 @@ type Replay struct {
 	Options Options // Fixed is added to what the session says of it
 	Totals  Totals
 	Keep    bool
+	Each    func(*Decision) // told each decision, which is the pager's own; may be nil
 	Line    []byte  // decisions of the session before, one line without its end
 	Cost    float64 // of the session before
 	Exact   bool    // Cost is the least that there is, as cost-optimal finds for small sessions
@@ -103,6 +104,9 @@ func (r *Replay) Run(s Session) error {
 		}
 		p.Reported(st.Usage)
 		r.Totals.add(&d)
+		if r.Each != nil {
+			r.Each(&d)
+		}
 		if r.Options.Window > 0 {
 			r.Totals.zoned(d.Zone)
 		}
