@@ -122,8 +122,13 @@ func (p *Pager) ripe(g *Page) {
 		p.pin(g)
 		return
 	}
-	p.shorten(g)
-	if g.wire <= g.short {
+	p.ready(g)
+}
+
+// ready takes a page among those that may go, if its stub is shorter.
+func (p *Pager) ready(g *Page) {
+	c := &p.costs
+	if p.shorten(g); g.ripe || g.wire <= g.short {
 		return
 	}
 	set(p, &g.ripe, true)
@@ -311,7 +316,7 @@ func (p *Pager) mature() {
 	c := &p.costs
 	head := p.head
 	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.asked(); head++ {
-		if g := p.pages[head]; !g.Err && g.Size >= p.min {
+		if g := p.pages[head]; !g.Err && g.Size >= p.min && !g.ripe {
 			p.shorten(g)
 			set(p, &c.ready, append(c.ready, g))
 			set(p, &c.saved, c.saved+g.wire)

@@ -36,6 +36,7 @@ func inOrder(a, b *Page) int {
 func (p *Pager) old(g *Page) {
 	k := g.key
 	switch {
+	case g.stub:
 	case g.Err && p.policy != "lru" || g.Part == Result && g.Size < p.min:
 	case k != nil && len(k.pinned) > 0:
 		p.pin(g)

@@ -29,8 +29,10 @@ func (p *Pager) lru() {
 	for _, g := range due {
 		switch {
 		case g.stub || p.open(g) || g.Part == Result && g.Size < p.min || g.Err && c.errors[g.Hash] == g:
-		case g.newest() && g.key.file.used+p.span() > c.clock:
+		case !g.released && g.newest() && g.key.file.used+p.span() > c.clock:
 			p.wait(g, g.key.file.used)
+		case p.needed(g) && g.released:
+			set(p, &p.late, append(p.late, g))
 		case p.needed(g):
 			p.wait(g, c.clock)
 		default:
@@ -50,7 +52,7 @@ func (p *Pager) span() int { return p.asked() * turnTicks }
 // wait has a page looked at again when it was not used for tau since a tick, at the next request at the earliest.
 func (p *Pager) wait(g *Page, since int) {
 	c := &p.costs
-	tick := max(since+p.span(), c.seen)
+	tick := max(since+p.Tau()*turnTicks, c.seen)
 	old := c.due[tick]
 	p.undo = append(p.undo, func() {
 		if c.due[tick] = old; old == nil {

@@ -17,6 +17,7 @@ type Message struct {
 	Typed  bool // of role user, and not only tool results: a turn as a person counts begins
 	Blocks []Block
 	Names  []string // what looks like the name of a file in the text of a typed message
+	Handle string   // what the model knows the message as, "" for nothing: see [Pager.find]
 }
 
 // What a [Block] is.

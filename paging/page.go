@@ -31,6 +31,7 @@ type Page struct {
 	tick     int  // the clock when it came
 	ripe     bool // it may go when that pays
 	faulted  bool // its eviction has been a fault
+	released bool // of fifo and lru: the model is done with it
 	at, wire int
 	common   int // first bytes of its stub that are as they were
 	short    int // bytes of its stub

@@ -24,6 +24,7 @@ type Options struct {
 	Window tidemark.Tokens // of the model; 0 is none: there are no zones, and the policy acts at any size
 	Zones  Zones           // where they begin
 	Fixed  tidemark.Tokens // the system prompt and the schemas of the tools, which no message holds
+	Whole  bool            // what is reported is of requests with nothing replaced: of a session that had no paging
 }
 
 // Policies are the names of the policies, the default first.
@@ -131,8 +132,12 @@ type Pager struct {
 
 	window, fixed tidemark.Tokens
 	zones         Zones
+	whole         bool
 	late          []*Page // would be out, but the window has room
 	tight         []*key  // were pinned, in that order; some no longer are
+
+	byHandle map[string]int // the newest message of a handle
+	results  map[string]int // the message of the newest result of a call
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -159,9 +164,9 @@ func New(o Options) (*Pager, error) {
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{},
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, results: map[string]int{},
 		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
-		window: o.Window, fixed: o.Fixed, zones: o.Zones}
+		window: o.Window, fixed: o.Fixed, zones: o.Zones, whole: o.Whole}
 	p.told = p.tau
 	return p
 }
@@ -292,6 +297,7 @@ func (p *Pager) take(m Message) {
 		total += p.in[n-1]
 	}
 	p.in = append(p.in, total)
+	p.name(m.Handle)
 	if m.Role == tidemark.User {
 		set(p, &p.users, p.users+1)
 		ticks := roundTicks
@@ -329,6 +335,8 @@ func (p *Pager) call(b *Block) {
 	if b.Call.Kind == Reads {
 		p.read(b)
 	}
+	p.recalled(b)
+	p.released(b)
 }
 
 // read decides whether a read is a fault: of what had been evicted, decided when no full copy of
@@ -344,12 +352,17 @@ func (p *Pager) read(b *Block) {
 			return
 		}
 	}
-	of := k.evicted
+	p.fault(b.ID, k.evicted)
+}
+
+// fault notes that a call needs a page that is out.
+func (p *Pager) fault(id string, of *Page) {
+	k := of.key
 	set(p, &p.costs.faults, p.costs.faults+1)
 	set(p, &of.faulted, true)
 	set(p, &k.armed, of)
 	set(p, &k.armedAt, k.file.epoch)
-	p.now.Fault = append(p.now.Fault, Fault{b.ID, of, p.counted[of]})
+	p.now.Fault = append(p.now.Fault, Fault{id, of, p.counted[of]})
 	if p.counted == nil {
 		p.counted = map[*Page]bool{}
 	}
@@ -366,6 +379,7 @@ func (p *Pager) result(b *Block) {
 		g.Call = *c
 	}
 	p.answered(b.ID)
+	put(p, p.results, b.ID, g.Message)
 	if b.Err {
 		p.failed(g)
 	} else {

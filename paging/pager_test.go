@@ -10,6 +10,7 @@ import (
 //
 //	read /a 1-50 v1 [as id]   a call and its result, whose text is told by the word v1
 //	edit /a | bash x          a change, a command
+//	release t1,t2 | recall t1 the model lets results go, or has one back
 //	write /a v                a change whose input is large, and told by the word v
 //	show png|pdf|url|note     the user gives an image, a document, one by its address, a document of text
 //	fail                      behind one of them: the result is an error
@@ -78,6 +79,12 @@ func (s *script) call(part string) (calls, results []string) {
 		}
 	case "edit":
 		name, input, text = "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, w[1]), "ok"
+	}
+	if w[0] == "release" {
+		name, input = ReleaseTool, fmt.Sprintf(`{"handles":["%s"]}`, strings.ReplaceAll(w[1], ",", `","`))
+	}
+	if w[0] == "recall" {
+		name, input = RecallTool, fmt.Sprintf(`{"entry":%q}`, w[1])
 	}
 	if w[0] == "write" {
 		name, input, text = "Write", fmt.Sprintf(`{"file_path":%q,"content":"%s"}`, w[1], strings.Repeat(w[2]+`\n`, 300)), "ok"

@@ -52,7 +52,7 @@ func (p *Pager) parts() bool { return p.safe() || p.policy == "lru" }
 
 // input makes a page of the input of a call, of the age of its result.
 func (p *Pager) input(b *Block) {
-	if !p.parts() || b.Size < p.min || b.stub >= b.wire {
+	if !p.parts() || len(b.Call.Release) > 0 || b.Size < p.min || b.stub >= b.wire {
 		return
 	}
 	g := &Page{Part: Input, ID: b.ID, Call: b.Call, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines,

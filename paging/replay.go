@@ -78,9 +78,9 @@ type Replay struct {
 	Totals  Totals
 	Keep    bool
 	Each    func(*Decision) // told each decision, which is the pager's own; may be nil
-	Line    []byte  // decisions of the session before, one line without its end
-	Cost    float64 // of the session before
-	Exact   bool    // Cost is the least that there is, as cost-optimal finds for small sessions
+	Line    []byte          // decisions of the session before, one line without its end
+	Cost    float64         // of the session before
+	Exact   bool            // Cost is the least that there is, as cost-optimal finds for small sessions
 
 	out outside
 }
@@ -132,7 +132,7 @@ func (r *Replay) Run(s Session) error {
 // pager makes the one that a session runs through; a bound looks at the session first.
 func (r *Replay) pager(s Session) (*Pager, bound, error) {
 	o := r.Options
-	if o.Window > 0 {
+	if o.Whole = o.Whole || s.Whole; o.Window > 0 {
 		o.Fixed += tidemark.EstimateChars(s.Fixed)
 		if slices.Contains(Bounds(), o.Policy) {
 			return nil, bound{}, fmt.Errorf("policy %s with a window: a bound knows no zones: leave one of them out: %w", o.Policy, tidemark.ErrInvalid)

@@ -12,7 +12,8 @@ import (
 type Session struct {
 	ID    string
 	Model string
-	Fixed int // bytes of system and tools as compact JSON: they go with each request
+	Fixed int  // bytes of system and tools as compact JSON: they go with each request
+	Whole bool // its usage is of requests with nothing replaced, as [Options] has it
 	Steps []Step
 }
 

@@ -109,6 +109,9 @@ type Call struct {
 	Path  string // cleaned; "" when nothing is known of a file
 	Range Range
 	More  []string // further files that a patch changes
+
+	Release []string // handles that the model is done with: a call of [ReleaseTool]
+	Recall  string   // the handle that it asks for: a call of [RecallTool]
 }
 
 // maxName bounds names of tools and files that are kept; a longer one is cut and told by its hash.
@@ -120,6 +123,7 @@ const maxPatched = 256
 // Call says what a call does. A read or change that names no file only looks.
 func (t Tools) Call(name string, input []byte) Call {
 	c := Call{Tool: bounded(name)}
+	c.cooperate(name, input)
 	row, ok := t.find(name)
 	if !ok || row.Kind == Looks {
 		return c

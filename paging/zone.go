@@ -86,7 +86,8 @@ func (Zones) at(percent int, window tidemark.Tokens) tidemark.Tokens {
 // Size is the size of the context as it is sent now: what the provider reported of a request and its reply, the
 // estimate of what came since, and less the estimate of what left since. Without a report all is estimated, as
 // sent, and Fixed is added. It counts bytes as the estimator counts UTF-16 units: equal for ASCII, twice or
-// three times as much for other text, until the provider reports what that really is.
+// three times as much for other text, until the provider reports what that really is. Where it reported of more than
+// would have been sent (Options.Whole), its report counts by the share of the bytes that would have been.
 func (p *Pager) Size() tidemark.Tokens {
 	n := len(p.messages)
 	now := p.out.upTo(n) + n + 1
@@ -95,11 +96,13 @@ func (p *Pager) Size() tidemark.Tokens {
 		return p.fixed + tidemark.EstimateChars(now)
 	}
 	m := p.marks[r-1]
-	size, since := m.usage.Context(), now-m.out
+	size, since := m.usage.Context()-m.usage.Output, now-m.out
+	if p.whole && m.messages > 0 {
+		size = size * tidemark.Tokens(m.out) / tidemark.Tokens(p.in[m.messages-1]+m.messages+1)
+	}
 	if m.messages < n && p.messages[m.messages].Role == tidemark.Assistant && !m.replaced && m.usage.Output > 0 {
 		since -= p.messages[m.messages].Bytes + 1
-	} else {
-		size -= m.usage.Output
+		size += m.usage.Output
 	}
 	if since < 0 {
 		return max(size-tidemark.EstimateChars(-since), 0)

@@ -144,3 +144,136 @@ func TestZonesRandom(t *testing.T) {
 		}
 	}
 }
+
+// TestZonePolicies has a row for what a zone changes. A result of "v" has 600 bytes, some 250 tokens with its call.
+func TestZonePolicies(t *testing.T) {
+	const pin = "begin; read /a v; say; say; read /a v; say; say; " // fifo pins the second copy at tau 2
+	const pinned = "3: evict t1; 4: fault t2 of t1; 6: pin t2"
+	big := "read /a " + strings.Repeat("v", 30) // 9300 bytes, 2800 tokens
+	other := strings.Replace(big, "/a", "/b", 1)
+	for _, row := range []struct {
+		name, policy string
+		window       tidemark.Tokens
+		tau          int
+		lines, want  string
+	}{
+		{"room: nothing leaves", "fifo", 100_000, 1, "begin; bash x; say; say", ""},
+		{"room: nothing leaves", "lru", 100_000, 1, "begin; bash x; say; say", ""},
+		{"room: nothing leaves", "batch", 100_000, 1, "begin; bash x; say; say", ""},
+		{"room: nothing leaves, also what is superseded", "cost", 100_000, 1, "begin; read /a v + edit /a; say; say", ""},
+		{"what was held goes when the room ends", "fifo", 9000, 1, "begin; bash x; say; bash y as y; " + big, "4: gc t1; 4: gc y"},
+		{"what was held goes when the room ends", "lru", 9000, 1, "begin; bash x; say; bash y as y; " + big, "4: gc t1"},
+		{"what was held goes when the room ends", "cost", 5000, 1, "begin; bash x; say; bash y as y; " + big, "4: gc t1; 4: gc y"},
+		{"advisory: age as without", "fifo", 1000, 3, "begin; bash x; bash y; say; say; say", "4: gc t1; 5: gc t2"},
+		{"involuntary: what is ripe does not wait for the price", "cost", 1800, 3, "begin; bash x; bash y; bash z; bash x", "4: gc t1; 4: gc t2"},
+		{"without a window it waits", "cost", 0, 3, "begin; bash x; bash y; bash z; bash x", ""},
+		{"involuntary: too little to break the prefix for", "cost", 16_400, 3, "begin; bash x; " + other + "; " + strings.Replace(big, "/a", "/c", 1) + "; " + big, ""},
+		{"aggressive: half the age", "fifo", 100, 4, "begin; bash x; say; say", "3: gc t1"},
+		{"aggressive: half the age", "lru", 100, 4, "begin; bash x; say; say", "3: gc t1"},
+		{"aggressive: half the age", "batch", 100, 4, "begin; bash x; say; say", "3: gc t1"},
+		{"aggressive: half the age, at least 1", "fifo", 100, 1, "begin; bash x; say; say", "2: gc t1"},
+		{"normal: pins are told", "fifo", 0, 2, pin + "say", pinned},
+		{"aggressive: pins end", "pins", 3300, 2, pin + other, pinned + "; 7: unpin t2; 7: evict t2"},
+		{"aggressive: what the newest turn names stays pinned", "pins", 3300, 2, strings.ReplaceAll(pin, "/a", "/src/a.go") + "say look at a.go; " + other, pinned},
+		{"aggressive: what a turn before named does not", "pins", 3300, 2, strings.ReplaceAll(pin, "/a", "/src/a.go") + "say look at b.go; " + other, pinned + "; 8: unpin t2; 8: evict t2"},
+	} {
+		t.Run(row.policy+", "+row.name, func(t *testing.T) {
+			o := Options{Policy: row.policy, Tau: row.tau, Window: row.window}
+			if row.policy == "pins" { // fifo, but for the end of the window as in Advisory
+				o.Policy, o.Zones = "fifo", Zones{1, 90, 95}
+			}
+			if got := run(t, o, strings.Split(row.lines, "; ")); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestSize adds up a session of three requests by hand.
+func TestSize(t *testing.T) {
+	u := func(in, out tidemark.Tokens) *tidemark.Usage {
+		return &tidemark.Usage{Input: in, CacheRead: 700, CacheCreation: 200, Output: out}
+	}
+	user, reply := Message{Role: tidemark.User, Bytes: 100, Typed: true}, Message{Role: tidemark.Assistant, Bytes: 50}
+	for _, row := range []struct {
+		name  string
+		o     Options
+		usage *tidemark.Usage
+		next  Step
+		want  tidemark.Tokens
+	}{
+		{"no report", Options{Fixed: 7}, nil, Step{Append: []Message{reply, user}}, 7 + tidemark.EstimateChars(100+50+100+4)},
+		{"a report, and what came since", Options{Fixed: 7}, u(100, 40), Step{Append: []Message{reply, user}}, 1040 + tidemark.EstimateChars(101)},
+		{"a report without output", Options{}, u(100, 0), Step{Append: []Message{reply, user}}, 1000 + tidemark.EstimateChars(51+101)},
+		{"a report of nothing sent is none", Options{}, &tidemark.Usage{Output: 9}, Step{Append: []Message{reply, user}}, tidemark.EstimateChars(100 + 50 + 100 + 4)},
+		{"no reply came", Options{}, u(100, 40), Step{Append: []Message{user}}, 1000 + tidemark.EstimateChars(101)},
+		{"a cut behind the report takes it", Options{Fixed: 7}, u(100, 40), Step{Cut: true, Append: []Message{user}}, 7 + tidemark.EstimateChars(102)},
+		{"a whole report of a request with all in", Options{Whole: true}, u(100, 40), Step{Append: []Message{reply, user}}, 1040 + tidemark.EstimateChars(101)},
+	} {
+		p, err := New(row.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range []Step{{Append: []Message{user}}, row.next} {
+			if _, err := p.Step(st); err != nil {
+				t.Fatal(err)
+			}
+			if p.Len() == 1 && !st.Cut {
+				p.Reported(row.usage)
+			}
+		}
+		if got := p.Size(); got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
+// TestSizeCut: where the cut takes the reply, what was sent still counts, and the reply's output does not.
+func TestSizeCut(t *testing.T) {
+	p, _ := New(Options{})
+	user, reply := Message{Role: tidemark.User, Bytes: 100, Typed: true}, Message{Role: tidemark.Assistant, Bytes: 50}
+	for i, st := range []Step{{Append: []Message{user}}, {Append: []Message{reply, user}}, {Cut: true, Keep: 1, Append: []Message{{Role: tidemark.Assistant, Bytes: 80}, user}}} {
+		if _, err := p.Step(st); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			p.Reported(&tidemark.Usage{Input: 1000, Output: 40})
+		}
+	}
+	if got, want := p.Size(), 1000+tidemark.EstimateChars(81+101); got != want {
+		t.Errorf("%d, want %d", got, want)
+	}
+}
+
+// TestSizeWhole: where a session without paging reported of its requests, what is out here is taken off by its share.
+func TestSizeWhole(t *testing.T) {
+	var s script
+	for _, l := range []string{"begin", "bash x", "say", "say"} {
+		s.request(l)
+	}
+	sc := Scanner{Tools: DefaultTools()}
+	session, err := sc.Session([]byte(`{"session":"s","system":"0123456789","tools":[{"name":"a"}, null],"steps":[` + s.b.String() + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if session.Fixed != 12+len(`[{"name":"a"},null]`) {
+		t.Errorf("%d bytes go with each request", session.Fixed)
+	}
+	for _, whole := range []bool{false, true} {
+		p, _ := New(Options{Policy: "fifo", Tau: 1, Whole: whole})
+		for _, st := range session.Steps {
+			d, err := p.Step(st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Reported(&tidemark.Usage{Input: tidemark.Tokens(d.In)})
+			want := tidemark.Tokens(d.In)
+			if whole {
+				want = tidemark.Tokens(d.Out)
+			}
+			if got := p.Size(); got != want {
+				t.Errorf("whole %t: %d, want %d", whole, got, want)
+			}
+		}
+	}
+}

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,10 +26,17 @@ func isLog(line []byte) bool {
 	return json.Unmarshal(line, &l) == nil && l.Type != "" && l.Steps == nil
 }
 
-// log replays a log of Claude Code.
-func (r *replay) log(name string, f *os.File) error {
-	s, err := r.logSession(name, f, nil)
-	if err != nil {
+// log replays a log of Claude Code, of which a line has been read. What cannot be read again, as a pipe, is given by
+// that line and the rest.
+func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) error {
+	again := io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), rest)
+	if s, ok := f.(io.Seeker); ok {
+		if _, err := s.Seek(0, io.SeekStart); err == nil {
+			again = f
+		}
+	}
+	s, err := r.logSession(name, again, nil)
+	if err != nil || len(s.Steps) == 0 {
 		return err
 	}
 	return r.session(s)
@@ -37,16 +44,19 @@ func (r *replay) log(name string, f *os.File) error {
 
 // logSession reads a log of Claude Code as a session: all that stands before a reply was a request. A compaction
 // began a new history. read, which may be nil, sees each message with the request that it was first part of.
-func (r *replay) logSession(name string, f *os.File, read func(it transcript.Item, request int)) (paging.Session, error) {
-	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name)}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return s, err
+func (r *replay) logSession(name string, f io.Reader, read func(it transcript.Item, request int)) (paging.Session, error) {
+	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name), Whole: true}
+	if at, ok := f.(io.Seeker); ok {
+		if _, err := at.Seek(0, io.SeekStart); err != nil {
+			return s, err
+		}
 	}
 	var st paging.Step
 	for it, err := range transcript.Messages(f, transcript.Options{}) {
 		var bad *transcript.LineError
 		if errors.As(err, &bad) {
-			continue // one line of many that cannot be read
+			r.damaged++ // one line of many that cannot be read
+			continue
 		}
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", name, err)
