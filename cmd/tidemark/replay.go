@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +26,11 @@ type replay struct {
 	window          int64 // tokens, 0 for none
 	zones           []int // percent of it
 	decisions       string
+	plot            string
+	drawn           *plot
 	tools           string
 	maxLine         int64
+	damaged         int // lines of a log that could not be read
 	runs            []*paging.Replay
 	small           []float64 // what each policy cost over the sessions whose least cost is known
 	scanner         paging.Scanner
@@ -46,7 +48,7 @@ type replayTotals struct {
 
 func (m *Main) replayCommand() *cobra.Command {
 	r := &replay{policies: paging.Policies()[:1], tau: paging.DefaultTau, min: paging.DefaultMinBytes, maxLine: 256 << 20, requests: 80, bytes: 6000}
-	c := &cobra.Command{Use: "replay FILE...", Short: "Replay recorded sessions under a paging policy, offline", Args: cobra.ArbitraryArgs,
+	c := &cobra.Command{Use: "replay FILE|FOLDER|-...", Short: "Replay recorded sessions under a paging policy, offline", Args: cobra.ArbitraryArgs,
 		Long: `Replay recorded sessions under a policy of paging and say what would have left the
 context, which of it was read again (faults), and what the requests would have cost.
 Nothing is sent, nothing is stored: the decisions are those of a live session.
@@ -55,11 +57,15 @@ A FILE holds one session a line:
   {"session","model","system","tools":[...],"steps":[{"keep"?:n,"append":[messages],"usage"?:{...}}]}
 Request k is all that steps 0 to k appended; keep first cuts the history to n messages.
 A log of Claude Code (.jsonl) is taken, too: each reply was a request, and the session is
-named as the file, with as many folders before it as tell two of one name apart.
+named as the file, with as many folders before it as tell two of one name apart. Of a
+FOLDER all .jsonl below it count, - is standard input.
 
 --decisions writes a line for each session:
   {"session","requests":[{"n","evict","gc","stub","fault":[{"id","of","path"}],"pin","unpin","bytes":[in,out]}]}
 evict and gc name the results that leave with a request, stub all that are out in it.
+
+--plot draws one session as its requests, with faults and the cost so far; several as a
+group of columns each: its cost by that with nothing replaced, and its faults.
 
 Cost counts bytes of requests: those of the prefix that is as in the request before at 0.1,
 the others at 1.25, as prompt caches are priced. RATIO is the cost by that of the same
@@ -87,7 +93,7 @@ rescan, partial, errors, parallel, chat, or all. They do not react to what leave
 the context, so their faults are not those of a live session.`,
 		Example: `  tidemark replay sessions.jsonl --policy fifo --tau 4 --min-bytes 500 --decisions out.jsonl --json
   tidemark replay ~/.claude/projects/x/1f2e.jsonl
-  tidemark replay --profile all --policy cost,fifo,batch
+  tidemark replay --profile all --policy cost,fifo,batch --plot policies.svg
   tidemark replay sessions.jsonl --window 200000 --zones 30,50,60
   tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
 		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(r, args) }}
@@ -96,6 +102,7 @@ the context, so their faults are not those of a live session.`,
 	f.IntVar(&r.tau, "tau", r.tau, "age from which a result may leave, in messages of role user")
 	f.IntVar(&r.min, "min-bytes", r.min, "size from which a result may leave")
 	f.StringVar(&r.decisions, "decisions", "", "write the decisions to this file, a line for each session")
+	f.StringVar(&r.plot, "plot", "", "draw the policies beside each other (SVG) into this file")
 	f.StringVar(&r.tools, "tools", "", "take further tools from this file")
 	f.StringSliceVar(&r.profiles, "profile", nil, "kinds of sessions to make and replay, or all")
 	f.IntVar(&r.requests, "requests", r.requests, "requests of a session that --profile makes")
@@ -125,7 +132,7 @@ func (r *replay) check() error {
 	case r.decisions != "" && len(r.policies) > 1:
 		return usagef("--decisions holds those of one policy: give --policy one name")
 	}
-	if slices.Equal(r.profiles, []string{"all"}) {
+	if slices.Contains(r.profiles, "all") {
 		r.profiles = paging.Profiles()
 	}
 	for _, name := range r.profiles {
@@ -148,6 +155,14 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 	if err := r.check(); err != nil {
 		return err
 	}
+	if files, err = recordings(files); err != nil {
+		return err
+	}
+	for flag, out := range map[string]string{"--plot": r.plot, "--decisions": r.decisions} {
+		if err := spare(flag, out, append(files, r.tools)); err != nil {
+			return err
+		}
+	}
 	if len(files) == 0 && len(r.profiles) == 0 {
 		return usagef("tidemark replay: want FILE..., or --profile with a kind of session to make")
 	}
@@ -166,6 +181,12 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 		r.runs = append(r.runs, &paging.Replay{Options: o, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
 	}
 	r.names = sessionNames(files)
+	if r.plot != "" {
+		r.drawn = newPlot(r.policies)
+		for i, run := range r.runs {
+			run.Each = r.drawn.of(i)
+		}
+	}
 	r.small = make([]float64, len(r.runs))
 	if r.decisions != "" {
 		f, err := os.Create(r.decisions)
@@ -185,9 +206,15 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 		}
 	}
 	for _, file := range files {
-		if err := r.file(file); err != nil {
+		if err := m.replayFile(r, file); err != nil {
 			return err
 		}
+	}
+	if r.plot != "" {
+		if err := toFile(r.plot, r.drawn.draw); err != nil {
+			return err
+		}
+		m.err.line("wrote " + r.plot)
 	}
 	return m.printReplay(r)
 }
@@ -219,39 +246,6 @@ func readTools(name string) (paging.Tools, error) {
 	return paging.DefaultTools().With(rows), nil
 }
 
-// file replays the sessions of one file.
-func (r *replay) file(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 1<<20)
-	for number := 1; ; number++ {
-		line, err := r.line(in)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s line %d: %w", name, number, err)
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if number == 1 && isLog(line) {
-			return r.log(name, f)
-		}
-		s, err := r.scanner.Session(line)
-		if err == nil {
-			err = r.session(s)
-		}
-		if err != nil {
-			return &fixed{fmt.Errorf("%s line %d: %w", name, number, err),
-				"correct the field that is named; `tidemark replay --help` shows the form of a line"}
-		}
-	}
-}
-
 // session runs one session under all policies.
 func (r *replay) session(s paging.Session) error {
 	for _, run := range r.runs {
@@ -264,6 +258,9 @@ func (r *replay) session(s paging.Session) error {
 		if _, err := r.out.Write(append(run.Line, '\n')); err != nil {
 			return err
 		}
+	}
+	if r.drawn != nil {
+		r.drawn.ended(s.ID, len(s.Steps), r.runs)
 	}
 	if b := r.bound(); b >= 0 && r.runs[b].Exact {
 		for i, run := range r.runs {
@@ -284,29 +281,6 @@ func (r *replay) above(i int) *float64 {
 	}
 	by := r.small[i]/r.small[b] - 1
 	return &by
-}
-
-// line reads a line without its end; io.EOF behind the last.
-func (r *replay) line(in *bufio.Reader) ([]byte, error) {
-	var long []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if int64(len(long)+len(part)) > r.maxLine {
-			return nil, &fixed{fmt.Errorf("the line has more than %d bytes: %w", r.maxLine, tidemark.ErrTooLarge),
-				"give one session a line, or raise --max-line"}
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, part...)
-			continue
-		}
-		if long != nil {
-			part = append(long, part...)
-		}
-		if errors.Is(err, io.EOF) && len(part) > 0 {
-			err = nil
-		}
-		return part, err
-	}
 }
 
 // cents is a cost as it is printed: sums of tenths of bytes have no more than two places.
@@ -346,7 +320,7 @@ func (m *Main) printReplay(r *replay) error {
 		rows = append(rows, row)
 	}
 	table(m.out, rows)
-	m.out.printf("%d sessions, %d requests, in %.2f s\n", all[0].Sessions, all[0].Requests, seconds)
+	m.out.printf("%s, %s, in %.2f s\n", plural(all[0].Sessions, "session"), plural(all[0].Requests, "request"), seconds)
 	m.printZones(all)
 	if bound >= 0 {
 		m.out.printf("%s: exact for %d sessions (ABOVE is over these), for %d a relaxation: no plan costs less, and maybe none so little\n",
