@@ -45,7 +45,7 @@ func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) erro
 // logSession reads a log of Claude Code as a session: all that stands before a reply was a request. A compaction
 // began a new history. read, which may be nil, sees each message with the request that it was first part of.
 func (r *replay) logSession(name string, f io.Reader, read func(it transcript.Item, request int)) (paging.Session, error) {
-	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name)}
+	s := paging.Session{ID: cmp.Or(r.names[filepath.Clean(name)], name), Whole: true}
 	if at, ok := f.(io.Seeker); ok {
 		if _, err := at.Seek(0, io.SeekStart); err != nil {
 			return s, err
