@@ -1,11 +1,6 @@
 package paging
 
-import (
-	"path"
-	"strings"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
-)
+import "github.com/tidemark-ai/tidemark/internal/order"
 
 // Time as a person counts: what the user types is two turns' worth of a round of tools, so that talk ages a
 // result faster than a long run of an agent does, which ages it too. tau is told in rounds.
@@ -34,6 +29,7 @@ type costs struct {
 	seen    int             // of lru: ticks before it have been looked at
 	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
 	names   []string        // files that the newest turn of the user names
+	said    *said           // what else it speaks of, nil for nothing
 	turn    int             // the message of that turn
 	slow    int             // tau is multiplied by this: 1, 2, 4 …
 	evicted int             // pages of the batch before
@@ -272,28 +268,6 @@ func (p *Pager) failed(g *Page) {
 		return
 	}
 	p.early(old)
-}
-
-// named reports whether one of some words is a file's path or its end.
-func named(words []string, file string) bool {
-	for _, w := range words {
-		w = path.Clean(w)
-		if rest, ok := strings.CutSuffix(file, w); ok && (rest == "" || strings.HasSuffix(rest, "/")) {
-			return true
-		}
-	}
-	return false
-}
-
-// needed reports whether the newest turn of the user names a page, or brought it.
-func (p *Pager) needed(g *Page) bool {
-	switch {
-	case g.Part == Image:
-		return g.Message == p.costs.turn
-	case g.Read || g.Part == Input:
-		return named(p.costs.names, g.Call.Path)
-	}
-	return false
 }
 
 // simple is the rule that others are measured by: all that is old enough goes once it makes up a share

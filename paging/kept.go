@@ -33,6 +33,8 @@ type Kept struct {
 	Clear   uint8    `json:"clear,omitempty"`
 	Stub    int      `json:"stub,omitempty"`
 	Common  int      `json:"common,omitempty"`
+	Asks    string   `json:"asks,omitempty"`
+	Codes   []byte   `json:"codes,omitempty"` // of a result: what may be quoted of it
 }
 
 var partKinds = map[string]byte{Result.String(): answered, Input.String(): called, Image.String(): pictured}
@@ -58,7 +60,7 @@ func (b *Block) kept() Kept {
 	}
 	c := b.Call
 	return Kept{part.String(), b.ID, c.Tool, c.Kind, c.Path, c.Range.From, c.Range.To, c.Range.Odd, c.More, hex.EncodeToString(b.Hash[:]),
-		b.Size, b.Lines, b.Err, b.media, b.decoded, b.at, b.wire, b.paged, b.clear, b.stub, b.common}
+		b.Size, b.Lines, b.Err, b.media, b.decoded, b.at, b.wire, b.paged, b.clear, b.stub, b.common, c.Asks, b.codes.bytes()}
 }
 
 // block is what the scanner had made of the part.
@@ -67,9 +69,9 @@ func (k Kept) block(index int) (Block, error) {
 	if !ok {
 		return Block{}, fmt.Errorf("part %.20q: want result, input or image: %w", k.Part, tidemark.ErrInvalid)
 	}
-	b := Block{what: what, index: index, ID: k.ID, Call: Call{Tool: k.Tool, Kind: k.Kind, Path: k.Path, Range: Range{k.From, k.To, k.Odd}, More: k.More},
+	b := Block{what: what, index: index, ID: k.ID, Call: Call{Tool: k.Tool, Kind: k.Kind, Path: k.Path, Range: Range{k.From, k.To, k.Odd}, More: k.More, Asks: k.Asks},
 		Size: k.Size, Lines: k.Lines, Err: k.Err, media: k.Media, decoded: k.Decoded, at: k.At, wire: k.Wire,
-		paged: k.Paged, clear: k.Clear, stub: k.Stub, common: k.Common}
+		paged: k.Paged, clear: k.Clear, stub: k.Stub, common: k.Common, codes: codedFrom(k.Codes)}
 	if n, err := hex.Decode(b.Hash[:], []byte(k.Hash[:min(len(k.Hash), 2*len(b.Hash))])); err != nil || n != len(b.Hash) {
 		return Block{}, fmt.Errorf("hash %.80q of a part: want %d hex digits: %w", k.Hash, 2*len(b.Hash), tidemark.ErrInvalid)
 	}
@@ -94,7 +96,7 @@ func (s *Scanner) Original(m tidemark.Message, kept map[int]Kept) (Message, erro
 	if err != nil {
 		return Message{}, err
 	}
-	out, moved := Message{Role: now.Role, Typed: now.Typed, Names: now.Names}, 0
+	out, moved := Message{Role: now.Role, Typed: now.Typed, Names: now.Names, said: now.said}, 0
 	at := 0 // of the blocks that were scanned
 	for i := range content {
 		var b Block

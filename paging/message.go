@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -18,6 +17,8 @@ type Message struct {
 	Blocks []Block
 	Names  []string // what looks like the name of a file in the text of a typed message
 	Handle string   // what the model knows the message as, "" for nothing: see [Pager.find]
+
+	said *said // what else its text speaks of, nil without one
 }
 
 // What a [Block] is.
@@ -39,6 +40,7 @@ type Block struct {
 	Lines int               // of a result that is text
 	Err   bool              // the result reports a failure
 
+	codes   *coded // of a result: what may be quoted of it
 	media   string // of an image: its type
 	decoded int    // of an image that stands in the message: its bytes
 
@@ -90,7 +92,7 @@ func (s *Scanner) message(c *cursor) (m Message) {
 		case "content":
 			if found = true; m.Role == tidemark.User || m.Role == tidemark.Assistant {
 				read = true
-				m.Typed, m.Blocks, m.Names = false, nil, nil // of equal keys the last one counts
+				m.Typed, m.Blocks, m.Names, m.said = false, nil, nil, nil // of equal keys the last one counts
 				s.content(c, &m, start)
 				continue
 			}
@@ -162,7 +164,7 @@ func (s *Scanner) content(c *cursor, m *Message, start int) {
 	if c.peek() == '"' {
 		m.Typed = user
 		if raw := c.str(); user && c.err == nil {
-			m.Names = fileNames(m.Names, s.decode(c, raw))
+			m.speaks(s.decode(c, raw))
 		}
 		return
 	}
@@ -241,7 +243,7 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		}
 		return b, true
 	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.peek() == '"':
-		m.Names = fileNames(m.Names, s.decode(c, text.c.str()))
+		m.speaks(s.decode(c, text.c.str()))
 	}
 	return Block{}, true
 }
@@ -338,6 +340,7 @@ func (b *Block) measure(text []byte, parting int) {
 	b.Hash = sha256.Sum256(text)
 	b.Size = len(text) - parting
 	b.Lines = countLines(text)
+	b.codes = codesOf(text)
 }
 
 // common is how many first bytes raw shares with head, and with the quote before it.
@@ -347,28 +350,4 @@ func common(raw []byte, head string) uint8 {
 		n++
 	}
 	return uint8(n) + 1 //nolint:gosec // a head has some ten bytes
-}
-
-// maxNames bounds the names that are kept of a message.
-const maxNames = 64
-
-// fileNames adds words of a text that may be names of files: with a dot or a slash inside.
-func fileNames(names []string, text []byte) []string {
-	const longest = 200
-	for len(text) > 0 && len(names) < maxNames {
-		n := 0
-		for n < len(text) && !nameEnds(text[n]) {
-			n++
-		}
-		word := bytes.Trim(text[:min(n, longest+1)], ".:;!?*")
-		if len(word) > 2 && len(word) <= longest && bytes.ContainsAny(word, "./") {
-			names = append(names, strings.ToValidUTF8(string(word), ""))
-		}
-		text = text[min(n+1, len(text)):]
-	}
-	return names
-}
-
-func nameEnds(c byte) bool {
-	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == ',' || c == '<' || c == '>' || c == '[' || c == ']' || c == '@'
 }

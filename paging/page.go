@@ -28,6 +28,8 @@ type Page struct {
 	stub     bool // it is out
 	answered bool // of an input: the call has a result
 	waits    bool // for that
+	spared   int  // 1 more than the turn that kept it for a hint
+	codes    *coded
 	tick     int  // the clock when it came
 	ripe     bool // it may go when that pays
 	faulted  bool // its eviction has been a fault

@@ -116,6 +116,7 @@ type Pager struct {
 	files    map[string]*file
 	calls    map[string]*Call
 	inputs   map[string]*Page // of the newest call of an id, where it may leave
+	newest   map[string]*Page // result of a tool, and of a program behind "$"
 	users    int              // messages of role user
 	head     int              // pages before it have been looked at
 	again    []*Page          // were pinned: to be looked at once more
@@ -164,7 +165,7 @@ func New(o Options) (*Pager, error) {
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, results: map[string]int{},
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]int{},
 		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
 		window: o.Window, fixed: o.Fixed, zones: o.Zones, whole: o.Whole}
 	p.told = p.tau
@@ -304,6 +305,7 @@ func (p *Pager) take(m Message) {
 		if m.Typed {
 			ticks = turnTicks
 			set(p, &p.costs.names, m.Names)
+			set(p, &p.costs.said, m.said)
 			set(p, &p.costs.turn, len(p.messages)-1)
 		}
 		set(p, &p.costs.clock, p.costs.clock+ticks)
@@ -374,11 +376,12 @@ func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
 // result makes a page of a result. One that reports success of a change makes copies of its file old.
 func (p *Pager) result(b *Block) {
 	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear)}
+		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear), codes: b.codes}
 	if c := p.calls[b.ID]; c != nil {
 		g.Call = *c
 	}
 	p.answered(b.ID)
+	p.newer(g)
 	put(p, p.results, b.ID, g.Message)
 	if b.Err {
 		p.failed(g)

@@ -109,6 +109,7 @@ type Call struct {
 	Path  string // cleaned; "" when nothing is known of a file
 	Range Range
 	More  []string // further files that a patch changes
+	Asks  string   // what it runs or looks for: the beginning of its command, pattern or query
 
 	Release []string // handles that the model is done with: a call of [ReleaseTool]
 	Recall  string   // the handle that it asks for: a call of [RecallTool]
@@ -125,10 +126,11 @@ func (t Tools) Call(name string, input []byte) Call {
 	c := Call{Tool: bounded(name)}
 	c.cooperate(name, input)
 	row, ok := t.find(name)
+	f := fields(input)
 	if !ok || row.Kind == Looks {
+		c.Asks = f.asked()
 		return c
 	}
-	f := fields(input)
 	for _, field := range row.Path {
 		if p := f.text(field); p != "" {
 			c.Path = bounded(path.Clean(p))
