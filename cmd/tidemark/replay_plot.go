@@ -141,7 +141,7 @@ func (p *plot) drawSession(w io.Writer) error {
 		}
 	}
 	c.most, c.cost = tidemark.Tokens(most)*21/20, tidemark.Tokens(dear*1.05)
-	c.head(chartBottom+100, "Replay", fmt.Sprintf("%s: %s by policy", name, plural(first.requests, "request")))
+	c.head(chartBottom+120, "Replay", fmt.Sprintf("%s: %s by policy", name, plural(first.requests, "request")))
 	c.axis(chartTop, chartHeight, c.most, "bytes of a request; ○ a fault: something is read again that had left")
 	c.axis(chartLower, chartCost, c.cost, "cost so far, in bytes at the list price of input")
 	legend := []swatch{{"dim", fmt.Sprintf("nothing replaced %s", count(tidemark.Tokens(first.base)))}}
@@ -249,7 +249,7 @@ func (p *plot) drawSessions(w io.Writer) error {
 	if p.seen > len(p.sessions) {
 		title += fmt.Sprintf(" (the first %d are drawn)", len(p.sessions))
 	}
-	c.head(chartBottom+100, "Replay", title)
+	c.head(chartBottom+120, "Replay", title)
 	c.scale(chartTop, chartHeight, "cost of a session, nothing replaced being 1; dashed the mean over all", func(i int) string {
 		return fixedPoint(float64(c.most)*float64(i)/scaleLines/parts, 2)
 	})
