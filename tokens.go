@@ -3,10 +3,10 @@ package tidemark
 // Tokens is a size as a model counts it.
 type Tokens int64
 
-// imageTokens is what an image or an inline document counts, whatever its bytes: Anthropic bills
+// ImageTokens is what an image or an inline document counts, whatever its bytes: Anthropic bills
 // width x height / 750 and scales larger images down to about 1,600
 // (https://docs.anthropic.com/en/docs/build-with-claude/vision).
-const imageTokens Tokens = 1600
+const ImageTokens Tokens = 1600
 
 // EstimateChars is the one estimator: 4 characters a token and a fifth on top, as in the paper
 // ("Token Estimation"). Characters are UTF-16 units, as JavaScript counts them.
@@ -36,7 +36,7 @@ func inlineData(blocks []Block) (chars int, flat Tokens) {
 		// A document of plain text or of blocks counts as the words that it is.
 		if b.Source != nil && b.Source.Type != "text" && b.Source.Type != "content" && (b.Type == TypeImage || b.Type == TypeDocument) {
 			chars += b.Source.Bytes
-			flat += imageTokens
+			flat += ImageTokens
 		}
 		c, f := inlineData(b.Content)
 		chars, flat = chars+c, flat+f
