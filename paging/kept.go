@@ -33,6 +33,8 @@ type Kept struct {
 	Clear   uint8    `json:"clear,omitempty"`
 	Stub    int      `json:"stub,omitempty"`
 	Common  int      `json:"common,omitempty"`
+	Data    int      `json:"data,omitempty"` // of the images in it: characters of their data, and how many they are
+	Images  int      `json:"images,omitempty"`
 	Asks    string   `json:"asks,omitempty"`
 	Codes   []byte   `json:"codes,omitempty"` // of a result: what may be quoted of it
 }
@@ -60,7 +62,7 @@ func (b *Block) kept() Kept {
 	}
 	c := b.Call
 	return Kept{part.String(), b.ID, c.Tool, c.Kind, c.Path, c.Range.From, c.Range.To, c.Range.Odd, c.More, hex.EncodeToString(b.Hash[:]),
-		b.Size, b.Lines, b.Err, b.media, b.decoded, b.at, b.wire, b.paged, b.clear, b.stub, b.common, c.Asks, b.codes.bytes()}
+		b.Size, b.Lines, b.Err, b.media, b.decoded, b.at, b.wire, b.paged, b.clear, b.stub, b.common, b.inline.data, b.inline.images, c.Asks, b.codes.bytes()}
 }
 
 // block is what the scanner had made of the part.
@@ -71,7 +73,7 @@ func (k Kept) block(index int) (Block, error) {
 	}
 	b := Block{what: what, index: index, ID: k.ID, Call: Call{Tool: k.Tool, Kind: k.Kind, Path: k.Path, Range: Range{k.From, k.To, k.Odd}, More: k.More, Asks: k.Asks},
 		Size: k.Size, Lines: k.Lines, Err: k.Err, media: k.Media, decoded: k.Decoded, at: k.At, wire: k.Wire,
-		paged: k.Paged, clear: k.Clear, stub: k.Stub, common: k.Common, codes: codedFrom(k.Codes)}
+		paged: k.Paged, clear: k.Clear, stub: k.Stub, common: k.Common, inline: inline{k.Data, k.Images}, codes: codedFrom(k.Codes)}
 	if n, err := hex.Decode(b.Hash[:], []byte(k.Hash[:min(len(k.Hash), 2*len(b.Hash))])); err != nil || n != len(b.Hash) {
 		return Block{}, fmt.Errorf("hash %.80q of a part: want %d hex digits: %w", k.Hash, 2*len(b.Hash), tidemark.ErrInvalid)
 	}
@@ -187,6 +189,7 @@ func (p *Pager) Leave(gone func(*Page) bool) {
 	p.hold = hold
 	if n := len(p.marks); n > 0 {
 		p.marks[n-1].out += p.out.upTo(len(p.messages)) - before
+		p.marks[n-1].inline = p.inline
 		p.marks[n-1].stubs, p.marks[n-1].undo = len(p.stubs), len(p.undo)
 	}
 }

@@ -43,6 +43,7 @@ type Block struct {
 	codes   *coded // of a result: what may be quoted of it
 	media   string // of an image: its type
 	decoded int    // of an image that stands in the message: its bytes
+	inline  inline // in a result, or an image itself
 
 	at, wire     int   // where the content (the input, the image) begins in the message's compact JSON, and its length there
 	paged, clear uint8 // of a result: how many of its first bytes are those of a stub
@@ -237,7 +238,7 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		s.call(c, &b, name, input, start)
 		return b, false
 	case kind == tidemark.TypeImage || kind == tidemark.TypeDocument:
-		b = Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from}
+		b = Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from, inline: s.inlineOf(source)}
 		if m.Role == tidemark.User {
 			s.inline(c, &b, kind, source, c.data[begin:c.i])
 		}
@@ -299,6 +300,7 @@ func (s *Scanner) result(c *cursor, b *Block, content part) {
 		c.fail(err.Error())
 	}
 	b.measure(compact.Bytes(), 0)
+	b.inline = s.inlineIn(content.c)
 	b.Lines = 0
 }
 

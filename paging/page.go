@@ -36,6 +36,7 @@ type Page struct {
 	released bool // of fifo and lru: the model is done with it
 	at, wire int
 	common   int // first bytes of its stub that are as they were
+	inline   inline
 	short    int // bytes of its stub
 }
 
@@ -98,6 +99,7 @@ func (p *Pager) evict(g *Page) {
 	set(p, &g.stub, true)
 	p.shorten(g)
 	p.out.add(g.Message, g.short-g.wire)
+	set(p, &p.inline, p.inline.plus(g.inline, -1))
 	p.touch(g, true)
 	p.undo = append(p.undo, func() {
 		p.out.add(g.Message, g.wire-g.short)

@@ -99,6 +99,7 @@ type mark struct {
 	out, same                    int             // bytes of the request
 	usage                        *tidemark.Usage // what the provider reported of it
 	report                       int             // the newest request that it reported of, from 1; 0 is none
+	inline, whole                inline          // of the request, and had nothing been replaced
 	replaced                     bool            // the reply to it was cut: its usage counts another one
 }
 
@@ -134,6 +135,8 @@ type Pager struct {
 	window, fixed tidemark.Tokens
 	zones         Zones
 	whole         bool
+	inline        inline  // of the messages as sent
+	wholly        inline  // and as they came
 	late          []*Page // would be out, but the window has room
 	tight         []*key  // were pinned, in that order; some no longer are
 
@@ -212,7 +215,7 @@ func (p *Pager) Step(s Step) (Decision, error) {
 	}
 	p.measure(keep, s.Shared)
 	p.marks = append(p.marks, mark{messages: len(p.messages), pages: len(p.pages), stubs: len(p.stubs), undo: len(p.undo),
-		out: p.now.Out, same: p.now.Same, report: p.report()})
+		out: p.now.Out, same: p.now.Same, report: p.report(), inline: p.inline, whole: p.wholly})
 	p.sent = len(p.messages)
 	return p.now, nil
 }
@@ -311,6 +314,10 @@ func (p *Pager) take(m Message) {
 		set(p, &p.costs.clock, p.costs.clock+ticks)
 	}
 	for i := range m.Blocks {
+		if in := m.Blocks[i].inline; in != (inline{}) {
+			set(p, &p.inline, p.inline.plus(in, 1))
+			set(p, &p.wholly, p.wholly.plus(in, 1))
+		}
 		switch b := &m.Blocks[i]; b.what {
 		case called:
 			p.call(b)
@@ -376,7 +383,7 @@ func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
 // result makes a page of a result. One that reports success of a change makes copies of its file old.
 func (p *Pager) result(b *Block) {
 	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear), codes: b.codes}
+		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear), inline: b.inline, codes: b.codes}
 	if c := p.calls[b.ID]; c != nil {
 		g.Call = *c
 	}

@@ -100,7 +100,7 @@ func (p *Pager) image(b *Block) {
 		return
 	}
 	p.pages = append(p.pages, &Page{Part: Image, Media: b.media, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.decoded,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub})
+		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline})
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.

@@ -93,21 +93,87 @@ func (p *Pager) Size() tidemark.Tokens {
 	now := p.out.upTo(n) + n + 1
 	r := p.report()
 	if r == 0 {
-		return p.fixed + tidemark.EstimateChars(now)
+		return p.fixed + p.inline.estimate(now)
 	}
 	m := p.marks[r-1]
 	size, since := m.usage.Context()-m.usage.Output, now-m.out
 	if p.whole && m.messages > 0 {
-		size = size * tidemark.Tokens(m.out) / tidemark.Tokens(p.in[m.messages-1]+m.messages+1)
+		all := p.in[m.messages-1] + m.messages + 1 - m.whole.data
+		size = size * tidemark.Tokens(m.out-m.inline.data) / tidemark.Tokens(max(all, 1))
 	}
 	if m.messages < n && p.messages[m.messages].Role == tidemark.Assistant && !m.replaced && m.usage.Output > 0 {
 		since -= p.messages[m.messages].Bytes + 1
 		size += m.usage.Output
 	}
-	if since < 0 {
-		return max(size-tidemark.EstimateChars(-since), 0)
+	return max(size+p.inline.plus(m.inline, -1).estimate(since), 0)
+}
+
+// inline is what images and inline documents hold: characters of data, which count as a flat figure for each.
+type inline struct{ data, images int }
+
+func (in inline) plus(other inline, times int) inline {
+	return inline{in.data + times*other.data, in.images + times*other.images}
+}
+
+// estimate is that of some bytes, in which there are the images; less than none where more left than came.
+func (in inline) estimate(bytes int) tidemark.Tokens {
+	flat := tidemark.Tokens(in.images) * tidemark.ImageTokens
+	if bytes -= in.data; bytes < 0 {
+		return flat - tidemark.EstimateChars(-bytes)
 	}
-	return size + tidemark.EstimateChars(since)
+	return flat + tidemark.EstimateChars(bytes)
+}
+
+// inlineOf reads the source of an image or a document. One of text counts as the words that it is.
+func (s *Scanner) inlineOf(source part) (in inline) {
+	c := source.c
+	if !source.ok || !c.open('{') {
+		return in
+	}
+	form := ""
+	for c.more('}') {
+		switch key := c.key(); {
+		case string(key) == "type":
+			form = s.word(&c)
+		case string(key) == "data" && c.peek() == '"':
+			in.data = max(len(c.str())-2, 0)
+		default:
+			c.skip()
+		}
+	}
+	if form == tidemark.TypeText || form == "content" {
+		return inline{}
+	}
+	in.images = 1
+	return in
+}
+
+// inlineIn reads the images and documents in the content of a result.
+func (s *Scanner) inlineIn(c cursor) (in inline) {
+	if !c.open('[') {
+		return in
+	}
+	for c.more(']') {
+		if !c.open('{') {
+			c.skip()
+			continue
+		}
+		kind, source := "", part{}
+		for c.more('}') {
+			switch key := c.key(); string(key) {
+			case "type":
+				kind = s.word(&c)
+			case "source":
+				source = s.keep(&c)
+			default:
+				c.skip()
+			}
+		}
+		if kind == tidemark.TypeImage || kind == tidemark.TypeDocument {
+			in = in.plus(s.inlineOf(source), 1)
+		}
+	}
+	return in
 }
 
 // report is the newest request that the provider reported of, from 1, or 0.
@@ -201,7 +267,7 @@ func (p *Pager) loosen(saved int) {
 		switch {
 		case len(k.pinned) == 0 || slices.Contains(left, k):
 			continue // no longer, or once more
-		case p.without(saved) < mark || named(p.costs.names, k.file.path):
+		case p.without(saved) < mark || p.needed(k.pinned[0]):
 			left = append(left, k)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 func TestZones(t *testing.T) {
@@ -118,7 +119,7 @@ func zoneLaws(t *testing.T, o Options, s Session) (seen [4]int) {
 		if want := fmt.Sprint(told(last, q.Stubs()), last.Zone, last.Size); got != want {
 			t.Fatalf("%v request %d: got\n%s\nafresh\n%s", o, n, got, want)
 		}
-		if p.report() == 0 && p.Size() != o.Fixed+tidemark.EstimateChars(d.Out) {
+		if p.report() == 0 && p.Size() != o.Fixed+p.inline.estimate(d.Out) {
 			t.Fatalf("request %d: size %d of %d bytes", n, p.Size(), d.Out)
 		}
 		names(t, p)
@@ -274,6 +275,48 @@ func TestSizeWhole(t *testing.T) {
 			if got := p.Size(); got != want {
 				t.Errorf("whole %t: %d, want %d", whole, got, want)
 			}
+		}
+	}
+}
+
+// TestSizeImages: an image counts as the estimator counts it, whatever its bytes, by itself and in a result, and also
+// when it leaves.
+func TestSizeImages(t *testing.T) {
+	const png = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`
+	big := strings.Repeat("QUJD", 50_000)
+	for _, row := range []struct{ name, message string }{
+		{"by itself", `{"role":"user","content":[{"type":"text","text":"look"},` + png + big + `"}}]}`},
+		{"in a result", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"here"},` + png + big + `"}},` + png + `QUJD"}}]}]}`},
+		{"by its address", `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}]}`},
+		{"a document", `{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + big + `"}}]}`},
+		{"a document of text", `{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"` + big + `"}}]}`},
+		{"text", `{"role":"user","content":[{"type":"text","text":"` + big + `"}]}`},
+	} {
+		sc := Scanner{Tools: DefaultTools()}
+		m, err := sc.Message([]byte(row.message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var as tidemark.Message
+		if err := json.Unmarshal([]byte(row.message), &as); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := New(Options{Policy: "lru", Tau: -1})
+		if _, err := p.Step(Step{Append: []Message{m}, Idle: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := p.Size(), tidemark.Estimate(as); got < want || got > want+1 { // the brackets of the list
+			t.Errorf("%s: %d tokens, want %d", row.name, got, want)
+		}
+		p.Reported(&tidemark.Usage{Input: 5000})
+		before := p.Size()
+		for len(p.Stubs()) == 0 && p.Len() < 6 {
+			if _, err := p.Step(Step{Append: []Message{{Role: tidemark.User, Bytes: 100, Typed: true}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(p.Stubs()); n > 0 && (p.Size() >= before || p.Size() < before-2*tidemark.ImageTokens-100) && p.Stubs()[0].inline.images > 0 {
+			t.Errorf("%s: %d tokens with the image, %d without", row.name, before, p.Size())
 		}
 	}
 }
