@@ -6,6 +6,7 @@ import { changes, stubsOf } from "../../web/src/panels/changes.js";
 import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, when } from "../../web/src/panels/format.js";
+import { paged, share, zoneName } from "../../web/src/panels/paging.js";
 import { limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
 import { join, since, steps, totals } from "../../web/src/panels/series.js";
 import { add, cost, parsePrice, pricesOf, total } from "../../web/src/panels/usage.js";
@@ -212,4 +213,25 @@ test("stubsOf: the newest in effect, by block", () => {
   const got = stubsOf([stub("o3", 2, "lifted"), stub("o2", 1, "new"), stub("o1", 1, "old"), overlay("o0")], "m", ["o2", "o1", "o0"]);
   assert.deepEqual([...got].map(([n, b]) => [n, b[0].text]), [[1, "new"]]);
   assert.equal(stubsOf([], "m", []).size, 0);
+});
+
+test("paged: the calls that paging decided, their faults, and what stands now", () => {
+  const call = (n, more) => ({ n, at: n, paging: { zone: "normal", size: 10, fill: 1, tau: 4, stubs: 0, outBytes: 0, evicted: 0, collected: 0, inputs: 0, images: 0, pins: 0, bytesIn: 0, bytesSent: 0, totals: { faults: n }, ...more } });
+  const fault = (path) => ({ call: "c", of: "o", path });
+  assert.equal(paged([]), null);
+  assert.equal(paged([{ n: 1, at: 1 }]), null);
+  const got = paged([ // newest first, as they are read
+    call(3, { zone: "advisory", bytesIn: 900, bytesSent: 300, evicted: 1, collected: 2, inputs: 3, images: 4, faults: [fault("b"), fault("c")] }),
+    call(2, { bytesIn: 500, bytesSent: 500, faults: [fault("a")] }), call(1), { n: 0, at: 0 }]);
+  assert.equal(got.now.zone, "advisory");
+  assert.deepEqual(got.totals, { faults: 3 });
+  assert.deepEqual(got.steps, [{ n: 2, at: 2, zone: "normal", whole: 500, sent: 500, left: 0, faults: 1 }, { n: 3, at: 3, zone: "advisory", whole: 900, sent: 300, left: 10, faults: 2 }]);
+  assert.deepEqual(got.faults.map((f) => `${f.path}${f.n}`), ["c3", "b3", "a2"]);
+  assert.equal(paged(Array.from({ length: 30 }, (_, n) => call(n, { faults: [fault("x")] }))).faults.length, 20);
+});
+
+test("zoneName and share: of what this page knows, and of what it does not", () => {
+  assert.match(zoneName("advisory"), /^Advisory: old results leave/);
+  assert.equal(zoneName("other"), "Other");
+  assert.deepEqual([share(1, 3), share(0, 5), share(1, 0)], ["33 %", "0 %", ""]);
 });

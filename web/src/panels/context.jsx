@@ -6,6 +6,7 @@ import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
+import { Paging } from "./paging.jsx";
 import { Mark, Status, Trouble } from "./parts.jsx";
 import { stack } from "./scale.js";
 import { Timeline } from "./timeline.jsx";
@@ -53,6 +54,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
       <Trouble error={view.error} again={reload} what="Not up to date" />
       <Gauge view={view.data} />
       <Timeline calls={calls} acts={acts} view={view.data} />
+      <Paging calls={calls} />
       <Blocks api={api} path={path} view={view.data} acts={acts} />
       <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} />
     </>

@@ -1,0 +1,29 @@
+// What paging did with the calls of a session, from their records (…/anatomy).
+
+const most = 20;
+
+// paged gives {now, totals, steps, faults} of calls, null where paging is off. steps are the calls that it decided,
+// oldest first: bytes of the messages as they are (`whole`) and as they were sent, and how many faults the call told
+// of. faults are the newest first.
+export function paged(calls) {
+  const all = calls.filter((c) => c.paging).sort((a, b) => a.n - b.n);
+  if (all.length === 0) return null;
+  const now = all.at(-1).paging;
+  const steps = all.filter(({ paging: p }) => p.bytesIn > 0).map(({ n, at, paging: p }) => (
+    { n, at, zone: p.zone, whole: p.bytesIn, sent: p.bytesSent, left: p.evicted + p.collected + p.inputs + p.images, faults: p.faults?.length ?? 0 }));
+  const faults = all.flatMap(({ n, at, paging: p }) => (p.faults ?? []).map((f) => ({ ...f, n, at }))).reverse().slice(0, most);
+  return { now, totals: now.totals, steps, faults };
+}
+
+const zones = {
+  normal: "nothing leaves yet",
+  advisory: "old results leave when that pays for a new prompt cache",
+  involuntary: "old results leave at once",
+  aggressive: "results leave at half the age",
+};
+
+// zoneName says a zone and what it means; one that this page does not know stays as it is.
+export const zoneName = (zone) => `${zone.charAt(0).toUpperCase()}${zone.slice(1)}${zones[zone] ? `: ${zones[zone]}` : ""}`;
+
+// share is a part of a whole in words, "" where there is no whole.
+export const share = (part, whole) => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "");
