@@ -81,17 +81,20 @@ type Strategy interface {
 // Strategies are the names that [NewStrategy] takes.
 func Strategies() []string { return paging.Policies() }
 
-// NewStrategy makes a strategy by name, today the policies of paging. Another name is
+// NewStrategy makes a strategy by name, today the policies of paging over a table of tools. Another name is
 // tidemark.ErrInvalid.
-func NewStrategy(o paging.Options) (Strategy, error) {
+func NewStrategy(o paging.Options, tools paging.Tools) (Strategy, error) {
 	if _, err := paging.New(o); err != nil {
 		return nil, err
 	}
-	return pagedContext{o}, nil
+	return pagedContext{o, tools}, nil
 }
 
 // pagedContext is demand paging by a policy.
-type pagedContext struct{ options paging.Options }
+type pagedContext struct {
+	options paging.Options
+	tools   paging.Tools
+}
 
 var _ Strategy = pagedContext{}
 
@@ -100,62 +103,61 @@ func (p pagedContext) Name() string { return cmp.Or(p.options.Policy, paging.Pol
 
 // Freed runs a session through a pager.
 func (p pagedContext) Freed(s paging.Session, recent int) ([]int, error) {
-	pager, err := paging.New(p.options)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]int, len(s.Steps))
-	for n, st := range s.Steps {
-		if _, err := pager.Step(st); err != nil {
-			return nil, fmt.Errorf("steps[%d]: %w", n, err)
-		}
-		pager.Reported(st.Usage)
+	_, err := p.run(s, func(n int, pager *paging.Pager) {
 		for _, g := range pager.Stubs() {
 			if g.Message < pager.Len()-recent {
 				out[n] += g.Size
 			}
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
-// Manage puts stubs in the place of what is out.
-func (p pagedContext) Manage(r Recorded, recent int) ([]tidemark.Message, error) {
-	pager, err := paging.New(p.options)
+// run takes a session through a pager and shows it after each request.
+func (p pagedContext) run(s paging.Session, each func(request int, pager *paging.Pager)) (*paging.Pager, error) {
+	o := p.options
+	o.Whole = o.Whole || s.Whole
+	pager, err := paging.New(o)
 	if err != nil {
 		return nil, err
 	}
-	for n, st := range r.Session.Steps {
+	for n, st := range s.Steps {
 		if _, err := pager.Step(st); err != nil {
 			return nil, fmt.Errorf("steps[%d]: %w", n, err)
 		}
 		pager.Reported(st.Usage)
+		each(n, pager)
+	}
+	return pager, nil
+}
+
+// Manage puts stubs in the place of what is out.
+func (p pagedContext) Manage(r Recorded, recent int) ([]tidemark.Message, error) {
+	pager, err := p.run(r.Session, func(int, *paging.Pager) {})
+	if err != nil {
+		return nil, err
 	}
 	if pager.Len() != len(r.Messages) {
 		return nil, fmt.Errorf("session %s: %d messages with text, %d without: %w", r.Session.ID, len(r.Messages), pager.Len(), tidemark.ErrInvalid)
 	}
+	scanner := paging.Scanner{Tools: p.tools}
 	out := slices.Clone(r.Messages)
+	own := map[int]bool{} // messages that are a copy already
 	for _, g := range pager.Stubs() {
-		if g.Message < len(out)-recent {
-			out[g.Message] = stubbed(out[g.Message], g)
+		if g.Message >= len(out)-recent || g.Block >= len(out[g.Message].Content) {
+			continue
+		}
+		if !own[g.Message] {
+			own[g.Message] = true
+			out[g.Message] = tidemark.Message{Role: out[g.Message].Role, Content: slices.Clone(out[g.Message].Content)}
+		}
+		content := out[g.Message].Content
+		if content[g.Block], err = scanner.Replace(content[g.Block], g, ""); err != nil {
+			return nil, fmt.Errorf("session %s message %d: %w", r.Session.ID, g.Message, err)
 		}
 	}
 	return out, nil
-}
-
-// stubbed is a message of which a part is out.
-func stubbed(m tidemark.Message, g *paging.Page) tidemark.Message {
-	if g.Block >= len(m.Content) {
-		return m
-	}
-	out := tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
-	switch b := &out.Content[g.Block]; g.Part {
-	case paging.Result:
-		*b = tidemark.ToolResult(b.ToolUseID, g.Stub(""), b.IsError)
-	case paging.Image:
-		*b = tidemark.Text(g.Stub(""))
-	}
-	return out
 }
 
 // Choose orders the turns of a session from which the strategy has taken something out: those at 65 to

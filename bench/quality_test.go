@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -163,7 +164,7 @@ func TestChoose(t *testing.T) {
 			typed = append(typed, n)
 		}
 	}
-	strategy, err := NewStrategy(paging.Options{Policy: "fifo"})
+	strategy, err := NewStrategy(paging.Options{Policy: "fifo"}, paging.DefaultTools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +194,55 @@ func TestChoose(t *testing.T) {
 	q.Recent = 10_000
 	if none, _ := q.Choose(s, typed); len(none) != 0 {
 		t.Errorf("%d turns where nothing may differ", len(none))
+	}
+}
+
+// TestManage: results, inputs and images of older messages leave as stubs; the newest messages and the
+// recorded ones stay as they are, to the byte.
+func TestManage(t *testing.T) {
+	big := strings.Repeat("a line of text\n", 200)
+	var messages []tidemark.Message
+	for i := range 12 {
+		id := fmt.Sprint("w", i)
+		input := json.RawMessage(fmt.Sprintf(`{"file_path":"/f%d","content":%q}`, i, big))
+		messages = append(messages, user(tidemark.Text(fmt.Sprint("write ", i))), assistant(tidemark.ToolUse(id, "Write", input), tidemark.ToolUse("r"+id, "Read", json.RawMessage(fmt.Sprintf(`{"file_path":"/g%d"}`, i)))),
+			user(tidemark.ToolResult(id, "written", false), tidemark.ToolResult("r"+id, big, false)), assistant(tidemark.Text("done")))
+	}
+	messages = append(messages, user(tidemark.Text("and now?")))
+	scanner := paging.Scanner{Tools: paging.DefaultTools()}
+	s := paging.Session{ID: "s", Steps: []paging.Step{{}}}
+	for _, m := range messages {
+		kept, err := scanner.Of(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := &s.Steps[len(s.Steps)-1]
+		if st.Append = append(st.Append, kept); m.Role == tidemark.User {
+			s.Steps = append(s.Steps, paging.Step{})
+		}
+	}
+	s.Steps = s.Steps[:len(s.Steps)-1]
+	for _, policy := range Strategies() {
+		strategy, err := NewStrategy(paging.Options{Policy: policy}, paging.DefaultTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const recent = 10
+		before := fmt.Sprint(messages)
+		got, err := strategy.Manage(Recorded{Session: s, Messages: messages}, recent)
+		if err != nil || fmt.Sprint(messages) != before {
+			t.Fatalf("%s: %v; or the recorded messages were changed", policy, err)
+		}
+		if !sameMessages(got[len(got)-recent:], messages[len(messages)-recent:]) || sameMessages(got, messages) {
+			t.Errorf("%s: the newest messages changed, or none did", policy)
+		}
+		if _, err := sendable(got); err != nil {
+			t.Errorf("%s: %v", policy, err)
+		}
+		inputs := strings.Count(fmt.Sprintf("%s", got[1].AppendJSON(nil)), "paged_out")
+		if want := tally(policy == "lru" || policy == "cost"); inputs != want {
+			t.Errorf("%s: %d inputs are out of the first message that calls, want %d", policy, inputs, want)
+		}
 	}
 }
 

@@ -45,7 +45,8 @@ that do not know which is which score both answers, say which is better, and gue
 which had less context. Then say whether the answers are as good, by how much they
 may differ, and whether the judges could tell (Pichay, section 6.5).
 
-A FILE is what ` + "`tidemark replay`" + ` takes: one session a line, or a log of Claude Code.
+A FILE is what ` + "`tidemark replay`" + ` takes: one session a line, or a log of Claude Code; of
+a folder the logs below it are taken. It is read several times, so it is no pipe.
 One turn of each session is taken (--each), from 65 to 75 % of its messages where
 something has left by then. The newest messages (--recent) stay as they were.
 
@@ -117,6 +118,9 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 	if len(files) == 0 {
 		return usagef("%s: want FILE..., sessions as `tidemark replay` takes them", cmd.CommandPath())
 	}
+	if slices.Contains(files, "-") {
+		return usagef("%s -: files are read several times, standard input only once: give a FILE", cmd.CommandPath())
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 	if err := m.qualityModel(ctx, q); err != nil {
@@ -128,7 +132,17 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 		}
 		return n
 	}
-	if q.Strategy, err = bench.NewStrategy(paging.Options{Policy: q.strategy, Tau: none(q.tau), MinBytes: none(q.min)}); err != nil {
+	tools, err := readTools(q.tools)
+	if err == nil {
+		q.Strategy, err = bench.NewStrategy(paging.Options{Policy: q.strategy, Tau: none(q.tau), MinBytes: none(q.min)}, tools)
+	}
+	if err == nil {
+		files, err = recordings(files)
+	}
+	if err == nil {
+		err = spare("--out", q.out, files)
+	}
+	if err != nil {
 		return err
 	}
 	close, err := q.open()
@@ -136,7 +150,7 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, close()) }()
-	plan, err := m.planQuality(ctx, q, files)
+	plan, err := m.planQuality(ctx, q, tools, files)
 	if err != nil {
 		return err
 	}
@@ -254,11 +268,8 @@ func (q *quality) open() (func() error, error) {
 }
 
 // planQuality reads the sessions and chooses turns.
-func (m *Main) planQuality(ctx context.Context, q *quality, files []string) (plan bench.QualityPlan, err error) {
-	r := &turnReader{replay: replay{maxLine: q.maxLine, names: sessionNames(files)}}
-	if r.scanner.Tools, err = readTools(q.tools); err != nil {
-		return plan, err
-	}
+func (m *Main) planQuality(ctx context.Context, q *quality, tools paging.Tools, files []string) (plan bench.QualityPlan, err error) {
+	r := &turnReader{replay: replay{maxLine: q.maxLine, names: sessionNames(files), scanner: paging.Scanner{Tools: tools}}}
 	q.Load = r.load
 	tell := m.telling()
 	for i, file := range files {

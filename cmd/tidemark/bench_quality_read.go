@@ -32,7 +32,10 @@ func (r *turnReader) each(ctx context.Context, name string, visit func(s paging.
 	}
 	defer func() { _ = f.Close() }()
 	in := bufio.NewReaderSize(f, 1<<20)
-	start := int64(0)
+	if head, _ := in.Peek(len(packed)); string(head) == packed {
+		return &fixed{fmt.Errorf("%s is packed (gzip): %w", name, tidemark.ErrInvalid), "unpack it first: gunzip FILE"}
+	}
+	start, first := int64(0), true
 	for number := 1; ; number++ {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -49,9 +52,10 @@ func (r *turnReader) each(ctx context.Context, name string, visit func(s paging.
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if number == 1 && isLog(line) {
+		if first && isLog(line) {
 			return r.eachOfLog(name, f, visit)
 		}
+		first = false
 		s, err := r.scanner.Session(line)
 		if err != nil {
 			return &fixed{fmt.Errorf("%s line %d: %w", name, number, err),
