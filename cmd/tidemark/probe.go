@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -79,6 +80,7 @@ logs give the same bytes, wherever they lie. --compare says what is other than i
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
+			context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
 			return m.runProbe(ctx, p, args)
 		}}
 	f := c.Flags()
@@ -203,6 +205,9 @@ func (m *Main) runProbe(ctx context.Context, p *probing, paths []string) error {
 	if err != nil {
 		return err
 	}
+	if err := cmp.Or(spare("--chart", p.chart, append(files, p.tools)), spare("--snapshot", p.snapshot, append(files, p.tools))); err != nil {
+		return err
+	}
 	c := probe.New(o)
 	told := m.telling()
 	for i, file := range files {
@@ -212,8 +217,11 @@ func (m *Main) runProbe(ctx context.Context, p *probing, paths []string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := addLog(c, file); err != nil {
+		if err := addLog(ctx, c, file); err != nil {
 			m.progressEnd()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			m.err.printf("passed over: %s: %s\n", safe(file), safe(err.Error()))
 		}
 	}
@@ -237,13 +245,17 @@ func (m *Main) runProbe(ctx context.Context, p *probing, paths []string) error {
 	return nil
 }
 
-// addLog reads one file.
-func addLog(c *probe.Corpus, file string) error {
+// addLog reads one file, until its context ends.
+func addLog(ctx context.Context, c *probe.Corpus, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
+	head := make([]byte, len(packed))
+	if n, _ := f.ReadAt(head, 0); string(head[:n]) == packed {
+		return fmt.Errorf("it is packed (gzip), unpack it first: %w", tidemark.ErrInvalid)
+	}
 	h := sha256.New()
 	size, err := io.Copy(h, f)
 	if err == nil {
@@ -252,7 +264,17 @@ func addLog(c *probe.Corpus, file string) error {
 	if err != nil {
 		return err
 	}
-	items := transcript.Messages(f, transcript.Options{Chain: transcript.AllChains})
+	items := func(yield func(transcript.Item, error) bool) {
+		for it, err := range transcript.Messages(f, transcript.Options{Chain: transcript.AllChains}) {
+			if err := ctx.Err(); err != nil {
+				yield(transcript.Item{}, err)
+				return
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
 	return c.Add(probe.Log{Name: filepath.Base(file), Size: size, Sum: [sha256.Size]byte(h.Sum(nil)), Items: items})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -158,10 +159,8 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 	if files, err = recordings(files); err != nil {
 		return err
 	}
-	for flag, out := range map[string]string{"--plot": r.plot, "--decisions": r.decisions} {
-		if err := spare(flag, out, append(files, r.tools)); err != nil {
-			return err
-		}
+	if err := cmp.Or(spare("--plot", r.plot, append(files, r.tools)), spare("--decisions", r.decisions, append(files, r.tools, r.plot))); err != nil {
+		return err
 	}
 	if len(files) == 0 && len(r.profiles) == 0 {
 		return usagef("tidemark replay: want FILE..., or --profile with a kind of session to make")
