@@ -53,7 +53,7 @@ func (p *Pager) cost() {
 	}
 	p.measured(before)
 	p.ripen(p.asked() * roundTicks)
-	p.loosen(c.saved)
+	p.loosen()
 	p.release()
 	if len(c.ready) == 0 {
 		return
@@ -61,7 +61,7 @@ func (p *Pager) cost() {
 	hold, lose := p.prices()
 	behind := p.out.upTo(before.messages) - p.out.upTo(c.first.Message) - c.saved
 	set(p, &c.regret, c.regret+hold*float64(c.saved))
-	if p.acts(c.regret >= lose*float64(max(behind, 0)), c.saved) {
+	if p.acts(c.regret >= lose*float64(max(behind, 0))) {
 		p.batch()
 	}
 }
@@ -275,7 +275,7 @@ func (p *Pager) failed(g *Page) {
 func (p *Pager) simple() {
 	c := &p.costs
 	p.mature()
-	if len(c.ready) == 0 || !p.acts(float64(c.saved) >= batchShare*float64(p.out.upTo(len(p.messages))), c.saved) {
+	if len(c.ready) == 0 || !p.acts(float64(c.saved) >= batchShare*float64(p.out.upTo(len(p.messages)))) {
 		return
 	}
 	for _, g := range c.ready {

@@ -7,7 +7,7 @@ import "github.com/tidemark-ai/tidemark/internal/order"
 // results included. Errors stay for ever. A range that faulted is pinned when its next copy comes of
 // age as it was, and stays until its file changes.
 func (p *Pager) fifo() {
-	p.loosen(0)
+	p.loosen()
 	again := append(p.held(), p.again...)
 	p.again = nil
 	order.By(again, inOrder)
@@ -42,7 +42,7 @@ func (p *Pager) old(g *Page) {
 		p.pin(g)
 	case k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash:
 		p.pin(g)
-	case !p.acts(true, 0):
+	case !p.acts(true):
 		set(p, &p.late, append(p.late, g))
 	default:
 		p.evict(g)

@@ -8,7 +8,7 @@ import "github.com/tidemark-ai/tidemark/internal/order"
 // newest turn names, until another one does.
 func (p *Pager) lru() {
 	c := &p.costs
-	p.loosen(0)
+	p.loosen()
 	due := p.held()
 	for head := p.head; head < len(p.pages); head++ {
 		p.wait(p.pages[head], p.pages[head].tick)

@@ -206,8 +206,8 @@ const (
 	urgeParts = 2 // of such a part, in Aggressive
 )
 
-// acts reports whether a policy may let go now what would free some bytes; pays is what it would do without zones.
-func (p *Pager) acts(pays bool, saved int) bool {
+// acts reports whether a policy may let go now what is ripe; pays is what it would do without zones.
+func (p *Pager) acts(pays bool) bool {
 	worth := p.window / worthPart
 	switch z := p.now.Zone; {
 	case p.window == 0 || z == Advisory:
@@ -217,7 +217,7 @@ func (p *Pager) acts(pays bool, saved int) bool {
 	case z == Aggressive:
 		worth /= urgeParts
 	}
-	return pays || tidemark.EstimateChars(saved) >= worth
+	return pays || p.freed() >= worth
 }
 
 // asked is the age that is asked for with this request: half of tau in Aggressive, but no less than 1.
@@ -244,36 +244,45 @@ func (p *Pager) along() {
 	if p.now.Zone != Aggressive {
 		return
 	}
-	for age--; age >= 1 && p.without(p.costs.saved) > p.lowWater(); age-- {
+	for age--; age >= 1 && p.now.Size-p.freed() > p.lowWater(); age-- {
 		p.ripen(age)
 	}
 }
 
-// without is the size of the context with some bytes less.
-func (p *Pager) without(bytes int) tidemark.Tokens {
-	return p.now.Size - tidemark.EstimateChars(bytes)
+// freed is what the going of all that is ripe would free.
+func (p *Pager) freed() (sum tidemark.Tokens) {
+	for _, g := range p.costs.ready {
+		if !g.stub {
+			sum += g.tokens()
+		}
+	}
+	return sum
 }
 
-// loosen ends pins in Aggressive, the oldest first, until what is left is below the mark of Involuntary when also
-// some bytes go that may. What the newest turn names stays pinned.
-func (p *Pager) loosen(saved int) {
+// tokens is what the going of a page frees.
+func (p *Page) tokens() tidemark.Tokens { return max(p.inline.estimate(p.wire-p.short), 0) }
+
+// loosen ends pins in Aggressive, the oldest first, until what is left is below the mark of Involuntary when what
+// is ripe goes, too. What the newest turn names stays pinned.
+func (p *Pager) loosen() {
 	if p.now.Zone != Aggressive || len(p.tight) == 0 {
 		return
 	}
 	z := p.zones.orDefault()
 	mark := z.at(z.Involuntary, p.window)
+	size := p.now.Size - p.freed()
 	var left []*key
 	for _, k := range p.tight {
 		switch {
 		case len(k.pinned) == 0 || slices.Contains(left, k):
 			continue // no longer, or once more
-		case p.without(saved) < mark || p.needed(k.pinned[0]):
+		case size < mark || p.needed(k.pinned[0]):
 			left = append(left, k)
 			continue
 		}
 		for _, g := range k.pinned {
 			p.shorten(g)
-			saved += max(g.wire-g.short, 0)
+			size -= g.tokens()
 		}
 		p.unpin(k)
 	}
@@ -282,7 +291,7 @@ func (p *Pager) loosen(saved int) {
 
 // held takes what would have been out already, had the window not had room, once it has none.
 func (p *Pager) held() []*Page {
-	if len(p.late) == 0 || !p.acts(true, 0) {
+	if len(p.late) == 0 || !p.acts(true) {
 		return nil
 	}
 	held := slices.Clone(p.late)

@@ -320,3 +320,27 @@ func TestSizeImages(t *testing.T) {
 		}
 	}
 }
+
+// TestWorthImages: what an image frees is what it counts, so a large one alone is not worth a break of the prefix.
+func TestWorthImages(t *testing.T) {
+	sc := Scanner{Tools: DefaultTools()}
+	m, err := sc.Message([]byte(`{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("QUJD", 100_000) + `"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Message{Role: tidemark.Assistant, Bytes: 40_000}
+	for window, want := range map[tidemark.Tokens]int{100_000: 0, 20_000: 1} { // a twentieth of it is more than the image, and less
+		p, err := New(Options{Tau: 3, Window: window, Zones: Zones{1, 2, 99}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range []Step{{Append: []Message{m}}, {Append: []Message{text, {Role: tidemark.User, Bytes: 9, Typed: true}}}, {Append: []Message{{Role: tidemark.Assistant, Bytes: 9}, {Role: tidemark.User, Bytes: 9, Typed: true}}}} {
+			if _, err := p.Step(st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(p.Stubs()); got != want {
+			t.Errorf("%d images leave a window of %d, want %d", got, window, want)
+		}
+	}
+}
