@@ -108,7 +108,7 @@ func (p *Pager) ripe(g *Page) {
 	if g.ripe || g.stub || g.Part == Result && g.Size < p.min || p.open(g) || g.Err && c.errors[g.Hash] == g {
 		return
 	}
-	if k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash {
+	if p.armed(g) {
 		p.pin(g)
 		set(p, &k.pinnedAt, len(p.marks))
 		set(p, &c.pins, append(c.pins, k))

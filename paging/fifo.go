@@ -40,7 +40,7 @@ func (p *Pager) old(g *Page) {
 	case g.Err && p.policy != "lru" || g.Part == Result && g.Size < p.min:
 	case k != nil && len(k.pinned) > 0:
 		p.pin(g)
-	case k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash:
+	case p.armed(g):
 		p.pin(g)
 	case !p.acts(true):
 		set(p, &p.late, append(p.late, g))

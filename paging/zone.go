@@ -289,6 +289,13 @@ func (p *Pager) loosen() {
 	set(p, &p.tight, left)
 }
 
+// armed reports whether a page is to be pinned when it comes of age, because its range was a fault. In Aggressive no
+// pin begins that would end with the next request.
+func (p *Pager) armed(g *Page) bool {
+	k := g.key
+	return k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash && p.now.Zone != Aggressive
+}
+
 // held takes what would have been out already, had the window not had room, once it has none.
 func (p *Pager) held() []*Page {
 	if len(p.late) == 0 || !p.acts(true) {

@@ -344,3 +344,43 @@ func TestWorthImages(t *testing.T) {
 		}
 	}
 }
+
+// TestLowWater: near the end of the window the policy cost goes far enough that the next request need not act again,
+// and below the mark where the session lets it.
+func TestLowWater(t *testing.T) {
+	for _, name := range Profiles() {
+		for _, window := range []tidemark.Tokens{20_000, 40_000, 80_000} {
+			sc := Scanner{Tools: DefaultTools()}
+			s, err := sc.Session(Profile(name, 80, 6000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(Options{Window: window})
+			if err != nil {
+				t.Fatal(err)
+			}
+			acts, twice, above, last := 0, 0, 0, -9
+			for n, st := range s.Steps {
+				d, err := p.Step(st)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Zone != Aggressive || len(d.Evict)+len(d.GC)+len(d.Input) == 0 {
+					continue
+				}
+				if acts++; n == last+1 {
+					twice++
+				}
+				if last = n; p.Size() > p.lowWater() {
+					above++
+				}
+			}
+			if twice > 1 {
+				t.Errorf("%s, %d tokens: %d of %d acts follow one another", name, window, twice, acts)
+			}
+			if name == "scan" && window > 20_000 && above > 0 || name == "rescan" && window == 80_000 && (acts == 0 || above > 0) {
+				t.Errorf("%s, %d tokens: %d of %d acts stop above the mark", name, window, above, acts)
+			}
+		}
+	}
+}
