@@ -78,6 +78,8 @@ type Decision struct {
 	Same       int // of Out, the first bytes that are those of the request before
 	SameIn     int // the same of In, had nothing been substituted
 
+	All, Freed tidemark.Tokens // estimates: of all messages as they came, and of what of it does not go
+
 	// With a window only:
 	Zone Zone            // how full it was before anything left with this request
 	Size tidemark.Tokens // the size that says so
@@ -214,6 +216,7 @@ func (p *Pager) Step(s Step) (Decision, error) {
 		p.told, p.now.Tau = t, t
 	}
 	p.measure(keep, s.Shared)
+	p.now.All, p.now.Freed = p.wholly.estimate(p.now.In), p.wholly.plus(p.inline, -1).estimate(p.now.In-p.now.Out)
 	p.marks = append(p.marks, mark{messages: len(p.messages), pages: len(p.pages), stubs: len(p.stubs), undo: len(p.undo),
 		out: p.now.Out, same: p.now.Same, report: p.report(), inline: p.inline, whole: p.wholly})
 	p.sent = len(p.messages)
