@@ -29,6 +29,7 @@ type Quality struct {
 	Recent       int    // newest messages that stay as they were, the one to answer included
 	Window       tidemark.Tokens
 	AnswerTokens tidemark.Tokens // bound on an answer
+	JudgeTokens  tidemark.Tokens // bound on a judge's reply: a verdict, and what it writes or thinks before
 	Each         int             // turns of one session
 	Pairs        int             // turns of all
 	Margin       float64         // points of score that make no difference
@@ -71,7 +72,7 @@ type Recorded struct {
 type Strategy interface {
 	Name() string
 	// Freed tells for each request of a session how many bytes are out of it, in messages before the
-	// newest recent ones.
+	// newest recent ones. A request of which it is 0 is not compared.
 	Freed(s paging.Session, recent int) ([]int, error)
 	// Manage returns the messages of the newest request of a session as the strategy has them sent. Of
 	// the newest recent ones it changes nothing, and it changes none in place.
@@ -79,16 +80,42 @@ type Strategy interface {
 }
 
 // Strategies are the names that [NewStrategy] takes.
-func Strategies() []string { return paging.Policies() }
+func Strategies() []string { return append(paging.Policies(), control) }
 
-// NewStrategy makes a strategy by name, today the policies of paging over a table of tools. Another name is
-// tidemark.ErrInvalid.
+// control is the strategy that changes nothing.
+const control = "none"
+
+// NewStrategy makes a strategy by the name in o.Policy: a policy of paging over a table of tools, or none, a control
+// that changes nothing. Another name is tidemark.ErrInvalid.
 func NewStrategy(o paging.Options, tools paging.Tools) (Strategy, error) {
+	if o.Policy == control {
+		return unmanaged{}, nil
+	}
 	if _, err := paging.New(o); err != nil {
 		return nil, err
 	}
 	return pagedContext{o, tools}, nil
 }
+
+// unmanaged has the whole context answered twice: what judges and chance make of no difference at all.
+type unmanaged struct{}
+
+var _ Strategy = unmanaged{}
+
+// Name is none.
+func (unmanaged) Name() string { return control }
+
+// Freed takes every request.
+func (unmanaged) Freed(s paging.Session, _ int) ([]int, error) {
+	out := make([]int, len(s.Steps))
+	for n := range out {
+		out[n] = 1
+	}
+	return out, nil
+}
+
+// Manage changes nothing.
+func (unmanaged) Manage(r Recorded, _ int) ([]tidemark.Message, error) { return r.Messages, nil }
 
 // pagedContext is demand paging by a policy.
 type pagedContext struct {

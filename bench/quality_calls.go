@@ -59,8 +59,8 @@ const recordHead = `{"kind":"`
 
 // Bounds of a file of records.
 const (
-	maxRecord  = 4 << 20
-	maxRecords = 200_000
+	maxRecord  = 1 << 20
+	maxRecords = 20_000 // four strategies over 1,000 pairs; each holds an answer
 )
 
 // ReadCalls reads records of earlier runs by their keys. whole is where the last line ends that has an

@@ -28,9 +28,6 @@ const judgeTask = `Score both answers from 1 (bad) to 5 (very good): correctness
 Reply with this and nothing behind it:
 <verdict>{"a":{"correctness":N,"completeness":N,"coherence":N},"b":{"correctness":N,"completeness":N,"coherence":N},"better":"A|B|tie","less_context":"A|B|unsure"}</verdict>`
 
-// judgeTokens bounds the reply of a judge, who may write a little before the verdict.
-const judgeTokens tidemark.Tokens = 1000
-
 // emptyAnswer is shown for an answer without a word: it is judged, as in the paper.
 const emptyAnswer = "(the answer is empty)"
 

@@ -142,7 +142,7 @@ func (q *Quality) judged(res *QualityResult, pairs []compared) {
 	}
 	sessions := map[string]bool{}
 	for _, p := range pairs {
-		sessions[p.File+"\x00"+p.Session] = true
+		sessions[p.unit()] = true
 		for _, v := range p.votes {
 			res.Verdicts += tally(v.why == "")
 			res.Invalid += tally(v.why != "")
@@ -309,7 +309,7 @@ func (q *Quality) criterion(pairs []compared, i int) (c Criterion, units int) {
 			d += (of(managed) - of(full)) / float64(len(votes))
 			n++
 		}
-		name := p.File + "\x00" + p.Session
+		name := p.unit()
 		if diffs[name] == nil {
 			order = append(order, name)
 		}

@@ -41,6 +41,9 @@ type QualityPlan struct {
 	Output   tidemark.Tokens `json:"output_tokens"` // of them, at most
 }
 
+// unit names the session of a turn: what is of one session is not independent.
+func (t Turn) unit() string { return fmt.Sprintf("%s\x00%d\x00%s", t.File, t.Line, t.Session) }
+
 // Consider adds the turns of a session to a plan. at gives the turn of a request.
 func (q *Quality) Consider(ctx context.Context, plan *QualityPlan, s paging.Session, typed []int, at func(request int) Turn) error {
 	plan.Sessions++
@@ -90,7 +93,7 @@ func (q *Quality) Settle(ctx context.Context, plan *QualityPlan) error {
 	for _, p := range plan.Pairs {
 		plan.Calls += 2 + len(q.Judges)
 		plan.Input += tidemark.Tokens(len(q.Judges)) * (tidemark.EstimateChars(excerptChars/2+len(judgeSystem)+len(judgeTask)) + q.AnswerTokens)
-		plan.Output += tidemark.Tokens(len(q.Judges)) * judgeTokens
+		plan.Output += tidemark.Tokens(len(q.Judges)) * q.JudgeTokens
 		var two prepared
 		if len(q.Have) > 0 {
 			var err error
@@ -139,6 +142,9 @@ func (q *Quality) prepare(ctx context.Context, t Turn) (p prepared, err error) {
 		}
 		p.req[i] = tidemark.Request{Model: q.Model, System: r.System, Tools: tools, Messages: messages, MaxTokens: q.AnswerTokens, Note: answerNote}
 		p.key[i] = q.keyOf(p.req[i], 0)
+		if i == 1 && p.key[1] == p.key[0] {
+			p.key[1] = q.keyOf(p.req[1], 1) // the same question a second time, as a control
+		}
 		p.size[i] = tidemark.EstimateText(r.System) + tidemark.EstimateText(answerNote)
 		for _, m := range messages {
 			p.size[i] += tidemark.Estimate(m)
@@ -176,7 +182,7 @@ func (q *Quality) Run(ctx context.Context, plan QualityPlan) (res QualityResult,
 			err = context.Cause(ctx)
 		case !errors.As(failed, &api):
 			err = failed
-		case api.Class == tidemark.ClassOverflow:
+		case errors.Is(failed, tidemark.ErrOverflow):
 			res.Skipped.Window++
 			continue
 		default:
@@ -218,6 +224,10 @@ func (q *Quality) compare(ctx context.Context, p Pair, res *QualityResult) (c co
 		if err == nil && made {
 			err = q.keep(QualityRecord{Kind: kindAnswer, Key: two.key[i], Session: p.Session, Request: p.Request, Strategy: q.Strategy.Name(), Condition: condition, Model: q.Model, Saved: s})
 		}
+		var api *tidemark.APIError
+		if errors.As(err, &api) && api.Class == tidemark.ClassOverflow {
+			err = fmt.Errorf("%w: %w", err, tidemark.ErrOverflow)
+		}
 		if err != nil {
 			return c, fmt.Errorf("answer (%s): %w", condition, err)
 		}
@@ -240,7 +250,7 @@ func (q *Quality) judge(ctx context.Context, c compared, excerpt string, judge i
 	if !v.fullFirst {
 		a, b = b, a
 	}
-	req := tidemark.Request{Model: q.Judges[judge], System: judgeSystem, MaxTokens: judgeTokens,
+	req := tidemark.Request{Model: q.Judges[judge], System: judgeSystem, MaxTokens: q.JudgeTokens,
 		Messages: []tidemark.Message{tidemark.NewText(tidemark.User, judgePrompt(excerpt, a, b))}}
 	key := q.keyOf(req, judge+1)
 	s, made, err := q.call(ctx, req, key, res)

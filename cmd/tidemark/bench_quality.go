@@ -37,7 +37,7 @@ type quality struct {
 
 func (m *Main) benchQuality() *cobra.Command {
 	q := &quality{strategy: bench.Strategies()[0], tau: paging.DefaultTau, min: paging.DefaultMinBytes, judges: 3, maxLine: 256 << 20,
-		Quality: bench.Quality{Seed: 1, Recent: 20, Pairs: 18, Each: 1, AnswerTokens: 2000, Margin: 0.5}}
+		Quality: bench.Quality{Seed: 1, Recent: 20, Pairs: 18, Each: 1, AnswerTokens: 2000, JudgeTokens: 1000, Margin: 0.5}}
 	c := &cobra.Command{Use: "quality FILE...", Short: "Compare answers with the whole context and with a managed one", Args: cobra.ArbitraryArgs,
 		Long: `Take turns of recorded sessions and have the configured model answer each of them
 twice: with the whole context, and with the context as a strategy leaves it. Judges
@@ -63,7 +63,7 @@ differs by less than --margin. docs/quality.md tells how to read the rest.`,
   tidemark bench quality ~/.claude/projects/*/*.jsonl --judge claude-sonnet-4-5,claude-haiku-4-5 --pairs 30 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return m.runQuality(cmd, q, args) }}
 	f := c.Flags()
-	f.StringVar(&q.strategy, "strategy", q.strategy, fmt.Sprintf("what makes the context smaller: a policy of paging, one of %v", bench.Strategies()))
+	f.StringVar(&q.strategy, "strategy", q.strategy, fmt.Sprintf("what makes the context smaller: a policy of paging, or none to have the whole context answered twice, as a control: %v", bench.Strategies()))
 	f.IntVar(&q.tau, "tau", q.tau, "age from which a result may leave, in messages of role user")
 	f.IntVar(&q.min, "min-bytes", q.min, "size from which a result may leave")
 	f.StringVar(&q.tools, "tools", "", "take further tools from this file, as replay does")
@@ -73,6 +73,7 @@ differs by less than --margin. docs/quality.md tells how to read the rest.`,
 	f.IntVar(&q.Pairs, "pairs", q.Pairs, "pairs at most; the seed draws them")
 	f.IntVar(&q.Each, "each", q.Each, "turns of one session at most")
 	f.Int64Var((*int64)(&q.AnswerTokens), "answer-tokens", int64(q.AnswerTokens), "bound on an answer")
+	f.Int64Var((*int64)(&q.JudgeTokens), "judge-tokens", int64(q.JudgeTokens), "bound on a judge's reply; one that thinks before it speaks needs more")
 	f.Float64Var(&q.Margin, "margin", q.Margin, "points of score that make no difference")
 	f.Uint64Var(&q.Seed, "seed", q.Seed, "draws turns, and which answer is A")
 	f.StringVar(&q.out, "out", "", "keep each call in this file, and take those that are in it from there")
@@ -103,6 +104,8 @@ func (q *quality) check() error {
 		return usagef("--each %d: want 1 to %d", q.Each, bench.MaxPairs)
 	case q.AnswerTokens < 50 || q.AnswerTokens > 32_000:
 		return usagef("--answer-tokens %d: want 50 to 32000", q.AnswerTokens)
+	case q.JudgeTokens < 200 || q.JudgeTokens > 32_000:
+		return usagef("--judge-tokens %d: want 200 to 32000", q.JudgeTokens)
 	case !(q.Margin > 0 && q.Margin <= 4):
 		return usagef("--margin %g: want more than 0 and at most 4 points", q.Margin)
 	case q.maxLine < 1:
@@ -140,6 +143,8 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 		files, err = recordings(files)
 	}
 	if err == nil {
+		slices.Sort(files)
+		files = slices.Compact(files) // a session that is named twice is one
 		err = spare("--out", q.out, files)
 	}
 	if err != nil {

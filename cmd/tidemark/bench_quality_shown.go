@@ -30,7 +30,7 @@ func (m *Main) printQuality(r bench.QualityResult) {
 		m.out.line("  the judges go by the place of an answer: what they say of its quality is weak")
 	}
 	m.out.printf("agreement of judges: preference %s%s, guess %s%s\n", sharePercent(r.Agreement.Preference), shownKappa(r.Agreement.KappaP), sharePercent(r.Agreement.Detection), shownKappa(r.Agreement.KappaD))
-	m.out.printf("context: %.0f tokens full, %.0f managed\n", r.Tokens[0], r.Tokens[1])
+	m.out.printf("context: %.0f tokens full, %.0f managed, %s less\n", r.Tokens[0], r.Tokens[1], sharePercent(1-r.Tokens[1]/max(r.Tokens[0], 1)))
 	for _, name := range [...]string{"full", "managed"} {
 		if o := r.Answers[name]; o != (bench.Oddities{}) {
 			m.out.printf("answers, %s: %d empty, %d with calls of tools, %d cut off\n", name, o.Empty, o.Called, o.Cut)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -141,6 +142,13 @@ func TestBenchQualityJudges(t *testing.T) {
 			t.Error(r.Judges)
 		}
 	})
+	t.Run("are shown the same context twice", func(t *testing.T) {
+		j := newJudging(t, func(prompt string, _ bool) string { return ballotOf(4, 4, "tie", side(byChance(prompt))) })
+		r, _ := j.run(t, exitOK, file, "--pairs", "20", "--strategy", "none")
+		if r.Strategy != "none" || r.Calls != 100 || r.Reused != 0 || r.Tokens[0] != r.Tokens[1] || r.Detection.P < 0.05 {
+			t.Errorf("%+v", r)
+		}
+	})
 	t.Run("talk nonsense", func(t *testing.T) {
 		j := newJudging(t, func(prompt string, _ bool) string {
 			if byChance(prompt) {
@@ -247,5 +255,35 @@ func TestBenchQualityStops(t *testing.T) {
 	})
 	if _, told := j.run(t, exitFailed, file); !strings.Contains(told, "stopped at pair 3 of 8") || !strings.Contains(told, "no such model") || len(j.Calls()) != 3 {
 		t.Errorf("%d calls: %s", len(j.Calls()), told)
+	}
+	j = newJudging(t, func(string, bool) string { return ballotOf(4, 4, "tie", "unsure") })
+	j.SetWindow(1000)
+	if r, _ := j.run(t, exitOK, file); r.Skipped.Window != 8 || r.Pairs != 0 || len(r.Failed) != 0 {
+		t.Errorf("beyond the model's window: %+v", r)
+	}
+}
+
+// TestBenchQualityInterrupted: what was paid for before Ctrl-C is kept, and the way on is told.
+func TestBenchQualityInterrupted(t *testing.T) {
+	file, kept := qualitySessions(t, 2), filepath.Join(t.TempDir(), "calls.jsonl")
+	j := newJudging(t, func(string, bool) string { return ballotOf(4, 4, "tie", "unsure") })
+	ctx, cancel := context.WithCancel(t.Context())
+	j.verdict = func(string, bool) string {
+		if len(j.Calls()) == 4 {
+			cancel()
+		}
+		return ballotOf(4, 4, "tie", "unsure")
+	}
+	var out, errs bytes.Buffer
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
+		"TIDEMARK_HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=k", "TIDEMARK_MODEL_BASEURL=" + j.URL, "TIDEMARK_MODEL_ID=fake-1"}}
+	code := m.Run(ctx, []string{"bench", "quality", "--strategy", "fifo", "--out", kept, file})
+	if code != exitFailed || out.Len() != 0 || !strings.Contains(errs.String(), "the same --out "+kept) {
+		t.Errorf("exit code %d: %s%s", code, &out, &errs)
+	}
+	made := len(j.Calls())
+	j.verdict = func(string, bool) string { return ballotOf(4, 4, "tie", "unsure") }
+	if r, _ := j.run(t, exitOK, file, "--out", kept); r.Reused < 3 || r.Reused+r.Calls != 10 || made > 4 {
+		t.Errorf("%d reused, %d made anew, %d before", r.Reused, r.Calls, made)
 	}
 }
