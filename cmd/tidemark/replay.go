@@ -27,6 +27,9 @@ type replay struct {
 	window          int64 // tokens, 0 for none
 	zones           []int // percent of it
 	decisions       string
+	bySession       bool
+	rows            []sessionTotals // if so
+	unlisted        int             // sessions beyond the bound of rows
 	plot            string
 	drawn           *plot
 	tools           string
@@ -65,6 +68,10 @@ FOLDER all .jsonl below it count, - is standard input.
   {"session","requests":[{"n","evict","gc","stub","fault":[{"id","of","path"}],"pin","unpin","bytes":[in,out]}]}
 evict and gc name the results that leave with a request, stub all that are out in it.
 
+--by-session tells of each session what the totals say of all, and the tokens of a call:
+the mean, and the LAST, as recorded and AFTER. They are what the provider reported of
+the request (of REPORTED many; of others an estimate), less the estimate of what is out.
+
 --plot draws one session as its requests, with faults and the cost so far; several as a
 group of columns each: its cost by that with nothing replaced, and its faults.
 
@@ -95,6 +102,7 @@ the context, so their faults are not those of a live session.`,
 		Example: `  tidemark replay sessions.jsonl --policy fifo --tau 4 --min-bytes 500 --decisions out.jsonl --json
   tidemark replay ~/.claude/projects/x/1f2e.jsonl
   tidemark replay --profile all --policy cost,fifo,batch --plot policies.svg
+  tidemark replay ~/.claude/projects/x --policy cost,fifo --by-session
   tidemark replay sessions.jsonl --window 200000 --zones 30,50,60
   tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
 		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(r, args) }}
@@ -103,6 +111,7 @@ the context, so their faults are not those of a live session.`,
 	f.IntVar(&r.tau, "tau", r.tau, "age from which a result may leave, in messages of role user")
 	f.IntVar(&r.min, "min-bytes", r.min, "size from which a result may leave")
 	f.StringVar(&r.decisions, "decisions", "", "write the decisions to this file, a line for each session")
+	f.BoolVar(&r.bySession, "by-session", false, "tell of each session, and the tokens of a call before and after")
 	f.StringVar(&r.plot, "plot", "", "draw the policies beside each other (SVG) into this file")
 	f.StringVar(&r.tools, "tools", "", "take further tools from this file")
 	f.StringSliceVar(&r.profiles, "profile", nil, "kinds of sessions to make and replay, or all")
@@ -182,9 +191,6 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 	r.names = sessionNames(files)
 	if r.plot != "" {
 		r.drawn = newPlot(r.policies)
-		for i, run := range r.runs {
-			run.Each = r.drawn.of(i)
-		}
 	}
 	r.small = make([]float64, len(r.runs))
 	if r.decisions != "" {
@@ -247,10 +253,19 @@ func readTools(name string) (paging.Tools, error) {
 
 // session runs one session under all policies.
 func (r *replay) session(s paging.Session) error {
-	for _, run := range r.runs {
+	rows := make([]sessionTotals, len(r.runs))
+	for i, run := range r.runs {
+		was, k := run.Totals, meter{session: s}
+		run.Each = func(d *paging.Decision) {
+			k.add(d)
+			if r.drawn != nil {
+				r.drawn.add(i, d)
+			}
+		}
 		if err := run.Run(s); err != nil {
 			return err
 		}
+		rows[i] = sessionTotals{s.ID, since(run.Totals, was), k.total()}
 		if r.out == nil {
 			continue
 		}
@@ -259,7 +274,14 @@ func (r *replay) session(s paging.Session) error {
 		}
 	}
 	if r.drawn != nil {
-		r.drawn.ended(s.ID, len(s.Steps), r.runs)
+		r.drawn.ended(rows)
+	}
+	switch {
+	case !r.bySession:
+	case len(r.rows) < maxRows*len(r.runs):
+		r.rows = append(r.rows, rows...)
+	default:
+		r.unlisted++
 	}
 	if b := r.bound(); b >= 0 && r.runs[b].Exact {
 		for i, run := range r.runs {
@@ -294,6 +316,13 @@ func (m *Main) printReplay(r *replay) error {
 		all[i].Cost, all[i].Baseline = cents(run.Totals.Cost), cents(run.Totals.Baseline)
 	}
 	switch {
+	case m.json && r.bySession:
+		return m.printJSON(struct {
+			Policies []replayTotals  `json:"policies"`
+			Sessions []sessionTotals `json:"sessions"`
+			Unlisted int             `json:"unlisted,omitempty"`
+			Seconds  float64         `json:"seconds"`
+		}{all, r.rows, r.unlisted, seconds})
 	case m.json && len(all) == 1:
 		return m.printJSON(all[0])
 	case m.json:
@@ -301,6 +330,9 @@ func (m *Main) printReplay(r *replay) error {
 			Policies []replayTotals `json:"policies"`
 			Seconds  float64        `json:"seconds"`
 		}{all, seconds})
+	}
+	if r.bySession {
+		m.printSessions(r)
 	}
 	rows := [][]string{{"POLICY", "EVICTED", "CLEARED", "FAULTS", "RATE", "PINS", "BYTES IN", "BYTES OUT", "COST", "RATIO", "TAU"}}
 	bound := r.bound()

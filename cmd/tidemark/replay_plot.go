@@ -27,7 +27,6 @@ type plot struct {
 	sessions []plottedSession
 	ratios   []float64 // of all sessions, added up, by policy
 	faults   []int     // the same
-	bases    []float64 // what they would have cost with nothing replaced
 	seen     int
 }
 
@@ -57,15 +56,13 @@ type plottedSession struct {
 
 func newPlot(policies []string) *plot {
 	n := len(policies)
-	return &plot{policies: policies, traces: make([]trace, n), ratios: make([]float64, n), faults: make([]int, n), bases: make([]float64, n)}
+	return &plot{policies: policies, traces: make([]trace, n), ratios: make([]float64, n), faults: make([]int, n)}
 }
 
-// of takes the decisions of a policy, request by request.
-func (p *plot) of(policy int) func(*paging.Decision) {
-	return func(d *paging.Decision) {
-		if p.traces != nil {
-			p.traces[policy].add(d)
-		}
+// add takes a request by a policy.
+func (p *plot) add(policy int, d *paging.Decision) {
+	if p.traces != nil {
+		p.traces[policy].add(d)
 	}
 }
 
@@ -95,19 +92,15 @@ func (t *trace) add(d *paging.Decision) {
 	}
 }
 
-// ended takes what a session came to.
-func (p *plot) ended(name string, requests int, runs []*paging.Replay) {
-	s := plottedSession{name: name, requests: requests}
-	for i, run := range runs {
-		ratio := 0.0
-		if base := run.Totals.Baseline - p.bases[i]; base > 0 {
-			ratio = run.Cost / base
-		}
-		s.ratios, s.faults = append(s.ratios, ratio), append(s.faults, run.Totals.Faults-p.faults[i])
-		p.ratios[i] += ratio
-		p.faults[i], p.bases[i] = run.Totals.Faults, run.Totals.Baseline
+// ended takes what a session came to, by policy.
+func (p *plot) ended(rows []sessionTotals) {
+	s := plottedSession{name: titleOf(rows[0].Session), requests: rows[0].Requests}
+	for i, row := range rows {
+		s.ratios, s.faults = append(s.ratios, row.Ratio), append(s.faults, row.Faults)
+		p.ratios[i] += row.Ratio
+		p.faults[i] += row.Faults
 		if p.seen == 0 {
-			p.traces[i].relaxed = run.Totals.Relaxed > 0
+			p.traces[i].relaxed = row.Relaxed > 0
 		}
 	}
 	if p.seen++; p.seen > 1 {
@@ -133,7 +126,7 @@ func (p *plot) drawSession(w io.Writer) error {
 	c.bar = float64(chartWidth) / float64(c.columns)
 	name, most, dear := "no session", 1, 1.0
 	if len(p.sessions) > 0 {
-		name = p.title(p.sessions[0])
+		name = p.sessions[0].name
 	}
 	for _, t := range p.traces {
 		for _, col := range t.columns {
@@ -167,9 +160,9 @@ func (p *plot) paint(policy int) string { return policyPaints[p.policies[policy]
 
 func (p *plot) ratio(cost, base float64) string { return fixedPoint(cost/max(base, 1), 3) }
 
-// title is the name of a session, cut where it is long.
-func (p *plot) title(s plottedSession) string {
-	if name := []rune(strings.Join(strings.Fields(safe(s.name)), " ")); len(name) > maxTitle {
+// titleOf is the name of a session, cut where it is long.
+func titleOf(session string) string {
+	if name := []rune(strings.Join(strings.Fields(safe(session)), " ")); len(name) > maxTitle {
 		return string(name[:maxTitle]) + "…"
 	} else if len(name) > 0 {
 		return string(name)
@@ -271,7 +264,7 @@ func (p *plot) drawSessions(w io.Writer) error {
 		legend = append(legend, swatch{p.paint(i), fmt.Sprintf("%s: mean %s, %s", name, fixedPoint(mean, 3), plural(p.faults[i], "fault"))})
 	}
 	for i, s := range p.sessions {
-		lines := []string{fmt.Sprintf("Session %d: %s, %s", i+1, p.title(s), plural(s.requests, "request"))}
+		lines := []string{fmt.Sprintf("Session %d: %s, %s", i+1, s.name, plural(s.requests, "request"))}
 		for at, name := range p.policies {
 			lines = append(lines, fmt.Sprintf("%s: %s, %s", name, fixedPoint(s.ratios[at], 3), plural(s.faults[at], "fault")))
 		}

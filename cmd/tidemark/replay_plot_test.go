@@ -13,20 +13,16 @@ import (
 // plotted replays made sessions into a plot.
 func plotted(t *testing.T, policies []string, sessions ...paging.Session) (*plot, []*paging.Replay) {
 	t.Helper()
-	p := newPlot(policies)
-	var runs []*paging.Replay
-	for i, name := range policies {
-		runs = append(runs, &paging.Replay{Options: paging.Options{Policy: name}, Each: p.of(i)})
+	r := &replay{policies: policies, drawn: newPlot(policies), small: make([]float64, len(policies))}
+	for _, name := range policies {
+		r.runs = append(r.runs, &paging.Replay{Options: paging.Options{Policy: name}, Totals: paging.Totals{Policy: name}})
 	}
 	for _, s := range sessions {
-		for _, run := range runs {
-			if err := run.Run(s); err != nil {
-				t.Fatal(err)
-			}
+		if err := r.session(s); err != nil {
+			t.Fatal(err)
 		}
-		p.ended(s.ID, len(s.Steps), runs)
 	}
-	return p, runs
+	return r.drawn, r.runs
 }
 
 func profileOf(t *testing.T, name string, requests int) paging.Session {
