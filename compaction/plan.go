@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Budget is the limits that a strategy plans within, in tokens.
@@ -60,6 +61,8 @@ type Act struct {
 	Short tidemark.Tokens
 	// Loose is how many pinned entries found no room among those that stay.
 	Loose int
+	// Early says that only strategies with a limit of their own had part in it: it came before its time for the rest.
+	Early bool
 }
 
 // urged is a strategy that plans nothing for a view within the limit, and is to when a person asks or a
@@ -68,16 +71,48 @@ type urged interface {
 	urge(v View, b Budget) Budget
 }
 
+// early is a strategy that acts at a size of its own, which the common limit says nothing of. What the others do
+// when they are forced it does not spare them.
+type early interface {
+	Strategy
+	// Limit is the size above which it is asked.
+	Limit(b Budget) tidemark.Tokens
+}
+
+// due reports whether a strategy is to be asked for a view of some size.
+func due(s Strategy, v View, b Budget) bool {
+	if e, ok := s.(early); ok {
+		return v.Size > e.Limit(b)
+	}
+	return b.Over(v)
+}
+
+// Due reports whether any of some strategies is to be asked.
+func Due(strategies []Strategy, v View, b Budget) bool {
+	return slices.ContainsFunc(strategies, func(s Strategy) bool { return due(s, v, b) })
+}
+
+// Early returns those of some strategies that act at a size of their own. They ask no model.
+func Early(strategies []Strategy) []Strategy {
+	var out []Strategy
+	for _, s := range strategies {
+		if _, ok := s.(early); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // Plan asks the strategies in order, each on the view that the former left, until the view is
 // within the budget. That they cannot bring it there is a result: Short says what is missing. A plan
 // that would free nothing is ErrNoGain. Force plans even when the view is not over the limit: a person
 // asked, or the provider reported an overflow. Nothing is planned either where what stays is too large for the model
 // by itself: the rest would leave for a call that cannot succeed.
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
-	act, whole := Act{Summarize: -1, Loose: v.Loose}, v
+	act, whole := Act{Summarize: -1, Loose: v.Loose, Early: true}, v
 	for _, s := range strategies {
-		if !force && !b.Over(v) {
-			break
+		if !force && !due(s, v, b) {
+			continue
 		}
 		within := b
 		if u, ok := s.(urged); ok && force {
@@ -87,6 +122,8 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		if len(edits) == 0 {
 			continue
 		}
+		_, soon := s.(early)
+		act.Early = act.Early && soon
 		act.By = append(act.By, s.Name())
 		act.Edits = without(act.Edits, v.Items, edits)
 		for _, e := range edits {
@@ -99,7 +136,7 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		if err != nil {
 			return act, fmt.Errorf("plan %s: %w", s.Name(), err)
 		}
-		v, force = next, false
+		v, force = next, force && soon
 	}
 	act.Short = max(v.Size-b.Limit(), 0)
 	if len(act.Edits) == 0 {
@@ -258,21 +295,31 @@ func previewBlocks(items []Item, edits []tidemark.Edit) ([]Item, error) {
 		}
 		delete(first, it.From)
 		with := make([][]tidemark.Block, len(it.Message.Content))
+		data := make([]json.RawMessage, len(with))
 		for ; at > 0; at = chains[at-1].next {
 			e := &edits[chains[at-1].edit]
 			if e.Block > len(with) {
 				return nil, fmt.Errorf("%w: blocks of %s", errNoItem, it.From)
 			}
 			if with[e.Block-1] == nil { // of two for one block the later holds
-				with[e.Block-1] = append([]tidemark.Block{}, e.Blocks...)
+				with[e.Block-1], data[e.Block-1] = append([]tidemark.Block{}, e.Blocks...), e.Data
 			}
 		}
 		content := make([]tidemark.Block, 0, len(with))
+		was := it.Stubbed
+		it.Stubbed = nil
 		for n, blocks := range with {
-			if blocks == nil {
+			i := slices.IndexFunc(was, func(s Stubbed) bool { return s.Block == n+1 })
+			switch {
+			case blocks == nil && i < 0:
+				content = append(content, it.Message.Content[n])
+				continue
+			case blocks == nil:
+				it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), 1, was[i].Data})
 				content = append(content, it.Message.Content[n])
 				continue
 			}
+			it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), len(blocks), data[n]})
 			content = append(content, blocks...)
 			it.Stubs++
 		}

@@ -34,6 +34,18 @@ type Item struct {
 	At      time.Time
 	Data    json.RawMessage // of the edit that put it there
 	Pinned  bool            // it stays in the view whatever a strategy plans
+
+	Row     int64          // position of the overlay that replaced the span; 0 for an entry
+	Call    *tidemark.Call // of a reply, as far as it was read
+	Stubbed []Stubbed      // the blocks that an overlay replaced, by block
+}
+
+// Stubbed is a block that stands for another one.
+type Stubbed struct {
+	Block int             // of the entry, from 1
+	At    int             // where the replacement begins in the item's content, from 0
+	Many  int             // of how many blocks it is
+	Data  json.RawMessage // of the edit
 }
 
 // Span reports whether the item stands for a replaced span.
@@ -49,6 +61,8 @@ type View struct {
 	Fixed tidemark.Tokens
 	// Loose is how many pinned entries found no room among those that stay.
 	Loose int
+	// Back are the blocks, from 1, by their entry, that were replaced until somebody undid it.
+	Back map[tidemark.EntryID][]int
 }
 
 // Tokens returns the estimate of the messages.
@@ -113,7 +127,8 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 			v.Items = append(v.Items, replaced(spans[0])...)
 			spans = spans[1:]
 		}
-		item := Item{ID: e.ID, From: e.ID, To: e.ID, Seq: e.Seq, Last: e.Seq, Message: e.Message, Tokens: e.Tokens, Source: e.Source, At: e.At}
+		item := Item{ID: e.ID, From: e.ID, To: e.ID, Seq: e.Seq, Last: e.Seq, Message: e.Message, Tokens: e.Tokens, Source: e.Source, At: e.At,
+			Call: e.Call}
 		if edits := blocks[e.Seq]; len(edits) > 0 {
 			if err := item.replaceBlocks(e, edits); err != nil {
 				return View{}, err
@@ -133,7 +148,7 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 func replaced(r Replacement) []Item {
 	out := make([]Item, 0, len(r.Edit.Messages))
 	for _, m := range r.Edit.Messages {
-		out = append(out, Item{ID: r.Overlay, From: r.Edit.From, To: r.Edit.To, Seq: r.From, Last: r.To, Overlay: r.Overlay, Edit: r.N,
+		out = append(out, Item{ID: r.Overlay, From: r.Edit.From, To: r.Edit.To, Seq: r.From, Last: r.To, Overlay: r.Overlay, Edit: r.N, Row: r.Row,
 			Message: m, Tokens: tidemark.Estimate(m), Source: tidemark.FromSystem, Data: r.Edit.Data})
 	}
 	return out
@@ -153,6 +168,7 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 	var content []tidemark.Block
 	for n := 1; n <= e.Blocks; n++ {
 		if r, ok := last[n]; ok {
+			i.Stubbed = append(i.Stubbed, Stubbed{n, len(content), len(r.Edit.Blocks), r.Edit.Data})
 			content = append(content, r.Edit.Blocks...)
 			i.Overlay, i.Edit = r.Overlay, r.N
 			i.Stubs++

@@ -49,6 +49,7 @@ type Anatomy struct {
 	Overlays []tidemark.EntryID `json:"overlays,omitempty"`
 	Usage    tidemark.Usage     `json:"usage"`
 	Context  tidemark.Tokens    `json:"context"` // after the call
+	Paging   *Paged             `json:"paging,omitempty"`
 
 	// What the request is built of again, besides the log up to Until.
 	Until     int64           `json:"until"`
@@ -102,6 +103,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 		last = before[0]
 	}
 	a.topic(v, last)
+	a.Paging = s.paged(v, last.Run == a.Run && last.Last == a.Last, last.Paging)
 	hash, err := s.hashRequest(ctx, req)
 	if err != nil {
 		return err

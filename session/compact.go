@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -24,26 +22,6 @@ const (
 	fitAgain  fitMode = "again"     // an extract stood in for a summary
 )
 
-// Compacted is the data of a compaction event.
-type Compacted struct {
-	Reason       string           `json:"reason"`
-	By           []string         `json:"strategies"`
-	Tier         string           `json:"tier,omitempty"`      // of a summary: full, partial, plaintext
-	Messages     int              `json:"messages"`            // that left the view
-	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
-	Before       tidemark.Tokens  `json:"beforeTokens"`
-	After        tidemark.Tokens  `json:"afterTokens"`
-	Limit        tidemark.Tokens  `json:"limitTokens"`
-	Memories     int              `json:"memories"`
-	Archive      string           `json:"archive,omitempty"`
-	Usage        tidemark.Usage   `json:"usage"`
-	Millis       int64            `json:"ms"`
-	Overlay      tidemark.EntryID `json:"overlay"`
-	Instructions string           `json:"instructions,omitempty"`
-	Short        tidemark.Tokens  `json:"shortTokens,omitempty"` // over the limit still
-	Loose        int              `json:"loosePins,omitempty"`   // pinned entries without room
-}
-
 // fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
 // that an earlier life began is carried out, but neither it nor a new one while the summariser is in
 // its cooldown, unless the next call would not fit at all.
@@ -57,27 +35,28 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return v, err
 	}
 	hard := mode == fitForced || v.Size > s.settings().Window
-	needless := mode == fitAuto && (s.settings().NoCompaction || !s.budget().Over(v.View))
+	list, rests, err := s.asked(ctx, v, mode, hard)
+	if err != nil {
+		return v, err
+	}
+	needless := len(list) == 0 && !rests
 	if p != nil && (needless || mode == fitManual && instructions != p.Instructions) {
 		if err := s.dropPlan(ctx, r, p); err != nil { // it is not wanted any more, or not like this
 			return v, err
 		}
 		p = nil
 	}
-	if needless {
+	if len(list) == 0 || rests && p != nil && !p.Act.Early {
 		return v, nil
 	}
-	if mode == fitAuto && !hard {
-		if cooling, err := s.cooling(ctx); cooling || err != nil {
-			return v, err
-		}
-	}
 	if p == nil {
-		if p, err = s.newPlan(ctx, r, v, mode, instructions); err != nil {
+		if p, err = s.newPlan(ctx, r, v, mode, instructions, list); err != nil {
 			return v, s.cannot(v, mode, err)
 		}
 	}
-	s.hub.send(Notice{Type: NoticeCompacting, Run: r.ID, Text: fmt.Sprintf("%d of %d tokens, compacting", v.Size, s.settings().Window)})
+	if !p.Act.Early {
+		s.hub.send(Notice{Type: NoticeCompacting, Run: r.ID, Text: fmt.Sprintf("%d of %d tokens, compacting", v.Size, s.settings().Window)})
+	}
 	if err := s.carryOut(ctx, r, v, p, hard); err != nil {
 		return v, s.cannot(v, mode, err)
 	}
@@ -106,8 +85,8 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 	return nil
 }
 
-// newPlan asks the strategies and makes their act durable.
-func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string) (*plan, error) {
+// newPlan asks strategies and makes their act durable.
+func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy) (*plan, error) {
 	tuned, err := s.Tuned(ctx)
 	if err != nil {
 		return nil, err
@@ -116,7 +95,7 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err != nil {
 		return nil, err
 	}
-	act, err := compaction.Plan(instructed(tuned.strategies(s.Strategies), instructions), compaction.Hold(v.View, pins, s.budget()), s.budget(), mode != fitAuto)
+	act, err := compaction.Plan(instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), s.budget(), mode != fitAuto)
 	if err != nil {
 		return nil, errors.Join(s.tooLarge(v, err), s.fellShort(ctx, r, mode, act, v))
 	}
@@ -329,36 +308,34 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	}
 	if err != nil {
 		// What it cost is accounted, and the same is not planned again at once.
-		return errors.Join(err, s.dropPlan(ctx, r, p), s.rest(ctx))
+		err = errors.Join(err, s.dropPlan(ctx, r, p))
+		if p.Act.Early {
+			return err
+		}
+		return errors.Join(err, s.rest(ctx))
 	}
 	now := s.Runtime.Now()
 	size := v.Fixed + after.Tokens()
 	o := tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
-	owed := false
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
-	for n, e := range edits {
-		if e.Block > 0 {
-			done.Shortened++
-		} else if n != p.Act.Summarize {
-			owed = !s.settings().NoMemories
-		}
-	}
+	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories
 	stmts, err := s.log.AppendStmts(p.Log, entry)
 	if err != nil {
 		return err
 	}
 	event := tidemark.Event{Type: "compaction", Text: done.line(), Data: []byte(mustJSON(done))}
+	if p.Act.Early {
+		event.Type = p.Act.By[0]
+	}
 	more, err := s.eventStmts(p.Log, event)
 	if err != nil {
 		return err
 	}
 	stmts = append(stmts, more...)
-	stmts = append(stmts, s.addUsage(p.Usage), p.doneStmt(), tidemark.Stmt{
-		SQL:  `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`,
-		Args: []any{int64(size), string(s.Key)}, Want: 1})
+	stmts = append(stmts, s.addUsage(p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
 	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), "")) // if this life cannot tell the agent
 	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() {            // the next turn would plan the same little again
 		stmts = append(stmts, s.pauseStmt())
@@ -388,49 +365,6 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	return nil
 }
 
-func countFacts(xs []tidemark.Extraction) int {
-	n := 0
-	for _, x := range xs {
-		n += len(x.Facts)
-	}
-	return n
-}
-
-// line is what people read of a compaction.
-func (c Compacted) line() string {
-	var b strings.Builder
-	switch {
-	case c.Messages == 0 && c.Shortened > 0:
-		fmt.Fprintf(&b, "Shortened %d oversized block(s), which stay whole in the log", c.Shortened)
-	case c.Shortened > 0:
-		fmt.Fprintf(&b, "Compacted %d messages and shortened %d oversized block(s)", c.Messages, c.Shortened)
-	default:
-		fmt.Fprintf(&b, "Compacted %d messages", c.Messages)
-	}
-	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
-	if c.Tier != "" && c.Tier != tierFull {
-		fmt.Fprintf(&b, ", %s summary", c.Tier)
-	}
-	if c.Memories > 0 {
-		b.WriteString(", " + memories(c.Memories))
-	}
-	if c.Short > 0 {
-		fmt.Fprintf(&b, ", %d tokens over what was asked remain: the rest is pinned or of the newest turns", c.Short)
-	}
-	if c.Instructions != "" && c.Tier == "" {
-		why := "there was too little for a summary"
-		if !slices.Contains(c.By, compaction.Summary{}.Name()) {
-			why = "the strategy " + strings.Join(c.By, ", ") + " writes no summary"
-		}
-		b.WriteString(", " + why + ", so what you asked to keep had no effect")
-	}
-	if c.Loose > 0 {
-		fmt.Fprintf(&b, ", %d pinned message(s) found no room and lost their hold", c.Loose)
-	}
-	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
-	return b.String()
-}
-
 // dropPlan ends a plan that is not carried out, and accounts what it cost.
 func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
 	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
@@ -451,14 +385,6 @@ func (s *Session) checkEdits(ctx context.Context, v View, edits []tidemark.Edit)
 		shown[i] = r.Placed
 	}
 	return compaction.CheckOverlay(shown, row)
-}
-
-// memories says how many, as people do.
-func memories(n int) string {
-	if n == 1 {
-		return "1 memory"
-	}
-	return fmt.Sprintf("%d memories", n)
 }
 
 // compactNow carries out /compact.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 )
@@ -13,6 +14,7 @@ type edits struct {
 	log    string
 	newest int64 // position of the last overlay that was read
 	placed []compaction.Placed
+	back   map[tidemark.EntryID][]int // blocks, from 1, that an undo brought back
 }
 
 // standingEdits returns the edits that are shown now. Those of a conversation that was compacted a thousand times
@@ -28,7 +30,7 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 		return known, err
 	}
 	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
-		known.placed = nil
+		known.placed, known.back = nil, nil
 		if marks, err = s.log.Marks(ctx, log); err != nil {
 			return known, err
 		}
@@ -38,6 +40,9 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 		return now, err
 	}
 	now.log = log
+	if now.back == nil { // without a lift among the new ones it is as it was
+		now.back = known.back
+	}
 	now.placed = compaction.Lay(append(slices.Clone(known.placed), now.placed...)).Shown
 	s.laid.Store(&now)
 	return now, nil
@@ -46,9 +51,12 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 // editsOf places overlays.
 func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error) {
 	var e edits
-	for _, m := range marks {
+	rows := make([]compaction.Row, len(marks))
+	for i, m := range marks {
 		e.newest = max(e.newest, m.Seq)
+		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
 	}
+	e.back = backOf(rows)
 	var err error
 	e.placed, err = s.place(ctx, marks)
 	return e, err

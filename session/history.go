@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -269,15 +268,7 @@ func densest(lower string, terms []string, around int) int {
 
 // readEntry returns the text of one message of this conversation, from an offset.
 func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
-	e, err := s.log.Entry(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	i, err := s.log.Info(ctx, e.Log)
-	if err != nil || i.Key.Root() != s.Key.Root() || e.Kind != tidemark.KindMessage {
-		return "", errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
-	}
-	m, err := s.message(ctx, e)
+	m, err := s.entry(ctx, id)
 	if err != nil {
 		return "", err
 	}

@@ -76,8 +76,15 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 				err = fmt.Errorf("entry %.40q…: an id has at most %d bytes: %w", in.Entry, maxID, tidemark.ErrInvalid)
 				break
 			}
-			text, err = s.readEntry(ctx, tidemark.EntryID(in.Entry), in.Offset)
-			break
+			id, block := readBlockID(in.Entry)
+			if block < 0 {
+				text, err = s.readEntry(ctx, id, in.Offset)
+				break
+			}
+			var out tidemark.Block
+			if out, err = s.readBlock(ctx, call.ID, id, block, in.Offset); err == nil {
+				return out
+			}
 		}
 		w := Wanted{Query: in.Query, K: min(in.K, maxToolK), Budget: toolBudget, All: in.All, told: true}
 		if w.before, err = s.turnFrom(ctx, r); err != nil {

@@ -49,6 +49,7 @@ type storedAct struct {
 	Replaces tidemark.EntryID `json:"replaces,omitempty"`
 	Short    tidemark.Tokens  `json:"short,omitempty"`
 	Loose    int              `json:"loose,omitempty"`
+	Early    bool             `json:"early,omitempty"`
 }
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {

@@ -32,7 +32,9 @@ var taskTool = tidemark.Tool{
 
 // ownTool reports whether the session itself carries out a tool. What it answers stands in the log or on
 // the card already.
-func ownTool(name string) bool { return name == recallTool.Name || name == taskTool.Name }
+func ownTool(name string) bool {
+	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name
+}
 
 // pointing reports whether what leaves the view leaves pointers.
 func (s *Session) pointing() bool {
@@ -41,10 +43,14 @@ func (s *Session) pointing() bool {
 
 // ownTools lists the tools of the session itself.
 func (s *Session) ownTools() []tidemark.Tool {
+	out := []tidemark.Tool{recallTool}
 	if t := s.settings().TaskState; t == TaskOn || t == TaskAuto && s.pointing() {
-		return []tidemark.Tool{recallTool, taskTool}
+		out = append(out, taskTool)
 	}
-	return []tidemark.Tool{recallTool}
+	if s.paging() != nil {
+		out = append(out, releaseTool)
+	}
+	return out
 }
 
 // callTask answers a call of task_state. In a conversation of the owner's the card is the owner's: in a

@@ -163,6 +163,8 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 		result = s.callRecall(limited, r, c)
 	case taskTool.Name:
 		result = s.callTask(limited, r, c)
+	case releaseTool.Name:
+		result = s.callRelease(limited, c)
 	default:
 		result = s.Agent.Call(limited, s.Scope(), c.Block)
 	}

@@ -26,7 +26,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fit(ctx, r, view, fitAuto); err != nil {
 				return err
 			}
-			reply, err := s.ask(ctx, r, s.push(ctx, r, view))
+			reply, err := s.ask(ctx, r, s.advised(s.push(ctx, r, view)))
 			if overflowed(err) && !r.forced {
 				r.forced = true
 				_, err = s.fit(ctx, r, view, fitForced)

@@ -81,6 +81,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if err != nil {
 		return View{}, fmt.Errorf("assemble view of %s: %w", log, err)
 	}
+	cv.Back = now.back
 	v := View{View: cv, Log: log, Shown: shown}
 	if len(entries) > 0 {
 		v.Last = entries[len(entries)-1].Seq

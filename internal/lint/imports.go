@@ -31,12 +31,12 @@ var table = []row{
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
-	{pkg: "compaction", may: "internal/lexicon", why: "plans are pure: what it needs is in the View"},
+	{pkg: "paging", why: "it decides and never acts: a history goes in, decisions come out"},
+	{pkg: "compaction", may: "internal/lexicon paging", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
-	{pkg: "paging", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/near", why: "values only; each package declares its own options"},
@@ -52,11 +52,11 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon compaction archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/lexicon compaction paging archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive recall reset host", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "paging channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "bench", may: "compaction archive paging recall session provider transcript host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 

@@ -1,0 +1,398 @@
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// Paging is demand paging (papers/pichay §3): results of tools that nobody needs leave the view, and large inputs
+// and images with them; a stub stands for each, and recall brings it back word for word. What leaves and when is
+// decided by a [paging.Pager] over the items of the view, as in a replay of the same session: a request is all
+// before a reply. It acts long before the other strategies do, in the zones of the window, and writes nothing but
+// edits of blocks.
+//
+// Its zero value has the paper's figures. It keeps what it decided for the next plan of the same conversation, so
+// each session has one of its own; without that, or behind an edit of the history, it decides anew, and the same.
+type Paging struct {
+	Policy   string // of [paging.Policies], "" for the first
+	Tau      int    // age from which a result may go, 0 for paging.DefaultTau
+	MinBytes int    // size from which it may go, 0 for paging.DefaultMinBytes
+	Zones    paging.Zones
+	Tools    paging.Tools // what tools do, nil for paging.DefaultTools
+
+	memo atomic.Pointer[paged]
+}
+
+var _ Strategy = (*Paging)(nil)
+
+// Name is "paging".
+func (*Paging) Name() string { return "paging" }
+
+// pagedBytes bounds the edits of one act, whose row has to fit into any database; the rest goes with the next.
+const pagedBytes = 1 << 20
+
+// surely is how many times larger paging may take a context to be than the view does: it counts bytes, of which a
+// character that is one for the estimate may have three.
+const surely = 3
+
+// Limit is the size below which the window is surely in the zone Normal, where nothing leaves.
+func (p *Paging) Limit(b Budget) tidemark.Tokens {
+	z := p.Zones
+	if z == (paging.Zones{}) {
+		z = paging.DefaultZones
+	}
+	return b.Window / 100 * tidemark.Tokens(z.Advisory) / surely
+}
+
+// Plan returns a stub for each block that is out by decision and not yet in the view. What a person brought back or
+// pinned stays, and so do the stubs of others.
+func (p *Paging) Plan(v View, b Budget) []tidemark.Edit {
+	h := p.paged(v, b)
+	if h == nil {
+		return nil
+	}
+	defer p.memo.Store(h)
+	return h.edits()
+}
+
+// PagingState is what paging knows of the request that a view makes.
+type PagingState struct {
+	Known     bool // it was computed; else the window is nearly empty
+	Zone      paging.Zone
+	Size      tidemark.Tokens // of the context when it was decided
+	Decision  paging.Decision // of this request
+	Tau       int             // the age that is asked for now
+	Stubs     int             // pages that are out in the view
+	StubBytes int             // of what they stand for
+
+	pager *paging.Pager
+	items []Item
+}
+
+// State tells of the request that a view makes, as far as it was planned or can be.
+func (p *Paging) State(v View, b Budget) PagingState {
+	var s PagingState
+	for i := range v.Items {
+		for _, st := range v.Items[i].Stubbed {
+			if k, ok := keptOf(st); ok {
+				s.Stubs++
+				s.StubBytes += k.Wire
+			}
+		}
+	}
+	if s.Size = v.Size; v.Size <= p.Limit(b) && s.Stubs == 0 {
+		return s
+	}
+	h := p.paged(v, b)
+	if h == nil {
+		return s
+	}
+	defer p.memo.Store(h)
+	s.Known, s.Tau, s.pager, s.items = true, h.pager.Tau(), h.pager, h.items
+	if h.asked > 0 && h.asked == len(v.Items) { // the newest request is this one
+		s.Decision, s.Zone, s.Size = h.last, h.last.Zone, h.last.Size
+	}
+	return s
+}
+
+// paged is a pager with the history that it has seen.
+type paged struct {
+	pager   *paging.Pager
+	scan    paging.Scanner
+	options paging.Options
+	ids     []tidemark.EntryID // of the items that are its messages
+	begun   int64              // position of the newest overlay that replaced a span
+	replied bool               // a reply came since; the call before that had no step
+	asked   int                // items of the newest request
+	last    paging.Decision    // of that
+	whole   int                // items before it are decided, with the usage of their requests
+
+	items []Item // of the present view
+	held  map[tidemark.EntryID][]int
+}
+
+func (p *Paging) options(v View, b Budget) paging.Options {
+	return paging.Options{Policy: p.Policy, Tau: p.Tau, MinBytes: p.MinBytes, Window: b.Window, Zones: p.Zones, Fixed: v.Fixed}
+}
+
+// paged brings the pager up to the view. It is nil for a view that no pager can take.
+func (p *Paging) paged(v View, b Budget) *paged {
+	o := p.options(v, b)
+	h := p.memo.Swap(nil) // who plans at the same time decides anew
+	begun := int64(0)
+	for i := range v.Items {
+		begun = max(begun, v.Items[i].Row)
+	}
+	if h != nil {
+		o.Fixed = h.options.Fixed // a new system prompt is no other history
+	}
+	if h == nil || h.options != o || h.begun != begun || !h.continues(v) {
+		o.Fixed = v.Fixed
+		pager, err := paging.New(o)
+		if err != nil { // the settings were checked
+			return nil
+		}
+		tools := p.Tools
+		if tools == nil {
+			tools = paging.DefaultTools()
+		}
+		h = &paged{pager: pager, options: o, begun: begun, scan: paging.Scanner{Tools: tools}}
+	}
+	h.items, h.held = v.Items, v.Back
+	h.pager.Hold(h.holds)
+	if err := h.catchUp(); err != nil {
+		return nil
+	}
+	return h
+}
+
+// continues reports whether a view goes on where the history ends, and nothing is out that was brought back.
+func (h *paged) continues(v View) bool {
+	if len(v.Items) < len(h.ids) {
+		return false
+	}
+	for i, id := range h.ids {
+		if v.Items[i].ID != id {
+			return false
+		}
+	}
+	if len(v.Back) == 0 {
+		return true
+	}
+	for _, g := range h.pager.Stubs() {
+		if it := &v.Items[g.Message]; slices.Contains(v.Back[it.ID], g.Block+1) && it.stubbed(g.Block+1) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// catchUp gives the pager the requests that came since. A reply ends a request; what follows a reply at once is of
+// the same one. The items that stood there when a span was replaced begin a history, and the request behind that has
+// no step: what was done then stands.
+func (h *paged) catchUp() error {
+	for {
+		from, to := len(h.ids), h.asks(len(h.ids))
+		if to < 0 || to == from && h.asked == to {
+			return nil
+		}
+		step := paging.Step{Append: make([]paging.Message, 0, to-from)}
+		for i := from; i < to; i++ {
+			m, err := h.message(&h.items[i])
+			if err != nil {
+				return fmt.Errorf("paging: entry %s: %w", h.items[i].ID, err)
+			}
+			m.Handle = string(h.items[i].ID) // memory_release and recall name it so
+			step.Append = append(step.Append, m)
+			h.ids = append(h.ids, h.items[i].ID)
+		}
+		if from > 0 {
+			if u := usageOf(&h.items[from]); u != nil && h.items[from].Message.Role == tidemark.Assistant {
+				h.pager.Reported(u)
+			}
+			if to == len(h.items) {
+				h.pager.Leave(h.gone)
+			}
+		}
+		step.Idle = from == 0 && h.begun > 0
+		d, err := h.pager.Step(step)
+		if err != nil {
+			return err
+		}
+		if step.Idle {
+			h.pager.Leave(h.gone)
+		}
+		h.last, h.asked = d, to
+	}
+}
+
+// asks returns where the request ends that begins behind item from, or -1 when none has been made.
+func (h *paged) asks(from int) int {
+	n := len(h.items)
+	i := from
+	if from == 0 && h.begun > 0 { // the history as the span left it, and the request and reply that followed
+		for i < n && (h.items[i].Span() || h.items[i].Seq < h.begun) {
+			i++
+		}
+		for i < n && h.items[i].Message.Role != tidemark.Assistant {
+			i++
+		}
+		if i == n {
+			return -1
+		}
+		return i
+	}
+	for i < n && h.items[i].Message.Role == tidemark.Assistant {
+		i++
+	}
+	for i < n && h.items[i].Message.Role != tidemark.Assistant {
+		i++
+	}
+	if i == from || h.items[i-1].Message.Role == tidemark.Assistant {
+		return -1 // nothing was asked since
+	}
+	return i
+}
+
+// message is an item as the pager wants it: with what the stubs of paging stand for.
+func (h *paged) message(it *Item) (paging.Message, error) {
+	var kept map[int]paging.Kept
+	for _, s := range it.Stubbed {
+		if s.Many != 1 { // blocks do not stand where they did
+			return h.scan.Of(it.Message)
+		}
+		if k, ok := keptOf(s); ok {
+			if kept == nil {
+				kept = map[int]paging.Kept{}
+			}
+			kept[s.At] = k.Kept
+		}
+	}
+	return h.scan.Original(it.Message, kept)
+}
+
+// pagedOut is the data of an edit.
+type pagedOut struct {
+	Paging *struct{}       `json:"paging"` // {}: that it is one of ours
+	Usage  *tidemark.Usage `json:"usage,omitempty"`
+	paging.Kept
+}
+
+// keptOf reads what was stored beside a stub, if it is one of paging.
+func keptOf(s Stubbed) (k pagedOut, ok bool) {
+	const head = `{"paging":`
+	if len(s.Data) < len(head) || string(s.Data[:len(head)]) != head {
+		return k, false
+	}
+	err := json.Unmarshal(s.Data, &k)
+	return k, err == nil && k.Paging != nil
+}
+
+// usageOf is what the provider reported of the request that an item answers. Of one whose blocks all are out it
+// stands beside a stub.
+func usageOf(it *Item) *tidemark.Usage {
+	if it.Call != nil {
+		if it.Call.Reported {
+			return &it.Call.Usage
+		}
+		return nil
+	}
+	for _, s := range it.Stubbed {
+		if k, ok := keptOf(s); ok && k.Usage != nil {
+			return k.Usage
+		}
+	}
+	return nil
+}
+
+// stubbed returns the stub that stands for a block of the entry, from 1, or nil.
+func (i *Item) stubbed(block int) *Stubbed {
+	for n := range i.Stubbed {
+		if i.Stubbed[n].Block == block {
+			return &i.Stubbed[n]
+		}
+	}
+	return nil
+}
+
+// gone reports whether a page is out in the view.
+func (h *paged) gone(g *paging.Page) bool {
+	if g.Message >= len(h.items) {
+		return false
+	}
+	s := h.items[g.Message].stubbed(g.Block + 1)
+	if s == nil {
+		return false
+	}
+	_, ours := keptOf(*s)
+	return ours
+}
+
+// holds reports whether a page stays whatever is decided: what a person pinned or brought back, what replaced a span,
+// and what another strategy put there.
+func (h *paged) holds(g *paging.Page) bool {
+	it := &h.items[g.Message]
+	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], g.Block+1) {
+		return !h.gone(g)
+	}
+	if slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
+		return true
+	}
+	return it.stubbed(g.Block+1) != nil && !h.gone(g)
+}
+
+// edits returns an edit for each page that is out and whose block stands in the view.
+func (h *paged) edits() []tidemark.Edit {
+	var out []tidemark.Edit
+	size := 0
+	for _, g := range h.pager.Stubs() {
+		it := &h.items[g.Message]
+		if g.Block >= len(it.Message.Content) || it.stubbed(g.Block+1) != nil || h.holds(g) {
+			continue
+		}
+		e, ok := h.edit(it, g)
+		if !ok {
+			continue
+		}
+		if size += len(e.Data) + len(e.Blocks[0].AppendJSON(nil)); size > pagedBytes && len(out) > 0 {
+			break
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// edit puts the stub of a page in the place of its block. ok is false where the stub would be no shorter.
+func (h *paged) edit(it *Item, g *paging.Page) (e tidemark.Edit, ok bool) {
+	b := it.Message.Content[g.Block]
+	stub, err := h.scan.Replace(b, g, sayHandle(Handle(it.ID, g.Block)))
+	if err != nil || len(stub.AppendJSON(nil)) >= len(b.AppendJSON(nil)) {
+		return e, false
+	}
+	m, err := h.message(it)
+	if err != nil {
+		return e, false
+	}
+	k, ok := m.Kept(g.Block)
+	if !ok {
+		return e, false
+	}
+	data, err := json.Marshal(pagedOut{Paging: &struct{}{}, Usage: usageOf(it), Kept: k})
+	if err != nil {
+		return e, false
+	}
+	return tidemark.Edit{From: it.From, Block: g.Block + 1, Blocks: []tidemark.Block{stub}, Data: data}, true
+}
+
+// Handle names a block of an entry, from 0, as recall and memory_release take it.
+func Handle(id tidemark.EntryID, block int) string { return string(id) + "#" + strconv.Itoa(block) }
+
+// sayHandle is how a stub names the way back.
+func sayHandle(handle string) string {
+	return string(json.AppendString([]byte(`recall with {"entry": `), handle)) + "} reads it."
+}
+
+// Advice is what the model is told of a context that fills up, "" while there is room.
+func (s PagingState) Advice() string {
+	if s.pager == nil {
+		return ""
+	}
+	return paging.Advice(s.pager.Fill(func(g *paging.Page) string { return Handle(s.items[g.Message].ID, g.Block) }))
+}
+
+// PagedOut returns how many edits are stubs of paging, and the bytes that they stand for.
+func PagedOut(edits []tidemark.Edit) (n, bytes int) {
+	for _, e := range edits {
+		if k, ok := keptOf(Stubbed{Data: e.Data}); ok && e.Block > 0 {
+			n++
+			bytes += k.Wire
+		}
+	}
+	return n, bytes
+}

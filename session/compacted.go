@@ -1,0 +1,132 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+)
+
+// Compacted is the data of a compaction event.
+type Compacted struct {
+	Reason       string           `json:"reason"`
+	By           []string         `json:"strategies"`
+	Tier         string           `json:"tier,omitempty"`      // of a summary: full, partial, plaintext
+	Messages     int              `json:"messages"`            // that left the view
+	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
+	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
+	PagedBytes   int              `json:"pagedBytes,omitempty"`
+	Before       tidemark.Tokens  `json:"beforeTokens"`
+	After        tidemark.Tokens  `json:"afterTokens"`
+	Limit        tidemark.Tokens  `json:"limitTokens"`
+	Memories     int              `json:"memories"`
+	Archive      string           `json:"archive,omitempty"`
+	Usage        tidemark.Usage   `json:"usage"`
+	Millis       int64            `json:"ms"`
+	Overlay      tidemark.EntryID `json:"overlay"`
+	Instructions string           `json:"instructions,omitempty"`
+	Short        tidemark.Tokens  `json:"shortTokens,omitempty"` // over the limit still
+	Loose        int              `json:"loosePins,omitempty"`   // pinned entries without room
+}
+
+// counts sorts the edits of an act: those of paging, other blocks, and whether a span left without a summary.
+func (c *Compacted) counts(edits []tidemark.Edit, summary int) (spans bool) {
+	c.Paged, c.PagedBytes = compaction.PagedOut(edits)
+	for n, e := range edits {
+		if e.Block > 0 {
+			c.Shortened++
+		} else if n != summary {
+			spans = true
+		}
+	}
+	c.Shortened -= c.Paged
+	return spans
+}
+
+// pagedOut says how much paging put out, as people write it.
+func (c Compacted) pagedOut() string {
+	what := "results"
+	if c.Paged == 1 {
+		what = "result"
+	}
+	return fmt.Sprintf("%d %s (%s bytes)", c.Paged, what, grouped(c.PagedBytes))
+}
+
+// grouped is a number with commas.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// headStmt says in the head of the conversation what was done. Paging is no compaction: it counts nowhere as one, has
+// no part in the rest of a summariser, and leaves the system prompt as it is, so that the prefix stays cached up to the
+// first result that left.
+func (s *Session) headStmt(size tidemark.Tokens, early bool) tidemark.Stmt {
+	sql := `UPDATE heads SET compactions = compactions + 1, prompt = '', cooldown = 0, failures = 0, context = ? WHERE key = ?`
+	if early {
+		sql = `UPDATE heads SET context = ? WHERE key = ?`
+	}
+	return tidemark.Stmt{SQL: sql, Args: []any{int64(size), string(s.Key)}, Want: 1}
+}
+
+func countFacts(xs []tidemark.Extraction) int {
+	n := 0
+	for _, x := range xs {
+		n += len(x.Facts)
+	}
+	return n
+}
+
+// line is what people read of a compaction.
+func (c Compacted) line() string {
+	var b strings.Builder
+	switch {
+	case c.Messages == 0 && c.Shortened == 0 && c.Paged > 0:
+		b.WriteString("Paged out " + c.pagedOut() + ", which stay whole in the log")
+	case c.Messages == 0 && c.Shortened > 0:
+		fmt.Fprintf(&b, "Shortened %d oversized block(s), which stay whole in the log", c.Shortened)
+	case c.Shortened > 0:
+		fmt.Fprintf(&b, "Compacted %d messages and shortened %d oversized block(s)", c.Messages, c.Shortened)
+	default:
+		fmt.Fprintf(&b, "Compacted %d messages", c.Messages)
+	}
+	if c.Paged > 0 && c.Messages+c.Shortened > 0 {
+		b.WriteString(", paged out " + c.pagedOut())
+	}
+	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
+	if c.Tier != "" && c.Tier != tierFull {
+		fmt.Fprintf(&b, ", %s summary", c.Tier)
+	}
+	if c.Memories > 0 {
+		b.WriteString(", " + memories(c.Memories))
+	}
+	if c.Short > 0 {
+		fmt.Fprintf(&b, ", %d tokens over what was asked remain: the rest is pinned or of the newest turns", c.Short)
+	}
+	if c.Instructions != "" && c.Tier == "" {
+		why := "there was too little for a summary"
+		if !slices.Contains(c.By, compaction.Summary{}.Name()) {
+			why = "the strategy " + strings.Join(c.By, ", ") + " writes no summary"
+		}
+		b.WriteString(", " + why + ", so what you asked to keep had no effect")
+	}
+	if c.Loose > 0 {
+		fmt.Fprintf(&b, ", %d pinned message(s) found no room and lost their hold", c.Loose)
+	}
+	fmt.Fprintf(&b, ", %s", (time.Duration(c.Millis) * time.Millisecond).Round(time.Millisecond))
+	return b.String()
+}
+
+// memories says how many, as people do.
+func memories(n int) string {
+	if n == 1 {
+		return "1 memory"
+	}
+	return fmt.Sprintf("%d memories", n)
+}

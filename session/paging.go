@@ -1,0 +1,162 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+)
+
+// paging is the strategy of that name, nil when it is not active.
+func (s *Session) paging() *compaction.Paging {
+	for _, x := range s.Strategies {
+		if p, ok := x.(*compaction.Paging); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// asked returns the strategies that are to plan for a view, none where nothing is to be done. A view within the limit
+// is for those with a limit of their own, and so is every view while the summariser rests; rests says that.
+func (s *Session) asked(ctx context.Context, v View, mode fitMode, hard bool) (list []compaction.Strategy, rests bool, err error) {
+	list = s.Strategies
+	if mode != fitAuto {
+		return list, false, nil
+	}
+	if s.settings().NoCompaction || !compaction.Due(list, v.View, s.budget()) {
+		return nil, false, nil
+	}
+	if !s.budget().Over(v.View) || hard {
+		return list, false, nil
+	}
+	if rests, err = s.cooling(ctx); !rests || err != nil {
+		return list, false, err
+	}
+	if list = compaction.Early(list); !compaction.Due(list, v.View, s.budget()) {
+		list = nil
+	}
+	return list, true, nil
+}
+
+// Paged is what paging did with a call of the model, and in all calls of the conversation so far: a part of [Anatomy].
+type Paged struct {
+	Zone  string          `json:"zone"` // normal, advisory, involuntary, aggressive
+	Size  tidemark.Tokens `json:"size"` // as the zone was decided on, before anything left
+	Fill  float64         `json:"fill"` // of the window, in percent
+	Tau   int             `json:"tau"`  // age that is asked for now: thrashing raises it
+	Stubs int             `json:"stubs"`
+	Out   int             `json:"outBytes"` // what they stand for
+
+	Evicted   int `json:"evicted"`   // with this call: results of reads
+	Collected int `json:"collected"` // other results
+	Inputs    int `json:"inputs"`
+	Images    int `json:"images"`
+	Pins      int `json:"pins"`
+	In        int `json:"bytesIn"` // of the messages as JSON, with nothing replaced and as they were sent
+	Sent      int `json:"bytesSent"`
+
+	Faults []Faulted `json:"faults,omitempty"` // at most maxFaulted, the newest
+	Totals PagedSum  `json:"totals"`
+}
+
+// Faulted is a read of what had been evicted.
+type Faulted struct {
+	Call string `json:"call"` // that reads
+	Of   string `json:"of"`   // the call whose result was out
+	Path string `json:"path"`
+}
+
+// PagedSum is what paging did in a conversation.
+type PagedSum struct {
+	Calls     int   `json:"calls"`
+	Evicted   int   `json:"evicted"`
+	Collected int   `json:"collected"`
+	Inputs    int   `json:"inputs"`
+	Images    int   `json:"images"`
+	Faults    int   `json:"faults"`
+	Pins      int   `json:"pins"`
+	In        int64 `json:"bytesIn"`
+	Sent      int64 `json:"bytesSent"`
+}
+
+// Bounds of a record.
+const (
+	maxFaulted  = 8
+	faultedName = 80 // bytes of an id and a path
+)
+
+// paged tells what paging did with the call that a view makes; last is the record of the call before. A call that is
+// tried again counts once.
+func (s *Session) paged(v View, again bool, last *Paged) *Paged {
+	p := s.paging()
+	if p == nil {
+		return nil
+	}
+	st := p.State(v.View, s.budget())
+	out := &Paged{Zone: st.Zone.String(), Size: st.Size, Tau: st.Tau, Stubs: st.Stubs, Out: st.StubBytes}
+	if last != nil {
+		out.Totals = last.Totals
+	}
+	if w := s.settings().Window; w > 0 {
+		out.Fill = float64(1000*st.Size/w) / 10
+	}
+	d := st.Decision
+	out.Evicted, out.Collected, out.Inputs, out.Images = len(d.Evict), len(d.GC), len(d.Input), len(d.Image)
+	out.Pins, out.In, out.Sent = len(d.Pin), d.In, d.Out
+	for _, f := range d.Fault[max(len(d.Fault)-maxFaulted, 0):] {
+		out.Faults = append(out.Faults, Faulted{oneLine(f.ID, faultedName), oneLine(f.Of.ID, faultedName), oneLine(f.Of.Call.Path, faultedName)})
+	}
+	if t := &out.Totals; !again {
+		t.Calls++
+		t.Evicted += out.Evicted
+		t.Collected += out.Collected
+		t.Inputs += out.Inputs
+		t.Images += out.Images
+		t.Faults += len(d.Fault)
+		t.Pins += out.Pins
+		t.In += int64(out.In)
+		t.Sent += int64(out.Sent)
+	}
+	return out
+}
+
+// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
+// takes is counted where there is room for it only: a full window has the word all the same.
+func (s *Session) advised(v View) View {
+	p := s.paging()
+	if p == nil {
+		return v
+	}
+	text := p.State(v.View, s.budget()).Advice()
+	if text == "" {
+		return v
+	}
+	v.Size += tidemark.EstimateText(text)
+	if v.Pack != "" {
+		text = v.Pack + "\n\n" + text
+	}
+	v.Pack = text
+	return v
+}
+
+// backOf are the blocks that overlays replaced which are lifted: what a person brought back is not paged out again.
+func backOf(rows []compaction.Row) map[tidemark.EntryID][]int {
+	lifted := compaction.Lifted(rows)
+	var out map[tidemark.EntryID][]int
+	for _, r := range rows {
+		if !lifted[r.ID] {
+			continue
+		}
+		for _, e := range r.Overlay.Edits {
+			if e.Block > 0 && !slices.Contains(out[e.From], e.Block) {
+				if out == nil {
+					out = map[tidemark.EntryID][]int{}
+				}
+				out[e.From] = append(out[e.From], e.Block)
+			}
+		}
+	}
+	return out
+}

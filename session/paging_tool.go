@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// releaseTool is how the model says that it is done with results. What it names leaves with the next batch: the pager
+// reads the call from the history, so there is nothing to carry out.
+var releaseTool = tidemark.Tool{
+	Name: paging.ReleaseTool,
+	Description: "Say which results, inputs or images of this conversation you are done with: they leave the context soon, a short note stands for each, " +
+		"and recall with {\"entry\":\"HANDLE\"} brings one back. Handles are told when the context fills up.",
+	InputSchema: []byte(`{"type":"object","properties":{"handles":{"type":"array","items":{"type":"string"},"maxItems":64},"reason":{"type":"string"}},"required":["handles"]}`),
+	Idempotent:  true,
+}
+
+// callRelease answers a call of memory_release: which of its handles name something here.
+func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
+	var in struct {
+		Handles []string `json:"handles"`
+		Reason  string   `json:"reason"`
+	}
+	const most = 64
+	err := json.Unmarshal(c.Block.Input, &in)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("input: want {\"handles\":[\"HANDLE\"]}: %w", tidemark.ErrInvalid)
+	case len(in.Handles) == 0:
+		err = fmt.Errorf("handles: want at least one, such as recall takes for entry: %w", tidemark.ErrInvalid)
+	case len(in.Handles) > most:
+		err = fmt.Errorf("handles: %d are given, at most %d go at once: %w", len(in.Handles), most, tidemark.ErrInvalid)
+	}
+	var known, unknown []string
+	for _, h := range in.Handles {
+		if err != nil {
+			break
+		}
+		id, block := readBlockID(h)
+		there := false
+		if len(h) <= maxID {
+			there, err = s.hasBlock(ctx, id, block)
+		}
+		if there {
+			known = append(known, h)
+		} else {
+			unknown = append(unknown, oneLine(h, faultedName))
+		}
+	}
+	if err != nil {
+		return tidemark.ToolResult(c.ID, err.Error(), true)
+	}
+	var lines []string
+	if len(known) > 0 {
+		lines = append(lines, "Released, they leave with the next batch: "+strings.Join(known, ", ")+".")
+	}
+	if len(unknown) > 0 {
+		lines = append(lines, "Not known here: "+strings.Join(unknown, ", ")+".")
+	}
+	return tidemark.ToolResult(c.ID, strings.Join(lines, " "), len(known) == 0)
+}
+
+// hasBlock reports whether an entry of this conversation is a message and, for a block from 0, has that.
+func (s *Session) hasBlock(ctx context.Context, id tidemark.EntryID, block int) (bool, error) {
+	seqs, err := s.log.Seqs(ctx, []tidemark.EntryID{id})
+	if err != nil || len(seqs) == 0 {
+		return false, err
+	}
+	m, err := s.entry(ctx, id)
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && block < len(m.Content), err
+}
+
+// readBlockID reads how a stub names an entry, or a block of it from 0: "ID" or "ID#3". block is -1 for none.
+func readBlockID(handle string) (id tidemark.EntryID, block int) {
+	if name, number, ok := strings.Cut(handle, "#"); ok {
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 {
+			return tidemark.EntryID(name), n
+		}
+	}
+	return tidemark.EntryID(handle), -1
+}
+
+// entry returns a message of this conversation whole.
+func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Message, error) {
+	e, err := s.log.Entry(ctx, id)
+	if err != nil {
+		return tidemark.Message{}, err
+	}
+	i, err := s.log.Info(ctx, e.Log)
+	if err != nil || i.Key.Root() != s.Key.Root() || e.Kind != tidemark.KindMessage {
+		return tidemark.Message{}, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
+	}
+	return s.message(ctx, e)
+}
+
+// readBlock answers a call that asks for one block of an entry, which a stub named: to the byte, in pages, the text
+// of a result, the input of a call as JSON, or an image as such.
+func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryID, block, offset int) (tidemark.Block, error) {
+	m, err := s.entry(ctx, id)
+	if err != nil {
+		return tidemark.Block{}, err
+	}
+	if block >= len(m.Content) {
+		return tidemark.Block{}, fmt.Errorf("entry %s#%d: it has %d blocks, counted from 0: %w", id, block, len(m.Content), tidemark.ErrInvalid)
+	}
+	b := m.Content[block]
+	text, media := "", []tidemark.Block(nil)
+	switch b.Type {
+	case tidemark.TypeToolUse:
+		text = string(b.Input)
+	case tidemark.TypeToolResult:
+		for _, c := range b.Content {
+			if c.Type == tidemark.TypeText {
+				text += c.Text
+			} else {
+				media = append(media, c)
+			}
+		}
+	case tidemark.TypeText:
+		text = b.Text
+	default:
+		media = []tidemark.Block{b}
+	}
+	if offset < 0 || offset > len(text) {
+		return tidemark.Block{}, fmt.Errorf("offset %d: the block has %d bytes: %w", offset, len(text), tidemark.ErrInvalid)
+	}
+	if len(media) > 0 && offset == 0 {
+		return withMedia(call, text, media)
+	}
+	page := text[offset:min(offset+toolPage, len(text))]
+	if end := offset + len(page); end < len(text) {
+		page = wholeRunes(page)
+		end = offset + len(page)
+		page += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", len(page), len(text), end)
+	}
+	return tidemark.ToolResult(call, page, false), nil
+}
+
+// withMedia is a result that brings images back as they were.
+func withMedia(call, text string, media []tidemark.Block) (tidemark.Block, error) {
+	content := media
+	if text != "" {
+		content = append([]tidemark.Block{tidemark.Text(strings.ToValidUTF8(text, string(utf8.RuneError)))}, media...)
+	}
+	for _, b := range media {
+		if b.Type != tidemark.TypeImage {
+			return tidemark.Block{}, fmt.Errorf("a block of type %.40s is no result of a tool; a person can read the entry: %w", b.Type, tidemark.ErrInvalid)
+		}
+	}
+	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: call, Content: content}
+	if n := len(out.AppendJSON(nil)); n > maxResult {
+		return tidemark.Block{}, fmt.Errorf("the block has %d bytes, at most %d are brought back: ask the person to send it again: %w", n, maxResult, tidemark.ErrTooLarge)
+	}
+	return out, nil
+}
