@@ -9,7 +9,7 @@ import (
 
 // printQuality prints what a check found, the conclusion first.
 func (m *Main) printQuality(r bench.QualityResult) {
-	m.out.printf("%s: %s, by %s\n\n", r.Strategy, shownConclusion(r), plural(r.Sessions, "session"))
+	m.out.printf("%s: %s (%s)\n\n", r.Strategy, shownConclusion(r), plural(r.Sessions, "session"))
 	two := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 	p := func(f float64) string { return "p " + strconv.FormatFloat(f, 'g', 2, 64) }
 	between := func(ci [2]float64) string { return fmt.Sprintf("%+.2f to %+.2f", ci[0], ci[1]) }
