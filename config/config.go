@@ -78,6 +78,7 @@ type Compaction struct {
 	ExtractMemories bool
 	Model           string
 	Strategies      []string
+	Paging          Paging
 }
 
 // Session holds what is common to sessions.

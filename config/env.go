@@ -118,6 +118,12 @@ func (k Key) decode(value string) any {
 		case "false":
 			return false
 		}
+	case Percents:
+		var list []any
+		for _, s := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("[], ", r) }) {
+			list = append(list, json.Number(s))
+		}
+		return list
 	case Choices, Origins, Names:
 		if list := strings.TrimSpace(value); strings.HasPrefix(list, "[") { // as the document has it; no element begins so
 			v, err := json.DecodeAny([]byte(list))
@@ -140,6 +146,8 @@ func (k Key) form() string {
 	switch k.Type {
 	case Choices, Origins, Names:
 		return `; write A,B or ["A","B"]`
+	case Percents:
+		return `; write A,B,C or [A,B,C]`
 	}
 	return ""
 }

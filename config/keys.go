@@ -23,6 +23,8 @@ const (
 	Name    Type = "name" // lower case letters, digits, - and _
 	Origins Type = "origins"
 	Names   Type = "names" // short texts, none twice
+
+	Percents Type = "percents" // ascending, for each zone one
 )
 
 // Key is one setting that can be made.
@@ -49,7 +51,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -118,8 +120,8 @@ func contextKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Compaction.Model },
 		},
 		{
-			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer",
-			Doc: "Strategies that make the context smaller: pointer leaves pointers and markers that recall follows, summary has a model write one. With both, in either order, pointer goes first and summary only takes over in a compaction where pointers alone cannot bring the context below its limit.",
+			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer paging",
+			Doc: "Strategies that make the context smaller: paging has old results of tools leave a stub, long before the limit, see compaction.paging; pointer leaves pointers and markers that recall follows, summary has a model write one. In whatever order they are named, paging goes first, then pointer, and summary only takes over in a compaction where the others alone cannot bring the context below its limit.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.Strategies },
 		},
 	}
@@ -437,6 +439,8 @@ func (k Key) want() string {
 		return `a list of origins such as "http://localhost:3000", with no path and no slash at the end`
 	case Names:
 		return `a list of names such as "+49 151 23456789"`
+	case Percents:
+		return "a list of three ascending percents of the window such as [30,50,60]"
 	case Name:
 		return "1 to 64 lower case letters, digits, - and _"
 	}
@@ -468,6 +472,8 @@ func (k Key) value(c *Config, star string) any {
 	case *bool:
 		return *p
 	case *[]string:
+		return *p
+	case *[]int:
 		return *p
 	}
 	return nil

@@ -291,6 +291,9 @@ func (c *Config) check(at func(key string) string) []Problem {
 	if c.Model.Provider == WorkersAI && c.Model.BaseURL != "" {
 		out = append(out, Problem{Where: at("model.baseUrl"), Key: "model.baseUrl", Text: `is set, and workers-ai is a binding without an endpoint; take it away, or set model.provider to "openai"`})
 	}
+	if _, err := c.Compaction.Paging.Rows(); err != nil {
+		out = append(out, Problem{Where: at("compaction.paging.tools"), Key: "compaction.paging.tools", Text: err.Error()})
+	}
 	return out
 }
 
@@ -333,6 +336,12 @@ func (k Key) set(c *Config, star string, v any) error {
 		*p = s
 	case *[]string:
 		list, ok := k.list(v)
+		if !ok {
+			return misfit
+		}
+		*p = list
+	case *[]int:
+		list, ok := percents(v)
 		if !ok {
 			return misfit
 		}

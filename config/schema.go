@@ -115,6 +115,11 @@ func (k Key) schema() string {
 		add("maxItems", maxNamed)
 		add("uniqueItems", true)
 		add("items", map[string]any{"type": "string", "minLength": 1, "maxLength": 256})
+	case Percents:
+		add("type", "array")
+		add("minItems", zoneCount)
+		add("maxItems", zoneCount)
+		add("items", map[string]any{"type": "integer", "minimum": 1, "maximum": 100})
 	case URL:
 		add("type", "string")
 		add("format", "uri")
@@ -179,6 +184,12 @@ func (c *Config) Values() []Value {
 		switch {
 		case strings.HasPrefix(k.Name, "session.resetPolicies.*"):
 			for _, star := range sortedNames(c.Session.ResetPolicies) {
+				if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
+					add(k, name, star)
+				}
+			}
+		case strings.HasPrefix(k.Name, "compaction.paging.tools.*"):
+			for _, star := range c.Compaction.Paging.tools() {
 				if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
 					add(k, name, star)
 				}

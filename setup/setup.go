@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/session"
@@ -139,10 +140,19 @@ func packTokens(c *config.Config) tidemark.Tokens {
 // Strategies returns what makes a session's context smaller, in the order in which they plan.
 func Strategies(c *config.Config) []compaction.Strategy {
 	var out []compaction.Strategy
-	for _, s := range []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}} {
+	for _, s := range []compaction.Strategy{pager(c.Compaction.Paging), compaction.Pointer{}, compaction.Summary{}} {
 		if slices.Contains(c.Compaction.Strategies, s.Name()) {
 			out = append(out, s)
 		}
+	}
+	return out
+}
+
+// pager is the strategy paging, one for each session. The settings were checked when they were read.
+func pager(p config.Paging) *compaction.Paging {
+	out := &compaction.Paging{Policy: p.Policy, Tau: p.Tau, MinBytes: cmp.Or(p.MinBytes, -1), Zones: p.Percents()} // there the zero value is the default
+	if rows, err := p.Rows(); err == nil && len(rows) > 0 {
+		out.Tools = paging.DefaultTools().With(rows)
 	}
 	return out
 }

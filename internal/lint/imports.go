@@ -39,7 +39,7 @@ var table = []row{
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
-	{pkg: "config", may: "internal/near", why: "values only; each package declares its own options"},
+	{pkg: "config", may: "internal/near paging", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},

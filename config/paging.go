@@ -1,0 +1,134 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// Paging says when results of tools leave the context.
+type Paging struct {
+	Policy   string
+	Tau      int
+	MinBytes int
+	Zones    []int                 // three, ascending, in percent of the window
+	Tools    map[string]PagingTool // rows over the table of known tools, by name
+}
+
+// PagingTool says what a tool does, as paging.ReadTools reads it.
+type PagingTool struct {
+	Kind  string   `json:"kind"`
+	Path  []string `json:"path,omitempty"`
+	Verb  string   `json:"verb,omitempty"`
+	Views []string `json:"views,omitempty"`
+	Patch string   `json:"patch,omitempty"`
+}
+
+// Rows are the tools as a table of paging takes them. What is wrong is named by its tool and field.
+func (p Paging) Rows() (map[string]paging.Tool, error) {
+	if len(p.Tools) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(p.Tools)
+	if err != nil {
+		return nil, err
+	}
+	return paging.ReadTools(raw)
+}
+
+// Percents are the zones as paging has them.
+func (p Paging) Percents() paging.Zones {
+	if len(p.Zones) != zoneCount {
+		return paging.Zones{}
+	}
+	return paging.Zones{Advisory: p.Zones[0], Involuntary: p.Zones[1], Aggressive: p.Zones[2]}
+}
+
+// zoneCount is how many zones lie above the normal one.
+const zoneCount = 3
+
+// percents reads ascending whole numbers of percent, as many as there are zones.
+func percents(v any) ([]int, bool) {
+	elements, ok := v.([]any)
+	if !ok || len(elements) != zoneCount {
+		return nil, false
+	}
+	out := make([]int, 0, zoneCount)
+	for _, e := range elements {
+		n, ok := e.(json.Number)
+		i, err := strconv.Atoi(n.String())
+		if !ok || err != nil {
+			return nil, false
+		}
+		out = append(out, i)
+	}
+	return out, paging.Zones{Advisory: out[0], Involuntary: out[1], Aggressive: out[2]}.Valid() == nil && out[2] > 0
+}
+
+func (p Paging) tools() []string { return slices.Sorted(maps.Keys(p.Tools)) }
+
+func pagingKeys() []Key {
+	const tools = "Over the table of known tools, by name without regard to capitals, _ and -: "
+	row := func(f func(*PagingTool) any) func(*Config, string) any {
+		return func(c *Config, star string) any {
+			t := c.Compaction.Paging.Tools[star]
+			return &inMap{ptr: f(&t), store: func() {
+				if c.Compaction.Paging.Tools == nil {
+					c.Compaction.Paging.Tools = map[string]PagingTool{}
+				}
+				c.Compaction.Paging.Tools[star] = t
+			}}
+		}
+	}
+	return []Key{
+		{
+			Name: "compaction.paging.policy", Type: Choice, Default: `"cost"`, Values: strings.Join(paging.Policies(), " "),
+			Doc: "With the strategy paging, who leaves when: cost lets old results go in batches when one pays, lru what was not used for long, fifo is the paper unadorned, batch a simple rule to compare with.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Policy },
+		},
+		{
+			Name: "compaction.paging.tau", Type: Number, Default: "4", Min: 1, Max: 1000,
+			Doc: "Age from which a result may leave, in rounds of tools; what a person writes ages by two, with fifo by one.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Tau },
+		},
+		{
+			Name: "compaction.paging.minBytes", Type: Number, Default: "500", Max: 1 << 30,
+			Doc: "Bytes from which a result, an input or an image may leave.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.MinBytes },
+		},
+		{
+			Name: "compaction.paging.zones", Type: Percents, Default: "[30,50,60]",
+			Doc: "Percent of the window at which the zones advisory, involuntary and aggressive begin. Below the first nothing leaves; the fuller, the more does, and the more the model is told.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Zones },
+		},
+		{
+			Name: "compaction.paging.tools.*.kind", Type: Choice, Values: "reads changes looks",
+			Doc: tools + "reads is a tool that reads a file or a part of it, changes one that changes it, looks any other.",
+			at:  row(func(t *PagingTool) any { return &t.Kind }),
+		},
+		{
+			Name: "compaction.paging.tools.*.path", Type: Names,
+			Doc: "Fields of its input that may hold the path. When it is not set: the usual ones.",
+			at:  row(func(t *PagingTool) any { return &t.Path }),
+		},
+		{
+			Name: "compaction.paging.tools.*.verb", Type: Text,
+			Doc: "Field that says what a tool of several uses does.",
+			at:  row(func(t *PagingTool) any { return &t.Verb }),
+		},
+		{
+			Name: "compaction.paging.tools.*.views", Type: Names,
+			Doc: "Words of verb that only read.",
+			at:  row(func(t *PagingTool) any { return &t.Views }),
+		},
+		{
+			Name: "compaction.paging.tools.*.patch", Type: Text,
+			Doc: "Field with a patch that names its files itself.",
+			at:  row(func(t *PagingTool) any { return &t.Patch }),
+		},
+	}
+}
