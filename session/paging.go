@@ -83,8 +83,8 @@ type PagedSum struct {
 
 // Bounds of a record.
 const (
-	maxFaulted  = 8
-	faultedName = 80 // bytes of an id and a path
+	maxFaulted  = 3
+	faultedName = 60 // bytes of an id and a path
 )
 
 // paged tells what paging did with the call that a view makes; last is the record of the call before. A call that is
