@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/transcript"
 )
 
 // replay is the command of that name.
@@ -34,7 +35,8 @@ type replay struct {
 	drawn           *plot
 	tools           string
 	maxLine         int64
-	damaged         int // lines of a log that could not be read
+	chain           transcript.Chain // of a log
+	damaged         int              // lines of a log that could not be read
 	runs            []*paging.Replay
 	small           []float64 // what each policy cost over the sessions whose least cost is known
 	scanner         paging.Scanner

@@ -27,15 +27,20 @@ func isLog(line []byte) bool {
 }
 
 // log replays a log of Claude Code, of which a line has been read. What cannot be read again, as a pipe, is given by
-// that line and the rest.
+// that line and the rest. A subagent's own log is all side chain, which is its session.
 func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) error {
-	again := io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), rest)
+	again, seekable := io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), rest), false
 	if s, ok := f.(io.Seeker); ok {
 		if _, err := s.Seek(0, io.SeekStart); err == nil {
-			again = f
+			again, seekable = f, true
 		}
 	}
 	s, err := r.logSession(name, again, nil)
+	if err == nil && len(s.Steps) == 0 && seekable {
+		r.chain, r.damaged = transcript.SideChain, 0
+		s, err = r.logSession(name, again, nil)
+		r.chain = transcript.MainChain
+	}
 	if err != nil || len(s.Steps) == 0 {
 		return err
 	}
@@ -52,7 +57,7 @@ func (r *replay) logSession(name string, f io.Reader, read func(it transcript.It
 		}
 	}
 	var st paging.Step
-	for it, err := range transcript.Messages(f, transcript.Options{}) {
+	for it, err := range transcript.Messages(f, transcript.Options{Chain: r.chain}) {
 		var bad *transcript.LineError
 		if errors.As(err, &bad) {
 			r.damaged++ // one line of many that cannot be read

@@ -92,8 +92,11 @@ func (t *trace) add(d *paging.Decision) {
 	}
 }
 
-// ended takes what a session came to, by policy.
+// ended takes what a session came to, by policy. One without requests is no column.
 func (p *plot) ended(rows []sessionTotals) {
+	if rows[0].Requests == 0 {
+		return
+	}
 	s := plottedSession{name: titleOf(rows[0].Session), requests: rows[0].Requests}
 	for i, row := range rows {
 		s.ratios, s.faults = append(s.ratios, row.Ratio), append(s.faults, row.Faults)
