@@ -1,3 +1,5 @@
+//go:build !js
+
 // Command paging runs the known implementation of Pichay beside `tidemark replay`, over the same made sessions,
 // in turn. README.md says how; nothing of the other program is in this repository.
 package main
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -46,7 +49,8 @@ type comparison struct {
 	lines                             []byte // the sessions
 }
 
-// figures are what a run did: seconds of whole processes for replay, of the work in memory for the others.
+// figures are what a run did: seconds of the processor, of whole processes for replay, of the work in memory for the
+// others. Time on the clock would tell what else the machine does.
 type figures struct {
 	Seconds   float64 `json:"seconds"`
 	Evictions int     `json:"evictions"`
@@ -91,7 +95,7 @@ func (c *comparison) run() (err error) {
 		return err
 	}
 	fmt.Printf("%d sessions x %d requests, results of about %d bytes, %d rounds in turn\n", c.sessions, c.requests, c.bytes, c.rounds)
-	fmt.Println("| part | other, s | tidemark, s | ratio (least to most) | requests/s | tidemark | evicted, gc, faults | tidemark |")
+	fmt.Println("| part | other, CPU s | tidemark, CPU s | ratio (least to most) | requests/s | tidemark | evicted, gc, faults | tidemark |")
 	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, mode := range c.modes {
 		var theirs, ours, ratios []float64
@@ -219,7 +223,7 @@ func (c *comparison) ours(mode string) (f figures, err error) {
 
 func (c *comparison) inMemory() (f figures, err error) {
 	scanner, r := paging.Scanner{Tools: paging.DefaultTools()}, paging.Replay{Options: paging.Options{Policy: c.policy}}
-	begun := time.Now()
+	begun := used()
 	for line := range bytes.Lines(c.lines) {
 		s, err := scanner.Session(line)
 		if err == nil {
@@ -230,16 +234,25 @@ func (c *comparison) inMemory() (f figures, err error) {
 		}
 	}
 	t := r.Totals
-	return figures{time.Since(begun).Seconds(), t.Evictions, t.GC, t.Faults}, nil
+	return figures{(used() - begun).Seconds(), t.Evictions, t.GC, t.Faults}, nil
 }
 
+// used is what this process has used of the processor.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it fails for a bad pointer only
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// timed runs a command and says how many seconds of the processor it took.
 func timed(cmd *exec.Cmd) ([]byte, float64, error) {
 	var told bytes.Buffer
 	cmd.Stderr = &told
-	begun := time.Now()
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s", cmd.Path, err, told.Bytes())
+		return out, 0, fmt.Errorf("%s: %w\n%s", cmd.Path, err, told.Bytes())
 	}
-	return out, time.Since(begun).Seconds(), err
+	return out, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), nil
 }
