@@ -21,9 +21,13 @@ const (
 // costs is what the policy cost keeps beside the pages.
 type costs struct {
 	ready   []*Page // may go when it pays
-	saved   int     // bytes that they would free
+	saved   int     // bytes that they would free, as text
 	first   *Page   // the one that stands first
-	regret  float64 // what keeping them has cost since the batch before
+	regret  float64 // what keeping those that are worth it has cost since the batch before
+	acted   int     // the request of that batch
+	gone    int     // pages that went with all batches up to it
+	missed  int     // faults up to it
+	order   []*Page // room to order those that may go
 	errors  map[[32]byte]*Page
 	clock   int
 	seen    int             // of lru: ticks before it have been looked at
@@ -40,54 +44,6 @@ type costs struct {
 
 // age says how old a page is, in ticks.
 func (p *Pager) age(g *Page) int { return p.costs.clock - g.tick }
-
-// cost evicts in batches, when one pays. Each change of the prefix has what is behind it written anew, so
-// the results that may go wait until keeping them has cost as much as letting them go does. That is the
-// cycle of least cost when they come at an even rate, and never twice the best one, however long the
-// session will be, which nobody knows.
-func (p *Pager) cost() {
-	c := &p.costs
-	var before mark
-	if n := len(p.marks); n > 0 {
-		before = p.marks[n-1]
-	}
-	p.measured(before)
-	p.ripen(p.asked() * roundTicks)
-	p.loosen()
-	p.release()
-	if len(c.ready) == 0 {
-		return
-	}
-	hold, lose := p.prices()
-	behind := p.out.upTo(before.messages) - p.out.upTo(c.first.Message) - c.saved
-	set(p, &c.regret, c.regret+hold*float64(c.saved))
-	if p.acts(c.regret >= lose*float64(max(behind, 0))) {
-		p.batch()
-	}
-}
-
-// prices are what a byte costs that stays, and one that is written anew though it was cached.
-func (p *Pager) prices() (hold, lose float64) {
-	h := p.costs.hit
-	return CachedPrice*h + (1 - h), (WrittenPrice - CachedPrice) * h
-}
-
-// measured takes what the provider reported of the request before: where it read less from the cache
-// than stood there, a broken prefix is less of a loss.
-func (p *Pager) measured(m mark) {
-	c := &p.costs
-	const least = 0.3 // of the request, that must have been as before to tell anything
-	u := m.usage
-	if u == nil || m.out == 0 || float64(m.same) < least*float64(m.out) {
-		return
-	}
-	all := u.Input + u.CacheRead + u.CacheCreation
-	if all <= 0 {
-		return
-	}
-	share := float64(u.CacheRead) / float64(all) * float64(m.out) / float64(m.same)
-	set(p, &c.hit, (c.hit+min(share, 1))/2)
-}
 
 // ripen moves what has come of age to what may go.
 func (p *Pager) ripen(ticks int) {
@@ -124,19 +80,20 @@ func (p *Pager) ripe(g *Page) {
 // ready takes a page among those that may go, if its stub is shorter.
 func (p *Pager) ready(g *Page) {
 	c := &p.costs
-	if p.shorten(g); g.ripe || g.wire <= g.short {
+	if p.shorten(g); g.ripe || g.wire <= g.short || g.frees() <= 0 {
 		return
 	}
 	set(p, &g.ripe, true)
 	set(p, &c.ready, append(c.ready, g))
-	set(p, &c.saved, c.saved+g.wire-g.short)
+	set(p, &c.saved, c.saved+g.frees())
 	if c.first == nil || inOrder(g, c.first) < 0 {
 		set(p, &c.first, g)
 	}
 }
 
-// batch lets all go that may, but for what the newest turn of the user names, and pins that have faded.
-func (p *Pager) batch() {
+// batch lets go what may, from some page on in the order of the history, and pins that have faded. What the newest
+// turn of the user names stays, and so does what would cost more when it is read again than its going spares.
+func (p *Pager) batch(from *Page) {
 	c := &p.costs
 	p.thrash()
 	p.fade()
@@ -145,13 +102,14 @@ func (p *Pager) batch() {
 	order.By(ready, inOrder)
 	var rest []*Page
 	evicted, saved := 0, 0
+	hold, _ := p.prices()
 	for _, g := range ready {
 		if g.stub {
 			continue
 		}
-		if p.needed(g) {
+		if inOrder(g, from) < 0 || p.worthOf(g, hold) < 0 || p.needed(g) {
 			rest = append(rest, g)
-			saved += g.wire - g.short
+			saved += g.frees()
 			continue
 		}
 		p.evict(g)
@@ -162,6 +120,9 @@ func (p *Pager) batch() {
 	set(p, &c.ready, rest)
 	set(p, &c.saved, saved)
 	set(p, &c.regret, 0)
+	set(p, &c.acted, len(p.marks))
+	set(p, &c.gone, c.gone+evicted)
+	set(p, &c.missed, c.missed+c.faults)
 	set(p, &c.evicted, evicted)
 	set(p, &c.faults, 0)
 	var first *Page

@@ -16,25 +16,26 @@ func TestCostRules(t *testing.T) {
 	three := "read /a v + read /b v + read /c v"
 	two := "read /a v + read /b v"
 	thrash := "begin; " + three + says(9) + "; " + three
-	out := "6: evict t1; 6: evict t2; 6: evict t3; 11: fault t4 of t1; 11: fault t5 of t2; 11: fault t6 of t3; "
+	out := "2: evict t1; 2: evict t2; 2: evict t3; 11: fault t4 of t1; 11: fault t5 of t2; 11: fault t6 of t3; "
 	kept := "12: pin t4; 12: pin t5; 12: pin t6; "
 	for _, row := range []struct{ name, policy, lines, want string }{
 		{"three faults of three raise tau, and fresh pins stay", "cost", thrash + "; bash x; bash y; bash z" + says(7),
-			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9"},
-		{"a cut that takes a thrash back lowers it", "cost", thrash + "; bash x; bash y; bash z" + says(7) + "; keep 30 say",
-			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9; 22: tau 1"},
+			out + kept + "15: tau 2; 15: gc t7; 15: gc t8; 15: gc t9"},
+		{"a cut that takes a thrash back lowers it", "cost", thrash + "; bash x; bash y; bash z" + says(7) + "; keep 23 say",
+			out + kept + "15: tau 2; 15: gc t7; 15: gc t8; 15: gc t9; 22: tau 1; 22: pin t4; 22: pin t5; 22: pin t6"},
 		{"a batch that nobody reads again lowers it", "cost", thrash + "; bash x; bash y; bash z" + says(7) + "; read /d v; read /e v; read /f v" + says(12) + "; read /g v; read /h v; read /i v" + says(12),
-			out + kept + "19: tau 2; 19: gc t7; 19: gc t8; 19: gc t9; 32: unpin t4; 32: unpin t5; 32: unpin t6; " +
-				"32: evict t4; 32: evict t5; 32: evict t6; 32: evict t10; 32: evict t11; 32: evict t12; 47: tau 1; 47: evict t13; 47: evict t14; 47: evict t15"},
+			out + kept + "15: tau 2; 15: gc t7; 15: gc t8; 15: gc t9; 25: evict t10; 25: evict t11; 25: evict t12; " +
+				"40: tau 1; 40: unpin t4; 40: unpin t5; 40: unpin t6; 40: evict t13; 40: evict t14; 40: evict t15"},
 		{"two faults are no thrash", "cost", "begin; " + two + says(9) + "; " + two + "; bash x; bash y; bash z" + says(9),
-			"10: evict t1; 10: evict t2; 11: fault t3 of t1; 11: fault t4 of t2; 12: pin t3; 12: pin t4; 19: gc t5; 19: gc t6; 19: gc t7"},
-		{"pins fade", "cost", thrash + "; bash x; bash y" + says(10) + "; bash z; bash w" + says(14),
-			out + kept + "22: tau 2; 22: gc t7; 22: gc t8; 36: unpin t4; 36: unpin t5; 36: unpin t6; 36: evict t4; 36: evict t5; 36: evict t6; 36: gc t9; 36: gc t10"},
+			"2: evict t1; 2: evict t2; 11: fault t3 of t1; 11: fault t4 of t2; 12: pin t3; 12: pin t4; 15: gc t5; 15: gc t6; 15: gc t7"},
+		{"pins fade", "cost", thrash + "; bash x; bash y" + says(10) + "; bash z; bash w" + says(14) + "; bash u; bash v" + says(14),
+			out + kept + "14: tau 2; 14: gc t7; 14: gc t8; 26: gc t9; 26: gc t10; 42: unpin t4; 42: unpin t5; 42: unpin t6; 42: gc t11; 42: gc t12"},
 		{"pins of fifo do not", "fifo", thrash + "; bash x; bash y" + says(20),
-			"2: evict t1; 2: evict t2; 2: evict t3; " + out[len("6: evict t1; 6: evict t2; 6: evict t3; "):] + kept + "13: gc t7; 14: gc t8"},
-		{"what the newest turn names stays", "cost", "begin; read /aa v + read /bb v" + says(2) + namedTurns(14, "/aa"), "16: evict t2"},
-		{"until another one does", "cost", "begin; read /aa v + read /bb v" + says(2) + namedTurns(14, "/aa") + "; bash x; bash y; bash z; bash u; bash w; bash q" + namedTurns(12, "/bb"),
-			"16: evict t2; 31: evict t1; 31: gc t3; 31: gc t4; 31: gc t5; 31: gc t6; 31: gc t7; 31: gc t8"},
+			"2: evict t1; 2: evict t2; 2: evict t3; " + out[len("2: evict t1; 2: evict t2; 2: evict t3; "):] + kept + "13: gc t7; 14: gc t8"},
+		{"what the newest turn names stays", "cost", "begin; read /aa v + read /bb v" + namedTurns(14, "/aa"), "2: evict t2"},
+		{"until another one does", "cost", "begin; read /aa v + read /bb v" + namedTurns(3, "/aa") + namedTurns(12, "/bb"), "2: evict t2; 5: evict t1"},
+		{"what is small and far in front waits", "cost", "begin; bash x; " + strings.Repeat("read /a v + read /b v + read /c v fail; ", 3) + "say" + says(2),
+			"3: evict t2; 3: evict t3; 3: gc t4; 4: evict t5; 4: evict t6; 4: gc t7; 5: evict t8; 5: evict t9"},
 		{"and with lru", "lru", "begin; read /aa v + read /bb v" + namedTurns(3, "/aa") + says(2), "2: evict t2; 5: evict t1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -31,9 +31,11 @@ func (p *Pager) lru() {
 		case g.stub || p.open(g) || g.Part == Result && g.Size < p.min || g.Err && c.errors[g.Hash] == g:
 		case !g.released && g.newest() && g.key.file.used+p.span() > c.clock:
 			p.wait(g, g.key.file.used)
-		case p.needed(g) && g.released:
-			set(p, &p.late, append(p.late, g))
-		case p.needed(g):
+		case p.needed(g): // asked once: a hint holds once
+			if g.released {
+				set(p, &p.late, append(p.late, g))
+				continue
+			}
 			p.wait(g, c.clock)
 		default:
 			p.old(g)

@@ -118,6 +118,7 @@ type Pager struct {
 	keys     map[string]*key
 	files    map[string]*file
 	calls    map[string]*Call
+	pictures []*Page          // that are or hold images
 	inputs   map[string]*Page // of the newest call of an id, where it may leave
 	newest   map[string]*Page // result of a tool, and of a program behind "$"
 	users    int              // messages of role user
@@ -392,6 +393,7 @@ func (p *Pager) result(b *Block) {
 	}
 	p.answered(b.ID)
 	p.newer(g)
+	p.picture(g)
 	put(p, p.results, b.ID, g.Message)
 	if b.Err {
 		p.failed(g)

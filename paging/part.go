@@ -99,8 +99,10 @@ func (p *Pager) image(b *Block) {
 	if !p.parts() || b.stub == 0 || b.stub >= b.wire || max(b.decoded, b.wire) < p.min {
 		return
 	}
-	p.pages = append(p.pages, &Page{Part: Image, Media: b.media, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.decoded,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline})
+	g := &Page{Part: Image, Media: b.media, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.decoded,
+		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline}
+	p.picture(g)
+	p.pages = append(p.pages, g)
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.

@@ -18,7 +18,7 @@ func TestParts(t *testing.T) {
 		{"an image, but not in its own turn", "lru", "begin; show png; bash short; bash short; bash short; say; say", "5: image 2:1"},
 		{"a document of text", "lru", "begin; show note; say; say", "2: image 2:1"},
 		{"an address that is longer than its stub", "lru", "begin; show url; say; say", "2: image 2:1"},
-		{"with cost", "cost", "begin; show png; write /a v" + says(14), "4: input t1; 4: image 2:1"},
+		{"with cost", "cost", "begin; show png; write /a v" + says(14), "3: input t1; 3: image 2:1"},
 		{"the paper has neither", "fifo", "begin; show png; write /a v" + says(9), ""},
 		{"nor has what others are measured by", "batch", "begin; show png; write /a v" + says(9), ""},
 	} {

@@ -60,3 +60,73 @@ func TestNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestHints has a row for what a turn may speak of without its path. tau is 1 with lru: a turn of the user. All
+// results come with request 1, and the words with request 2, so what is not named goes then.
+func TestHints(t *testing.T) {
+	big := strings.Repeat("tide and moon ", 60)
+	results := map[string][2]string{ // tool and input, and what is in the result
+		"grep":   {`"name":"Grep","input":{"pattern":"func needed","path":"/src"}`, big},
+		"test":   {`"name":"Bash","input":{"command":"cd /src && CGO_ENABLED=0 go test ./..."}`, big},
+		"make":   {`"name":"Bash","input":{"command":"make check"}`, big + "error E4711 in req_01abC"},
+		"make2":  {`"name":"Bash","input":{"command":"make lint"}`, big + "ENOENT"},
+		"read":   {`"name":"Read","input":{"file_path":"/src/Makefile"}`, big},
+		"reader": {`"name":"Read","input":{"file_path":"/src/reader.go"}`, big},
+	}
+	order := []string{"grep", "test", "make", "make2", "read", "reader"}
+	for _, row := range []struct{ words, stays string }{
+		{"go on", ""},
+		{"what does the grep output say", "grep"},
+		{"where is func needed called", "grep"},
+		{"why did go test fail", "test"},
+		{"once more after make", "make2"}, // the newest of that program
+		{"and the bash output", "make2"},
+		{"make check says no", "make make2"},
+		{"what is E4711", "make"},
+		{"see `req_01abC`, please", "make"},
+		{"we got ENOENT.", "make2"},
+		{"add it to the Makefile", "read"},
+		{"the reader is slow", "reader"},
+	} {
+		var calls, answers []string
+		for _, id := range order {
+			calls = append(calls, `{"type":"tool_use","id":"`+id+`",`+results[id][0]+`}`)
+			answers = append(answers, `{"type":"tool_result","tool_use_id":"`+id+`","content":"`+results[id][1]+`"}`)
+		}
+		line := `{"session":"s","steps":[{"append":[{"role":"user","content":"begin"}]},{"append":[{"role":"assistant","content":[` + strings.Join(calls, ",") +
+			`]},{"role":"user","content":[` + strings.Join(answers, ",") + `]}]},{"append":[{"role":"assistant","content":"ok"},{"role":"user","content":"` + row.words + `"}]}]}`
+		sc := Scanner{Tools: DefaultTools()}
+		s, err := sc.Session([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := New(Options{Policy: "lru", Tau: 1})
+		for _, st := range s.Steps {
+			if _, err := p.Step(st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stays []string
+		for _, g := range p.pages {
+			if !g.stub {
+				stays = append(stays, g.ID)
+			}
+		}
+		if got := strings.Join(stays, " "); got != row.stays {
+			t.Errorf("%q keeps %q, want %q", row.words, got, row.stays)
+		}
+	}
+}
+
+// TestProgram: what a command runs.
+func TestProgram(t *testing.T) {
+	for command, want := range map[string]string{
+		"": " ", "make": "make ", "go test ./...": "go test", "cd /a && sudo A=b /usr/bin/git -C x log": "git log", "cd /a": "cd /a",
+		`grep -rn "needed" .`: "grep needed", "A=b": "a=b ", "&& ;": "; ",
+	} {
+		name, first := program(command)
+		if got := name + " " + first; got != want {
+			t.Errorf("%q runs %q, want %q", command, got, want)
+		}
+	}
+}

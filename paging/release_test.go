@@ -23,7 +23,7 @@ func TestRelease(t *testing.T) {
 		{"before its age", "lru", Zones{}, 9, "begin; bash x; release t1 short; say", "2: gc t1"},
 		{"before its age", "cost", full, 9, "begin; bash x; release t1 short", "2: gc t1"},
 		{"without, it is too young", "cost", full, 9, "begin; bash x; bash y short", ""},
-		{"not before that pays", "cost", Zones{}, 9, "begin; bash x; release t1 short", ""},
+		{"not before that pays", "cost", Zones{}, 9, "begin; bash x; read /a v; read /b v; read /c v; release t1 short", ""},
 		{"an error", "cost", full, 9, "begin; bash x fail; release t1 short", "2: gc t1"},
 		{"what is used", "lru", Zones{}, 9, "begin; read /a v; edit /a; release t1 short", "3: evict t1"},
 		{"what the newest turn names stays", "lru", Zones{}, 9, "begin; read /src/a.go v; say look at a.go; release t1 short; say", "4: evict t1"},
