@@ -144,7 +144,9 @@ func (p pagedContext) Freed(s paging.Session, recent int) ([]int, error) {
 // run takes a session through a pager and shows it after each request.
 func (p pagedContext) run(s paging.Session, each func(request int, pager *paging.Pager)) (*paging.Pager, error) {
 	o := p.options
-	o.Whole = o.Whole || s.Whole
+	if o.Whole = o.Whole || s.Whole; o.Window > 0 {
+		o.Fixed += tidemark.EstimateChars(s.Fixed)
+	}
 	pager, err := paging.New(o)
 	if err != nil {
 		return nil, err

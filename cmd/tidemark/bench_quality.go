@@ -27,6 +27,7 @@ type quality struct {
 	bench.Quality
 	strategy string
 	tau, min int
+	zoned    replay // its flags of zones
 	tools    string
 	judge    []string
 	judges   int
@@ -66,6 +67,7 @@ differs by less than --margin. docs/quality.md tells how to read the rest.`,
 	f.StringVar(&q.strategy, "strategy", q.strategy, fmt.Sprintf("what makes the context smaller: a policy of paging, or none to have the whole context answered twice, as a control: %v", bench.Strategies()))
 	f.IntVar(&q.tau, "tau", q.tau, "age from which a result may leave, in messages of role user")
 	f.IntVar(&q.min, "min-bytes", q.min, "size from which a result may leave")
+	q.zoned.zoneFlags(f)
 	f.StringVar(&q.tools, "tools", "", "take further tools from this file, as replay does")
 	f.IntVar(&q.Recent, "recent", q.Recent, "newest messages that stay as they were")
 	f.StringSliceVar(&q.judge, "judge", nil, "models that judge, in turn (default the model)")
@@ -111,7 +113,7 @@ func (q *quality) check() error {
 	case q.maxLine < 1:
 		return usagef("--max-line %d: want a number of bytes, such as 268435456", q.maxLine)
 	}
-	return nil
+	return q.zoned.checkZones()
 }
 
 func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err error) {
@@ -137,7 +139,8 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 	}
 	tools, err := readTools(q.tools)
 	if err == nil {
-		q.Strategy, err = bench.NewStrategy(paging.Options{Policy: q.strategy, Tau: none(q.tau), MinBytes: none(q.min)}, tools)
+		q.Strategy, err = bench.NewStrategy(paging.Options{Policy: q.strategy, Tau: none(q.tau), MinBytes: none(q.min),
+			Window: tidemark.Tokens(q.zoned.window), Zones: q.zoned.percents()}, tools)
 	}
 	if err == nil {
 		files, err = recordings(files)

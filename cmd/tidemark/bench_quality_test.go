@@ -266,14 +266,15 @@ func TestBenchQualityStops(t *testing.T) {
 // TestBenchQualityInterrupted: what was paid for before Ctrl-C is kept, and the way on is told.
 func TestBenchQualityInterrupted(t *testing.T) {
 	file, kept := qualitySessions(t, 2), filepath.Join(t.TempDir(), "calls.jsonl")
-	j := newJudging(t, func(string, bool) string { return ballotOf(4, 4, "tie", "unsure") })
 	ctx, cancel := context.WithCancel(t.Context())
-	j.verdict = func(string, bool) string {
+	defer cancel()
+	var j *judging
+	j = newJudging(t, func(string, bool) string {
 		if len(j.Calls()) == 4 {
 			cancel()
 		}
 		return ballotOf(4, 4, "tie", "unsure")
-	}
+	})
 	var out, errs bytes.Buffer
 	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
 		"TIDEMARK_HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=k", "TIDEMARK_MODEL_BASEURL=" + j.URL, "TIDEMARK_MODEL_ID=fake-1"}}
@@ -282,7 +283,6 @@ func TestBenchQualityInterrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, &out, &errs)
 	}
 	made := len(j.Calls())
-	j.verdict = func(string, bool) string { return ballotOf(4, 4, "tie", "unsure") }
 	if r, _ := j.run(t, exitOK, file, "--out", kept); r.Reused < 3 || r.Reused+r.Calls != 10 || made > 4 {
 		t.Errorf("%d reused, %d made anew, %d before", r.Reused, r.Calls, made)
 	}
