@@ -323,6 +323,39 @@ for (const kind of hosts) {
       quiet(page);
     });
 
+    test("paging: the zone, what left, and the bytes that were not sent", async () => {
+      const own = await host(kind, fake, { vars: { TIDEMARK_COMPACTION_STRATEGIES: "paging" } });
+      try {
+        const key = fresh();
+        fake.answer = () => ({ text: "Noted." });
+        await own.ask("PATCH", at(key), { window: 30_000 });
+        const words = Array.from({ length: 1500 }, (_, i) => `line ${i}`).join(", ");
+        await own.ask("POST", `${at(key)}/messages`, { text: `Keep this: ${words}` });
+        const { entries } = await own.ask("GET", `${at(key)}/log?limit=10`);
+        const { id } = entries.find((e) => e.message?.role === "user");
+        let round = 0;
+        fake.answer = () => (round++ < 9 ? { calls: [{ id: `toolu_${round}`, name: "recall", input: { entry: id } }] } : { text: "Read it nine times." });
+        await own.ask("POST", `${at(key)}/messages`, { text: "Read it again and again." });
+        const { paging } = (await own.ask("GET", `${at(key)}/anatomy`)).calls[0];
+        assert.ok(paging.stubs > 0 && paging.totals.bytesSent < paging.totals.bytesIn, JSON.stringify(paging));
+        const page = await visit(browser, own, { key });
+        contexts.push(page.context());
+        await page.getByRole("button", { name: "Context", exact: true }).click();
+        const section = page.getByRole("region", { name: "Paging" });
+        await section.getByText(new RegExp(`^${paging.zone}: `, "i")).waitFor();
+        const facts = await section.locator(".p-facts").innerText();
+        assert.match(facts, new RegExp(`Out of the context now\\s+${paging.stubs} blocks?, `));
+        assert.match(facts, new RegExp(`${paging.totals.collected} other results?`));
+        await section.getByRole("img").focus();
+        await page.keyboard.press("End");
+        await section.getByText(/Call of .* sent of /).waitFor();
+        await look(page, "paging");
+        quiet(page);
+      } finally {
+        await own.close();
+      }
+    });
+
     test("phone width, by keys: over the chat, nothing sticks out, Escape goes back", async () => {
       const key = await filled(1, "a-very-long-word-".repeat(20));
       await server.ask("PUT", "/v1/agents/main/memory/USER.md", `# ${"long".repeat(60)}\n\n${"x".repeat(300)}\n`);
