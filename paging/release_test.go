@@ -37,6 +37,8 @@ func TestRelease(t *testing.T) {
 		{"fifo has nobody to ask without a window", "fifo", Zones{}, 9, "begin; bash x; release t1 short; say", ""},
 		{"batch has nobody to ask without a window", "batch", Zones{}, 9, "begin; bash x; release t1 short; say", ""},
 		{"batch with one", "batch", full, 9, "begin; bash x; release t1 short; say", "2: gc t1"},
+		{"once only", "fifo", told, 2, "begin; bash x; release t1 short; say; say", "2: gc t1"},
+		{"once only", "batch", Zones{25, 26, 99}, 2, "begin; bash x; release t1 short; say; bash y", "4: gc t1"},
 		{"not while there is room", "lru", Zones{30, 98, 99}, 9, "begin; bash x; release t1 short; bash y; bash z", "4: gc t1"},
 		{"cut away", "lru", Zones{}, 9, "begin; bash x; release t1 short; keep 3 say; say", "2: gc t1"},
 		{"recall is a fault", "fifo", Zones{}, 1, "begin; read /a v; say; recall t1 short", "2: evict t1; 3: fault t2 of t1"},

@@ -169,6 +169,7 @@ func TestZonePolicies(t *testing.T) {
 		{"involuntary: what is ripe does not wait for the price", "cost", 1800, 3, "begin; bash x; bash y; bash z; bash x", "4: gc t1; 4: gc t2"},
 		{"without a window it waits", "cost", 0, 3, "begin; bash x; bash y; bash z; bash x", ""},
 		{"involuntary: too little to break the prefix for", "cost", 16_400, 3, "begin; bash x; " + other + "; " + strings.Replace(big, "/a", "/c", 1) + "; " + big, ""},
+		{"aggressive: less is worth a break", "cost", 5000, 3, "begin; bash x; bash y short; " + other, "3: gc t1"},
 		{"aggressive: half the age", "fifo", 100, 4, "begin; bash x; say; say", "3: gc t1"},
 		{"aggressive: half the age", "lru", 100, 4, "begin; bash x; say; say", "3: gc t1"},
 		{"aggressive: half the age", "batch", 100, 4, "begin; bash x; say; say", "3: gc t1"},
@@ -301,7 +302,7 @@ func TestSizeImages(t *testing.T) {
 		if err := json.Unmarshal([]byte(row.message), &as); err != nil {
 			t.Fatal(err)
 		}
-		p, _ := New(Options{Policy: "lru", Tau: -1})
+		p, _ := New(Options{Policy: "lru", Tau: -1, Whole: true})
 		if _, err := p.Step(Step{Append: []Message{m}, Idle: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -310,6 +311,9 @@ func TestSizeImages(t *testing.T) {
 		}
 		p.Reported(&tidemark.Usage{Input: 5000})
 		before := p.Size()
+		if before != 5000 {
+			t.Errorf("%s: %d tokens, though nothing is out of the 5000 that are reported", row.name, before)
+		}
 		for len(p.Stubs()) == 0 && p.Len() < 6 {
 			if _, err := p.Step(Step{Append: []Message{{Role: tidemark.User, Bytes: 100, Typed: true}}}); err != nil {
 				t.Fatal(err)
