@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ type Key struct {
 	Name    string // "*" stands for a name of one's own, or for each element of a list
 	Type    Type
 	Default string // as JSON; empty when there is none
-	Values  string // allowed ones, separated by blanks
+	Values  string // allowed ones, separated by blanks; of Names an example
 	Min     int64
 	Max     int64
 	Doc     string // one line
@@ -438,7 +439,7 @@ func (k Key) want() string {
 	case Origins:
 		return `a list of origins such as "http://localhost:3000", with no path and no slash at the end`
 	case Names:
-		return `a list of names such as "+49 151 23456789"`
+		return "a list of names such as " + strconv.Quote(cmp.Or(k.Values, "+49 151 23456789"))
 	case Percents:
 		return "a list of three ascending percents of the window such as [30,50,60]"
 	case Name:

@@ -111,7 +111,7 @@ func pagingKeys() []Key {
 			at:  row(func(t *PagingTool) any { return &t.Kind }),
 		},
 		{
-			Name: "compaction.paging.tools.*.path", Type: Names,
+			Name: "compaction.paging.tools.*.path", Type: Names, Values: "file_path",
 			Doc: "Fields of its input that may hold the path. When it is not set: the usual ones.",
 			at:  row(func(t *PagingTool) any { return &t.Path }),
 		},
@@ -121,7 +121,7 @@ func pagingKeys() []Key {
 			at:  row(func(t *PagingTool) any { return &t.Verb }),
 		},
 		{
-			Name: "compaction.paging.tools.*.views", Type: Names,
+			Name: "compaction.paging.tools.*.views", Type: Names, Values: "view",
 			Doc: "Words of verb that only read.",
 			at:  row(func(t *PagingTool) any { return &t.Views }),
 		},
