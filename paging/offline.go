@@ -29,11 +29,17 @@ type hindsight struct {
 	reads map[string][]int // of min: the requests that read a range, by its key
 	leave [][]int          // of cost-optimal: the pages that go with each request, by their number
 	now   int              // the request
+
+	decide func(*Pager) // what the policy does: not a case of [Pager.decide], so that a program without replay has none of it
 }
 
 // newOffline returns a pager that is told the session first.
 func newOffline(o Options, h *hindsight) *Pager {
 	p := newPager(o)
+	h.decide = (*Pager).planned
+	if o.Policy == belady {
+		h.decide = (*Pager).farthest
+	}
 	p.ahead = h
 	return p
 }
@@ -43,6 +49,7 @@ func (p *Pager) safe() bool { return p.policy == "cost" || p.policy == optimal }
 
 // planned lets go what the plan says.
 func (p *Pager) planned() {
+	p.again = nil
 	h := p.ahead
 	if h.now < len(h.leave) {
 		for _, i := range h.leave[h.now] {

@@ -239,6 +239,10 @@ func (p *Pager) Reported(u *tidemark.Usage) {
 
 // decide lets the policy act.
 func (p *Pager) decide() {
+	if p.ahead != nil {
+		p.ahead.decide(p)
+		return
+	}
 	switch p.policy {
 	case "fifo":
 		p.fifo()
@@ -247,11 +251,6 @@ func (p *Pager) decide() {
 	case "batch":
 		p.again = nil
 		p.simple()
-	case optimal:
-		p.again = nil
-		p.planned()
-	case belady:
-		p.farthest()
 	default:
 		p.release()
 		p.cost()
