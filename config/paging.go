@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,25 +20,36 @@ type Paging struct {
 	Tools    map[string]PagingTool // rows over the table of known tools, by name
 }
 
-// PagingTool says what a tool does, as paging.ReadTools reads it.
+// PagingTool says what a tool does, as paging.Tool does.
 type PagingTool struct {
-	Kind  string   `json:"kind"`
-	Path  []string `json:"path,omitempty"`
-	Verb  string   `json:"verb,omitempty"`
-	Views []string `json:"views,omitempty"`
-	Patch string   `json:"patch,omitempty"`
+	Kind  string // reads, changes, looks
+	Path  []string
+	Verb  string
+	Views []string
+	Patch string
 }
 
-// Rows are the tools as a table of paging takes them. What is wrong is named by its tool and field.
+// Rows are the tools as a table of paging takes them. What is wrong is named by its tool.
 func (p Paging) Rows() (map[string]paging.Tool, error) {
-	if len(p.Tools) == 0 {
-		return nil, nil
+	rows, seen := map[string]paging.Tool{}, map[string]string{}
+	for _, name := range p.tools() {
+		t := p.Tools[name]
+		row := paging.Tool{Path: t.Path, Verb: t.Verb, Views: t.Views, Patch: t.Patch}
+		switch t.Kind {
+		case "reads":
+			row.Kind = paging.Reads
+		case "changes":
+			row.Kind = paging.Changes
+		case "":
+			return nil, fmt.Errorf("tool %.60q: kind is missing: want reads, changes or looks", name)
+		}
+		plain := strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+		if other, twice := seen[plain]; twice || plain == "" {
+			return nil, fmt.Errorf("tool %.60q is %.60q again, since capitals, _ and - do not count: give one of them", name, other)
+		}
+		rows[name], seen[plain] = row, name
 	}
-	raw, err := json.Marshal(p.Tools)
-	if err != nil {
-		return nil, err
-	}
-	return paging.ReadTools(raw)
+	return rows, nil
 }
 
 // Percents are the zones as paging has them.

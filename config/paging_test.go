@@ -41,7 +41,7 @@ func TestPagingMistakes(t *testing.T) {
 		`{"zones":30}`:                   "compaction.paging.zones",
 		`{"tau":0}`:                      "compaction.paging.tau: found the number 0, want a whole number from 1 to 1000",
 		`{"policy":"min"}`:               `compaction.paging.policy: found the string "min", want one of "cost", "lru", "fifo", "batch"`,
-		`{"tools":{"x":{"path":["a"]}}}`: `compaction.paging.tools: tool "x": kind is "": want reads, changes or looks`,
+		`{"tools":{"x":{"path":["a"]}}}`: `compaction.paging.tools: tool "x": kind is missing: want reads, changes or looks`,
 		`{"tools":{"a_b":{"kind":"looks"},"AB":{"kind":"looks"}}}`: "compaction.paging.tools: tool",
 		`{"tools":{"x":{"kind":"eats"}}}`:                          `want one of "reads", "changes", "looks"`,
 		`{"tools":{"x":{"kynd":"looks"}}}`:                         "did you mean",
