@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func full(size tidemark.Tokens) Fill {
 	f := Fill{Size: size, Window: 200_000, Next: 4, NextBytes: 41_000}
 	tools := []string{"Read", "Bash", "mcp__files__read_text_file", ""}
-	paths := []string{"/home/someone/project/internal/paging/pager.go lines 1-400", "", "README.md", ""}
+	paths := []string{"/srv/shop/project/internal/paging/pager.go lines 1-400", "", "README.md", ""}
 	for i := range 12 {
 		f.Blocks = append(f.Blocks, Held{Handle: "01KDYAJY80PCG4KQA5TTVHBQ" + string(rune('A'+i)) + "0#1", Tool: tools[i%4], Path: paths[i%4],
 			Size: 64_000 - 5000*i, Age: i, Next: i >= 6})
