@@ -179,15 +179,29 @@ func program(command string) (name, first string) {
 func (p *Pager) needed(g *Page) bool {
 	c := &p.costs
 	switch {
-	case g.Part == Image:
-		return g.Message == c.turn
-	case (g.Read || g.Part == Input) && p.namedFile(g.Call.Path):
+	case p.spoken(g):
 		return true
+	case g.Part == Image:
+		return false
 	case c.said == nil || g.spared == c.turn+1 || !p.hinted(g):
 		return false
 	}
 	set(p, &g.spared, c.turn+1)
 	return true
+}
+
+// spoken reports whether a page stays until another turn. That is found out once for each turn.
+func (p *Pager) spoken(g *Page) bool {
+	c := &p.costs
+	switch {
+	case g.Part == Image:
+		return g.Message == c.turn
+	case c.said == nil || !g.Read && g.Part != Input:
+		return false
+	case g.said != c.said:
+		g.said, g.named = c.said, p.namedFile(g.Call.Path)
+	}
+	return g.named
 }
 
 // namedFile reports whether the newest turn names a file, with its path, the end of that, or its base name alone.

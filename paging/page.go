@@ -23,12 +23,14 @@ type Page struct {
 	Err     bool
 
 	key      *key
-	born     int  // messages of role user up to the one that holds it
-	epoch    int  // of its file
-	stub     bool // it is out
-	answered bool // of an input: the call has a result
-	waits    bool // for that
-	spared   int  // 1 more than the turn that kept it for a hint
+	born     int   // messages of role user up to the one that holds it
+	epoch    int   // of its file
+	stub     bool  // it is out
+	answered bool  // of an input: the call has a result
+	waits    bool  // for that
+	said     *said // the turn of which named tells
+	named    bool
+	spared   int // 1 more than the turn that kept it for a hint
 	codes    *coded
 	tick     int  // the clock when it came
 	ripe     bool // it may go when that pays

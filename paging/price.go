@@ -73,7 +73,7 @@ func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 	for i := len(c.order) - 1; i >= 0; i-- {
 		g := c.order[i]
 		w := p.worthOf(g, hold)
-		if g.stub || w < 0 {
+		if g.stub || w < 0 || p.spoken(g) {
 			continue
 		}
 		worth += w
