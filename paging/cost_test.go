@@ -64,3 +64,61 @@ func TestTauTold(t *testing.T) {
 		t.Errorf("tau of fifo is %d, want 1", r.Totals.Tau)
 	}
 }
+
+// TestFaultCost: a page stays while a fault would cost more than its going spares: a small one in a full context, of
+// a session in which much is read again, when it was read lately, and while the window has room.
+func TestFaultCost(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		size         int // of the page, in bytes
+		context      int
+		requests     int
+		age          int
+		gone, missed int
+		zone         Zone
+		stays        bool
+	}{
+		{"small, much context", 600, 400_000, 20, 4, 0, 0, Normal, true},
+		{"large", 20_000, 400_000, 20, 4, 0, 0, Normal, false},
+		{"little context", 600, 8_000, 20, 4, 0, 0, Normal, false},
+		{"a long session", 600, 400_000, 200, 4, 0, 0, Normal, false},
+		{"not used for long", 600, 400_000, 20, 40, 0, 0, Normal, false},
+		{"nothing was read again", 600, 400_000, 20, 4, 90, 0, Normal, false},
+		{"much was read again", 6000, 400_000, 20, 4, 20, 12, Normal, true},
+		{"the window fills up", 600, 400_000, 20, 4, 0, 0, Involuntary, false},
+	} {
+		p, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &file{path: "/a"}
+		g := &Page{Read: true, wire: row.size, short: 60}
+		g.key = &key{file: f, live: []*Page{g}}
+		p.messages, p.out, p.marks = make([]Message, 1), sums(nil).push(row.context), make([]mark, row.requests)
+		p.costs.clock, p.costs.gone, p.costs.missed, p.now.Zone = row.age, row.gone, row.missed, row.zone
+		hold, _ := p.prices()
+		if got := p.worthOf(g, hold) < 0; got != row.stays {
+			t.Errorf("%s: stays is %v, it is worth %.0f", row.name, got, p.worthOf(g, hold))
+		}
+		if old := (&Page{Read: true, key: g.key, wire: row.size, short: 60}); p.worthOf(old, hold) < 0 {
+			t.Errorf("%s: a copy that a newer one stands for stays", row.name)
+		}
+	}
+}
+
+// TestImagePrice: an image weighs what it counts, whatever its bytes, also in what stands behind a page.
+func TestImagePrice(t *testing.T) {
+	g := &Page{Part: Image, Message: 1, wire: 1_000_100, short: 60, inline: inline{data: 1_000_000, images: 1}}
+	const want = 100 - 60 + 5333
+	if got := g.frees(); got != want {
+		t.Errorf("its going frees %d, want %d", got, want)
+	}
+	p, _ := New(Options{})
+	p.out = sums(nil).push(500).push(1_000_100).push(700)
+	p.picture(g)
+	for _, row := range []struct{ from, to, want int }{{0, 3, 500 + 100 + 5333 + 700}, {1, 2, 100 + 5333}, {2, 3, 700}, {0, 1, 500}} {
+		if got := p.between(row.from, row.to); got != row.want {
+			t.Errorf("messages %d to %d weigh %d, want %d", row.from, row.to, got, row.want)
+		}
+	}
+}
