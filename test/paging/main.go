@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command paging runs the known implementation of Pichay beside `tidemark replay`, over the same made sessions,
 // in turn. README.md says how; nothing of the other program is in this repository.
 package main
@@ -15,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
@@ -31,6 +27,7 @@ func main() {
 	flag.StringVar(&c.python, "python", "python3", "Python of the other program")
 	flag.StringVar(&c.policy, "policy", "fifo", "policy of ours")
 	flag.StringVar(&c.alone, "alone", "", "run ours alone, in memory, over sessions of this kind")
+	flag.StringVar(&c.all, "read", "", "run ours alone, over the sessions of this file")
 	modes := flag.String("modes", "replay,proxy,store", "parts of the other program to run")
 	flag.Parse()
 	c.modes, c.peer = strings.Split(*modes, ","), flag.Arg(0)
@@ -79,6 +76,18 @@ func (c *comparison) run() (err error) {
 			c.lines = append(c.lines, append(paging.Profile(c.alone, c.requests, c.bytes+i), '\n')...)
 		}
 		_, err := c.inMemory()
+		return err
+	}
+	if c.all != "" {
+		if c.lines, err = os.ReadFile(c.all); err != nil {
+			return err
+		}
+		f, err := c.inMemory()
+		if err != nil {
+			return err
+		}
+		out, err := json.Marshal(f)
+		fmt.Println(string(out))
 		return err
 	}
 	if err := c.check(); err != nil {
@@ -207,13 +216,18 @@ func (c *comparison) other(mode string) (f figures, err error) {
 	return f, nil
 }
 
-// ours runs ours beside a part of the other: from its start to its end beside replay, else in memory, with the reading of
-// the JSON, which is not counted of the other.
+// ours runs ours beside a part of the other: from its start to its end beside replay, else a process that only reads
+// the JSON and decides; its start and the reading are not counted of the other.
 func (c *comparison) ours(mode string) (f figures, err error) {
-	if mode != "replay" {
-		return c.inMemory()
+	program, err := os.Executable()
+	if err != nil {
+		return f, err
 	}
-	out, seconds, err := timed(exec.Command(filepath.Join(c.dir, "tidemark"), "replay", c.all, "--policy", c.policy, "--tau", "4", "--min-bytes", "500", "--json"))
+	cmd := exec.Command(program, "-policy", c.policy, "-read", c.all)
+	if mode == "replay" {
+		cmd = exec.Command(filepath.Join(c.dir, "tidemark"), "replay", c.all, "--policy", c.policy, "--tau", "4", "--min-bytes", "500", "--json")
+	}
+	out, seconds, err := timed(cmd)
 	if err == nil {
 		err = json.Unmarshal(out, &f)
 	}
@@ -221,9 +235,9 @@ func (c *comparison) ours(mode string) (f figures, err error) {
 	return f, err
 }
 
+// inMemory decides about the sessions in memory.
 func (c *comparison) inMemory() (f figures, err error) {
 	scanner, r := paging.Scanner{Tools: paging.DefaultTools()}, paging.Replay{Options: paging.Options{Policy: c.policy}}
-	begun := used()
 	for line := range bytes.Lines(c.lines) {
 		s, err := scanner.Session(line)
 		if err == nil {
@@ -234,16 +248,7 @@ func (c *comparison) inMemory() (f figures, err error) {
 		}
 	}
 	t := r.Totals
-	return figures{(used() - begun).Seconds(), t.Evictions, t.GC, t.Faults}, nil
-}
-
-// used is what this process has used of the processor.
-func used() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it fails for a bad pointer only
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return figures{Evictions: t.Evictions, GC: t.GC, Faults: t.Faults}, nil
 }
 
 // timed runs a command and says how many seconds of the processor it took.
