@@ -191,6 +191,7 @@ func TestPlatformBites(t *testing.T) {
 		"host/native/x_linux.go":  "//go:build linux\n\npackage native\n",
 		"internal/json/fast.go":   "//go:build !js\n\npackage json\n",
 		"cmd/worker/main_wasm.go": "package main\n",
+		"test/paging/main.go":     "//go:build !js\n\npackage main\n",
 	}
 	fs := Platform(dir, write(t, dir, files))
 	if len(fs) != 3 || !hasFile(fs, "session/turn_js.go") || !hasFile(fs, "session/tag.go") || !hasFile(fs, "session/call.go") {
