@@ -379,7 +379,8 @@ func sayHandle(handle string) string {
 }
 
 // Advice is what the model is told of a context that fills up, "" while there is room.
-func (s PagingState) Advice() string {
+func (p *Paging) Advice(v View, b Budget) string {
+	s := p.State(v, b)
 	if s.pager == nil {
 		return ""
 	}

@@ -8,10 +8,19 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 )
 
+// pager is what a session asks of the strategy paging beside its plan. It is asked through this, so that a host that
+// does not open sessions with [compaction.Paging] does not link it.
+type pager interface {
+	State(v compaction.View, b compaction.Budget) compaction.PagingState
+	Advice(v compaction.View, b compaction.Budget) string
+}
+
+var _ pager = (*compaction.Paging)(nil)
+
 // paging is the strategy of that name, nil when it is not active.
-func (s *Session) paging() *compaction.Paging {
+func (s *Session) paging() pager {
 	for _, x := range s.Strategies {
-		if p, ok := x.(*compaction.Paging); ok {
+		if p, ok := x.(pager); ok {
 			return p
 		}
 	}
@@ -129,7 +138,7 @@ func (s *Session) advised(v View) View {
 	if p == nil {
 		return v
 	}
-	text := p.State(v.View, s.budget()).Advice()
+	text := p.Advice(v.View, s.budget())
 	if text == "" {
 		return v
 	}
