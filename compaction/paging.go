@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
@@ -115,6 +116,7 @@ type paged struct {
 
 	items []Item // of the present view
 	held  map[tidemark.EntryID][]int
+	rows  []int64 // overlays of the stubs in it, one for each stub, in order
 }
 
 func (p *Paging) options(v View, b Budget) paging.Options {
@@ -144,7 +146,15 @@ func (p *Paging) paged(v View, b Budget) *paged {
 		}
 		h = &paged{pager: pager, options: o, begun: begun, scan: paging.Scanner{Tools: tools}}
 	}
-	h.items, h.held = v.Items, v.Back
+	h.items, h.held, h.rows = v.Items, v.Back, nil
+	for i := range v.Items {
+		for _, s := range v.Items[i].Stubbed {
+			if ours(s) {
+				h.rows = append(h.rows, s.Row)
+			}
+		}
+	}
+	slices.Sort(h.rows)
 	h.pager.Hold(h.holds)
 	if err := h.catchUp(); err != nil {
 		return nil
@@ -196,9 +206,7 @@ func (h *paged) catchUp() error {
 			if u := usageOf(&h.items[from]); u != nil && h.items[from].Message.Role == tidemark.Assistant {
 				h.pager.Reported(u)
 			}
-			if to == len(h.items) {
-				h.pager.Leave(h.gone)
-			}
+			h.leave(h.items[from].Seq)
 		}
 		step.Idle = from == 0 && h.begun > 0
 		d, err := h.pager.Step(step)
@@ -206,10 +214,24 @@ func (h *paged) catchUp() error {
 			return err
 		}
 		if step.Idle {
-			h.pager.Leave(h.gone)
+			h.leave(h.begun)
 		}
 		h.last, h.asked = d, to
 	}
+}
+
+// leave puts out what was out in the view before a position, whatever the pager decided: by an act of other settings,
+// of another branch, or of an older history. What was put out later is for the requests to come, which decide it
+// anew.
+func (h *paged) leave(until int64) {
+	n, _ := slices.BinarySearch(h.rows, until+1)
+	if n == len(h.pager.Stubs()) {
+		return
+	}
+	h.pager.Leave(func(g *paging.Page) bool {
+		s := h.stub(g)
+		return s != nil && s.Row <= until
+	})
 }
 
 // asks returns where the request ends that begins behind item from, or -1 when none has been made.
@@ -264,10 +286,14 @@ type pagedOut struct {
 	paging.Kept
 }
 
+// ours reports whether a stub is one of paging.
+func ours(s Stubbed) bool {
+	return strings.HasPrefix(string(s.Data[:min(len(s.Data), 10)]), `{"paging":`)
+}
+
 // keptOf reads what was stored beside a stub, if it is one of paging.
 func keptOf(s Stubbed) (k pagedOut, ok bool) {
-	const head = `{"paging":`
-	if len(s.Data) < len(head) || string(s.Data[:len(head)]) != head {
+	if !ours(s) {
 		return k, false
 	}
 	err := json.Unmarshal(s.Data, &k)
@@ -301,17 +327,13 @@ func (i *Item) stubbed(block int) *Stubbed {
 	return nil
 }
 
-// gone reports whether a page is out in the view.
-func (h *paged) gone(g *paging.Page) bool {
-	if g.Message >= len(h.items) {
-		return false
+// stub is what stands for a page in the view, nil where it stands there itself or another strategy put something in
+// its place.
+func (h *paged) stub(g *paging.Page) *Stubbed {
+	if s := h.items[g.Message].stubbed(g.Block + 1); s != nil && ours(*s) {
+		return s
 	}
-	s := h.items[g.Message].stubbed(g.Block + 1)
-	if s == nil {
-		return false
-	}
-	_, ours := keptOf(*s)
-	return ours
+	return nil
 }
 
 // holds reports whether a page stays whatever is decided: what a person pinned or brought back, what replaced a span,
@@ -319,12 +341,12 @@ func (h *paged) gone(g *paging.Page) bool {
 func (h *paged) holds(g *paging.Page) bool {
 	it := &h.items[g.Message]
 	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], g.Block+1) {
-		return !h.gone(g)
+		return h.stub(g) == nil
 	}
 	if slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
 		return true
 	}
-	return it.stubbed(g.Block+1) != nil && !h.gone(g)
+	return it.stubbed(g.Block+1) != nil && h.stub(g) == nil
 }
 
 // edits returns an edit for each page that is out and whose block stands in the view.

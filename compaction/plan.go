@@ -315,11 +315,11 @@ func previewBlocks(items []Item, edits []tidemark.Edit) ([]Item, error) {
 				content = append(content, it.Message.Content[n])
 				continue
 			case blocks == nil:
-				it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), 1, was[i].Data})
+				it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), 1, was[i].Row, was[i].Data})
 				content = append(content, it.Message.Content[n])
 				continue
 			}
-			it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), len(blocks), data[n]})
+			it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), len(blocks), 0, data[n]})
 			content = append(content, blocks...)
 			it.Stubs++
 		}

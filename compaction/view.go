@@ -45,6 +45,7 @@ type Stubbed struct {
 	Block int             // of the entry, from 1
 	At    int             // where the replacement begins in the item's content, from 0
 	Many  int             // of how many blocks it is
+	Row   int64           // position of the overlay; 0 for one that is only planned
 	Data  json.RawMessage // of the edit
 }
 
@@ -168,7 +169,7 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 	var content []tidemark.Block
 	for n := 1; n <= e.Blocks; n++ {
 		if r, ok := last[n]; ok {
-			i.Stubbed = append(i.Stubbed, Stubbed{n, len(content), len(r.Edit.Blocks), r.Edit.Data})
+			i.Stubbed = append(i.Stubbed, Stubbed{n, len(content), len(r.Edit.Blocks), r.Row, r.Edit.Data})
 			content = append(content, r.Edit.Blocks...)
 			i.Overlay, i.Edit = r.Overlay, r.N
 			i.Stubs++

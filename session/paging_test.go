@@ -194,3 +194,13 @@ func handleIn(t *testing.T, stub string) string {
 	}
 	return id
 }
+
+// parsed is a message as a client sends it.
+func parsed(t *testing.T, raw string) tidemark.Message {
+	t.Helper()
+	var m tidemark.Message
+	if err := json.Unmarshal([]byte(raw), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
