@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // world is a small log with its overlays, as a session would hold it.
@@ -191,6 +192,15 @@ var sets = [][]compaction.Strategy{
 	{compaction.Pointer{Tail: 2, Large: 50, Headroom: 300}},
 	{compaction.Pointer{}, compaction.Summary{}},
 	{compaction.Pointer{Tail: 1}, compaction.Summary{}},
+	{eager()},
+	{&compaction.Paging{Policy: "fifo"}, compaction.Summary{}},
+	{eager(), compaction.Pointer{Tail: 2, Large: 50}},
+	{&compaction.Paging{Policy: "lru", MinBytes: 200}, compaction.Pointer{}, compaction.Summary{}},
+}
+
+// eager lets go early, of a window that is nearly empty.
+func eager() *compaction.Paging {
+	return &compaction.Paging{Tau: 1, MinBytes: 100, Zones: paging.Zones{Advisory: 3, Involuntary: 4, Aggressive: 5}}
 }
 
 // FuzzRandomHistories looks for a history that breaks a law.
