@@ -14,6 +14,7 @@ const most = 40_000
 // big are the packages of others that may have more code than that in the Worker, each with its
 // reason, so that no import brings a large one unseen. Ours, and what is generated, are free.
 var big = map[string]string{
+	"bytes":                                "everywhere",
 	"compress/flate":                       "archives are gzip",
 	"encoding/json":                        "the doors; goccy is twice as large",
 	"fmt":                                  "errors",

@@ -137,14 +137,10 @@ func packTokens(c *config.Config) tidemark.Tokens {
 	return c.Recall.PackTokens
 }
 
-// Strategies returns what makes a session's context smaller, in the order in which they plan. pages makes the strategy
-// paging: [Paging], or nil where a host has no room for its code; see [WithoutPaging].
-func Strategies(c *config.Config, pages func(config.Paging) compaction.Strategy) []compaction.Strategy {
+// Strategies returns what makes a session's context smaller, in the order in which they plan.
+func Strategies(c *config.Config) []compaction.Strategy {
 	var out []compaction.Strategy
-	if pages != nil && slices.Contains(c.Compaction.Strategies, pagingName) {
-		out = append(out, pages(c.Compaction.Paging))
-	}
-	for _, s := range []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}} {
+	for _, s := range []compaction.Strategy{pager(c.Compaction.Paging), compaction.Pointer{}, compaction.Summary{}} {
 		if slices.Contains(c.Compaction.Strategies, s.Name()) {
 			out = append(out, s)
 		}
@@ -152,24 +148,8 @@ func Strategies(c *config.Config, pages func(config.Paging) compaction.Strategy)
 	return out
 }
 
-const pagingName = "paging"
-
-// WithoutPaging takes the strategy paging out of a configuration, with a warning, on a host that does not link it. The
-// rest stays, or the summary where nothing else was named.
-func WithoutPaging(c *config.Config) {
-	at := slices.Index(c.Compaction.Strategies, pagingName)
-	if at < 0 {
-		return
-	}
-	c.Compaction.Strategies = slices.Delete(slices.Clone(c.Compaction.Strategies), at, at+1)
-	if len(c.Compaction.Strategies) == 0 {
-		c.Compaction.Strategies = []string{compaction.Summary{}.Name()}
-	}
-	c.Warnings = append(c.Warnings, `compaction.strategies names "paging", which this host does not have: it is left out; the native server has it`)
-}
-
-// Paging is the strategy of that name, one for each session. The settings were checked when they were read.
-func Paging(p config.Paging) compaction.Strategy {
+// pager is the strategy paging, one for each session. The settings were checked when they were read.
+func pager(p config.Paging) *compaction.Paging {
 	out := &compaction.Paging{Policy: p.Policy, Tau: p.Tau, MinBytes: cmp.Or(p.MinBytes, -1), Zones: p.Percents()} // there the zero value is the default
 	if rows, err := p.Rows(); err == nil && len(rows) > 0 {
 		out.Tools = paging.DefaultTools().With(rows)

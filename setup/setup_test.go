@@ -3,7 +3,6 @@ package setup_test
 import (
 	"net/http"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 	_ "time/tzdata" // the machine may have no zone files
@@ -160,23 +159,15 @@ func TestWorkersAI(t *testing.T) {
 	}
 }
 
-// TestStrategies: they plan in one order, whatever the configuration's; a host without paging says so and goes on.
+// TestStrategies: they plan in one order, whatever the configuration's.
 func TestStrategies(t *testing.T) {
 	c, err := config.Parse("c.jsonc", []byte(`{"compaction":{"strategies":["summary","paging"],"paging":{"tau":6,"minBytes":0,"tools":{"peek":{"kind":"reads"}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := setup.Strategies(c, setup.Paging)
+	got := setup.Strategies(c)
 	p, ok := got[0].(*compaction.Paging)
 	if len(got) != 2 || !ok || p.Tau != 6 || p.MinBytes != -1 || p.Tools["peek"].Kind != paging.Reads || p.Tools["read"].Kind != paging.Reads {
 		t.Errorf("%+v", got)
-	}
-	setup.WithoutPaging(c)
-	if rest := setup.Strategies(c, nil); len(rest) != 1 || rest[0].Name() != "summary" || len(c.Warnings) != 1 {
-		t.Errorf("%+v, warnings %q", rest, c.Warnings)
-	}
-	c.Compaction.Strategies = []string{"paging"}
-	if setup.WithoutPaging(c); !slices.Equal(c.Compaction.Strategies, []string{"summary"}) {
-		t.Errorf("%q", c.Compaction.Strategies)
 	}
 }

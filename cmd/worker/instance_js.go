@@ -128,7 +128,6 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	}
 	cfg.AI = in.ai
 	reason := cfg.Resolve()
-	setup.WithoutPaging(cfg) // with it the module would be over its budget of size
 	if err := in.callable(cfg); err != nil {
 		return nil, err
 	}
