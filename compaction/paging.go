@@ -109,10 +109,9 @@ type paged struct {
 	options paging.Options
 	ids     []tidemark.EntryID // of the items that are its messages
 	begun   int64              // position of the newest overlay that replaced a span
-	replied bool               // a reply came since; the call before that had no step
+	before  int                // of them, those of the requests before the newest
 	asked   int                // items of the newest request
 	last    paging.Decision    // of that
-	whole   int                // items before it are decided, with the usage of their requests
 
 	items []Item // of the present view
 	held  map[tidemark.EntryID][]int
@@ -192,7 +191,12 @@ func (h *paged) catchUp() error {
 		if to < 0 || to == from && h.asked == to {
 			return nil
 		}
-		step := paging.Step{Append: make([]paging.Message, 0, to-from)}
+		var step paging.Step
+		if from > 0 && h.items[from].Message.Role != tidemark.Assistant { // the newest request got no reply: it was none
+			step.Cut, step.Keep = true, h.before
+			from, h.ids = h.before, h.ids[:h.before]
+		}
+		h.before = from
 		for i := from; i < to; i++ {
 			m, err := h.message(&h.items[i])
 			if err != nil {
@@ -202,8 +206,8 @@ func (h *paged) catchUp() error {
 			step.Append = append(step.Append, m)
 			h.ids = append(h.ids, h.items[i].ID)
 		}
-		if from > 0 {
-			if u := usageOf(&h.items[from]); u != nil && h.items[from].Message.Role == tidemark.Assistant {
+		if from > 0 && !step.Cut {
+			if u := usageOf(&h.items[from]); u != nil {
 				h.pager.Reported(u)
 			}
 			h.leave(h.items[from].Seq)
