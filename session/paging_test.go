@@ -204,3 +204,50 @@ func parsed(t *testing.T, raw string) tidemark.Message {
 	}
 	return m
 }
+
+// TestPagingWithSummary: when what people say fills the window, the summary goes on from what paging left, in one act;
+// what follows is a new history, in which results leave again.
+func TestPagingWithSummary(t *testing.T) {
+	d := newDesk(t, paged, &compaction.Paging{})
+	d.stop()
+	d.strategies = []compaction.Strategy{&compaction.Paging{}, compaction.Summary{}}
+	d.open()
+	said := 0
+	for i := range 60 {
+		name := fmt.Sprintf("f%d.go", i)
+		d.file(name, 40)
+		if got := d.say("read " + name); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+		if got := d.say(filler(i)); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+		said++
+		if info, err := d.Info(t.Context()); err != nil || info.Compactions == 2 {
+			break
+		}
+	}
+	info, err := d.Info(t.Context())
+	if err != nil || info.Compactions < 2 {
+		t.Fatalf("%d compactions after %d turns, %v", info.Compactions, said, err)
+	}
+	d.sent()
+	if keys := d.keys("agents/main/sessions/"); len(keys) < 2 {
+		t.Errorf("archives %q", keys)
+	}
+	before := len(d.events("paging"))
+	for i := 100; i < 108; i++ {
+		name := fmt.Sprintf("f%d.go", i)
+		d.file(name, 60)
+		d.say("read " + name)
+	}
+	if after := len(d.events("paging")); after <= before || len(stubs(d.request(-1))) == 0 {
+		t.Errorf("%d acts of paging before, %d after, %d out", before, after, len(stubs(d.request(-1))))
+	}
+	d.again(&compaction.Paging{})
+	sent := len(stubs(d.request(-1)))
+	d.say("what now?")
+	if again := len(stubs(d.request(-1))); again < sent {
+		t.Errorf("%d were out, %d in another life", sent, again)
+	}
+}
