@@ -80,25 +80,35 @@ var kinds256 = func() (t [256]uint8) {
 // codes gives the hashes of the words of a text that look like an id, an error code or a number that somebody would
 // quote: digits and letters together, five digits, or five capitals. It stops when yield says so.
 func codes(text []byte, yield func(uint32) bool) {
-	const offset, prime = 2166136261, 16777619 // FNV-1a
-	h, seen, n := uint32(offset), uint8(0), 0
+	seen, begun := uint8(0), -1
 	for i := 0; i <= len(text); i++ {
-		kind := uint8(0)
 		if i < len(text) {
-			kind = kinds256[text[i]]
+			if kind := kinds256[text[i]]; kind != 0 {
+				if seen |= kind; begun < 0 {
+					begun = i
+				}
+				continue
+			}
 		}
-		if kind != 0 {
-			h = (h ^ uint32(text[i])) * prime
-			seen |= kind
-			n++
+		if begun < 0 {
 			continue
 		}
-		letters := seen & (lower | upper)
-		if n > 3 && n <= longWord && (seen&digit != 0 && (letters != 0 || n > 4) || n > 4 && letters == upper) && !yield(h) {
+		n, letters := i-begun, seen&(lower|upper)
+		if n > 3 && n <= longWord && (seen&digit != 0 && (letters != 0 || n > 4) || n > 4 && letters == upper) && !yield(hashed(text[begun:i])) {
 			return
 		}
-		h, seen, n = offset, 0, 0
+		seen, begun = 0, -1
 	}
+}
+
+// hashed is FNV-1a.
+func hashed(word []byte) uint32 {
+	const offset, prime = 2166136261, 16777619
+	h := uint32(offset)
+	for _, b := range word {
+		h = (h ^ uint32(b)) * prime
+	}
+	return h
 }
 
 // coded is a set of codes: a Bloom filter with two bits for each.

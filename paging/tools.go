@@ -86,20 +86,24 @@ func (t Tools) find(name string) (Tool, bool) {
 
 // plain is a name without capitals, "_" and "-".
 func plain(name string) string {
-	for i := range len(name) {
-		if c := name[i]; c == '_' || c == '-' || c >= 'A' && c <= 'Z' {
-			return strings.Map(func(r rune) rune {
-				switch {
-				case r == '_' || r == '-':
-					return -1
-				case r >= 'A' && r <= 'Z':
-					return r + 'a' - 'A'
-				}
-				return r
-			}, name)
+	i := 0
+	for i < len(name) && name[i] != '_' && name[i] != '-' && (name[i] < 'A' || name[i] > 'Z') {
+		i++
+	}
+	if i == len(name) {
+		return name
+	}
+	out := append(make([]byte, 0, len(name)), name[:i]...)
+	for ; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '_' || c == '-':
+		case c >= 'A' && c <= 'Z':
+			out = append(out, c+'a'-'A')
+		default:
+			out = append(out, c)
 		}
 	}
-	return name
+	return string(out)
 }
 
 // Call is what paging knows of a call of a tool.
