@@ -151,4 +151,11 @@ func TestPromptAndEntryWhole(t *testing.T) {
 	if got := run("log", "main", "--entry", "e1"); got != long+"\n" {
 		t.Errorf("%q", got)
 	}
+	if got := run("log", "main", "--entry", "e1#0"); got != long { // to the byte
+		t.Errorf("%q", got)
+	}
+	m := &Main{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+	if code := m.Run(t.Context(), []string{"log", "main", "--entry", "e1#1"}); code != exitFailed || !strings.Contains(fmt.Sprint(m.Stderr), "the message has 1 block, counted from 0") {
+		t.Errorf("exit code %d, %s", code, m.Stderr)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,7 +123,8 @@ func (m *Main) logCommand() *cobra.Command {
 		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: oneKey,
 		Example: `  tidemark log main
   tidemark log main --limit 500 --json
-  tidemark log main --entry 01jx0m2b7k9q`,
+  tidemark log main --entry 01jx0m2b7k9q
+  tidemark log main --entry '01jx0m2b7k9q#0' > original.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
 				if entry != "" {
@@ -141,12 +143,13 @@ func (m *Main) logCommand() *cobra.Command {
 	}
 	c.Flags().IntVar(&limit, "limit", 40, "how many entries, up to 1000")
 	c.Flags().Int64Var(&before, "before", 0, "entries before this position")
-	c.Flags().StringVar(&entry, "entry", "", "print the entry with this id whole, such as one that recall found")
+	c.Flags().StringVar(&entry, "entry", "", "print the entry with this id whole, such as one that recall found; ID#n is its block n from 0, as a stub names it")
 	return m.jsonFlag(c)
 }
 
-// showEntry prints all text of an entry.
-func (m *Main) showEntry(ctx context.Context, c *client, key, id string) error {
+// showEntry prints all text of an entry, or of one block of it, as the stub of what was paged out names it.
+func (m *Main) showEntry(ctx context.Context, c *client, key, handle string) error {
+	id, block, ofBlock := strings.Cut(handle, "#")
 	var raw json.RawMessage
 	if err := c.get(ctx, sessionPath(key, "/entries/"+url.PathEscape(id)), &raw); err != nil {
 		return err
@@ -157,6 +160,9 @@ func (m *Main) showEntry(ctx context.Context, c *client, key, id string) error {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return err
 	}
+	if ofBlock && e.Message != nil {
+		return m.showBlock(*e.Message, handle, block)
+	}
 	if m.json || e.Message == nil { // an overlay or an event
 		return m.printJSON(raw)
 	}
@@ -165,6 +171,29 @@ func (m *Main) showEntry(ctx context.Context, c *client, key, id string) error {
 			if text := part.Text + string(part.Input); text != "" {
 				m.out.line(safe(text))
 			}
+		}
+	}
+	return nil
+}
+
+// showBlock prints one block of a message, to the byte where nobody reads along.
+func (m *Main) showBlock(msg tidemark.Message, handle, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n >= len(msg.Content) {
+		return fmt.Errorf("--entry %s: the message has %s, counted from 0: %w", oneLine(handle, 80), plural(len(msg.Content), "block"), tidemark.ErrInvalid)
+	}
+	b := msg.Content[n]
+	if m.json {
+		return m.printJSON(b)
+	}
+	for _, part := range append([]tidemark.Block{b}, b.Content...) {
+		switch text := part.Text + string(part.Input); {
+		case m.Terminal && text != "":
+			m.out.line(safe(text))
+		case text == "" && part.Source != nil:
+			m.out.put(string(part.AppendJSON(nil)))
+		default:
+			m.out.put(text)
 		}
 	}
 	return nil
