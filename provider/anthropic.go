@@ -61,7 +61,7 @@ func (a *Anthropic) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 			return
 		}
 		defer ans.end()
-		dec := &anthropicReply{key: a.Key, call: tidemark.Call{Model: or(req.Model, a.Model), RequestID: requestID(ans.header)}}
+		dec := &anthropicReply{key: a.Key, req: req, call: tidemark.Call{Model: or(req.Model, a.Model), RequestID: requestID(ans.header)}}
 		if ans.json() {
 			readWhole(ans, dec.whole, yield)
 			return

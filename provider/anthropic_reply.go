@@ -17,6 +17,7 @@ const maxBlocks = 4096
 // know are ignored, as the API's versioning rules ask.
 type anthropicReply struct {
 	key   string
+	req   tidemark.Request
 	call  tidemark.Call
 	parts []*part
 	size  int
@@ -223,7 +224,7 @@ func (r *anthropicReply) reply() (tidemark.Reply, error) {
 		}
 		m.Content = append(m.Content, b)
 	}
-	return complete(m, r.call, "")
+	return complete(r.req, m, r.call, "")
 }
 
 // finish returns the block with all that was added to it. An untouched one keeps its bytes.

@@ -242,13 +242,7 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 			r.call.Stop = stopTool
 		}
 	}
-	if !r.call.Reported {
-		r.call.Usage = tidemark.Usage{Input: estimateRequest(r.req)}
-		if len(m.Content) > 0 {
-			r.call.Usage.Output = tidemark.Estimate(m)
-		}
-	}
-	return complete(m, r.call, r.refusal.String())
+	return complete(r.req, m, r.call, r.refusal.String())
 }
 
 // unique returns an id for a call that no other call of the conversation has: some endpoints send
@@ -297,16 +291,4 @@ func (r *openaiReply) wholeChunk(c openaiChunk, data []byte) (tidemark.Reply, er
 		}
 	}
 	return r.reply()
-}
-
-// estimateRequest estimates all that a request sends.
-func estimateRequest(req tidemark.Request) tidemark.Tokens {
-	total := tidemark.EstimateText(req.System)
-	for _, t := range req.Tools {
-		total += tidemark.EstimateChars(tidemark.UTF16Len(t.Name) + tidemark.UTF16Len(t.Description) + tidemark.UTF16Len([]byte(t.InputSchema)))
-	}
-	for _, m := range req.Sent() {
-		total += tidemark.Estimate(m)
-	}
-	return total
 }

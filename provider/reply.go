@@ -111,9 +111,43 @@ func passOn(reply tidemark.Reply, yield yielder) {
 	yield(tidemark.Delta{Reply: &reply}, nil)
 }
 
-// complete judges a finished reply. The words of a refusal, where the API gives them apart from the
+// maxBilled is more tokens than any model takes or gives in one call.
+const maxBilled tidemark.Tokens = 1 << 30
+
+// billed is a call whose figures can be true. A report that counts nothing sent, or more than any model takes, is
+// none: the size of the context rests on it, so the figures are estimates then.
+func billed(c tidemark.Call, req tidemark.Request, m tidemark.Message) tidemark.Call {
+	u := c.Usage
+	sound := u.Input+u.CacheRead+u.CacheCreation > 0
+	for _, n := range [...]tidemark.Tokens{u.Input, u.CacheRead, u.CacheCreation, u.Output} {
+		sound = sound && n >= 0 && n <= maxBilled
+	}
+	if c.Reported && sound {
+		return c
+	}
+	c.Reported, c.Usage = false, tidemark.Usage{Input: estimateRequest(req)}
+	if len(m.Content) > 0 {
+		c.Usage.Output = tidemark.Estimate(m)
+	}
+	return c
+}
+
+// estimateRequest estimates all that a request sends.
+func estimateRequest(req tidemark.Request) tidemark.Tokens {
+	total := tidemark.EstimateText(req.System)
+	for _, t := range req.Tools {
+		total += tidemark.EstimateChars(tidemark.UTF16Len(t.Name) + tidemark.UTF16Len(t.Description) + tidemark.UTF16Len([]byte(t.InputSchema)))
+	}
+	for _, m := range req.Sent() {
+		total += tidemark.Estimate(m)
+	}
+	return total
+}
+
+// complete judges a finished reply to a request. The words of a refusal, where the API gives them apart from the
 // content, are in refusal.
-func complete(m tidemark.Message, c tidemark.Call, refusal string) (tidemark.Reply, error) {
+func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call, refusal string) (tidemark.Reply, error) {
+	c = billed(c, req, m)
 	fail := func(class tidemark.Class, typ, message string) (tidemark.Reply, error) {
 		return tidemark.Reply{}, &tidemark.APIError{Class: class, Status: http.StatusOK, Type: typ, Message: message, RequestID: c.RequestID}
 	}
