@@ -72,8 +72,33 @@ type PagingState struct {
 	Stubs     int             // pages that are out in the view
 	StubBytes int             // of what they stand for
 
+	of    *paged
 	pager *paging.Pager
 	items []Item
+}
+
+// PutOut counts pages by what they were.
+type PutOut struct{ Reads, Others, Inputs, Images int }
+
+// PutOut is what overlays behind a position of the log put out, as far as it is out in the view.
+func (s PagingState) PutOut(since int64) (n PutOut) {
+	if s.of == nil {
+		return n
+	}
+	for _, g := range s.pager.Stubs() {
+		switch st := s.of.stub(g); {
+		case st == nil || st.Row <= since:
+		case g.Part == paging.Input:
+			n.Inputs++
+		case g.Part == paging.Image:
+			n.Images++
+		case g.Read:
+			n.Reads++
+		default:
+			n.Others++
+		}
+	}
+	return n
 }
 
 // State tells of the request that a view makes, as far as it was planned or can be.
@@ -95,7 +120,7 @@ func (p *Paging) State(v View, b Budget) PagingState {
 		return s
 	}
 	defer p.memo.Store(h)
-	s.Known, s.Tau, s.pager, s.items = true, h.pager.Tau(), h.pager, h.items
+	s.Known, s.Tau, s.of, s.pager, s.items = true, h.pager.Tau(), h, h.pager, h.items
 	if h.asked > 0 && h.asked == len(v.Items) { // the newest request is this one
 		s.Decision, s.Zone, s.Size = h.last, h.last.Zone, h.last.Size
 	}

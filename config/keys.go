@@ -122,7 +122,7 @@ func contextKeys() []Key {
 		},
 		{
 			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer paging",
-			Doc: "Strategies that make the context smaller: paging (native server only) has old results of tools leave a stub, long before the limit, see compaction.paging; pointer leaves pointers and markers that recall follows, summary has a model write one. In whatever order they are named, paging goes first, then pointer, and summary only takes over in a compaction where the others alone cannot bring the context below its limit.",
+			Doc: "Strategies that make the context smaller: paging has old results of tools leave a stub, long before the limit, see compaction.paging; pointer leaves pointers and markers that recall follows, summary has a model write one. In whatever order they are named, paging goes first, then pointer, and summary only takes over in a compaction where the others alone cannot bring the context below its limit.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.Strategies },
 		},
 	}

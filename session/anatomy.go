@@ -103,7 +103,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 		last = before[0]
 	}
 	a.topic(v, last)
-	a.Paging = s.paged(v, last.Run == a.Run && last.Last == a.Last, last.Paging)
+	a.Paging = s.paged(v, last.Run == a.Run && last.Last == a.Last, last)
 	hash, err := s.hashRequest(ctx, req)
 	if err != nil {
 		return err

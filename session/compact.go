@@ -321,6 +321,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		Origin: tidemark.Origin{From: tidemark.FromSystem}}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
+	if p.Act.Early { // by the measure of what stood before, which may be a provider's
+		done.After = min(size, max(p.Size-(v.View.Tokens()-after.Tokens()), 0))
+	}
 	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories
 	stmts, err := s.log.AppendStmts(p.Log, entry)
 	if err != nil {
@@ -336,8 +339,8 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	}
 	stmts = append(stmts, more...)
 	stmts = append(stmts, s.addUsage(p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
-	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), "")) // if this life cannot tell the agent
-	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() {            // the next turn would plan the same little again
+	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""))      // if this life cannot tell the agent
+	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() && !p.Act.Early { // the next turn would plan the same little again
 		stmts = append(stmts, s.pauseStmt())
 	}
 	if p.Owed {

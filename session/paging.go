@@ -8,8 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 )
 
-// pager is what a session asks of the strategy paging beside its plan. It is asked through this, so that a host that
-// does not open sessions with [compaction.Paging] does not link it.
+// pager is what a session asks of the strategy paging beside its plan.
 type pager interface {
 	State(v compaction.View, b compaction.Budget) compaction.PagingState
 	Advice(v compaction.View, b compaction.Budget) string
@@ -96,23 +95,28 @@ const (
 	faultedName = 60 // bytes of an id and a path
 )
 
-// paged tells what paging did with the call that a view makes; last is the record of the call before. A call that is
-// tried again counts once.
-func (s *Session) paged(v View, again bool, last *Paged) *Paged {
+// paged tells what paging did with the call that a view makes; before is the record of the call before. A call that is
+// tried again counts once. What left is counted by the overlays since that record, so that a long history which paging
+// finds, as after an import, counts, too.
+func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 	p := s.paging()
 	if p == nil {
 		return nil
 	}
 	st := p.State(v.View, s.budget())
 	out := &Paged{Zone: st.Zone.String(), Size: st.Size, Tau: st.Tau, Stubs: st.Stubs, Out: st.StubBytes}
-	if last != nil {
-		out.Totals = last.Totals
+	since := before.Until
+	if before.Session != v.Log {
+		since = 0
+	}
+	if before.Paging != nil {
+		out.Totals = before.Paging.Totals
 	}
 	if w := s.settings().Window; w > 0 {
 		out.Fill = float64(1000*st.Size/w) / 10
 	}
-	d := st.Decision
-	out.Evicted, out.Collected, out.Inputs, out.Images = len(d.Evict), len(d.GC), len(d.Input), len(d.Image)
+	d, left := st.Decision, st.PutOut(since)
+	out.Evicted, out.Collected, out.Inputs, out.Images = left.Reads, left.Others, left.Inputs, left.Images
 	out.Pins, out.In, out.Sent = len(d.Pin), d.In, d.Out
 	for _, f := range d.Fault[max(len(d.Fault)-maxFaulted, 0):] {
 		out.Faults = append(out.Faults, Faulted{oneLine(f.ID, faultedName), oneLine(f.Of.ID, faultedName), oneLine(f.Of.Call.Path, faultedName)})

@@ -85,6 +85,7 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			if out, err = s.readBlock(ctx, call.ID, id, block, in.Offset); err == nil {
 				return out
 			}
+			break
 		}
 		w := Wanted{Query: in.Query, K: min(in.K, maxToolK), Budget: toolBudget, All: in.All, told: true}
 		if w.before, err = s.turnFrom(ctx, r); err != nil {

@@ -140,8 +140,12 @@ func packTokens(c *config.Config) tidemark.Tokens {
 // Strategies returns what makes a session's context smaller, in the order in which they plan.
 func Strategies(c *config.Config) []compaction.Strategy {
 	var out []compaction.Strategy
-	for _, s := range []compaction.Strategy{pager(c.Compaction.Paging), compaction.Pointer{}, compaction.Summary{}} {
-		if slices.Contains(c.Compaction.Strategies, s.Name()) {
+	active := func(s compaction.Strategy) bool { return slices.Contains(c.Compaction.Strategies, s.Name()) }
+	if active(&compaction.Paging{}) {
+		out = append(out, pager(c.Compaction.Paging))
+	}
+	for _, s := range []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}} {
+		if active(s) {
 			out = append(out, s)
 		}
 	}

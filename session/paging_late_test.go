@@ -1,0 +1,89 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestPagingTurnedOn: what paging puts out of a history that it finds, as behind an import, counts as what left, so
+// that the faults never are more.
+func TestPagingTurnedOn(t *testing.T) {
+	d := newDesk(t, session.Settings{Window: 16_000, Reserve: 1500, Keep: 1500}, &compaction.Paging{Tau: 400})
+	d.reads(0, 14)
+	d.again(&compaction.Paging{})
+	d.say("hello")
+	record := func() session.Paged {
+		t.Helper()
+		calls, err := d.Anatomies(t.Context(), 0, 1)
+		if err != nil || len(calls) == 0 || calls[0].Paging == nil {
+			t.Fatalf("%+v, %v", calls, err)
+		}
+		return *calls[0].Paging
+	}
+	first, out := record(), stubs(d.request(-1))
+	if len(out) == 0 || first.Evicted != len(out) || first.Totals.Evicted != len(out) {
+		t.Fatalf("%d are out, the record says %+v", len(out), first)
+	}
+	for _, stub := range out {
+		d.say("recall " + handleIn(t, stub))
+	}
+	if sum := record().Totals; sum.Faults == 0 || sum.Faults > sum.Evicted {
+		t.Errorf("%+v: want faults of what left", sum)
+	}
+	for _, e := range d.events("paging") {
+		if before, after, ok := strings.Cut(e, " → "); !ok || !shrinks(before, after) {
+			t.Errorf("event %q says that it grew", e)
+		}
+	}
+}
+
+// shrinks compares the last number of one text with the first of another.
+func shrinks(before, after string) bool {
+	a := before[strings.LastIndexByte(before, ' ')+1:]
+	b, _, _ := strings.Cut(after, " ")
+	return len(b) < len(a) || len(b) == len(a) && b < a
+}
+
+// TestPagingLeavesTheRest: an act of paging has no part in how long a summariser that failed is left alone.
+func TestPagingLeavesTheRest(t *testing.T) {
+	d := newDesk(t, session.Settings{Window: 20_000, Reserve: 4000, Keep: 1500}, &compaction.Paging{})
+	d.stop()
+	d.strategies = []compaction.Strategy{&compaction.Paging{}, compaction.Pointer{}}
+	d.open()
+	d.say("hello")
+	until := d.rt.Now().Add(14 * time.Minute).UnixMilli()
+	d.exec(`UPDATE heads SET cooldown = ?, failures = 3`, until)
+	for range 3 {
+		d.say("note " + strings.Repeat("word ", 3300))
+	}
+	d.reads(0, 8)
+	if len(d.events("paging")) == 0 {
+		t.Fatal("nothing was paged out")
+	}
+	if got := d.number(`SELECT cooldown FROM heads`); got != until {
+		t.Errorf("the rest ends %d s later than it did", (got-until)/1000)
+	}
+}
+
+// TestRecallOfNoBlock: a handle that names nothing is told as that, and is no search.
+func TestRecallOfNoBlock(t *testing.T) {
+	d := newDesk(t, paged, &compaction.Paging{})
+	d.reads(0, 10)
+	id, _, _ := strings.Cut(handleIn(t, stubs(d.request(-1))["call_001"]), "#")
+	for handle, want := range map[string]string{id + "#99": "it has 1 blocks, counted from 0", "nope#0": "not found", "../x#1": "not found"} {
+		d.say("recall " + handle)
+		last := d.request(-1)
+		got := last.Messages[len(last.Messages)-1].Content[0]
+		if !got.IsError || !strings.Contains(got.Content[0].Text, want) || strings.Contains(got.Content[0].Text, "query") {
+			t.Errorf("%s: %s", handle, got.Content[0].Text)
+		}
+	}
+	if got := d.request(-1).Messages; tidemark.Check(got) != nil {
+		t.Error("the request cannot be sent")
+	}
+}
