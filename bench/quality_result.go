@@ -18,6 +18,7 @@ const (
 
 // What a check concludes.
 const (
+	NoVerdict   = "no verdict"
 	TooFew      = "too few sessions"
 	Equivalent  = "equivalent"
 	NotInferior = "not inferior"
@@ -25,7 +26,8 @@ const (
 	Undecided   = "undecided"
 )
 
-// QualityResult is what a check found. Differences are managed less full.
+// QualityResult is what a check found. Differences are managed less full. Without a verdict that counts nothing
+// was measured: what verdicts say is nil then, null in JSON.
 type QualityResult struct {
 	Strategy string       `json:"strategy"`
 	Model    string       `json:"model"`
@@ -34,6 +36,7 @@ type QualityResult struct {
 	Recent   int          `json:"recent"`
 	Margin   float64      `json:"margin"`
 	Sessions int          `json:"sessions"` // that were compared
+	Judged   int          `json:"judged"`   // of them have a verdict that counts
 	Pairs    int          `json:"pairs"`
 	Skipped  Skips        `json:"skipped"`
 	Failed   []FailedPair `json:"failed,omitempty"`
@@ -46,11 +49,11 @@ type QualityResult struct {
 
 	Verdicts   int         `json:"verdicts"` // that count
 	Invalid    int         `json:"invalid"`  // that could not be read
-	Preference Preference  `json:"preference"`
+	Preference *Preference `json:"preference"`
 	Scores     []Criterion `json:"scores"` // the criteria, and "overall" as their mean
-	Detection  Detection   `json:"detection"`
-	Position   Position    `json:"position"`
-	Agreement  Agreement   `json:"agreement"`
+	Detection  *Detection  `json:"detection"`
+	Position   *Position   `json:"position"`
+	Agreement  *Agreement  `json:"agreement"` // nil also where no pair has two verdicts
 	Conclusion string      `json:"conclusion"`
 }
 
@@ -149,17 +152,20 @@ func (q *Quality) judged(res *QualityResult, pairs []compared) {
 		}
 	}
 	res.Pairs, res.Sessions = len(pairs), len(sessions)
-	res.preferences(pairs)
-	res.detections(pairs)
-	res.positions(pairs)
-	res.Agreement = agreement(pairs, len(q.Judges))
-	units := 0
+	if res.Verdicts == 0 {
+		if res.Conclusion = TooFew; res.Invalid > 0 {
+			res.Conclusion = NoVerdict
+		}
+		return
+	}
+	res.Preference, res.Detection = preferences(pairs), detections(pairs)
+	res.Position, res.Agreement = positions(pairs), agreement(pairs, len(q.Judges))
 	for i := range len(criteria) + 1 {
 		var c Criterion
-		c, units = q.criterion(pairs, i)
+		c, res.Judged = q.criterion(pairs, i)
 		res.Scores = append(res.Scores, c)
 	}
-	res.Conclusion = concluded(res.Scores[len(criteria)], units)
+	res.Conclusion = concluded(res.Scores[len(criteria)], res.Judged)
 }
 
 func tally(is bool) int {
@@ -174,8 +180,8 @@ func (c compared) valid() []vote {
 	return slices.DeleteFunc(slices.Clone(c.votes), func(v vote) bool { return v.why != "" })
 }
 
-func (res *QualityResult) preferences(pairs []compared) {
-	p := &res.Preference
+func preferences(pairs []compared) *Preference {
+	p := &Preference{}
 	for _, pair := range pairs {
 		pro, contra := 0, 0
 		for _, v := range pair.valid() {
@@ -195,10 +201,11 @@ func (res *QualityResult) preferences(pairs []compared) {
 	}
 	p.P = binomialTest(p.Managed, p.Managed+p.Full)
 	p.Pairs = shareOf(p.Pairs.Hits, p.Pairs.Of)
+	return p
 }
 
-func (res *QualityResult) detections(pairs []compared) {
-	d := &res.Detection
+func detections(pairs []compared) *Detection {
+	d := &Detection{}
 	for _, pair := range pairs {
 		right, wrong := 0, 0
 		for _, v := range pair.valid() {
@@ -219,9 +226,10 @@ func (res *QualityResult) detections(pairs []compared) {
 	d.P = binomialTest(d.Right, d.Named)
 	d.CI95[0], d.CI95[1] = shareInterval(d.Right, d.Named, 0.95)
 	d.Pairs = shareOf(d.Pairs.Hits, d.Pairs.Of)
+	return d
 }
 
-func (res *QualityResult) positions(pairs []compared) {
+func positions(pairs []compared) *Position {
 	var better, less Share
 	points, n := 0.0, 0
 	for _, pair := range pairs {
@@ -236,18 +244,20 @@ func (res *QualityResult) positions(pairs []compared) {
 			}
 		}
 	}
-	p := Position{Preferred: shareOf(better.Hits, better.Of), Named: shareOf(less.Hits, less.Of)}
+	p := &Position{Preferred: shareOf(better.Hits, better.Of), Named: shareOf(less.Hits, less.Of)}
 	if n > 0 {
 		p.Difference = points / float64(n)
 	}
 	p.Biased = p.Preferred.P < significant || p.Named.P < significant
-	res.Position = p
+	return p
 }
 
-// agreement compares each two judges over the pairs in which both count.
-func agreement(pairs []compared, judges int) (a Agreement) {
+// agreement compares each two judges over the pairs in which both count, nil where there are none.
+func agreement(pairs []compared, judges int) *Agreement {
+	both := 0
 	mean := func(of func(vote) string) (share float64, k *float64) {
-		sum, defined, both, agreed := 0.0, 0, 0, 0.0
+		sum, defined, agreed := 0.0, 0, 0.0
+		both = 0
 		for x := range judges {
 			for y := range x {
 				var said [][2]string
@@ -271,8 +281,12 @@ func agreement(pairs []compared, judges int) (a Agreement) {
 		}
 		return agreed / float64(max(both, 1)), k
 	}
+	a := &Agreement{}
 	a.Preference, a.KappaP = mean(func(v vote) string { return v.side(v.better) })
 	a.Detection, a.KappaD = mean(func(v vote) string { return v.side(v.less) })
+	if both == 0 {
+		return nil
+	}
 	return a
 }
 

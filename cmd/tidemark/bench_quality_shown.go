@@ -7,30 +7,24 @@ import (
 	"github.com/tidemark-ai/tidemark/bench"
 )
 
-// printQuality prints what a check found, the conclusion first.
+// printQuality prints what a check found, the conclusion first. What was not measured is a "-".
 func (m *Main) printQuality(r bench.QualityResult) {
 	m.out.printf("%s: %s (%s)\n\n", r.Strategy, shownConclusion(r), plural(r.Sessions, "session"))
-	two := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
-	p := func(f float64) string { return "p " + strconv.FormatFloat(f, 'g', 2, 64) }
-	between := func(ci [2]float64) string { return fmt.Sprintf("%+.2f to %+.2f", ci[0], ci[1]) }
-	rows := [][]string{{"SCORE", "FULL", "MANAGED", "DIFFERENCE", "90 %", "95 % BOOTSTRAP", "EQUIVALENT", "NOT WORSE", "SIGNED RANKS"}}
-	for _, c := range r.Scores {
-		rows = append(rows, []string{c.Name, two(c.Full), two(c.Managed), fmt.Sprintf("%+.2f", c.Difference), between(c.CI90), between(c.CI95), p(c.Equivalent), p(c.NotWorse), p(c.Wilcoxon)})
+	if r.Conclusion == bench.NoVerdict {
+		m.out.printf("What the judges replied is no verdict. One that thinks before it speaks, or writes much, needs a higher --judge-tokens;\n")
+		m.out.printf("of one that ignores the form name another with --judge.\n\n")
 	}
-	table(m.out, rows)
-	v, d := r.Preference, r.Detection
-	m.out.printf("\npreferred: full %d, managed %d, ties %d of %s, %s; by pairs managed %d of %d, %s\n", v.Full, v.Managed, v.Ties, plural(r.Verdicts, "verdict"), p(v.P),
-		v.Pairs.Hits, v.Pairs.Of, p(v.Pairs.P))
-	m.out.printf("detected: %d of %d that named one (%s to %s at 95 %%), unsure %d, %s; by pairs %d of %d, %s\n", d.Right, d.Named, sharePercent(d.CI95[0]), sharePercent(d.CI95[1]), d.Unsure,
-		p(d.P), d.Pairs.Hits, d.Pairs.Of, p(d.Pairs.P))
-	at := r.Position
-	m.out.printf("position: A preferred %d of %d, %s; A named %d of %d, %s; A scores %+.2f over B\n", at.Preferred.Hits, at.Preferred.Of, p(at.Preferred.P),
-		at.Named.Hits, at.Named.Of, p(at.Named.P), at.Difference)
-	if at.Biased {
-		m.out.line("  the judges go by the place of an answer: what they say of its quality is weak")
+	table(m.out, shownScores(r))
+	m.out.line("")
+	m.printVerdicts(r)
+	agreed, guessed := "-", "-"
+	if a := r.Agreement; a != nil {
+		agreed, guessed = sharePercent(a.Preference)+shownKappa(a.KappaP), sharePercent(a.Detection)+shownKappa(a.KappaD)
 	}
-	m.out.printf("agreement of judges: preference %s%s, guess %s%s\n", sharePercent(r.Agreement.Preference), shownKappa(r.Agreement.KappaP), sharePercent(r.Agreement.Detection), shownKappa(r.Agreement.KappaD))
-	m.out.printf("context: %.0f tokens full, %.0f managed, %s less\n", r.Tokens[0], r.Tokens[1], sharePercent(1-r.Tokens[1]/max(r.Tokens[0], 1)))
+	m.out.printf("agreement of judges: preference %s, guess %s\n", agreed, guessed)
+	if r.Pairs > 0 {
+		m.out.printf("context: %.0f tokens full, %.0f managed, %s less\n", r.Tokens[0], r.Tokens[1], sharePercent(1-r.Tokens[1]/max(r.Tokens[0], 1)))
+	}
 	for _, name := range [...]string{"full", "managed"} {
 		if o := r.Answers[name]; o != (bench.Oddities{}) {
 			m.out.printf("answers, %s: %d empty, %d with calls of tools, %d cut off\n", name, o.Empty, o.Called, o.Cut)
@@ -43,6 +37,40 @@ func (m *Main) printQuality(r bench.QualityResult) {
 	}
 }
 
+func shownP(f float64) string { return "p " + strconv.FormatFloat(f, 'g', 2, 64) }
+
+// shownScores is the table of scores, one row of nothing where none were given.
+func shownScores(r bench.QualityResult) [][]string {
+	two := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
+	between := func(ci [2]float64) string { return fmt.Sprintf("%+.2f to %+.2f", ci[0], ci[1]) }
+	rows := [][]string{{"SCORE", "FULL", "MANAGED", "DIFFERENCE", "90 %", "95 % BOOTSTRAP", "EQUIVALENT", "NOT WORSE", "SIGNED RANKS"}}
+	for _, c := range r.Scores {
+		rows = append(rows, []string{c.Name, two(c.Full), two(c.Managed), fmt.Sprintf("%+.2f", c.Difference), between(c.CI90), between(c.CI95), shownP(c.Equivalent), shownP(c.NotWorse), shownP(c.Wilcoxon)})
+	}
+	if len(r.Scores) == 0 {
+		rows = append(rows, []string{"overall", "-", "-", "-", "-", "-", "-", "-", "-"})
+	}
+	return rows
+}
+
+// printVerdicts prints what verdicts say beside their scores.
+func (m *Main) printVerdicts(r bench.QualityResult) {
+	v, d, at := r.Preference, r.Detection, r.Position
+	if v == nil || d == nil || at == nil {
+		m.out.printf("preferred: -\ndetected: -\nposition: -\n")
+		return
+	}
+	m.out.printf("preferred: full %d, managed %d, ties %d of %s, %s; by pairs managed %d of %d, %s\n", v.Full, v.Managed, v.Ties, plural(r.Verdicts, "verdict"), shownP(v.P),
+		v.Pairs.Hits, v.Pairs.Of, shownP(v.Pairs.P))
+	m.out.printf("detected: %d of %d that named one (%s to %s at 95 %%), unsure %d, %s; by pairs %d of %d, %s\n", d.Right, d.Named, sharePercent(d.CI95[0]), sharePercent(d.CI95[1]), d.Unsure,
+		shownP(d.P), d.Pairs.Hits, d.Pairs.Of, shownP(d.Pairs.P))
+	m.out.printf("position: A preferred %d of %d, %s; A named %d of %d, %s; A scores %+.2f over B\n", at.Preferred.Hits, at.Preferred.Of, shownP(at.Preferred.P),
+		at.Named.Hits, at.Named.Of, shownP(at.Named.P), at.Difference)
+	if at.Biased {
+		m.out.line("  the judges go by the place of an answer: what they say of its quality is weak")
+	}
+}
+
 // shownConclusion says what the conclusion rests on.
 func shownConclusion(r bench.QualityResult) string {
 	switch r.Conclusion {
@@ -52,7 +80,12 @@ func shownConclusion(r bench.QualityResult) string {
 		return fmt.Sprintf("NOT INFERIOR by %g points", r.Margin)
 	case bench.Worse:
 		return "WORSE"
+	case bench.NoVerdict:
+		return fmt.Sprintf("NO CONCLUSION, no verdict could be read (%d of %d)", r.Invalid, r.Invalid)
 	case bench.TooFew:
+		if r.Judged < r.Sessions {
+			return fmt.Sprintf("NO CONCLUSION, fewer than %d sessions have a verdict that could be read, %d of %d", bench.MinSessions, r.Judged, r.Sessions)
+		}
 		return fmt.Sprintf("NO CONCLUSION, fewer than %d sessions", bench.MinSessions)
 	}
 	return fmt.Sprintf("UNDECIDED, neither equivalent within %g points nor worse", r.Margin)

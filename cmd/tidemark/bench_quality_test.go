@@ -163,6 +163,44 @@ func TestBenchQualityJudges(t *testing.T) {
 	})
 }
 
+// TestBenchQualityUnread: where no verdict can be read nothing is measured, and that is what stands there instead of
+// zeros; where few can, so is that.
+func TestBenchQualityUnread(t *testing.T) {
+	file := qualitySessions(t, 12)
+	shown := func(j *judging, args ...string) string {
+		var out, errs bytes.Buffer
+		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
+			"TIDEMARK_HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=k", "TIDEMARK_MODEL_BASEURL=" + j.URL, "TIDEMARK_MODEL_ID=fake-1"}}
+		if code := m.Run(t.Context(), append([]string{"bench", "quality", file, "--strategy", "fifo", "--pairs", "12", "--recent", "6"}, args...)); code != exitOK {
+			t.Fatalf("exit code %d\n%s%s", code, &out, &errs)
+		}
+		return out.String()
+	}
+	j := newJudging(t, func(string, bool) string { return "Answer 2." })
+	text := shown(j)
+	wantAll(t, text, "fifo: NO CONCLUSION, no verdict could be read (36 of 36) (12 sessions)", "--judge-tokens", "overall  -  ", "preferred: -\n", "detected: -\n", "position: -\n",
+		"agreement of judges: preference -, guess -\n", "36 verdicts could not be read")
+	for _, made := range []string{"0.00", "p 1", "fewer than"} {
+		if strings.Contains(text, made) {
+			t.Errorf("%q was not measured:\n%s", made, text)
+		}
+	}
+	r, _ := j.run(t, exitOK, file, "--pairs", "12", "--recent", "6")
+	if r.Conclusion != bench.NoVerdict || r.Invalid != 36 || r.Verdicts != 0 || r.Sessions != 12 || r.Judged != 0 ||
+		r.Scores != nil || r.Preference != nil || r.Detection != nil || r.Position != nil || r.Agreement != nil {
+		t.Errorf("%+v", r)
+	}
+
+	read := 0
+	few := newJudging(t, func(string, bool) string {
+		if read++; read > 3 {
+			return "Answer 2."
+		}
+		return ballotOf(4, 4, "tie", "unsure")
+	})
+	wantAll(t, shown(few, "--judges", "1"), "fewer than 6 sessions have a verdict that could be read, 3 of 12", "ties 3 of 3 verdicts", "agreement of judges: preference -, guess -")
+}
+
 // TestBenchQualityRequests: both requests end alike for as many messages as stay, the older results differ, and
 // judges see neither the strategy nor the older part.
 func TestBenchQualityRequests(t *testing.T) {
@@ -218,7 +256,7 @@ func TestBenchQualityResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, _ := j.run(t, exitOK, file, "--out", kept)
-	if again.Calls != 0 || again.Reused != 20 || again.Scores[3] != r.Scores[3] || again.Detection != r.Detection {
+	if again.Calls != 0 || again.Reused != 20 || again.Scores[3] != r.Scores[3] || *again.Detection != *r.Detection {
 		t.Errorf("%+v\n%+v", again, r)
 	}
 	if now, _ := os.ReadFile(kept); !bytes.Equal(now, raw) {
