@@ -84,7 +84,10 @@ func (p *Pager) Fill(handle func(*Page) string) Fill {
 
 // leavesNext reports whether a page goes with the next act of the policy, as far as is known now.
 func (p *Pager) leavesNext(g *Page) bool {
-	if g.ripe {
+	switch {
+	case p.holds(g):
+		return false
+	case g.ripe:
 		return true
 	}
 	return !g.Err && g.Size >= p.min && p.users-g.born >= p.asked() && (g.key == nil || len(g.key.pinned) == 0)

@@ -20,26 +20,28 @@ const (
 
 // costs is what the policy cost keeps beside the pages.
 type costs struct {
-	ready   []*Page // may go when it pays
-	saved   int     // bytes that they would free, as text
-	first   *Page   // the one that stands first
-	regret  float64 // what keeping those that are worth it has cost since the batch before
-	acted   int     // the request of that batch
-	gone    int     // pages that went with all batches up to it
-	missed  int     // faults up to it
-	order   []*Page // room to order those that may go
-	errors  map[[32]byte]*Page
-	clock   int
-	seen    int             // of lru: ticks before it have been looked at
-	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
-	names   []string        // files that the newest turn of the user names
-	said    *said           // what else it speaks of, nil for nothing
-	turn    int             // the message of that turn
-	slow    int             // tau is multiplied by this: 1, 2, 4 …
-	evicted int             // pages of the batch before
-	faults  int             // since then
-	hit     float64         // share of what could be cached that the provider says was
-	pins    []*key
+	ready      []*Page // may go when it pays
+	saved      int     // bytes that they would free, as text
+	first      *Page   // the one that stands first
+	regret     float64 // what keeping those that are worth it has cost since the batch before
+	acted      int     // the request of that batch
+	gone       int     // pages that went with all batches up to it
+	missed     int     // faults up to it
+	order      []*Page // room to order those that may go
+	errors     map[[32]byte]*Page
+	clock      int
+	seen       int             // of lru: ticks before it have been looked at
+	due        map[int][]*Page // of lru: by the tick at which they have not been used for long enough
+	waited     int             // changes up to the newest one of due in this request, 0 for none
+	waitedTick int             // of that
+	names      []string        // files that the newest turn of the user names
+	said       *said           // what else it speaks of, nil for nothing
+	turn       int             // the message of that turn
+	slow       int             // tau is multiplied by this: 1, 2, 4 …
+	evicted    int             // pages of the batch before
+	faults     int             // since then
+	hit        float64         // share of what could be cached that the provider says was
+	pins       []*key
 }
 
 // age says how old a page is, in ticks.
@@ -107,7 +109,7 @@ func (p *Pager) batch(from *Page) {
 		if g.stub {
 			continue
 		}
-		if inOrder(g, from) < 0 || p.worthOf(g, hold) < 0 || p.needed(g) {
+		if inOrder(g, from) < 0 || p.worthOf(g, hold) < 0 || p.needed(g) || p.holds(g) {
 			rest = append(rest, g)
 			saved += g.frees()
 			continue
@@ -236,14 +238,25 @@ func (p *Pager) failed(g *Page) {
 func (p *Pager) simple() {
 	c := &p.costs
 	p.mature()
-	if len(c.ready) == 0 || !p.acts(float64(c.saved) >= batchShare*float64(p.out.upTo(len(p.messages)))) {
+	saved, kept := c.saved, 0
+	var rest []*Page
+	if p.hold != nil {
+		for _, g := range c.ready {
+			if p.holds(g) {
+				rest = append(rest, g)
+				kept += g.wire
+			}
+		}
+		saved -= kept
+	}
+	if len(c.ready) == len(rest) || !p.acts(float64(saved) >= batchShare*float64(p.out.upTo(len(p.messages)))) {
 		return
 	}
 	for _, g := range c.ready {
 		p.evict(g)
 	}
-	set(p, &c.ready, nil)
-	set(p, &c.saved, 0)
+	set(p, &c.ready, rest)
+	set(p, &c.saved, kept)
 }
 
 // mature moves what is of age tau to what may go, for the policies batch and min.
@@ -251,7 +264,7 @@ func (p *Pager) mature() {
 	c := &p.costs
 	head := p.head
 	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.asked(); head++ {
-		if g := p.pages[head]; !g.Err && g.Size >= p.min && !g.ripe {
+		if g := p.pages[head]; !g.Err && g.Size >= p.min && !g.ripe && !g.stub {
 			p.shorten(g)
 			set(p, &c.ready, append(c.ready, g))
 			set(p, &c.saved, c.saved+g.wire)

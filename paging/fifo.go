@@ -42,7 +42,7 @@ func (p *Pager) old(g *Page) {
 		p.pin(g)
 	case p.armed(g):
 		p.pin(g)
-	case !p.acts(true):
+	case !p.acts(true) || p.holds(g):
 		set(p, &p.late, append(p.late, g))
 	default:
 		p.evict(g)

@@ -148,6 +148,18 @@ func (s *Scanner) Replace(b tidemark.Block, g *Page, handle string) (tidemark.Bl
 	return out, nil
 }
 
+// Shorter reports whether what [Scanner.Replace] puts in the place of a page takes less room than the page does.
+func (s *Scanner) Shorter(b tidemark.Block, g *Page, handle string) bool {
+	switch g.Part {
+	case Image:
+		return len(textBlock(g.Stub(handle))) < g.wire
+	case Input:
+		input := compact(b.Input)
+		return len(s.Tools.StubInput(b.Name, handle, input)) < len(input)
+	}
+	return len(json.AppendString(nil, g.Stub(handle))) < g.wire
+}
+
 // substitute puts a value in the place of that of a member of an object; of two with one name, of the last.
 func substitute(object []byte, name string, value []byte) ([]byte, error) {
 	c := &cursor{data: object}
@@ -175,6 +187,10 @@ func substitute(object []byte, name string, value []byte) ([]byte, error) {
 // Hold names pages that never leave by a decision, because their owner keeps them; nil for none. It is asked when a
 // page is about to leave, so it holds from the next [Pager.Step] on.
 func (p *Pager) Hold(held func(*Page) bool) { p.hold = held }
+
+// holds reports whether the owner of a page keeps it. Such a page waits among those that may go, for when its owner
+// no longer does, but it neither counts there nor has the policy act.
+func (p *Pager) holds(g *Page) bool { return p.hold != nil && p.hold(g) }
 
 // Leave puts pages out that are out whatever the pager decided: their owner had let them go before. It belongs to the
 // request before, so what reads them next may be a fault.

@@ -95,7 +95,7 @@ func (p *Pager) pin(g *Page) {
 
 // evict puts a page out.
 func (p *Pager) evict(g *Page) {
-	if g.stub || p.hold != nil && p.hold(g) {
+	if g.stub || p.holds(g) {
 		return
 	}
 	set(p, &g.stub, true)

@@ -49,7 +49,7 @@ func (p *Pager) later(keep, lose, behind float64) bool {
 	c := &p.costs
 	coming := 0
 	for _, g := range p.pages[p.head:] {
-		if g.Part == Result && !g.ripe && !g.stub && !g.Err && g.Size >= p.min {
+		if g.Part == Result && !g.ripe && !g.stub && !g.Err && g.Size >= p.min && !p.holds(g) {
 			p.shorten(g)
 			coming += max(g.frees(), 0)
 		}
@@ -64,10 +64,11 @@ func (p *Pager) later(keep, lose, behind float64) bool {
 // Where the window fills up all go, and so they do where they are too many to look at. nil is none.
 func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 	c := &p.costs
-	if len(c.ready) > maxChoice || p.now.Zone >= Involuntary {
-		return c.first, c.saved
+	ready, front, all := p.free()
+	if len(ready) > maxChoice || p.now.Zone >= Involuntary {
+		return front, all
 	}
-	c.order = append(c.order[:0], c.ready...)
+	c.order = append(c.order[:0], ready...)
 	order.By(c.order, inOrder)
 	best, worth, sum := 0.0, 0.0, 0
 	for i := len(c.order) - 1; i >= 0; i-- {
@@ -83,6 +84,25 @@ func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 		}
 	}
 	return first, saved
+}
+
+// free is what of those that may go nobody holds, the one of them that stands first, and what they free.
+func (p *Pager) free() (ready []*Page, first *Page, saved int) {
+	c := &p.costs
+	if p.hold == nil {
+		return c.ready, c.first, c.saved
+	}
+	for _, g := range c.ready {
+		if g.stub || p.holds(g) {
+			continue
+		}
+		ready = append(ready, g)
+		saved += g.frees()
+		if first == nil || inOrder(g, first) < 0 {
+			first = g
+		}
+	}
+	return ready, first, saved
 }
 
 // worthOf is what the going of a page spares while the session goes on as long again as it has lasted, less what a

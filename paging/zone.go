@@ -252,7 +252,7 @@ func (p *Pager) along() {
 // freed is what the going of all that is ripe would free.
 func (p *Pager) freed() (sum tidemark.Tokens) {
 	for _, g := range p.costs.ready {
-		if !g.stub {
+		if !g.stub && !p.holds(g) {
 			sum += g.tokens()
 		}
 	}
@@ -281,8 +281,9 @@ func (p *Pager) loosen() {
 			continue
 		}
 		for _, g := range k.pinned {
-			p.shorten(g)
-			size -= g.tokens()
+			if p.shorten(g); !p.holds(g) {
+				size -= g.tokens()
+			}
 		}
 		p.unpin(k)
 	}
