@@ -111,7 +111,7 @@ func boundedLine(in *bufio.Reader) ([]byte, error) {
 // keyOf is what a call is known by: who is asked and all that is asked. nth tells equal questions apart.
 func (q *Quality) keyOf(req tidemark.Request, nth int) string {
 	sum := sha256.New()
-	put := func(b []byte) { fmt.Fprintf(sum, "%d:%s", len(b), b) }
+	put := func(b []byte) { sum.Write(fmt.Appendf(nil, "%d:%s", len(b), b)) }
 	put(fmt.Appendf(nil, "%q %q %d %d", q.By, req.Model, req.MaxTokens, nth))
 	put([]byte(req.System))
 	put([]byte(req.Note))

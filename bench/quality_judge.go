@@ -36,7 +36,7 @@ const emptyAnswer = "(the answer is empty)"
 func judgePrompt(excerpt, a, b string) string {
 	sum := sha256.New()
 	for _, text := range []string{excerpt, a, b} {
-		fmt.Fprintf(sum, "%d:%s", len(text), text)
+		sum.Write(fmt.Appendf(nil, "%d:%s", len(text), text))
 	}
 	mark := hex.EncodeToString(sum.Sum(nil)[:8])
 	var p strings.Builder

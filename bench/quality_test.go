@@ -239,7 +239,7 @@ func TestManage(t *testing.T) {
 		if _, err := sendable(got); err != nil {
 			t.Errorf("%s: %v", policy, err)
 		}
-		inputs := strings.Count(fmt.Sprintf("%s", got[1].AppendJSON(nil)), "paged_out")
+		inputs := strings.Count(string(got[1].AppendJSON(nil)), "paged_out")
 		if want := tally(policy == "lru" || policy == "cost"); inputs != want {
 			t.Errorf("%s: %d inputs are out of the first message that calls, want %d", policy, inputs, want)
 		}

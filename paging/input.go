@@ -55,12 +55,10 @@ func (t Tools) StubInput(tool, handle string, input []byte) []byte {
 	var left []string
 	kept, more, addressed := 0, 0, false
 	for _, m := range all {
-		value, whole := m.value, false
-		isPath := has(paths, m.name)
+		var value []byte
+		whole, isPath := false, has(paths, m.name)
 		if kept < keptFields {
 			value, whole = keep(m, isPath)
-		} else {
-			value = nil
 		}
 		if value != nil {
 			out = append(append(append(append(out, m.key...), ':'), value...), ',')
@@ -152,7 +150,7 @@ func gone(m member) string {
 		text, _ := unquote(nil, m.value)
 		size, lines = len(text), countLines(text)
 	}
-	told := cutShort(m.name) + ": " + strconv.Itoa(size) + " bytes"
+	told := cutShort(stubName(m.name)) + ": " + strconv.Itoa(size) + " bytes"
 	if lines > 0 {
 		told += ", " + strconv.Itoa(lines) + " lines"
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -40,8 +41,11 @@ func spare(flag, out string, inputs []string) error {
 		return &fixed{fmt.Errorf("%s %s: there is no folder %s", flag, out, filepath.Dir(out)), "make the folder, or name a file in one that is there"}
 	}
 	info, err := os.Stat(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // not there yet
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	if info.IsDir() {
 		return &fixed{fmt.Errorf("%s %s is a folder", flag, out), "name a file"}
