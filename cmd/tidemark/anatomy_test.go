@@ -155,7 +155,7 @@ func TestPromptAndEntryWhole(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	m := &Main{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
-	if code := m.Run(t.Context(), []string{"log", "main", "--entry", "e1#1"}); code != exitFailed || !strings.Contains(fmt.Sprint(m.Stderr), "the message has 1 block, counted from 0") {
+	if code := m.Run(t.Context(), []string{"log", "main", "--entry", "e1#1"}); code != exitFailed || !strings.Contains(fmt.Sprint(m.Stderr), "the message has 1 block, counted from 0\n  what to do: give a number from 0 on") {
 		t.Errorf("exit code %d, %s", code, m.Stderr)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
 )
 
 // usageError is a mistake in how the program was called.
@@ -121,12 +122,21 @@ func (m *Main) fix(err error) string {
 		return api.fix()
 	case errors.Is(err, context.Canceled):
 		return "nothing is lost; run it again when you like"
-	case errors.Is(err, tidemark.ErrInvalid):
+	case ofConfig(err):
 		return "correct what is named above; `tidemark config check` reads the configuration"
+	case errors.Is(err, tidemark.ErrInvalid): // what a command was given
+		return "correct what is named above"
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return "check the path and its permissions"
 	}
 	return "`tidemark doctor` checks the setup"
+}
+
+// ofConfig reports whether the configuration is what is wrong: its own list of mistakes, or what
+// [Main.load] says of the document.
+func ofConfig(err error) bool {
+	var list *config.Error
+	return errors.As(err, &list) || errors.Is(err, tidemark.ErrInvalid) && strings.HasPrefix(err.Error(), "configuration: ")
 }
 
 // apiError is an answer that reports a failure.

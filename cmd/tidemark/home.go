@@ -141,8 +141,12 @@ func openBucket(home string, c *config.Config) (tidemark.Blobs, error) {
 	if b.Kind == "folder" {
 		return native.NewDir(bucketPath(home, c))
 	}
-	return native.NewS3(native.S3Config{Endpoint: b.Endpoint, Region: b.Region, Bucket: b.Bucket, Prefix: b.Prefix,
+	blobs, err := native.NewS3(native.S3Config{Endpoint: b.Endpoint, Region: b.Region, Bucket: b.Bucket, Prefix: b.Prefix,
 		PathStyle: b.PathStyle, Conditional: b.Conditional})
+	if err != nil {
+		return nil, &fixed{err, "correct storage.bucket; `tidemark config check` reads the configuration"}
+	}
+	return blobs, nil
 }
 
 // logger writes to standard error. Commands other than serve are quiet unless they are asked.

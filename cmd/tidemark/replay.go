@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -69,6 +70,7 @@ FOLDER all .jsonl below it count, - is standard input.
 --decisions writes a line for each session:
   {"session","requests":[{"n","evict","gc","stub","fault":[{"id","of","path"}],"pin","unpin","bytes":[in,out]}]}
 evict and gc name the results that leave with a request, stub all that are out in it.
+The file is written when all sessions are done; after a failure it is as it was before.
 
 --by-session tells of each session what the totals say of all, and the tokens of a call:
 the mean, and the LAST, as recorded and AFTER. They are what the provider reported of
@@ -195,14 +197,44 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 		r.drawn = newPlot(r.policies)
 	}
 	r.small = make([]float64, len(r.runs))
-	if r.decisions != "" {
-		f, err := os.Create(r.decisions)
-		if err != nil {
+	if err := r.deciding(func() error { return m.replayAll(r, files) }); err != nil {
+		return err
+	}
+	if r.plot != "" {
+		if err := toFile(r.plot, r.drawn.draw); err != nil {
 			return err
 		}
-		r.out = bufio.NewWriterSize(f, 1<<20)
-		defer func() { err = errors.Join(err, r.out.Flush(), f.Close()) }()
+		m.err.line("wrote " + r.plot)
 	}
+	return m.printReplay(r)
+}
+
+// deciding runs what writes decisions, whose file is then whole or as it was before. What is no file, such as
+// a pipe, gets them as they are made.
+func (r *replay) deciding(run func() error) error {
+	if r.decisions == "" {
+		return run()
+	}
+	write := func(w io.Writer) error {
+		r.out = bufio.NewWriterSize(w, 1<<20)
+		return errors.Join(run(), r.out.Flush())
+	}
+	path := r.decisions
+	if behind, err := filepath.EvalSymlinks(path); err == nil {
+		path = behind // a link stays one
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
+		return toFile(path, write)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// replayAll replays the sessions that are made and those of the files.
+func (m *Main) replayAll(r *replay, files []string) error {
 	for _, name := range r.profiles {
 		s, err := r.scanner.Session(paging.Profile(name, r.requests, r.bytes))
 		if err == nil {
@@ -217,13 +249,7 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 			return err
 		}
 	}
-	if r.plot != "" {
-		if err := toFile(r.plot, r.drawn.draw); err != nil {
-			return err
-		}
-		m.err.line("wrote " + r.plot)
-	}
-	return m.printReplay(r)
+	return nil
 }
 
 // maxTools bounds the bytes of a file of tools.

@@ -180,7 +180,9 @@ func (m *Main) showEntry(ctx context.Context, c *client, key, handle string) err
 func (m *Main) showBlock(msg tidemark.Message, handle, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || n >= len(msg.Content) {
-		return fmt.Errorf("--entry %s: the message has %s, counted from 0: %w", oneLine(handle, 80), plural(len(msg.Content), "block"), tidemark.ErrInvalid)
+		id, _, _ := strings.Cut(handle, "#")
+		return &fixed{fmt.Errorf("--entry %s: the message has %s, counted from 0: %w", oneLine(handle, 80), plural(len(msg.Content), "block"), tidemark.ErrInvalid),
+			"give a number from 0 on, as a stub has it; --entry " + oneLine(id, 80) + " alone prints the whole message"}
 	}
 	b := msg.Content[n]
 	if m.json {
