@@ -18,3 +18,6 @@ func Drafted(p Pointer, v View, b Budget) (counted []tidemark.Tokens, sum tidema
 	written, err = previewBlocks(v.Items, d.edits(nil))
 	return d.tokens, d.sum, written, err
 }
+
+// Out returns how many pages are out by what paging decided.
+func (p *Paging) Out(v View, b Budget) int { return len(p.paged(v, b).pager.Stubs()) }

@@ -366,7 +366,7 @@ func (h *paged) stub(g *paging.Page) *Stubbed {
 }
 
 // holds reports whether a page stays whatever is decided: what a person pinned or brought back, what replaced a span,
-// and what another strategy put there.
+// what another strategy put there, and what could not be given back or would take no less room.
 func (h *paged) holds(g *paging.Page) bool {
 	it := &h.items[g.Message]
 	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], g.Block+1) {
@@ -375,7 +375,10 @@ func (h *paged) holds(g *paging.Page) bool {
 	if slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
 		return true
 	}
-	return it.stubbed(g.Block+1) != nil && h.stub(g) == nil
+	if it.stubbed(g.Block+1) != nil {
+		return h.stub(g) == nil
+	}
+	return h.stays(it, g)
 }
 
 // edits returns an edit for each page that is out and whose block stands in the view.

@@ -147,14 +147,14 @@ func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryI
 	return tidemark.ToolResult(call, page, false), nil
 }
 
-// withMedia is a result that brings images back as they were.
+// withMedia is a result that brings images and documents back as they were.
 func withMedia(call, text string, media []tidemark.Block) (tidemark.Block, error) {
 	content := media
 	if text != "" {
 		content = append([]tidemark.Block{tidemark.Text(strings.ToValidUTF8(text, string(utf8.RuneError)))}, media...)
 	}
 	for _, b := range media {
-		if b.Type != tidemark.TypeImage {
+		if b.Type != tidemark.TypeImage && b.Type != tidemark.TypeDocument {
 			return tidemark.Block{}, fmt.Errorf("a block of type %.40s is no result of a tool; a person can read the entry: %w", b.Type, tidemark.ErrInvalid)
 		}
 	}

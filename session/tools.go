@@ -22,8 +22,8 @@ const (
 // Bounds of tools.
 const (
 	maxParallel = 8
-	maxCalls    = 128       // in one reply
-	maxResult   = 256 << 10 // bytes of one result that the model is shown
+	maxCalls    = 128                    // in one reply
+	maxResult   = compaction.RecallBytes // bytes of one result that the model is shown
 )
 
 // tools lists what the model may call: the session's own and the agent's.
