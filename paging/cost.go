@@ -20,28 +20,26 @@ const (
 
 // costs is what the policy cost keeps beside the pages.
 type costs struct {
-	ready      []*Page // may go when it pays
-	saved      int     // bytes that they would free, as text
-	first      *Page   // the one that stands first
-	regret     float64 // what keeping those that are worth it has cost since the batch before
-	acted      int     // the request of that batch
-	gone       int     // pages that went with all batches up to it
-	missed     int     // faults up to it
-	order      []*Page // room to order those that may go
-	errors     map[[32]byte]*Page
-	clock      int
-	seen       int             // of lru: ticks before it have been looked at
-	due        map[int][]*Page // of lru: by the tick at which they have not been used for long enough
-	waited     int             // changes up to the newest one of due in this request, 0 for none
-	waitedTick int             // of that
-	names      []string        // files that the newest turn of the user names
-	said       *said           // what else it speaks of, nil for nothing
-	turn       int             // the message of that turn
-	slow       int             // tau is multiplied by this: 1, 2, 4 …
-	evicted    int             // pages of the batch before
-	faults     int             // since then
-	hit        float64         // share of what could be cached that the provider says was
-	pins       []*key
+	ready   []*Page // may go when it pays
+	saved   int     // bytes that they would free, as text
+	first   *Page   // the one that stands first
+	regret  float64 // what keeping those that are worth it has cost since the batch before
+	acted   int     // the request of that batch
+	gone    int     // pages that went with all batches up to it
+	missed  int     // faults up to it
+	order   []*Page // room to order those that may go
+	errors  map[[32]byte]*Page
+	clock   int
+	seen    int             // of lru: ticks before it have been looked at
+	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
+	names   []string        // files that the newest turn of the user names
+	said    *said           // what else it speaks of, nil for nothing
+	turn    int             // the message of that turn
+	slow    int             // tau is multiplied by this: 1, 2, 4 …
+	evicted int             // pages of the batch before
+	faults  int             // since then
+	hit     float64         // share of what could be cached that the provider says was
+	pins    []*key
 }
 
 // age says how old a page is, in ticks.

@@ -8,6 +8,7 @@ import "github.com/tidemark-ai/tidemark/internal/order"
 // newest turn names, until another one does.
 func (p *Pager) lru() {
 	c := &p.costs
+	p.waited = 0
 	p.loosen()
 	due := p.held()
 	for head := p.head; head < len(p.pages); head++ {
@@ -55,11 +56,14 @@ func (p *Pager) span() int { return p.asked() * turnTicks }
 func (p *Pager) wait(g *Page, since int) {
 	c := &p.costs
 	tick := max(since+p.Tau()*turnTicks, c.seen)
-	old := c.due[tick]
-	p.undo = append(p.undo, func() {
-		if c.due[tick] = old; old == nil {
-			delete(c.due, tick)
-		}
-	})
-	c.due[tick] = append(old[:len(old):len(old)], g)
+	n := len(c.due[tick])
+	if p.waited != len(p.undo) || p.waitedAt != tick { // else the change before takes this one back, too
+		p.undo = append(p.undo, func() {
+			if c.due[tick] = c.due[tick][:n]; n == 0 {
+				delete(c.due, tick)
+			}
+		})
+		p.waited, p.waitedAt = len(p.undo), tick
+	}
+	c.due[tick] = append(c.due[tick], g) // in place: what a cut takes back stands behind n
 }

@@ -30,11 +30,23 @@ func (p *Pager) measure(keep, shared int) {
 		}
 		d.Same, d.SameIn = p.out.upTo(m)+extra, sumIn+extra
 	}
+	if at, ok := p.firstChange(m); ok {
+		d.Same = min(d.Same, p.offset(at)+p.changed[at].common)
+	}
+}
+
+// firstChange is the first place in the first m messages where something else stands than before. No later one begins
+// before what is common there ends, so only one is measured.
+func (p *Pager) firstChange(m int) (first place, ok bool) {
 	for at, c := range p.changed {
-		if c.was != c.is && at.message < m {
-			d.Same = min(d.Same, p.offset(at)+c.common)
+		if c.was == c.is || at.message >= m {
+			continue
+		}
+		if !ok || at.message < first.message || at.message == first.message && at.at < first.at {
+			first, ok = at, true
 		}
 	}
+	return first, ok
 }
 
 // offset is where a substituted value begins in the list as it is sent.

@@ -105,6 +105,17 @@ type mark struct {
 	replaced                     bool            // the reply to it was cut: its usage counts another one
 }
 
+// stage is the state amid the messages of a request, before its decision: a cut into a long one need not take all of it again.
+type stage struct {
+	messages, pages, undo int
+	fault                 []Fault // of the request so far, as the two below
+	pin, unpin            []*Page
+	again                 []*Page
+}
+
+// stageMessages is how many messages lie between two such states, at most so many are taken again by a cut.
+const stageMessages = 16
+
 // Pager decides for one history, request after request. It is not for use by several goroutines.
 type Pager struct {
 	policy   string
@@ -123,8 +134,11 @@ type Pager struct {
 	newest   map[string]*Page // result of a tool, and of a program behind "$"
 	users    int              // messages of role user
 	head     int              // pages before it have been looked at
+	waited   int              // of lru: changes up to the newest of costs.due in this request, 0 for none
+	waitedAt int              // the tick of that
 	again    []*Page          // were pinned: to be looked at once more
 	marks    []mark
+	stages   []stage // of requests with more than stageMessages
 	undo     []func()
 	sent     int // messages of the request before
 	changed  map[place]change
@@ -143,8 +157,8 @@ type Pager struct {
 	late          []*Page // would be out, but the window has room
 	tight         []*key  // were pinned, in that order; some no longer are
 
-	byHandle map[string]int // the newest message of a handle
-	results  map[string]int // the message of the newest result of a call
+	byHandle map[string]int   // the newest message of a handle
+	results  map[string]*Page // the newest result of a call
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -171,7 +185,7 @@ func New(o Options) (*Pager, error) {
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]int{},
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]*Page{},
 		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
 		window: o.Window, fixed: o.Fixed, zones: o.Zones, whole: o.Whole}
 	p.told = p.tau
@@ -277,6 +291,15 @@ func (p *Pager) cut(n int) {
 	if m.messages == len(p.messages) {
 		return
 	}
+	p.now.Kept = m.stubs
+	if from := p.amid(n); from.messages > m.messages {
+		m.messages, m.pages, m.undo = from.messages, from.pages, from.undo
+		p.now.Pin, p.now.Unpin = from.pin, from.unpin
+		for _, f := range from.fault {
+			p.now.Fault = append(p.now.Fault, Fault{f.ID, f.Of, true})
+		}
+		p.again = from.again
+	}
 	for i := len(p.undo) - 1; i >= m.undo; i-- {
 		p.undo[i]()
 		p.undo[i] = nil
@@ -288,14 +311,42 @@ func (p *Pager) cut(n int) {
 	p.messages, p.first, p.in = p.messages[:m.messages], p.first[:m.messages], p.in[:m.messages]
 	p.pages, p.stubs, p.out = p.pages[:m.pages], p.stubs[:m.stubs], p.out[:m.messages]
 	p.unanswered(n)
-	p.now.Kept = m.stubs
 	for _, r := range rest {
 		p.take(r)
 	}
 }
 
+// amid goes back to the newest state amid a request that had no more than n messages.
+func (p *Pager) amid(n int) stage {
+	for len(p.stages) > 0 && p.stages[len(p.stages)-1].messages > n {
+		p.stages = p.stages[:len(p.stages)-1]
+	}
+	if len(p.stages) == 0 {
+		return stage{}
+	}
+	return p.stages[len(p.stages)-1]
+}
+
+// divide notes a state amid a request when it is long.
+func (p *Pager) divide() {
+	n, from := len(p.messages), 0
+	if i := len(p.marks); i > 0 {
+		from = p.marks[i-1].messages
+	}
+	if i := len(p.stages); i > 0 {
+		from = max(from, p.stages[i-1].messages)
+	}
+	if n-from < stageMessages {
+		return
+	}
+	d := &p.now
+	p.stages = append(p.stages, stage{messages: n, pages: len(p.pages), undo: len(p.undo), fault: slices.Clip(d.Fault),
+		pin: slices.Clip(d.Pin), unpin: slices.Clip(d.Unpin), again: slices.Clip(p.again)})
+}
+
 // take adds a message to the history: calls may fault, results become pages.
 func (p *Pager) take(m Message) {
+	p.divide()
 	p.first = append(p.first, len(p.pages))
 	p.messages = append(p.messages, m)
 	p.out = p.out.push(m.Bytes)
@@ -393,7 +444,7 @@ func (p *Pager) result(b *Block) {
 	p.answered(b.ID)
 	p.newer(g)
 	p.picture(g)
-	put(p, p.results, b.ID, g.Message)
+	put(p, p.results, b.ID, g)
 	if b.Err {
 		p.failed(g)
 	} else {

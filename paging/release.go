@@ -1,6 +1,7 @@
 package paging
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,30 +95,25 @@ func (p *Pager) find(handle string) []*Page {
 	if at := strings.LastIndexByte(handle, '#'); at > 0 {
 		n, err := strconv.Atoi(handle[at+1:])
 		if m, ok := p.byHandle[handle[:at]]; ok && err == nil {
-			for _, g := range p.within(m) {
-				if g.Block == n {
-					return []*Page{g}
-				}
+			pages := p.within(m)
+			i, found := slices.BinarySearchFunc(pages, n, func(g *Page, n int) int { return cmp.Compare(g.Block, n) })
+			if !found {
+				return nil
 			}
-			return nil
+			return pages[i : i+1 : i+1]
 		}
 	}
-	if m, ok := p.results[handle]; ok {
-		for _, g := range slices.Backward(p.within(m)) {
-			if g.ID == handle && g.Part == Result {
-				return []*Page{g}
-			}
-		}
+	if g := p.results[handle]; g != nil {
+		return []*Page{g}
 	}
 	return nil
 }
 
-// within returns the pages of a message.
+// within returns the pages of a message, in the order of its blocks.
 func (p *Pager) within(message int) []*Page {
-	from := p.first[message]
-	to := from
-	for to < len(p.pages) && p.pages[to].Message == message {
-		to++
+	from, to := p.first[message], len(p.pages)
+	if message+1 < len(p.first) {
+		to = p.first[message+1]
 	}
 	return p.pages[from:to:to]
 }
