@@ -44,18 +44,19 @@ type Page struct {
 
 // Stub is the text that stands for a page that is out; handle says how to get it back, "" for
 // nothing but reading again. For a result it is the content, for an image the text of a text block. What
-// stands for an input is an object: see [Tools.StubInput].
+// stands for an input is an object: see [Tools.StubInput]. The names of tools and files cannot end its line or its
+// bracket; see stubName.
 func (p *Page) Stub(handle string) string {
 	if p.Part == Image {
 		return p.imageStub(handle)
 	}
-	what := p.Call.Tool
+	what := stubName(p.Call.Tool)
 	if what == "" {
 		what = "result"
 	}
 	if p.Read {
-		what += " " + p.Call.Path
-		if r := p.Call.Range.String(); r != "" {
+		what += " " + stubName(p.Call.Path)
+		if r := stubName(p.Call.Range.String()); r != "" {
 			what += " " + r
 		}
 	}
