@@ -78,6 +78,7 @@ type Replay struct {
 	Totals  Totals
 	Keep    bool
 	Each    func(*Decision) // told each decision, which is the pager's own; may be nil
+	Check   func() error    // asked before each step; an error ends the session with it; may be nil
 	Line    []byte          // decisions of the session before, one line without its end
 	Cost    float64         // of the session before
 	Exact   bool            // Cost is the least that there is, as cost-optimal finds for small sessions
@@ -98,6 +99,11 @@ func (r *Replay) Run(s Session) error {
 		r.Line = append(r.Line, `,"requests":[`...)
 	}
 	for n, st := range s.Steps {
+		if r.Check != nil {
+			if err := r.Check(); err != nil {
+				return err
+			}
+		}
 		d, err := p.Step(st)
 		if err != nil {
 			return fmt.Errorf("steps[%d]: %w", n, err)

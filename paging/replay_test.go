@@ -1,6 +1,7 @@
 package paging
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -29,5 +30,19 @@ func TestHand(t *testing.T) {
 		`{"n":3,"evict":["t1"],"gc":[],"stub":["t1"],"fault":[],"pin":[],"unpin":[],"bytes":[674,636]}]}`
 	if got := string(r.Line); got != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.ReplaceAll(got, `{"n"`, "\n"+`{"n"`), strings.ReplaceAll(want, `{"n"`, "\n"+`{"n"`))
+	}
+}
+
+// TestReplayCheck: a replay ends before the step where it is told to.
+func TestReplayCheck(t *testing.T) {
+	stop, asked, steps := errors.New("stop"), 0, 0
+	r := Replay{Each: func(*Decision) { steps++ }, Check: func() error {
+		if asked++; asked > 3 {
+			return stop
+		}
+		return nil
+	}}
+	if err := r.Run(ranges(t, 20)); !errors.Is(err, stop) || steps != 3 {
+		t.Errorf("%d steps, %v: want 3 and %v", steps, err, stop)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +110,7 @@ the context, so their faults are not those of a live session.`,
   tidemark replay ~/.claude/projects/x --policy cost,fifo --by-session
   tidemark replay sessions.jsonl --window 200000 --zones 30,50,60
   tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
-		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(r, args) }}
+		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(cmd.Context(), r, args) }}
 	f := c.Flags()
 	f.StringSliceVar(&r.policies, "policy", r.policies, "policies to compare: "+fmt.Sprint(policies()))
 	f.IntVar(&r.tau, "tau", r.tau, "age from which a result may leave, in messages of role user")
@@ -165,7 +166,7 @@ func (r *replay) check() error {
 	return r.checkZones()
 }
 
-func (m *Main) runReplay(r *replay, files []string) (err error) {
+func (m *Main) runReplay(ctx context.Context, r *replay, files []string) (err error) {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (m *Main) runReplay(r *replay, files []string) (err error) {
 	}
 	for _, name := range r.policies {
 		o := paging.Options{Policy: name, Tau: none(r.tau), MinBytes: none(r.min), Window: tidemark.Tokens(r.window), Zones: r.percents()}
-		r.runs = append(r.runs, &paging.Replay{Options: o, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
+		r.runs = append(r.runs, &paging.Replay{Options: o, Check: ctx.Err, Keep: r.decisions != "", Totals: paging.Totals{Policy: name}})
 	}
 	r.names = sessionNames(files)
 	if r.plot != "" {
@@ -283,7 +284,8 @@ func readTools(name string) (paging.Tools, error) {
 func (r *replay) session(s paging.Session) error {
 	rows := make([]sessionTotals, len(r.runs))
 	for i, run := range r.runs {
-		was, k := run.Totals, meter{session: s}
+		all, k := run.Totals, meter{session: s}
+		run.Totals = paging.Totals{Policy: all.Policy}
 		run.Each = func(d *paging.Decision) {
 			k.add(d)
 			if r.drawn != nil {
@@ -293,7 +295,10 @@ func (r *replay) session(s paging.Session) error {
 		if err := run.Run(s); err != nil {
 			return err
 		}
-		rows[i] = sessionTotals{s.ID, since(run.Totals, was), k.total()}
+		one := run.Totals
+		run.Totals = plus(all, one)
+		one.Cost, one.Baseline = cents(one.Cost), cents(one.Baseline)
+		rows[i] = sessionTotals{s.ID, one, k.total()}
 		if r.out == nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +105,9 @@ func (r *replay) sessions(name string, f io.Reader, in *bufio.Reader) error {
 		s, err := r.scanner.Session(line)
 		if err == nil {
 			err = r.session(s)
+		}
+		if errors.Is(err, context.Canceled) {
+			return err
 		}
 		if err != nil {
 			return &fixed{fmt.Errorf("%s line %d: %w", name, number, err),

@@ -1,6 +1,36 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplayStops: a signal, which ends the context, ends a replay.
+func TestReplayStops(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "one.jsonl")
+	if err := os.WriteFile(file, []byte(`{"session":"s","steps":[{"append":[{"role":"user","content":"go"}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"replay", file}, {"replay", "--profile", "all"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		run := func() (int, string) {
+			var out, told bytes.Buffer
+			m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told}
+			return m.Run(ctx, args), told.String()
+		}
+		if code, told := run(); code != exitOK {
+			t.Fatalf("%v: exit %d: %s", args, code, told)
+		}
+		cancel()
+		if code, told := run(); code != exitFailed || !strings.Contains(told, "nothing is lost") {
+			t.Errorf("%v when it was stopped: exit %d: %s", args, code, told)
+		}
+	}
+}
 
 // TestSessionNames names sessions of logs by their files.
 func TestSessionNames(t *testing.T) {
