@@ -55,12 +55,21 @@ func (t *meter) total() callTokens {
 	return t.tokens
 }
 
-// since is what totals have more than they had before a session.
-func since(is, was paging.Totals) paging.Totals {
-	t := paging.Totals{Policy: is.Policy, Sessions: is.Sessions - was.Sessions, Requests: is.Requests - was.Requests,
-		Evictions: is.Evictions - was.Evictions, GC: is.GC - was.GC, Inputs: is.Inputs - was.Inputs, Images: is.Images - was.Images,
-		Faults: is.Faults - was.Faults, Pins: is.Pins - was.Pins, Cost: cents(is.Cost - was.Cost), Baseline: cents(is.Baseline - was.Baseline),
-		BytesIn: is.BytesIn - was.BytesIn, BytesOut: is.BytesOut - was.BytesOut, Tau: is.Tau, Exact: is.Exact - was.Exact, Relaxed: is.Relaxed - was.Relaxed}
+// plus are totals of all with those of a further session.
+func plus(all, one paging.Totals) paging.Totals {
+	t := paging.Totals{Policy: one.Policy, Sessions: all.Sessions + one.Sessions, Requests: all.Requests + one.Requests,
+		Evictions: all.Evictions + one.Evictions, GC: all.GC + one.GC, Inputs: all.Inputs + one.Inputs, Images: all.Images + one.Images,
+		Faults: all.Faults + one.Faults, Pins: all.Pins + one.Pins, Cost: all.Cost + one.Cost, Baseline: all.Baseline + one.Baseline,
+		BytesIn: all.BytesIn + one.BytesIn, BytesOut: all.BytesOut + one.BytesOut, Tau: max(all.Tau, one.Tau), Exact: all.Exact + one.Exact, Relaxed: all.Relaxed + one.Relaxed}
+	for _, z := range []*paging.ZoneCounts{all.Zones, one.Zones} {
+		if z != nil {
+			if t.Zones == nil {
+				t.Zones = &paging.ZoneCounts{}
+			}
+			t.Zones.Normal, t.Zones.Advisory = t.Zones.Normal+z.Normal, t.Zones.Advisory+z.Advisory
+			t.Zones.Involuntary, t.Zones.Aggressive = t.Zones.Involuntary+z.Involuntary, t.Zones.Aggressive+z.Aggressive
+		}
+	}
 	if t.Baseline > 0 {
 		t.Ratio = t.Cost / t.Baseline
 	}
