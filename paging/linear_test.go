@@ -182,7 +182,7 @@ func wide(t testing.TB, results int) Session {
 	s.request(strings.Join(calls, " + "))
 	var releases []string
 	for len(handles) > 0 {
-		n := min(len(handles), maxHandles)
+		n := min(len(handles), MaxHandles)
 		releases = append(releases, "release "+strings.Join(handles[:n], ",")+" short")
 		handles = handles[n:]
 	}

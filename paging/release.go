@@ -13,11 +13,10 @@ const (
 	RecallTool  = "recall"         // {"entry":"HANDLE"}; its other uses are none of paging's
 )
 
-// Bounds of what one call names.
-const (
-	maxHandles = 64
-	maxHandle  = 200 // bytes; a longer one names nothing
-)
+// MaxHandles bounds what one call names; what stands behind is not read.
+const MaxHandles = 64
+
+const maxHandle = 200 // bytes; a longer one names nothing
 
 var plainRelease, plainRecall = plain(ReleaseTool), plain(RecallTool)
 
@@ -54,7 +53,7 @@ func handles(raw []byte) (out []string) {
 	if !c.open('[') {
 		return nil
 	}
-	for c.more(']') && len(out) < maxHandles {
+	for c.more(']') && len(out) < MaxHandles {
 		if c.peek() == '"' {
 			take()
 		} else {
@@ -87,7 +86,7 @@ func put[K comparable, V any](p *Pager, m map[K]V, k K, v V) {
 }
 
 // find returns what a handle names, and none for one that is not known: a message by [Message.Handle], a block of it
-// behind "#", counted from 0, or the newest result of a call by the id of that.
+// behind "#", counted from 0. In a history whose messages have none the id of a call names its newest result.
 func (p *Pager) find(handle string) []*Page {
 	if m, ok := p.byHandle[handle]; ok {
 		return p.within(m)
@@ -103,7 +102,7 @@ func (p *Pager) find(handle string) []*Page {
 			return pages[i : i+1 : i+1]
 		}
 	}
-	if g := p.results[handle]; g != nil {
+	if g := p.results[handle]; g != nil && len(p.byHandle) == 0 {
 		return []*Page{g}
 	}
 	return nil

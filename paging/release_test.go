@@ -83,9 +83,9 @@ func TestHandles(t *testing.T) {
 			t.Errorf("%s %s: got %q and %q, want %q and %q", row.tool, row.input, c.Release, c.Recall, row.release, row.recall)
 		}
 	}
-	many := `{"handles":["` + strings.Repeat(`a","`, 3*maxHandles) + `a"]}`
-	if n := len(DefaultTools().Call(ReleaseTool, []byte(many)).Release); n != maxHandles {
-		t.Errorf("%d handles of one call, want at most %d", n, maxHandles)
+	many := `{"handles":["` + strings.Repeat(`a","`, 3*MaxHandles) + `a"]}`
+	if n := len(DefaultTools().Call(ReleaseTool, []byte(many)).Release); n != MaxHandles {
+		t.Errorf("%d handles of one call, want at most %d", n, MaxHandles)
 	}
 }
 

@@ -87,3 +87,45 @@ func TestRecallOfNoBlock(t *testing.T) {
 		t.Error("the request cannot be sent")
 	}
 }
+
+// TestReleaseSaysWhatItDoes: what the tool calls known leaves, and nothing else does.
+func TestReleaseSaysWhatItDoes(t *testing.T) {
+	d := newDesk(t, session.Settings{Window: 18_000, Reserve: 1500, Keep: 1500}, &compaction.Paging{Tau: 400})
+	d.reads(0, 9)
+	_, list, _ := strings.Cut(d.request(-1).Note, "Largest, by handle:\n- ")
+	handle, _, ok := strings.Cut(list, " ")
+	if !ok {
+		t.Fatalf("note %q", d.request(-1).Note)
+	}
+	var typed string
+	v, err := d.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range v.Items {
+		if it.Source == tidemark.FromPerson {
+			typed = string(it.ID)
+		}
+	}
+	answers := func(args string) []tidemark.Block {
+		d.say("release " + args)
+		last := d.request(-1)
+		return last.Messages[len(last.Messages)-1].Content
+	}
+	for _, b := range answers("call_001,call_002," + typed) { // calls have no handle here, and what a person typed stays
+		if !b.IsError || !strings.Contains(b.Content[0].Text, "Not known here") {
+			t.Errorf("%s", b.Content[0].Text)
+		}
+	}
+	d.reads(20, 1)
+	if out := stubs(d.request(-1)); len(out) != 0 {
+		t.Errorf("out after what was not known: %q", out)
+	}
+	if got := answers(handle)[0]; got.IsError || !strings.Contains(got.Content[0].Text, "Released") {
+		t.Errorf("%s", got.Content[0].Text)
+	}
+	d.reads(30, 1)
+	if out := stubs(d.request(-1)); len(out) != 1 {
+		t.Errorf("out after the release: %q", out)
+	}
+}

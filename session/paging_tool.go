@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -29,16 +30,15 @@ func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
 		Handles []string `json:"handles"`
 		Reason  string   `json:"reason"`
 	}
-	const most = 64
 	err := json.Unmarshal(c.Block.Input, &in)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("input: want {\"handles\":[\"HANDLE\"]}: %w", tidemark.ErrInvalid)
 	case len(in.Handles) == 0:
 		err = fmt.Errorf("handles: want at least one, such as recall takes for entry: %w", tidemark.ErrInvalid)
-	case len(in.Handles) > most:
-		err = fmt.Errorf("handles: %d are given, at most %d go at once: %w", len(in.Handles), most, tidemark.ErrInvalid)
 	}
+	given := len(in.Handles)
+	in.Handles = in.Handles[:min(given, paging.MaxHandles)] // as the pager reads them
 	var known, unknown []string
 	for _, h := range in.Handles {
 		if err != nil {
@@ -65,10 +65,14 @@ func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
 	if len(unknown) > 0 {
 		lines = append(lines, "Not known here: "+strings.Join(unknown, ", ")+".")
 	}
+	if given > paging.MaxHandles {
+		lines = append(lines, fmt.Sprintf("%d are given, of which the first %d count: name the others in another call.", given, paging.MaxHandles))
+	}
 	return tidemark.ToolResult(c.ID, strings.Join(lines, " "), len(known) == 0)
 }
 
-// hasBlock reports whether an entry of this conversation is a message and, for a block from 0, has that.
+// hasBlock reports whether an entry of this conversation is a message with a block that can leave, or whether the one
+// that is meant, from 0, can.
 func (s *Session) hasBlock(ctx context.Context, id tidemark.EntryID, block int) (bool, error) {
 	seqs, err := s.log.Seqs(ctx, []tidemark.EntryID{id})
 	if err != nil || len(seqs) == 0 {
@@ -78,7 +82,19 @@ func (s *Session) hasBlock(ctx context.Context, id tidemark.EntryID, block int) 
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && block < len(m.Content), err
+	if err != nil || block >= len(m.Content) {
+		return false, err
+	}
+	if block >= 0 {
+		m.Content = m.Content[block : block+1]
+	}
+	return slices.ContainsFunc(m.Content, func(b tidemark.Block) bool {
+		switch b.Type {
+		case tidemark.TypeToolResult, tidemark.TypeToolUse, tidemark.TypeImage, tidemark.TypeDocument:
+			return true
+		}
+		return false
+	}), nil
 }
 
 // readBlockID reads how a stub names an entry, or a block of it from 0: "ID" or "ID#3". block is -1 for none.
