@@ -87,7 +87,7 @@ func (c *comparison) run() (err error) {
 			return err
 		}
 		out, err := json.Marshal(f)
-		fmt.Fprintln(os.Stdout, string(out))
+		_, _ = fmt.Fprintln(os.Stdout, string(out))
 		return err
 	}
 	if err := c.check(); err != nil {
@@ -103,9 +103,9 @@ func (c *comparison) run() (err error) {
 	if err := c.write(); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stdout, "%d sessions x %d requests, results of about %d bytes, %d rounds in turn\n", c.sessions, c.requests, c.bytes, c.rounds)
-	fmt.Fprintln(os.Stdout, "| part | other, CPU s | tidemark, CPU s | ratio (least to most) | requests/s | tidemark | evicted, gc, faults | tidemark |")
-	fmt.Fprintln(os.Stdout, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	_, _ = fmt.Fprintf(os.Stdout, "%d sessions x %d requests, results of about %d bytes, %d rounds in turn\n", c.sessions, c.requests, c.bytes, c.rounds)
+	_, _ = fmt.Fprintln(os.Stdout, "| part | other, CPU s | tidemark, CPU s | ratio (least to most) | requests/s | tidemark | evicted, gc, faults | tidemark |")
+	_, _ = fmt.Fprintln(os.Stdout, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, mode := range c.modes {
 		var theirs, ours, ratios []float64
 		var their, our figures
@@ -119,7 +119,7 @@ func (c *comparison) run() (err error) {
 			theirs, ours, ratios = append(theirs, their.Seconds), append(ours, our.Seconds), append(ratios, their.Seconds/our.Seconds)
 		}
 		all := float64(c.sessions * c.requests)
-		fmt.Fprintf(os.Stdout, "| %s | %.3g | %.3g | %.0f (%.0f to %.0f) | %.0f | %.0f | %d, %d, %d | %d, %d, %d |\n", mode, median(theirs), median(ours),
+		_, _ = fmt.Fprintf(os.Stdout, "| %s | %.3g | %.3g | %.0f (%.0f to %.0f) | %.0f | %.0f | %d, %d, %d | %d, %d, %d |\n", mode, median(theirs), median(ours),
 			median(ratios), slices.Min(ratios), slices.Max(ratios), all/median(theirs), all/median(ours),
 			their.Evictions, their.GC, their.Faults, our.Evictions, our.GC, our.Faults)
 	}
