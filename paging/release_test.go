@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestFind: a message by its handle, one block of it, or the result of a call.
+// TestFind: a message by its handle or one block of it; where messages have none, the newest result of a call.
 func TestFind(t *testing.T) {
 	var s script
 	for _, l := range []string{"begin", "read /a v as x + bash v as y", "bash w as x"} {
@@ -100,24 +101,36 @@ func TestFind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := New(Options{Tau: 9})
+	named, _ := New(Options{Tau: 9})
+	bare, _ := New(Options{Tau: 9})
 	for i, st := range session.Steps {
+		if _, err := bare.Step(st); err != nil {
+			t.Fatal(err)
+		}
+		st.Append = slices.Clone(st.Append)
 		for j := range st.Append {
 			st.Append[j].Handle = fmt.Sprintf("m%d%d", i, j)
 		}
-		if _, err := p.Step(st); err != nil {
+		if _, err := named.Step(st); err != nil {
 			t.Fatal(err)
+		}
+	}
+	found := func(p *Pager, handle string) (got string) {
+		for _, g := range p.find(handle) {
+			got += fmt.Sprint(g.Message, ":", g.ID, " ")
+		}
+		return got
+	}
+	for handle, want := range map[string]string{"x": "4:x ", "y": "2:y ", "m11": "", "": ""} {
+		if got := found(bare, handle); got != want {
+			t.Errorf("without handles %q names %q, want %q", handle, got, want)
 		}
 	}
 	for _, row := range []struct{ handle, want string }{
 		{"m11", "2:x 2:y "}, {"m11#1", "2:y "}, {"m11#0", "2:x "}, {"m11#7", ""}, {"m11#-1", ""}, {"m11#x", ""}, {"m11#", ""}, {"m00", ""},
-		{"x", "4:x "}, {"y", "2:y "}, {"y#0", ""}, {"#0", ""}, {"", ""}, {"m99", ""},
+		{"x", ""}, {"y", ""}, {"y#0", ""}, {"#0", ""}, {"", ""}, {"m99", ""},
 	} {
-		got := ""
-		for _, g := range p.find(row.handle) {
-			got += fmt.Sprint(g.Message, ":", g.ID, " ")
-		}
-		if got != row.want {
+		if got := found(named, row.handle); got != row.want {
 			t.Errorf("%q names %q, want %q", row.handle, got, row.want)
 		}
 	}
