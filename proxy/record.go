@@ -1,0 +1,42 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Record is what an exchange was and what became of it: the line that people and tools read.
+type Record struct {
+	At        time.Time
+	Track     string // "" for the first
+	Treatment string
+	Untouched string // why it was sent as it came, where it was not asked to
+	Requested string // the model, as the client named it
+	Call      tidemark.Call
+	Legs      int    // calls of the API
+	Error     string // why there is no whole answer
+	Messages  int    // of the client's history
+	Window    tidemark.Tokens
+
+	Zone      string
+	Size      tidemark.Tokens // as the zone was decided on
+	Tau       int
+	Stubs     int
+	StubBytes int
+	Evicted   int // with this request
+	Collected int
+	Inputs    int
+	Images    int
+	Pins      int
+	Faults    []Faulted
+	Phantom   int // calls of our tools that were answered
+	Came      int // bytes of the body, as it came and as it was sent
+	Sent      int
+	Trimmed   int   // of these, what tools, skills and repeated parts were shortened by
+	Last      int64 // position of the newest message
+	LastID    tidemark.EntryID
+}
+
+// Faulted is a read of what had been evicted.
+type Faulted struct{ Call, Of, Path string }

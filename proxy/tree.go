@@ -1,0 +1,7 @@
+package proxy
+
+type (
+	node  struct{}
+	link  struct{}
+	track struct{}
+)

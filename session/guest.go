@@ -1,0 +1,94 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// Guest gives a conversation whose client keeps the history itself its place among the others: a log and branches
+// of it, a row in the list, records of calls. It has no turns, no queue and no fence; package proxy says what is
+// written. Its statements are for a transaction of the caller.
+type Guest struct{ s *Session }
+
+// Guest returns the session as the home of a client's conversation.
+func (s *Session) Guest() Guest { return Guest{s} }
+
+// Branch returns the log of a branch, "" for the root. One that is not there begins behind a position of its base.
+func (g Guest) Branch(ctx context.Context, name, base string, seq int64) (log string, err error) {
+	key := g.branch(name)
+	for range 2 {
+		rows, err := g.s.DB.Query(ctx, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(key))
+		if err != nil {
+			return "", fmt.Errorf("read session %s: %w", key, err)
+		}
+		if len(rows) > 0 {
+			return rows[0].Text(0), nil
+		}
+		now := g.s.Runtime.Now()
+		id := tidemark.NewID(now)
+		err = g.s.DB.Tx(ctx, []tidemark.Stmt{
+			g.s.log.CreateStmt(host.Info{ID: id, Key: key, BaseLog: base, BaseSeq: seq, Created: now}),
+			g.s.log.RefStmt(headRef(key), "", id),
+			{SQL: `INSERT INTO heads(key, log, created, active) VALUES(?, ?, ?, ?)`, Args: []any{string(key), id, now.UnixMilli(), now.UnixMilli()}, Want: 1},
+		})
+		if err == nil {
+			return id, nil
+		}
+		if !errors.Is(err, tidemark.ErrConflict) {
+			return "", fmt.Errorf("make branch %s: %w", key, err)
+		}
+	}
+	return "", fmt.Errorf("make branch %s: %w", key, tidemark.ErrConflict)
+}
+
+func (g Guest) branch(name string) tidemark.Key {
+	if name == "" {
+		return g.s.Key.Root()
+	}
+	return g.s.Key.Root() + tidemark.Key("#"+name)
+}
+
+// Append returns what stores a message at the end of a log, behind a link of its chain; large blocks are put aside
+// before. It fills the entry's payload, chain and tokens.
+func (g Guest) Append(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
+	e.Tokens = tidemark.Estimate(m)
+	return g.s.entryStmts(ctx, log, e, m, prev)
+}
+
+// Message returns an entry of any branch as it was stored.
+func (g Guest) Message(ctx context.Context, id tidemark.EntryID) (tidemark.Message, tidemark.Entry, error) {
+	e, err := g.s.log.Entry(ctx, id)
+	if err != nil {
+		return tidemark.Message{}, e, err
+	}
+	info, err := g.s.log.Info(ctx, e.Log)
+	if err != nil {
+		return tidemark.Message{}, e, err
+	}
+	if info.Key.Root() != g.s.Key.Root() || e.Kind != tidemark.KindMessage {
+		return tidemark.Message{}, e, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
+	}
+	m, err := g.s.message(ctx, e)
+	return m, e, err
+}
+
+// Called returns what notes a call of a branch: its cost, its record, how many messages it brought, and a title
+// where there is none.
+func (g Guest) Called(name, log, title string, messages int, a Anatomy) []tidemark.Stmt {
+	key := string(g.branch(name))
+	stmts := []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, messages = messages + ?, context = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
+		Args: []any{g.s.Runtime.Now().UnixMilli(), messages, int64(a.Context), title, key}, Want: 1}}
+	add := g.s.addUsage(a.Usage)
+	add.Args[len(add.Args)-1] = key
+	return append(stmts, add, tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{key, log, mustJSON(a)}, Want: 1})
+}
+
+// Log is the log that the conversation stands in.
+func (g Guest) Log() *host.Log { return g.s.log }
+
+// Told tells those who follow the conversation that something was added to it.
+func (g Guest) Told(e tidemark.Event) { g.s.hub.send(Notice{Type: NoticeEvent, Event: &e}) }
