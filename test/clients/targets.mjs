@@ -14,11 +14,11 @@ const variables = (model) => ({
   TIDEMARK_SERVER_ORIGINS: page, TIDEMARK_LOG_LEVEL: "warn", TIDEMARK_SERVER_PINGSECONDS: "2",
 });
 
-// native serves with a binary.
-export async function native(binary, model) {
-  const home = mkdtempSync(path.join(tmpdir(), "clients-"));
+// native serves with a binary. With home, a folder, what it keeps outlives it; more are variables of the server.
+export async function native(binary, model, { home: kept, more } = {}) {
+  const home = kept ?? mkdtempSync(path.join(tmpdir(), "clients-"));
   const child = spawn(path.resolve(binary), ["serve", "--listen", "127.0.0.1:0"], {
-    env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, TIDEMARK_SERVER_GRACESECONDS: "1", ...variables(model) },
+    env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, TIDEMARK_SERVER_GRACESECONDS: "1", ...variables(model), ...more },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = new Promise((done) => child.once("exit", done));
@@ -30,18 +30,18 @@ export async function native(binary, model) {
       if (at) found(at);
     });
   });
-  const stop = async () => {
-    child.kill("SIGTERM");
+  const stop = async (signal = "SIGTERM") => {
+    child.kill(signal);
     await ended;
-    rmSync(home, { recursive: true, force: true });
+    if (!kept) rmSync(home, { recursive: true, force: true });
   };
-  return { url, stop };
+  return { url, stop, pid: child.pid };
 }
 
-// workerd serves the Worker that was built into a folder.
-export async function workerd(folder, model) {
+// workerd serves the Worker that was built into a folder; home and more are those of native.
+export async function workerd(folder, model, { home, more } = {}) {
   const { start } = await import("../workerd.mjs");
-  const { TIDEMARK_TOKEN, ...bindings } = variables(model);
-  const w = await start(path.resolve(folder), bindings, { token: TIDEMARK_TOKEN });
-  return { url: w.url("/").replace(/\/$/, ""), stop: w.dispose };
+  const { TIDEMARK_TOKEN, ...bindings } = { ...variables(model), ...more };
+  const w = await start(path.resolve(folder), bindings, { token: TIDEMARK_TOKEN, disk: home });
+  return { url: w.url("/").replace(/\/$/, ""), stop: w.dispose, get: w.get };
 }
