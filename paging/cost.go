@@ -238,7 +238,7 @@ func (p *Pager) simple() {
 	p.mature()
 	saved, kept := c.saved, 0
 	var rest []*Page
-	if p.hold != nil {
+	if !p.holdsNone() {
 		for _, g := range c.ready {
 			if p.holds(g) {
 				rest = append(rest, g)

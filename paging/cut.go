@@ -18,10 +18,10 @@ type mark struct {
 
 // stage is the state amid the messages of a request, before its decision: a cut into a long one need not take all of it again.
 type stage struct {
-	messages, pages, undo int
-	fault                 []Fault // of the request so far, as the two below
-	pin, unpin            []*Page
-	again                 []*Page
+	messages, pages, stubs, undo int
+	fault                        []Fault // of the request so far, as the two below
+	pin, unpin                   []*Page
+	again                        []*Page
 }
 
 // set changes a part of the state so that [Pager.cut] can take it back.
@@ -44,15 +44,15 @@ func (p *Pager) cut(n int) {
 	if m.messages == len(p.messages) {
 		return
 	}
-	p.now.Kept = m.stubs
 	if from := p.amid(n); from.messages > m.messages {
-		m.messages, m.pages, m.undo = from.messages, from.pages, from.undo
+		m.messages, m.pages, m.stubs, m.undo = from.messages, from.pages, from.stubs, from.undo
 		p.now.Pin, p.now.Unpin = from.pin, from.unpin
 		for _, f := range from.fault {
 			p.now.Fault = append(p.now.Fault, Fault{f.ID, f.Of, true})
 		}
 		p.again = from.again
 	}
+	p.now.Kept = m.stubs
 	for i := len(p.undo) - 1; i >= m.undo; i-- {
 		p.undo[i]()
 		p.undo[i] = nil
@@ -93,6 +93,6 @@ func (p *Pager) divide() {
 		return
 	}
 	d := &p.now
-	p.stages = append(p.stages, stage{messages: n, pages: len(p.pages), undo: len(p.undo), fault: slices.Clip(d.Fault),
+	p.stages = append(p.stages, stage{messages: n, pages: len(p.pages), stubs: len(p.stubs), undo: len(p.undo), fault: slices.Clip(d.Fault),
 		pin: slices.Clip(d.Pin), unpin: slices.Clip(d.Unpin), again: slices.Clip(p.again)})
 }

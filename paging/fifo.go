@@ -37,7 +37,7 @@ func (p *Pager) old(g *Page) {
 	k := g.key
 	switch {
 	case g.stub:
-	case g.Err && p.policy != "lru" || g.Part == Result && g.Size < p.min:
+	case g.Err && p.policy != "lru" || !g.released && !p.large(g):
 	case k != nil && len(k.pinned) > 0:
 		p.pin(g)
 	case p.armed(g):

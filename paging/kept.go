@@ -188,21 +188,22 @@ func substitute(object []byte, name string, value []byte) ([]byte, error) {
 // page is about to leave, so it holds from the next [Pager.Step] on.
 func (p *Pager) Hold(held func(*Page) bool) { p.hold = held }
 
-// holds reports whether the owner of a page keeps it. Such a page waits among those that may go, for when its owner
+// holds reports whether the owner of a page keeps it, or the model. Such a page waits among those that may go, for when its owner
 // no longer does, but it neither counts there nor has the policy act.
-func (p *Pager) holds(g *Page) bool { return p.hold != nil && p.hold(g) }
+func (p *Pager) holds(g *Page) bool { return g.anchored || p.hold != nil && p.hold(g) }
+
+// holdsNone reports whether surely no page is held.
+func (p *Pager) holdsNone() bool { return p.hold == nil && p.anchors == 0 }
 
 // Leave puts pages out that are out whatever the pager decided: their owner had let them go before. It belongs to the
 // request before, so what reads them next may be a fault.
 func (p *Pager) Leave(gone func(*Page) bool) {
-	hold, before := p.hold, p.out.upTo(len(p.messages))
-	p.hold = nil
+	before := p.out.upTo(len(p.messages))
 	for _, g := range p.pages {
 		if !g.stub && gone(g) {
-			p.evict(g)
+			p.leave(g)
 		}
 	}
-	p.hold = hold
 	if n := len(p.marks); n > 0 {
 		p.marks[n-1].out += p.out.upTo(len(p.messages)) - before
 		p.marks[n-1].inline = p.inline

@@ -29,7 +29,7 @@ func (p *Pager) lru() {
 	order.By(due, inOrder)
 	for _, g := range due {
 		switch {
-		case g.stub || p.open(g) || g.Part == Result && g.Size < p.min || g.Err && c.errors[g.Hash] == g:
+		case g.stub || p.open(g) || !g.released && !p.large(g) || g.Err && c.errors[g.Hash] == g:
 		case !g.released && g.newest() && g.key.file.used+p.span() > c.clock:
 			p.wait(g, g.key.file.used)
 		case p.needed(g): // asked once: a hint holds once

@@ -18,7 +18,8 @@ type Message struct {
 	Names  []string // what looks like the name of a file in the text of a typed message
 	Handle string   // what the model knows the message as, "" for nothing: see [Pager.find]
 
-	said *said // what else its text speaks of, nil without one
+	said  *said  // what else its text speaks of, nil without one
+	asked *asked // what else came with it, nil for nothing
 }
 
 // What a [Block] is.

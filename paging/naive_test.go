@@ -57,7 +57,7 @@ func sent(t *testing.T, history []json.RawMessage, stubs []*Page) []byte {
 // out in full.
 func TestNaive(t *testing.T) {
 	parts := [3]int{}
-	for seed := range uint64(40) {
+	for seed := range uint64(80) {
 		line := randomLine(seed, 25)
 		var raw struct{ Steps []rawStep }
 		if err := json.Unmarshal(line, &raw); err != nil {
@@ -77,6 +77,7 @@ func TestNaive(t *testing.T) {
 					history = history[:*k:*k]
 				}
 				history = append(history, raw.Steps[n].Append...)
+				st.Stay = st.Cut && seed >= 40
 				d, err := p.Step(st)
 				if err != nil {
 					t.Fatal(err)

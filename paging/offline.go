@@ -64,13 +64,13 @@ func (p *Pager) planned() {
 // may reports whether any policy could let a page go now: it has the size, and it is of the least age that
 // one asks for (cost takes along what is half of age), or something newer stands for it.
 func (p *Pager) may(g *Page) bool {
-	return g.ripe || !g.Err && !p.open(g) && p.age(g) >= (p.tau+1)/2
+	return g.ripe || !g.Err && p.large(g) && !p.open(g) && p.age(g) >= (p.tau+1)/2
 }
 
-// worth reports whether a page can ever go: its stub is smaller, and it has the least size.
+// worth reports whether a page can ever go: its stub is smaller. Of one below the least size the model may say so.
 func (p *Pager) worth(g *Page) bool {
 	p.shorten(g)
-	return (g.Part != Result || g.Size >= p.min) && g.wire > g.short
+	return g.wire > g.short
 }
 
 // farthest is Belady's rule: it acts when batch does, lets those go whose next use is farthest, and stops
@@ -210,11 +210,12 @@ func (w *watch) step(st Step) error {
 		w.close()
 		w.seen, w.waiting = 0, nil
 		for _, g := range p.pages {
-			if g.Message < kept && p.worth(g) {
+			if g.Message < kept && p.worth(g) && (g.ripe || p.large(g)) {
 				w.exact = false // what was out may come back, and what it costs hangs on the stretch before
 			}
 		}
 	}
+	w.exact = w.exact && len(st.Anchor) == 0 // what stays costs more than the plan says
 	w.now.asks = append(w.now.asks, ask{d.In, d.SameIn, kept})
 	for ; w.seen < len(p.pages); w.seen++ {
 		if p.worth(p.pages[w.seen]) {
@@ -223,7 +224,7 @@ func (w *watch) step(st Step) error {
 	}
 	rest := w.waiting[:0]
 	for _, i := range w.waiting {
-		if g := p.pages[i]; p.may(g) {
+		if g := p.pages[i]; p.may(g) || st.Stay && g.Message < kept && kept < before {
 			w.now.may = append(w.now.may, candidate{i, g.Message, p.offset(place{g.Message, g.at}), g.wire, g.short, g.common, len(w.now.asks) - 1})
 		} else {
 			rest = append(rest, i)

@@ -36,6 +36,8 @@ type Page struct {
 	ripe     bool // it may go when that pays
 	faulted  bool // its eviction has been a fault
 	released bool // of fifo and lru: the model is done with it
+	anchored bool // it stays, since the model said so
+	stays    *stayed
 	at, wire int
 	common   int // first bytes of its stub that are as they were
 	inline   inline
@@ -94,11 +96,27 @@ func (p *Pager) pin(g *Page) {
 	set(p, &k.pinned, append(k.pinned, g))
 }
 
-// evict puts a page out.
+// evict puts a page out by a decision.
 func (p *Pager) evict(g *Page) {
 	if g.stub || p.holds(g) {
 		return
 	}
+	p.leave(g)
+	d := &p.now
+	switch {
+	case g.Part == Input:
+		d.Input = append(d.Input, g)
+	case g.Part == Image:
+		d.Image = append(d.Image, g)
+	case g.Read:
+		d.Evict = append(d.Evict, g)
+	default:
+		d.GC = append(d.GC, g)
+	}
+}
+
+// leave puts a page out.
+func (p *Pager) leave(g *Page) {
 	set(p, &g.stub, true)
 	p.shorten(g)
 	p.out.add(g.Message, g.short-g.wire)
@@ -109,24 +127,18 @@ func (p *Pager) evict(g *Page) {
 		p.touch(g, false)
 	})
 	p.stubs = append(p.stubs, g)
-	switch {
-	case g.Part == Input:
-		p.now.Input = append(p.now.Input, g)
-		return
-	case g.Part == Image:
-		p.now.Image = append(p.now.Image, g)
-		return
-	case !g.Read:
-		p.now.GC = append(p.now.GC, g)
+	if !g.Read {
 		return
 	}
-	p.now.Evict = append(p.now.Evict, g)
 	k := g.key
 	set(p, &k.evicted, g)
 	if g.epoch == k.file.epoch && k.seen == g.epoch {
 		set(p, &k.full, k.full-1)
 	}
 }
+
+// large reports whether a page has the least size from which it may go.
+func (p *Pager) large(g *Page) bool { return g.Part != Result || g.Size >= p.min }
 
 // shorten measures the stub of a page.
 func (p *Pager) shorten(g *Page) {

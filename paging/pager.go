@@ -86,10 +86,17 @@ type Decision struct {
 }
 
 // Step is what a request adds to a history.
+//
+// What the model asks for beside its calls, as tags in its answer do, belongs to the first message of Append, that
+// answer: a cut which takes the one takes the other, too. It is of what stood there before, as all that a model asks.
 type Step struct {
-	Cut    bool // first the history is cut to Keep messages
-	Keep   int
-	Append []Message
+	Cut     bool // first the history is cut to Keep messages
+	Keep    int
+	Stay    bool     // what is out before the cut, of the part that stays, stays out: what was sent of it stands in a cache
+	Release []string // handles and paths that the model is done with, as with [ReleaseTool]
+	Anchor  []string // those of what stays in from now on, until it is released
+	Append  []Message
+
 	Idle   bool            // nothing is decided: it is what stood there before
 	Shared int             // first bytes that Append[0] shares with the message that it stands in the place of, 0 for unknown
 	Usage  *tidemark.Usage // what the provider reported of this request, for [Pager.Reported]
@@ -139,8 +146,10 @@ type Pager struct {
 	late          []*Page // would be out, but the window has room
 	tight         []*key  // were pinned, in that order; some no longer are
 
-	byHandle map[string]int   // the newest message of a handle
-	results  map[string]*Page // the newest result of a call
+	byHandle map[string]int     // the newest message of a handle
+	results  map[string]*Page   // the newest result of a call
+	paths    map[string][]*Page // all pages whose call names a path
+	anchors  int                // pages that are anchored
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -167,7 +176,7 @@ func New(o Options) (*Pager, error) {
 
 func newPager(o Options) *Pager {
 	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]*Page{},
+		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]*Page{}, paths: map[string][]*Page{},
 		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
 		window: o.Window, fixed: o.Fixed, zones: o.Zones, whole: o.Whole}
 	p.told = p.tau
@@ -200,11 +209,8 @@ func (p *Pager) Step(s Step) (Decision, error) {
 			return Decision{}, fmt.Errorf("keep %d: the history has %d messages: want 0 to %d: %w", s.Keep, keep, keep, tidemark.ErrInvalid)
 		}
 		keep = s.Keep
-		p.cut(keep)
 	}
-	for _, m := range s.Append {
-		p.take(m)
-	}
+	p.begin(s, keep)
 	p.zoned()
 	if !s.Idle {
 		p.decide()
@@ -256,6 +262,9 @@ func (p *Pager) decide() {
 // take adds a message to the history: calls may fault, results become pages.
 func (p *Pager) take(m Message) {
 	p.divide()
+	if m.asked != nil {
+		p.ask(m.asked)
+	}
 	p.first = append(p.first, len(p.pages))
 	p.messages = append(p.messages, m)
 	p.out = p.out.push(m.Bytes)
@@ -308,7 +317,7 @@ func (p *Pager) call(b *Block) {
 		p.read(b)
 	}
 	p.recalled(b)
-	p.released(b)
+	p.letAll(b.Call.Release)
 }
 
 // read decides whether a read is a fault: of what had been evicted, decided when no full copy of
@@ -316,13 +325,8 @@ func (p *Pager) call(b *Block) {
 // is out now was out when the model decided.
 func (p *Pager) read(b *Block) {
 	k := p.keys[keyName(b.Call)]
-	if k == nil || k.evicted == nil || k.evicted.faulted {
+	if k == nil || k.evicted == nil || k.evicted.faulted || p.full(k) {
 		return
-	}
-	for _, other := range k.file.keys {
-		if other.full > 0 && other.seen == k.file.epoch && other.span.Covers(k.span) {
-			return
-		}
 	}
 	p.fault(b.ID, k.evicted)
 }
@@ -334,11 +338,26 @@ func (p *Pager) fault(id string, of *Page) {
 	set(p, &of.faulted, true)
 	set(p, &k.armed, of)
 	set(p, &k.armedAt, k.file.epoch)
-	p.now.Fault = append(p.now.Fault, Fault{id, of, p.counted[of]})
+	p.now.Fault = append(p.now.Fault, Fault{id, of, p.wasTold(of)})
 	if p.counted == nil {
 		p.counted = map[*Page]bool{}
 	}
-	p.counted[of] = true
+	if p.counted[of] = true; of.stays != nil {
+		of.stays.told = true
+	}
+}
+
+// wasTold reports whether a fault of this eviction was told before, also of one in a history that was cut since.
+func (p *Pager) wasTold(g *Page) bool { return p.counted[g] || g.stays != nil && g.stays.told }
+
+// full reports whether a copy of all of a range stands in the request, as its file is.
+func (p *Pager) full(k *key) bool {
+	for _, other := range k.file.keys {
+		if other.full > 0 && other.seen == k.file.epoch && other.span.Covers(k.span) {
+			return true
+		}
+	}
+	return false
 }
 
 func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
@@ -368,7 +387,15 @@ func (p *Pager) result(b *Block) {
 			}
 		}
 	}
+	p.add(g)
+}
+
+// add takes a page behind the others.
+func (p *Pager) add(g *Page) {
 	p.pages = append(p.pages, g)
+	if name := g.Call.Path; name != "" {
+		put(p, p.paths, name, append(p.paths[name], g))
+	}
 }
 
 // copied notes a full copy of a range. One that differs from what was pinned shows that the file has

@@ -11,11 +11,13 @@ import (
 //	read /a 1-50 v1 [as id]   a call and its result, whose text is told by the word v1
 //	edit /a | bash x          a change, a command
 //	release t1,t2 | recall t1 the model lets results go, or has one back
+//	release-path /a | fault /a the same by paths or handles
 //	write /a v                a change whose input is large, and told by the word v
 //	show png|pdf|url|note     the user gives an image, a document, one by its address, a document of text
 //	fail                      behind one of them: the result is an error
 //	say [words]               the user types
-//	keep n                    the history is cut first
+//	keep n [stay]             the history is cut first, what is out stays so
+//	release=t1,/a anchor=t1   what a step asks for, in this order
 //	a + b                     calls in one message; a result of "none" is left out
 type script struct {
 	b    strings.Builder
@@ -31,6 +33,17 @@ func (s *script) request(line string) {
 		n, more, _ := strings.Cut(rest, " ")
 		fmt.Fprintf(&s.b, `"keep":%s,`, n)
 		line = more
+	}
+	if rest, ok := strings.CutPrefix(line, "stay "); ok {
+		s.b.WriteString(`"stay":true,`)
+		line = rest
+	}
+	for _, field := range []string{"release", "anchor"} {
+		if rest, ok := strings.CutPrefix(line, field+"="); ok {
+			names, more, _ := strings.Cut(rest, " ")
+			fmt.Fprintf(&s.b, `"%s":["%s"],`, field, strings.ReplaceAll(names, ",", `","`))
+			line = more
+		}
 	}
 	s.b.WriteString(`"append":[`)
 	switch line {
@@ -86,6 +99,12 @@ func (s *script) call(part string) (calls, results []string) {
 	if w[0] == "recall" {
 		name, input = RecallTool, fmt.Sprintf(`{"entry":%q}`, w[1])
 	}
+	if w[0] == "release-path" {
+		name, input = ReleaseTool, fmt.Sprintf(`{"paths":["%s"]}`, strings.ReplaceAll(w[1], ",", `","`))
+	}
+	if w[0] == "fault" {
+		name, input = FaultTool, fmt.Sprintf(`{"paths":["%s"]}`, strings.ReplaceAll(w[1], ",", `","`))
+	}
 	if w[0] == "write" {
 		name, input, text = "Write", fmt.Sprintf(`{"file_path":%q,"content":"%s"}`, w[1], strings.Repeat(w[2]+`\n`, 300)), "ok"
 	}
@@ -98,6 +117,9 @@ func (s *script) call(part string) (calls, results []string) {
 	content := `"` + strings.Repeat(text+" ", 300) + `"`
 	if w[0] == "edit" || w[0] == "write" || strings.Contains(line, "short") {
 		content = `"ok"`
+	}
+	if strings.Contains(line, "tiny") {
+		content = `"` + strings.Repeat("tiny ", 40) + `"`
 	}
 	if strings.Contains(line, "list") {
 		content = fmt.Sprintf(`[{"type":"text","text":%s},{"type":"text","text":"and"}]`, content)

@@ -52,7 +52,7 @@ func (p *Pager) parts() bool { return p.safe() || p.policy == "lru" }
 
 // input makes a page of the input of a call, of the age of its result.
 func (p *Pager) input(b *Block) {
-	if !p.parts() || len(b.Call.Release) > 0 || b.Size < p.min || b.stub >= b.wire {
+	if !p.parts() || b.Call.cooperates() || b.Size < p.min || b.stub >= b.wire {
 		return
 	}
 	g := &Page{Part: Input, ID: b.ID, Call: b.Call, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines,
@@ -64,7 +64,7 @@ func (p *Pager) input(b *Block) {
 		}
 	})
 	p.inputs[b.ID] = g
-	p.pages = append(p.pages, g)
+	p.add(g)
 }
 
 // answered lets the input of a call go from now on: what has no result yet is still being worked on.
@@ -102,7 +102,7 @@ func (p *Pager) image(b *Block) {
 	g := &Page{Part: Image, Media: b.media, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.decoded,
 		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline}
 	p.picture(g)
-	p.pages = append(p.pages, g)
+	p.add(g)
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.

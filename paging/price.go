@@ -89,7 +89,7 @@ func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 // free is what of those that may go nobody holds, the one of them that stands first, and what they free.
 func (p *Pager) free() (ready []*Page, first *Page, saved int) {
 	c := &p.costs
-	if p.hold == nil {
+	if p.holdsNone() {
 		return c.ready, c.first, c.saved
 	}
 	for _, g := range c.ready {

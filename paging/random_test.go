@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,6 +91,29 @@ func afresh(steps []Step) (left []Step) {
 	return left
 }
 
+// plainly is a step with what comes beside its messages in the first of them: of what stays out, the places where
+// that stands before the step.
+func plainly(p *Pager, st Step) Step {
+	a := &asked{release: st.Release, anchor: st.Anchor}
+	if st.Cut && st.Stay {
+		for _, g := range p.Stubs() {
+			if g.Message < st.Keep {
+				a.stay = append(a.stay, &stayed{at: place{g.Message, g.at}})
+			}
+		}
+	}
+	if len(st.Append) == 0 { // there is nothing to put it into
+		if len(a.stay)+len(a.release)+len(a.anchor) > 0 {
+			panic("a step without messages can not be told plainly")
+		}
+		return st
+	}
+	st.Append = slices.Clone(st.Append)
+	st.Append[0].asked = a
+	st.Stay, st.Release, st.Anchor = false, nil, nil
+	return st
+}
+
 func laws(t *testing.T, o Options, s Session) {
 	t.Helper()
 	p, err := New(o)
@@ -97,7 +121,9 @@ func laws(t *testing.T, o Options, s Session) {
 		t.Fatal(err)
 	}
 	var all Totals
+	var done []Step
 	for n, st := range s.Steps {
+		done = append(done, plainly(p, st))
 		d, err := p.Step(st)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +132,7 @@ func laws(t *testing.T, o Options, s Session) {
 		got := told(d, p.Stubs())
 		q, _ := New(o)
 		var last Decision
-		for _, st := range afresh(s.Steps[:n+1]) {
+		for _, st := range afresh(done) {
 			if last, err = q.Step(st); err != nil {
 				t.Fatal(err)
 			}

@@ -2,25 +2,33 @@ package paging
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // The tools with which a model takes part: it lets pages go, and has them back.
 const (
-	ReleaseTool = "memory_release" // {"handles":["HANDLE",…],"reason":"…"}
+	ReleaseTool = "memory_release" // {"paths":["PATH or HANDLE",…]}, or {"handles":["HANDLE",…],"reason":"…"}
+	FaultTool   = "memory_fault"   // {"paths":["PATH or HANDLE",…]}
 	RecallTool  = "recall"         // {"entry":"HANDLE"}; its other uses are none of paging's
 )
 
 // MaxHandles bounds what one call names; what stands behind is not read.
 const MaxHandles = 64
 
-const maxHandle = 200 // bytes; a longer one names nothing
+// A longer one, in bytes, names nothing.
+const (
+	maxHandle = 200
+	maxPath   = 4096 // PATH_MAX of Linux
+)
 
-var plainRelease, plainRecall = plain(ReleaseTool), plain(RecallTool)
+var plainRelease, plainFault, plainRecall = plain(ReleaseTool), plain(FaultTool), plain(RecallTool)
 
-// cooperate reads the handles of a call with which the model takes part, also where the tool is that of an MCP
+// cooperate reads what a call names with which the model takes part, also where the tool is that of an MCP
 // server. What is not of the form that the tools ask for names nothing.
 func (c *Call) cooperate(name string, input []byte) {
 	if strings.HasPrefix(name, "mcp__") {
@@ -28,21 +36,28 @@ func (c *Call) cooperate(name string, input []byte) {
 	}
 	switch plain(name) {
 	case plainRelease:
-		c.Release = handles(fields(input).get("handles"))
+		f := fields(input)
+		c.Release = append(handles(f.get("handles"), maxHandle), handles(f.get("paths"), maxPath)...)
+		c.Release = c.Release[:min(len(c.Release), MaxHandles)]
+	case plainFault:
+		c.Wants = handles(fields(input).get("paths"), maxPath)
 	case plainRecall:
-		if entry := handles(fields(input).get("entry")); len(entry) == 1 {
+		if entry := handles(fields(input).get("entry"), maxHandle); len(entry) == 1 {
 			c.Recall = entry[0]
 		}
 	}
 }
 
-// handles reads a handle or a list of some.
-func handles(raw []byte) (out []string) {
+// cooperates reports whether a call is one with which the model takes part.
+func (c *Call) cooperates() bool { return len(c.Release)+len(c.Wants) > 0 }
+
+// handles reads a name or a list of some, of at most so many bytes each.
+func handles(raw []byte, most int) (out []string) {
 	c := &cursor{data: raw}
 	take := func() {
-		if s := c.str(); c.err == nil && len(s) <= 6*maxHandle {
-			if text, ok := unquote(nil, s); ok && len(text) > 0 && len(text) <= maxHandle {
-				out = append(out, string(text))
+		if s := c.str(); c.err == nil && len(s) <= 6*most {
+			if text, ok := unquote(nil, s); ok && len(text) > 0 && len(text) <= most {
+				out = append(out, bounded(string(text)))
 			}
 		}
 	}
@@ -108,6 +123,50 @@ func (p *Pager) find(handle string) []*Page {
 	return nil
 }
 
+// Find returns what a model names: by a handle, or all that calls did with a path. It is empty for what is not known;
+// the list is the pager's own.
+func (p *Pager) Find(name string) []*Page {
+	if pages := p.find(name); len(pages) > 0 {
+		return pages
+	}
+	return p.paths[bounded(path.Clean(name))]
+}
+
+// Gone returns what [FaultTool] brings back of what a model names, in the order of the history: by a handle what of it is
+// out; by a path the newest copy of each range that went, unless the context still has all of it as it is. Of a file that was
+// written and never read that is what was written last.
+func (p *Pager) Gone(name string) (out []*Page) {
+	if pages := p.find(name); len(pages) > 0 {
+		for _, g := range pages {
+			if g.stub {
+				out = append(out, g)
+			}
+		}
+		return out
+	}
+	name = bounded(path.Clean(name))
+	f := p.files[name]
+	if f == nil {
+		pages := p.paths[name]
+		for i := len(pages) - 1; i >= 0; i-- {
+			if g := pages[i]; g.Part == Input {
+				if g.stub {
+					out = append(out, g)
+				}
+				break
+			}
+		}
+		return out
+	}
+	for _, k := range f.keys {
+		if k.evicted != nil && !p.full(k) {
+			out = append(out, k.evicted)
+		}
+	}
+	order.By(out, inOrder)
+	return out
+}
+
 // within returns the pages of a message, in the order of its blocks.
 func (p *Pager) within(message int) []*Page {
 	from, to := p.first[message], len(p.pages)
@@ -117,26 +176,30 @@ func (p *Pager) within(message int) []*Page {
 	return p.pages[from:to:to]
 }
 
-// recalled notes that the model asks for pages by their handle. One that reads a file and was out is a fault as
-// a read of its range is, also where another copy stands: the model wants this one. Garbage never is a fault.
+// recalled notes that the model asks for pages by their handle or path. One that reads a file and was out is a fault as
+// a read of its range is, by its handle also where another copy stands: the model wants this one. Garbage never is a fault.
 func (p *Pager) recalled(b *Block) {
-	for _, g := range p.find(b.Call.Recall) {
+	wanted := p.find(b.Call.Recall)
+	for _, name := range b.Call.Wants {
+		wanted = append(wanted[:len(wanted):len(wanted)], p.Gone(name)...)
+	}
+	for _, g := range wanted {
 		if g.stub && g.Read && !g.faulted {
 			p.fault(b.ID, g)
 		}
 	}
 }
 
-// released lets pages go that the model says it is done with: before their age, also when they are pinned or would be,
-// with the next batch. Only what stood there when it decided can go, never what came since. fifo and batch do as they
-// do without a window, where nobody asks the model.
-func (p *Pager) released(b *Block) {
+// letAll lets pages go that the model says it is done with: before their age and whatever their size, also when they
+// are pinned or would be, with the next batch. Only what stood there when it decided can go, never what came since. fifo
+// and batch do as they do without a window, where nobody asks the model.
+func (p *Pager) letAll(names []string) {
 	if p.window == 0 && (p.policy == "fifo" || p.policy == "batch" || p.policy == belady) {
 		return
 	}
-	for _, h := range b.Call.Release {
-		for _, g := range p.find(h) {
-			if !g.stub && !p.open(g) && (g.Part != Result || g.Size >= p.min) {
+	for _, name := range names {
+		for _, g := range p.Find(name) {
+			if working := g.Part == Input && !g.answered; !g.stub && !working {
 				p.let(g)
 			}
 		}
@@ -145,6 +208,13 @@ func (p *Pager) released(b *Block) {
 
 // let lets one page go before its age.
 func (p *Pager) let(g *Page) {
+	if p.shorten(g); g.wire <= g.short {
+		return
+	}
+	if g.anchored {
+		set(p, &g.anchored, false)
+		set(p, &p.anchors, p.anchors-1)
+	}
 	if k := g.key; k != nil {
 		if slices.Contains(k.pinned, g) {
 			p.unpin(k)

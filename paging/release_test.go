@@ -49,6 +49,21 @@ func TestRelease(t *testing.T) {
 		{"of what goes only now", "fifo", Zones{}, 1, "begin; read /a v; recall t1 short", "2: evict t1"},
 		{"of garbage", "fifo", Zones{}, 1, "begin; bash x; say; recall t1 short", "2: gc t1"},
 		{"of nothing known", "fifo", Zones{}, 1, "begin; bash x; say; recall zz short", "2: gc t1"},
+		{"a path", "lru", Zones{}, 9, "begin; read /a v; read /a 1-50 w; read /b v; release-path /a short; say", "4: evict t1; 4: evict t2"},
+		{"a path as another names it", "lru", Zones{}, 9, "begin; read /a v; release-path /x/../a/ short; say", "2: evict t1"},
+		{"a path and a handle", "lru", Zones{}, 9, "begin; read /a v; bash x; release-path /a,t2 short; say", "3: evict t1; 3: gc t2"},
+		{"a path, never a fresh read", "lru", Zones{}, 9, "begin; read /a v; release-path /a short + read /a v; read /a v; say", "2: evict t1"},
+		{"a path, never a fresh read", "cost", full, 9, "begin; read /a v; release-path /a short; read /a v; read /a v", "2: evict t1; 3: fault t3 of t1; 4: pin t3"},
+		{"a path that was written", "lru", Zones{}, 9, "begin; write /a v; release-path /a short; say", "2: input t1"},
+		{"small, if its stub is shorter", "lru", Zones{}, 9, "begin; read /a v; bash x tiny; bash x short; release t1,t2,t3 short; say", "4: evict t1; 4: gc t2"},
+		{"small, if its stub is shorter", "cost", full, 9, "begin; read /a v; bash x tiny; bash x short; release t1,t2,t3 short", "4: evict t1; 4: gc t2"},
+		{"small, if its stub is shorter", "fifo", told, 9, "begin; read /a v; bash x tiny; bash x short; release t1,t2,t3 short; say", "4: evict t1; 4: gc t2"},
+		{"by a path", "fifo", Zones{}, 1, "begin; read /a v; say; fault /a short", "2: evict t1; 3: fault t2 of t1"},
+		{"by a path, each range", "fifo", Zones{}, 1, "begin; read /a v + read /a 1-50 v; say; fault /a short", "2: evict t1; 2: evict t2; 3: fault t3 of t1; 3: fault t3 of t2"},
+		{"by a path of which a copy is there", "fifo", Zones{}, 2, "begin; read /a v; say; read /a v; fault /a short", "3: evict t1"},
+		{"by a handle", "fifo", Zones{}, 1, "begin; read /a v; say; fault t1 short", "2: evict t1; 3: fault t2 of t1"},
+		{"by a path of nothing known", "fifo", Zones{}, 1, "begin; read /a v; say; fault /b short", "2: evict t1"},
+		{"what was written is no fault", "lru", Zones{}, 1, "begin; write /a v; say; say; fault /a short", "2: input t1"},
 		{"it arms a pin", "fifo", Zones{}, 1, "begin; read /a v; say; recall t1 short; read /a v; say", "2: evict t1; 3: fault t2 of t1; 5: pin t3"},
 	} {
 		t.Run(row.policy+", "+row.name, func(t *testing.T) {
@@ -140,7 +155,20 @@ func TestFind(t *testing.T) {
 func helped(s Session, seed uint64) Session {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	next := 0
+	some := func(i int) (names []string) {
+		for range rng.IntN(3) {
+			names = append(names, []string{fmt.Sprint("t", max(1, 2*i-rng.IntN(20))), fmt.Sprint("m", rng.IntN(30)), fmt.Sprintf("/%c", 'a'+rune(rng.IntN(3)))}[rng.IntN(3)])
+		}
+		return names
+	}
 	for i := range s.Steps {
+		st := &s.Steps[i]
+		if st.Stay = st.Cut && rng.IntN(3) > 0; rng.IntN(3) == 0 {
+			st.Release = some(i)
+		}
+		if rng.IntN(8) == 0 {
+			st.Anchor = some(i)
+		}
 		for j := range s.Steps[i].Append {
 			m := &s.Steps[i].Append[j]
 			m.Handle = fmt.Sprint("m", rng.IntN(30))
@@ -152,8 +180,13 @@ func helped(s Session, seed uint64) Session {
 				names = append(names, []string{fmt.Sprint("t", max(1, 2*i-rng.IntN(20))), fmt.Sprint("m", rng.IntN(30)), fmt.Sprint("m", rng.IntN(30), "#", rng.IntN(3)), fmt.Sprint("d", rng.IntN(3))}[rng.IntN(4)])
 			}
 			c := Call{Tool: ReleaseTool, Release: names}
-			if rng.IntN(2) == 0 {
+			switch rng.IntN(4) {
+			case 0:
 				c = Call{Tool: RecallTool, Recall: names[0]}
+			case 1:
+				c = Call{Tool: FaultTool, Wants: append(names, fmt.Sprintf("/%c", 'a'+rune(rng.IntN(3))))}
+			case 2:
+				c.Release = append(c.Release, fmt.Sprintf("/%c", 'a'+rune(rng.IntN(3))))
 			}
 			next++
 			m.Blocks = append(m.Blocks, Block{what: called, ID: fmt.Sprint("h", next), Call: c, index: 99})

@@ -3,6 +3,7 @@ package paging
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -22,8 +23,10 @@ type extent struct{ from, to int }
 
 // Session reads a session from one line of JSON:
 //
-//	{"session","model","system","tools":[…],"steps":[{"keep"?:n,"append":[messages],"usage"?:{…}}]}
+//	{"session","model","system","tools":[…],"steps":[STEP,…]}
+//	STEP: {"keep"?:n,"stay"?:true,"release"?:[names],"anchor"?:[names],"append":[messages],"ids"?:[handles],"usage"?:{…}}
 //
+// The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
 // What is wrong is tidemark.ErrInvalid and named by its field.
 func (s *Scanner) Session(line []byte) (Session, error) {
 	c := &cursor{data: line}
@@ -83,29 +86,9 @@ func (s *Scanner) steps(c *cursor) (steps []Step) {
 	var history []extent // of the messages
 	c.open('[')
 	for c.more(']') {
-		var st Step
-		var added []extent
-		if !c.open('{') {
-			c.fail("want an object with append")
-		}
-		given := false
-		for c.err == nil && c.more('}') {
-			switch key := c.key(); string(key) {
-			case "keep":
-				s.keepOf(c, &st)
-			case "append":
-				given = true
-				added = s.appended(c, &st)
-			case "usage":
-				s.usage(c, &st)
-			default:
-				c.skip()
-			}
-		}
+		st, added := s.step(c)
 		switch {
 		case c.err != nil:
-		case !given:
-			c.fail(`"append" is missing: want a list of messages, [] for none`)
 		case st.Cut && st.Keep > len(history):
 			c.fail(fmt.Sprintf("keep %d: the history has %d messages: want 0 to %d", st.Keep, len(history), len(history)))
 		case st.Cut:
@@ -122,6 +105,51 @@ func (s *Scanner) steps(c *cursor) (steps []Step) {
 		steps = append(steps, st)
 	}
 	return steps
+}
+
+// step reads the step that is next, and where its messages stand.
+func (s *Scanner) step(c *cursor) (st Step, added []extent) {
+	if !c.open('{') {
+		c.fail("want an object with append")
+	}
+	given := false
+	var ids []string
+	for c.err == nil && c.more('}') {
+		switch key := c.key(); string(key) {
+		case "keep":
+			s.keepOf(c, &st)
+		case "stay":
+			st.Stay = c.peek() == 't'
+			c.skip()
+		case "release":
+			st.Release = s.named(c, "release", maxAsks, maxPath)
+		case "anchor":
+			st.Anchor = s.named(c, "anchor", maxAsks, maxPath)
+		case "append":
+			given, st.Append = true, nil // of equal keys the last one counts
+			added = s.appended(c, &st)
+		case "ids":
+			ids = s.named(c, "ids", math.MaxInt, maxHandle)
+		case "usage":
+			s.usage(c, &st)
+		default:
+			c.skip()
+		}
+	}
+	switch {
+	case c.err != nil:
+	case !given:
+		c.fail(`"append" is missing: want a list of messages, [] for none`)
+	case ids != nil && len(ids) != len(st.Append):
+		c.fail(fmt.Sprintf("ids: %d for %d messages of append: want one for each", len(ids), len(st.Append)))
+	}
+	if c.err != nil {
+		return st, nil
+	}
+	for i, id := range ids {
+		st.Append[i].Handle = id
+	}
+	return st, added
 }
 
 // keepOf reads how many messages stay; null is as none given.
@@ -153,6 +181,37 @@ func (s *Scanner) appended(c *cursor, st *Step) (added []extent) {
 		added = append(added, extent{from, c.i})
 	}
 	return added
+}
+
+// maxAsks bounds what a step lets go or keeps.
+const maxAsks = 4096
+
+// named reads a list of at most so many names, of at most so many bytes each, nil for null.
+func (s *Scanner) named(c *cursor, field string, most, long int) (out []string) {
+	if c.peek() == 'n' {
+		c.skip()
+		return nil
+	}
+	if !c.open('[') {
+		c.fail(field + ": want a list of strings")
+		return nil
+	}
+	out = []string{}
+	for c.err == nil && c.more(']') {
+		switch {
+		case len(out) == most:
+			c.fail(fmt.Sprintf("%s: more than %d", field, most))
+		case c.peek() != '"':
+			c.fail(field + ": want a list of strings")
+		default:
+			name := s.word(c)
+			if len(name) > long {
+				c.fail(fmt.Sprintf("%s: a name of %d bytes: want at most %d", field, len(name), long))
+			}
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // usage reads what the provider reported.

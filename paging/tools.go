@@ -115,8 +115,9 @@ type Call struct {
 	More  []string // further files that a patch changes
 	Asks  string   // what it runs or looks for: the beginning of its command, pattern or query
 
-	Release []string // handles that the model is done with: a call of [ReleaseTool]
+	Release []string // handles and paths that the model is done with: a call of [ReleaseTool]
 	Recall  string   // the handle that it asks for: a call of [RecallTool]
+	Wants   []string // handles and paths that it asks for: a call of [FaultTool]
 }
 
 // maxName bounds names of tools and files that are kept; a longer one is cut and told by its hash.
@@ -125,11 +126,14 @@ const maxName = 1024
 // maxPatched bounds the files of one patch.
 const maxPatched = 256
 
-// Call says what a call does. A read or change that names no file only looks.
+// Call says what a call does. A read or change that names no file only looks. A tool that has a row is that of the
+// client, also where it is called as one of ours is.
 func (t Tools) Call(name string, input []byte) Call {
 	c := Call{Tool: bounded(name)}
-	c.cooperate(name, input)
 	row, ok := t.find(name)
+	if !ok {
+		c.cooperate(name, input)
+	}
 	f := fields(input)
 	if !ok || row.Kind == Looks {
 		c.Asks = f.asked()

@@ -97,7 +97,9 @@ func zoneLaws(t *testing.T, o Options, s Session) (seen [4]int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var done []Step
 	for n, st := range s.Steps {
+		done = append(done, plainly(p, st))
 		d, err := p.Step(st)
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +112,7 @@ func zoneLaws(t *testing.T, o Options, s Session) (seen [4]int) {
 		got := fmt.Sprint(told(d, p.Stubs()), d.Zone, d.Size)
 		q, _ := New(o)
 		var last Decision
-		for _, st := range afreshReported(s.Steps[:n+1]) {
+		for _, st := range afreshReported(done) {
 			if last, err = q.Step(st); err != nil {
 				t.Fatal(err)
 			}
