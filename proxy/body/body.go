@@ -20,6 +20,7 @@ const (
 	MaxBytes    = 32 << 20 // what the Messages API takes
 	MaxDepth    = 100      // nested values
 	MaxMessages = 100_000
+	MaxBlocks   = 500_000 // of all messages together
 	MaxTools    = 4096
 )
 
@@ -45,7 +46,12 @@ type Request struct {
 	Tools    []Tool
 	Fixed    int // bytes of system and tools
 
-	raw []byte
+	raw      []byte
+	at       []span // of the items in raw (Messages only)
+	list     span   // messages, with its brackets
+	before   int    // where the key of messages stands
+	tools    span   // tools, with its brackets; empty if there are none
+	toolList []span
 }
 
 // Item is one message as JSON of the Messages API. For that API it is the client's own bytes; for chat
@@ -54,6 +60,10 @@ type Request struct {
 type Item struct {
 	Role tidemark.Role
 	Raw  []byte
+
+	content span // in Raw
+	bare    bool // content is a string
+	blocks  []block
 }
 
 // Tool is a definition as it came, in the form of its dialect.

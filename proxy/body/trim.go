@@ -7,6 +7,16 @@ type Trim struct {
 	Parts  Saved // reminders that stand further up
 	// Due lists tools that were called and still are stubs: they are to be whole from the next batch point on.
 	Due []string
+
+	of    *Request
+	tools []toolEdit    // in order
+	texts []BlockChange // whole blocks, with their markers
+}
+
+// toolEdit is a definition that goes out short.
+type toolEdit struct {
+	n   int
+	raw []byte
 }
 
 // Saved counts what was made shorter, and by how many bytes of the body.
@@ -16,4 +26,4 @@ type Saved struct{ Count, Bytes int }
 // change takes away cannot be pointed at. The definitions of all tools but those in restored become stubs:
 // tools stand first in the cached prefix, so a tool that is called gets its definition back at a batch point
 // only, which is for the caller to say. used are the tools called so far in this history.
-func Trimmed(r *Request, c Change, used, restored map[string]bool) *Trim { return &Trim{} }
+func Trimmed(r *Request, c Change, used, restored map[string]bool) *Trim { return &Trim{of: r} }

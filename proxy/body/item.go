@@ -1,0 +1,225 @@
+package body
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// kind is what the writer must know of a block.
+type kind uint8
+
+const (
+	other kind = iota
+	text
+	thinking
+	call
+	result
+)
+
+// block is where a block stands in the message that it is of.
+type block struct {
+	from, to int32
+	kind     kind
+	marked   bool
+}
+
+func (b block) of(raw []byte) []byte { return raw[b.from:b.to:b.to] }
+
+// NewItem reads one message of the Messages API.
+func NewItem(raw []byte) (Item, error) {
+	c := cursor{data: raw}
+	left := MaxBlocks
+	it := c.item(&left)
+	c.end()
+	if c.err != nil {
+		return Item{}, fmt.Errorf("read the message: %w", c.err)
+	}
+	return it, nil
+}
+
+// item reads the message that is next; left is how many blocks may follow.
+func (c *cursor) item(left *int) Item {
+	var it Item
+	var seen uint32
+	c.peek()
+	start := c.i
+	c.members("the message", func(key []byte) {
+		switch string(key) {
+		case "role":
+			c.once(&seen, 1, "role")
+			it.Role = c.role()
+		case "content":
+			c.once(&seen, 2, "content")
+			from := c.i
+			it.bare = c.peek() == '"'
+			if it.bare {
+				c.str()
+			} else {
+				it.blocks = c.blocks(start, left)
+			}
+			it.content = span{from - start, c.i - start}
+		default:
+			c.skip()
+		}
+	})
+	if seen != 3 {
+		c.fail("the message lacks role or content")
+	}
+	if c.err == nil {
+		it.Raw = c.data[start:c.i:c.i]
+	}
+	return it
+}
+
+func (c *cursor) role() tidemark.Role {
+	switch string(unquoted(c.str())) {
+	case "user":
+		return tidemark.User
+	case "assistant":
+		return tidemark.Assistant
+	}
+	c.fail("the role is neither user nor assistant")
+	return ""
+}
+
+// blocks reads a list of blocks, whose places count from start.
+func (c *cursor) blocks(start int, left *int) []block {
+	var list []block
+	c.elements("content", func(int) {
+		if *left--; *left < 0 {
+			c.fail("too many blocks")
+			return
+		}
+		b := c.block()
+		b.from -= int32(start)
+		b.to -= int32(start)
+		list = append(list, b)
+	})
+	return list
+}
+
+func (c *cursor) block() block {
+	var b block
+	var seen uint32
+	from := c.i
+	c.members("the block", func(key []byte) {
+		switch string(key) {
+		case "type":
+			c.once(&seen, 1, "type")
+			b.kind = kindOf(unquoted(c.str()))
+		case marker:
+			c.once(&seen, 2, marker)
+			b.marked = c.peek() != 'n'
+			c.skip()
+		case "text":
+			c.once(&seen, 4, "text")
+			c.skip()
+		case "content":
+			c.once(&seen, 8, "content")
+			c.skip()
+		default:
+			c.skip()
+		}
+	})
+	if seen&1 == 0 {
+		c.fail("the block has no type")
+	}
+	b.from, b.to = int32(from), int32(c.i)
+	return b
+}
+
+func kindOf(name []byte) kind {
+	switch string(name) {
+	case tidemark.TypeText:
+		return text
+	case tidemark.TypeThinking, tidemark.TypeRedactedThinking:
+		return thinking
+	case tidemark.TypeToolUse:
+		return call
+	case tidemark.TypeToolResult:
+		return result
+	}
+	return other
+}
+
+// Blocks is the number of blocks of the message; a string is one.
+func (i Item) Blocks() int {
+	if i.bare {
+		return 1
+	}
+	return len(i.blocks)
+}
+
+// Block is the JSON of block n, from 0; a string is given as a text block. It is nil if there is none.
+func (i Item) Block(n int) []byte {
+	switch {
+	case n < 0 || n >= i.Blocks():
+		return nil
+	case i.bare:
+		return textBlock(i.content.of(i.Raw))
+	}
+	return i.blocks[n].of(i.Raw)
+}
+
+// textBlock is a text block of a string that is given with its quotes.
+func textBlock(quoted []byte) []byte {
+	out := make([]byte, 0, len(quoted)+24)
+	out = append(out, `{"type":"text","text":`...)
+	out = append(out, quoted...)
+	return append(out, '}')
+}
+
+// textOf is the text of a text block with its quotes, and whether the block has nothing else.
+func textOf(raw []byte) (quoted []byte, alone bool) {
+	c := cursor{data: raw}
+	alone = true
+	isText := false
+	c.members("the block", func(key []byte) {
+		switch string(key) {
+		case "type":
+			isText = kindOf(unquoted(c.str())) == text
+		case "text":
+			quoted = c.str()
+		default:
+			alone = false
+			c.skip()
+		}
+	})
+	if c.err != nil || !isText {
+		return nil, false
+	}
+	return quoted, alone
+}
+
+// First is the text by which a conversation is known that has no other name: the role of the first item, a
+// line break, and the texts of its text blocks without system reminders and the white space around them,
+// joined by line breaks; texts that are empty then do not count.
+func (r *Request) First() string {
+	if len(r.Items) == 0 {
+		return ""
+	}
+	it := r.Items[0]
+	var texts []string
+	for n := range it.Blocks() {
+		quoted, _ := textOf(it.Block(n))
+		if t := strings.TrimSpace(tidemark.StripReminders(string(unquoted(quoted)))); t != "" {
+			texts = append(texts, t)
+		}
+	}
+	return string(it.Role) + "\n" + strings.Join(texts, "\n")
+}
+
+// checkBlock reports what is no block: JSON of ours that is spliced in must not break the body.
+func checkBlock(raw []byte) (block, error) {
+	c := cursor{data: raw}
+	c.peek()
+	b := c.block()
+	c.end()
+	return b, c.err
+}
+
+// quote is s as a JSON string.
+func quote(s string) []byte { return json.AppendString(nil, s) }
