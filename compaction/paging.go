@@ -438,7 +438,9 @@ func (p *Paging) Advice(v View, b Budget) string {
 	if s.pager == nil {
 		return ""
 	}
-	return paging.Advice(s.pager.Fill(func(g *paging.Page) string { return Handle(s.items[g.Message].ID, g.Block) }))
+	f := s.pager.Fill(func(g *paging.Page) string { return Handle(s.items[g.Message].ID, g.Block) })
+	f.Recall = true
+	return paging.Advice(f)
 }
 
 // PagedOut returns how many edits are stubs of paging, and the bytes that they stand for.

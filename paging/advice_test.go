@@ -26,11 +26,23 @@ func full(size tidemark.Tokens) Fill {
 	return f
 }
 
+// outOfIt is such a context of which much is out, at the door: the tags are understood there.
+func outOfIt(size tidemark.Tokens) Fill {
+	f := full(size)
+	for i := range 10 {
+		f.Out = append(f.Out, Held{Handle: "01KDYAJY80PCG4KQA5TTVHBP" + string(rune('A'+i)) + "0#0", Tool: []string{"Read", "Bash"}[i%2], Path: []string{"internal/paging/pager.go lines 1-400", ""}[i%2], Size: 9000 - 700*i})
+	}
+	f.More, f.Tags, f.Turn, f.Grammar = 31, true, 57, "The grammar stands here:\n<memory_cleanup>\n"+strings.Repeat("drop: block:ID\n", 24)+"</memory_cleanup>"
+	return f
+}
+
 // TestAdvice compares what is said in each zone with testdata/advice-*.txt.
 func TestAdvice(t *testing.T) {
 	said := map[string]string{}
 	for name, f := range map[string]Fill{"normal": full(59_999), "advisory": full(64_000), "involuntary": full(101_500), "aggressive": full(171_234),
-		"overfull": {Size: 240_000, Window: 200_000}} {
+		"overfull":     {Size: 240_000, Window: 200_000},
+		"out-advisory": outOfIt(64_000), "out-involuntary": outOfIt(101_500), "out-aggressive": outOfIt(171_234),
+		"recall": {Size: 171_000, Window: 200_000, Recall: true, Out: full(0).Blocks[:2]}} {
 		got := Advice(f)
 		said[name] = got
 		file := filepath.Join("testdata", "advice-"+name+".txt")
@@ -50,8 +62,16 @@ func TestAdvice(t *testing.T) {
 	if said["normal"] != "" {
 		t.Error("something is said though nothing is wrong")
 	}
-	if a, i, g := len(said["advisory"]), len(said["involuntary"]), len(said["aggressive"]); g <= a || g <= i || g > adviceBytes {
-		t.Errorf("%d, %d and %d bytes: want the most at the end of the window, and at most %d", a, i, g, adviceBytes)
+	for _, out := range []string{"", "out-"} {
+		if a, i, g := len(said[out+"advisory"]), len(said[out+"involuntary"]), len(said[out+"aggressive"]); g <= a || g <= i || a > i && out != "" || g > adviceBytes {
+			t.Errorf("%d, %d and %d bytes: want the most at the end of the window, and at most %d", a, i, g, adviceBytes)
+		}
+	}
+	for _, zone := range []string{"advisory", "involuntary", "aggressive"} {
+		s := said["out-"+zone]
+		if _, list, _ := strings.Cut(s, "Out, the newest first:\n"); strings.Count(list, "\n- ")+1 < adviceOut || !strings.Contains(s, "</memory_cleanup>\nThis is turn 57.\n") {
+			t.Errorf("%s: want what is out, the grammar and the turn:\n%s", zone, s)
+		}
 	}
 	if strings.Count(said["advisory"], "\n- ") != 5 || strings.Count(said["aggressive"], "\n- ") != 10 {
 		t.Error("want five blocks, and ten at the end of the window")
@@ -65,8 +85,9 @@ func TestAdviceNames(t *testing.T) {
 		for i := range f.Blocks {
 			f.Blocks[i].Tool, f.Blocks[i].Path, f.Blocks[i].Size = name, name, 1<<60
 		}
+		f.Out, f.More = append(f.Out, f.Blocks...), 1<<40
 		got := Advice(f)
-		if n := strings.Count(got, "\n- "); n < adviceBlocks || len(got) > adviceBytes || !utf8.ValidString(got) {
+		if n := strings.Count(got, "\n- "); n < adviceBlocks+adviceOut || len(got) > adviceBytes || !utf8.ValidString(got) {
 			t.Errorf("%.40q: %d blocks, %d bytes:\n%s", name, n, len(got), got)
 		}
 		for line := range strings.Lines(got) {
@@ -107,6 +128,9 @@ func TestFill(t *testing.T) {
 		}
 	}
 	f := p.Fill(nil)
+	if len(f.Out) != 1 || f.Out[0] != (Held{"t1", "Read", "/a", 6300, 4, false}) || f.More != 0 {
+		t.Errorf("out are %+v", f.Out)
+	}
 	if f.Size != p.Size() || f.Window != 10_000 || len(f.Blocks) != 2 {
 		t.Fatalf("got %+v", f)
 	}

@@ -173,11 +173,24 @@ func (r *Replay) bounded(least bound, before float64) {
 func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 	r.out.only(d.Kept)
 	r.out.add(stubs[d.Kept:])
-	b := strconv.AppendInt(append(r.Line, `{"n":`...), int64(n), 10)
+	r.Line = r.out.decision(r.Line, n, d, r.Options.Window > 0)
+}
+
+// AppendDecision appends the newest decision as an object of JSON: the same bytes that a replay with Keep has of
+// request n of the same history. It is for a live request; it looks at all that is out.
+func (p *Pager) AppendDecision(b []byte, n int, d *Decision) []byte {
+	var o outside
+	o.add(p.stubs)
+	return o.decision(b, n, d, p.window > 0)
+}
+
+// decision writes what was decided with request n, when what is out is known.
+func (o *outside) decision(b []byte, n int, d *Decision, zones bool) []byte {
+	b = strconv.AppendInt(append(b, `{"n":`...), int64(n), 10)
 	b = appendNames(append(b, `,"evict":`...), d.Evict)
 	b = appendNames(append(b, `,"gc":`...), d.GC)
 	b = append(b, `,"stub":[`...)
-	b = append(append(b, r.out.names(Result)...), `],"fault":[`...)
+	b = append(append(b, o.names(Result)...), `],"fault":[`...)
 	for i, f := range d.Fault {
 		if i > 0 {
 			b = append(b, ',')
@@ -192,13 +205,13 @@ func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 	b = strconv.AppendInt(append(b, `,"bytes":[`...), int64(d.In), 10)
 	b = strconv.AppendInt(append(b, ','), int64(d.Out), 10)
 	b = append(b, ']')
-	b = r.out.further(b, d)
+	b = o.further(b, d)
 	if d.Tau != 0 {
 		b = strconv.AppendInt(append(b, `,"tau":`...), int64(d.Tau), 10)
 	}
-	if r.Options.Window > 0 {
+	if zones {
 		b = append(append(append(b, `,"zone":"`...), d.Zone.String()...), '"')
 		b = strconv.AppendInt(append(b, `,"size":`...), int64(d.Size), 10)
 	}
-	r.Line = append(b, '}')
+	return append(b, '}')
 }

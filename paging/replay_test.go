@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark"
 )
 
 // TestHand replays a session made by hand: a call decided before the eviction is no fault, and the
@@ -44,5 +46,38 @@ func TestReplayCheck(t *testing.T) {
 	}}
 	if err := r.Run(ranges(t, 20)); !errors.Is(err, stop) || steps != 3 {
 		t.Errorf("%d steps, %v: want 3 and %v", steps, err, stop)
+	}
+}
+
+// TestAppendDecision: a live request is told as a replay tells it, also behind cuts and with a window.
+func TestAppendDecision(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, window := range []tidemark.Tokens{0, 6000} {
+			o := Options{Policy: Policies()[seed%4], Tau: 2, MinBytes: 300, Window: window}
+			s := reported(helped(random(t, seed, 25), seed), seed)
+			r := Replay{Options: o, Keep: true}
+			if err := r.Run(s); err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := []byte(`{"session":"s","requests":[`)
+			for n, st := range s.Steps {
+				d, err := p.Step(st)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Reported(st.Usage)
+				if n > 0 {
+					line = append(line, ',')
+				}
+				line = p.AppendDecision(line, n, &d)
+			}
+			if got := string(append(line, "]}"...)); got != string(r.Line) {
+				t.Fatalf("seed %d: live\n%s\nreplay\n%s", seed, got, r.Line)
+			}
+		}
 	}
 }
