@@ -7,7 +7,7 @@ import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, when } from "../../web/src/panels/format.js";
 import { paged, share, zoneName } from "../../web/src/panels/paging.js";
-import { limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
+import { columnAt, columnBy, limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
 import { join, since, steps, totals } from "../../web/src/panels/series.js";
 import { add, cost, parsePrice, pricesOf, total } from "../../web/src/panels/usage.js";
 
@@ -213,6 +213,20 @@ test("stubsOf: the newest in effect, by block", () => {
   const got = stubsOf([stub("o3", 2, "lifted"), stub("o2", 1, "new"), stub("o1", 1, "old"), overlay("o0")], "m", ["o2", "o1", "o0"]);
   assert.deepEqual([...got].map(([n, b]) => [n, b[0].text]), [[1, "new"]]);
   assert.equal(stubsOf([], "m", []).size, 0);
+});
+
+test("columnAt and columnBy: every column can be pointed at, by the eye and by keys", () => {
+  const box = { width: 100, left: 20, right: 0 };
+  assert.deepEqual([0.1, 0.2, 0.59, 0.61, 0.99, 1].map((share) => columnAt(share, 2, box)), [null, 0, 0, 1, 1, null]);
+  assert.deepEqual([["ArrowLeft", null], ["ArrowRight", null], ["ArrowLeft", 0], ["ArrowRight", 2], ["Home", 2], ["End", 0], ["a", 1]].map(([k, now]) => columnBy(k, now, 3)), [2, 0, 0, 2, 0, 2, null]);
+});
+
+test("paged: what has no totals is added up of what was read", () => {
+  const none = { calls: 0, evicted: 0, faults: 0 };
+  const call = (n, paging) => ({ n, at: n, paging: { zone: "advisory", evicted: 0, collected: 0, inputs: 0, images: 0, pins: 0, bytesIn: 100, bytesSent: 50, totals: none, ...paging } });
+  const got = paged([call(2, { evicted: 3, faults: [{ call: "b", of: "a", path: "x" }] }), call(1, { inputs: 2 })]);
+  assert.deepEqual(got.totals, { calls: 2, evicted: 3, collected: 0, inputs: 2, images: 0, faults: 1, pins: 0, bytesIn: 200, bytesSent: 100 });
+  assert.equal(got.loaded, true);
 });
 
 test("paged: the calls that paging decided, their faults, and what stands now", () => {

@@ -7,7 +7,7 @@ import { cutter } from "../../web/src/blocks.js";
 import { pauseAfter } from "../../web/src/chat.js";
 import { afterReset, fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
 import { parser } from "../../web/src/sse.js";
-import { ago, channelOf, count, fillOf, fullKey, keyFrom, nameOf, newKey, readInput, titleFrom, typedOf } from "../../web/src/words.js";
+import { ago, channelOf, count, fillOf, fullKey, keyFrom, nameOf, newKey, proxied, readInput, titleFrom, typedOf } from "../../web/src/words.js";
 
 // some gives numbers that look like chance and are the same in every run.
 function some(seed) {
@@ -152,6 +152,8 @@ describe("words", () => {
     assert.equal(nameOf({ key: "agent:main:main" }), "Main conversation");
     const annas = ["local", "user", "whatsapp", "api"].map((channel) => nameOf({ key: `agent:main:${channel}:dm:anna` }));
     assert.deepEqual(annas, ["anna", "anna · user", "anna · WhatsApp", "anna · API"]);
+    assert.equal(nameOf({ key: "agent:main:proxy:dm:0f3c9a2b0f3c9a2b0f3c9a2b0f3c9a2b" }), "Client 0f3c9a · Proxy");
+    assert.deepEqual(["agent:main:proxy:dm:0f", "agent:main:proxy:dm:0f#t2", "agent:main:local:dm:proxy", "agent:main:main", ""].map(proxied), [true, true, false, false, false]);
     assert.equal(nameOf({ key: "agent:main:telegram:group:-7" }), "-7 · Telegram group");
     assert.equal(nameOf({ key: "agent:main:whatsapp:dm:anna", title: "Anna" }), "Anna");
     assert.deepEqual(["agent:main:main", "agent:main:web:dm:x", "agent:main:whatsapp:dm:anna"].map(channelOf), ["", "", "WhatsApp"]);

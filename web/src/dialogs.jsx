@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api, current, dialog, download, refusal, rename, show, tell, useToken } from "./app.js";
-import { ago, COMMANDS, fitTitle, nameOf, peerOf } from "./words.js";
+import { ago, COMMANDS, fitTitle, nameOf, peerOf, proxied } from "./words.js";
 
 // Modal shows its children in front of everything; onClose null: it must be answered.
 function Modal({ label, onClose, children, wide }) {
@@ -103,7 +103,7 @@ function Session({ session }) {
       <p class="buttons">
         <button type="button" onClick={() => act(() => download(session.key, "md"))}>Export as Markdown</button>
         <button type="button" onClick={() => act(() => download(session.key, "jsonl"))}>Export as JSON lines</button>
-        <button type="button" class="danger" onClick={() => { dialog.value = { kind: "reset", session }; }}>Reset…</button>
+        {!proxied(session.key) && <button type="button" class="danger" onClick={() => { dialog.value = { kind: "reset", session }; }}>Reset…</button>}
         <button type="button" onClick={close}>Close</button>
       </p>
     </Modal>

@@ -9,7 +9,7 @@ import { Icon } from "./icons.jsx";
 import { Log } from "./log.jsx";
 import { Panels } from "./panels/index.jsx";
 import { Sidebar } from "./sidebar.jsx";
-import { count, fillOf, nameOf, NEAR } from "./words.js";
+import { count, fillOf, nameOf, NEAR, proxied } from "./words.js";
 
 function Page() {
   const c = current.value;
@@ -22,7 +22,7 @@ function Page() {
         <Head conversation={c} />
         <Link conversation={c} />
         <Log conversation={c} onEdit={(m) => { setEdit(m); c.drop(m.id); }} />
-        <Composer conversation={c} edit={edit} />
+        {proxied(c.key) ? <Elsewhere /> : <Composer conversation={c} edit={edit} />}
       </main>
       {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} exists={!c.missing.value} wanted={archive.value} onWanted={() => { archive.value = null; }} mainSession={mainKey.value} sessions={listed.value} openSession={show} onClose={() => { panel.value = false; }} />}
       <Dialogs />
@@ -32,13 +32,16 @@ function Page() {
   );
 }
 
+// Elsewhere stands where one writes, in a conversation that is not ours to write in.
+const Elsewhere = () => <p class="composer elsewhere" role="note">This conversation belongs to a client that keeps its history itself. It goes on there; here you can read along.</p>;
+
 function Head({ conversation: c }) {
   const info = c.info.value;
   return (
     <header class="head">
       <button type="button" class="icon onlyphone" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => { drawer.value = true; }}><Icon name="menu" /></button>
       <h2>{nameOf(info ?? { key: c.key })}</h2>
-      {info?.window > 0 && <Fill used={info.contextTokens} limit={info.limit || info.window} />}
+      {info?.window > 0 && <Fill used={info.contextTokens} limit={proxied(c.key) ? info.window : info.limit || info.window} whole={proxied(c.key)} />}
       <button type="button" class="icon" aria-label="Search" title="Search (Ctrl+K)" onClick={() => { dialog.value = { kind: "search" }; }}><Icon name="search" /></button>
       <button type="button" class="icon" aria-label="Acts on this conversation" aria-haspopup="dialog" disabled={!info} onClick={() => { dialog.value = { kind: "session", session: info }; }}><Icon name="more" /></button>
       <button type="button" class={`panelbutton ${panel.value ? "on" : ""}`} aria-pressed={panel.value} title="Alt+Shift+P" onClick={() => { panel.value = !panel.value; }}>Context</button>
@@ -48,13 +51,14 @@ function Head({ conversation: c }) {
 
 const told = { near: "nearly full: it is compacted soon", over: "over the limit: it is compacted before the next call" };
 
-function Fill({ used, limit }) {
+// whole: of a window, which nothing compacts.
+function Fill({ used, limit, whole }) {
   const { part, share, level } = fillOf(used, limit);
-  const more = level && `, ${told[level]}`;
+  const of = whole ? "window" : "limit", more = level && !whole ? `, ${told[level]}` : "";
   return (
-    <span class={`fill ${level}`} title={`${count(used, "token")} of the ${count(limit, "token")} at which it is compacted${more}`}>
-      <meter min={0} max={1} low={NEAR} high={level === "over" ? 0.99 : 1} optimum={0} value={Math.min(1, part)} aria-label="How full the context is" aria-valuetext={`${share} of the limit${more}`} />
-      {share}<span class="rest"> of the limit</span>{level && <span class="unseen">, {told[level]}</span>}
+    <span class={`fill ${level}`} title={`${count(used, "token")} of the ${whole ? `window of ${count(limit, "token")}` : `${count(limit, "token")} at which it is compacted`}${more}`}>
+      <meter min={0} max={1} low={NEAR} high={level === "over" ? 0.99 : 1} optimum={0} value={Math.min(1, part)} aria-label="How full the context is" aria-valuetext={`${share} of the ${of}${more}`} />
+      {share}<span class="rest"> of the {of}</span>{more && <span class="unseen">{more}</span>}
     </span>
   );
 }

@@ -10,17 +10,18 @@ import { Fold, Long, Mark, Parts, Status } from "./parts.jsx";
 
 const page = 60;
 
-export function Blocks({ api, path, view, acts }) {
+// client: the conversation of a client, whose system text and tools are not kept here.
+export function Blocks({ api, path, view, acts, client }) {
   const [most, set] = useState(page);
   const items = [...view.items].reverse();
   return (
     <section class="p-section" aria-labelledby="p-sees">
       <h2 id="p-sees">What the model sees</h2>
-      <p class="p-lead">{count(view.items.length, "message")} after the system prompt{view.tools.length > 0 && ` and ${count(view.tools.length, "tool")}`}, the newest first.</p>
+      <p class="p-lead">{count(view.items.length, "message")} {client ? "that the client sent" : "after the system prompt"}{!client && view.tools.length > 0 && ` and ${count(view.tools.length, "tool")}`}, the newest first.</p>
       <ul class="p-list">
         {view.note && <Row kind="other" name="Note at the end" text={view.note} open={() => <Long text={view.note} />} />}
         {items.slice(0, most).map((it) => <Item key={`${it.id} ${it.from}`} it={it} api={api} path={path} view={view} acts={acts} />)}
-        {items.length <= most && (
+        {items.length <= most && !client && (
           <>
             <Row kind="tools" tokens={view.tools.reduce((n, t) => n + t.tokens, 0)} text={view.tools.map((t) => t.name).join(", ") || "none"}
               open={() => <ul class="p-tools">{view.tools.map((t) => <li key={t.name}><code>{t.name}</code> <span class="p-num">{tokens(t.tokens)}</span></li>)}</ul>} />

@@ -9,7 +9,8 @@ import { Fold, More, Parts, Status, Sure, Trouble } from "./parts.jsx";
 
 const states = { on: "in effect", undone: "undone", covered: "covered by a later one" };
 
-export function Changes({ api, path, view, acts, openArchive, onUndone }) {
+// client: of a client that keeps the history, what left comes back when the model asks; nobody else undoes it.
+export function Changes({ api, path, view, acts, openArchive, onUndone, client }) {
   const rows = changes(acts.items, view.overlays);
   const undo = useAct();
   const lift = (overlay) => undo.run(async () => {
@@ -24,7 +25,7 @@ export function Changes({ api, path, view, acts, openArchive, onUndone }) {
       <Trouble error={undo.error} what="Not undone" />
       {undo.done !== undefined && <p class="p-note" role="status">Undone. The context is {tokens(undo.done)} tokens now{undo.done > view.limit && "; over the limit, so the next call compacts again"}.</p>}
       <ul class="p-list">
-        {rows.map((r) => <li key={r.id}><Change row={r} api={api} path={path} openArchive={openArchive} onUndo={() => lift(r.overlay)} busy={undo.busy} /></li>)}
+        {rows.map((r) => <li key={r.id}><Change row={r} api={api} path={path} openArchive={openArchive} onUndo={client ? null : () => lift(r.overlay)} busy={undo.busy} /></li>)}
       </ul>
       <More pages={acts}>Show earlier changes</More>
     </section>
@@ -53,7 +54,7 @@ function Change({ row: r, api, path, openArchive, onUndo, busy }) {
       </dl>
       <p class="p-actions">
         {r.archive && <button type="button" onClick={() => openArchive(r.archive)}>Open {fileName(r.archive).includes("-part") ? "the archived part" : "the archive"}</button>}
-        {r.overlay && r.state === "on" && (
+        {onUndo && r.overlay && r.state === "on" && (
           <Sure question={r.kind === "undo" ? "Put the change in effect again?" : "Show the model the originals again?"} yes={r.kind === "undo" ? "Redo" : "Undo"} disabled={busy} onYes={onUndo}>{r.kind === "undo" ? "Redo" : "Undo"}</Sure>
         )}
       </p>

@@ -84,10 +84,11 @@ export function byFolder(files) {
   return groups.filter((g) => g.files.length > 0);
 }
 
-// promptOf says whose prompt a conversation has: "main", that of another one of the owner's, or a "peer"'s,
-// as the server sorts keys.
+// promptOf says whose prompt a conversation has: "main", that of another one of the owner's, a "peer"'s, as the
+// server sorts keys, or that of a "client" which keeps its own.
 export function promptOf(session) {
   const parts = session.split("#")[0].split(":");
   if (parts.length === 3) return "main";
+  if (parts[2] === "proxy") return "client";
   return ["local", "web", "api", "cli"].includes(parts[2]) ? "owner" : "peer";
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { sessionPath } from "../api.js";
+import { proxied } from "../words.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
@@ -37,6 +38,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
     calls.refresh();
     acts.refresh();
   };
+  const client = proxied(session) && { call: calls.items.reduce((a, b) => (a && a.n > b.n ? a : b), null) };
   const stale = useRef(false);
   useNotices(live, () => {
     stale.current = !shown;
@@ -52,13 +54,20 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
   return (
     <>
       <Trouble error={view.error} again={reload} what="Not up to date" />
-      <Gauge view={view.data} />
+      <Gauge view={client ? sent(view.data, client.call) : view.data} client={client} />
       <Timeline calls={calls} acts={acts} view={view.data} />
       <Paging calls={calls} />
-      <Blocks api={api} path={path} view={view.data} acts={acts} />
-      <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} />
+      <Blocks api={api} path={path} view={view.data} acts={acts} client={client} />
+      <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} client={client} />
     </>
   );
+}
+
+// sent is the view of a conversation whose client keeps the history, as far as its newest call tells: system text and tools are
+// the client's, and nothing is compacted, so the window is the limit.
+function sent(view, call) {
+  const window = call?.window || view.window;
+  return { ...view, system: { tokens: 0 }, tools: [], size: call?.context || view.size, window, limit: window, model: call?.model || call?.requested || view.model };
 }
 
 // portions are what the view is made of. What they leave of its size are the frames of messages and what
@@ -69,7 +78,7 @@ function portions(view) {
   return kindOrder.filter((k) => sum.get(k) > 0).map((kind) => ({ kind, tokens: sum.get(kind) }));
 }
 
-function Gauge({ view }) {
+function Gauge({ view, client }) {
   const width = 1000, { share, level } = fillOf(view.size, view.limit), over = level === "over";
   const all = portions(view);
   const at = (n) => (n / Math.max(view.window, view.size, 1)) * width;
@@ -77,9 +86,9 @@ function Gauge({ view }) {
   return (
     <section class="p-section" aria-labelledby="p-fill">
       <h2 id="p-fill" class="p-fill">
-        <span class={level ? `p-big p-${level}` : "p-big"}>{share}</span> of the limit{level === "near" && ", compacted soon"}
+        <span class={level ? `p-big p-${level}` : "p-big"}>{share}</span> of the {client ? "window" : "limit"}{level === "near" && !client && ", compacted soon"}
       </h2>
-      <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>
+      {client ? <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens with the newest answer, what the client says beside the messages included.</p> : <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>}
       <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label="Context" aria-valuemin={0} aria-valuemax={view.limit}
         aria-valuenow={Math.min(view.size, view.limit)} aria-valuetext={`${tokens(view.size)} of ${tokens(view.limit)} tokens`}>
         <rect class="p-free" x="0" y="8" width={width} height="40" rx="6" />
@@ -93,9 +102,10 @@ function Gauge({ view }) {
       <dl class="p-facts">
         <div><dt>Model</dt><dd>{view.model || "none"}</dd></div>
         <div><dt>Window</dt><dd>{tokens(view.window)}</dd></div>
-        <div><dt>Kept free for the answer</dt><dd>{tokens(view.reserve)}</dd></div>
-        <div><dt>Kept word for word</dt><dd>the newest {tokens(view.keep)}</dd></div>
-        <div><dt>Counted by</dt><dd>{view.anchored ? "the provider, and an estimate of what came since" : "an estimate"}</dd></div>
+        {!client && <div><dt>Kept free for the answer</dt><dd>{tokens(view.reserve)}</dd></div>}
+        {!client && <div><dt>Kept word for word</dt><dd>the newest {tokens(view.keep)}</dd></div>}
+        {client && <div><dt>Messages that the client sent</dt><dd>{tokens(client.call?.historyEventCount)}</dd></div>}
+        {!client && <div><dt>Counted by</dt><dd>{view.anchored ? "the provider, and an estimate of what came since" : "an estimate"}</dd></div>}
         <div><dt>Changes in effect</dt><dd>{view.overlays.length}</dd></div>
       </dl>
     </section>

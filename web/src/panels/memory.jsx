@@ -56,6 +56,7 @@ export function Memory({ api, agent, session, mainSession, openSession, live, sh
 // InPrompt says which files the prompt of this conversation has: the rule of the server, in words.
 function InPrompt({ session, mainSession, openSession }) {
   if (promptOf(session) === "main") return <p class="p-note">The prompt of this conversation has MEMORY.md, the persona (SOUL, IDENTITY, USER, AGENTS, TOOLS) and the notes of today and yesterday.</p>;
+  if (promptOf(session) === "client") return <p class="p-note">The prompt of this conversation is its client's; nothing is remembered of it, and none of this is shown to it.</p>;
   return (
     <p class="p-note">
       The prompt of this conversation has {promptOf(session) === "owner" ? "the notes of today and yesterday" : "those notes of today and yesterday that its people may see"}. MEMORY.md and the persona are only in that of the{" "}

@@ -1,9 +1,10 @@
 // What left the context by demand paging, and what had to come back.
 
-import { useId, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import { bytes, count, tokens, when } from "./format.js";
 import { paged, share, zoneName } from "./paging.js";
 import { Fold } from "./parts.jsx";
+import { usePick } from "./pick.js";
 import { linear, ticks } from "./scale.js";
 
 const box = { width: 640, height: 190, top: 12, bottom: 170, left: 84, right: 4 };
@@ -20,7 +21,7 @@ export function Paging({ calls }) {
       {got.steps.length > 1 && <Chart steps={got.steps} />}
       <dl class="p-facts">
         <div><dt>Out of the context now</dt><dd>{now.stubs > 0 ? `${count(now.stubs, "block")}, ${bytes(now.outBytes)}` : "nothing"}</dd></div>
-        <div><dt>Left so far</dt><dd>{left.length > 0 ? left.map(([n, what]) => count(n, what)).join(", ") : "nothing"}</dd></div>
+        <div><dt>Left {got.loaded && calls.next ? "with the calls that are loaded" : "so far"}</dt><dd>{left.length > 0 ? left.map(([n, what]) => count(n, what)).join(", ") : "nothing"}</dd></div>
         <div><dt>Faults</dt><dd>{tokens(t.faults)}{t.evicted > 0 && `, ${share(t.faults, t.evicted)} of the reads that left`}</dd></div>
         <div><dt>Pinned by a fault</dt><dd>{tokens(t.pins)}</dd></div>
         <div><dt>Sent</dt><dd>{t.bytesIn > 0 ? `${bytes(t.bytesSent)} of ${bytes(t.bytesIn)}, ${share(t.bytesSent, t.bytesIn)}` : "everything"}</dd></div>
@@ -38,33 +39,15 @@ export function Paging({ calls }) {
 // Chart shows the bytes of each call as they are and as they were sent.
 function Chart({ steps }) {
   const id = useId();
-  const [at, choose] = useState(null);
-  const now = at === null ? null : Math.min(at, steps.length - 1);
+  const { now, on } = usePick(steps.length, box);
   const scale = ticks(Math.max(...steps.map((s) => s.whole)));
   const y = linear(scale.at(-1), box.bottom, box.top), inside = box.width - box.left - box.right;
   const x = (i) => box.left + (inside * i) / steps.length;
   const line = (of) => steps.map((s, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(of(s)).toFixed(1)}L${x(i + 1).toFixed(1)} ${y(of(s)).toFixed(1)}`).join("");
   const sent = line((s) => s.sent);
-  const point = (e) => {
-    const r = e.currentTarget.getBoundingClientRect();
-    const i = Math.floor((((e.clientX - r.left) / r.width) * box.width - box.left) / (inside / steps.length));
-    choose(i < 0 || i >= steps.length ? null : i);
-  };
-  const onKey = (e) => {
-    const last = steps.length - 1;
-    const to = { ArrowLeft: (now ?? steps.length) - 1, ArrowRight: (now ?? -1) + 1, Home: 0, End: last }[e.key];
-    if (e.key === "Escape" && now !== null) {
-      e.stopPropagation();
-      choose(null);
-    } else if (to !== undefined) {
-      e.preventDefault();
-      choose(Math.max(0, Math.min(last, to)));
-    }
-  };
   return (
     <figure class="p-chart">
-      <svg viewBox={`0 0 ${box.width} ${box.height}`} role="img" tabindex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`}
-        onPointerMove={point} onPointerDown={point} onPointerLeave={() => choose(null)} onKeyDown={onKey}>
+      <svg viewBox={`0 0 ${box.width} ${box.height}`} role="img" tabindex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`} {...on}>
         <title id={`${id}-name`}>{`Bytes of the messages over ${count(steps.length, "call")}, whole and as sent. Arrow keys go through them.`}</title>
         {scale.map((v) => <g key={v}><line class="p-grid" x1={box.left} x2={box.width - box.right} y1={y(v)} y2={y(v)} /><text class="p-axis" x={box.left - 6} y={y(v) + 6} text-anchor="end">{bytes(v)}</text></g>)}
         <path class="p-area" d={`${sent}L${x(steps.length)} ${box.bottom}L${box.left} ${box.bottom}Z`} />

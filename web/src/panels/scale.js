@@ -16,6 +16,19 @@ export function ticks(max, most = 4) {
 // linear maps 0…max to from…to.
 export const linear = (max, from, to) => (v) => from + ((to - from) * v) / (max || 1);
 
+// columnAt is the column of a chart at a share of its width, null beside them.
+export function columnAt(share, columns, box) {
+  const i = Math.floor((share * box.width - box.left) / ((box.width - box.left - box.right) / columns));
+  return i >= 0 && i < columns ? i : null;
+}
+
+// columnBy is the column that a key leads to from the one that is chosen, null for other keys. From none the
+// arrows begin at the end that they come from.
+export function columnBy(key, now, columns) {
+  const to = { ArrowLeft: (now ?? columns) - 1, ArrowRight: (now ?? -1) + 1, Home: 0, End: columns - 1 }[key];
+  return to === undefined ? null : Math.max(0, Math.min(columns - 1, to));
+}
+
 const round = (n) => Math.round(n * 100) / 100;
 
 // stairs is the line of the context through the steps: it rises within a call, falls with a compaction.

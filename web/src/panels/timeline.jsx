@@ -1,9 +1,10 @@
 // How the context came to its size: a chart of the calls, what they used and what that cost.
 
-import { useId, useRef, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { keep, keptJSON } from "../store.js";
 import { count, few, money, tokens, when } from "./format.js";
 import { Fold, More, Status } from "./parts.jsx";
+import { usePick } from "./pick.js";
 import { Prices } from "./prices.jsx";
 import { limits, linear, stairs, ticks } from "./scale.js";
 import { since, steps, totals } from "./series.js";
@@ -56,9 +57,7 @@ function say(s, prices) {
 }
 
 function Chart({ all, prices }) {
-  const id = useId(), at = useRef(null);
-  const [chosen, choose] = useState(null);
-  const now = chosen === null ? null : Math.min(chosen, all.length - 1);
+  const id = useId(), { now, on } = usePick(all.length, box);
   const most = Math.max(...all.map((s) => Math.max(s.before, s.after, s.limit ?? 0)));
   const scale = ticks(most), y = linear(scale.at(-1), bottom, box.top);
   const inside = box.width - box.left - box.right, x = (i) => box.left + (inside * i) / all.length;
@@ -69,27 +68,10 @@ function Chart({ all, prices }) {
   const floor = tallest > 0 ? bottom + box.gap + box.bars : bottom;
   const wide = Math.min(20, (0.8 * inside) / all.length);
   const z = linear(tallest, floor, floor - box.bars);
-  const point = (e) => {
-    const r = at.current.getBoundingClientRect();
-    const i = Math.floor((((e.clientX - r.left) / r.width) * box.width - box.left) / (inside / all.length));
-    choose(i < 0 || i >= all.length ? null : i);
-  };
-  const onKey = (e) => {
-    const last = all.length - 1;
-    const to = { ArrowLeft: (now ?? all.length) - 1, ArrowRight: (now ?? -1) + 1, Home: 0, End: last }[e.key];
-    if (e.key === "Escape" && now !== null) {
-      e.stopPropagation();
-      choose(null);
-    } else if (to !== undefined) {
-      e.preventDefault();
-      choose(Math.max(0, Math.min(last, to)));
-    }
-  };
   const n = (kind) => all.filter((s) => s.kind === kind).length;
   return (
     <figure class="p-chart">
-      <svg ref={at} viewBox={`0 0 ${box.width} ${floor + 4}`} role="img" tabindex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`}
-        onPointerMove={point} onPointerDown={point} onPointerLeave={() => choose(null)} onKeyDown={onKey}>
+      <svg viewBox={`0 0 ${box.width} ${floor + 4}`} role="img" tabindex={0} aria-labelledby={`${id}-name`} aria-describedby={`${id}-now`} {...on}>
         <title id={`${id}-name`}>{`Tokens of the context over ${count(n("call"), "call")}, ${count(n("compaction"), "compaction")} and ${count(n("reset"), "reset")}. Arrow keys go through them.`}</title>
         {scale.map((v) => <g key={v}><line class="p-grid" x1={box.left} x2={box.width - box.right} y1={y(v)} y2={y(v)} /><text class="p-axis" x={box.left - 6} y={y(v) + 6} text-anchor="end">{few(v)}</text></g>)}
         <path class="p-area" d={stairs(all, x, y, bottom)} />
