@@ -23,16 +23,16 @@ type extent struct{ from, to int }
 
 // Session reads a session from one line of JSON:
 //
-//	{"session","model","system","tools":[…],"steps":[STEP,…]}
+//	{"session","model","system","tools":[…],"fixed"?:bytes,"steps":[STEP,…]}
 //	STEP: {"keep"?:n,"stay"?:true,"release"?:[names],"anchor"?:[names],"append":[messages],"ids"?:[handles],"usage"?:{…}}
 //
-// The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
+// fixed is what system and tools weigh where they are not told. The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
 // What is wrong is tidemark.ErrInvalid and named by its field.
 func (s *Scanner) Session(line []byte) (Session, error) {
 	c := &cursor{data: line}
 	var out Session
 	named, stepped := false, false
-	system, tools := 0, 0
+	system, tools, fixed := 0, 0, 0
 	if !c.open('{') {
 		c.fail("want an object with session and steps")
 	}
@@ -47,6 +47,8 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 			system = c.size()
 		case "tools":
 			tools = c.size()
+		case "fixed":
+			fixed = s.fixed(c)
 		case "steps":
 			if stepped = c.peek() == '['; stepped {
 				out.Steps = s.steps(c)
@@ -57,7 +59,7 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 			c.skip()
 		}
 	}
-	out.Fixed = system + tools
+	out.Fixed = system + tools + fixed
 	switch {
 	case c.err != nil:
 		return out, c.err
@@ -69,6 +71,16 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 		c.fail(`"steps": want a list of steps, {"append":[messages]} each`)
 	}
 	return out, c.err
+}
+
+// fixed reads a number of bytes.
+func (s *Scanner) fixed(c *cursor) (n int) {
+	from := c.i
+	c.skip()
+	if c.err == nil && (json.Unmarshal(c.data[from:c.i], &n) != nil || n < 0) {
+		c.fail(fmt.Sprintf("fixed %.40s: want a number of bytes, from 0", c.data[from:c.i]))
+	}
+	return n
 }
 
 // size goes behind a value and returns its bytes as compact JSON, none for null.
