@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changes, stubsOf } from "../../web/src/panels/changes.js";
+import { served, treatmentName } from "../../web/src/panels/client.js";
 import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, when } from "../../web/src/panels/format.js";
@@ -219,6 +220,18 @@ test("columnAt and columnBy: every column can be pointed at, by the eye and by k
   const box = { width: 100, left: 20, right: 0 };
   assert.deepEqual([0.1, 0.2, 0.59, 0.61, 0.99, 1].map((share) => columnAt(share, 2, box)), [null, 0, 0, 1, 1, null]);
   assert.deepEqual([["ArrowLeft", null], ["ArrowRight", null], ["ArrowLeft", 0], ["ArrowRight", 2], ["Home", 2], ["End", 0], ["a", 1]].map(([k, now]) => columnBy(k, now, 3)), [2, 0, 0, 2, 0, 2, null]);
+});
+
+test("served: what became of a client's requests, the newest first", () => {
+  assert.equal(served([]), null);
+  assert.equal(served([{ n: 1, at: 1 }]), null);
+  const got = served([
+    { n: 1, at: 10, proxy: { treatment: "observe", legs: 1, phantom: 0, trimmedBytes: 0, untouched: "an odd body" } }, { n: 2, at: 20 },
+    { n: 3, at: 30, error: "cut off", proxy: { treatment: "page", legs: 3, phantom: 2, trimmedBytes: 40 } },
+  ]);
+  assert.deepEqual(got, { treatment: "page", calls: 2, legs: 4, phantom: 2, trimmed: 40, untouched: [{ n: 1, at: 10, why: "an odd body" }], failed: [{ n: 3, at: 30, why: "cut off" }] });
+  assert.equal(treatmentName("later"), "later");
+  assert.match(treatmentName("observe"), /^observe: nothing is changed/);
 });
 
 test("paged: what has no totals is added up of what was read", () => {

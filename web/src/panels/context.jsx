@@ -5,6 +5,7 @@ import { sessionPath } from "../api.js";
 import { proxied } from "../words.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
+import { Client } from "./client.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { Paging } from "./paging.jsx";
@@ -56,6 +57,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
       <Trouble error={view.error} again={reload} what="Not up to date" />
       <Gauge view={client ? sent(view.data, client.call) : view.data} client={client} />
       <Timeline calls={calls} acts={acts} view={view.data} />
+      {client && <Client calls={calls} />}
       <Paging calls={calls} />
       <Blocks api={api} path={path} view={view.data} acts={acts} client={client} />
       <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} client={client} />

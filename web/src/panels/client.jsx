@@ -1,0 +1,30 @@
+// What became of the requests of a client that keeps its history itself.
+
+import { served, treatmentName } from "./client.js";
+import { bytes, count, tokens, when } from "./format.js";
+import { Fold } from "./parts.jsx";
+
+export function Client({ calls }) {
+  const got = served(calls.items);
+  if (!got) return null;
+  return (
+    <section class="p-section" aria-labelledby="p-client">
+      <h2 id="p-client">The client's requests</h2>
+      <p class="p-lead">{treatmentName(got.treatment)}.</p>
+      <dl class="p-facts">
+        <div><dt>Requests{calls.next && ", of those that are loaded"}</dt><dd>{tokens(got.calls)}{got.legs > got.calls && `, in ${count(got.legs, "call")} of the API`}</dd></div>
+        {got.phantom > 0 && <div><dt>Asked of Tidemark by the model</dt><dd>{count(got.phantom, "time")}</dd></div>}
+        {got.trimmed > 0 && <div><dt>Trimmed</dt><dd>{bytes(got.trimmed)}</dd></div>}
+        <div><dt>Sent on untouched</dt><dd>{got.untouched.length > 0 ? count(got.untouched.length, "request") : "none"}</dd></div>
+      </dl>
+      <Reasons rows={got.untouched} title="Why they were sent on untouched" />
+      <Reasons rows={got.failed} title="What failed" />
+    </section>
+  );
+}
+
+const Reasons = ({ rows, title }) => rows.length > 0 && (
+  <Fold summary={title}>
+    <ul class="p-list">{rows.map((r) => <li key={r.n} class="p-split"><span class="p-wrap">{r.why}</span><span class="p-num">{when(r.at)}</span></li>)}</ul>
+  </Fold>
+);
