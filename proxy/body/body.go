@@ -52,6 +52,9 @@ type Request struct {
 	before   int    // where the key of messages stands
 	tools    span   // tools, with its brackets; empty if there are none
 	toolList []span
+
+	chat      []chatMessage // Chat only
+	chatItems []chatItem
 }
 
 // Item is one message as JSON of the Messages API. For that API it is the client's own bytes; for chat

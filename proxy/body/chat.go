@@ -1,6 +1,352 @@
 package body
 
-func (s *scanner) chatKey(key string, seen *uint32) { s.skip() }
-func (s *scanner) chatMessages() { s.fail("chat completions are not read yet") }
-func chatTool(raw []byte) []byte                    { return raw }
-func (w *writer) chatList(plan []outgoing)          {}
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// chatMessage is where a message of chat completions stands in the body.
+type chatMessage struct {
+	at      span
+	role    string
+	item    int    // that it belongs to; -1 for instructions
+	id      span   // tool_call_id, with its quotes
+	content span   // empty if there is none
+	bare    bool   // content is a string
+	parts   []span // content as a list
+	calls   span   // tool_calls, with its brackets; empty if there are none
+	calling []chatCall
+}
+
+// chatCall is one call of tool_calls.
+type chatCall struct {
+	at, id, name span
+	args         span // a string with its quotes, or JSON
+}
+
+// chatItem is what an item was made of.
+type chatItem struct {
+	first, last int // messages
+	blocks      []origin
+}
+
+// origin is where a block of a converted item stands.
+type origin struct {
+	message int
+	at      span
+	call    int // of the message's calls, -1 for a part or a string
+}
+
+func (s *scanner) chatKey(key string, seen *uint32) {
+	switch key {
+	case "user":
+		s.once(seen, keyUser, key)
+		if s.peek() == '"' {
+			s.r.User = s.text()
+			return
+		}
+		s.skip()
+	case "prompt_cache_key":
+		s.once(seen, keyCacheKey, key)
+		if s.peek() == '"' {
+			s.cacheKey = s.text()
+			return
+		}
+		s.skip()
+	case "max_completion_tokens":
+		s.once(seen, keyMaxNew, key)
+		s.max()
+	default:
+		s.skip()
+	}
+}
+
+// chatMessages reads the messages and makes items of them.
+func (s *scanner) chatMessages() {
+	s.elements("messages", func(n int) {
+		s.part = "messages[" + strconv.Itoa(n) + "]"
+		if n >= MaxMessages {
+			s.fail("too many messages")
+			return
+		}
+		m := s.chatMessage()
+		if s.err == nil {
+			s.sort(m, n)
+		}
+	})
+}
+
+// sort gives a message to its item.
+func (s *scanner) sort(m chatMessage, n int) {
+	r := s.r
+	last := len(r.chatItems) - 1
+	switch {
+	case m.role == "system" || m.role == "developer":
+		m.item = -1
+		r.Fixed += m.at.to - m.at.from
+	case m.role == "tool" && n > 0 && r.chat[n-1].role == "tool":
+		m.item = last
+		r.chatItems[last].last = n
+	default:
+		m.item = last + 1
+		r.chatItems = append(r.chatItems, chatItem{first: n, last: n})
+	}
+	r.chat = append(r.chat, m)
+}
+
+func (s *scanner) chatMessage() chatMessage {
+	var m chatMessage
+	var seen uint32
+	m.at.from = s.i
+	s.members("the message", func(key []byte) {
+		switch string(key) {
+		case "role":
+			s.once(&seen, 1, "role")
+			m.role = s.text()
+		case "content":
+			s.once(&seen, 2, "content")
+			from := s.i
+			m.bare, m.parts = s.chatContent()
+			m.content = span{from, s.i}
+		case "tool_calls":
+			s.once(&seen, 4, "tool_calls")
+			from := s.i
+			m.calling = s.chatCalls()
+			m.calls = span{from, s.i}
+		case "tool_call_id":
+			s.once(&seen, 8, "tool_call_id")
+			if s.peek() == '"' {
+				m.id = s.value()
+				return
+			}
+			s.skip()
+		default:
+			s.skip()
+		}
+	})
+	m.at.to = s.i
+	switch m.role {
+	case "system", "developer", "user", "assistant":
+	case "tool":
+		if m.id.to == 0 {
+			s.fail("a result without tool_call_id")
+		}
+	default:
+		s.fail("the role is unknown")
+	}
+	return m
+}
+
+// chatContent reads a string, a list of parts, or null.
+func (s *scanner) chatContent() (bare bool, parts []span) {
+	switch s.peek() {
+	case '"':
+		s.str()
+		return true, nil
+	case 'n':
+		s.skip()
+		return false, nil
+	}
+	s.elements("content", func(int) {
+		if s.left--; s.left < 0 {
+			s.fail("too many parts")
+			return
+		}
+		b := s.block()
+		parts = append(parts, span{int(b.from), int(b.to)})
+	})
+	return false, parts
+}
+
+// chatCalls reads the calls of a message; null is none.
+func (s *scanner) chatCalls() (calls []chatCall) {
+	if s.peek() == 'n' {
+		s.skip()
+		return nil
+	}
+	s.elements("tool_calls", func(int) {
+		if s.left--; s.left < 0 {
+			s.fail("too many calls")
+			return
+		}
+		calls = append(calls, s.chatCall())
+	})
+	return calls
+}
+
+func (s *scanner) chatCall() chatCall {
+	var k chatCall
+	var seen uint32
+	k.at.from = s.i
+	s.members("the call", func(key []byte) {
+		switch string(key) {
+		case "id":
+			s.once(&seen, 1, "id")
+			k.id = s.quoted()
+		case "function", "custom":
+			s.once(&seen, 2, "function")
+			var inner uint32
+			s.members("the function", func(key []byte) {
+				switch string(key) {
+				case "name":
+					s.once(&inner, 1, "name")
+					k.name = s.quoted()
+				case "arguments", "input":
+					s.once(&inner, 2, "arguments")
+					k.args = s.value()
+				default:
+					s.skip()
+				}
+			})
+		default:
+			s.skip()
+		}
+	})
+	if k.id.to == 0 || k.name.to == 0 || k.args.to == 0 {
+		s.fail("a call without id, name or arguments")
+	}
+	k.at.to = s.i
+	return k
+}
+
+// quoted reads a string and returns where it stands, with its quotes.
+func (s *scanner) quoted() span {
+	from := s.i
+	s.str()
+	return span{from, s.i}
+}
+
+// convert makes the items of chat completions.
+func (s *scanner) convert() {
+	r := s.r
+	s.part = ""
+	left := MaxBlocks
+	r.Items = make([]Item, 0, len(r.chatItems))
+	for n := range r.chatItems {
+		raw := r.convert(&r.chatItems[n])
+		c := cursor{data: raw, part: "messages[" + strconv.Itoa(r.chatItems[n].first) + "]"}
+		it := c.item(&left)
+		if c.end(); c.err != nil {
+			s.err = c.err
+			return
+		}
+		r.Items = append(r.Items, it)
+	}
+}
+
+// convert is an item as a message of the Messages API; it notes where each block comes from.
+func (r *Request) convert(ci *chatItem) []byte {
+	first := r.chat[ci.first]
+	role := tidemark.User
+	if first.role == "assistant" {
+		role = tidemark.Assistant
+	}
+	dst := make([]byte, 0, r.chat[ci.last].at.to-first.at.from+64)
+	dst = append(dst, `{"role":"`+string(role)+`","content":`...)
+	if first.bare && first.role != "tool" && len(first.calling) == 0 {
+		ci.blocks = append(ci.blocks, origin{ci.first, first.content, -1})
+		dst = append(dst, first.content.of(r.raw)...)
+		return append(dst, '}')
+	}
+	dst = append(dst, '[')
+	begin := len(dst)
+	for n := ci.first; n <= ci.last; n++ {
+		m := r.chat[n]
+		if m.role == "tool" {
+			ci.blocks = append(ci.blocks, origin{n, m.at, -1})
+			dst = r.appendResult(separated(dst, begin), m)
+			continue
+		}
+		if m.bare && m.content.to-m.content.from > 2 {
+			ci.blocks = append(ci.blocks, origin{n, m.content, -1})
+			dst = append(separated(dst, begin), textBlock(m.content.of(r.raw))...)
+		}
+		for _, at := range m.parts {
+			ci.blocks = append(ci.blocks, origin{n, at, -1})
+			dst = appendPart(separated(dst, begin), at.of(r.raw))
+		}
+		for k, call := range m.calling {
+			ci.blocks = append(ci.blocks, origin{n, call.at, k})
+			dst = r.appendCall(separated(dst, begin), call)
+		}
+	}
+	return append(dst, ']', '}')
+}
+
+// separated is dst with a comma, if something stands behind begin.
+func separated(dst []byte, begin int) []byte {
+	if len(dst) > begin {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+func (r *Request) appendResult(dst []byte, m chatMessage) []byte {
+	dst = append(dst, `{"type":"tool_result","tool_use_id":`...)
+	dst = append(dst, m.id.of(r.raw)...)
+	switch {
+	case m.bare:
+		dst = append(append(dst, `,"content":`...), m.content.of(r.raw)...)
+	case len(m.parts) > 0:
+		dst = append(dst, `,"content":[`...)
+		begin := len(dst)
+		for _, at := range m.parts {
+			dst = appendPart(separated(dst, begin), at.of(r.raw))
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+func (r *Request) appendCall(dst []byte, k chatCall) []byte {
+	dst = append(dst, `{"type":"tool_use","id":`...)
+	dst = append(dst, k.id.of(r.raw)...)
+	dst = append(dst, `,"name":`...)
+	dst = append(dst, k.name.of(r.raw)...)
+	dst = append(dst, `,"input":`...)
+	args := k.args.of(r.raw)
+	if args[0] == '"' {
+		args = bytes.TrimSpace(unquoted(args))
+	}
+	switch {
+	case len(args) == 0:
+		dst = append(dst, `{}`...)
+	case args[0] == '{' && json.Valid(args):
+		dst = append(dst, args...)
+	default:
+		dst = append(dst, `{"arguments":`...)
+		dst = append(append(dst, quote(string(unquoted(k.argsQuoted(r.raw))))...), '}')
+	}
+	return append(dst, '}')
+}
+
+// argsQuoted is the arguments as a string with its quotes.
+func (k chatCall) argsQuoted(raw []byte) []byte {
+	args := k.args.of(raw)
+	if args[0] == '"' {
+		return args
+	}
+	return quote(string(args))
+}
+
+// appendPart appends a part as a block: an image in the form of the Messages API, all others as they are.
+func appendPart(dst, part []byte) []byte {
+	url := imageURL(part)
+	if url == "" {
+		return append(dst, part...)
+	}
+	dst = append(dst, `{"type":"image","source":`...)
+	if media, data, ok := dataURL(url); ok {
+		dst = append(dst, `{"type":"base64","media_type":`...)
+		dst = json.AppendString(dst, media)
+		dst = append(dst, `,"data":`...)
+		dst = json.AppendString(dst, data)
+	} else {
+		dst = append(dst, `{"type":"url","url":`...)
+		dst = json.AppendString(dst, url)
+	}
+	return append(dst, '}', '}')
+}

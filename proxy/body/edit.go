@@ -113,25 +113,8 @@ func (i Item) piece(k, from, to int) element {
 	if to >= 0 {
 		return element{raw: textBlock(quote(s[from:to])), orig: -1, kind: text}
 	}
-	out := spliceText(raw, func([]byte) []byte { return quote(s[from:]) })
-	return element{raw: out, orig: k, kind: text}
-}
-
-// spliceText is a text block whose text, which is given with its quotes, was exchanged.
-func spliceText(raw []byte, f func(quoted []byte) []byte) []byte {
-	var out []byte
-	c := cursor{data: raw}
-	c.members("the block", func(key []byte) {
-		if string(key) != "text" || out != nil {
-			c.skip()
-			return
-		}
-		at := c.value()
-		out = append(out, raw[:at.from]...)
-		out = append(out, f(at.of(raw))...)
-		out = append(out, raw[at.to:]...)
-	})
-	return out
+	rest := setMember(raw, "text", quote(s[from:]))
+	return element{raw: rest, orig: k, kind: text}
 }
 
 // cutUp makes messages of the blocks of item i. What is left behind the last cut is one if it is anything.
@@ -139,11 +122,11 @@ func (p *planner) cutUp(i int, elems []element, cuts []cut) {
 	role, from := p.r.Items[i].Role, 0
 	item := i
 	for _, c := range cuts {
-		p.out = append(p.out, outgoing{role: role, item: item, edited: true, elems: elems[from:c.at:c.at]})
+		p.out = append(p.out, outgoing{role: role, item: item, src: i, anchor: item, edited: true, elems: elems[from:c.at:c.at]})
 		p.flush(c.results)
 		from, item = c.at, -1
 	}
 	if from == 0 || from < len(elems) {
-		p.out = append(p.out, outgoing{role: role, item: item, edited: true, elems: elems[from:]})
+		p.out = append(p.out, outgoing{role: role, item: item, src: i, anchor: item, edited: true, elems: elems[from:]})
 	}
 }

@@ -1,6 +1,7 @@
 package body
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -210,6 +211,56 @@ func (r *Request) First() string {
 		}
 	}
 	return string(it.Role) + "\n" + strings.Join(texts, "\n")
+}
+
+// setMember is an object with another value of a member, which is added at its end if it has none.
+func setMember(raw []byte, name string, value []byte) []byte {
+	at := span{-1, -1}
+	c := cursor{data: raw}
+	c.members("the object", func(key []byte) {
+		if string(key) == name {
+			at = c.value()
+			return
+		}
+		c.skip()
+	})
+	out := make([]byte, 0, len(raw)+len(name)+len(value)+8)
+	if at.from >= 0 {
+		out = append(append(out, raw[:at.from]...), value...)
+		return append(out, raw[at.to:]...)
+	}
+	out = append(out, raw[:c.i-1]...)
+	if len(bytes.TrimSpace(out)) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(append(out, '"'), name...), '"', ':')
+	return append(append(out, value...), raw[c.i-1:]...)
+}
+
+// dropMember is an object without a member.
+func dropMember(raw []byte, name string) []byte {
+	var at span
+	c := cursor{data: raw}
+	end, kept := 0, false
+	for ok := c.open('{'); ok && c.more('}'); end = c.i {
+		from := c.i
+		found := string(c.key()) == name
+		c.skip()
+		if !found {
+			kept = true
+			continue
+		}
+		at = span{from, c.i}
+		if kept {
+			at.from = end
+		} else if c.peek() == ',' {
+			at.to = c.i + 1
+		}
+	}
+	if at.to == 0 || c.err != nil {
+		return raw
+	}
+	return append(append(make([]byte, 0, len(raw)), raw[:at.from]...), raw[at.to:]...)
 }
 
 // checkBlock reports what is no block: JSON of ours that is spliced in must not break the body.

@@ -97,13 +97,5 @@ func marked(raw, value []byte) []byte {
 	if value == nil {
 		return raw
 	}
-	raw = bytes.TrimRight(unmarked(raw), " \t\r\n")
-	out := make([]byte, 0, len(raw)+len(value)+20)
-	out = append(out, raw[:len(raw)-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
-	}
-	out = append(out, `"`+marker+`":`...)
-	out = append(out, value...)
-	return append(out, '}')
+	return setMember(unmarked(raw), marker, value)
 }

@@ -12,6 +12,8 @@ import (
 type outgoing struct {
 	role   tidemark.Role
 	item   int       // the client's that it is, or is the beginning of; -1 for one of ours
+	src    int       // the client's whose blocks it has; -1 for none
+	anchor int       // the client's whose place it has, their number behind the last; -1 for none of its own
 	raw    []byte    // of ours, whole
 	edited bool      // it is elems, not what came
 	elems  []element // its blocks
@@ -66,7 +68,7 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 		if err != nil {
 			return nil, fmt.Errorf("message %d to append: %w", n, err)
 		}
-		p.out = append(p.out, outgoing{role: it.Role, item: -1, raw: it.Raw})
+		p.out = append(p.out, outgoing{role: it.Role, item: -1, src: -1, anchor: len(r.Items), raw: it.Raw})
 	}
 	return p.out, nil
 }
@@ -211,7 +213,7 @@ func (p *planner) item(i int) (next int, err error) {
 		p.flush(nil)
 	}
 	if e == nil && len(p.pending) == 0 {
-		p.out = append(p.out, outgoing{role: it.Role, item: i})
+		p.out = append(p.out, outgoing{role: it.Role, item: i, src: i, anchor: i})
 		return i + 1, nil
 	}
 	if e == nil {
@@ -225,7 +227,7 @@ func (p *planner) flush(more [][]byte) {
 	if len(p.pending)+len(more) == 0 {
 		return
 	}
-	o := outgoing{role: tidemark.User, item: -1, edited: true}
+	o := outgoing{role: tidemark.User, item: -1, src: -1, anchor: -1, edited: true}
 	o.elems = append(fresh(p.pending), fresh(more)...)
 	p.pending = nil
 	p.out = append(p.out, o)
@@ -249,7 +251,7 @@ func (p *planner) span(s SpanChange) error {
 		if err != nil {
 			return fmt.Errorf("message %d of the span: %w", n, err)
 		}
-		o := outgoing{role: it.Role, item: -1, raw: it.Raw}
+		o := outgoing{role: it.Role, item: -1, src: -1, anchor: s.From, raw: it.Raw}
 		if len(p.pending) > 0 {
 			if it.Role == tidemark.User {
 				o.elems, o.edited = append(fresh(p.pending), it.elements(-1)...), true
@@ -342,5 +344,5 @@ func (p *planner) note(s string) {
 			return
 		}
 	}
-	p.out = append(p.out, outgoing{role: tidemark.User, item: -1, edited: true, elems: []element{last}})
+	p.out = append(p.out, outgoing{role: tidemark.User, item: -1, src: -1, anchor: -1, edited: true, elems: []element{last}})
 }

@@ -26,6 +26,8 @@ type scanner struct {
 	cursor
 	r    *Request
 	left int // blocks that may follow
+
+	cacheKey string // prompt_cache_key
 }
 
 // Keys of a request that may stand only once.
@@ -70,6 +72,12 @@ func (s *scanner) request() {
 	s.end()
 	if seen&keyMessages == 0 {
 		s.fail("there are no messages")
+	}
+	if s.r.Dialect == Chat && s.err == nil {
+		if s.r.User == "" {
+			s.r.User = s.cacheKey
+		}
+		s.convert()
 	}
 }
 

@@ -1,0 +1,185 @@
+package body
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+func TestScan(t *testing.T) {
+	const fixed = `[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`
+	const tools = `[{"name":"Read","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}]`
+	r := scan(t, Messages, ` {"model":"m\u002d1","stream":true,"max_tokens":7,"system":`+fixed+`,"tools":`+tools+
+		`,"tool_choice":{"type":"tool","name":"Read"},"thinking":{"type":"enabled","budget_tokens":9},"metadata":{"user_id":"u"},"new":[1,{"model":2}],`+
+		`"messages":[{"role":"user","content":"a"},{"content":[{"type":"thinking"},{"type":"text","text":"b"}],"role":"assistant"}]} `)
+	if r.Model != "m-1" || !r.Stream || r.Max != 7 || !r.Thinking || r.User != "u" || r.Choice != "tool" {
+		t.Errorf("read %+v", r)
+	}
+	if r.Fixed != len(fixed)+len(tools) {
+		t.Errorf("%d bytes are fixed, want %d", r.Fixed, len(fixed)+len(tools))
+	}
+	if len(r.Tools) != 2 || r.Tools[0].Name != "Read" || r.Tools[1].Name != "web_search" || !strings.HasPrefix(string(r.Tools[1].Raw), `{"type":"web_`) {
+		t.Errorf("tools %+v", r.Tools)
+	}
+	if len(r.Items) != 2 || r.Items[0].Role != tidemark.User || r.Items[1].Role != tidemark.Assistant {
+		t.Fatalf("items %+v", r.Items)
+	}
+	if it := r.Items[0]; it.Blocks() != 1 || string(it.Block(0)) != textJSON("a") || it.Block(1) != nil || it.Block(-1) != nil {
+		t.Errorf("the string is %s", it.Block(0))
+	}
+	if it := r.Items[1]; it.Blocks() != 2 || string(it.Block(1)) != textJSON("b") || string(it.Raw) != `{"content":[{"type":"thinking"},{"type":"text","text":"b"}],"role":"assistant"}` {
+		t.Errorf("the list is %s", it.Raw)
+	}
+}
+
+func TestScanChat(t *testing.T) {
+	r := scan(t, Chat, `{"prompt_cache_key":"k","max_completion_tokens":8,"tool_choice":"required","messages":[]}`)
+	if r.User != "k" || r.Max != 8 || r.Choice != "any" {
+		t.Errorf("read %+v", r)
+	}
+	r = scan(t, Chat, `{"user":"u","prompt_cache_key":"k","tool_choice":{"type":"function","function":{"name":"a"}},"tools":null,"messages":[{"role":"system","content":"s"}]}`)
+	if r.User != "u" || r.Choice != "tool" || r.Fixed != 31 || len(r.Items) != 0 {
+		t.Errorf("read %+v", r)
+	}
+}
+
+func TestScanRefuses(t *testing.T) {
+	message := func(s string) string { return `{"messages":[` + s + `]}` }
+	for name, raw := range map[string]string{
+		"nothing":               ``,
+		"cut off":               `{"messages":[]`,
+		"a list":                `[]`,
+		"two":                   `{"messages":[]}{}`,
+		"no messages":           `{"model":"m"}`,
+		"messages no list":      `{"messages":{}}`,
+		"a key twice":           `{"messages":[],"messages":[]}`,
+		"escaped twice":         `{"messages":[],"m\u0065ssages":[]}`,
+		"model no string":       `{"model":1,"messages":[]}`,
+		"tools no list":         `{"tools":{},"messages":[]}`,
+		"tool no object":        `{"tools":[1],"messages":[]}`,
+		"two names":             `{"tools":[{"name":"a","name":"b"}],"messages":[]}`,
+		"a number of letters":   `{"a":tru,"messages":[]}`,
+		"a bad number":          `{"a":01,"messages":[]}`,
+		"a bad escape":          `{"a":"\x","messages":[]}`,
+		"a short code point":    `{"a":"\u00g0","messages":[]}`,
+		"a control character":   "{\"a\":\"\n\",\"messages\":[]}",
+		"a comma too many":      `{"messages":[],}`,
+		"no colon":              `{"messages"[]}`,
+		"a key without quotes":  `{messages:[]}`,
+		"nested":                `{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `,"messages":[]}`,
+		"no role":               message(`{"content":"a"}`),
+		"no content":            message(`{"role":"user"}`),
+		"an unknown role":       message(`{"role":"system","content":"a"}`),
+		"two roles":             message(`{"role":"user","role":"user","content":"a"}`),
+		"content is a number":   message(`{"role":"user","content":1}`),
+		"content is null":       message(`{"role":"user","content":null}`),
+		"a block without type":  message(`{"role":"user","content":[{"text":"a"}]}`),
+		"a block of two types":  message(`{"role":"user","content":[{"type":"a","type":"b"}]}`),
+		"a string for a block":  message(`{"role":"user","content":["a"]}`),
+		"a string for messages": message(`"a"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Scan(Messages, []byte(raw)); !errors.Is(err, tidemark.ErrInvalid) {
+				t.Errorf("%s: %v", raw, err)
+			}
+		})
+	}
+	for name, raw := range map[string]string{
+		"a role":            message(`{"role":"function","content":"a"}`),
+		"no id":             message(`{"role":"tool","content":"a"}`),
+		"a nameless call":   message(`{"role":"assistant","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`),
+		"calls no list":     message(`{"role":"assistant","tool_calls":{}}`),
+		"a part of no type": message(`{"role":"user","content":[{"text":"a"}]}`),
+		"deep arguments":    message(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"b","arguments":"{\"a\":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}"}}]}`),
+	} {
+		t.Run("chat/"+name, func(t *testing.T) {
+			if _, err := Scan(Chat, []byte(raw)); !errors.Is(err, tidemark.ErrInvalid) {
+				t.Errorf("%s: %v", raw, err)
+			}
+		})
+	}
+}
+
+func TestScanNamesThePlace(t *testing.T) {
+	_, err := Scan(Messages, []byte(`{"messages":[{"role":"user","content":"a"},{"role":"x","content":"a"}]}`))
+	if err == nil || !strings.Contains(err.Error(), "messages[1], byte") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestScanBounds(t *testing.T) {
+	many := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+	for name, row := range map[string]struct {
+		raw string
+		ok  bool
+	}{
+		"messages":       {`{"messages":[` + many(MaxMessages, `{"role":"user","content":""}`) + `]}`, true},
+		"messages, more": {`{"messages":[` + many(MaxMessages+1, `{"role":"user","content":""}`) + `]}`, false},
+		"tools":          {`{"messages":[],"tools":[` + many(MaxTools, `{}`) + `]}`, true},
+		"tools, more":    {`{"messages":[],"tools":[` + many(MaxTools+1, `{}`) + `]}`, false},
+		"blocks":         {`{"messages":[{"role":"user","content":[` + many(MaxBlocks, `{"type":""}`) + `]}]}`, true},
+		"blocks, more":   {`{"messages":[{"role":"user","content":[` + many(MaxBlocks+1, `{"type":""}`) + `]}]}`, false},
+		"depth":          {`{"messages":[],"a":` + strings.Repeat("[", MaxDepth-1) + strings.Repeat("]", MaxDepth-1) + `}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Scan(Messages, []byte(row.raw)); (err == nil) != row.ok {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := Scan(Messages, bytes.Repeat([]byte(" "), MaxBytes+1)); !errors.Is(err, tidemark.ErrTooLarge) {
+		t.Errorf("too long: %v", err)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		dialect Dialect
+		body    string
+		want    string
+	}{
+		{"none", Messages, `{"messages":[]}`, ""},
+		{"a string", Messages, `{"messages":[{"role":"user","content":" a\n"}]}`, "user\na"},
+		{
+			"reminders and others", Messages,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>x</system-reminder>"},{"type":"text","text":" a <system-reminder>y</system-reminder>\n"},{"type":"image"},{"type":"text","text":"b"}]}]}`,
+			"user\na\nb",
+		},
+		{"chat", Chat, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"é\n"}]}]}`, "user\né"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := scan(t, row.dialect, row.body).First(); got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestMarkers(t *testing.T) {
+	for _, row := range []struct {
+		raw  string
+		want int
+		bare string
+	}{
+		{`{"a":1}`, 0, `{"a":1}`},
+		{`{` + mark + `}`, 1, `{}`},
+		{`{` + mark + `, "a":1}`, 1, `{ "a":1}`},
+		{`{"a":1 , ` + mark + `}`, 1, `{"a":1}`},
+		{`{"a":1,` + mark + `,"b":2}`, 1, `{"a":1,"b":2}`},
+		{`{"cache_control":null,"a":1}`, 0, `{"a":1}`},
+		{`{"input":{` + mark + `},"content":[{` + mark + `},{"x":"cache_control"}]}`, 1, `{"input":{` + mark + `},"content":[{},{"x":"cache_control"}]}`},
+	} {
+		t.Run(row.raw, func(t *testing.T) {
+			if got := Markers([]byte(row.raw)); got != row.want {
+				t.Errorf("%d markers, want %d", got, row.want)
+			}
+			if got := string(unmarked([]byte(row.raw))); got != row.bare {
+				t.Errorf("without them %s, want %s", got, row.bare)
+			}
+		})
+	}
+}
