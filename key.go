@@ -94,11 +94,12 @@ func (k Key) Main() bool {
 }
 
 // Local reports a conversation that only the holder of the token can reach: the main session and
-// those opened by the command line, the page or the API. All others belong to a channel's peer, also those
-// of the end users whom an API client names ("user").
+// those opened by the command line, the page or the API, also those of clients that keep their history
+// themselves ("proxy"). All others belong to a channel's peer, also those of the end users whom an API
+// client names ("user").
 func (k Key) Local() bool {
 	switch k.Channel() {
-	case "", "local", "web", "api", "cli":
+	case "", "local", "web", "api", "cli", "proxy":
 		return true
 	}
 	return false

@@ -4,23 +4,27 @@
 
 import { joined } from "./body.mjs";
 import { rootKey } from "./key.mjs";
+import { faced, proxyKey, sessionOf, userOf } from "./proxy.mjs";
 
 // Requests without a conversation store nothing, so any object will do. The main agent's would be one thread
 // for all of them, and one for each request would be a new object each time: a few share them.
 const SHARDS = 16;
 
 // door gives {to, request} for a path of a door, {large} when its body is over the bound, or null. A body is
-// read only where it alone names the conversation; request is then the same with its bytes at hand.
-export async function door(request, path, query, most) {
-  const bare = path.replace(/^\/s\/[^/]+(?=\/v1\/messages(\/|$))/, "");
+// read only where it alone names the conversation; request is then the same with its bytes at hand. The token
+// is that of the server: what holds it is no key of the client.
+export async function door(request, path, query, most, token) {
+  const face = faced(request, path, token);
+  if (face) return passed(face, request, most);
+  const bare = path.replace(/^\/[sp]\/[^/]+(?=\/v1\/)/, "");
   if (/^\/v1\/messages(\/|$)/.test(bare)) {
-    const named = bare === path ? request.headers.get("x-tidemark-session") : decodeURIComponent(path.split("/")[2]);
+    const named = path.startsWith("/s/") ? decodeURIComponent(path.split("/")[2]) : request.headers.get("x-tidemark-session");
     return { to: named ? session(rootKey(named)) : shard() };
   }
-  if (path === "/v1/chat/completions" && request.method === "POST") {
+  if (bare === "/v1/chat/completions" && request.method === "POST") {
     const named = request.headers.get("x-tidemark-session");
     if (named) return { to: session(rootKey(named)) };
-    return spoken(request, most, async ({ user, model }) => (text(user) ? session(await keyOf(agentOf(model), "user", user)) : shard()));
+    return spoken(request, most, userSession);
   }
   const owner = query.get("agent") ?? "";
   if (path === "/api/chat" && request.method === "POST") {
@@ -37,16 +41,38 @@ const shard = () => ({ kind: "agent", name: `door:${crypto.getRandomValues(new U
 const session = (name) => (name ? { kind: "session", name } : shard());
 const agentOf = (model) => (typeof model === "string" && model.startsWith("tidemark:") ? model.slice("tidemark:".length) : "");
 
+const userSession = async ({ user, model }) => (text(user) ? session(await keyOf(agentOf(model), "user", user)) : shard());
+
+// passed says where a request of a client goes that keeps its history itself.
+async function passed({ chat, name, credential, sure, off }, request, most) {
+  if (off) return { to: shard() };
+  if (name) return { to: session(await proxyKey(credential, name)) };
+  const bytes = await whole(request.body, most);
+  if (!bytes) return { large: true };
+  const again = anew(request, bytes);
+  if (!sure && userOf(bytes)) return { to: await userSession(fields(bytes)), request: again };
+  const own = await sessionOf(bytes, chat);
+  return { to: own ? session(await proxyKey(credential, own)) : shard(), request: again };
+}
+
 // spoken reads a body and asks its fields where it goes. What is no JSON goes to a shard, too.
 async function spoken(request, most, where) {
   const bytes = await whole(request.body, most);
   if (!bytes) return { large: true };
-  let fields = {};
+  return { to: await where(fields(bytes)), request: anew(request, bytes) };
+}
+
+function fields(bytes) {
   try {
-    fields = JSON.parse(new TextDecoder().decode(bytes)) ?? {};
-  } catch { /* the door says so, with the place */ }
-  const { url, method, headers, signal } = request;
-  return { to: await where(fields), request: new Request(url, { method, headers, body: bytes, signal, redirect: "manual" }) };
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
+  } catch {
+    return {}; // the door says so, with the place
+  }
+}
+
+// anew is a request whose body was read.
+function anew({ url, method, headers, signal }, body) {
+  return new Request(url, { method, headers, body, signal, redirect: "manual" });
 }
 
 // whole reads a body of at most so many bytes; null when there are more.
@@ -80,7 +106,7 @@ export async function peerOf(name) {
 
 // tongueOf says in whose words a failure is told.
 export function tongueOf(path, headers) {
-  const bare = path.replace(/^\/s\/[^/]*/, "");
+  const bare = path.replace(/^\/[sp]\/[^/]*/, "");
   if (/^\/v1\/messages(\/|$)/.test(bare)) return "anthropic";
   if (bare === "/v1/chat/completions") return "openai";
   if (/^\/v1\/models(\/|$)/.test(bare)) return headers.get("anthropic-version") ? "anthropic" : "openai";

@@ -67,7 +67,7 @@ async function judge(request, env) {
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
 
   const to = route(path, url.searchParams);
-  const own = to.error ? null : await door(request, path, url.searchParams, MAX_BODY);
+  const own = to.error ? null : await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
   if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
   if (own) return own;
   return to.error ? refuse(400, "invalid", to.error) : { to };

@@ -28,6 +28,7 @@ type Config struct {
 	Model        Model
 	SystemPrompt string
 	Compaction   Compaction
+	Proxy        Proxy
 	Recall       Recall
 	Session      Session
 	Agents       []Agent
