@@ -42,7 +42,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -93,7 +93,7 @@ chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECO
 e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
 	go run ./build -main ./host/probe -out .cache/probe
 	$(call title,end to end$(comma) two suites at a time)
-	$(pair) LOG_MB=12 e2e-limits e2e-web e2e-bridge e2e-native e2e-whatsapp e2e-clients
+	$(pair) LOG_MB=12 e2e-limits e2e-web e2e-bridge e2e-proxy e2e-native e2e-whatsapp e2e-clients
 	@$(MAKE) -o wasm -o build -o web e2e-worker
 
 wasm: ## Build the Worker and gate its size
@@ -122,6 +122,11 @@ e2e-clients: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with offi
 	$(call title,the clients of other APIs)
 	node --test test/clients/models.test.mjs
 	node test/clients/clients.mjs $(BIN) dist
+
+e2e-proxy: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
+	$(call title,the proxy)
+	node --test test/proxy/upstream.test.mjs
+	node test/proxy/proxy.mjs $(BIN) dist
 
 # What the targets above are made of.
 
