@@ -105,7 +105,7 @@ func quoted(s string) (head, text string, ok bool) {
 	if !ok || !strings.HasSuffix(text, `"`) {
 		return "", "", false
 	}
-	text = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(strings.TrimSuffix(text, `"`))
+	text = strings.ReplaceAll(strings.TrimSuffix(text, `"`), `\"`, `"`)
 	return strings.Trim(head, blanks), text, strings.TrimSpace(text) != ""
 }
 
