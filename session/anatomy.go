@@ -50,6 +50,7 @@ type Anatomy struct {
 	Usage    tidemark.Usage     `json:"usage"`
 	Context  tidemark.Tokens    `json:"context"` // after the call
 	Paging   *Paged             `json:"paging,omitempty"`
+	Proxy    *Proxied           `json:"proxy,omitempty"` // of a call that a client made through the proxy
 
 	// What the request is built of again, besides the log up to Until.
 	Until     int64           `json:"until"`

@@ -92,3 +92,12 @@ func (g Guest) Log() *host.Log { return g.s.log }
 
 // Told tells those who follow the conversation that something was added to it.
 func (g Guest) Told(e tidemark.Event) { g.s.hub.send(Notice{Type: NoticeEvent, Event: &e}) }
+
+// Proxied is what the proxy did with a call of a client: a part of [Anatomy].
+type Proxied struct {
+	Treatment string `json:"treatment"`           // observe, trim, page, page+trim
+	Untouched string `json:"untouched,omitempty"` // why it was sent as it came
+	Legs      int    `json:"legs"`                // calls of the API: more than one where the model called tools of ours
+	Phantom   int    `json:"phantom"`             // such calls
+	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
+}
