@@ -58,6 +58,7 @@ type told struct {
 func (m *Main) report(cmd *cobra.Command, err error) int {
 	var usage *usageError
 	var api *apiError
+	var child *childEnded
 	code, who, kind := exitFailed, cmd.CommandPath(), "failed"
 	var fix string
 	switch {
@@ -67,6 +68,8 @@ func (m *Main) report(cmd *cobra.Command, err error) int {
 		code, who, kind, fix = exitUsage, "tidemark", "usage", "run `"+cmd.CommandPath()+" --help`"
 	case errors.Is(err, errTold):
 		return exitFailed
+	case errors.As(err, &child):
+		return child.code
 	default:
 		fix = m.fix(err)
 	}

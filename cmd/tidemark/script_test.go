@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write what the scripts compare with")
 
 // TestMain makes this test binary the program, when a script calls it by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tidemark": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){"tidemark": func() { os.Exit(run()) }, "client": func() { os.Exit(proxiedClient()) }})
 }
 
 // TestScripts runs the real program: see testdata/script. Each script's first lines say which rule
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(e.WorkDir, "talk.txt"), []byte(talk), 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell, "until": until,
+			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell, "until": until, "upstream": upstream,
 		},
 	})
 }

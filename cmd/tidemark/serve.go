@@ -193,7 +193,12 @@ const headerTimeout = 20 * time.Second
 
 // serveOn answers requests until ctx ends, then lets turns in work go on for the grace period.
 func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(url string)) error {
-	srv := &http.Server{Handler: n.handler(n.cfg.Secrets.Token.Reveal()), ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
+	return m.serveHandler(ctx, n, l, n.handler(n.cfg.Secrets.Token.Reveal()), ready)
+}
+
+// serveHandler is serveOn with a handler that stands in front of the node's.
+func (m *Main) serveHandler(ctx context.Context, n *node, l net.Listener, h http.Handler, ready func(url string)) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
 	url := "http://" + reachable(l.Addr())
 	if err := writeServerFile(n.home, serverFile{URL: url}); err != nil {

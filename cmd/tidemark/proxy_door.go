@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Headers that a client cannot be told to send: the door adds them.
+const (
+	headerToken   = "X-Tidemark-Token"   //nolint:gosec // the name of one
+	headerMode    = "X-Tidemark-Mode"    // the treatment
+	headerProxy   = "X-Tidemark-Proxy"   // the conversation, as its client names it
+	headerSession = "X-Tidemark-Session" // of an answer: the key of the conversation
+)
+
+var _ http.Handler = (*proxyDoor)(nil)
+
+// proxyDoor is where one client sends its requests: an address of this machine that adds what the
+// client cannot say of itself, and passes on to a server of this process or to one elsewhere.
+type proxyDoor struct {
+	next       http.Handler // the server
+	node       *node        // of this process; nil where the server is elsewhere
+	base       string       // where that is
+	client     *client      // what the summary is read by
+	token      string       // of the server; it stays on this side of the door
+	mode, name string
+	path       string // what the client's base URL has behind the address
+	l          net.Listener
+	leave      func() // tells the process that has the store that we are gone
+
+	began time.Time
+
+	mu       sync.Mutex // guards the following
+	keys     []string   // of the conversations that answers named
+	requests int
+}
+
+// openDoor finds the server that the requests go through: the one that is named, the one that has
+// the store, else one of this process.
+func (m *Main) openDoor(ctx context.Context, f proxyFlags) (*proxyDoor, error) {
+	d := &proxyDoor{mode: f.treatment, name: f.name, leave: func() {}, began: time.Now()}
+	var err error
+	if d.base, err = m.named(); err != nil {
+		return nil, err
+	}
+	if d.base == "" {
+		err = m.ownDoor(ctx, d, f)
+	}
+	if err == nil && d.base != "" {
+		err = m.otherDoor(ctx, d, f)
+	}
+	if err == nil {
+		d.path = "/p/" + d.name
+		if d.token != "" { // or everybody on this machine could come in by this door
+			d.path = "/t/" + secret(16) + d.path
+		}
+		if d.l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))); err != nil {
+			err = &fixed{fmt.Errorf("listen at port %d: %w", f.port, err), "leave --port out for any free one"}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// ownDoor opens the store for a server of this process, or finds the server that has it.
+func (m *Main) ownDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
+	home, err := m.homeDir()
+	if err != nil {
+		return err
+	}
+	cfg, _, err := m.load(ctx, home)
+	if err != nil {
+		return err
+	}
+	m.upstreams(cfg, f.upstream)
+	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), false)
+	var locked *native.LockedError
+	if s := readServerFile(home); errors.As(err, &locked) && s.PID == locked.PID && s.URL != "" {
+		d.base, d.leave = s.URL, enterAsGuest(home)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.node, d.token, d.mode = n, cfg.Secrets.Token.Reveal(), cmp.Or(f.treatment, cfg.Proxy.Treatment)
+	d.next, d.client = n.handler(d.token), inProcess(n)
+	return nil
+}
+
+// otherDoor goes through a server that runs already. It must answer now: the client could not say
+// what is wrong.
+func (m *Main) otherDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
+	if f.upstream != "" {
+		return &fixed{fmt.Errorf("--upstream: the requests go through the server at %s, which has an upstream of its own", d.base),
+			"leave --upstream out, stop that server, or give --home another folder"}
+	}
+	d.client = m.remote(d.base)
+	d.token = d.client.token
+	if err := d.client.get(ctx, "/healthz", nil); err != nil {
+		return err
+	}
+	to, err := url.Parse(d.base)
+	if err != nil {
+		return fmt.Errorf("--server %s: %w", d.base, err)
+	}
+	d.next = relayTo(to, d.client.rt)
+	return nil
+}
+
+// relayTo passes requests on to a server as they are, and its answers back as they come.
+func relayTo(to *url.URL, rt http.RoundTripper) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport:     rt,
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // the client is told
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			refuse(w, http.StatusBadGateway, "api_error", "no answer from "+to.Host+": "+err.Error())
+		},
+	}
+}
+
+// refuse answers in the form of the Messages API, which those of OpenAI's can read, too.
+func refuse(w http.ResponseWriter, status int, kind, message string) {
+	raw, err := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": "tidemark proxy: " + message}})
+	if err != nil {
+		raw = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(raw) // a client that is gone needs no answer
+}
+
+// ServeHTTP implements http.Handler: what comes by the client's own address is stamped and passed on;
+// all else goes to the server of this process as it is, so that other commands reach it.
+func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rest, ours := strings.CutPrefix(r.URL.EscapedPath(), d.path+"/")
+	if !ours {
+		if d.node != nil {
+			d.next.ServeHTTP(w, r)
+			return
+		}
+		refuse(w, http.StatusNotFound, "not_found_error", "this address is another one's; the client has its own in ANTHROPIC_BASE_URL and OPENAI_BASE_URL")
+		return
+	}
+	for rest = "/" + rest; strings.Contains(rest, "//"); { // of a base URL that ends in a slash
+		rest = strings.ReplaceAll(rest, "//", "/")
+	}
+	plain, err := url.PathUnescape(rest)
+	if err != nil || !forClients(plain) {
+		refuse(w, http.StatusNotFound, "not_found_error", "no "+r.Method+" "+rest+" here: want /v1/messages, /v1/messages/count_tokens, /v1/chat/completions or /v1/models")
+		return
+	}
+	in := r.Clone(r.Context())
+	in.URL.Path, in.URL.RawPath = plain, rest
+	in.RequestURI = in.URL.RequestURI()
+	in.Header.Set(headerProxy, d.name)
+	if d.mode != "" {
+		in.Header.Set(headerMode, d.mode)
+	}
+	if d.token != "" {
+		in.Header.Set(headerToken, d.token)
+	}
+	d.next.ServeHTTP(w, in)
+	d.note(r.Method, w.Header().Get(headerSession))
+}
+
+// forClients reports whether a path is of an API that clients speak: what else the server has is not
+// for a program that was only told where the model is.
+func forClients(path string) bool {
+	for _, p := range []string{"/v1/messages", "/v1/chat/completions", "/v1/models"} {
+		if path == p || strings.HasPrefix(path, p+"/") {
+			return !strings.Contains(path, "..")
+		}
+	}
+	return path == "/"
+}
+
+// note remembers of an answer what the summary tells.
+func (d *proxyDoor) note(method, key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if method == http.MethodPost {
+		d.requests++
+	}
+	const most = 100 // conversations of one client
+	if key != "" && !slices.Contains(d.keys, key) && len(d.keys) < most {
+		d.keys = append(d.keys, key)
+	}
+}
+
+// noted gives what note remembers.
+func (d *proxyDoor) noted() (requests int, keys []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.requests, slices.Clone(d.keys)
+}
+
+// url is the base URL of the client, without the API's version.
+func (d *proxyDoor) url() string { return "http://" + d.l.Addr().String() + d.path }
+
+// say tells where the requests go.
+func (d *proxyDoor) say() string {
+	if d.node != nil {
+		return "http://" + d.l.Addr().String() + ", kept in " + d.node.home
+	}
+	return "http://" + d.l.Addr().String() + " by way of " + d.base
+}
+
+// serveDoor answers requests until ctx ends.
+func (m *Main) serveDoor(ctx context.Context, d *proxyDoor, ready func(string)) error {
+	if d.node != nil {
+		return m.serveHandler(ctx, d.node, d.l, d, ready)
+	}
+	srv := &http.Server{Handler: d, ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(d.l) }()
+	ready(d.url())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+		return srv.Close()
+	}
+}
+
+// close gives up what the door stands on.
+func (d *proxyDoor) close() error {
+	d.leave()
+	var errs []error
+	if d.l != nil {
+		if err := d.l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if d.node != nil {
+		errs = append(errs, d.node.close())
+	}
+	return errors.Join(errs...)
+}
+
+// upstreamURL is the base URL of an API without its version.
+func upstreamURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", errors.New("want a URL such as https://api.anthropic.com")
+	}
+	return strings.TrimSuffix(strings.TrimRight(text, "/"), "/v1"), nil
+}
+
+// upstreams has requests go on to where they are told, or else to where the client would have sent them
+// without us, unless the configuration says so.
+func (m *Main) upstreams(c *config.Config, told string) {
+	if told != "" {
+		c.Proxy.Upstream, c.Proxy.Chat = told, told+"/v1"
+		return
+	}
+	if base, err := upstreamURL(m.env("ANTHROPIC_BASE_URL")); err == nil && c.Proxy.Upstream == "" {
+		c.Proxy.Upstream = base
+	}
+	if base, err := upstreamURL(m.env("OPENAI_BASE_URL")); err == nil && c.Proxy.Chat == "" {
+		c.Proxy.Chat = base + "/v1"
+	}
+}

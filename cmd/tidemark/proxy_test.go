@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// proxiedClient is a program behind a proxy: `client METHOD PATH [BODY]` calls the Messages API that its environment
+// names with a key of its own, `client -openai …` chat completions. It prints status and body; a status over
+// 299 is exit code 5.
+func proxiedClient() int {
+	args, base, header := os.Args[1:], os.Getenv("ANTHROPIC_BASE_URL"), "X-Api-Key"
+	key := os.Getenv("CLIENT_KEY")
+	if args[0] == "-openai" {
+		args, base, header, key = args[1:], os.Getenv("OPENAI_BASE_URL"), "Authorization", "Bearer "+key
+	}
+	req, err := http.NewRequestWithContext(context.Background(), args[0], base+args[1], strings.NewReader(strings.Join(args[2:], " ")))
+	if err != nil {
+		fmt.Println(err)
+		return exitFailed
+	}
+	req.Header.Set(header, key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		fmt.Println(err)
+		return exitFailed
+	}
+	defer res.Body.Close()
+	fmt.Println(res.StatusCode)
+	if _, err := io.Copy(os.Stdout, res.Body); err != nil {
+		fmt.Println(err)
+		return exitFailed
+	}
+	fmt.Println()
+	if res.StatusCode > 299 {
+		return 5
+	}
+	return exitOK
+}
+
+// upstream VARIABLE starts a stand-in for both APIs and sets a variable to its base URL. It answers with what it was
+// sent, and what the client may not have sent on is missing there or is not.
+func upstream(ts *testscript.TestScript, _ bool, args []string) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var ours []string
+		for name := range r.Header {
+			if strings.HasPrefix(name, "X-Tidemark") {
+				ours = append(ours, name)
+			}
+		}
+		slices.Sort(ours)
+		if strings.Contains(string(raw), "overload") {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(529)
+		}
+		got := fmt.Sprintf("%s key=%s auth=%s ours=%v bytes=%d", r.URL.Path, r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), ours, len(raw))
+		if strings.HasSuffix(r.URL.Path, "completions") {
+			fmt.Fprintf(w, `{"id":"c1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105}}`, got)
+			return
+		}
+		fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":20,"cache_read_input_tokens":80,"output_tokens":5}}`, got)
+	}))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL)
+}
+
+// TestChildEnv: only the two variables are others, and an HTTP proxy of the environment is not asked for the way
+// to this machine.
+func TestChildEnv(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		environ []string
+		want    []string
+	}{
+		{"plain", []string{"A=1", "ANTHROPIC_API_KEY=k"}, []string{"A=1", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1"}},
+		{"one is there", []string{"ANTHROPIC_BASE_URL=http://old", "A=1"}, []string{"A=1", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1"}},
+		{
+			"behind a proxy",
+			[]string{"http_proxy=http://corp:1", "NO_PROXY=.corp"},
+			[]string{"http_proxy=http://corp:1", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1", "NO_PROXY=.corp,127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := childEnv(row.environ, "http://x/p/n"); !slices.Equal(got, row.want) {
+				t.Errorf("got  %q\nwant %q", got, row.want)
+			}
+		})
+	}
+}
+
+// TestProxyNames: a name goes into a path and a header as it is.
+func TestProxyNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"": true, "review": true, "claude-5f0c.2_x": true, "a/b": false, "..": false, ".x": false, "a b": false, "ä": false,
+		strings.Repeat("a", maxProxyName): true, strings.Repeat("a", maxProxyName+1): false,
+	} {
+		if plainName(name) != want {
+			t.Errorf("plainName(%q) is not %t", name, want)
+		}
+	}
+	if a, b := freshName([]string{"/usr/bin/claude"}), freshName([]string{"/usr/bin/claude"}); a == b || !strings.HasPrefix(a, "claude-") {
+		t.Errorf("two starts are %s and %s", a, b)
+	}
+	if got := freshName([]string{"we ird"}); !strings.HasPrefix(got, "client-") {
+		t.Errorf("an odd command gives %s", got)
+	}
+}
+
+// TestForClients: a client is told of one door and finds no other behind it.
+func TestForClients(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/v1/messages": true, "/v1/messages/count_tokens": true, "/v1/chat/completions": true, "/v1/models": true, "/v1/models/a/b": true, "/": true,
+		"/v1/messagesx": false, "/v1/sessions": false, "/v1/agents/main/memory": false, "/ws": false, "/v1/models/../sessions": false, "/metrics": false,
+	} {
+		if forClients(path) != want {
+			t.Errorf("forClients(%q) is not %t", path, want)
+		}
+	}
+}
+
+// TestUpstreamURL: people give base URLs with and without the version.
+func TestUpstreamURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://api.example.com": "https://api.example.com", "https://api.example.com/": "https://api.example.com", "http://x:1/v1/": "http://x:1",
+		"http://x/anthropic": "http://x/anthropic", "api.example.com": "", "ftp://x": "", "": "",
+	} {
+		if got, err := upstreamURL(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("upstreamURL(%q) = %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestProxySums: what would have been read without the proxy is by the bytes, and nothing is divided by none.
+func TestProxySums(t *testing.T) {
+	var s proxySums
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &session.Paged{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []session.Faulted{{}, {}}}})
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}})
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}, Paging: &session.Paged{}})
+	if want := (proxySums{calls: 3, in: 300, whole: 400, cached: 80, evicted: 10, faults: 2}); s != want {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+	if part(1, 0) != "" || part(3, 4) != " (75 %)" {
+		t.Errorf("%q, %q", part(1, 0), part(3, 4))
+	}
+}
+
+// TestGuests: a process that goes through another's server is known until it leaves or is gone.
+func TestGuests(t *testing.T) {
+	home := t.TempDir()
+	if len(guests(home)) != 0 {
+		t.Error("a guest in an empty home")
+	}
+	leave := enterAsGuest(home)
+	if got := guests(home); !slices.Equal(got, []int{os.Getpid()}) {
+		t.Errorf("got %v", got)
+	}
+	leave()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(home, guestsName, fmt.Sprint(gone.Process.Pid))
+	if err := os.WriteFile(dead, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := guests(home); len(got) != 0 {
+		t.Errorf("the dead are %v", got)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file of the dead: %v", err)
+	}
+}
