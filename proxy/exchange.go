@@ -2,44 +2,288 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
+	"github.com/tidemark-ai/tidemark/proxy/stream"
 )
+
+type item = body.Item
+
+// maxLegs bounds how often the API is called for one request, while the model calls nothing but our tools.
+const maxLegs = 8
 
 // Exchange is one request of a client and its answer, which may take several calls of the API. It is for one
 // goroutine.
 type Exchange struct {
-	c   *Conversation
-	ask Ask
-	req *body.Request
-	out []byte // to be sent
-}
+	c         *Conversation
+	ask       Ask
+	treatment string
+	began     time.Time
+	why       string // it is sent as it came, since
+	busy      bool   // counted among those in work
 
-// Begin takes a request up.
-func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
-	if _, err := a.treatment(c); err != nil {
-		return nil, err
-	}
-	return &Exchange{c: c, ask: a, out: a.Body}, nil
+	req    *body.Request // nil for what cannot be read
+	path   []*node
+	track  *track // that the answer belongs to
+	of     *track // that the step belongs to: another one where somebody else went on meanwhile
+	step   *step
+	plan   plan
+	out    []byte // to be sent now
+	sent   int    // bytes of the first call
+	zone   paging.Zone
+	size   tidemark.Tokens
+	tau    int
+	filter *stream.Filter
+
+	status  int
+	legs    int
+	tail    [][]byte                  // of the calls so far: what the model said and what we answered
+	results map[string]tidemark.Block // answers of ours, by call
+	phantom int
+
+	reply *node
+	seen  tidemark.Message
+	edits []edit
 }
 
 // Body is what is to be sent now.
 func (x *Exchange) Body() []byte { return x.out }
 
-// Answer takes the head of the API's answer: its status, and whether it is a stream of events. Where it is false all
-// that follows goes to the client as it comes, and nothing needs to be fed.
-func (x *Exchange) Answer(status int, stream bool) bool { return false }
+// Treatment is what is done with the request, and why it is sent as it came although something else was asked for.
+func (x *Exchange) Treatment() (treatment, untouched string) { return x.treatment, x.why }
+
+// Answer takes the head of the API's first answer: its status, and whether it is a stream of events. Where it is false all
+// that follows goes to the client as it comes, and nothing is fed.
+func (x *Exchange) Answer(status int, streams bool) bool {
+	x.status = status
+	if x.legs == 0 {
+		x.sent = len(x.out)
+	}
+	if x.path == nil || x.ask.Count || x.why != "" || status < 200 || status > 299 {
+		return false
+	}
+	x.legs++
+	x.filter.Streams(streams)
+	return true
+}
 
 // Feed takes bytes of the answer as they come and returns what the client is sent now. A whole answer, that is no
 // stream, comes with Finish.
-func (x *Exchange) Feed(p []byte) ([]byte, error) { return p, nil }
+func (x *Exchange) Feed(p []byte) ([]byte, error) { return x.filter.Feed(p) }
 
-// Next is asked at the end of an answer's body: whether Body is to be sent again, with what the API asked us.
-func (x *Exchange) Next(ctx context.Context) bool { return false }
+// Next is asked at the end of an answer's body: whether Body is to be sent again, with what the model asked us and
+// what we say to that.
+func (x *Exchange) Next(ctx context.Context) bool {
+	leg := x.filter.EndLeg()
+	var results [][]byte
+	for _, call := range leg.Phantom {
+		x.results[call.ID] = x.answer(ctx, call)
+		results = append(results, x.results[call.ID].AppendJSON(nil))
+		x.phantom++
+	}
+	if !leg.Again() || x.legs >= maxLegs {
+		return false
+	}
+	x.tail = append(x.tail, leg.Message.AppendJSON(nil), message(tidemark.User, results))
+	change := x.plan.change
+	change.Append = x.tail
+	out, err := x.req.Apply(change)
+	if err != nil {
+		x.c.Logger.Warn("a continuation cannot be made", "key", x.c.Key, "err", err)
+		return false
+	}
+	x.out = out
+	x.legs++
+	x.filter.Next()
+	return true
+}
 
-// Finish ends the exchange: it returns the rest for the client and writes down what was said.
-func (x *Exchange) Finish(ctx context.Context) ([]byte, error) { return nil, nil }
+// message is a message of blocks.
+func message(role tidemark.Role, blocks [][]byte) []byte {
+	out := append([]byte(`{"role":`), json.AppendString(nil, string(role))...)
+	out = append(out, `,"content":[`...)
+	for i, b := range blocks {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, b...)
+	}
+	return append(out, ']', '}')
+}
+
+// Finish ends the exchange: it returns the rest for the client and writes down what was said. What cannot be written
+// is logged: the client has its answer, and the history.
+func (x *Exchange) Finish(ctx context.Context) ([]byte, error) {
+	if x.legs == 0 {
+		x.fail(ctx, "")
+		return nil, nil
+	}
+	rest, turn := x.filter.Finish()
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	defer x.done()
+	event := x.take(turn)
+	if err := x.c.record(ctx, x, x.recordOf(turn), event); err != nil {
+		x.c.Logger.Error("a proxied answer is not stored", "key", x.c.Key, "err", err)
+		x.c.loaded = x.c.loaded && !errors.Is(err, tidemark.ErrConflict) // somebody else wrote: read it anew
+	} else {
+		x.c.Home.Told(tidemark.Event{Type: "proxy", Text: fmt.Sprintf("%d messages, zone %s, %d stubs", len(x.path), x.zone, len(x.plan.stubs))})
+	}
+	return rest, nil
+}
+
+// done counts the exchange out. It is called with the lock held.
+func (x *Exchange) done() {
+	if x.busy {
+		x.busy = false
+		x.c.busy--
+	}
+}
+
+// take puts a reply into the tree and does what it asks for by tags. A reply that was broken off is no message of the
+// history: the client may have thrown it away. It is kept as an event.
+func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
+	c, t := x.c, x.track
+	last := x.path[len(x.path)-1]
+	if turn.Usage != (tidemark.Usage{}) && t.leaf == last {
+		x.step.usage = stepUsage(turn)
+	}
+	if !turn.Whole {
+		raw, _ := json.Marshal(turn.Seen)
+		return &tidemark.Event{Type: "cut", Text: "an answer that was broken off", Data: raw}
+	}
+	if len(turn.Seen.Content) == 0 {
+		return nil
+	}
+	n, err := c.join(last, turn.Seen)
+	if err != nil {
+		return &tidemark.Event{Type: "cut", Text: "an answer that there was no room for: " + oneLine(err.Error())}
+	}
+	n.call = &tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage, Reported: turn.Usage != (tidemark.Usage{})}
+	if k := len(turn.Legs); k > 0 {
+		n.call.Model, n.call.RequestID = turn.Legs[k-1].Model, turn.Legs[k-1].ID
+	}
+	if n.put == nil && n.seq == 0 {
+		n.put = putOf(turn, x.results)
+	}
+	x.seen, x.reply = turn.Seen, n
+	if t.leaf != last { // somebody else went on from here: this answer is a track of its own
+		if n.owner != nil {
+			return nil
+		}
+		other, err := c.fork(t, x.step.n+1, last)
+		if err != nil {
+			return &tidemark.Event{Type: "cut", Text: oneLine(err.Error())}
+		}
+		x.track, t = other, other
+	}
+	c.moveTo(t, n)
+	var refused []string
+	x.edits, refused = c.operate(t, x.path, x.req, turn.Ops)
+	if len(refused) > 0 {
+		raw, _ := json.Marshal(refused)
+		return &tidemark.Event{Type: "tags", Text: fmt.Sprintf("%d operations by tags were not carried out", len(refused)), Data: raw}
+	}
+	return nil
+}
+
+// stepUsage is what the provider reported of the request itself: of several calls that of the first, since the others
+// have more in them than the history that the client sends next.
+func stepUsage(turn stream.Turn) *tidemark.Usage {
+	u := turn.Usage
+	if len(turn.Legs) > 0 && turn.Legs[0].Reported {
+		u = turn.Legs[0].Usage
+	}
+	return &u
+}
 
 // Broken ends it early: the API or the client failed in between. It returns what to say on a stream that has begun,
-// nil where the client is gone.
-func (x *Exchange) Broken(ctx context.Context, err error) []byte { return nil }
+// nil where there is nothing to say it on.
+func (x *Exchange) Broken(ctx context.Context, err error) []byte {
+	var out []byte
+	if x.legs > 0 && err != nil && ctx.Err() == nil {
+		out = x.filter.Break("api_error", oneLine(err.Error()))
+	}
+	x.fail(ctx, tellOf(err))
+	return out
+}
+
+func tellOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return oneLine(err.Error())
+}
+
+// fail notes an exchange without a whole answer. One that the API refused leaves nothing: the client will send another.
+func (x *Exchange) fail(ctx context.Context, why string) {
+	c := x.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer x.done()
+	if x.legs == 0 || x.track == nil {
+		if x.track != nil && x.status >= 400 && x.status < 500 && x.status != 429 {
+			c.takeBack(x)
+		}
+		return
+	}
+	_, turn := x.filter.Finish()
+	turn.Whole = false
+	event := x.take(turn)
+	rec := x.recordOf(turn)
+	rec.Error = why
+	if err := c.record(context.WithoutCancel(ctx), x, rec, event); err != nil {
+		c.Logger.Error("a proxied answer is not stored", "key", c.Key, "err", err)
+	}
+}
+
+// takeBack forgets the step of a request that the API refused, if nothing stands on it.
+func (c *Conversation) takeBack(x *Exchange) {
+	t, s := x.track, x.step
+	n := len(t.steps)
+	if n == 0 || t.steps[n-1] != s || s.stored || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
+		return
+	}
+	t.steps, t.pager = t.steps[:n-1], nil
+	t.release, t.anchor = append(s.release, t.release...), append(s.anchor, t.anchor...)
+	delete(c.leaves, t.leaf)
+	at := t.leaf
+	for at.depth > t.from.depth && at.owner == t && at.seq == 0 {
+		at.owner = nil
+		at = at.parent
+	}
+	t.leaf = at
+	if at.depth > 0 && c.leaves[at] == nil {
+		c.leaves[at] = t
+	}
+}
+
+// recordOf is what is told of the exchange.
+func (x *Exchange) recordOf(turn stream.Turn) Record {
+	d := &x.plan.decision
+	r := Record{At: x.c.Runtime.Now(), Track: x.track.name, Treatment: x.treatment, Untouched: x.why, Requested: x.req.Model, Legs: x.legs, Messages: len(x.path),
+		Window: x.c.Settings.Window, Zone: x.zone.String(), Size: x.size, Tau: x.tau, Stubs: len(x.plan.stubs), Inputs: len(d.Input), Images: len(d.Image),
+		Pins: len(d.Pin), Evicted: len(d.Evict), Collected: len(d.GC), Phantom: x.phantom, Came: len(x.ask.Body), Sent: x.sent, Trimmed: x.plan.trimmed}
+	for _, s := range x.plan.stubs {
+		r.StubBytes += s.page.Size
+	}
+	for _, f := range d.Fault {
+		r.Faults = append(r.Faults, Faulted{f.ID, f.Of.ID, f.Of.Call.Path})
+	}
+	sum := &x.track.sum
+	*sum = Totals{sum.Calls + 1, sum.Evicted + r.Evicted, sum.Collected + r.Collected, sum.Inputs + r.Inputs, sum.Images + r.Images,
+		sum.Faults + len(r.Faults), sum.Pins + r.Pins, sum.In + int64(r.Came), sum.Sent + int64(r.Sent)}
+	r.Totals = *sum
+	if x.reply != nil && x.reply.call != nil {
+		r.Call = *x.reply.call
+	} else {
+		r.Call = tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage}
+	}
+	return r
+}

@@ -86,6 +86,8 @@ var tables = [][]string{{
 	// A request: what it added, what was let go, what the provider reported, what was decided.
 	`CREATE TABLE proxy_steps(key TEXT NOT NULL, track INTEGER NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL,
 		decision TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, track, n)) WITHOUT ROWID`,
+	// What a reply did by tags, in order.
+	`CREATE TABLE proxy_edits(key TEXT NOT NULL, track INTEGER NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, track, n)) WITHOUT ROWID`,
 	// What the client never saw of a reply.
 	`CREATE TABLE proxy_puts(key TEXT NOT NULL, entry TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
 }}

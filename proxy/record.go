@@ -36,6 +36,21 @@ type Record struct {
 	Trimmed   int   // of these, what tools, skills and repeated parts were shortened by
 	Last      int64 // position of the newest message
 	LastID    tidemark.EntryID
+
+	Totals Totals // of the track, with this exchange
+}
+
+// Totals are what paging did in a track.
+type Totals struct {
+	Calls     int
+	Evicted   int
+	Collected int
+	Inputs    int
+	Images    int
+	Faults    int
+	Pins      int
+	In        int64 // bytes of bodies, as they came and as they were sent
+	Sent      int64
 }
 
 // Faulted is a read of what had been evicted.

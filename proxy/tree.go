@@ -1,7 +1,225 @@
 package proxy
 
-type (
-	node  struct{}
-	link  struct{}
-	track struct{}
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/proxy/body"
 )
+
+// Bounds of one conversation. What is beyond is passed on untouched.
+const (
+	maxNodes  = 100_000
+	maxTracks = 1_000
+	maxLinks  = 4 * maxNodes
+)
+
+// node is a message at its place: what stands before it is part of what it is.
+type node struct {
+	chain  tidemark.Hash
+	id     tidemark.EntryID
+	parent *node
+	depth  int // messages up to and with it
+	at     time.Time
+	role   tidemark.Role
+	asks   bool           // a person's turn begins with it: of role user, and no results in it
+	owner  *track         // whose log holds it, nil while no request with it was planned
+	seq    int64          // its position there, 0 while it is not stored
+	msg    paging.Message // as its track's pager takes it
+	fed    bool           // msg is there
+	put    *put           // what the client never saw of it
+	call   *tidemark.Call // of a reply
+}
+
+// link is a message as it came, behind another: most of a request is byte for byte what the one before had, and need
+// not be decoded to be known.
+type link struct {
+	parent *node
+	sum    [sha256.Size]byte
+}
+
+// track is a leaf of the tree and the requests that led there: the main thread of an agent, a sub-agent, what followed
+// a rewind.
+type track struct {
+	n     int
+	name  string // of its branch, "" for the first
+	log   string // "" until something is stored
+	base  *track // that it forked from,
+	after int    // having taken so many of its steps,
+	from  *node  // at this message
+	steps []*step
+	leaf  *node
+	pager *paging.Pager // nil: to be made of the steps
+	last  paging.Decision
+	sum   Totals
+	fed   int // steps that it was given
+
+	edits   []edit            // by the model, in order
+	release []string          // what the next step lets go,
+	anchor  []string          // and keeps
+	shown   map[shownKey]bool // stubs that the log knows of
+	memo    map[*paging.Page]memoized
+	tools   map[string]bool // that were called
+	whole   map[string]bool // whose definitions are sent whole
+}
+
+// step is what a request added to a track.
+type step struct {
+	keep    int // with cut: messages that stay
+	cut     bool
+	release []string
+	anchor  []string
+	nodes   []*node
+	usage   *tidemark.Usage
+	stored  bool
+	line    []byte // the decision, as a line of a replay
+	n       int    // from 0, over the base's
+	model   string
+	fixed   int // bytes of system and tools
+}
+
+// all returns the steps of a track, those before its fork first.
+func (t *track) all() []*step {
+	if t.base == nil {
+		return t.steps
+	}
+	before := t.base.all()
+	return append(before[:min(t.after, len(before)):min(t.after, len(before))], t.steps...)
+}
+
+// path returns the messages up to n, oldest first.
+func (n *node) path() []*node {
+	out := make([]*node, n.depth)
+	for at := n; at.depth > 0; at = at.parent {
+		out[at.depth-1] = at
+	}
+	return out
+}
+
+// place finds the messages of a request in the tree and makes those that are new. sums are the hashes of their bytes.
+func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size]byte, err error) {
+	if len(c.links) > maxLinks {
+		c.links = map[link]*node{}
+	}
+	at := c.root
+	sums = make([][sha256.Size]byte, len(r.Items))
+	for i, it := range r.Items {
+		sums[i] = sha256.Sum256(it.Raw)
+		by := link{at, sums[i]}
+		next := c.links[by]
+		if next == nil {
+			if next, err = c.grow(at, it.Raw); err != nil {
+				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
+			}
+			c.links[by] = next
+		}
+		path, at = append(path, next), next
+	}
+	return path, sums, nil
+}
+
+// grow returns the message behind another one, which is made if it is not there.
+func (c *Conversation) grow(parent *node, raw []byte) (*node, error) {
+	var m tidemark.Message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, err
+	}
+	return c.join(parent, m)
+}
+
+func (c *Conversation) join(parent *node, m tidemark.Message) (*node, error) {
+	chain := tidemark.Chain(parent.chain, m)
+	if n := c.nodes[chain]; n != nil {
+		return n, nil
+	}
+	if len(c.nodes) >= maxNodes {
+		return nil, fmt.Errorf("the conversation has %d messages, at most so many are kept: %w", len(c.nodes), tidemark.ErrTooLarge)
+	}
+	n := &node{chain: chain, id: c.entryID(chain), parent: parent, depth: parent.depth + 1, at: c.Runtime.Now(), role: m.Role,
+		asks: m.Role == tidemark.User && len(m.Results()) == 0}
+	c.nodes[chain] = n
+	return n, nil
+}
+
+// trackOf returns the track that a request goes on with, and how many of its messages that has: the longest history
+// that the request contains. Where the request leaves a track in its middle (another answer, an edit, a rewind) it
+// is a track of its own.
+func (c *Conversation) trackOf(path []*node) (*track, int, error) {
+	known := len(path)
+	for known > 0 && path[known-1].owner == nil {
+		known--
+	}
+	if known > 0 {
+		if t := c.leaves[path[known-1]]; t != nil {
+			return t, known, nil
+		}
+	}
+	var base *track
+	at := c.root
+	if known > 0 {
+		at = path[known-1]
+		base = at.owner
+	}
+	after := 0
+	if base != nil {
+		after = len(base.all())
+	}
+	t, err := c.fork(base, after, at)
+	return t, known, err
+}
+
+// maxForks bounds how many tracks may hang one on another: each is made of the steps of all before it.
+const maxForks = 64
+
+// fork makes a track behind a message. It takes over what its base had let go there, so that what was sent of the
+// shared part stays as it was sent.
+func (c *Conversation) fork(base *track, after int, at *node) (*track, error) {
+	if len(c.tracks) >= maxTracks {
+		return nil, fmt.Errorf("the conversation has %d tracks, at most so many are kept: %w", len(c.tracks), tidemark.ErrTooLarge)
+	}
+	depth := 0
+	for b := base; b != nil; b = b.base {
+		depth++
+	}
+	t := newTrack(len(c.tracks))
+	t.from, t.leaf = at, at
+	if depth < maxForks {
+		t.base, t.after = base, after
+	}
+	if base != nil {
+		for _, e := range base.edits {
+			if e.to.depth <= at.depth && at.path()[e.to.depth-1] == e.to {
+				t.edits = append(t.edits, e)
+			}
+		}
+	}
+	c.tracks = append(c.tracks, t)
+	if at.depth > 0 && c.leaves[at] == nil {
+		c.leaves[at] = t
+	}
+	return t, nil
+}
+
+func newTrack(n int) *track {
+	t := &track{n: n, shown: map[shownKey]bool{}, memo: map[*paging.Page]memoized{}, tools: map[string]bool{}, whole: map[string]bool{}}
+	if n > 0 {
+		t.name = fmt.Sprintf("t%d", n+1)
+	}
+	return t
+}
+
+// moveTo makes a message the newest of a track.
+func (c *Conversation) moveTo(t *track, leaf *node) {
+	if c.leaves[t.leaf] == t {
+		delete(c.leaves, t.leaf)
+	}
+	t.leaf = leaf
+	c.leaves[leaf] = t
+	for n := leaf; n.depth > 0 && n.owner == nil; n = n.parent {
+		n.owner = t
+	}
+}

@@ -1,6 +1,7 @@
 package body
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 
@@ -85,7 +86,10 @@ func (d *editor) replace(k int, raw []byte) {
 		moveMarker(d.elems, value)
 		value = nil
 	}
-	d.elems = append(d.elems, element{raw: marked(raw, value), orig: k, kind: b.kind})
+	if !bytes.Equal(markerOf(raw), value) {
+		raw = marked(raw, value)
+	}
+	d.elems = append(d.elems, element{raw: raw, orig: k, kind: b.kind})
 }
 
 // keep adds block k, and the inserts that stand before it or within its text.

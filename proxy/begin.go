@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/proxy/body"
+	"github.com/tidemark-ai/tidemark/proxy/stream"
+)
+
+// Begin takes a request up: it finds its place in the tree, decides what leaves and makes the body that is sent. What
+// it cannot read, or has no room for, is sent as it came. An error is only for what the caller asked for wrongly.
+func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
+	treatment, err := a.treatment(c)
+	if err != nil {
+		return nil, err
+	}
+	x := &Exchange{c: c, ask: a, out: a.Body, treatment: treatment, began: c.Runtime.Now(), results: map[string]tidemark.Block{}}
+	r, err := body.Scan(a.Dialect, a.Body)
+	if err != nil {
+		return x.untouched(err), nil
+	}
+	x.req = r
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(ctx); err != nil {
+		return x.untouched(err), nil
+	}
+	path, sums, err := c.place(r)
+	if err != nil {
+		return x.untouched(err), nil
+	}
+	x.path = path
+	if a.Count {
+		err = c.count(ctx, x, sums)
+	} else {
+		err = c.decide(ctx, x, sums)
+		c.busy++
+		x.busy = true
+	}
+	if err == nil {
+		x.out, err = r.Apply(x.plan.change)
+	}
+	if err != nil {
+		x.plan, x.out = plan{}, a.Body
+		return x.untouched(err), nil
+	}
+	return x, nil
+}
+
+// untouched notes why a request is sent as it came. Nothing of it is content.
+func (x *Exchange) untouched(err error) *Exchange {
+	x.why = oneLine(err.Error())
+	x.c.Logger.Warn("a request is passed on untouched", "key", x.c.Key, "err", err)
+	return x
+}
+
+// decide finds the track of a request and what is done with it.
+func (c *Conversation) decide(ctx context.Context, x *Exchange, sums [][sha256.Size]byte) error {
+	t, _, err := c.trackOf(x.path)
+	if err != nil {
+		return err
+	}
+	if err := c.ensure(ctx, t); err != nil {
+		return err
+	}
+	x.track, x.of = t, t
+	x.step = c.takeStep(t, x.path, x.req)
+	c.moveTo(t, x.path[len(x.path)-1])
+	d, err := c.catchUp(t, !strings.Contains(x.treatment, Page))
+	if err != nil {
+		return err
+	}
+	x.zone, x.size, x.tau = d.Zone, d.Size, t.pager.Tau()
+	c.change(x, t, t.pager, d, sums)
+	return nil
+}
+
+// count does the same for a request whose size is asked for, and leaves no trace: its track is made anew beside the
+// one there is.
+func (c *Conversation) count(ctx context.Context, x *Exchange, sums [][sha256.Size]byte) error {
+	if !strings.Contains(x.treatment, Page) {
+		c.change(x, newTrack(0), nil, paging.Decision{}, sums)
+		return nil
+	}
+	t := newTrack(0)
+	known := len(x.path)
+	for known > 0 && x.path[known-1].owner == nil {
+		known--
+	}
+	if known > 0 {
+		at := x.path[known-1]
+		base := c.leaves[at]
+		if base == nil {
+			base = at.owner
+		}
+		if err := c.ensure(ctx, base); err != nil {
+			return err
+		}
+		t.base, t.after, t.from, t.edits = base, len(base.all()), at, base.edits
+		t.tools, t.whole = maps.Clone(base.tools), maps.Clone(base.whole)
+	} else {
+		t.from = c.root
+	}
+	c.takeStep(t, x.path, x.req)
+	d, err := c.catchUp(t, !strings.Contains(x.treatment, Page))
+	if err != nil {
+		return err
+	}
+	c.change(x, t, t.pager, d, sums)
+	return nil
+}
+
+// change makes the change of a request of what its treatment asks for.
+func (c *Conversation) change(x *Exchange, t *track, pager *paging.Pager, d paging.Decision, sums [][sha256.Size]byte) {
+	p := &x.plan
+	p.decision = d
+	paged := strings.Contains(x.treatment, Page)
+	if paged {
+		p.phantoms = c.offers(x.req)
+		c.pageOut(p, t, pager, x.path, sums, x.req)
+		if p.phantoms {
+			p.change.Tools = phantoms()
+			c.advise(p, t, pager, x.path, x.req)
+		}
+	}
+	if strings.Contains(x.treatment, Trim) {
+		breaks := len(t.all()) == 1 || len(d.Evict)+len(d.GC)+len(d.Input)+len(d.Image) > 0
+		c.trim(p, t, x.path, x.req, breaks)
+	}
+	x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream, Tags: paged && !c.Settings.Alone,
+		Phantom: func(name string) bool { return p.phantoms && ours(name) }})
+}

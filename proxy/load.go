@@ -1,0 +1,202 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// page is how many rows are read at a time.
+const page = 1000
+
+// load reads the tree that an earlier life left: names and places, no texts. It is called with the lock held.
+func (c *Conversation) load(ctx context.Context) error {
+	if c.loaded {
+		return nil
+	}
+	rows, err := c.DB.Query(ctx, `SELECT n, name, log, base, steps FROM proxy_tracks WHERE key = ? ORDER BY n LIMIT ?`, string(c.Key), maxTracks)
+	if err != nil {
+		return fmt.Errorf("read tracks: %w", err)
+	}
+	fresh := &Conversation{Config: c.Config, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}}
+	for _, r := range rows {
+		n := int(r.Int(0))
+		for len(fresh.tracks) < n { // one that was begun and never stored
+			fresh.tracks = append(fresh.tracks, newTrack(len(fresh.tracks)))
+		}
+		t := newTrack(n)
+		t.name, t.log, t.after = r.Text(1), r.Text(2), int(r.Int(4))
+		if b := int(r.Int(3)); b >= 0 && b < n {
+			t.base = fresh.tracks[b]
+		}
+		if err := fresh.loadTrack(ctx, t); err != nil {
+			return fmt.Errorf("read track %d: %w", n, err)
+		}
+		fresh.tracks = append(fresh.tracks, t)
+	}
+	c.nodes, c.links, c.leaves, c.root, c.tracks, c.loaded = fresh.nodes, fresh.links, fresh.leaves, fresh.root, fresh.tracks, true
+	return nil
+}
+
+// loadTrack reads the messages of a track's history and its steps.
+func (c *Conversation) loadTrack(ctx context.Context, t *track) error {
+	log := c.Home.Log()
+	chains, err := log.Chains(ctx, t.log)
+	if err != nil {
+		return err
+	}
+	list, err := log.Skeletons(ctx, t.log, host.Range{To: 1 << 53})
+	if err != nil {
+		return err
+	}
+	if len(list) != len(chains) {
+		return fmt.Errorf("%d messages have %d links: %w", len(list), len(chains), tidemark.ErrInvalid)
+	}
+	info, err := log.Info(ctx, t.log)
+	if err != nil {
+		return err
+	}
+	byID := map[tidemark.EntryID]*node{}
+	at := c.root
+	t.from = c.root
+	for i, k := range list {
+		n := c.nodes[chains[i]]
+		if n == nil {
+			n = &node{chain: chains[i], id: k.ID, parent: at, depth: at.depth + 1, at: k.At, role: k.Role, owner: t, seq: k.Seq,
+				asks: k.Role == tidemark.User && len(k.Results) == 0}
+			c.nodes[n.chain] = n
+		}
+		byID[n.id] = n
+		if at = n; k.Seq <= info.BaseSeq {
+			t.from = n
+		}
+	}
+	t.leaf = at
+	if at.depth > 0 {
+		c.leaves[at] = t
+	}
+	if err := c.loadSteps(ctx, t, byID); err != nil {
+		return err
+	}
+	if err := c.loadPuts(ctx, byID); err != nil {
+		return err
+	}
+	marks, err := log.Marks(ctx, t.log)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		for _, e := range m.Overlay.Edits {
+			if e.Block > 0 && len(m.Overlay.By) == 1 && m.Overlay.By[0] == "paging" {
+				t.shown[shownKey{e.From, e.Block - 1}] = true
+			}
+		}
+	}
+	return c.loadEdits(ctx, t, byID)
+}
+
+func (c *Conversation) loadSteps(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
+	for from := -1; ; {
+		rows, err := c.DB.Query(ctx, `SELECT n, record, decision FROM proxy_steps WHERE key = ? AND track = ? AND n > ? ORDER BY n LIMIT ?`, string(c.Key), t.n, from, page)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			from = int(r.Int(0))
+			var row stepRow
+			if err := json.Unmarshal(r.Bytes(1), &row); err != nil {
+				return fmt.Errorf("request %d: %w", from, err)
+			}
+			s := &step{n: from, cut: row.Cut, keep: row.Keep, release: row.Release, anchor: row.Anchor, usage: row.Usage, stored: true, line: r.Bytes(2), model: row.Model, fixed: row.Fixed}
+			for _, id := range row.IDs {
+				n := byID[id]
+				if n == nil {
+					return fmt.Errorf("request %d: entry %s: %w", from, id, tidemark.ErrNotFound)
+				}
+				s.nodes = append(s.nodes, n)
+			}
+			t.steps, t.sum = append(t.steps, s), row.Sum
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+func (c *Conversation) loadPuts(ctx context.Context, byID map[tidemark.EntryID]*node) error {
+	for after := ""; ; {
+		rows, err := c.DB.Query(ctx, `SELECT entry, record FROM proxy_puts WHERE key = ? AND entry > ? ORDER BY entry LIMIT 100`, string(c.Key), after)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			after = r.Text(0)
+			n := byID[tidemark.EntryID(after)]
+			if n == nil || n.put != nil {
+				continue
+			}
+			n.put = new(put)
+			if err := json.Unmarshal(r.Bytes(1), n.put); err != nil {
+				return fmt.Errorf("what was put behind entry %s: %w", after, err)
+			}
+		}
+		if len(rows) < 100 {
+			return nil
+		}
+	}
+}
+
+func (c *Conversation) loadEdits(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
+	rows, err := c.DB.Query(ctx, `SELECT record FROM proxy_edits WHERE key = ? AND track = ? ORDER BY n LIMIT 20000`, string(c.Key), t.n)
+	if err != nil {
+		return err
+	}
+	last := -1
+	if n := len(t.steps); n > 0 {
+		last = t.steps[n-1].n
+	}
+	for _, r := range rows {
+		var row editRow
+		if err := json.Unmarshal(r.Bytes(0), &row); err != nil {
+			return fmt.Errorf("edits: %w", err)
+		}
+		if row.Step == last {
+			t.release, t.anchor = append(t.release, row.Release...), append(t.anchor, row.Anchor...)
+		}
+		for _, e := range row.Edits {
+			if from, to := byID[e.From], byID[e.To]; from != nil && to != nil {
+				t.edits = append(t.edits, edit{from, to, e.Block, e.Raw})
+			}
+		}
+	}
+	return nil
+}
+
+// ensure brings what the pager of a track must know of old messages, which only the log has after a restart.
+func (c *Conversation) ensure(ctx context.Context, t *track) error {
+	if t == nil || t.pager != nil {
+		return nil
+	}
+	scan := paging.Scanner{Tools: c.Settings.Tools}
+	for _, s := range t.all() {
+		for _, n := range s.nodes {
+			if n.fed {
+				continue
+			}
+			m, _, err := c.Home.Message(ctx, n.id)
+			if err != nil && !errors.Is(err, tidemark.ErrNotFound) {
+				return fmt.Errorf("read entry %s: %w", n.id, err)
+			}
+			if err != nil {
+				m = tidemark.NewText(n.role, "…")
+			}
+			n.feed(&scan, logged(m))
+		}
+	}
+	return nil
+}

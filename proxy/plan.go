@@ -1,0 +1,252 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cleanup"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/proxy/body"
+)
+
+// memoized is the stub of a page for one form of its message.
+type memoized struct {
+	of  [sha256.Size]byte // of the item
+	raw []byte
+}
+
+// shownKey is a block of an entry that reads otherwise in the log's view.
+type shownKey struct {
+	id    tidemark.EntryID
+	block int
+}
+
+// plan is what is done with one request.
+type plan struct {
+	change   body.Change
+	decision paging.Decision
+	known    bool // the pager was asked
+	stubs    []stubbed
+	phantoms bool // our tools are offered
+	trimmed  int
+}
+
+// stubbed is a block that a stub stands for, for the log.
+type stubbed struct {
+	node  *node
+	block int
+	raw   []byte
+	page  *paging.Page
+}
+
+// takeStep gives the track what the request adds. A request that adds nothing to the last one, which got no answer or
+// whose answer the client threw away, is that one again.
+func (c *Conversation) takeStep(t *track, path []*node, r *body.Request) *step {
+	all := t.all()
+	have := 0
+	for _, s := range all {
+		if s.cut {
+			have = s.keep
+		}
+		have += len(s.nodes)
+	}
+	s := &step{n: len(all), model: r.Model, fixed: r.Fixed}
+	keep := have
+	if len(t.steps) == 0 && t.base != nil {
+		keep = min(have, t.from.depth)
+	}
+	if keep < have {
+		s.cut, s.keep = true, keep
+	} else if keep == len(path) && len(t.steps) > 0 && t.steps[len(t.steps)-1].usage == nil && len(t.release)+len(t.anchor) == 0 {
+		return t.steps[len(t.steps)-1]
+	}
+	s.nodes = path[min(keep, len(path)):]
+	s.release, s.anchor, t.release, t.anchor = t.release, t.anchor, nil, nil
+	c.feed(path, r, keep)
+	t.steps = append(t.steps, s)
+	return s
+}
+
+// feed makes what pagers take of the messages from a place on.
+func (c *Conversation) feed(path []*node, r *body.Request, from int) {
+	scan := paging.Scanner{Tools: c.Settings.Tools}
+	for i := from; i < len(path); i++ {
+		n := path[i]
+		if n.fed {
+			continue
+		}
+		n.feed(&scan, r.Items[i])
+	}
+}
+
+// feed makes what pagers take of a message. What a pager cannot read is a message without anything to let go.
+func (n *node) feed(scan *paging.Scanner, it body.Item) {
+	m, err := scan.Message(n.whole(it))
+	if err != nil {
+		m = paging.Message{Role: n.role, Bytes: len(it.Raw)}
+	}
+	m.Handle = string(n.id)
+	n.msg, n.fed = m, true
+}
+
+// catchUp brings the pager of a track up to its steps and returns what was decided with the last one.
+func (c *Conversation) catchUp(t *track, whole bool) (paging.Decision, error) {
+	var d paging.Decision
+	all := t.all()
+	if t.pager == nil {
+		o := c.Settings.Paging
+		o.Whole = whole
+		o.Window, o.Fixed = c.Settings.Window, tidemark.EstimateChars(all[0].fixed)
+		p, err := paging.New(o)
+		if err != nil {
+			return d, err
+		}
+		t.pager, t.fed = p, 0
+	}
+	for ; t.fed < len(all); t.fed++ {
+		s := all[t.fed]
+		if t.fed > 0 {
+			t.pager.Reported(all[t.fed-1].usage)
+		}
+		one, err := t.pager.Step(s.step())
+		if err != nil {
+			t.pager = nil
+			return d, fmt.Errorf("track %d, request %d: %w", t.n, t.fed, err)
+		}
+		d = one
+		if t.fed >= len(all)-len(t.steps) && s.line == nil {
+			s.line = t.pager.AppendDecision(nil, t.fed, &d)
+		}
+		t.last = d
+	}
+	return t.last, nil
+}
+
+// step is the request as the pager takes it.
+func (s *step) step() paging.Step {
+	out := paging.Step{Cut: s.cut, Keep: s.keep, Stay: s.cut, Release: s.release, Anchor: s.anchor}
+	for _, n := range s.nodes {
+		out.Append = append(out.Append, n.msg)
+	}
+	return out
+}
+
+// pageOut puts stubs in the place of what is out, and puts back what the client never saw.
+func (c *Conversation) pageOut(p *plan, t *track, pager *paging.Pager, path []*node, sums [][sha256.Size]byte, r *body.Request) {
+	hidden := c.collapsed(p, t, path)
+	scan := paging.Scanner{Tools: c.Settings.Tools}
+	results := map[string][]byte{} // of ours, that are out
+	for _, g := range pager.Stubs() {
+		if g.Message >= len(path) || hidden[g.Message] {
+			continue
+		}
+		n, it := path[g.Message], r.Items[g.Message]
+		own := it.Blocks()
+		if g.Block >= own {
+			if extra := n.extra(); g.Block-own < len(extra) {
+				raw := extra[g.Block-own]
+				if stub, ok := stubOf(&scan, raw, g, sayHandle(handleOf(n, g.Block))); ok {
+					results[string(raw)] = stub
+				}
+			}
+			continue
+		}
+		m := t.memo[g]
+		if m.of != sums[g.Message] {
+			raw, ok := stubOf(&scan, it.Block(g.Block), g, sayHandle(handleOf(n, g.Block)))
+			if !ok {
+				raw = nil
+			}
+			m = memoized{sums[g.Message], raw}
+			t.memo[g] = m
+		}
+		if m.raw != nil {
+			p.change.Blocks = append(p.change.Blocks, body.BlockChange{Item: g.Message, Block: g.Block, Raw: m.raw})
+			p.stubs = append(p.stubs, stubbed{n, g.Block, m.raw, g})
+		}
+	}
+	c.rewritten(p, t, path, hidden)
+	for i, n := range path {
+		if n.put != nil && !hidden[i] {
+			for k := range n.put.Places {
+				p.change.Inserts = append(p.change.Inserts, n.put.Places[k].insert(i, results))
+			}
+		}
+	}
+}
+
+// stubOf is a block with the stub of a page in the place of what leaves. ok is false where that would be no shorter,
+// or the block is not what it was.
+func stubOf(scan *paging.Scanner, raw []byte, g *paging.Page, say string) ([]byte, bool) {
+	var b tidemark.Block
+	if err := json.Unmarshal(raw, &b); err != nil || !scan.Shorter(b, g, say) {
+		return nil, false
+	}
+	out, err := scan.Replace(b, g, say)
+	if err != nil {
+		return nil, false
+	}
+	return out.AppendJSON(nil), true
+}
+
+// handleOf names a block of a message, from 0, as everything here does: the log, recall, our tools.
+func handleOf(n *node, block int) string { return fmt.Sprintf("%s#%d", n.id, block) }
+
+// sayHandle is how a stub names the way back.
+func sayHandle(handle string) string {
+	return string(json.AppendString([]byte(paging.FaultTool+` with {"paths": [`), handle)) + "]} reads it."
+}
+
+// offers reports whether our tools go with a request: to one that has tools and lets the model choose. What the
+// client defines under one of our names is the client's.
+func (c *Conversation) offers(r *body.Request) bool {
+	if c.Settings.Alone || len(r.Tools) == 0 || r.Choice == "none" {
+		return false
+	}
+	return !slices.ContainsFunc(r.Tools, func(t body.Tool) bool { return ours(t.Name) })
+}
+
+// advise tells the model how full its context is, behind everything that is cached.
+func (c *Conversation) advise(p *plan, t *track, pager *paging.Pager, path []*node, r *body.Request) {
+	f := pager.Fill(func(g *paging.Page) string {
+		if g.Message >= len(path) {
+			return ""
+		}
+		return handleOf(path[g.Message], g.Block)
+	})
+	f.Grammar, f.Turn = cleanup.Grammar, turns(path)
+	p.change.Note = strings.TrimSpace(paging.Advice(f))
+}
+
+// turns counts what a person said in a history.
+func turns(path []*node) (n int) {
+	for _, m := range path {
+		if m.asks {
+			n++
+		}
+	}
+	return n
+}
+
+// trim shortens what stands in every request. A definition whose tool was called is whole again from the next request
+// on whose prefix breaks anyway: the list of tools stands first of all.
+func (c *Conversation) trim(p *plan, t *track, path []*node, r *body.Request, breaks bool) {
+	for _, n := range path {
+		for i := range n.msg.Blocks {
+			if name := n.msg.Blocks[i].Call.Tool; name != "" {
+				t.tools[name] = true
+			}
+		}
+	}
+	if breaks {
+		for name := range t.tools {
+			t.whole[name] = true
+		}
+	}
+	p.change.Trim = body.Trimmed(r, p.change, t.tools, t.whole)
+	p.trimmed = p.change.Trim.Tools.Bytes + p.change.Trim.Skills.Bytes + p.change.Trim.Parts.Bytes
+}

@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Steps writes the requests of all tracks as a replay reads them, a line for each track:
+//
+//	{"session","model","steps":[{"keep"?,"stay"?,"release"?,"anchor"?,"append":[messages],"ids":[entries],"usage"?}]}
+//
+// A replay of that line, with the window and the policy of this conversation, decides what was decided here.
+func (c *Conversation) Steps(ctx context.Context, w io.Writer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	for _, t := range c.tracks {
+		if len(t.steps) == 0 {
+			continue
+		}
+		if err := c.stepsOf(ctx, t, w); err != nil {
+			return fmt.Errorf("track %d: %w", t.n, err)
+		}
+	}
+	return nil
+}
+
+func (c *Conversation) stepsOf(ctx context.Context, t *track, w io.Writer) error {
+	all := t.all()
+	first := all[0]
+	out := json.AppendString([]byte(`{"session":`), c.nameOf(t))
+	out = json.AppendString(append(out, `,"model":`...), first.model)
+	out = fmt.Appendf(out, `,"fixed":%d,"steps":[`, first.fixed)
+	for i, s := range all {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, '{')
+		if s.cut {
+			out = fmt.Appendf(out, `"keep":%d,"stay":true,`, s.keep)
+		}
+		out = names(out, "release", s.release)
+		out = names(out, "anchor", s.anchor)
+		out = append(out, `"append":[`...)
+		var ids []string
+		for j, n := range s.nodes {
+			if j > 0 {
+				out = append(out, ',')
+			}
+			m, _, err := c.Home.Message(ctx, n.id)
+			if err != nil {
+				return fmt.Errorf("read entry %s: %w", n.id, err)
+			}
+			out = append(out, n.whole(logged(m))...)
+			ids = append(ids, string(n.id))
+		}
+		out = append(out, ']')
+		if len(ids) > 0 {
+			out = append(out, ',')
+			out = names(out, "ids", ids)
+			out = out[:len(out)-1]
+		}
+		if s.usage != nil {
+			raw, err := json.Marshal(s.usage)
+			if err != nil {
+				return err
+			}
+			out = append(append(out, `,"usage":`...), raw...)
+		}
+		out = append(out, '}')
+		if _, err := w.Write(out); err != nil {
+			return err
+		}
+		out = out[:0]
+	}
+	_, err := w.Write(append(out, "]}\n"...))
+	return err
+}
+
+// names appends a list of names with a comma behind it, nothing for none.
+func names(out []byte, field string, list []string) []byte {
+	if len(list) == 0 {
+		return out
+	}
+	out = append(append(append(out, '"'), field...), `":[`...)
+	for i, s := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = json.AppendString(out, s)
+	}
+	return append(out, "],"...)
+}
+
+// Decisions writes what was decided with each request of all tracks, a line of JSON for each track as a replay tells it:
+// {"session","requests":[…]}. A track tells of the requests before its fork, too.
+func (c *Conversation) Decisions(ctx context.Context, w io.Writer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	for _, t := range c.tracks {
+		if len(t.steps) == 0 {
+			continue
+		}
+		out := append(json.AppendString([]byte(`{"session":`), c.nameOf(t)), `,"requests":[`...)
+		for i, s := range t.all() {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if len(s.line) == 0 {
+				s.line = []byte("null") // it was never decided
+			}
+			out = append(out, s.line...)
+		}
+		if _, err := w.Write(append(out, "]}\n"...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf is the key of a track's branch.
+func (c *Conversation) nameOf(t *track) string {
+	if t.name == "" {
+		return string(c.Key)
+	}
+	return string(c.Key) + "#" + t.name
+}

@@ -1,0 +1,342 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Bounds of one transaction.
+const (
+	storeRows  = 50
+	storeBytes = 4 << 20
+)
+
+// stepRow is a step as its row has it.
+type stepRow struct {
+	Cut     bool               `json:"cut,omitempty"`
+	Keep    int                `json:"keep,omitempty"`
+	Release []string           `json:"release,omitempty"`
+	Anchor  []string           `json:"anchor,omitempty"`
+	IDs     []tidemark.EntryID `json:"ids,omitempty"`
+	Usage   *tidemark.Usage    `json:"usage,omitempty"`
+	Model   string             `json:"model,omitempty"`
+	Fixed   int                `json:"fixed,omitempty"`
+	Sum     Totals             `json:"sum"` // of the track so far
+}
+
+// editRow is what a reply did by tags.
+type editRow struct {
+	Step    int       `json:"step"` // the newest one then
+	Release []string  `json:"release,omitempty"`
+	Anchor  []string  `json:"anchor,omitempty"`
+	Edits   []oneEdit `json:"edits,omitempty"`
+}
+
+type oneEdit struct {
+	From  tidemark.EntryID `json:"from"`
+	To    tidemark.EntryID `json:"to"`
+	Block int              `json:"block"`
+	Raw   json.RawMessage  `json:"raw"`
+}
+
+func rowsOf(edits []edit) (out []oneEdit) {
+	for _, e := range edits {
+		out = append(out, oneEdit{e.from.id, e.to.id, e.block, e.raw})
+	}
+	return out
+}
+
+// open returns the log of a track, which is made behind the message that the track begins behind.
+func (c *Conversation) open(ctx context.Context, t *track) error {
+	if t.log != "" {
+		return nil
+	}
+	base, seq := "", int64(0)
+	if t.from.depth > 0 {
+		if t.from.seq == 0 || t.from.owner == nil || t.from.owner.log == "" {
+			return fmt.Errorf("track %d begins behind a message that is not stored: %w", t.n, tidemark.ErrConflict)
+		}
+		base, seq = t.from.owner.log, t.from.seq
+	}
+	log, err := c.Home.Branch(ctx, t.name, base, seq)
+	if err != nil {
+		return err
+	}
+	bn, after := -1, 0
+	if t.base != nil {
+		bn, after = t.base.n, t.after
+	}
+	stmts := []tidemark.Stmt{{SQL: `INSERT INTO proxy_tracks(key, n, name, log, base, steps, created) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		Args: []any{string(c.Key), t.n, t.name, log, bn, after, c.Runtime.Now().UnixMilli()}}}
+	if len(t.edits) > 0 {
+		stmts = append(stmts, c.editStmt(t, editRow{Step: -1, Edits: rowsOf(t.edits)}))
+		o, err := overlayEntry(c, t.edits, "fork")
+		if err != nil {
+			return err
+		}
+		more, err := c.Home.Log().AppendStmts(log, o)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, more...)
+	}
+	if err := c.DB.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("make track %d: %w", t.n, err)
+	}
+	t.log = log
+	return nil
+}
+
+func (c *Conversation) editStmt(t *track, r editRow) tidemark.Stmt {
+	raw, _ := json.Marshal(r)
+	return tidemark.Stmt{SQL: `INSERT INTO proxy_edits(key, track, n, record) SELECT ?, ?, coalesce(max(n), 0) + 1, ? FROM proxy_edits WHERE key = ? AND track = ?`,
+		Args: []any{string(c.Key), t.n, string(raw), string(c.Key), t.n}}
+}
+
+func overlayEntry(c *Conversation, edits []edit, verbs string) (tidemark.Entry, error) {
+	o, err := overlay(edits, verbs)
+	if err != nil {
+		return tidemark.Entry{}, err
+	}
+	return c.act(o)
+}
+
+// act is an overlay as an entry.
+func (c *Conversation) act(o tidemark.Overlay) (tidemark.Entry, error) {
+	raw, err := json.Marshal(o)
+	now := c.Runtime.Now()
+	return tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: raw}, err
+}
+
+// keep stores the messages of a request that are not stored, each at the end of the log of its track.
+func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
+	var stmts []tidemark.Stmt
+	var waiting []*node
+	size := 0
+	flush := func() error {
+		if len(waiting) == 0 {
+			return nil
+		}
+		if err := c.DB.Tx(ctx, stmts); err != nil {
+			return fmt.Errorf("store messages: %w", err)
+		}
+		if err := c.positions(ctx, waiting); err != nil {
+			return err
+		}
+		stmts, waiting, size = nil, nil, 0
+		return nil
+	}
+	for i, n := range x.path {
+		if n.seq != 0 {
+			continue
+		}
+		t := n.owner
+		if t == nil {
+			t = x.track
+		}
+		if t.log == "" {
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := c.open(ctx, t); err != nil {
+				return err
+			}
+		}
+		var m tidemark.Message
+		if err := json.Unmarshal(x.req.Items[i].Raw, &m); err != nil {
+			return fmt.Errorf("store messages[%d]: %w", i, err)
+		}
+		more, err := c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Origin: tidemark.Origin{From: source(m), Channel: "proxy"}}, m, n.parent.chain)
+		if err != nil {
+			return err
+		}
+		stmts, waiting, size = append(stmts, more...), append(waiting, n), size+len(x.req.Items[i].Raw)
+		if len(waiting) >= storeRows || size >= storeBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// positions reads where messages stand in the log.
+func (c *Conversation) positions(ctx context.Context, list []*node) error {
+	ids := make([]tidemark.EntryID, len(list))
+	for i, n := range list {
+		ids[i] = n.id
+	}
+	seqs, err := c.Home.Log().Seqs(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, n := range list {
+		n.seq = seqs[n.id]
+	}
+	return nil
+}
+
+// source says who wrote a message, by its shape.
+func source(m tidemark.Message) string {
+	switch {
+	case m.Role == tidemark.Assistant:
+		return tidemark.FromModel
+	case len(m.Results()) > 0:
+		return tidemark.FromTool
+	}
+	return tidemark.FromPerson
+}
+
+// record stores what an exchange was: its step, its reply, what the model did by tags, what the view shows now. It is
+// called with the lock held.
+func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, event *tidemark.Event) error {
+	before := 0
+	for _, n := range x.path {
+		if n.seq == 0 {
+			before++
+		}
+	}
+	if err := c.keep(ctx, x); err != nil {
+		return err
+	}
+	t := x.track
+	if err := c.open(ctx, t); err != nil {
+		return err
+	}
+	stmts, err := c.stepStmts(x)
+	if err != nil {
+		return err
+	}
+	if x.reply != nil && x.reply.seq == 0 {
+		e := tidemark.Entry{ID: x.reply.id, Kind: tidemark.KindMessage, At: x.reply.at, Call: x.reply.call, Origin: tidemark.Origin{From: tidemark.FromModel, Channel: "proxy"}}
+		more, err := c.Home.Append(ctx, t.log, &e, x.seen, x.reply.parent.chain)
+		if err != nil {
+			return err
+		}
+		stmts, before = append(stmts, more...), before+1
+		if x.reply.put != nil {
+			raw, err := json.Marshal(x.reply.put)
+			if err != nil {
+				return err
+			}
+			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_puts(key, entry, record) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(c.Key), string(x.reply.id), string(raw)}})
+		}
+	}
+	acts, err := c.actStmts(x)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, acts...)
+	if event != nil {
+		raw, err := json.Marshal(event)
+		if err != nil {
+			return err
+		}
+		now := c.Runtime.Now()
+		more, err := c.Home.Log().AppendStmts(t.log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: raw})
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, more...)
+	}
+	leaf := x.path[len(x.path)-1]
+	rec.Last, rec.LastID = leaf.seq, leaf.id
+	stmts = append(stmts, c.Home.Called(t.name, t.log, title(x.path, x.req.Items), before, rec)...)
+	if err := c.DB.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("store a reply: %w", err)
+	}
+	x.step.stored = true
+	for _, s := range x.plan.stubs {
+		t.shown[shownKey{s.node.id, s.block}] = true
+	}
+	if x.reply != nil && x.reply.seq == 0 {
+		return c.positions(ctx, []*node{x.reply})
+	}
+	return nil
+}
+
+// stepStmts store the step of an exchange, or what the provider reported of it.
+func (c *Conversation) stepStmts(x *Exchange) ([]tidemark.Stmt, error) {
+	s := x.step
+	row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Sum: x.of.sum}
+	for _, n := range s.nodes {
+		row.IDs = append(row.IDs, n.id)
+	}
+	raw, err := json.Marshal(row)
+	if err != nil {
+		return nil, err
+	}
+	return []tidemark.Stmt{{SQL: `INSERT INTO proxy_steps(key, track, n, record, decision) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key, track, n) DO UPDATE SET record = excluded.record`,
+		Args: []any{string(c.Key), x.of.n, s.n, string(raw), string(s.line)}}}, nil
+}
+
+// actStmts store what now reads otherwise: stubs that are new to the log, and edits by tags.
+func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, err error) {
+	t := x.track
+	o := tidemark.Overlay{By: []string{"paging"}, Reason: "threshold"}
+	for _, s := range x.plan.stubs {
+		if t.shown[shownKey{s.node.id, s.block}] || s.node.seq == 0 {
+			continue
+		}
+		var b tidemark.Block
+		if err := json.Unmarshal(s.raw, &b); err != nil {
+			return nil, err
+		}
+		o.Edits = append(o.Edits, tidemark.Edit{From: s.node.id, Block: s.block + 1, Blocks: []tidemark.Block{b}, Data: json.RawMessage(`{"proxy":{}}`)})
+	}
+	var acts []tidemark.Overlay
+	for len(o.Edits) > 0 {
+		n := min(len(o.Edits), maxEdits)
+		acts = append(acts, tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
+		o.Edits = o.Edits[n:]
+	}
+	if len(x.edits) > 0 {
+		more, err := overlay(x.edits, "tags")
+		if err != nil {
+			return nil, err
+		}
+		acts = append(acts, more)
+	}
+	for _, o := range acts {
+		e, err := c.act(o)
+		if err != nil {
+			return nil, err
+		}
+		more, err := c.Home.Log().AppendStmts(t.log, e)
+		if err != nil {
+			return nil, err
+		}
+		stmts = append(stmts, more...)
+	}
+	if len(x.edits)+len(t.release)+len(t.anchor) > 0 {
+		stmts = append(stmts, c.editStmt(t, editRow{Step: x.step.n, Release: t.release, Anchor: t.anchor, Edits: rowsOf(x.edits)}))
+	}
+	return stmts, nil
+}
+
+// maxEdits bounds the stubs of one row.
+const maxEdits = 500
+
+// title is what a conversation is called: the beginning of what was asked first.
+func title(path []*node, items []item) string {
+	for i, n := range path {
+		if !n.asks {
+			continue
+		}
+		var m tidemark.Message
+		if json.Unmarshal(items[i].Raw, &m) != nil {
+			return ""
+		}
+		text := strings.Join(strings.Fields(tidemark.StripReminders(m.PlainText())), " ")
+		const most = 60
+		if r := []rune(text); len(r) > most {
+			text = string(r[:most]) + "…"
+		}
+		return text
+	}
+	return ""
+}

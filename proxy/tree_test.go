@@ -1,0 +1,247 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/proxy"
+)
+
+// agentRun is a client that reads one file after another.
+type agentRun struct {
+	r       *rig
+	name    string
+	history []string
+	sent    []byte
+}
+
+func (a *agentRun) ask(s string) { a.history = append(a.history, text("user", s)) }
+
+// read makes one request, which the API answers with a read, and appends its result.
+func (a *agentRun) read(n, size int) {
+	id, file := fmt.Sprintf("%s-%d", a.name, n), fmt.Sprintf("%s/f%d.go", a.name, n)
+	c := call(id, "Read", `{"file_path":"`+file+`"}`)
+	e := a.r.exchange(proxy.Page, request(a.history...), reply("tool_use", c))
+	a.sent = e.sent[0]
+	if err := tidemark.Check(e.messages(a.r.t, 0)); err != nil {
+		a.r.t.Fatal(err)
+	}
+	a.history = append(a.history, said(c), result(id, strings.Repeat(file+" holds this line\n", size/30)))
+}
+
+// TestSubAgents: ten threads that begin with equal words, in turn, are ten tracks; each has its own files, and each is
+// replayed as it was decided, also after a restart.
+func TestSubAgents(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 20_000})
+	runs := make([]*agentRun, 10)
+	for i := range runs {
+		runs[i] = &agentRun{r: r, name: fmt.Sprintf("a%d", i)}
+		runs[i].ask("look around")
+	}
+	for n := range 12 {
+		for _, a := range runs {
+			a.read(n, 3000)
+		}
+		if n == 6 {
+			r.restart()
+		}
+	}
+	for i, a := range runs {
+		if !bytes.Contains(a.sent, []byte("[Paged out:")) {
+			t.Errorf("thread %d: nothing left", i)
+		}
+		for j := range runs {
+			if i != j && bytes.Contains(a.sent, fmt.Appendf(nil, "a%d/f", j)) {
+				t.Errorf("thread %d was sent a file of thread %d", i, j)
+			}
+		}
+	}
+	same(t, r)
+}
+
+// prefix is how many first bytes two requests share.
+func prefix(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// TestRewind: an edited message is what is sent, what was let go before it stays so, and what stood behind it is gone.
+func TestRewind(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 20_000})
+	a := &agentRun{r: r, name: "main"}
+	a.ask("look around")
+	for n := range 14 {
+		a.read(n, 3000)
+	}
+	before := a.sent
+	if !bytes.Contains(before, []byte("[Paged out:")) {
+		t.Fatal("nothing left")
+	}
+	a.history = append(a.history[:len(a.history)-6], text("user", "NO, keep file A"))
+	for _, restart := range []bool{false, true} {
+		if restart {
+			r.restart()
+		}
+		e := r.exchange(proxy.Page, request(a.history...), reply("end_turn", textBlock("kept")))
+		if !bytes.Contains(e.sent[0], []byte("NO, keep file A")) || bytes.Contains(e.sent[0], []byte("main-13")) {
+			t.Fatalf("sent %s", e.sent[0])
+		}
+		if err := tidemark.Check(e.messages(t, 0)); err != nil {
+			t.Fatal(err)
+		}
+		from := bytes.Index(e.sent[0], []byte(`"messages":`))
+		was := bytes.Index(before, []byte(`"messages":`))
+		if n := prefix(e.sent[0][from:], before[was:]); n < bytes.Index(e.sent[0][from:], []byte("NO, keep"))-200 {
+			t.Errorf("restart %t: of %d bytes before the edit only %d are as they were sent", restart, bytes.Index(e.sent[0][from:], []byte("NO, keep")), n)
+		}
+	}
+	same(t, r)
+}
+
+// TestIdentity: what changes between requests of one conversation, and is not what was said, starts no new one.
+func TestIdentity(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	r.exchange(proxy.Page, request(`{"role":"user","content":[{"type":"text","text":"q","cache_control":{"type":"ephemeral"}}]}`),
+		reply("end_turn", `{"type":"thinking","thinking":"hm","signature":"s"}`, textBlock("a")))
+	r.exchange(proxy.Page, request(text("user", "q"), said(textBlock("a")), `{"role":"user","content":[{"type":"text","text":"<system-reminder>x</system-reminder>"},{"type":"text","text":"b"}]}`),
+		reply("end_turn", textBlock("c")))
+	r.exchange(proxy.Page, request(text("user", "q"), text("assistant", "a"), text("user", "b"), text("assistant", "c"), text("user", "d")), reply("end_turn", textBlock("e")))
+	if got, want := logOf(r), "q|a|<system-reminder>x</system-reminder>\nb|c|d|e"; got != want {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// TestTags: what a model lets go by tags stands behind a note, to the byte the same in each further request, and comes
+// back by its handle.
+func TestTags(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	long := strings.Repeat("many words of the first turn ", 40)
+	history := []string{text("user", long), said(textBlock("one")), text("user", "second "+long), said(textBlock("two"))}
+	r.exchange(proxy.Page, request(history[0]), reply("end_turn", textBlock("one")))
+	r.exchange(proxy.Page, request(history[:3]...), reply("end_turn", textBlock("two")))
+	history = append(history, text("user", "third"))
+	e := r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("three\n<memory_cleanup>\ncollapse: turns 1-1 \"they greeted\"\n</memory_cleanup>")))
+	if bytes.Contains(e.got, []byte("cleanup")) {
+		t.Errorf("the client got %s", e.got)
+	}
+	history = append(history, said(textBlock("three")), text("user", "fourth"))
+	var handle string
+	for i := range 2 {
+		e = r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock(fmt.Sprintf("four%d", i))))
+		m := e.messages(t, 0)
+		if !strings.Contains(m[0].PlainText(), "they greeted") || bytes.Contains(e.sent[0], []byte(`"many words`)) || !bytes.Contains(e.sent[0], []byte("second many words")) {
+			t.Fatalf("sent %s", e.sent[0])
+		}
+		handle = m[0].PlainText()[strings.Index(m[0].PlainText(), "handles ")+8:][:18]
+		r.restart()
+	}
+	e = r.exchange(proxy.Page, request(history...), reply("tool_use", call("p", paging.FaultTool, `{"paths":["`+handle+`"]}`)), reply("end_turn", textBlock("x")))
+	m := e.messages(t, 1)
+	if back := m[len(m)-1].Content[0]; len(back.Content) != 2 || back.Content[1].Text != long {
+		t.Errorf("given back by %s: %s", handle, back.AppendJSON(nil))
+	}
+}
+
+// TestCount: the size that is asked for is that of what would be sent, and asking changes nothing.
+func TestCount(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 20_000})
+	a := &agentRun{r: r, name: "main"}
+	a.ask("look around")
+	for n := range 14 {
+		a.read(n, 3000)
+	}
+	body := request(a.history...)
+	counted := func() []byte {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: body, Count: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Body()
+	}
+	first := counted()
+	e := r.exchange(proxy.Page, body, reply("end_turn", textBlock("ok")))
+	if !bytes.Equal(first, counted()) || !bytes.Equal(first, e.sent[0]) {
+		t.Errorf("counted\n%s\nsent\n%s", first, e.sent[0])
+	}
+	same(t, r)
+}
+
+// TestUntouched: what cannot be read goes on as it came.
+func TestUntouched(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	for _, body := range []string{`{"messages":"x"}`, `[]`, `{"messages":[{"role":"robot","content":"x"}]}`, `{"model":`, ``} {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, why := x.Treatment(); string(x.Body()) != body || why == "" || x.Answer(200, false) {
+			t.Errorf("%s: sent %s since %q", body, x.Body(), why)
+		}
+	}
+}
+
+// TestRefused: a request that the API refuses leaves no trace, and one that it was too busy for is the same again.
+func TestRefused(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	r.exchange(proxy.Page, request(text("user", "q")), reply("end_turn", textBlock("a")))
+	for _, status := range []int{400, 429, 529, 429} {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: request(text("user", "q"), text("assistant", "a"), text("user", fmt.Sprint("b", status == 400)))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Answer(status, false) {
+			t.Fatalf("%d is taken", status)
+		}
+		if _, err := x.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !r.c.Quiet() {
+		t.Error("an exchange is in work")
+	}
+	r.exchange(proxy.Page, request(text("user", "q"), text("assistant", "a"), text("user", "bfalse")), reply("end_turn", textBlock("c")))
+	if got, want := logOf(r), "q|a|bfalse|c"; got != want {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// TestTwoAtOnce: two answers to one request are two tracks; who goes on with either finds it.
+func TestTwoAtOnce(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	begin := func() *proxy.Exchange {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: request(text("user", "q"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	x, y := begin(), begin()
+	for i, e := range []*proxy.Exchange{x, y} {
+		e.Answer(200, false)
+		if _, err := e.Feed(reply("tool_use", textBlock(fmt.Sprint("answer ", i)), call(fmt.Sprint("p", i), paging.FaultTool, `{"paths":["x"]}`), call(fmt.Sprint("c", i), "Read", `{}`))); err != nil {
+			t.Fatal(err)
+		}
+		if e.Next(t.Context()) {
+			t.Fatal("again")
+		}
+		if _, err := e.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.restart()
+	for i := range 2 {
+		e := r.exchange(proxy.Page, request(text("user", "q"), said(textBlock(fmt.Sprint("answer ", i)), call(fmt.Sprint("c", i), "Read", `{}`)), result(fmt.Sprint("c", i), "r")), reply("end_turn", textBlock("ok")))
+		m := e.messages(t, 0)
+		if got := fmt.Sprint(m[1].Calls(), m[2].Results()); got != fmt.Sprintf("[p%d c%d] [p%d c%d]", i, i, i, i) {
+			t.Errorf("answer %d is sent as %s", i, e.sent[0])
+		}
+	}
+	same(t, r)
+}
