@@ -22,8 +22,9 @@ func (m *Main) benchCommand() *cobra.Command {
 	return group("bench", "Repeat the benchmarks of the papers", `  tidemark bench needles
   tidemark bench needles --table 1
   tidemark bench locomo 26.json 30.json 41.json
-  tidemark bench quality sessions.jsonl --plan`,
-		m.benchNeedles(), m.benchLocomo(), m.benchRecall(), m.benchQuality())
+  tidemark bench quality sessions.jsonl --plan
+  tidemark bench treatments`,
+		m.benchNeedles(), m.benchLocomo(), m.benchRecall(), m.benchQuality(), m.benchTreatments())
 }
 
 func (m *Main) benchLocomo() *cobra.Command {

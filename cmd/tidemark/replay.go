@@ -62,8 +62,11 @@ context, which of it was read again (faults), and what the requests would have c
 Nothing is sent, nothing is stored: the decisions are those of a live session.
 
 A FILE holds one session a line:
-  {"session","model","system","tools":[...],"steps":[{"keep"?:n,"append":[messages],"usage"?:{...}}]}
+  {"session","model","system","tools":[...],"steps":[STEP,...]}
+  STEP: {"keep"?:n,"stay"?:true,"release"?:[NAME],"anchor"?:[NAME],"append":[messages],"ids"?:[HANDLE],"usage"?:{...}}
 Request k is all that steps 0 to k appended; keep first cuts the history to n messages.
+With stay what was out of the part that stays is out again; release and anchor let go and
+keep what handles or paths name; ids are the handles of the messages.
 A log of Claude Code (.jsonl) is taken, too: each reply was a request, and the session is
 named as the file, with as many folders before it as tell two of one name apart. Of a
 FOLDER all .jsonl below it count, - is standard input.

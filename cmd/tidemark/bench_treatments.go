@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/bench"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// treatmentBench is the flags of `tidemark bench treatments`.
+type treatmentBench struct {
+	bench.Treatments
+	logs   []string
+	plot   string
+	window int64
+}
+
+// treatedSession is what one session came to under each treatment.
+type treatedSession struct {
+	Session    string          `json:"session"`
+	Treatments []bench.Treated `json:"treatments"`
+}
+
+// treatmentNames are those that are compared, no proxy first.
+func treatmentNames() []string { return append([]string{bench.Direct}, treatments()...) }
+
+func (m *Main) benchTreatments() *cobra.Command {
+	t := &treatmentBench{Treatments: bench.Treatments{Names: treatmentNames(), Requests: 200, Bytes: 4000, Seed: 1}, window: 200_000}
+	c := &cobra.Command{Use: "treatments [FILE...]", Short: "Play a session of a coding agent through the proxy under each treatment", Args: cobra.ArbitraryArgs,
+		Long: `Play the same session of a coding agent without a proxy and through the proxy under
+each treatment (Pichay, table 5), over HTTP, against an API of this process that bills
+as a prompt cache does: the longest prefix that ended at a cache marker less than five
+minutes ago, at most 20 blocks before a marker, at most 4 markers. Nothing leaves this
+machine, no key is used. The clock is a simulated one.
+
+The session is made, the same for each --seed: 18 tools of 60 KB, a billing header that
+changes with every request, reminders that come and go, cache markers that move, a call
+for a title, sub-agents, reads, edits, commands, turns of a person. Its agent reacts: it
+looks for what it needs in the very request that it was sent. Where a stub stands there,
+that is a fault: it asks for the original (memory_fault) or reads the file again. The
+task is done when all facts that it was to find are recorded as the files have them.
+
+With --log, or files as arguments, logs of Claude Code are played instead: each reply of
+the model was asked for by what stands before it. Their agent cannot react.
+
+Tokens are estimated, as everywhere here. COST is that of the input in tokens of its
+list price: what is read from the cache at 0.1, what is written to it at 1.25. The
+treatment observe changes no byte: it must equal none in every figure but seconds.`,
+		Example: `  tidemark bench treatments
+  tidemark bench treatments --requests 400 --plot treatments.html --json
+  tidemark bench treatments --treatment none,page ~/.claude/projects/x/1f2e.jsonl`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t.logs = append(t.logs, args...)
+			return refused(cmd, m.runTreatments(cmd.Context(), t))
+		}}
+	f := c.Flags()
+	f.StringSliceVar(&t.Names, "treatment", t.Names, "treatments to compare, the first is the one to compare with")
+	f.IntVar(&t.Requests, "requests", t.Requests, "requests of the session that is made")
+	f.IntVar(&t.Bytes, "bytes", t.Bytes, "bytes of its results, about")
+	f.Uint64Var(&t.Seed, "seed", t.Seed, "the same seed makes the same session")
+	f.Int64Var(&t.window, "window", t.window, "tokens that the model takes: how full it is decides what leaves")
+	f.StringArrayVar(&t.logs, "log", nil, "log of Claude Code to play instead, given once for each file")
+	f.StringVar(&t.plot, "plot", "", "draw the calls of the treatments beside each other (HTML) into this file")
+	return m.jsonFlag(c)
+}
+
+func (t *treatmentBench) check() error {
+	for i, name := range t.Names {
+		if !slices.Contains(treatmentNames(), name) {
+			return usagef("--treatment %s: want some of %v", name, treatmentNames())
+		}
+		if slices.Contains(t.Names[:i], name) {
+			return usagef("--treatment: %s is named twice", name)
+		}
+	}
+	if t.window < 1000 || t.window > 100_000_000 {
+		return usagef("--window %d: want 1000 to 100000000 tokens", t.window)
+	}
+	return spare("--plot", t.plot, t.logs)
+}
+
+func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error) {
+	if err := t.check(); err != nil {
+		return err
+	}
+	folder, remove, err := bench.Folder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	t.Via, t.Told = native.Transport(), m.telling()
+	t.Door = func(_ context.Context, api string) (bench.Door, error) { return openDoor(folder, api, t.window) }
+	var all []treatedSession
+	if len(t.logs) == 0 {
+		got, err := t.Run(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
+	}
+	for _, file := range t.logs {
+		f, _, err := m.open(file)
+		if err != nil {
+			return err
+		}
+		got, err := t.RunLog(ctx, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, treatedSession{filepath.Base(file), got})
+	}
+	if t.plot != "" {
+		if err := toFile(t.plot, treatedPlot(all).draw); err != nil {
+			return err
+		}
+		m.err.line("wrote " + t.plot)
+	}
+	return m.printTreatments(all)
+}
+
+// openDoor serves a new store in a folder, in front of an API.
+func openDoor(folder, api string, window int64) (d bench.Door, err error) {
+	home, err := os.MkdirTemp(folder, "home-")
+	if err != nil {
+		return d, err
+	}
+	url, err := json.Marshal(api)
+	if err != nil {
+		return d, err
+	}
+	cfg, err := config.Parse("treatments", fmt.Appendf(nil, `{"model":{"provider":"anthropic","baseUrl":%s,"contextWindow":%d}}`, url, window))
+	if err != nil {
+		return d, err
+	}
+	n, err := newNode(home, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return d, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return d, errors.Join(err, n.close())
+	}
+	srv := &http.Server{Handler: n.handler(""), ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	served := make(chan struct{})
+	go func() { // ends with Close
+		defer close(served)
+		_ = srv.Serve(l)
+	}()
+	return bench.Door{URL: "http://" + l.Addr().String(), Close: func() error {
+		err := srv.Close()
+		<-served
+		return errors.Join(err, n.close())
+	}}, nil
+}
+
+// printTreatments prints the paper's table 5 of each session, and what else was measured.
+func (m *Main) printTreatments(all []treatedSession) error {
+	if m.json {
+		return m.printJSON(struct {
+			Sessions []treatedSession `json:"sessions"`
+		}{all})
+	}
+	for i, s := range all {
+		if i > 0 {
+			m.out.line("")
+		}
+		m.out.line(titleOf(s.Session))
+		table(m.out, treatedRows(s.Treatments))
+	}
+	return nil
+}
+
+func treatedRows(list []bench.Treated) [][]string {
+	tokens := func(n tidemark.Tokens) string { return strconv.FormatInt(int64(n), 10) }
+	head := []string{"METRIC"}
+	for _, t := range list {
+		head = append(head, t.Treatment)
+	}
+	rows := [][]string{head}
+	add := func(name string, of func(bench.Treated) string) {
+		row := []string{name}
+		for _, t := range list {
+			row = append(row, of(t))
+		}
+		rows = append(rows, row)
+	}
+	add("API calls", func(t bench.Treated) string { return strconv.Itoa(t.Calls) })
+	add("effective input tokens", func(t bench.Treated) string { return tokens(t.Effective) })
+	add("cache read tokens", func(t bench.Treated) string { return tokens(t.Read) })
+	add("task completed", func(t bench.Treated) string {
+		switch {
+		case t.Completed == nil:
+			return "-"
+		case *t.Completed:
+			return "yes"
+		}
+		return fmt.Sprintf("no, %d of %d facts", t.Found, t.Facts)
+	})
+	add("token reduction", func(t bench.Treated) string { return inPercent(t.Reduction) })
+	add("tokens a call", func(t bench.Treated) string { return fixedPoint(t.PerCall, 0) })
+	add("cache read share", func(t bench.Treated) string { return inPercent(t.Share) })
+	add("cost", func(t bench.Treated) string { return fixedPoint(t.Cost, 0) })
+	add("cost by the first", func(t bench.Treated) string { return fixedPoint(t.CostBy, 3) })
+	add("faults", func(t bench.Treated) string { return strconv.Itoa(t.Missing) })
+	add("  had back by memory_fault", func(t bench.Treated) string { return strconv.Itoa(t.Restored) })
+	add("  read again", func(t bench.Treated) string { return strconv.Itoa(t.Reread) })
+	add("releases by the model", func(t bench.Treated) string { return strconv.Itoa(t.Released) })
+	add("seen by the client that is ours", func(t bench.Treated) string { return strconv.Itoa(t.Leaks) })
+	add("seconds", func(t bench.Treated) string { return (time.Duration(t.Seconds*1000) * time.Millisecond).String() })
+	return rows
+}
