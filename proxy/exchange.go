@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -14,6 +16,9 @@ import (
 )
 
 type item = body.Item
+
+// badRequest is the status of a request that the API cannot read.
+const badRequest = 400
 
 // maxLegs bounds how often the API is called for one request, while the model calls nothing but our tools.
 const maxLegs = 8
@@ -70,6 +75,17 @@ func (x *Exchange) Answer(status int, streams bool) bool {
 	}
 	x.legs++
 	x.filter.Streams(streams)
+	return true
+}
+
+// Refused is asked when the API refuses a request as invalid: whether Body is to be sent once more, now as it came. If it
+// was our edits that the API does not take, the client is not to suffer for them.
+func (x *Exchange) Refused(status int) bool {
+	if status != badRequest || x.why != "" || x.legs > 0 || bytes.Equal(x.out, x.ask.Body) {
+		return false
+	}
+	x.why = "the API refused the edited request"
+	x.out, x.plan = x.ask.Body, plan{}
 	return true
 }
 
@@ -132,8 +148,8 @@ func (x *Exchange) Finish(ctx context.Context) ([]byte, error) {
 	if err := x.c.record(ctx, x, x.recordOf(turn), event); err != nil {
 		x.c.Logger.Error("a proxied answer is not stored", "key", x.c.Key, "err", err)
 		x.c.loaded = x.c.loaded && !errors.Is(err, tidemark.ErrConflict) // somebody else wrote: read it anew
-	} else {
-		x.c.Home.Told(tidemark.Event{Type: "proxy", Text: fmt.Sprintf("%d messages, zone %s, %d stubs", len(x.path), x.zone, len(x.plan.stubs))})
+	} else if h, ok := x.c.Home.(Teller); ok {
+		h.Told(tidemark.Event{Type: "proxy", Text: fmt.Sprintf("%d messages, zone %s, %d stubs", len(x.path), x.zone, len(x.plan.stubs))})
 	}
 	return rest, nil
 }

@@ -49,7 +49,10 @@ type Home interface {
 	Called(name, log, title string, messages int, r Record) []tidemark.Stmt
 	// Log is where the messages are.
 	Log() *host.Log
-	// Told says that something was added.
+}
+
+// Teller is a [Home] that tells those who follow the conversation what was added to it.
+type Teller interface {
 	Told(e tidemark.Event)
 }
 

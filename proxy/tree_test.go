@@ -245,3 +245,22 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	same(t, r)
 }
+
+// TestRefusedEdits: what the API refuses with our edits in it goes once more as it came.
+func TestRefusedEdits(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	body := request(text("user", "q"))
+	x, err := r.c.Begin(t.Context(), proxy.Ask{Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(x.Body(), body) || x.Refused(429) || !x.Refused(400) || !bytes.Equal(x.Body(), body) || x.Refused(400) {
+		t.Errorf("sent again: %s", x.Body())
+	}
+	if x.Answer(200, true) {
+		t.Error("its answer is taken")
+	}
+	if _, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() {
+		t.Errorf("in work: %v", err)
+	}
+}
