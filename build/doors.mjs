@@ -36,7 +36,7 @@ export async function door(request, path, query, most, token) {
 }
 
 const text = (s) => typeof s === "string" && s !== "";
-const shard = () => ({ kind: "agent", name: `door:${crypto.getRandomValues(new Uint8Array(1))[0] % SHARDS}` });
+export const shard = () => ({ kind: "agent", name: `door:${crypto.getRandomValues(new Uint8Array(1))[0] % SHARDS}` });
 // What is no key goes to a shard: the door in Go says what is wrong with it.
 const session = (name) => (name ? { kind: "session", name } : shard());
 const agentOf = (model) => (typeof model === "string" && model.startsWith("tidemark:") ? model.slice("tidemark:".length) : "");
@@ -188,12 +188,13 @@ function own(origin, host) {
   }
 }
 
-// told gives an answer of the front, or of the shim, as the client of its path reads it.
-export async function told(request, path, env, answer) {
+// told gives an answer of the front, or of the shim, as the client of its path reads it. One that is final is that
+// already.
+export async function told(request, path, env, answer, final = false) {
   const { headers } = cross(request, new URL(request.url).host, env);
   const tongue = tongueOf(path, request.headers);
   let out = answer;
-  if (tongue !== "native" && answer.status >= 400) {
+  if (!final && tongue !== "native" && answer.status >= 400) {
     const { error } = await answer.json();
     const [status, body] = put(tongue, answer.status, error);
     out = new Response(`${JSON.stringify(body)}\n`, { status, headers: answer.headers });

@@ -2,7 +2,8 @@
 // rules of who may come in, their words and the form of an error are those of worker/guard.go and
 // worker/errors.go; the door in Go holds them again.
 
-import { cross, door, originsOf, told } from "./doors.mjs";
+import { cross, door, originsOf, shard, told } from "./doors.mjs";
+import { faced, onward } from "./proxy.mjs";
 import { internal, route, split } from "./route.mjs";
 import { webhook } from "./webhook.mjs";
 
@@ -33,12 +34,12 @@ const SECURE = {
 };
 
 // front gives {answer}, a Response, or {to}, the {kind, name} of the object that the request is for, and
-// {request} if that is one that was read already.
+// {request} if that is one that was read already. An answer that is final is told in its client's words already.
 export async function front(request, env) {
   const { pathname, host } = new URL(request.url);
   if (cross(request, host, env).asked) return { answer: await told(request, "", env, new Response(null, { status: 204, headers: SECURE })) };
   const out = await judge(request, env);
-  if (out.answer) out.answer = await told(request, split(pathname).path, env, out.answer);
+  if (out.answer) out.answer = await told(request, split(pathname).path, env, out.answer, out.final);
   return out;
 }
 
@@ -63,8 +64,17 @@ async function judge(request, env) {
   if (no) return refuse(...no);
 
   const size = Number(request.headers.get("content-length") ?? 0);
-  const most = /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
+  const passed = faced(request, path, env.TIDEMARK_TOKEN)?.sure;
+  const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
+  if (passed && size > MAX_BODY) {
+    const { name } = shard();
+    try {
+      return { answer: await onward(request, path, url.search, env.AGENT.get(env.AGENT.idFromName(name))), final: true };
+    } catch (e) {
+      return refuse(502, "network", `the request is too large for an object to hold, and could not be passed on as it came (${e.message})`);
+    }
+  }
 
   const to = route(path, url.searchParams);
   const own = to.error ? null : await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);

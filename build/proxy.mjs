@@ -21,6 +21,31 @@ export function faced(request, path, token) {
   return { chat, name, credential, sure, off: mode === "off" };
 }
 
+// onward passes a request on that is too large for an object to hold: an object says where to, and with which
+// headers; the body streams from here, and the answer back. Nothing of it is kept: the client has its history.
+export async function onward(request, path, search, object) {
+  const told = await object.fetch(`https://tidemark/internal/onward${path}${search}`, { headers: bare(request.headers) });
+  if (!told.ok) return new Response(told.body, told); // its headers may be added to
+  const { url, headers } = await told.json();
+  const { method, body, signal } = request;
+  const answer = await fetch(url, { method, headers, body, signal, redirect: "manual", duplex: "half" });
+  const back = new Headers(told.headers);
+  for (const name of ["content-type", "content-length"]) back.delete(name);
+  for (const [name, value] of answer.headers) if (!OWN.test(name) && !back.has(name)) back.set(name, value);
+  return new Response(answer.body, { status: answer.status, headers: back });
+}
+
+// bare gives headers without those of a body.
+function bare(headers) {
+  const out = new Headers(headers);
+  for (const name of ["content-length", "transfer-encoding", "expect"]) out.delete(name);
+  return out;
+}
+
+// What is between the API and this server, or between their machines, as ownHeader of worker/anthropic.go; the runtime
+// has undone an encoding.
+const OWN = /^(x-tidemark-|cf-|x-forwarded-|proxy-|sec-|access-control-)|^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|content-encoding|set-cookie|forwarded|via)$/;
+
 // proxyKey gives the key of the conversations that a client has under a credential and a name.
 export async function proxyKey(credential, session) {
   return `agent:main:proxy:dm:${(await digest(`${credential}\n${session}`)).slice(0, 32)}`;

@@ -63,3 +63,50 @@ test("a request goes to the object of its conversation, as Go finds it", async (
     if (got.request) assert.equal(await got.request.text(), body, `${name}: what goes on`);
   }
 });
+
+// beyond is what the front makes of a request with a body of over 7 MB, with an object that answers told, and an
+// API that answers answer.
+async function beyond(t, { told, answer, headers = {}, path = "/v1/messages", size = 8 << 20 }) {
+  const seen = {};
+  const object = { fetch: async (url, init) => { seen.asked = new Request(url, init); return told; } };
+  const AGENT = { idFromName: (name) => { seen.object = name; return name; }, get: () => object };
+  t.mock.method(globalThis, "fetch", async (url, init) => {
+    seen.sent = new Request(url, init);
+    seen.bytes = (await seen.sent.arrayBuffer()).byteLength;
+    if (!answer) throw new Error("refused");
+    return answer;
+  });
+  const body = new Uint8Array(size);
+  const request = new Request(`https://tidemark.example${path}`, { method: "POST", body, headers: { "x-tidemark-token": token, "x-api-key": "sk-1", "content-length": String(size), ...headers } });
+  const out = await front(request, { ...env, AGENT });
+  return { ...seen, out };
+}
+
+const bound = () => Response.json({ url: "https://api.test/v1/messages?beta=true", headers: [["X-Api-Key", "sk-1"], ["Content-Type", "application/json"]] }, { headers: { "x-request-id": "r1", "cache-control": "no-store" } });
+
+test("what is too large for an object streams past it", async (t) => {
+  const told = '{"type":"error", "error":{"type":"rate_limit_error","message":"No."}}';
+  const answer = new Response(told, { status: 429, headers: { "retry-after": "7", "request-id": "req_1", "x-request-id": "theirs", "set-cookie": "a=b", "cache-control": "public", "content-type": "application/json" } });
+  const got = await beyond(t, { told: bound(), answer, path: "/v1/messages?beta=true" });
+  assert.match(got.object, /^door:\d+$/);
+  assert.equal(got.asked.url, "https://tidemark/internal/onward/v1/messages?beta=true");
+  assert.deepEqual([got.asked.headers.get("x-api-key"), got.asked.headers.get("content-length")], ["sk-1", null]);
+  assert.deepEqual([got.sent.url, got.sent.headers.get("x-api-key"), got.sent.headers.get("x-tidemark-token"), got.bytes], ["https://api.test/v1/messages?beta=true", "sk-1", null, 8 << 20]);
+  const { status, headers } = got.out.answer;
+  assert.deepEqual([status, await got.out.answer.text()], [429, told]);
+  const heads = ["retry-after", "request-id", "x-request-id", "set-cookie", "cache-control", "content-type"].map((name) => headers.get(name));
+  assert.deepEqual(heads, ["7", "req_1", "r1", null, "no-store", "application/json"]);
+});
+
+test("what cannot go on is said in the words of the client's API", async (t) => {
+  const refused = Response.json({ type: "error", error: { type: "authentication_error", message: "no key" } }, { status: 401 });
+  const no = await beyond(t, { told: refused, answer: null });
+  assert.deepEqual([no.out.answer.status, no.sent], [401, undefined]);
+  assert.equal((await no.out.answer.json()).error.message, "no key");
+  const down = (await beyond(t, { told: bound(), answer: null })).out.answer;
+  assert.deepEqual([down.status, (await down.json()).error.type], [502, "api_error"]);
+  for (const how of [{ size: (100 << 20) + 1 }, { path: "/v1/chat/completions", headers: { authorization: "Bearer sk-1" } }, { headers: { "x-tidemark-session": "garden" } }]) {
+    const large = (await beyond(t, { told: bound(), answer: null, ...how })).out.answer;
+    assert.equal(large.status, 413);
+  }
+});

@@ -42,15 +42,6 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 	return &provider.Retry{Provider: p, Runtime: rt, Tries: 1, Total: milliseconds(c.Timeouts.LLMMs)}
 }
 
-// Messages is the base URL of the Messages API that requests without a conversation are passed on to, empty
-// for Anthropic's own.
-func Messages(c *config.Config) string {
-	if c.Model.Provider == config.Anthropic {
-		return c.Model.BaseURL
-	}
-	return ""
-}
-
 // binding gives the way to Workers AI, nil on a host that has none: the provider then says so.
 func binding(network http.RoundTripper) http.RoundTripper {
 	if t, ok := network.(interface {
@@ -108,6 +99,9 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		return session.Settings{}, err
 	}
 	p := c.Reset(key)
+	if key.Channel() == clients { // its history is the client's: nothing ends it here
+		p = config.Policy{Mode: "manual"}
+	}
 	policy, err := reset.Parse(reset.Settings{Mode: p.Mode, AtHour: p.AtHour, IdleMinutes: p.IdleMinutes, Zone: p.Zone}, zone)
 	if err != nil {
 		return session.Settings{}, err

@@ -54,19 +54,19 @@ func (c *call) kept() (tidemark.Key, error) {
 	return tidemark.ParseKey(name)
 }
 
-// postMessages is the Messages API. With a session the conversation is kept here; without, the request
-// goes to Anthropic as it is, with the client's own key.
+// postMessages is the Messages API. With a session the conversation is kept here; without, the client keeps its
+// history, and the request goes on to Anthropic.
 func (c *call) postMessages() error {
 	key, err := c.kept()
 	if err != nil {
 		return err
 	}
+	if key == "" {
+		return c.pass(false, false)
+	}
 	raw, err := c.body()
 	if err != nil {
 		return err
-	}
-	if key == "" {
-		return c.relay(raw)
 	}
 	f, err := readMessages(raw)
 	if err != nil {
@@ -83,12 +83,12 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return err
 	}
+	if key == "" {
+		return c.pass(false, true)
+	}
 	raw, err := c.body()
 	if err != nil {
 		return err
-	}
-	if key == "" {
-		return c.relay(raw)
 	}
 	f, err := readMessages(raw)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestRelay(t *testing.T) {
 	s := serve(t, func(c *worker.Config, _ *actors) {
 		c.Token = "secret-token"
 		c.Model = func(context.Context) (worker.Model, error) {
-			return worker.Model{Messages: "http://upstream.test"}, nil
+			return worker.Model{Messages: worker.Upstream{Base: "http://upstream.test"}}, nil
 		}
 		c.Network = answered(func(r *http.Request) *http.Response {
 			onward = append(onward, r.Header.Clone())
@@ -134,7 +134,7 @@ func TestRelayedHeaders(t *testing.T) {
 	s := serve(t, func(c *worker.Config, _ *actors) {
 		c.Origins = []string{"https://chat.example.com"}
 		c.Model = func(context.Context) (worker.Model, error) {
-			return worker.Model{Messages: "http://upstream.test"}, nil
+			return worker.Model{Messages: worker.Upstream{Base: "http://upstream.test"}}, nil
 		}
 		c.Network = answered(func(r *http.Request) *http.Response {
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r, Header: http.Header{"Cache-Control": {"public"}, "Content-Security-Policy": {"default-src *"},

@@ -366,7 +366,7 @@ func (m *Metrics) text(version string) string {
 	}
 	samples := slices.Collect(maps.Keys(m.counts))
 	order.By(samples, byName)
-	for _, f := range families {
+	for _, f := range slices.Concat(families, proxyFamilies) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, s := range samples {
 			if s.name != f.name {

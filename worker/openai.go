@@ -27,13 +27,24 @@ func agentOf(model string) (agent string, own bool) {
 }
 
 // postChat is chat completions. With a session, or a user, the conversation is kept here; without, the
-// model is called and nothing is stored.
+// model is called and nothing is stored, or the request is one to OpenAI's API, and goes on to it.
 func (c *call) postChat() error {
+	header := c.r.Header.Get(headerSession)
+	if header == "" && c.elsewhere() {
+		return c.pass(true, false)
+	}
 	raw, err := c.body()
 	if err != nil {
 		return err
 	}
-	header := c.r.Header.Get(headerSession)
+	if header == "" && c.ownKey() && userOf(raw) == "" {
+		p, err := c.passage(true, false)
+		if err != nil {
+			return err
+		}
+		defer p.stop()
+		return p.through(raw)
+	}
 	f, err := readChat(raw, header == "")
 	if err != nil {
 		return err

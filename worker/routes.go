@@ -85,6 +85,9 @@ func routes() []route {
 		{"GET /v1/models/{id...}", anything, false, (*call).getModel},
 		{"POST /v1/messages", anything, false, (*call).postMessages},
 		{"POST /v1/messages/count_tokens", anything, false, (*call).countTokens},
+		{"POST /p/{name}/v1/messages", anything, false, (*call).postMessages},
+		{"POST /p/{name}/v1/messages/count_tokens", anything, false, (*call).countTokens},
+		{"POST /p/{name}/v1/chat/completions", anything, false, (*call).postChat},
 		{"POST /s/{key}/v1/messages", anything, false, (*call).postMessages},
 		{"POST /s/{key}/v1/messages/count_tokens", anything, false, (*call).countTokens},
 		{"POST /api/chat", anything, false, (*call).postUI},
@@ -108,6 +111,11 @@ func (c *call) session(create bool) (*session.Session, error) {
 	key, err := tidemark.ParseKey(c.r.PathValue("key"))
 	if err != nil {
 		return nil, err
+	}
+	if c.r.Method == http.MethodPost {
+		if err := writable(key); err != nil {
+			return nil, err
+		}
 	}
 	s, err := c.Actors.Session(c.r.Context(), key, create)
 	if err != nil {

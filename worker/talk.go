@@ -29,8 +29,11 @@ const userChannel = "user"
 type Model struct {
 	Provider tidemark.Provider
 	ID       string // as configured
-	// Messages is the base URL of the Messages API that requests without a conversation are passed on to.
-	Messages string
+	// Messages and Chat are where requests of clients that keep their history themselves are passed on to.
+	Messages, Chat Upstream
+	// Treatment is what is done with such requests that do not say, as package proxy names it; "" and "off": they
+	// are passed on as they are, and nothing is kept of them.
+	Treatment string
 }
 
 // talk is what a client of another API says in a conversation that is kept here: all that it sent.
@@ -125,6 +128,9 @@ func (c *call) open(t talk) (*session.Session, error) {
 		if err := c.agentThere(all, t.key); err != nil {
 			return nil, err
 		}
+	}
+	if err := writable(t.key); err != nil {
+		return nil, err
 	}
 	s, err := c.Actors.Session(c.r.Context(), t.key, true)
 	if err != nil {

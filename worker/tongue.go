@@ -17,8 +17,8 @@ const (
 // tongueOf says which one a path is of. build/doors.mjs says the same, by testdata/doors.json.
 func tongueOf(r *http.Request) tongue {
 	path := r.URL.Path
-	if rest, ok := strings.CutPrefix(path, "/s/"); ok {
-		_, rest, _ = strings.Cut(rest, "/")
+	if strings.HasPrefix(path, "/s/") || strings.HasPrefix(path, "/p/") {
+		_, rest, _ := strings.Cut(path[len("/s/"):], "/")
 		path = "/" + rest
 	}
 	switch {

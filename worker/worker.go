@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -80,6 +81,10 @@ type Config struct {
 	// requests of the Messages API without one are passed on to; nil: this host has no such door.
 	Model   func(context.Context) (Model, error)
 	Network http.RoundTripper
+
+	// Proxies finds the conversation of a client that keeps its history itself, and makes one that is not there.
+	// nil: such requests are passed on as they are.
+	Proxies func(ctx context.Context, key tidemark.Key) (*proxy.Conversation, error)
 
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
 	// MaxMessage is how many bytes a message of an imported log may have, default those of its reader.

@@ -99,6 +99,9 @@ func (rm *room) answer(m *member, v any) {
 
 // post makes an input durable. What becomes of it all are told by the notices.
 func (rm *room) post(ctx context.Context, m *member, f frame) error {
+	if err := writable(rm.key); err != nil {
+		return err
+	}
 	s, err := rm.d.Actors.Session(ctx, rm.key, true)
 	if err != nil {
 		return err

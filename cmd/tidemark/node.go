@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -72,7 +73,13 @@ type seat struct {
 	end  context.CancelFunc // ends the life of the object, when it is forgotten
 	err  error
 	used time.Time
+
+	opening sync.Mutex          // held while guest opens
+	guest   *proxy.Conversation // of a client that keeps the history itself, nil while none came
 }
+
+// quiet reports that nothing is in work. It is called with the lock of the node held, once s is there.
+func (st *seat) quiet() bool { return st.s.Quiet() && (st.guest == nil || st.guest.Quiet()) }
 
 // newNode opens a store. It wakes nothing: see start.
 //
@@ -314,7 +321,7 @@ func (n *node) makeRoom() error {
 func (n *node) forget(before time.Time, limit int) {
 	var keys []tidemark.Key
 	for key, st := range n.live {
-		if (before.IsZero() || st.used.Before(before)) && st.s != nil && st.s.Quiet() {
+		if (before.IsZero() || st.used.Before(before)) && st.s != nil && st.quiet() {
 			keys = append(keys, key)
 		}
 	}
@@ -406,7 +413,7 @@ func (n *node) working() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, st := range n.live {
-		if st.s != nil && st.s.Working() {
+		if st.s != nil && (st.s.Working() || st.guest != nil && !st.guest.Quiet()) {
 			return true
 		}
 	}

@@ -244,12 +244,13 @@ func (n *node) handler(token string) http.Handler {
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people, GivenUp: n.givenUp,
-		Model: n.model, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
+		Model: n.model, Proxies: n.proxied, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
 }
 
 // model is what answers calls that belong to no conversation.
 func (n *node) model(context.Context) (worker.Model, error) {
-	return worker.Model{Provider: n.provider, ID: n.cfg.Model.ID, Messages: setup.Messages(n.cfg)}, nil
+	messages, chat := setup.Upstreams(n.cfg)
+	return worker.Model{Provider: n.provider, ID: n.cfg.Model.ID, Messages: worker.Upstream(messages), Chat: worker.Upstream(chat), Treatment: n.cfg.Proxy.Treatment}, nil
 }
 
 // health says which model answers. A mistake in the settings kept the server from starting.

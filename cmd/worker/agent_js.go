@@ -43,6 +43,7 @@ func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 	c := in.door(o, w)
 	c.People, c.GivenUp = w.people, w.givenUp
 	door := worker.New(c)
+	onward := worker.OnwardOf(door)
 	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, agent.PeerPath) { // the front lets nobody come here
 			w.peer(rw, r)
@@ -50,6 +51,10 @@ func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 		}
 		if strings.HasPrefix(r.URL.Path, channel.PeerPath) {
 			w.desk(rw, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, worker.OnwardPath) {
+			onward.ServeHTTP(rw, r)
 			return
 		}
 		door.ServeHTTP(rw, r)

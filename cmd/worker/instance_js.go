@@ -200,7 +200,9 @@ func (in *instance) model(ctx context.Context, o *cloudflare.Obj) (worker.Model,
 	if err != nil {
 		return worker.Model{}, err
 	}
-	return worker.Model{Provider: setup.Provider(cfg, o, o.Transport()), ID: cfg.Model.ID, Messages: setup.Messages(cfg)}, nil
+	messages, chat := setup.Upstreams(cfg)
+	return worker.Model{Provider: setup.Provider(cfg, o, o.Transport()), ID: cfg.Model.ID,
+		Messages: worker.Upstream(messages), Chat: worker.Upstream(chat), Treatment: cfg.Proxy.Treatment}, nil
 }
 
 // serverOf are the settings of the server as variables set them: the front decides by its origins, too, and

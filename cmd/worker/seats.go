@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -15,7 +16,8 @@ const maxSeats = 32
 // seat is a session in memory.
 type seat struct {
 	*session.Session
-	cfg   *config.Config // that it was opened with
+	guest *proxy.Conversation // of a client that keeps the history itself, nil while none came
+	cfg   *config.Config      // that it was opened with
 	quiet func() bool    // nothing is lost if it is forgotten
 	end   context.CancelFunc
 	used  int64 // when, as seats count

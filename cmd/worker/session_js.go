@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -39,7 +40,7 @@ var (
 func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 	c := &conversation{in: in, o: o, clock: clock{o: o}}
 	door := in.door(o, c)
-	door.Sockets = o.Sockets()
+	door.Sockets, door.Proxies = o.Sockets(), c.proxied
 	h := worker.New(door)
 	return cloudflare.App{Alarm: c.wake, Sockets: worker.SocketsOf(h), HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, channel.PeerPath) { // the front lets nobody come here
@@ -116,6 +117,34 @@ func (c *conversation) seated(ctx context.Context, key tidemark.Key, create bool
 		c.seats.put(key, s)
 	}
 	return s, err
+}
+
+// proxied is worker.Config.Proxies: the front has found the object by the key, and where it was mistaken this one
+// shows nothing of its own.
+func (c *conversation) proxied(ctx context.Context, key tidemark.Key) (*proxy.Conversation, error) {
+	if string(key) != c.o.Name() {
+		return nil, fmt.Errorf("conversation %s: this object is %s: %w", key, c.o.Name(), tidemark.ErrForbidden)
+	}
+	cfg, err := c.in.config(ctx, c.o)
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.seated(ctx, key, true, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.guest != nil {
+		return st.guest, nil
+	}
+	guest, err := proxy.Open(ctx, proxy.Config{Key: key, DB: c.o.DB(), Home: c.in.metrics.Home(setup.Home(st.Session)),
+		Runtime: c.o, Logger: c.in.logger, Settings: setup.Proxy(cfg)})
+	if err != nil {
+		return nil, err
+	}
+	st.guest, st.quiet = guest, func() bool { return st.Quiet() && guest.Quiet() }
+	return guest, nil
 }
 
 // reportEvery spares the agent's object, which many sessions share.

@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// OnwardPath is where the front of a Worker asks on behalf of a request whose body is too large for an object to
+// hold: behind it is the request's own path. Nobody comes here from outside.
+const OnwardPath = "/internal/onward"
+
+// bound is where a request goes, and with which headers. The front carries the body, as it comes.
+type bound struct {
+	URL     string      `json:"url"`
+	Headers [][2]string `json:"headers"`
+}
+
+// OnwardOf answers the front, by the door that [New] gave.
+func OnwardOf(h http.Handler) http.Handler {
+	d := h.(*door) //nolint:errcheck,forcetypeassert // it is what New gave
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, id: requestID(r.Header.Get(requestIDHeader), d.Runtime.Now())}
+		secure(w.Header())
+		w.Header().Set(requestIDHeader, a.id)
+		own := *r.URL
+		r = r.Clone(r.Context())
+		r.URL = &own
+		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, OnwardPath), ""
+		c := &call{door: d, w: a, r: r}
+		if err := c.bound(); err != nil {
+			d.fail(a, r, err)
+		}
+	})
+}
+
+func (c *call) bound() error {
+	path := c.r.URL.Path
+	p, err := c.passage(strings.HasSuffix(path, "/chat/completions"), strings.HasSuffix(path, "/count_tokens"))
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	p.Metrics.passed(modeOff)
+	to := bound{URL: p.url}
+	for name, values := range p.header {
+		for _, v := range values {
+			to.Headers = append(to.Headers, [2]string{name, v})
+		}
+	}
+	slices.SortFunc(to.Headers, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return c.reply(http.StatusOK, to)
+}

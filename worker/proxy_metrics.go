@@ -1,0 +1,54 @@
+package worker
+
+import (
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/proxy"
+)
+
+// Names of what is counted of requests that are passed on.
+const (
+	namePassed  = namePrefix + "proxy_requests_total"
+	nameCarried = namePrefix + "proxy_bytes_total"
+	nameEvicted = namePrefix + "proxy_evictions_total"
+	nameFaults  = namePrefix + "proxy_faults_total"
+	namePhantom = namePrefix + "proxy_phantom_calls_total"
+	nameAsIs    = namePrefix + "proxy_untouched_total"
+)
+
+// proxyFamilies describes them.
+var proxyFamilies = []family{
+	{namePassed, "counter", "Requests that were passed on for clients that keep their history, by treatment."},
+	{nameCarried, "counter", "Bytes of their bodies: as they came, and as they were sent."},
+	{nameEvicted, "counter", "What left such requests, by kind: read, other, input, image."},
+	{nameFaults, "counter", "Reads of what had been evicted from such requests."},
+	{namePhantom, "counter", "Calls of our own tools that were answered here."},
+	{nameAsIs, "counter", "Requests that went on as they came though they were to be treated."},
+}
+
+func (m *Metrics) passed(treatment string)   { m.add(namePassed, 1, "treatment", treatment) }
+func (m *Metrics) carried(how string, n int) { m.add(nameCarried, float64(n), "how", how) }
+
+// Home returns inner with what is done in the conversations of clients counted.
+func (m *Metrics) Home(inner proxy.Home) proxy.Home { return &countedHome{inner, m} }
+
+type countedHome struct {
+	proxy.Home
+	m *Metrics
+}
+
+// Called implements proxy.Home: it is told of every call.
+func (h *countedHome) Called(name, log, title string, messages int, r proxy.Record) []tidemark.Stmt {
+	for kind, n := range map[string]int{"read": r.Evicted, "other": r.Collected, "input": r.Inputs, "image": r.Images} {
+		h.count(nameEvicted, n, "kind", kind)
+	}
+	h.count(nameFaults, len(r.Faults))
+	h.count(namePhantom, r.Phantom)
+	h.m.usage(r.Call.Usage)
+	return h.Home.Called(name, log, title, messages, r)
+}
+
+func (h *countedHome) count(name string, n int, labels ...string) {
+	if n > 0 {
+		h.m.add(name, float64(n), labels...)
+	}
+}
