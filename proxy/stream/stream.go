@@ -246,7 +246,7 @@ func (f *Filter) Finish() (out []byte, t Turn) {
 	f.EndLeg()
 	last := f.legs[len(f.legs)-1]
 	t = Turn{Legs: f.legs, Places: f.placed(), Ops: f.ops, Stop: last.Stop, Whole: last.Whole && !f.broken && f.err == nil}
-	if last.Again() {
+	if last.Again() || f.holding {
 		t.Stop = stopEnd
 	}
 	for _, l := range f.legs {
