@@ -233,9 +233,19 @@ func (s *scanner) convert() {
 			s.err = c.err
 			return
 		}
+		for k := range it.blocks {
+			if b := &it.blocks[k]; b.kind == call || b.kind == result {
+				if r.partly(r.chatItems[n].blocks[k]) {
+					b.kind = other
+				}
+			}
+		}
 		r.Items = append(r.Items, it)
 	}
 }
+
+// partly reports that a block was a part of a content, neither a call nor a result.
+func (r *Request) partly(o origin) bool { return o.call < 0 && r.chat[o.message].role != "tool" }
 
 // convert is an item as a message of the Messages API; it notes where each block comes from.
 func (r *Request) convert(ci *chatItem) []byte {

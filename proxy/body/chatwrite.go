@@ -98,11 +98,14 @@ func (w *writer) origin(o outgoing, e element) (origin, bool) {
 func (w *writer) chatUser(o outgoing) {
 	var rest []element
 	for _, e := range o.elems {
+		from, known := w.origin(o, e)
+		if known && w.r.partly(from) && e.kind != text {
+			e.kind = other
+		}
 		if e.kind != result {
 			rest = append(rest, e)
 			continue
 		}
-		from, known := w.origin(o, e)
 		switch {
 		case known && e.same:
 			w.chatRaw(from.message)
@@ -139,6 +142,9 @@ func (w *writer) chatUser(o outgoing) {
 func (w *writer) chatAssistant(o outgoing) {
 	var texts, calls []element
 	for _, e := range o.elems {
+		if from, known := w.origin(o, e); known && w.r.partly(from) && e.kind != text {
+			e.kind = other // some servers have thinking as a part
+		}
 		switch e.kind {
 		case thinking:
 		case call:
