@@ -77,21 +77,27 @@ func (g Guest) Message(ctx context.Context, id tidemark.EntryID) (tidemark.Messa
 }
 
 // Called returns what notes a call of a branch: its cost, its record, how many messages it brought, and a title
-// where there is none.
+// where there is none. The agent, whose directory lists the conversation, is owed a report of it.
 func (g Guest) Called(name, log, title string, messages int, a Anatomy) []tidemark.Stmt {
 	key := string(g.branch(name))
 	stmts := []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, messages = messages + ?, context = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
 		Args: []any{g.s.Runtime.Now().UnixMilli(), messages, int64(a.Context), title, key}, Want: 1}}
 	add := g.s.addUsage(a.Usage)
 	add.Args[len(add.Args)-1] = key
-	return append(stmts, add, tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{key, log, mustJSON(a)}, Want: 1})
+	return append(stmts, add, g.s.dueStmt(dueOutbox, g.s.Runtime.Now(), ""), tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{key, log, mustJSON(a)}, Want: 1})
 }
 
 // Log is the log that the conversation stands in.
 func (g Guest) Log() *host.Log { return g.s.log }
 
-// Told tells those who follow the conversation that something was added to it.
-func (g Guest) Told(e tidemark.Event) { g.s.hub.send(Notice{Type: NoticeEvent, Event: &e}) }
+// Told tells those who follow the conversation that something was added to it, and behind that the agent.
+func (g Guest) Told(e tidemark.Event) {
+	g.s.hub.send(Notice{Type: NoticeEvent, Event: &e})
+	g.s.Runtime.Go(func() {
+		g.s.report(g.s.life)
+		g.s.setAlarm(g.s.life)
+	})
+}
 
 // Proxied is what the proxy did with a call of a client: a part of [Anatomy].
 type Proxied struct {
