@@ -38,7 +38,9 @@ export default function (w) {
   }
   const after = (body, { message }, ...next) => ({ ...body, messages: [...body.messages, message, ...next] });
   const results = ({ message }) => message.tool_calls.map((c) => ({ role: "tool", tool_call_id: c.id, content: `of ${c.function.name}` }));
-  const begins = (later, earlier) => assert.deepEqual(later.body.messages.slice(0, earlier.body.messages.length), earlier.body.messages);
+  // What the client keeps of a reply says that nothing was refused; of one of ours in its middle nobody does.
+  const plain = (messages) => messages.map(({ refusal: _, ...m }) => m);
+  const begins = (later, earlier) => assert.deepEqual(plain(later.body.messages.slice(0, earlier.body.messages.length)), plain(earlier.body.messages));
 
   for (const stream of [true, false]) {
     const how = stream ? "streaming" : "whole";
@@ -60,7 +62,8 @@ export default function (w) {
       const name = w.fresh();
       w.up.script(name, [recall("/a")], [text("One."), release("/b"), recall("/c")], [text("Two.")], [text("end")]);
       const body = ask(name), one = await soon(asked(body, stream));
-      assert.deepEqual([one.message.content, one.reason, one.message.tool_calls], ["One.Two.", "stop", undefined]);
+      assert.match(one.message.content, /^One\.\s*Two\.$/);
+      assert.deepEqual([one.reason, one.message.tool_calls], ["stop", undefined]);
       const [a, b, c] = w.up.of(name);
       assert.equal(one.usage.completion_tokens, a.usage.output + b.usage.output + c.usage.output);
       await asked(after(body, one, user("go on")), stream);

@@ -30,7 +30,8 @@ export default function (w) {
     };
     return { run, versions };
   };
-  const agentOf = (name, more = {}) => new Agent({ client: w.anthropic(), tools: [read, bash, write], more: { metadata: { user_id: name }, system: [{ ...text("You are an agent."), cache_control: { type: "ephemeral" } }], ...more.more }, run: disk().run, ...more });
+  // An agent with as many cache markers as the API takes: one behind its tools, one behind its instructions, two in the messages.
+  const agentOf = (name, more = {}) => new Agent({ client: w.anthropic(), tools: [read, bash, { ...write, cache_control: { type: "ephemeral" } }], more: { metadata: { user_id: name }, system: [{ ...text("You are an agent."), cache_control: { type: "ephemeral" } }], ...more.more }, run: disk().run, ...more });
 
   // breaks counts the requests whose prefix is not that of the one before, up to what is new.
   function breaks(calls) {
@@ -75,8 +76,10 @@ export default function (w) {
     agent.client = w.anthropic();
     k = 100;
     await agent.say("anything else?");
-    const again = w.up.of(name).at(-1);
-    assert.deepEqual(last.body.messages.slice(0, -1).map(plain), again.body.messages.slice(0, last.body.messages.length - 1).map(plain), "a restart changes nothing of what is sent");
+    const again = w.up.of(name).at(-1), now = results(again.body.messages);
+    for (const [i, b] of results(last.body.messages).entries()) {
+      assert.ok(contentOf(now[i]) === contentOf(b) || !stubs.includes(b) && /^\[(Paged out|Cleared)/.test(contentOf(now[i])), contentOf(now[i]).slice(0, 200));
+    }
   });
 
   for (const [what, restart] of [["", false], [", also after a restart", true]]) {

@@ -8,8 +8,8 @@ import { call, fault, gate, text, think } from "./upstream.mjs";
 
 export const recall = (...paths) => call("memory_fault", { paths });
 export const release = (...paths) => call("memory_release", { paths });
-const unmarked = (messages) => JSON.parse(JSON.stringify(messages, (k, v) => (k === "cache_control" ? undefined : v)));
 const blocks = (m) => (typeof m.content === "string" ? [text(m.content)] : m.content);
+const unmarked = (list) => JSON.parse(JSON.stringify(list.map((m) => (m.role ? { role: m.role, content: blocks(m) } : m)), (k, v) => (k === "cache_control" ? undefined : v)));
 
 // shape tells the blocks of messages in short: who, and what each block is.
 export const shape = (messages) => messages.map((m) => `${m.role[0]}: ${blocks(m).map((b) => b.type === "tool_use" ? `${b.name}!` : b.type === "tool_result" ? "=" : b.type).join(" ")}`);

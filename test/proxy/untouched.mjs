@@ -64,6 +64,8 @@ export default function (w) {
     ["plain", {}], ["with carriage returns", { crlf: true }], ["with comments and unknown events", { comments: true, strange: true }],
     ["with fields in another order, on several lines", { behind: true, split: true }], ["byte by byte", { slice: 1, piece: 30 }], ["in one write", { burst: true, slice: 37 }],
   ];
+  // same is a stream without its comments where a text's beginning may wait for its first words: they overtake it.
+  const same = (sent, mode) => (mode === "page" ? sent.replace(/^: .*\r?\n\r?\n/gm, "") : sent);
   test("a stream in which nothing is ours is the same to the byte", async () => {
     for (const mode of ["off", "observe", "page"]) {
       for (const [form, more] of forms) {
@@ -72,7 +74,7 @@ export default function (w) {
         const r = await send(`${w.url}/v1/messages`, { ...mine(), "x-tidemark-mode": mode }, JSON.stringify(ask(name, { stream: true, tools: [read] })));
         const [c] = w.up.of(name);
         assert.equal(r.status, 200, r.body);
-        assert.equal(r.body, c.sent, `${mode}, ${form}`);
+        assert.equal(same(r.body, mode), same(c.sent, mode), `${mode}, ${form}`);
         assert.deepEqual([r.headers["content-type"], r.headers["x-odd"], r.headers["request-id"], r.headers["anthropic-ratelimit-requests-remaining"]],
           ["text/event-stream; charset=utf-8", "kept", c.sent && r.headers["request-id"], "42"]);
         const chat = w.fresh();
@@ -80,7 +82,7 @@ export default function (w) {
         const o = await send(`${w.url}/v1/chat/completions`, { "x-tidemark-token": w.token, authorization: "Bearer sk-k", "x-tidemark-mode": mode },
           JSON.stringify({ model: "m", stream: true, stream_options: { include_usage: true }, messages: [user(chat)], tools: [asFunction(read)] }));
         assert.equal(o.status, 200, o.body);
-        assert.equal(o.body, w.up.of(chat)[0].sent, `${mode}, ${form}`);
+        assert.equal(same(o.body, mode), same(w.up.of(chat)[0].sent, mode), `${mode}, ${form}`);
       }
     }
   });
