@@ -174,7 +174,7 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		raw, _ := json.Marshal(turn.Seen)
 		return &tidemark.Event{Type: "cut", Text: "an answer that was broken off", Data: raw}
 	}
-	if len(turn.Seen.Content) == 0 {
+	if len(turn.Seen.Content) == 0 && len(turn.Places) == 0 {
 		return nil
 	}
 	n, err := c.join(last, turn.Seen)

@@ -59,6 +59,10 @@ func (s *scanner) chatKey(key string, seen *uint32) {
 	case "max_completion_tokens":
 		s.once(seen, keyMaxNew, key)
 		s.max()
+	case "n": // an answer of several has no one that the history goes on with
+		if at := s.value(); s.err == nil && string(at.of(s.data)) != "1" && string(at.of(s.data)) != "null" {
+			s.fail("several answers are asked for")
+		}
 	default:
 		s.skip()
 	}

@@ -156,3 +156,12 @@ func TestChatTools(t *testing.T) {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
 }
+
+// TestSeveralAnswers: a request for several answers is not read, and so passes as it is.
+func TestSeveralAnswers(t *testing.T) {
+	for n, ok := range map[string]bool{"1": true, "null": true, "2": false, `"x"`: false} {
+		if _, err := Scan(Chat, []byte(`{"n":`+n+`,"messages":[{"role":"user","content":"q"}]}`)); (err == nil) != ok {
+			t.Errorf("n %s: %v", n, err)
+		}
+	}
+}
