@@ -2,7 +2,6 @@ package worker
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -12,8 +11,8 @@ const OnwardPath = "/internal/onward"
 
 // bound is where a request goes, and with which headers. The front carries the body, as it comes.
 type bound struct {
-	URL     string      `json:"url"`
-	Headers [][2]string `json:"headers"`
+	URL     string     `json:"url"`
+	Headers [][]string `json:"headers"`
 }
 
 // OnwardOf answers the front, by the door that [New] gave.
@@ -45,9 +44,8 @@ func (c *call) bound() error {
 	to := bound{URL: p.url}
 	for name, values := range p.header {
 		for _, v := range values {
-			to.Headers = append(to.Headers, [2]string{name, v})
+			to.Headers = append(to.Headers, []string{name, v})
 		}
 	}
-	slices.SortFunc(to.Headers, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	return c.reply(http.StatusOK, to)
 }

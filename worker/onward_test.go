@@ -38,7 +38,7 @@ func TestOnward(t *testing.T) {
 			h.ServeHTTP(w, r)
 			var got struct {
 				URL     string
-				Headers [][2]string
+				Headers [][]string
 			}
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != row.status || got.URL != row.url {
 				t.Fatalf("%v: %d %s", err, w.Code, w.Body)

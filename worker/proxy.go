@@ -172,6 +172,10 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 	ctx, stop := context.WithCancel(p.ctx)
 	defer stop()
 	res, err := e.send(ctx)
+	if err == nil && x.Refused(res.StatusCode) { // without the edits it may be taken
+		res.Body.Close()
+		res, err = e.send(ctx)
+	}
 	if err != nil {
 		e.x.Broken(e.late(), err)
 		return err

@@ -31,9 +31,18 @@ func (m *Metrics) carried(how string, n int) { m.add(nameCarried, float64(n), "h
 // Home returns inner with what is done in the conversations of clients counted.
 func (m *Metrics) Home(inner proxy.Home) proxy.Home { return &countedHome{inner, m} }
 
+var _ proxy.Teller = (*countedHome)(nil)
+
 type countedHome struct {
 	proxy.Home
 	m *Metrics
+}
+
+// Told implements proxy.Teller, where inner does.
+func (h *countedHome) Told(e tidemark.Event) {
+	if t, ok := h.Home.(proxy.Teller); ok {
+		t.Told(e)
+	}
 }
 
 // Called implements proxy.Home: it is told of every call.
