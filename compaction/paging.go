@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 )
@@ -26,6 +27,7 @@ type Paging struct {
 	MinBytes int    // size from which it may go, 0 for paging.DefaultMinBytes
 	Zones    paging.Zones
 	Tools    paging.Tools // what tools do, nil for paging.DefaultTools
+	Alone    bool         // the model is not told of cleanup tags, and they are text
 
 	memo atomic.Pointer[paged]
 }
@@ -439,7 +441,10 @@ func (p *Paging) Advice(v View, b Budget) string {
 		return ""
 	}
 	f := s.pager.Fill(func(g *paging.Page) string { return Handle(s.items[g.Message].ID, g.Block) })
-	f.Recall = true
+	f.Recall, f.Tags = true, !p.Alone
+	if f.Tags {
+		f.Grammar, f.Turn = cleanup.Grammar, len(Turns(v.Items))
+	}
 	return paging.Advice(f)
 }
 

@@ -157,7 +157,7 @@ func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.Entr
 		return v, nil, fmt.Errorf("read overlay %s: %w", overlay, err)
 	}
 	for _, e := range o.Edits {
-		if _, ok := compaction.MarkerOf(e); !ok {
+		if _, ok := compaction.MarkerOf(e); !ok && !compaction.Collapsed(e) {
 			continue
 		}
 		under, _ := s.covered(v, e)

@@ -18,27 +18,31 @@ import (
 // reads the call from the history, so there is nothing to carry out.
 var releaseTool = tidemark.Tool{
 	Name: paging.ReleaseTool,
-	Description: "Say which results, inputs or images of this conversation you are done with: they leave the context soon, a short note stands for each, " +
-		"and recall with {\"entry\":\"HANDLE\"} brings one back. Handles are told when the context fills up.",
-	InputSchema: []byte(`{"type":"object","properties":{"handles":{"type":"array","items":{"type":"string"},"maxItems":64},"reason":{"type":"string"}},"required":["handles"]}`),
+	Description: "Say which results, inputs or images of this conversation you are done with, by file or by handle: they leave the context soon, a short note stands for each, " +
+		"and memory_fault, or recall with {\"entry\":\"HANDLE\"}, brings one back. Handles are told when the context fills up.",
+	InputSchema: []byte(`{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"},"maxItems":64},"reason":{"type":"string"}},"required":["paths"]}`),
 	Idempotent:  true,
 }
 
-// callRelease answers a call of memory_release: which of its handles name something here.
-func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
+// callRelease answers a call of memory_release: which of what it names is something here. "handles" is what paths were
+// called before there were any.
+func (s *Session) callRelease(ctx context.Context, r *run, c call) tidemark.Block {
 	var in struct {
 		Handles []string `json:"handles"`
+		Paths   []string `json:"paths"`
 		Reason  string   `json:"reason"`
 	}
 	err := json.Unmarshal(c.Block.Input, &in)
+	in.Handles = append(in.Handles, in.Paths...) // in the order in which the pager reads them
 	switch {
 	case err != nil:
-		err = fmt.Errorf("input: want {\"handles\":[\"HANDLE\"]}: %w", tidemark.ErrInvalid)
+		err = fmt.Errorf("input: want {\"paths\":[\"FILE or HANDLE\"]}: %w", tidemark.ErrInvalid)
 	case len(in.Handles) == 0:
-		err = fmt.Errorf("handles: want at least one, such as recall takes for entry: %w", tidemark.ErrInvalid)
+		err = fmt.Errorf("paths: want at least one, a file or a handle such as recall takes for entry: %w", tidemark.ErrInvalid)
 	}
 	given := len(in.Handles)
 	in.Handles = in.Handles[:min(given, paging.MaxHandles)] // as the pager reads them
+	var v *View
 	var known, unknown []string
 	for _, h := range in.Handles {
 		if err != nil {
@@ -48,6 +52,9 @@ func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
 		there := false
 		if len(h) <= maxID {
 			there, err = s.hasBlock(ctx, id, block)
+		}
+		if !there && err == nil {
+			there, err = s.hasPath(ctx, r, &v, h)
 		}
 		if there {
 			known = append(known, h)
@@ -69,6 +76,22 @@ func (s *Session) callRelease(ctx context.Context, c call) tidemark.Block {
 		lines = append(lines, fmt.Sprintf("%d are given, of which the first %d count: name the others in another call.", given, paging.MaxHandles))
 	}
 	return tidemark.ToolResult(c.ID, strings.Join(lines, " "), len(known) == 0)
+}
+
+// hasPath reports whether calls in the view are of a file. The view is read for the first one that asks.
+func (s *Session) hasPath(ctx context.Context, r *run, v **View, file string) (bool, error) {
+	t := s.tidier()
+	if t == nil || len(file) > maxFaultPath {
+		return false, nil
+	}
+	if *v == nil {
+		now, err := s.view(ctx, r.Log)
+		if err != nil {
+			return false, err
+		}
+		*v = &now
+	}
+	return len(t.Copies((*v).View, s.budget(), file)) > 0, nil
 }
 
 // hasBlock reports whether an entry of this conversation is a message with a block that can leave, or whether the one

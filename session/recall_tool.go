@@ -142,8 +142,9 @@ const (
 // mayRecall refuses a search when a turn had as many as it may have, and a search or an entry when it was given as much
 // as it may be.
 func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) error {
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(coalesce(json_extract(call, '$.input.entry'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
-		FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') = ? LIMIT 1`, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name)
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(json_extract(call, '$.name') = ? AND coalesce(json_extract(call, '$.input.entry'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
+		FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') IN (?, ?) LIMIT 1`,
+		recallTool.Name, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name, faultTool.Name)
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)
 	}

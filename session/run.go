@@ -34,6 +34,8 @@ type run struct {
 	origins []tidemark.Origin // of these, for those who wait for its answer
 	shown   map[string]string // by address, the message that was shown to be answered
 	partial string            // what the model said before an abort
+	asked   wishes            // what it asked for in the newest reply, beside what readers see
+	untidy  string            // what of that was not done, for its next call
 	forced  bool              // an overflow was answered with a compaction already
 	command *queued           // what it carries out, nil for messages
 	unended error             // why its end could not be written: it is to be taken up again

@@ -33,7 +33,7 @@ var taskTool = tidemark.Tool{
 // ownTool reports whether the session itself carries out a tool. What it answers stands in the log or on
 // the card already.
 func ownTool(name string) bool {
-	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name
+	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name || name == faultTool.Name
 }
 
 // pointing reports whether what leaves the view leaves pointers.
@@ -48,7 +48,7 @@ func (s *Session) ownTools() []tidemark.Tool {
 		out = append(out, taskTool)
 	}
 	if s.paging() != nil {
-		out = append(out, releaseTool)
+		out = append(out, releaseTool, faultTool)
 	}
 	return out
 }

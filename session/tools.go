@@ -164,7 +164,9 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	case taskTool.Name:
 		result = s.callTask(limited, r, c)
 	case releaseTool.Name:
-		result = s.callRelease(limited, c)
+		result = s.callRelease(limited, r, c)
+	case faultTool.Name:
+		result = s.callFault(limited, r, c)
 	default:
 		result = s.Agent.Call(limited, s.Scope(), c.Block)
 	}

@@ -26,7 +26,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fit(ctx, r, view, fitAuto); err != nil {
 				return err
 			}
-			reply, err := s.ask(ctx, r, s.advised(s.push(ctx, r, view)))
+			reply, err := s.ask(ctx, r, s.advised(r, s.push(ctx, r, view)))
 			if overflowed(err) && !r.forced {
 				r.forced = true
 				_, err = s.fit(ctx, r, view, fitForced)
@@ -38,7 +38,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 				return err
 			}
 			r.leave()
-			if err := s.commit(ctx, r, reply); err != nil {
+			if err := s.commit(ctx, r, view, reply); err != nil {
 				return err
 			}
 		case stateTools:
@@ -194,11 +194,12 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 
 // stream makes the call and passes on what arrives. said is the text so far, for an abort.
 func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
-	var text strings.Builder
+	text := tags{on: s.cooperates()}
 	sent := false
+	r.asked = wishes{}
 	req := s.request(view)
 	defer func() {
-		said = text.String()
+		said = text.said.String()
 		if sent { // a call that failed was a call
 			s.anatomy(r, view, req, reply, err)
 		}
@@ -215,8 +216,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		case d.Reply != nil:
 			reply = *d.Reply
 		case d.Text != "":
-			text.WriteString(d.Text)
-			s.hub.send(Notice{Type: NoticeText, Run: r.ID, Text: d.Text})
+			s.pass(r, text.push(d.Text))
 		case d.Thinking != "":
 			s.hub.send(Notice{Type: NoticeThinking, Run: r.ID, Text: d.Thinking})
 		case d.Tool != "":
@@ -227,15 +227,28 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
 	}
 	reply.Call.Requested = req.Model
+	s.pass(r, text.end())
+	if text.on {
+		if reply.Message, r.asked = untagged(reply.Message); len(r.asked.blocks) > 0 && text.said.Len() == 0 && reply.Message.PlainText() == tidyOnly {
+			s.pass(r, tidyOnly)
+		}
+	}
 	return reply, "", nil
+}
+
+// pass hands a piece of an answer to who listens.
+func (s *Session) pass(r *run, text string) {
+	if text != "" {
+		s.hub.send(Notice{Type: NoticeText, Run: r.ID, Text: text})
+	}
 }
 
 // wordless is what people read over a channel of an answer that has no text.
 const wordless = "(The answer has no text.)"
 
-// commit appends a reply with its tool calls and its usage in one transaction. Without calls the
-// turn is over.
-func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) error {
+// commit appends a reply with its tool calls, its usage and what the model asked for in it in one transaction. Without
+// calls the turn is over.
+func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.Reply) error {
 	chain, err := s.log.Chain(ctx, r.Log)
 	if err != nil {
 		return err
@@ -248,6 +261,11 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		return err
 	}
 	stmts = append(stmts, s.usageStmts(reply.Call)...)
+	tidied, event, err := s.tidyStmts(ctx, r, view, e.ID)
+	if err != nil {
+		return fmt.Errorf("tidy: %w", err)
+	}
+	stmts = append(stmts, tidied...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
 	said := reply.Message.PlainText()
 	if strings.TrimSpace(said) == "" && len(reply.Message.Calls()) == 0 {
@@ -281,6 +299,9 @@ func (s *Session) commit(ctx context.Context, r *run, reply tidemark.Reply) erro
 		s.letGo(r.ID) // whoever is told of the end may look for the turn
 	}
 	s.dispatch()
+	if event != nil {
+		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: event})
+	}
 	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})
 	if next == stateDone {
 		s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took, Entry: e.ID})
