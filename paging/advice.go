@@ -44,8 +44,8 @@ type Fill struct {
 
 	// What the caller of Fill adds.
 	Recall  bool   // the tool recall is there, too
-	Tags    bool   // operations in the text of an answer are understood
-	Grammar string // of these
+	Tags    bool   // operations in the text of an answer are understood; a Grammar says so, too
+	Grammar string // of these, "" for not to be told
 	Turn    int    // the present one as they count turns, 0 for unknown
 }
 
@@ -157,7 +157,7 @@ func (f *Fill) ways() string {
 		s += ", or recall with {\"entry\":\"HANDLE\"}"
 	}
 	s += ". Say in your answer what you still need of it.\n"
-	if f.Tags && f.Grammar != "" && len(f.Grammar) <= adviceTags {
+	if f.Grammar != "" && len(f.Grammar) <= adviceTags {
 		s += strings.TrimSuffix(f.Grammar, "\n") + "\n"
 		if f.Turn > 0 {
 			s += "This is turn " + strconv.Itoa(f.Turn) + ".\n"
