@@ -30,18 +30,21 @@ const (
 	call2 = `{"type":"tool_use","id":"p2","name":"memory_release","input":{}}`
 	res1  = `{"type":"tool_result","tool_use_id":"p1","content":"one"}`
 	res2  = `{"type":"tool_result","tool_use_id":"p2","content":"two"}`
+	real1 = `{"type":"tool_use","id":"r1","name":"Read","input":{}}`
 	think = `{"type":"thinking","thinking":"t","signature":"s"}`
 )
 
 func textJSON(s string) string { return `{"type":"text","text":"` + s + `"}` }
 
-// TestApplyMessages has bodies with odd white space, so that what is touched too widely is seen.
-func TestApplyMessages(t *testing.T) {
-	for _, row := range []struct {
-		name, body string
-		change     Change
-		want       string
-	}{
+// messageRow is a body, a change of it, and what comes out.
+type messageRow struct {
+	name, body string
+	change     Change
+	want       string
+}
+
+func messageRows() []messageRow {
+	return []messageRow{
 		{"nothing", `{"messages":[ ] }`, Change{}, `{"messages":[ ] }`},
 		{
 			"a block is replaced and keeps its marker",
@@ -115,7 +118,12 @@ func TestApplyMessages(t *testing.T) {
 			Change{Spans: []SpanChange{{0, 1, nil}}},
 			`{"messages":[{"role":"user","content":"c"}]}`,
 		},
-	} {
+	}
+}
+
+// TestApplyMessages has bodies with odd white space, so that what is touched too widely is seen.
+func TestApplyMessages(t *testing.T) {
+	for _, row := range messageRows() {
 		t.Run(row.name, func(t *testing.T) {
 			r := scan(t, Messages, row.body)
 			got, err := r.Apply(row.change)
@@ -127,15 +135,16 @@ func TestApplyMessages(t *testing.T) {
 	}
 }
 
-// TestInserts puts calls back between the blocks of a message of the assistant, which stands between two of the
-// user.
-func TestInserts(t *testing.T) {
-	real1 := `{"type":"tool_use","id":"r1","name":"Read","input":{}}`
-	for _, row := range []struct {
-		name, assistant, next string // next "": the message is the last
-		inserts               []Insert
-		want                  string // behind the first message
-	}{
+// insertRow is a message of the assistant and the next one ("" for none), what is inserted into the former, and
+// what comes out behind the first message.
+type insertRow struct {
+	name, assistant, next string
+	inserts               []Insert
+	want                  string
+}
+
+func wholeRows() []insertRow {
+	return []insertRow{
 		{
 			"beside a real call", `[` + textJSON("a") + `, ` + real1 + `]`, `[{"type":"tool_result","tool_use_id":"r1"}]`,
 			[]Insert{{Visible: 1, Calls: list(call1), Results: list(res1)}},
@@ -151,6 +160,21 @@ func TestInserts(t *testing.T) {
 			[]Insert{{Visible: 1, Calls: list(call1, call2), Results: list(res1, res2)}},
 			`{"role":"assistant","content":[` + textJSON("a") + `,` + call1 + `,` + call2 + `]},{"role":"user","content":[` + res1 + `,` + res2 + `]}`,
 		},
+		{
+			"a string without text", `""`, `"c"`,
+			[]Insert{{Calls: list(call1), Results: list(res1)}},
+			`{"role":"assistant","content":[` + call1 + `]}, {"role":"user","content":[` + res1 + `,` + textJSON("c") + `]}`,
+		},
+		{
+			"nothing but a text that was tags", `[` + textJSON("a") + `]`, `"c"`,
+			[]Insert{{Visible: 1, Blocks: list(textJSON("tags"))}},
+			`{"role":"assistant","content":[` + textJSON("a") + `,` + textJSON("tags") + `]}, {"role":"user","content":"c"}`,
+		},
+	}
+}
+
+func splitRows() []insertRow {
+	return []insertRow{
 		{
 			"a split between thinking", `[` + think + `,` + textJSON("a") + `,` + think + `,` + textJSON("b") + `]`, `"c"`,
 			[]Insert{{Visible: 1, Calls: list(call1), Results: list(res1), Split: true}},
@@ -177,11 +201,6 @@ func TestInserts(t *testing.T) {
 			`{"role":"assistant","content":[` + textJSON("tags") + `,` + call1 + `]},{"role":"user","content":[` + res1 + `]}, {"role":"user","content":"c"}`,
 		},
 		{
-			"a string without text", `""`, `"c"`,
-			[]Insert{{Calls: list(call1), Results: list(res1)}},
-			`{"role":"assistant","content":[` + call1 + `]}, {"role":"user","content":[` + res1 + `,` + textJSON("c") + `]}`,
-		},
-		{
 			"two legs in one text", `[{"type":"text","text":"abc",` + mark + `}]`, `"c"`,
 			[]Insert{
 				{Offset: 1, Calls: list(call1), Results: list(res1), Split: true},
@@ -200,12 +219,13 @@ func TestInserts(t *testing.T) {
 			`{"role":"assistant","content":[` + call1 + `]},{"role":"user","content":[` + res1 + `]},{"role":"assistant","content":[` + textJSON("a") + `,` + call2 + `,` + real1 + `]}, ` +
 				`{"role":"user","content":[` + res2 + `,{"type":"tool_result","tool_use_id":"r1"}]}`,
 		},
-		{
-			"nothing but a text that was tags", `[` + textJSON("a") + `]`, `"c"`,
-			[]Insert{{Visible: 1, Blocks: list(textJSON("tags"))}},
-			`{"role":"assistant","content":[` + textJSON("a") + `,` + textJSON("tags") + `]}, {"role":"user","content":"c"}`,
-		},
-	} {
+	}
+}
+
+// TestInserts puts calls back between the blocks of a message of the assistant, which stands between two of the
+// user.
+func TestInserts(t *testing.T) {
+	for _, row := range append(wholeRows(), splitRows()...) {
 		t.Run(row.name, func(t *testing.T) {
 			const head = `{"messages":[{"role":"user","content":"q"}, `
 			body := head + `{"role":"assistant","content":` + row.assistant + `}`

@@ -104,7 +104,10 @@ type Insert struct {
 	Item     int
 	Visible  int // so many blocks of Item that are not thinking stand before it,
 	Thinking int // and behind those so many of thinking, or fewer if the client dropped them,
-	Offset   int // and of the text block behind these so many bytes of its text; that block is parted (chat has all text in one)
+	// Offset parts the text block behind these: so many bytes of its text stand before the insert. Chat
+	// completions need it, since there the text of all legs is one. If another change is made to that block,
+	// it is not parted, and the insert stands before it.
+	Offset int
 
 	Blocks  [][]byte // what else is put there, before Calls
 	Calls   [][]byte // tool_use blocks

@@ -63,13 +63,16 @@ func TestChatItems(t *testing.T) {
 	}
 }
 
-func TestApplyChat(t *testing.T) {
+// chatRow is a list of messages, a change of it, and what comes out.
+type chatRow struct {
+	name, messages string
+	change         Change
+	want           string
+}
+
+func chatRows() []chatRow {
 	const sys = `{"role":"system","content":"s"}`
-	for _, row := range []struct {
-		name, messages string
-		change         Change
-		want           string
-	}{
+	return []chatRow{
 		{
 			"a result is replaced",
 			` {"role":"tool","x":1,"content":"long","tool_call_id":"r1"} , {"role":"tool","tool_call_id":"r2","content":[{"type":"text","text":"b"}],"z":2.0} `,
@@ -133,7 +136,11 @@ func TestApplyChat(t *testing.T) {
 			Change{Spans: []SpanChange{{0, 1, list(`{"role":"user","content":"sum"}`)}}},
 			sys + `,{"role":"user","content":"sum"}, ` + sys + `, {"role":"user","content":"r"}`,
 		},
-	} {
+	}
+}
+
+func TestApplyChat(t *testing.T) {
+	for _, row := range chatRows() {
 		t.Run(row.name, func(t *testing.T) {
 			r := scan(t, Chat, `{"messages":[`+row.messages+`]}`)
 			got, err := r.Apply(row.change)

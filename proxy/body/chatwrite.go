@@ -215,6 +215,9 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 	if list {
 		return append(out, ']')
 	}
+	if quoted, alone := textOf(elems[0].raw); alone && len(elems) == 1 {
+		return quoted // in the form that it has
+	}
 	return quote(string(text))
 }
 

@@ -232,6 +232,10 @@ func (c *cursor) word() []byte {
 		c.i++
 	}
 	w := c.data[start:c.i]
+	switch string(w) {
+	case "true", "false", "null":
+		return w
+	}
 	if len(w) == 0 || !json.Valid(w) {
 		c.i = start
 		c.fail("want a value")

@@ -219,6 +219,21 @@ func TestTrimParts(t *testing.T) {
 	}
 }
 
+// TestTrimChat sees to parts, strings and results of chat completions.
+func TestTrimChat(t *testing.T) {
+	long := reminder(`\u00e9` + strings.Repeat("x", MinPart))
+	const same = `<system-reminder>[Same as in message 1.]</system-reminder>`
+	tool := func(s string) string { return `{"role":"tool","tool_call_id":"a","content":` + s + `}` }
+	r := scan(t, Chat, `{"messages":[{"role":"system","content":"`+long+`"},{"role":"user","content":"\u00e9`+long+`"},{"role":"user","content":"\u00e9`+long+`"},`+
+		`{"role":"user","content":[`+textJSON(long)+`,{"type":"image_url","image_url":{"url":"u"}}]},`+tool(`"b`+long+`"`)+`,`+tool(`[`+textJSON(long)+`]`)+`]}`)
+	got, err := r.Apply(Change{Trim: Trimmed(r, Change{}, nil, nil)})
+	want := `{"messages":[{"role":"system","content":"` + long + `"},{"role":"user","content":"\u00e9` + long + `"},{"role":"user","content":"\u00e9` + same + `"},` +
+		`{"role":"user","content":[` + textJSON(same) + `,{"type":"image_url","image_url":{"url":"u"}}]},` + tool(`"b`+same+`"`) + `,` + tool(`[`+textJSON(long)+`]`) + `]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+}
+
 // TestTrimGrows lets histories grow: what was sent is sent again, byte for byte, in both dialects.
 func TestTrimGrows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
