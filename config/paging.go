@@ -16,8 +16,11 @@ type Paging struct {
 	Policy   string
 	Tau      int
 	MinBytes int
-	Zones    []int                 // three, ascending, in percent of the window
-	Tools    map[string]PagingTool // rows over the table of known tools, by name
+	Zones    []int // three, ascending, in percent of the window
+
+	Cooperate bool // the model may tidy its context by tags in its answers
+
+	Tools map[string]PagingTool // rows over the table of known tools, by name
 }
 
 // PagingTool says what a tool does, as paging.Tool does.
@@ -111,6 +114,11 @@ func pagingKeys() []Key {
 			Name: "compaction.paging.minBytes", Type: Number, Default: "500", Max: 1 << 30,
 			Doc: "Bytes from which a result, an input or an image may leave.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.MinBytes },
+		},
+		{
+			Name: "compaction.paging.cooperate", Type: Switch, Default: "true",
+			Doc: "With the strategy paging, what the model writes between cleanup tags is carried out and taken out of its answer: it may drop or summarize blocks, keep some, and sum up turns.",
+			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Cooperate },
 		},
 		{
 			Name: "compaction.paging.zones", Type: Percents, Default: "[30,50,60]",

@@ -148,7 +148,8 @@ func Strategies(c *config.Config) []compaction.Strategy {
 
 // pager is the strategy paging, one for each session. The settings were checked when they were read.
 func pager(p config.Paging) *compaction.Paging {
-	out := &compaction.Paging{Policy: p.Policy, Tau: p.Tau, MinBytes: cmp.Or(p.MinBytes, -1), Zones: p.Percents()} // there the zero value is the default
+	out := &compaction.Paging{Policy: p.Policy, Tau: p.Tau, MinBytes: cmp.Or(p.MinBytes, -1), Zones: p.Percents(),
+		Alone: !p.Cooperate} // there the zero value is the default
 	if rows, err := p.Rows(); err == nil && len(rows) > 0 {
 		out.Tools = paging.DefaultTools().With(rows)
 	}
