@@ -47,7 +47,7 @@ func (w wire) pieces(s string) (out []string) {
 	n := w.piece
 	for len(s) > 0 {
 		if w.cut != nil {
-			n = 1 + w.cut.IntN(12)
+			n = 1 + w.cut.IntN(25)
 		}
 		k := min(max(n, 1), len(s))
 		for k < len(s) && s[k]&0xC0 == 0x80 {
@@ -226,11 +226,7 @@ type client struct {
 func readMessages(t testing.TB, out string) (c client) {
 	t.Helper()
 	c.message.Role = tidemark.Assistant
-	type part struct {
-		raw                 map[string]any
-		text, sig, in, kind string
-	}
-	var parts []*part
+	var parts []*heard
 	starts, open := 0, -1
 	for _, data := range datas(out) {
 		var e struct {
@@ -256,7 +252,7 @@ func readMessages(t testing.TB, out string) (c client) {
 				t.Fatalf("block %d begins behind %d, open %d\n%s", e.Index, len(parts), open, out)
 			}
 			open = e.Index
-			parts = append(parts, &part{raw: e.Block, kind: fmt.Sprint(e.Block["type"])})
+			parts = append(parts, &heard{raw: e.Block, kind: fmt.Sprint(e.Block["type"])})
 		case "content_block_delta":
 			if e.Index != open {
 				t.Fatalf("a delta of block %d, open is %d\n%s", e.Index, open, out)
@@ -286,27 +282,37 @@ func readMessages(t testing.TB, out string) (c client) {
 		t.Fatalf("%d message_start", starts)
 	}
 	for _, p := range parts {
-		switch p.kind {
-		case "text":
-			p.raw["text"] = p.text
-		case "thinking":
-			p.raw["thinking"], p.raw["signature"] = p.text, p.sig
-		case "tool_use", "server_tool_use":
-			if p.in != "" && c.ended {
-				p.raw["input"] = json.RawMessage(p.in)
-			}
-		}
-		raw, err := json.Marshal(p.raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b tidemark.Block
-		if err := json.Unmarshal(raw, &b); err != nil {
-			t.Fatal(err)
-		}
-		c.message.Content = append(c.message.Content, b)
+		c.message.Content = append(c.message.Content, p.block(t, c.ended))
 	}
 	return c
+}
+
+// heard is a block as a client puts it together.
+type heard struct {
+	raw                 map[string]any
+	text, sig, in, kind string
+}
+
+func (p *heard) block(t testing.TB, ended bool) (b tidemark.Block) {
+	t.Helper()
+	switch p.kind {
+	case "text":
+		p.raw["text"] = p.text
+	case "thinking":
+		p.raw["thinking"], p.raw["signature"] = p.text, p.sig
+	case "tool_use", "server_tool_use":
+		if p.in != "" && ended {
+			p.raw["input"] = json.RawMessage(p.in)
+		}
+	}
+	raw, err := json.Marshal(p.raw)
+	if err == nil {
+		err = json.Unmarshal(raw, &b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // readChat reads the chunks of a stream as a strict client does.

@@ -185,7 +185,11 @@ func text(raw []byte) string {
 	if ok && len(rest) == 0 {
 		return s
 	}
-	s = ""
+	return odd(raw)
+}
+
+// odd decodes a string that is not UTF-8.
+func odd(raw []byte) (s string) {
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
