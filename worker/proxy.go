@@ -276,13 +276,26 @@ func (e *exchange) calls(stop func()) error {
 
 func (e *exchange) take(p []byte, err error) (bool, error) {
 	if err != nil {
-		return false, err
+		return false, e.cut(err)
 	}
 	out, err := e.x.Feed(p)
 	if err != nil {
 		return false, fmt.Errorf("read the API's answer: %w", err)
 	}
 	return false, e.write(out)
+}
+
+// cut is why an answer of the API is not whole. What the network says of it is no matter of the client's.
+func (e *exchange) cut(err error) error {
+	var no *refusal
+	var api *tidemark.APIError
+	switch {
+	case errors.As(err, &no), errors.As(err, &api), errors.Is(err, tidemark.ErrTimeout), e.r.Context().Err() != nil:
+		return err
+	case errors.Is(context.Cause(e.ctx), tidemark.ErrTimeout):
+		return fmt.Errorf("the API's answer did not end: %w", tidemark.ErrTimeout)
+	}
+	return &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the answer broke off"}
 }
 
 // ping is a sign of life between two events, for which both APIs have comments.

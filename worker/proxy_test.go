@@ -462,6 +462,22 @@ func TestProxyCut(t *testing.T) {
 	}
 }
 
+// TestProxyCutWhole: half of a whole answer is none, and the client may try again.
+func TestProxyCutWhole(t *testing.T) {
+	p := serveProxy(t, func(int, *http.Request, string) *http.Response {
+		res := answerOf(200, "application/json", "")
+		res.Body = io.NopCloser(io.MultiReader(strings.NewReader(whole[:50]), broken{}))
+		return res
+	}, nil)
+	res := p.ask("/v1/messages", hello)
+	if raw := read(t, res); res.StatusCode != http.StatusBadGateway || strings.Contains(raw, "peer") || !strings.Contains(raw, "broke off") {
+		t.Errorf("%d %s", res.StatusCode, raw)
+	}
+	if strings.Contains(p.log.String(), "level=ERROR") {
+		t.Errorf("it is taken for a fault of this server: %s", p.log)
+	}
+}
+
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
