@@ -169,7 +169,10 @@ func (s *Session) fileOf(v View, b tidemark.Block) string {
 
 // faultCopy adds one copy: first whether it is old, then when it was stored, then what it is.
 func (s *Session) faultCopy(ctx context.Context, log, name string, k compaction.Copy, out *faulted) error {
-	b, err := s.readBlock(ctx, "", k.Entry, k.Block, 0)
+	text, media, err := s.blockOf(ctx, k.Entry, k.Block)
+	if err == nil && len(media) > 0 {
+		_, err = withMedia("", "", media)
+	}
 	if err != nil {
 		return err
 	}
@@ -190,17 +193,9 @@ func (s *Session) faultCopy(ctx context.Context, log, name string, k compaction.
 	if !k.Out {
 		head += "; it is in the context still"
 	}
-	text := ""
-	var media []tidemark.Block
-	for _, c := range b.Content {
-		if c.Type == tidemark.TypeText {
-			text += c.Text
-		} else {
-			media = append(media, c)
-		}
-	}
-	if len(text) > out.room {
-		text = wholeRunes(text[:out.room]) + fmt.Sprintf("\n[cut here; recall with {\"entry\": %q} reads all of it]", compaction.Handle(k.Entry, k.Block))
+	if most := min(out.room, toolPage); len(text) > most {
+		page := wholeRunes(text[:most])
+		text = page + fmt.Sprintf("\n[%d of %d bytes; recall with {\"entry\": %q, \"offset\": %d} reads on]", len(page), len(text), compaction.Handle(k.Entry, k.Block), len(page))
 	}
 	size := 0
 	for _, m := range media {

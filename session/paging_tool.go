@@ -143,18 +143,17 @@ func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Mess
 	return s.message(ctx, e)
 }
 
-// readBlock answers a call that asks for one block of an entry, which a stub named: to the byte, in pages, the text
-// of a result, the input of a call as JSON, or an image as such.
-func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryID, block, offset int) (tidemark.Block, error) {
+// blockOf returns what is in one block of an entry: the text of a result, the input of a call as JSON, and images and
+// documents as such.
+func (s *Session) blockOf(ctx context.Context, id tidemark.EntryID, block int) (text string, media []tidemark.Block, err error) {
 	m, err := s.entry(ctx, id)
 	if err != nil {
-		return tidemark.Block{}, err
+		return "", nil, err
 	}
 	if block >= len(m.Content) {
-		return tidemark.Block{}, fmt.Errorf("entry %s#%d: it has %d blocks, counted from 0: %w", id, block, len(m.Content), tidemark.ErrInvalid)
+		return "", nil, fmt.Errorf("entry %s#%d: it has %d blocks, counted from 0: %w", id, block, len(m.Content), tidemark.ErrInvalid)
 	}
 	b := m.Content[block]
-	text, media := "", []tidemark.Block(nil)
 	switch b.Type {
 	case tidemark.TypeToolUse:
 		text = string(b.Input)
@@ -170,6 +169,15 @@ func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryI
 		text = b.Text
 	default:
 		media = []tidemark.Block{b}
+	}
+	return text, media, nil
+}
+
+// readBlock answers a call that asks for one block of an entry, which a stub named: to the byte, in pages.
+func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryID, block, offset int) (tidemark.Block, error) {
+	text, media, err := s.blockOf(ctx, id, block)
+	if err != nil {
+		return tidemark.Block{}, err
 	}
 	if offset < 0 || offset > len(text) {
 		return tidemark.Block{}, fmt.Errorf("offset %d: the block has %d bytes: %w", offset, len(text), tidemark.ErrInvalid)
