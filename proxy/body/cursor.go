@@ -127,20 +127,12 @@ func (c *cursor) str() []byte {
 		return nil
 	}
 	start := c.i
-	for i := start + 1; i < len(c.data); {
-		if i+8 <= len(c.data) {
-			hit := special(binary.LittleEndian.Uint64(c.data[i:]))
-			if hit == 0 {
-				i += 8
-				continue
-			}
-			i += bits.TrailingZeros64(hit) / 8
-		}
-		switch b := c.data[i]; {
-		case b == '"':
+	for i := plain(c.data, start+1); i < len(c.data); i = plain(c.data, i) {
+		switch c.data[i] {
+		case '"':
 			c.i = i + 1
 			return c.data[start:c.i:c.i]
-		case b == '\\':
+		case '\\':
 			n := escape(c.data[i+1:])
 			if n == 0 {
 				c.i = i
@@ -148,12 +140,10 @@ func (c *cursor) str() []byte {
 				return nil
 			}
 			i += 1 + n
-		case b < ' ':
+		default:
 			c.i = i
 			c.fail("control character in a string")
 			return nil
-		default:
-			i++
 		}
 	}
 	c.i = len(c.data)
@@ -161,18 +151,47 @@ func (c *cursor) str() []byte {
 	return nil
 }
 
+// plain is where from i on the first byte of a string stands that needs a closer look: a quote, a control
+// character, or the backslash of an escape that is not short. Most bytes of a body stand in long strings.
+func plain(data []byte, i int) int {
+	for i+8 <= len(data) {
+		hit := special(binary.LittleEndian.Uint64(data[i:]))
+		if hit == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(hit) / 8
+		if data[i] != '\\' || i+1 >= len(data) || !short(data[i+1]) {
+			return i
+		}
+		i += 2
+	}
+	for ; i < len(data); i++ {
+		switch b := data[i]; {
+		case b == '\\' && i+1 < len(data) && short(data[i+1]):
+			i++
+		case b < ' ' || b == '"' || b == '\\':
+			return i
+		}
+	}
+	return len(data)
+}
+
+// short reports a byte that is an escape together with the backslash before it.
+func short(b byte) bool {
+	switch b {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	}
+	return false
+}
+
 // escape is how many bytes behind a backslash belong to it, 0 if they are no escape.
 func escape(s []byte) int {
-	if len(s) == 0 {
-		return 0
-	}
-	switch s[0] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch {
+	case len(s) > 0 && short(s[0]):
 		return 1
-	case 'u':
-		if len(s) < 5 {
-			return 0
-		}
+	case len(s) >= 5 && s[0] == 'u':
 		for _, b := range s[1:5] {
 			if (b < '0' || b > '9') && (b|0x20 < 'a' || b|0x20 > 'f') {
 				return 0
