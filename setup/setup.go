@@ -99,15 +99,17 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		return session.Settings{}, err
 	}
 	p := c.Reset(key)
+	window := c.Model.ContextWindow
 	if key.Channel() == clients { // its history is the client's: nothing ends it here
 		p = config.Policy{Mode: "manual"}
+		window = c.Proxy.Window
 	}
 	policy, err := reset.Parse(reset.Settings{Mode: p.Mode, AtHour: p.AtHour, IdleMinutes: p.IdleMinutes, Zone: p.Zone}, zone)
 	if err != nil {
 		return session.Settings{}, err
 	}
 	return session.Settings{
-		Model: c.Model.ID, Window: c.Model.ContextWindow, MaxTokens: c.Model.MaxTokens, System: a.SystemPrompt,
+		Model: c.Model.ID, Window: window, MaxTokens: c.Model.MaxTokens, System: a.SystemPrompt,
 		Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent,
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,

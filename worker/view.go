@@ -78,21 +78,34 @@ func (c *call) getView() error {
 	if err != nil {
 		return err
 	}
-	req := s.Request(v)
-	if which == "1" {
-		return c.reply(http.StatusOK, listed(req.Sent()))
-	}
-	out := describe(v, req)
 	info, err := s.Info(c.r.Context())
 	if err != nil {
 		return err
 	}
-	b := s.Budget()
+	req, b := s.Request(v), s.Budget()
+	if info.Key.Channel() == proxyChannel {
+		v, req = ofClient(v, req, info)
+		b = compaction.Budget{Window: info.Window}
+	}
+	if which == "1" {
+		return c.reply(http.StatusOK, listed(req.Sent()))
+	}
+	out := describe(v, req)
 	out.Window, out.Limit, out.Reserve, out.Keep = info.Window, b.Limit(), b.Reserve, b.Keep
 	if which != "0" {
 		out.Messages = listed(req.Sent())
 	}
 	return c.reply(http.StatusOK, out)
+}
+
+// ofClient leaves the messages of a view. What else a client sends is not kept, and its size is known of its newest call.
+func ofClient(v session.View, req tidemark.Request, info tidemark.SessionInfo) (session.View, tidemark.Request) {
+	v.System, v.Tools = "", nil
+	req.System, req.Tools, req.Note, req.Model = "", nil, "", ""
+	if v.Anchor = info.ContextTokens > 0; v.Anchor {
+		v.Size = info.ContextTokens
+	}
+	return v, req
 }
 
 // describe shows a view item by item.
