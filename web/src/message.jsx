@@ -7,7 +7,7 @@ import { clock } from "./clock.js";
 import { afterReset, textOf, readFile } from "./entries.js";
 import { Icon } from "./icons.jsx";
 import { Growing, Markdown } from "./markdown.jsx";
-import { ago, bytes } from "./words.js";
+import { ago, bytes, proxied } from "./words.js";
 
 export function Row({ row, conversation }) {
   if (row.event) return <Event row={row} />;
@@ -32,8 +32,9 @@ const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString(
 function Message({ row, conversation }) {
   const [whole, setWhole] = useState(null);
   const mine = row.role === "user";
-  const who = mine ? (row.origin.peer ? `${row.origin.peer}` : "You") : "Tidemark";
-  const channel = mine && !["web", "api", "import", undefined, ""].includes(row.origin.channel) ? ` · ${row.origin.channel}` : "";
+  const client = proxied(conversation.key);
+  const who = client ? (mine ? "Client" : "Model") : mine ? (row.origin.peer ? `${row.origin.peer}` : "You") : "Tidemark";
+  const channel = mine && !client && !["web", "api", "import", undefined, ""].includes(row.origin.channel) ? ` · ${row.origin.channel}` : "";
   return (
     <article class={`message ${mine ? "mine" : "theirs"}`} id={`e-${row.key}`} aria-label={`${who} said`}>
       <header><span class="who">{who}{channel}</span> <Time at={row.at} /></header>

@@ -69,7 +69,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
 // the client's, and nothing is compacted, so the window is the limit.
 function sent(view, call) {
   const window = call?.window || view.window;
-  return { ...view, system: { tokens: 0 }, tools: [], size: call?.context || view.size, window, limit: window, model: call?.model || call?.requested || view.model };
+  return { ...view, system: { tokens: 0 }, tools: [], size: call?.context || view.size, window, limit: window, model: call?.model || call?.requested };
 }
 
 // portions are what the view is made of. What they leave of its size are the frames of messages and what
