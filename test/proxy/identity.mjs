@@ -233,6 +233,19 @@ export default function (w) {
     }
   });
 
+  test("two equal answers to one request, and a restart", async () => {
+    const name = w.fresh(), body = ask(name);
+    const first = [text("Both."), recall("/b"), call("Read", { file_path: "/a" })];
+    w.up.script(name, [text("The same.")], [text("The same.")], first, [text("Done.")]);
+    await asked(w.anthropic(), body, true);
+    const same = await asked(w.anthropic(), body, true);
+    const two = { ...body, messages: [...body.messages, { role: "assistant", content: same.content }, user("on")] }, m = await asked(w.anthropic(), two, true);
+    await w.restart();
+    const messages = [...two.messages, { role: "assistant", content: m.content }, user([result(m.content.at(-1))])];
+    await asked(w.anthropic(), { ...two, messages }, true);
+    assert.deepEqual(last(name).body.messages[3].content, first, "what was kept can be read");
+  });
+
   test("the log shows it as any other conversation", async () => {
     const name = w.fresh();
     const { body } = await begun(name);

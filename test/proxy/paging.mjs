@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Agent, streamed, textOf, user } from "./client.mjs";
 import { recall, release } from "./phantom.mjs";
 import { bash, read, write } from "./untouched.mjs";
-import { call, text, think } from "./upstream.mjs";
+import { call, fault, text, think } from "./upstream.mjs";
 
 const blocks = (m) => (typeof m.content === "string" ? [text(m.content)] : m.content);
 const results = (messages) => messages.flatMap(blocks).filter((b) => b.type === "tool_result");
@@ -13,6 +13,15 @@ const contentOf = (b) => (typeof b.content === "string" ? b.content : b.content.
 export const stubsOf = (messages) => results(messages).filter((b) => /^\[(Paged out|Cleared)/.test(contentOf(b)));
 const handleIn = (b) => /"paths": \["([^"]+)"\]/.exec(contentOf(b))?.[1];
 const plain = (m) => JSON.stringify({ role: m.role, content: blocks(m).map(({ cache_control: _, ...b }) => b) });
+
+// faithful holds that what stands in the place of a file's content is that content, or a stub of that file.
+export function faithful(messages, contents) {
+  const paths = new Map(messages.flatMap(blocks).filter((b) => b.type === "tool_use" && b.name === "Read").map((b) => [b.id, b.input.file_path]));
+  for (const b of results(messages)) {
+    const path = paths.get(b.tool_use_id), is = contentOf(b);
+    if (path && !contents(path).includes(is)) assert.ok(is.startsWith(`[Paged out: Read ${path} (`), `in the place of ${path}: ${is.slice(0, 200)}`);
+  }
+}
 
 // file is what a file holds, with what is hard to keep to the byte.
 export const file = (path, version = 1) => `   1\tpackage é // ${path} v${version}\r\n${`   2\t\tx := "quoted \\ \t 😀" // ${path}\n`.repeat(110)}\n`;
@@ -215,6 +224,40 @@ export default function (w) {
       breaks(calls.slice(2));
     }
   });
+
+  for (const [what, status] of [["left", 0], ["was refused as too many", 429], ["was cut off", -1]]) {
+    test(`a request that ${what}, another one behind it, and a restart: each stub is in its place`, async () => {
+      const name = w.fresh();
+      let k = 0;
+      w.up.script(name, () => {
+        if (++k === 12) return status === 0 ? { content: [text("nobody hears it")], wait: 900 } : status > 0 ? fault(status) : { content: [text("half")], cut: 0 };
+        return k > 40 ? [text("Done.")] : [call("Read", { file_path: `/src/f${k}.go` })];
+      });
+      const agent = agentOf(name);
+      agent.history.push(user(name));
+      for (let i = 1; i < 12; i++) {
+        await agent.once();
+        await agent.answer();
+      }
+      const leave = new AbortController();
+      agent.options = { signal: leave.signal };
+      const lost = agent.once().then(() => assert.fail("it has no answer"), () => {});
+      if (status === 0) setTimeout(() => leave.abort(), 300);
+      await lost;
+      agent.options = undefined;
+      agent.history.push({ role: "assistant", content: "Half of" }, user("go on"));
+      for (let i = 0; i < 5; i++) {
+        await agent.once();
+        await agent.answer();
+      }
+      await w.restart();
+      agent.client = w.anthropic();
+      await agent.say("and on").catch((e) => assert.fail(e));
+      const sent = w.up.of(name).at(-1).body.messages;
+      assert.ok(stubsOf(sent).length > 10, `${stubsOf(sent).length} stubs`);
+      for (const c of w.up.of(name)) faithful(c.body.messages, (path) => [file(path)]);
+    });
+  }
 
   test("a rewind sends what was sent then", async () => {
     const name = w.fresh();

@@ -1,10 +1,11 @@
 // The proxy, tried with the official clients on both hosts against a provider of ours that is as strict as the real
 // ones (upstream.mjs). After each test no request may have broken a rule of the API.
+// SHOW=file keeps what was refused.
 // Run by: node test/proxy/proxy.mjs [binary] [folder of the built Worker] [native,workerd] [parts,…]
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, afterEach, before, describe } from "node:test";
@@ -85,6 +86,7 @@ for (const host of hosts.split(",")) {
     after(() => w.stop());
     afterEach(() => {
       const broken = w.up.broken().map((c) => `${c.path}: ${c.broken}`);
+      if (process.env.SHOW && broken.length) writeFileSync(process.env.SHOW, JSON.stringify(w.up.calls.filter((c) => c.told).map((c) => ({ broken: c.broken, raw: JSON.parse(c.raw) }))));
       assert.deepEqual(broken, [], "requests that the API refused");
       assert.equal(w.up.failed, undefined);
     });

@@ -77,7 +77,8 @@ export class Upstream {
   }
 
   async #serve(req, res) {
-    const raw = Buffer.concat(await req.toArray());
+    const raw = await req.toArray().then(Buffer.concat, () => null);
+    if (!raw) return; // whoever asked has gone in the middle of it
     const url = new URL(req.url, this.url);
     const c = { path: url.pathname, query: url.search, headers: req.headers, rawHeaders: req.rawHeaders, raw, at: Date.now(), gone: false };
     c.left = new Promise((tell) => res.on("close", () => { c.gone = !res.writableEnded; tell(); }));
