@@ -31,6 +31,7 @@ type simClient struct {
 	treatment string // for the door, "" for none
 	clock     *virtualClock
 	rng       *rand.Rand
+	pauses    *rand.Rand // of its own, so that they are the same however many requests there are
 	p         *plan
 	disk      map[string]string
 	recorded  map[string]string
@@ -41,7 +42,8 @@ type simClient struct {
 }
 
 func newSimClient(ctx context.Context, p *plan, clock *virtualClock, treatment string, seed uint64) *simClient {
-	c := &simClient{ctx: ctx, treatment: treatment, clock: clock, rng: rand.New(rand.NewPCG(seed, 11)), p: p, //nolint:gosec // made to be repeated
+	c := &simClient{ctx: ctx, treatment: treatment, clock: clock, p: p,
+		rng: rand.New(rand.NewPCG(seed, 11)), pauses: rand.New(rand.NewPCG(seed, 13)), //nolint:gosec // made to be repeated
 		disk: map[string]string{}, recorded: map[string]string{}, subs: map[string]string{}, tools: simTools(18, 60_000)}
 	for i, text := range p.files {
 		c.disk[fileName(i)] = text
@@ -265,7 +267,7 @@ func (c *simClient) run(t *thread, more func() string) (last string, err error) 
 			if text == "" {
 				return last, nil
 			}
-			if c.clock.now = c.clock.now.Add(time.Minute); c.rng.IntN(6) == 0 {
+			if c.clock.now = c.clock.now.Add(time.Minute); c.pauses.IntN(3) == 0 {
 				c.clock.now = c.clock.now.Add(6 * time.Minute) // the cache has forgotten
 			}
 			results = append(results, textOf(text))

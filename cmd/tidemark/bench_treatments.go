@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/bench"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // treatmentBench is the flags of `tidemark bench treatments`.
@@ -28,6 +28,8 @@ type treatmentBench struct {
 	logs   []string
 	plot   string
 	window int64
+	policy string
+	alone  bool
 }
 
 // treatedSession is what one session came to under each treatment.
@@ -40,7 +42,7 @@ type treatedSession struct {
 func treatmentNames() []string { return append([]string{bench.Direct}, treatments()...) }
 
 func (m *Main) benchTreatments() *cobra.Command {
-	t := &treatmentBench{Treatments: bench.Treatments{Names: treatmentNames(), Requests: 200, Bytes: 4000, Seed: 1}, window: 200_000}
+	t := &treatmentBench{Treatments: bench.Treatments{Names: treatmentNames(), Requests: 200, Bytes: 4000, Seed: 1}, window: 200_000, policy: paging.Policies()[0]}
 	c := &cobra.Command{Use: "treatments [FILE...]", Short: "Play a session of a coding agent through the proxy under each treatment", Args: cobra.ArbitraryArgs,
 		Long: `Play the same session of a coding agent without a proxy and through the proxy under
 each treatment (Pichay, table 5), over HTTP, against an API of this process that bills
@@ -75,6 +77,8 @@ treatment observe changes no byte: it must equal none in every figure but second
 	f.Uint64Var(&t.Seed, "seed", t.Seed, "the same seed makes the same session")
 	f.Int64Var(&t.window, "window", t.window, "tokens that the model takes: how full it is decides what leaves")
 	f.StringArrayVar(&t.logs, "log", nil, "log of Claude Code to play instead, given once for each file")
+	f.StringVar(&t.policy, "policy", t.policy, fmt.Sprint("policy of paging: ", paging.Policies()))
+	f.BoolVar(&t.alone, "alone", false, "without tools and tags of ours: the model takes no part, and has to read again what left")
 	f.StringVar(&t.plot, "plot", "", "draw the calls of the treatments beside each other (HTML) into this file")
 	return m.jsonFlag(c)
 }
@@ -91,6 +95,9 @@ func (t *treatmentBench) check() error {
 	if t.window < 1000 || t.window > 100_000_000 {
 		return usagef("--window %d: want 1000 to 100000000 tokens", t.window)
 	}
+	if !slices.Contains(paging.Policies(), t.policy) {
+		return usagef("--policy %s: want one of %v", t.policy, paging.Policies())
+	}
 	return spare("--plot", t.plot, t.logs)
 }
 
@@ -104,7 +111,7 @@ func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error)
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	t.Via, t.Told = native.Transport(), m.telling()
-	t.Door = func(_ context.Context, api string) (bench.Door, error) { return openDoor(folder, api, t.window) }
+	t.Door = func(_ context.Context, api string) (bench.Door, error) { return t.openDoor(folder, api) }
 	var all []treatedSession
 	if len(t.logs) == 0 {
 		got, err := t.Run(ctx)
@@ -134,16 +141,13 @@ func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error)
 }
 
 // openDoor serves a new store in a folder, in front of an API.
-func openDoor(folder, api string, window int64) (d bench.Door, err error) {
+func (t *treatmentBench) openDoor(folder, api string) (d bench.Door, err error) {
 	home, err := os.MkdirTemp(folder, "home-")
 	if err != nil {
 		return d, err
 	}
-	url, err := json.Marshal(api)
-	if err != nil {
-		return d, err
-	}
-	cfg, err := config.Parse("treatments", fmt.Appendf(nil, `{"model":{"provider":"anthropic","baseUrl":%s,"contextWindow":%d}}`, url, window))
+	cfg, err := config.Parse("treatments", fmt.Appendf(nil, `{"model":{"provider":"offline"},"proxy":{"upstream":"%s","window":%d,"cooperate":%t},"compaction":{"paging":{"policy":"%s"}}}`,
+		api, t.window, !t.alone, t.policy))
 	if err != nil {
 		return d, err
 	}

@@ -44,7 +44,7 @@ func TestTreatmentsPlot(t *testing.T) {
 
 // TestTreatmentsFlags: what cannot be run is said at once.
 func TestTreatmentsFlags(t *testing.T) {
-	for _, args := range [][]string{{"--treatment", "all"}, {"--treatment", "page,page"}, {"--window", "1"}, {"--requests", "1"}, {"--bytes", "1"}, {"none.jsonl"}} {
+	for _, args := range [][]string{{"--treatment", "all"}, {"--treatment", "page,page"}, {"--window", "1"}, {"--policy", "none"}, {"--requests", "1"}, {"--bytes", "1"}, {"none.jsonl"}} {
 		var told bytes.Buffer
 		m := &Main{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
 		if code := m.Run(t.Context(), append([]string{"bench", "treatments"}, args...)); code == 0 || told.Len() == 0 {
