@@ -73,7 +73,7 @@ func Trimmed(r *Request, c Change, used, restored map[string]bool) *Trim {
 	return t
 }
 
-// hidden reports which blocks of which items do not go out as they came; of a whole item the block is -1.
+// hidden reports which blocks of which items do not go out as they came.
 func (c Change) hidden() func(item, block int) bool {
 	blocks := make(map[[2]int]bool, len(c.Blocks))
 	for _, b := range c.Blocks {
