@@ -181,6 +181,9 @@ func (t *tidying) hidden(i int) bool {
 	return slices.ContainsFunc(t.spans, func(s [2]int) bool { return s[0] <= i && i < s[1] })
 }
 
+// bareBytes is what a message grows by when its content, a string, becomes a list.
+const bareBytes = 32
+
 // rewrite puts a note in the place of a block.
 func (t *tidying) rewrite(i, at int, op cleanup.Op) string {
 	it := &t.items[i]
@@ -220,7 +223,7 @@ func (t *tidying) rewrite(i, at int, op cleanup.Op) string {
 	if !Recallable(b) {
 		return "it could not be recalled"
 	}
-	if it.stubbed(at+1) == nil && len(note.AppendJSON(nil)) >= len(raw) {
+	if it.stubbed(at+1) == nil && len(note.AppendJSON(nil))+bareBytes >= len(raw) {
 		return "a note would be no shorter"
 	}
 	t.put(handle, tidemark.Edit{From: it.From, Block: at + 1, Blocks: []tidemark.Block{note}, Data: tidyData(op, 0)})
