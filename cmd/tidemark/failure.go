@@ -181,6 +181,9 @@ func (e *apiError) fix() string {
 	case "forbidden":
 		return "call it from this machine, or set TIDEMARK_TOKEN there and here; server.origins has the pages that may call"
 	case "conflict":
+		if strings.Contains(e.path, ":proxy:") {
+			return "go on in the client; `tidemark view KEY`, log and anatomy show the conversation"
+		}
 		if e.about("/import") || e.about("/restore") {
 			return "choose another --session; `tidemark sessions ls` shows which names are taken"
 		}
