@@ -208,6 +208,8 @@ func TestHeld(t *testing.T) {
 		{events(wordsOf(0, "\n<memory_cleanup>\ndrop: block:ABCDEFGHIJKLMN")), events(wordsOf(0, "\n"))},
 		{events(`{"type":"ping"}`), events(`{"type":"ping"}`)},
 		{events(wordsOf(0, "OP#0\n</memory_cleanup>\nEnd")), events(wordsOf(0, "End"))},
+		{events(wordsOf(0, "B\n"+strings.TrimSpace(tags)+" ")), events(wordsOf(0, "B\n"))},
+		{events(wordsOf(0, "C")), events(wordsOf(0, " C"))},
 		{"event: ping\nda", ""},
 		{"ta: {\"type\":\"ping\"}\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
 	}
@@ -216,7 +218,7 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%q: %q, want %q, %v", s.in, out, s.out, err)
 		}
 	}
-	if _, turn := f.Finish(); len(turn.Ops) != 1 || turn.Ops[0].Handle != "ABCDEFGHIJKLMNOP#0" {
+	if _, turn := f.Finish(); len(turn.Ops) != 2 || turn.Ops[0].Handle != "ABCDEFGHIJKLMNOP#0" {
 		t.Errorf("operations %+v", turn.Ops)
 	}
 }

@@ -257,7 +257,7 @@ func (f *Filter) Finish() (out []byte, t Turn) {
 		t.Seen.Content = append([]tidemark.Block{tidemark.Text(string(f.words))}, f.seen...)
 	}
 	switch {
-	case f.broken:
+	case f.broken || f.err != nil:
 	case !f.wide:
 		f.put(f.assemble(t))
 	case f.holding:
