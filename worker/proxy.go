@@ -99,9 +99,27 @@ func (p *passage) read() (raw []byte, whole bool, err error) {
 // patiently is Admit for requests that are not refused for the sake of our memory at once.
 func (p *passage) patiently(size int64) (release func(), ok bool) {
 	for until := p.Runtime.Now().Add(admitWait); ; {
-		if release, ok = p.Admit(size); ok || p.Runtime.Now().After(until) || p.Runtime.Sleep(p.ctx, admitPause) != nil {
+		if release, ok = p.Admit(size); ok {
+			p.taken = size
+		}
+		if ok || p.Runtime.Now().After(until) || p.Runtime.Sleep(p.ctx, admitPause) != nil {
 			return release, ok
 		}
+	}
+}
+
+// keptShare is how much of what a large request takes is held while its answer comes: its body, to be sent again, and
+// no longer the copies that were made on its way.
+const keptShare = 3
+
+// shrink gives back what a request no longer takes.
+func (p *passage) shrink() {
+	if p.release == nil {
+		return
+	}
+	p.end()
+	if release, ok := p.Admit(p.taken / keptShare); ok {
+		p.release = release
 	}
 }
 
@@ -194,6 +212,7 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 		return e.back(res, stop)
 	}
 	e.res, e.live = res, media == codeEventStream
+	e.shrink()
 	return e.run(stop)
 }
 

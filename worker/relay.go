@@ -38,6 +38,7 @@ type passage struct {
 	url         string
 	header      http.Header // as they go on
 	credential  string      // whose conversations it is of: the key that goes on, or ownCredential
+	taken       int64       // bytes that Admit let in
 	ctx         context.Context
 	stop        context.CancelFunc
 }
@@ -134,6 +135,9 @@ func (p *passage) post(ctx context.Context, body io.Reader, size int64) (*http.R
 		return nil, fmt.Errorf("pass on: the API did not answer: %w", tidemark.ErrTimeout)
 	case errors.Is(err, tidemark.ErrTooLarge):
 		return nil, fmt.Errorf("pass on: %w", err)
+	}
+	if p.r.Context().Err() == nil {
+		p.Logger.Warn("no answer from an API", "id", p.w.id, "host", req.URL.Host, "err", err)
 	}
 	return nil, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "no answer from " + req.URL.Host}
 }
