@@ -266,6 +266,11 @@ func (c *Conversation) takeBack(x *Exchange) {
 	if n == 0 || t.steps[n-1] != s || s.stored || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
 		return
 	}
+	for _, other := range c.tracks {
+		if other.base == t && other.after > s.n {
+			return
+		}
+	}
 	t.steps, t.pager = t.steps[:n-1], nil
 	t.release, t.anchor = append(s.release, t.release...), append(s.anchor, t.anchor...)
 	delete(c.leaves, t.leaf)

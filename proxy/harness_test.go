@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func (e exchanged) messages(t testing.TB, leg int) []tidemark.Message {
 	return b.Messages
 }
 
-// exchange sends a request; the API answers one call after another.
+// exchange sends a request; the API answers one call after another, and reports a token for four bytes.
 func (r *rig) exchange(treatment string, body []byte, answers ...[]byte) exchanged {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -119,6 +120,7 @@ func (r *rig) exchange(treatment string, body []byte, answers ...[]byte) exchang
 		if !x.Answer(200, false) {
 			r.t.Fatal("the answer is not taken")
 		}
+		a = bytes.Replace(a, []byte(`"input_tokens":100`), fmt.Appendf(nil, `"input_tokens":%d`, len(x.Body())/4), 1)
 		if _, err := x.Feed(a); err != nil {
 			r.t.Fatal(err)
 		}
@@ -130,4 +132,16 @@ func (r *rig) exchange(treatment string, body []byte, answers ...[]byte) exchang
 		r.t.Fatal(err)
 	}
 	return out
+}
+
+// stubs counts what is out of a request.
+func (e exchanged) stubs(t testing.TB) (n int) {
+	for _, m := range e.messages(t, 0) {
+		for _, b := range m.Content {
+			if b.Type == tidemark.TypeToolResult && strings.HasPrefix(b.Content[0].Text, "[Paged out:") {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
@@ -180,12 +182,13 @@ func (e edit) holds(path []*node) bool {
 	return e.to.depth <= len(path) && path[e.to.depth-1] == e.to && path[e.from.depth-1] == e.from
 }
 
-// collapsed puts in place what stands for whole turns, the newest and outermost first, and returns the items that are
+// collapsed puts in place what stands for whole turns, of several the outermost, and returns the items that are
 // not sent themselves.
 func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
 	hidden := map[int]bool{}
-	for i := len(t.edits) - 1; i >= 0; i-- {
-		e := t.edits[i]
+	spans := slices.Clone(t.edits)
+	order.By(spans, func(a, b edit) int { return (b.to.depth - b.from.depth) - (a.to.depth - a.from.depth) })
+	for _, e := range spans {
 		if e.block >= 0 || !e.holds(path) || e.to.depth > lastAsked(path) || hidden[e.from.depth-1] || hidden[e.to.depth-1] {
 			continue
 		}

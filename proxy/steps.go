@@ -20,7 +20,7 @@ func (c *Conversation) Steps(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, t := range c.tracks {
-		if len(t.steps) == 0 {
+		if len(t.answered()) == 0 {
 			continue
 		}
 		if err := c.stepsOf(ctx, t, w); err != nil {
@@ -31,7 +31,7 @@ func (c *Conversation) Steps(ctx context.Context, w io.Writer) error {
 }
 
 func (c *Conversation) stepsOf(ctx context.Context, t *track, w io.Writer) error {
-	all := t.all()
+	all := t.answered()
 	first := all[0]
 	out := json.AppendString([]byte(`{"session":`), c.nameOf(t))
 	out = json.AppendString(append(out, `,"model":`...), first.model)
@@ -106,11 +106,11 @@ func (c *Conversation) Decisions(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, t := range c.tracks {
-		if len(t.steps) == 0 {
+		if len(t.answered()) == 0 {
 			continue
 		}
 		out := append(json.AppendString([]byte(`{"session":`), c.nameOf(t)), `,"requests":[`...)
-		for i, s := range t.all() {
+		for i, s := range t.answered() {
 			if i > 0 {
 				out = append(out, ',')
 			}
@@ -121,6 +121,20 @@ func (c *Conversation) Decisions(ctx context.Context, w io.Writer) error {
 		}
 		if _, err := w.Write(append(out, "]}\n"...)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// answered are the steps of a track up to the newest that is stored; none where it has none of its own.
+func (t *track) answered() []*step {
+	all := t.all()
+	for n := len(all); n > 0; n-- {
+		if all[n-1].stored {
+			if n <= len(all)-len(t.steps) {
+				return nil
+			}
+			return all[:n]
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -207,7 +208,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err := c.open(ctx, t); err != nil {
 		return err
 	}
-	stmts, err := c.stepStmts(x)
+	stmts, steps, err := c.stepStmts(x)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,9 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err := c.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("store a reply: %w", err)
 	}
-	x.step.stored = true
+	for _, s := range steps {
+		s.stored = true
+	}
 	for _, s := range x.plan.stubs {
 		t.shown[shownKey{s.node.id, s.block}] = true
 	}
@@ -259,19 +262,28 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	return nil
 }
 
-// stepStmts store the step of an exchange, or what the provider reported of it.
-func (c *Conversation) stepStmts(x *Exchange) ([]tidemark.Stmt, error) {
-	s := x.step
-	row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Sum: x.of.sum}
-	for _, n := range s.nodes {
-		row.IDs = append(row.IDs, n.id)
+// stepStmts store the step of an exchange with what the provider reported, and those before it that nobody answered:
+// a step says what it added to the one before.
+func (c *Conversation) stepStmts(x *Exchange) (stmts []tidemark.Stmt, stored []*step, err error) {
+	for t := x.of; t != nil; t = t.base {
+		for _, s := range t.steps {
+			if s.stored && s != x.step || slices.ContainsFunc(s.nodes, func(n *node) bool { return n.seq == 0 }) {
+				continue
+			}
+			row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Sum: t.sum}
+			for _, n := range s.nodes {
+				row.IDs = append(row.IDs, n.id)
+			}
+			raw, err := json.Marshal(row)
+			if err != nil {
+				return nil, nil, err
+			}
+			stored = append(stored, s)
+			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_steps(key, track, n, record, decision) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key, track, n) DO UPDATE SET record = excluded.record`,
+				Args: []any{string(c.Key), t.n, s.n, string(raw), string(s.line)}})
+		}
 	}
-	raw, err := json.Marshal(row)
-	if err != nil {
-		return nil, err
-	}
-	return []tidemark.Stmt{{SQL: `INSERT INTO proxy_steps(key, track, n, record, decision) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key, track, n) DO UPDATE SET record = excluded.record`,
-		Args: []any{string(c.Key), x.of.n, s.n, string(raw), string(s.line)}}}, nil
+	return stmts, stored, nil
 }
 
 // actStmts store what now reads otherwise: stubs that are new to the log, and edits by tags.

@@ -164,12 +164,27 @@ func (c *Conversation) trackOf(path []*node) (*track, int, error) {
 		at = path[known-1]
 		base = at.owner
 	}
-	after := 0
-	if base != nil {
-		after = len(base.all())
-	}
-	t, err := c.fork(base, after, at)
+	t, err := c.fork(base, taken(base, at), at)
 	return t, known, err
+}
+
+// taken is how many steps of a track one takes over that begins behind a message of it: all but those at its end that are
+// not stored and added something else. Nobody ever answered these, or somebody is about to; nothing stands on them.
+func taken(base *track, at *node) (n int) {
+	if base == nil {
+		return 0
+	}
+	all, path := base.all(), at.path()
+	for n < len(all) {
+		s := all[n]
+		for _, m := range s.nodes {
+			if !s.stored && (m.depth > len(path) || path[m.depth-1] != m) {
+				return n
+			}
+		}
+		n++
+	}
+	return n
 }
 
 // maxForks bounds how many tracks may hang one on another: each is made of the steps of all before it.
