@@ -55,7 +55,8 @@ type Treated struct {
 	Completed *bool           `json:"completed,omitempty"` // nil of a recorded log, whose agent does not react
 	Facts     int             `json:"facts"`
 	Found     int             `json:"found"`
-	Leaks     int             `json:"leaks"`           // what the client saw that is none of its own
+	Leaks     int             `json:"leaks"`           // answers in which the client saw what is none of its own, or other than it was recorded
+	Same      bool            `json:"view_same"`       // all that it saw is what the model said to it
 	Reduction float64         `json:"token_reduction"` // of effective tokens, by the first
 	CostBy    float64         `json:"cost_ratio"`      // by that of the first
 	Seconds   float64         `json:"seconds"`
@@ -143,7 +144,7 @@ func (t Treatments) one(ctx context.Context, name string, up *upstream, clock *v
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	one.add(up)
-	one.Requests, one.Leaks = c.requests, c.leaks
+	one.Requests, one.Leaks, one.Same = c.requests, c.leaks, c.leaks == 0 && c.seen.String() == up.plain.String()
 	return one, nil
 }
 

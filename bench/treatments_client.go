@@ -38,6 +38,7 @@ type simClient struct {
 	tools     []byte
 	requests  int
 	leaks     int // of ours that it saw
+	seen      strings.Builder
 	subs      map[string]string
 }
 
@@ -155,6 +156,7 @@ func (c *simClient) ask(t *thread) (answer []tidemark.Block, err error) {
 		if strings.HasPrefix(b.Name, "memory_") || strings.Contains(b.Text, cleanupTag) {
 			c.leaks++
 		}
+		c.seen.WriteString(squeezed(b.Text + b.Name + string(b.Input)))
 		blocks = append(blocks, b.AppendJSON(nil))
 	}
 	if len(blocks) == 0 {

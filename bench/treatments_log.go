@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -90,6 +92,12 @@ func (r *recorded) reply(*apiAsk) (blocks []string, stop string) {
 	return blocks, stop
 }
 
+// sameJSON reports whether two values are one but for white space.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
 // playLog sends the requests of a log. What comes back is what stands there.
 func playLog(_ context.Context, up *upstream, c *simClient) (one Treated, err error) {
 	for n, talked := range up.play.talks {
@@ -108,7 +116,7 @@ func playLog(_ context.Context, up *upstream, c *simClient) (one Treated, err er
 			if err := json.Unmarshal(raw, &got); err != nil {
 				return one, err
 			}
-			if len(got.Content) != len(talked[i]) {
+			if !slices.EqualFunc(got.Content, talked[i], sameJSON) {
 				c.leaks++
 			}
 		}

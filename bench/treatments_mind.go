@@ -22,9 +22,23 @@ const finishedFiles = 3
 // simReply is one reply of a model.
 type simReply struct {
 	text  string
+	tags  string // behind the text: what is not for the client
 	calls []calling
 	stop  bool // its turn ends
 }
+
+// plain is a reply as a client is to see it: without tags and calls of our tools. White space does not count.
+func (r *simReply) plain() string {
+	s := r.text
+	for _, c := range r.calls {
+		if !strings.HasPrefix(c.name, "memory_") {
+			s += c.name + string(c.input)
+		}
+	}
+	return squeezed(s)
+}
+
+func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 
 type calling struct {
 	name  string
@@ -207,7 +221,10 @@ func (m *mind) cooperate(a *apiAsk, out *simReply) {
 	}
 	m.tags = !m.tags && bytes.Contains(last, []byte(cleanupTag))
 	if m.tags {
-		out.text = strings.TrimPrefix(out.text+"\n<"+cleanupTag+">\nrelease: "+strings.Join(m.finished, ", ")+"\n</"+cleanupTag+">\n", "\n")
+		out.tags = "<" + cleanupTag + ">\nrelease: " + strings.Join(m.finished, ", ") + "\n</" + cleanupTag + ">\n"
+		if out.text != "" {
+			out.tags = "\n" + out.tags
+		}
 	} else {
 		out.calls = append([]calling{call(releaseTool, map[string]any{"paths": m.finished})}, out.calls...)
 	}

@@ -28,7 +28,7 @@ func TestTreatmentsDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := got[0], got[1]
-	if a.Completed == nil || !*a.Completed || a.Facts < 8 || a.Missing != 0 || a.Reread != 0 {
+	if a.Completed == nil || !*a.Completed || !a.Same || a.Facts < 8 || a.Missing != 0 || a.Reread != 0 {
 		t.Errorf("got %+v", a)
 	}
 	if a.Calls != a.Requests || a.Calls != makePlan(80, 900, 1).requests+1 {
@@ -124,7 +124,7 @@ func TestMind(t *testing.T) {
 	}
 	m.finished = []string{"a", "b"}
 	third := m.next(ask(ours, `"`+factOf(5)+`abcdef, Call memory_release with this, or <memory_cleanup>"`))
-	if len(third.calls) != 1 || !strings.Contains(string(third.calls[0].input), "record 5 abcdef") || !strings.Contains(third.text, "<memory_cleanup>\nrelease: a, b, "+fileName(5)) {
+	if len(third.calls) != 1 || !strings.Contains(string(third.calls[0].input), "record 5 abcdef") || !strings.Contains(third.tags, "<memory_cleanup>\nrelease: a, b, "+fileName(5)) {
 		t.Fatalf("got %+v", third)
 	}
 	if m.missing != 1 || m.reread != 1 || m.restored != 0 || m.released != 1 {

@@ -38,6 +38,7 @@ type upstream struct {
 	calls []TreatedCall
 	ids   int
 	play  *recorded // instead of minds, nil for none
+	plain strings.Builder
 }
 
 var workOrder = regexp.MustCompile(`Work order (main|title|sub \d+)\.`)
@@ -134,8 +135,9 @@ func (u *upstream) reply(a *apiAsk) (blocks []string, stop string) {
 	if m := u.mind(a.thread()); m != nil {
 		out = m.next(a)
 	}
-	if out.text != "" {
-		text, _ := json.Marshal(out.text)
+	u.plain.WriteString(out.plain())
+	if text := out.text + out.tags; text != "" {
+		text, _ := json.Marshal(text)
 		blocks = append(blocks, `{"type":"text","text":`+string(text)+`}`)
 	}
 	for i, c := range out.calls {

@@ -224,7 +224,8 @@ func treatedRows(list []bench.Treated) [][]string {
 	add("  had back by memory_fault", func(t bench.Treated) string { return strconv.Itoa(t.Restored) })
 	add("  read again", func(t bench.Treated) string { return strconv.Itoa(t.Reread) })
 	add("releases by the model", func(t bench.Treated) string { return strconv.Itoa(t.Released) })
-	add("seen by the client that is ours", func(t bench.Treated) string { return strconv.Itoa(t.Leaks) })
+	add("answers that a client must not see so", func(t bench.Treated) string { return strconv.Itoa(t.Leaks) })
+	add("the client sees what the model said", func(t bench.Treated) string { return map[bool]string{true: "yes", false: "no"}[t.Same] })
 	add("seconds", func(t bench.Treated) string { return (time.Duration(t.Seconds*1000) * time.Millisecond).String() })
 	return rows
 }
