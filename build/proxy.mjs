@@ -191,10 +191,9 @@ class Scan {
   // quote gives where the string ends that begins at a place, -1 for one that does not.
   quote(at) {
     const { raw } = this;
-    for (let i = raw.indexOf(QUOTE, at + 1); i >= 0; i = raw.indexOf(QUOTE, i + 1)) {
-      let j = i - 1;
-      while (j > at && raw[j] === ESCAPE) j--;
-      if ((i - 1 - j) % 2 === 0) return i;
+    for (let i = at + 1; i < raw.length; i++) {
+      if (raw[i] === ESCAPE) i++;
+      else if (raw[i] === QUOTE) return i;
     }
     return -1;
   }
