@@ -8,7 +8,7 @@ import { read } from "./untouched.mjs";
 import { call, text, think } from "./upstream.mjs";
 
 const tag = (...ops) => `<memory_cleanup>\n${ops.join("\n")}\n</memory_cleanup>`;
-const flat = (c) => JSON.stringify(c.body.messages);
+const flat = (c) => JSON.stringify(c.body?.messages ?? "");
 
 export default function (w) {
   const ask = (name, more = {}) => ({ model: "fake-1", max_tokens: 4000, tools: [read], metadata: { user_id: name }, messages: [user(name)], ...more });
