@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,7 +129,8 @@ func (t *tidying) find(handle string) (item, at int, why string) {
 			}
 			n := 0
 			if numbered {
-				if _, err := fmt.Sscanf(number, "%d", &n); err != nil || fmt.Sprint(n) != number {
+				var err error
+				if n, err = strconv.Atoi(number); err != nil || strconv.Itoa(n) != number {
 					return 0, 0, "it is no handle"
 				}
 			} else if len(it.Message.Content) != 1 {
