@@ -52,6 +52,7 @@ type Exchange struct {
 	results map[string]tidemark.Block // answers of ours, by call
 	phantom int
 
+	kept  int // messages of it that it stored
 	reply *node
 	seen  tidemark.Message
 	edits []edit
@@ -64,8 +65,8 @@ func (x *Exchange) Body() []byte { return x.out }
 func (x *Exchange) Treatment() (treatment, untouched string) { return x.treatment, x.why }
 
 // Answer takes the head of the API's first answer: its status, and whether it is a stream of events. Where it is false all
-// that follows goes to the client as it comes, and nothing is fed.
-func (x *Exchange) Answer(status int, streams bool) bool {
+// that follows goes to the client as it comes, and nothing is fed. While the API answers, what the client sent is stored.
+func (x *Exchange) Answer(ctx context.Context, status int, streams bool) bool {
 	x.status = status
 	if x.legs == 0 {
 		x.sent = len(x.out)
@@ -75,7 +76,18 @@ func (x *Exchange) Answer(status int, streams bool) bool {
 	}
 	x.legs++
 	x.filter.Streams(streams)
+	ctx = context.WithoutCancel(ctx)
+	x.c.Runtime.Go(func() { x.store(ctx) })
 	return true
+}
+
+// store keeps what the client sent; what fails is tried once more at the end.
+func (x *Exchange) store(ctx context.Context) {
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	if err := x.c.keep(ctx, x); err != nil {
+		x.c.Logger.Warn("a proxied request is not stored yet", "key", x.c.Key, "err", err)
+	}
 }
 
 // Refused is asked when the API refuses a request as invalid: whether Body is to be sent once more, now as it came. If it

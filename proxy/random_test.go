@@ -82,12 +82,12 @@ func (c *client) act() {
 		c.send(c.answers(true), false)
 	case 4: // it leaves in the middle
 		x := c.begin()
-		x.Answer(200, false)
+		x.Answer(c.t.Context(), 200, false)
 		_, _ = x.Feed(reply("end_turn", textBlock("half"))[:40])
 		x.Broken(c.t.Context(), fmt.Errorf("cut"))
 	case 5: // it is refused
 		x := c.begin()
-		if x.Answer(400+c.rand.IntN(2)*29, false) {
+		if x.Answer(c.t.Context(), 400+c.rand.IntN(2)*29, false) {
 			c.t.Fatal("taken")
 		}
 		x.Broken(c.t.Context(), nil)

@@ -128,6 +128,7 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 		if err := c.positions(ctx, waiting); err != nil {
 			return err
 		}
+		x.kept += len(waiting)
 		stmts, waiting, size = nil, nil, 0
 		return nil
 	}
@@ -195,15 +196,10 @@ func source(m tidemark.Message) string {
 // record stores what an exchange was: its step, its reply, what the model did by tags, what the view shows now. It is
 // called with the lock held.
 func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, event *tidemark.Event) error {
-	before := 0
-	for _, n := range x.path {
-		if n.seq == 0 {
-			before++
-		}
-	}
 	if err := c.keep(ctx, x); err != nil {
 		return err
 	}
+	brought := x.kept
 	t := x.track
 	if err := c.open(ctx, t); err != nil {
 		return err
@@ -218,7 +214,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 		if err != nil {
 			return err
 		}
-		stmts, before = append(stmts, more...), before+1
+		stmts, brought = append(stmts, more...), brought+1
 		if x.reply.put != nil {
 			raw, err := json.Marshal(x.reply.put)
 			if err != nil {
@@ -246,7 +242,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	}
 	leaf := x.path[len(x.path)-1]
 	rec.Last, rec.LastID = leaf.seq, leaf.id
-	stmts = append(stmts, c.Home.Called(t.name, t.log, title(x.path, x.req.Items), before, rec)...)
+	stmts = append(stmts, c.Home.Called(t.name, t.log, title(x.path, x.req.Items), brought, rec)...)
 	if err := c.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("store a reply: %w", err)
 	}

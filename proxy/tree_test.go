@@ -182,7 +182,7 @@ func TestUntouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, why := x.Treatment(); string(x.Body()) != body || why == "" || x.Answer(200, false) {
+		if _, why := x.Treatment(); string(x.Body()) != body || why == "" || x.Answer(t.Context(), 200, false) {
 			t.Errorf("%s: sent %s since %q", body, x.Body(), why)
 		}
 	}
@@ -197,7 +197,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x.Answer(status, false) {
+		if x.Answer(t.Context(), status, false) {
 			t.Fatalf("%d is taken", status)
 		}
 		if _, err := x.Finish(t.Context()); err != nil {
@@ -225,7 +225,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	x, y := begin(), begin()
 	for i, e := range []*proxy.Exchange{x, y} {
-		e.Answer(200, false)
+		e.Answer(t.Context(), 200, false)
 		if _, err := e.Feed(reply("tool_use", textBlock(fmt.Sprint("answer ", i)), call(fmt.Sprint("p", i), paging.FaultTool, `{"paths":["x"]}`), call(fmt.Sprint("c", i), "Read", `{}`))); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestRefusedEdits(t *testing.T) {
 	if bytes.Equal(x.Body(), body) || x.Refused(429) || !x.Refused(400) || !bytes.Equal(x.Body(), body) || x.Refused(400) {
 		t.Errorf("sent again: %s", x.Body())
 	}
-	if x.Answer(200, true) {
+	if x.Answer(t.Context(), 200, true) {
 		t.Error("its answer is taken")
 	}
 	if _, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() {

@@ -204,7 +204,7 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 		e.x.Broken(e.late(), fmt.Errorf("the API answered in %s, which it was not asked for", clip(coded, 40)))
 		return e.back(res, stop)
 	}
-	if !x.Answer(res.StatusCode, media == codeEventStream) {
+	if !x.Answer(e.late(), res.StatusCode, media == codeEventStream) {
 		if _, err := x.Finish(e.late()); err != nil {
 			e.Logger.Warn("a request was not kept", "id", e.w.id, "err", err)
 		}
