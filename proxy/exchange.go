@@ -51,6 +51,7 @@ type Exchange struct {
 	tail    [][]byte                  // of the calls so far: what the model said and what we answered
 	results map[string]tidemark.Block // answers of ours, by call
 	phantom int
+	given   map[string]bool // handles whose copies were given back
 
 	kept  int // messages of it that it stored
 	reply *node
@@ -193,9 +194,10 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 	if err != nil {
 		return &tidemark.Event{Type: "cut", Text: "an answer that there was no room for: " + oneLine(err.Error())}
 	}
-	n.call = &tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage, Reported: turn.Usage != (tidemark.Usage{})}
-	if k := len(turn.Legs); k > 0 {
-		n.call.Model, n.call.RequestID = turn.Legs[k-1].Model, turn.Legs[k-1].ID
+	n.call = &tidemark.Call{Requested: x.req.Model, Stop: turn.Stop}
+	if k := len(turn.Legs); k > 0 { // a context is that of one call; what all cost is in the record
+		last := turn.Legs[k-1]
+		n.call.Model, n.call.RequestID, n.call.Usage, n.call.Reported = last.Model, last.ID, last.Usage, last.Reported
 	}
 	if n.put == nil && n.seq == 0 {
 		n.put = putOf(turn, x.results)
@@ -221,12 +223,13 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 	return nil
 }
 
-// stepUsage is what the provider reported of the request itself: of several calls that of the first, since the others
-// have more in them than the history that the client sends next.
+// stepUsage is what the provider reported of the request itself: of several calls what the first was sent, since the
+// others have more in them than the history that the client sends next, and what all said.
 func stepUsage(turn stream.Turn) *tidemark.Usage {
 	u := turn.Usage
 	if len(turn.Legs) > 0 && turn.Legs[0].Reported {
 		u = turn.Legs[0].Usage
+		u.Output = turn.Usage.Output
 	}
 	return &u
 }
@@ -313,10 +316,10 @@ func (x *Exchange) recordOf(turn stream.Turn) Record {
 	*sum = Totals{sum.Calls + 1, sum.Evicted + r.Evicted, sum.Collected + r.Collected, sum.Inputs + r.Inputs, sum.Images + r.Images,
 		sum.Faults + len(r.Faults), sum.Pins + r.Pins, sum.In + int64(r.Came), sum.Sent + int64(r.Sent)}
 	r.Totals = *sum
-	if x.reply != nil && x.reply.call != nil {
-		r.Call = *x.reply.call
-	} else {
-		r.Call = tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage}
+	r.Call = tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage, Reported: turn.Usage != (tidemark.Usage{})}
+	if k := len(turn.Legs); k > 0 {
+		r.First, r.Newest = turn.Legs[0].Usage, turn.Legs[k-1].Usage
+		r.Call.Model, r.Call.RequestID = turn.Legs[k-1].Model, turn.Legs[k-1].ID
 	}
 	return r
 }

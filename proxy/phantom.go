@@ -103,6 +103,11 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 			continue
 		}
 		for _, g := range list {
+			handle := handleOf(g.node, g.block)
+			if x.given[handle] {
+				content, found = append(content, tidemark.Text(handle+" stands in an answer above.")), found+1
+				continue
+			}
 			blocks, err := x.copyOf(ctx, g)
 			if err != nil {
 				content = append(content, tidemark.Text(clipped(name)+" cannot be read now: "+tell(err)+"."))
@@ -117,6 +122,7 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 				continue
 			}
 			found, left = found+1, left-size
+			x.given[handle] = true
 			content = append(content, blocks...)
 		}
 	}

@@ -194,3 +194,26 @@ func requestsOf(t *testing.T, lines []byte) (out []string) {
 	}
 	return out
 }
+
+// TestGivenOnce: what the model asks for again in one answer is not brought twice, and the context is that of the last
+// call, not the sum of all.
+func TestGivenOnce(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	long := strings.Repeat("a line of a.go\n", 100)
+	read := call("c1", "Read", `{"file_path":"a.go"}`)
+	history := []string{text("user", "q"), said(read), result("c1", long)}
+	ask := func(id string) []byte {
+		return reply("tool_use", call(id, paging.FaultTool, `{"paths":["a.go"]}`))
+	}
+	e := r.exchange(proxy.Page, request(history...), ask("p1"), ask("p2"), reply("end_turn", textBlock("ok")))
+	if n := bytes.Count(e.sent[2], []byte("a line of a.go")); n != 200 {
+		t.Errorf("sent %d lines of it", n)
+	}
+	list, err := r.s.Anatomies(t.Context(), 0, 1)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if a := list[0]; int(a.Context) != len(e.sent[2])/4+10 || a.Proxy.Legs != 3 || int(a.Proxy.First) != len(e.sent[0])/4 || int(a.Usage.Output) != 30 {
+		t.Errorf("context %d, usage %+v, %+v", a.Context, a.Usage, a.Proxy)
+	}
+}

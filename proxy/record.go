@@ -11,12 +11,14 @@ type Record struct {
 	At        time.Time
 	Track     string // "" for the first
 	Treatment string
-	Untouched string // why it was sent as it came, where it was not asked to
-	Requested string // the model, as the client named it
-	Call      tidemark.Call
-	Legs      int    // calls of the API
-	Error     string // why there is no whole answer
-	Messages  int    // of the client's history
+	Untouched string         // why it was sent as it came, where it was not asked to
+	Requested string         // the model, as the client named it
+	Call      tidemark.Call  // with the usage of all legs
+	First     tidemark.Usage // of the first leg, which is all that there were without the proxy,
+	Newest    tidemark.Usage // and of the last, which tells how large the context is
+	Legs      int            // calls of the API
+	Error     string         // why there is no whole answer
+	Messages  int            // of the client's history
 	Window    tidemark.Tokens
 
 	Zone      string

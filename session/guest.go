@@ -104,6 +104,7 @@ type Proxied struct {
 	Treatment string `json:"treatment"`           // observe, trim, page, page+trim
 	Untouched string `json:"untouched,omitempty"` // why it was sent as it came
 	Legs      int    `json:"legs"`                // calls of the API: more than one where the model called tools of ours
+	First     int64  `json:"firstTokens"`         // input of the first of them, cached or not: without the proxy there is no other
 	Phantom   int    `json:"phantom"`             // such calls
 	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
 }

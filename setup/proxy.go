@@ -68,9 +68,10 @@ func anatomyOf(r proxy.Record) session.Anatomy {
 		paged.Faults = append(paged.Faults, session.Faulted(f))
 	}
 	a := session.Anatomy{Turn: string(r.LastID), Run: string(r.LastID), Until: r.Last, Anchored: r.Call.Reported, Parts: map[string]session.Portion{},
-		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, Phantom: r.Phantom, Trimmed: r.Trimmed}, At: r.At.UnixMilli(), Model: r.Call.Model, Requested: r.Requested, Stop: r.Call.Stop, Error: r.Error, Usage: r.Call.Usage,
+		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed},
+		At:    r.At.UnixMilli(), Model: r.Call.Model, Requested: r.Requested, Stop: r.Call.Stop, Error: r.Error, Usage: r.Call.Usage,
 		Events: r.Messages, Attempt: 1, Window: r.Window, Limit: r.Window, Size: r.Size, Full: paged.Fill, Markers: r.Stubs, Last: r.Last, Paging: &paged,
-		Context: r.Call.Usage.Input + r.Call.Usage.CacheRead + r.Call.Usage.CacheCreation + r.Call.Usage.Output}
+		Context: r.Newest.Context()}
 	return a
 }
 
