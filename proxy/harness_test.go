@@ -117,7 +117,7 @@ func (r *rig) exchange(treatment string, body []byte, answers ...[]byte) exchang
 	var out exchanged
 	for i, a := range answers {
 		out.sent = append(out.sent, x.Body())
-		if !x.Answer(ctx, 200, false) {
+		if i == 0 && !x.Answer(ctx, 200, false) {
 			r.t.Fatal("the answer is not taken")
 		}
 		a = bytes.Replace(a, []byte(`"input_tokens":100`), fmt.Appendf(nil, `"input_tokens":%d`, len(x.Body())/4), 1)

@@ -214,6 +214,6 @@ func TestGivenOnce(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	if a := list[0]; int(a.Context) != len(e.sent[2])/4+10 || a.Proxy.Legs != 3 || int(a.Proxy.First) != len(e.sent[0])/4 || int(a.Usage.Output) != 30 {
-		t.Errorf("context %d, usage %+v, %+v", a.Context, a.Usage, a.Proxy)
+		t.Errorf("of %d, %d bytes: context %d, usage %+v, %+v", len(e.sent[0]), len(e.sent[2]), a.Context, a.Usage, a.Proxy)
 	}
 }
