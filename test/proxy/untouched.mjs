@@ -182,6 +182,19 @@ export default function (w) {
     assert.deepEqual([forced.body.tools[0], forced.body.tool_choice], [read, { type: "tool", name: "Read" }]);
   });
 
+  test("a client without a key of its own has the server's, and Tidemark's token goes nowhere", async () => {
+    const name = w.fresh();
+    w.up.script(name, [text("Yes."), call("memory_fault", { paths: ["/a"] }), call("Read", { file_path: "/a" })], [text("Done.")]);
+    const client = w.anthropic({ key: w.token, headers: { "x-tidemark-token": undefined } }), body = ask(name, { tools: [read] });
+    const m = await asked(client, body, true);
+    nothingOfOurs(m);
+    await asked(client, { ...body, messages: [...body.messages, { role: "assistant", content: m.content }, user([{ type: "tool_result", tool_use_id: m.content[1].id, content: "x" }])] }, false);
+    const [, b] = w.up.of(name);
+    assert.equal(b.headers["x-api-key"], "the-servers-own-key");
+    assert.equal(b.body.messages[1].content.length, 3);
+    for (const c of w.up.calls) assert.ok(!JSON.stringify(c.rawHeaders).includes(w.token) && !c.raw.includes(w.token));
+  });
+
   test("the count is that of what is sent", async () => {
     for (const mode of ["observe", "page", "page+trim"]) {
       const name = w.fresh(), client = w.anthropic({ headers: { "x-tidemark-mode": mode } });
