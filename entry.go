@@ -62,6 +62,17 @@ const (
 	FromSystem = "system" // written by Tidemark
 )
 
+// SourceOf says who wrote a message of which nothing is known but its shape: that of another program's history.
+func SourceOf(m Message) string {
+	switch {
+	case m.Role == Assistant:
+		return FromModel
+	case len(m.Results()) > 0:
+		return FromTool
+	}
+	return FromPerson
+}
+
 // Origin says where an entry came from.
 type Origin struct {
 	From    string `json:"from,omitempty"`    // person, model, tool, recall, system

@@ -152,7 +152,7 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 		if err := json.Unmarshal(x.req.Items[i].Raw, &m); err != nil {
 			return fmt.Errorf("store messages[%d]: %w", i, err)
 		}
-		more, err := c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Origin: tidemark.Origin{From: source(m), Channel: "proxy"}}, m, n.parent.chain)
+		more, err := c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Origin: tidemark.Origin{From: tidemark.SourceOf(m), Channel: "proxy"}}, m, n.parent.chain)
 		if err != nil {
 			return err
 		}
@@ -180,17 +180,6 @@ func (c *Conversation) positions(ctx context.Context, list []*node) error {
 		n.seq = seqs[n.id]
 	}
 	return nil
-}
-
-// source says who wrote a message, by its shape.
-func source(m tidemark.Message) string {
-	switch {
-	case m.Role == tidemark.Assistant:
-		return tidemark.FromModel
-	case len(m.Results()) > 0:
-		return tidemark.FromTool
-	}
-	return tidemark.FromPerson
 }
 
 // record stores what an exchange was: its step, its reply, what the model did by tags, what the view shows now. It is

@@ -170,7 +170,7 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 		in.At = m.s.Runtime.Now()
 	}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: tidemark.Estimate(in.Message),
-		Call: in.Call, Origin: tidemark.Origin{From: source(in.Message), Channel: "import", Peer: in.Peer}}
+		Call: in.Call, Origin: tidemark.Origin{From: tidemark.SourceOf(in.Message), Channel: "import", Peer: in.Peer}}
 	stmts, err := m.s.entryStmts(ctx, m.r.Log, &e, in.Message, m.chain)
 	if err != nil {
 		return err
@@ -188,17 +188,6 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 
 // weight is the length of a message.
 func weight(m tidemark.Message) int { return len(m.AppendJSON(nil)) }
-
-// source says who wrote an imported message, by its shape.
-func source(m tidemark.Message) string {
-	switch {
-	case m.Role == tidemark.Assistant:
-		return tidemark.FromModel
-	case len(m.Results()) > 0:
-		return tidemark.FromTool
-	}
-	return tidemark.FromPerson
-}
 
 // flush writes what was gathered.
 func (m *importer) flush(ctx context.Context) error {
