@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"maps"
 	"strings"
 
@@ -55,6 +56,9 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 // untouched notes why a request is sent as it came. Nothing of it is content.
 func (x *Exchange) untouched(err error) *Exchange {
 	x.why = oneLine(err.Error())
+	if errors.Is(err, context.Canceled) { // the client has gone
+		return x
+	}
 	x.c.Logger.Warn("a request is passed on untouched", "key", x.c.Key, "err", err)
 	return x
 }

@@ -203,6 +203,9 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		n.put = putOf(turn, x.results)
 	}
 	x.seen, x.reply = turn.Seen, n
+	if n.owner != nil && n.owner != t { // the same was answered before, and stands in that log
+		return nil
+	}
 	if t.leaf != last { // somebody else went on from here: this answer is a track of its own
 		if n.owner != nil {
 			return nil

@@ -34,7 +34,12 @@ func (c *Conversation) load(ctx context.Context) error {
 		if b := int(r.Int(3)); b >= 0 && b < n {
 			t.base = fresh.tracks[b]
 		}
-		if err := fresh.loadTrack(ctx, t); err != nil {
+		switch err := fresh.loadTrack(ctx, t); {
+		case errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, tidemark.ErrInvalid):
+			// Its messages hold, what was decided of them is decided again.
+			c.Logger.Error("a track cannot be read", "key", c.Key, "track", n, "err", err)
+			t.base, t.steps, t.edits, t.release, t.anchor = nil, nil, nil, nil, nil
+		case err != nil:
 			return fmt.Errorf("read track %d: %w", n, err)
 		}
 		fresh.tracks = append(fresh.tracks, t)

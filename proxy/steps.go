@@ -6,13 +6,15 @@ import (
 	"io"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // Steps writes the requests of all tracks as a replay reads them, a line for each track:
 //
-//	{"session","model","steps":[{"keep"?,"stay"?,"release"?,"anchor"?,"append":[messages],"ids":[entries],"usage"?}]}
+//	{"session","model","fixed","window","policy","tau","minBytes","zones",
+//	 "steps":[{"keep"?,"stay"?,"release"?,"anchor"?,"append":[messages],"ids":[entries],"usage"?}]}
 //
-// A replay of that line, with the window and the policy of this conversation, decides what was decided here.
+// A replay of that line by its own settings decides what was decided here.
 func (c *Conversation) Steps(ctx context.Context, w io.Writer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +37,10 @@ func (c *Conversation) stepsOf(ctx context.Context, t *track, w io.Writer) error
 	first := all[0]
 	out := json.AppendString([]byte(`{"session":`), c.nameOf(t))
 	out = json.AppendString(append(out, `,"model":`...), first.model)
-	out = fmt.Appendf(out, `,"fixed":%d,"steps":[`, first.fixed)
+	out = fmt.Appendf(out, `,"fixed":%d,`, first.fixed)
+	o := c.Settings.Paging
+	o.Window = c.Settings.Window
+	out = append(paging.AppendSettings(out, o), `"steps":[`...)
 	for i, s := range all {
 		if i > 0 {
 			out = append(out, ',')

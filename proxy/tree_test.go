@@ -265,3 +265,20 @@ func TestRefusedEdits(t *testing.T) {
 		t.Errorf("in work: %v", err)
 	}
 }
+
+// TestEqualAnswers: a request that is made again and answered alike is the same reply, and the log is read again.
+func TestEqualAnswers(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	c := call("c1", "Read", `{"file_path":"a.go"}`)
+	for range 2 {
+		r.exchange(proxy.Page, request(text("user", "q")), reply("tool_use", call("p1", paging.FaultTool, `{"paths":["x"]}`), c))
+	}
+	for range 2 {
+		e := r.exchange(proxy.Page, request(text("user", "q"), said(c), result("c1", "r")), reply("end_turn", textBlock("done")))
+		if m := e.messages(t, 0); fmt.Sprint(m[1].Calls()) != "[p1 c1]" {
+			t.Errorf("sent %s", e.sent[0])
+		}
+		r.restart()
+	}
+	same(t, r)
+}
