@@ -2,8 +2,10 @@ package paging
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -15,7 +17,51 @@ type Session struct {
 	Model string
 	Fixed int  // bytes of system and tools as compact JSON: they go with each request
 	Whole bool // its usage is of requests with nothing replaced, as [Options] has it
+	Told  Told // by what it was decided
 	Steps []Step
+}
+
+// Told is what a recorded session says of the settings that decided it. The zero value says nothing, and of the
+// fields one that is nil says nothing.
+type Told struct {
+	Window   *tidemark.Tokens
+	Policy   *string
+	Tau      *int
+	MinBytes *int
+	Zones    *Zones
+}
+
+// Fill puts what is told into options.
+func (t Told) Fill(o *Options) {
+	none := func(n int) int { // 0 is a value here
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	if t.Window != nil {
+		o.Window = *t.Window
+	}
+	if t.Policy != nil {
+		o.Policy = *t.Policy
+	}
+	if t.Tau != nil {
+		o.Tau = none(*t.Tau)
+	}
+	if t.MinBytes != nil {
+		o.MinBytes = none(*t.MinBytes)
+	}
+	if t.Zones != nil {
+		o.Zones = *t.Zones
+	}
+}
+
+// AppendSettings appends options as fields of a line that [Scanner.Session] reads, with a comma behind each.
+func AppendSettings(b []byte, o Options) []byte {
+	value := func(n, usual int) int { return max(cmp.Or(n, usual), 0) }
+	z := cmp.Or(o.Zones, DefaultZones)
+	b = json.AppendString(fmt.Appendf(b, `"window":%d,"policy":`, o.Window), cmp.Or(o.Policy, Policies()[0]))
+	return fmt.Appendf(b, `,"tau":%d,"minBytes":%d,"zones":[%d,%d,%d],`, value(o.Tau, DefaultTau), value(o.MinBytes, DefaultMinBytes), z.Advisory, z.Involuntary, z.Aggressive)
 }
 
 // extent is where a value stands in a line.
@@ -23,10 +69,12 @@ type extent struct{ from, to int }
 
 // Session reads a session from one line of JSON:
 //
-//	{"session","model","system","tools":[…],"fixed"?:bytes,"steps":[STEP,…]}
+//	{"session","model","system","tools":[…],"fixed"?:bytes,SETTINGS,"steps":[STEP,…]}
+//	SETTINGS: "window"?:tokens,"policy"?,"tau"?:messages,"minBytes"?:bytes,"zones"?:[advisory,involuntary,aggressive],"whole"?:true
 //	STEP: {"keep"?:n,"stay"?:true,"release"?:[names],"anchor"?:[names],"append":[messages],"ids"?:[handles],"usage"?:{…}}
 //
-// fixed is what system and tools weigh where they are not told. The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
+// fixed is what system and tools weigh where they are not told; the settings are those that decided the session, by their values.
+// The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
 // What is wrong is tidemark.ErrInvalid and named by its field.
 func (s *Scanner) Session(line []byte) (Session, error) {
 	c := &cursor{data: line}
@@ -48,15 +96,18 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 		case "tools":
 			tools = c.size()
 		case "fixed":
-			fixed = s.fixed(c)
+			fixed = s.number(c, "fixed", "bytes")
 		case "steps":
 			if stepped = c.peek() == '['; stepped {
 				out.Steps = s.steps(c)
 			} else {
 				c.skip()
 			}
-		default:
+		case "whole":
+			out.Whole = c.peek() == 't'
 			c.skip()
+		default:
+			s.told(c, string(key), &out.Told)
 		}
 	}
 	out.Fixed = system + tools + fixed
@@ -73,14 +124,62 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 	return out, c.err
 }
 
-// fixed reads a number of bytes.
-func (s *Scanner) fixed(c *cursor) (n int) {
+// number reads how many there are of something.
+func (s *Scanner) number(c *cursor, field, of string) (n int) {
 	from := c.i
 	c.skip()
 	if c.err == nil && (json.Unmarshal(c.data[from:c.i], &n) != nil || n < 0) {
-		c.fail(fmt.Sprintf("fixed %.40s: want a number of bytes, from 0", c.data[from:c.i]))
+		c.fail(fmt.Sprintf("%s %.40s: want a number of %s, from 0", field, c.data[from:c.i], of))
 	}
 	return n
+}
+
+// told reads a field of the settings and goes behind any other. null says nothing.
+func (s *Scanner) told(c *cursor, key string, out *Told) {
+	if c.peek() == 'n' {
+		c.skip()
+		return
+	}
+	switch key {
+	case "window":
+		n := tidemark.Tokens(s.number(c, key, "tokens"))
+		out.Window = &n
+	case "tau":
+		n := s.number(c, key, "messages")
+		out.Tau = &n
+	case "minBytes":
+		n := s.number(c, key, "bytes")
+		out.MinBytes = &n
+	case "policy":
+		name := s.word(c)
+		if c.err == nil && !slices.Contains(append(Policies(), Bounds()...), name) {
+			c.fail(fmt.Sprintf("policy %.40q: want one of %v", name, Policies()))
+		}
+		out.Policy = &name
+	case "zones":
+		out.Zones = s.zones(c)
+	default:
+		c.skip()
+	}
+}
+
+// zones reads the percents at which the zones begin.
+func (s *Scanner) zones(c *cursor) *Zones {
+	var p []int
+	from := c.i
+	c.skip()
+	if c.err != nil {
+		return nil
+	}
+	if json.Unmarshal(c.data[from:c.i], &p) != nil || len(p) != 3 {
+		c.fail(fmt.Sprintf("zones %.40s: want three percents of the window", c.data[from:c.i]))
+		return nil
+	}
+	z := Zones{p[0], p[1], p[2]}
+	if err := z.Valid(); err != nil || z == (Zones{}) {
+		c.fail(fmt.Sprintf("zones %.40s: want three percents of the window that ascend, from 1 to 100", c.data[from:c.i]))
+	}
+	return &z
 }
 
 // size goes behind a value and returns its bytes as compact JSON, none for null.

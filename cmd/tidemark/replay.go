@@ -27,8 +27,9 @@ type replay struct {
 	profiles        []string
 	requests, bytes int
 	tau, min        int
-	window          int64 // tokens, 0 for none
-	zones           []int // percent of it
+	window          int64                  // tokens, 0 for none
+	zones           []int                  // percent of it
+	given           func(flag string) bool // on the command line
 	decisions       string
 	bySession       bool
 	rows            []sessionTotals // if so
@@ -54,19 +55,19 @@ type replayTotals struct {
 	Seconds float64  `json:"seconds"`
 }
 
-func (m *Main) replayCommand() *cobra.Command {
-	r := &replay{policies: paging.Policies()[:1], tau: paging.DefaultTau, min: paging.DefaultMinBytes, maxLine: 256 << 20, requests: 80, bytes: 6000}
-	c := &cobra.Command{Use: "replay FILE|FOLDER|-...", Short: "Replay recorded sessions under a paging policy, offline", Args: cobra.ArbitraryArgs,
-		Long: `Replay recorded sessions under a policy of paging and say what would have left the
+const replayHelp = `Replay recorded sessions under a policy of paging and say what would have left the
 context, which of it was read again (faults), and what the requests would have cost.
 Nothing is sent, nothing is stored: the decisions are those of a live session.
 
 A FILE holds one session a line:
-  {"session","model","system","tools":[...],"steps":[STEP,...]}
+  {"session","model","system","tools":[...],SETTINGS,"steps":[STEP,...]}
   STEP: {"keep"?:n,"stay"?:true,"release"?:[NAME],"anchor"?:[NAME],"append":[messages],"ids"?:[HANDLE],"usage"?:{...}}
 Request k is all that steps 0 to k appended; keep first cuts the history to n messages.
 With stay what was out of the part that stays is out again; release and anchor let go and
 keep what handles or paths name; ids are the handles of the messages.
+SETTINGS are those that decided a session live, as ` + "`tidemark export --format steps`" + ` writes
+them of a proxied conversation; a flag that is given counts before them:
+  "window"?:tokens,"policy"?,"tau"?:n,"minBytes"?:n,"zones"?:[n,n,n],"whole"?:true
 A log of Claude Code (.jsonl) is taken, too: each reply was a request, and the session is
 named as the file, with as many folders before it as tell two of one name apart. Of a
 FOLDER all .jsonl below it count, - is standard input.
@@ -98,7 +99,7 @@ use is farthest.
 --window tells how many tokens the model takes. Then nothing leaves while less than 30 % of
 it is used (zone normal), the policy acts as it does up to 50 % (advisory), at once from
 there where that frees enough (involuntary), and from 60 % with half the age (aggressive);
---zones sets the three. The size is the reported usage of the request before and an estimate
+--zones sets the three, --window 0 has none. The size is the reported usage of the request before and an estimate
 of what came since. Totals and decisions say which zone the requests found.
 
 --tools names a file with further tools, or other rows for known ones:
@@ -106,14 +107,22 @@ of what came since. Totals and decisions say which zone the requests found.
 
 --profile makes sessions instead of reading them: steady, edit, workingset, scan,
 rescan, partial, errors, parallel, chat, or all. They do not react to what leaves
-the context, so their faults are not those of a live session.`,
+the context, so their faults are not those of a live session.`
+
+func (m *Main) replayCommand() *cobra.Command {
+	r := &replay{policies: paging.Policies()[:1], tau: paging.DefaultTau, min: paging.DefaultMinBytes, maxLine: 256 << 20, requests: 80, bytes: 6000}
+	c := &cobra.Command{Use: "replay FILE|FOLDER|-...", Short: "Replay recorded sessions under a paging policy, offline", Args: cobra.ArbitraryArgs,
+		Long: replayHelp,
 		Example: `  tidemark replay sessions.jsonl --policy fifo --tau 4 --min-bytes 500 --decisions out.jsonl --json
   tidemark replay ~/.claude/projects/x/1f2e.jsonl
   tidemark replay --profile all --policy cost,fifo,batch --plot policies.svg
   tidemark replay ~/.claude/projects/x --policy cost,fifo --by-session
   tidemark replay sessions.jsonl --window 200000 --zones 30,50,60
   tidemark replay --profile all --requests 13 --policy cost,cost-optimal`,
-		RunE: func(cmd *cobra.Command, args []string) error { return m.runReplay(cmd.Context(), r, args) }}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.given = cmd.Flags().Changed
+			return m.runReplay(cmd.Context(), r, args)
+		}}
 	f := c.Flags()
 	f.StringSliceVar(&r.policies, "policy", r.policies, "policies to compare: "+fmt.Sprint(policies()))
 	f.IntVar(&r.tau, "tau", r.tau, "age from which a result may leave, in messages of role user")
@@ -288,7 +297,12 @@ func (r *replay) session(s paging.Session) error {
 	rows := make([]sessionTotals, len(r.runs))
 	for i, run := range r.runs {
 		all, k := run.Totals, meter{session: s}
-		run.Totals = paging.Totals{Policy: all.Policy}
+		flags := run.Options
+		run.Options = r.options(flags, s.Told)
+		if err := r.fits(run.Options); err != nil {
+			return err
+		}
+		run.Totals = paging.Totals{Policy: r.label(all, run.Options.Policy)}
 		run.Each = func(d *paging.Decision) {
 			k.add(d)
 			if r.drawn != nil {
@@ -299,7 +313,7 @@ func (r *replay) session(s paging.Session) error {
 			return err
 		}
 		one := run.Totals
-		run.Totals = plus(all, one)
+		run.Totals, run.Options = plus(all, one), flags
 		one.Cost, one.Baseline = cents(one.Cost), cents(one.Baseline)
 		rows[i] = sessionTotals{s.ID, one, k.total()}
 		if r.out == nil {
