@@ -36,13 +36,24 @@ func field(h hash.Hash, tag, value string) {
 	h.Write([]byte(value))
 }
 
-func identify(h hash.Hash, b Block) {
+// Counts reports whether a block is part of what its message is.
+func Counts(b Block) bool {
 	switch b.Type {
 	case TypeThinking, TypeRedactedThinking:
+		return false
 	case TypeText:
-		if t := strings.TrimSpace(StripReminders(b.Text)); t != "" {
-			field(h, "text", t)
-		}
+		return strings.TrimSpace(StripReminders(b.Text)) != ""
+	}
+	return true
+}
+
+func identify(h hash.Hash, b Block) {
+	if !Counts(b) {
+		return
+	}
+	switch b.Type {
+	case TypeText:
+		field(h, "text", strings.TrimSpace(StripReminders(b.Text)))
 	case TypeToolUse:
 		field(h, "call", b.ID)
 		field(h, "name", b.Name)

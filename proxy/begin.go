@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"context"
-	"crypto/sha256"
+
 	"errors"
 	"maps"
 	"strings"
@@ -35,11 +35,11 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	if err != nil {
 		return x.untouched(err), nil
 	}
-	x.path = path
+	x.path, x.sums = path, sums
 	if a.Count {
-		err = c.count(ctx, x, sums)
+		err = c.count(ctx, x)
 	} else {
-		err = c.decide(ctx, x, sums)
+		err = c.decide(ctx, x)
 		c.busy++
 		x.busy = true
 	}
@@ -64,33 +64,30 @@ func (x *Exchange) untouched(err error) *Exchange {
 }
 
 // decide finds the track of a request and what is done with it.
-func (c *Conversation) decide(ctx context.Context, x *Exchange, sums [][sha256.Size]byte) error {
+func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
 	t, _, err := c.trackOf(x.path)
 	if err != nil {
 		return err
 	}
-	if err := c.ensure(ctx, t); err != nil {
+	if err := c.ensure(ctx, t, x.path); err != nil {
 		return err
 	}
 	x.track, x.of = t, t
-	x.step = c.takeStep(t, x.path, x.req)
+	x.step = c.takeStep(t, x)
+	x.step.busy++
 	c.moveTo(t, x.path[len(x.path)-1])
-	d, err := c.catchUp(t, !strings.Contains(x.treatment, Page))
+	d, err := c.catchUp(t)
 	if err != nil {
 		return err
 	}
 	x.zone, x.size, x.tau = d.Zone, d.Size, t.pager.Tau()
-	c.change(x, t, t.pager, d, sums)
+	c.change(x, t, d)
 	return nil
 }
 
 // count does the same for a request whose size is asked for, and leaves no trace: its track is made anew beside the
 // one there is.
-func (c *Conversation) count(ctx context.Context, x *Exchange, sums [][sha256.Size]byte) error {
-	if !strings.Contains(x.treatment, Page) {
-		c.change(x, newTrack(0), nil, paging.Decision{}, sums)
-		return nil
-	}
+func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 	t := newTrack(0)
 	known := len(x.path)
 	for known > 0 && x.path[known-1].owner == nil {
@@ -102,7 +99,7 @@ func (c *Conversation) count(ctx context.Context, x *Exchange, sums [][sha256.Si
 		if base == nil {
 			base = at.owner
 		}
-		if err := c.ensure(ctx, base); err != nil {
+		if err := c.ensure(ctx, base, x.path); err != nil {
 			return err
 		}
 		t.base, t.after, t.from, t.edits = base, len(base.all()), at, base.edits
@@ -110,31 +107,35 @@ func (c *Conversation) count(ctx context.Context, x *Exchange, sums [][sha256.Si
 	} else {
 		t.from = c.root
 	}
-	c.takeStep(t, x.path, x.req)
-	d, err := c.catchUp(t, !strings.Contains(x.treatment, Page))
+	x.step = c.takeStep(t, x)
+	d, err := c.catchUp(t)
 	if err != nil {
 		return err
 	}
-	c.change(x, t, t.pager, d, sums)
+	c.change(x, t, d)
 	return nil
 }
 
 // change makes the change of a request of what its treatment asks for.
-func (c *Conversation) change(x *Exchange, t *track, pager *paging.Pager, d paging.Decision, sums [][sha256.Size]byte) {
+func (c *Conversation) change(x *Exchange, t *track, d paging.Decision) {
 	p := &x.plan
 	p.decision = d
+	if t.sour {
+		x.why = "the API takes no edited requests of this track"
+		return
+	}
 	paged := strings.Contains(x.treatment, Page)
 	if paged {
 		p.phantoms = c.offers(x.req)
-		c.pageOut(p, t, pager, x.path, sums, x.req)
+		c.pageOut(x, t)
 		if p.phantoms {
 			p.change.Tools = phantoms()
-			c.advise(p, t, pager, x.path, x.req)
+			c.advise(x, t)
 		}
 	}
 	if strings.Contains(x.treatment, Trim) {
 		breaks := len(t.all()) == 1 || len(d.Evict)+len(d.GC)+len(d.Input)+len(d.Image) > 0
-		c.trim(p, t, x.path, x.req, breaks)
+		c.trim(x, t, breaks)
 	}
 	x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream, Tags: paged && !c.Settings.Alone,
 		Phantom: func(name string) bool { return p.phantoms && ours(name) }})

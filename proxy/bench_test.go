@@ -35,7 +35,7 @@ func BenchmarkBegin(b *testing.B) {
 				if _, why := x.Treatment(); why != "" {
 					b.Fatal(why)
 				}
-				x.Answer(b.Context(), 400, false)
+				x.Answer(b.Context(), 429, false)
 				if _, err := x.Finish(b.Context()); err != nil {
 					b.Fatal(err)
 				}

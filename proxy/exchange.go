@@ -3,9 +3,11 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -31,9 +33,12 @@ type Exchange struct {
 	treatment string
 	began     time.Time
 	why       string // it is sent as it came, since
+	refused   bool   // the API did not take it with our edits
 	busy      bool   // counted among those in work
 
-	req    *body.Request // nil for what cannot be read
+	req    *body.Request       // nil for what cannot be read
+	sums   [][sha256.Size]byte // of the messages
+	forms  map[int]form        // of those that do not stand here as they do in the log
 	path   []*node
 	track  *track // that the answer belongs to
 	of     *track // that the step belongs to: another one where somebody else went on meanwhile
@@ -55,8 +60,6 @@ type Exchange struct {
 
 	kept  int // messages of it that it stored
 	reply *node
-	seen  tidemark.Message
-	edits []edit
 }
 
 // Body is what is to be sent now.
@@ -72,8 +75,12 @@ func (x *Exchange) Answer(ctx context.Context, status int, streams bool) bool {
 	if x.legs == 0 {
 		x.sent = len(x.out)
 	}
-	if x.path == nil || x.ask.Count || x.why != "" || status < 200 || status > 299 {
+	if x.track == nil || x.ask.Count || status < 200 || status > 299 {
 		return false
+	}
+	if x.why != "" { // it is logged all the same
+		x.track.sour = x.track.sour || x.refused
+		x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream})
 	}
 	x.legs++
 	x.filter.Streams(streams)
@@ -98,7 +105,7 @@ func (x *Exchange) Refused(status int) bool {
 		return false
 	}
 	x.why = "the API refused the edited request"
-	x.out, x.plan = x.ask.Body, plan{}
+	x.out, x.plan, x.refused = x.ask.Body, plan{}, true
 	return true
 }
 
@@ -172,6 +179,9 @@ func (x *Exchange) done() {
 	if x.busy {
 		x.busy = false
 		x.c.busy--
+		if x.step != nil {
+			x.step.busy--
+		}
 	}
 }
 
@@ -180,9 +190,10 @@ func (x *Exchange) done() {
 func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 	c, t := x.c, x.track
 	last := x.path[len(x.path)-1]
-	if turn.Usage != (tidemark.Usage{}) && t.leaf == last {
+	if turn.Usage != (tidemark.Usage{}) && t.leaf == last && x.asDecided() {
 		x.step.usage = stepUsage(turn)
 	}
+	x.step.answered = true
 	if !turn.Whole {
 		raw, _ := json.Marshal(turn.Seen)
 		return &tidemark.Event{Type: "cut", Text: "an answer that was broken off", Data: raw}
@@ -199,10 +210,12 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		last := turn.Legs[k-1]
 		n.call.Model, n.call.RequestID, n.call.Usage, n.call.Reported = last.Model, last.ID, last.Usage, last.Reported
 	}
-	if n.put == nil && n.seq == 0 {
-		n.put = putOf(turn, x.results)
+	if n.seq == 0 && n.said == nil {
+		n.put, n.said = putOf(turn, x.results), &turn.Seen
+		scan := paging.Scanner{Tools: c.Settings.Tools}
+		n.feed(&scan, logged(turn.Seen))
 	}
-	x.seen, x.reply = turn.Seen, n
+	x.reply = n
 	if n.owner != nil && n.owner != t { // the same was answered before, and stands in that log
 		return nil
 	}
@@ -217,13 +230,30 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		x.track, t = other, other
 	}
 	c.moveTo(t, n)
-	var refused []string
-	x.edits, refused = c.operate(t, x.path, x.req, turn.Ops)
+	release, anchor := len(t.release), len(t.anchor)
+	edits, refused := c.operate(t, x, turn.Ops)
+	if len(edits)+len(t.release)+len(t.anchor) > release+anchor {
+		t.owed = append(t.owed, owed{edits, editRow{Step: t.newest(), Release: t.release[release:], Anchor: t.anchor[anchor:], Edits: rowsOf(edits)}})
+	}
 	if len(refused) > 0 {
 		raw, _ := json.Marshal(refused)
 		return &tidemark.Event{Type: "tags", Text: fmt.Sprintf("%d operations by tags were not carried out", len(refused)), Data: raw}
 	}
 	return nil
+}
+
+// asDecided reports whether what the pager takes to be out was: what the provider reports of another request tells it
+// nothing.
+func (x *Exchange) asDecided() bool {
+	return x.why == "" && strings.Contains(x.treatment, Page) || x.of.pager != nil && len(x.of.pager.Stubs()) == 0
+}
+
+// newest is the number of a track's newest step, -1 where it has none of its own.
+func (t *track) newest() int {
+	if n := len(t.steps); n > 0 {
+		return t.steps[n-1].n
+	}
+	return -1
 }
 
 // stepUsage is what the provider reported of the request itself: of several calls what the first was sent, since the
@@ -281,7 +311,7 @@ func (x *Exchange) fail(ctx context.Context, why string) {
 func (c *Conversation) takeBack(x *Exchange) {
 	t, s := x.track, x.step
 	n := len(t.steps)
-	if n == 0 || t.steps[n-1] != s || s.stored || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
+	if n == 0 || t.steps[n-1] != s || s.stored || s.busy > 1 || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
 		return
 	}
 	for _, other := range c.tracks {
@@ -290,6 +320,7 @@ func (c *Conversation) takeBack(x *Exchange) {
 		}
 	}
 	t.steps, t.pager = t.steps[:n-1], nil
+	defer c.forget(x, t)
 	t.release, t.anchor = append(s.release, t.release...), append(s.anchor, t.anchor...)
 	delete(c.leaves, t.leaf)
 	at, stay := t.leaf, t.from.depth
@@ -305,6 +336,25 @@ func (c *Conversation) takeBack(x *Exchange) {
 	t.leaf = at
 	if at.depth > 0 && c.leaves[at] == nil {
 		c.leaves[at] = t
+	}
+}
+
+// forget drops the messages that only a refused request had, and a track that was made for it.
+func (c *Conversation) forget(x *Exchange, t *track) {
+	for i := len(x.path) - 1; i >= 0 && x.path[i].owner == nil && x.path[i].seq == 0; i-- {
+		delete(c.nodes, x.path[i].chain)
+		delete(c.links, link{x.path[i].parent, x.sums[i]})
+	}
+	if n := len(c.tracks); t.n == n-1 && len(t.steps) == 0 && t.log == "" {
+		for _, other := range c.tracks {
+			if other.base == t {
+				return
+			}
+		}
+		c.tracks = c.tracks[:n-1]
+		if c.leaves[t.leaf] == t {
+			delete(c.leaves, t.leaf)
+		}
 	}
 }
 

@@ -117,7 +117,10 @@ func (c *Conversation) loadSteps(ctx context.Context, t *track, byID map[tidemar
 			if err := json.Unmarshal(r.Bytes(1), &row); err != nil {
 				return fmt.Errorf("request %d: %w", from, err)
 			}
-			s := &step{n: from, cut: row.Cut, keep: row.Keep, release: row.Release, anchor: row.Anchor, usage: row.Usage, stored: true, line: r.Bytes(2), model: row.Model, fixed: row.Fixed}
+			s := &step{n: from, cut: row.Cut, keep: row.Keep, release: row.Release, anchor: row.Anchor, usage: row.Usage, stored: true, line: r.Bytes(2), model: row.Model, fixed: row.Fixed, whole: row.Whole, answered: row.Answered}
+			for _, name := range row.Whole {
+				t.whole[name] = true
+			}
 			for _, id := range row.IDs {
 				n := byID[id]
 				if n == nil {
@@ -149,6 +152,7 @@ func (c *Conversation) loadPuts(ctx context.Context, byID map[tidemark.EntryID]*
 			if err := json.Unmarshal(r.Bytes(1), n.put); err != nil {
 				return fmt.Errorf("what was put behind entry %s: %w", after, err)
 			}
+			n.putKept = true
 		}
 		if len(rows) < 100 {
 			return nil
@@ -182,24 +186,32 @@ func (c *Conversation) loadEdits(ctx context.Context, t *track, byID map[tidemar
 	return nil
 }
 
-// ensure brings what the pager of a track must know of old messages, which only the log has after a restart.
-func (c *Conversation) ensure(ctx context.Context, t *track) error {
-	if t == nil || t.pager != nil {
-		return nil
+// ensure brings what pagers must know of messages that only the log has after a restart: of those of a track's steps, and of
+// those of a request. How the client sends a message now may be another form of it.
+func (c *Conversation) ensure(ctx context.Context, t *track, path []*node) error {
+	if err := c.fetch(ctx, path); err != nil || t.pager != nil {
+		return err
 	}
-	scan := paging.Scanner{Tools: c.Settings.Tools}
 	for _, s := range t.all() {
-		for _, n := range s.nodes {
-			if n.fed {
-				continue
-			}
-			m, _, err := c.Home.Message(ctx, n.id)
-			if err != nil && !errors.Is(err, tidemark.ErrNotFound) {
-				return fmt.Errorf("read entry %s: %w", n.id, err)
-			}
-			if err != nil {
-				m = tidemark.NewText(n.role, "…")
-			}
+		if err := c.fetch(ctx, s.nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch reads the messages of a list that are stored and not known.
+func (c *Conversation) fetch(ctx context.Context, list []*node) error {
+	scan := paging.Scanner{Tools: c.Settings.Tools}
+	for _, n := range list {
+		if n.fed || n.seq == 0 {
+			continue
+		}
+		m, _, err := c.Home.Message(ctx, n.id)
+		if err != nil && !errors.Is(err, tidemark.ErrNotFound) {
+			return fmt.Errorf("read entry %s: %w", n.id, err)
+		}
+		if err == nil {
 			n.feed(&scan, logged(m))
 		}
 	}

@@ -27,9 +27,9 @@ const by = "cooperation"
 
 // operate carries out the operations of a reply. What does not fit is told in the record and changes nothing: the
 // newest turn stays, and so does what is not known. It is called with the lock held.
-func (c *Conversation) operate(t *track, path []*node, r *body.Request, ops []cleanup.Op) (done []edit, refused []string) {
+func (c *Conversation) operate(t *track, x *Exchange, ops []cleanup.Op) (done []edit, refused []string) {
 	for _, op := range ops {
-		e, err := c.one(t, path, r, op)
+		e, err := c.one(t, x, op)
 		if err != nil {
 			refused = append(refused, op.Verb+": "+err.Error())
 			continue
@@ -43,7 +43,8 @@ func (c *Conversation) operate(t *track, path []*node, r *body.Request, ops []cl
 }
 
 // one decides one operation. Pages are for the pager, with the next request; texts are edits of ours.
-func (c *Conversation) one(t *track, path []*node, r *body.Request, op cleanup.Op) (*edit, error) {
+func (c *Conversation) one(t *track, x *Exchange, op cleanup.Op) (*edit, error) {
+	path := x.path
 	switch op.Verb {
 	case cleanup.Release:
 		t.release = append(t.release, op.Paths...)
@@ -63,15 +64,15 @@ func (c *Conversation) one(t *track, path []*node, r *body.Request, op cleanup.O
 	if n.depth > lastAsked(path) {
 		return nil, fmt.Errorf("%s is of the newest turn, which stays", handle)
 	}
-	it := r.Items[n.depth-1]
-	if block >= it.Blocks() {
-		return nil, fmt.Errorf("%s is no block", handle)
+	at, ok := x.at(n.depth-1, block)
+	if !ok {
+		return nil, fmt.Errorf("%s is no block of this request", handle)
 	}
 	if op.Verb == cleanup.Drop && t.pager != nil && len(t.pager.Find(handle)) > 0 {
 		t.release = append(t.release, handle)
 		return nil, nil
 	}
-	raw, err := rewrite(it.Block(block), handle, op)
+	raw, err := rewrite(x.req.Items[n.depth-1].Block(at), handle, op)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,8 @@ func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
 }
 
 // rewritten puts in place what stands for single blocks; over a stub it is the newer word.
-func (c *Conversation) rewritten(p *plan, t *track, path []*node, hidden map[int]bool) {
+func (c *Conversation) rewritten(x *Exchange, t *track, hidden map[int]bool) {
+	p, path := &x.plan, x.path
 	type place struct{ item, block int }
 	at := map[place]int{}
 	for i, b := range p.change.Blocks {
@@ -212,13 +214,17 @@ func (c *Conversation) rewritten(p *plan, t *track, path []*node, hidden map[int
 		if e.block < 0 || !e.holds(path) || hidden[item] {
 			continue
 		}
-		by := place{item, e.block}
+		block, ok := x.at(item, e.block)
+		if !ok {
+			continue
+		}
+		by := place{item, block}
 		if i, ok := at[by]; ok {
 			p.change.Blocks[i].Raw = e.raw
 			continue
 		}
 		at[by] = len(p.change.Blocks)
-		p.change.Blocks = append(p.change.Blocks, body.BlockChange{Item: item, Block: e.block, Raw: e.raw})
+		p.change.Blocks = append(p.change.Blocks, body.BlockChange{Item: item, Block: block, Raw: e.raw})
 	}
 }
 

@@ -225,17 +225,16 @@ func (x *Exchange) copyOf(ctx context.Context, g given) ([]tidemark.Block, error
 func (x *Exchange) original(ctx context.Context, g given) (b tidemark.Block, err error) {
 	if i := g.node.depth - 1; i < len(x.path) && x.path[i] == g.node {
 		it := x.req.Items[i]
-		raw := it.Block(g.block)
-		if n := it.Blocks(); g.block >= n {
-			if extra := g.node.extra(); g.block-n < len(extra) {
-				raw = extra[g.block-n]
-			}
+		var raw []byte
+		if at, ok := x.at(i, g.block); ok {
+			raw = it.Block(at)
+		} else if extra := g.node.extra(); g.block >= len(g.node.form) && g.block-len(g.node.form) < len(extra) {
+			raw = extra[g.block-len(g.node.form)]
 		}
-		if raw == nil {
-			return b, fmt.Errorf("block %d: %w", g.block, tidemark.ErrNotFound)
+		if raw != nil {
+			err = json.Unmarshal(raw, &b)
+			return b, err
 		}
-		err = json.Unmarshal(raw, &b)
-		return b, err
 	}
 	m, _, err := x.c.Home.Message(ctx, g.id)
 	if err != nil {

@@ -45,7 +45,8 @@ type stubbed struct {
 
 // takeStep gives the track what the request adds. A request that adds nothing to the last one, which got no answer or
 // whose answer the client threw away, is that one again.
-func (c *Conversation) takeStep(t *track, path []*node, r *body.Request) *step {
+func (c *Conversation) takeStep(t *track, x *Exchange) *step {
+	path, r := x.path, x.req
 	all := t.all()
 	have := 0
 	for _, s := range all {
@@ -61,25 +62,23 @@ func (c *Conversation) takeStep(t *track, path []*node, r *body.Request) *step {
 	}
 	if keep < have {
 		s.cut, s.keep = true, keep
-	} else if keep == len(path) && len(t.steps) > 0 && t.steps[len(t.steps)-1].usage == nil && len(t.release)+len(t.anchor) == 0 {
+	} else if keep == len(path) && len(t.steps) > 0 && !t.steps[len(t.steps)-1].answered && len(t.release)+len(t.anchor) == 0 {
 		return t.steps[len(t.steps)-1]
 	}
 	s.nodes = path[min(keep, len(path)):]
 	s.release, s.anchor, t.release, t.anchor = t.release, t.anchor, nil, nil
-	c.feed(path, r, keep)
+	c.feed(x, keep)
 	t.steps = append(t.steps, s)
 	return s
 }
 
 // feed makes what pagers take of the messages from a place on.
-func (c *Conversation) feed(path []*node, r *body.Request, from int) {
+func (c *Conversation) feed(x *Exchange, from int) {
 	scan := paging.Scanner{Tools: c.Settings.Tools}
-	for i := from; i < len(path); i++ {
-		n := path[i]
-		if n.fed {
-			continue
+	for i := from; i < len(x.path); i++ {
+		if n := x.path[i]; !n.fed {
+			n.feed(&scan, x.req.Items[i])
 		}
-		n.feed(&scan, r.Items[i])
 	}
 }
 
@@ -90,16 +89,16 @@ func (n *node) feed(scan *paging.Scanner, it body.Item) {
 		m = paging.Message{Role: n.role, Bytes: len(it.Raw)}
 	}
 	m.Handle = string(n.id)
-	n.msg, n.fed = m, true
+	n.msg, n.fed, n.form, n.sum = m, true, formOf(it), sha256.Sum256(it.Raw)
 }
 
 // catchUp brings the pager of a track up to its steps and returns what was decided with the last one.
-func (c *Conversation) catchUp(t *track, whole bool) (paging.Decision, error) {
+func (c *Conversation) catchUp(t *track) (paging.Decision, error) {
 	var d paging.Decision
 	all := t.all()
 	if t.pager == nil {
 		o := c.Settings.Paging
-		o.Whole = whole
+
 		o.Window, o.Fixed = c.Settings.Window, tidemark.EstimateChars(all[0].fixed)
 		p, err := paging.New(o)
 		if err != nil {
@@ -136,17 +135,17 @@ func (s *step) step() paging.Step {
 }
 
 // pageOut puts stubs in the place of what is out, and puts back what the client never saw.
-func (c *Conversation) pageOut(p *plan, t *track, pager *paging.Pager, path []*node, sums [][sha256.Size]byte, r *body.Request) {
+func (c *Conversation) pageOut(x *Exchange, t *track) {
+	p, path, sums, r := &x.plan, x.path, x.sums, x.req
 	hidden := c.collapsed(p, t, path)
 	scan := paging.Scanner{Tools: c.Settings.Tools}
 	results := map[string][]byte{} // of ours, that are out
-	for _, g := range pager.Stubs() {
+	for _, g := range t.pager.Stubs() {
 		if g.Message >= len(path) || hidden[g.Message] {
 			continue
 		}
 		n, it := path[g.Message], r.Items[g.Message]
-		own := it.Blocks()
-		if g.Block >= own {
+		if own := len(n.form); g.Block >= own {
 			if extra := n.extra(); g.Block-own < len(extra) {
 				raw := extra[g.Block-own]
 				if stub, ok := stubOf(&scan, raw, g, sayHandle(handleOf(n, g.Block))); ok {
@@ -155,9 +154,13 @@ func (c *Conversation) pageOut(p *plan, t *track, pager *paging.Pager, path []*n
 			}
 			continue
 		}
+		at, ok := x.at(g.Message, g.Block)
+		if !ok {
+			continue
+		}
 		m := t.memo[g]
 		if m.of != sums[g.Message] {
-			raw, ok := stubOf(&scan, it.Block(g.Block), g, sayHandle(handleOf(n, g.Block)))
+			raw, ok := stubOf(&scan, it.Block(at), g, sayHandle(handleOf(n, g.Block)))
 			if !ok {
 				raw = nil
 			}
@@ -165,11 +168,11 @@ func (c *Conversation) pageOut(p *plan, t *track, pager *paging.Pager, path []*n
 			t.memo[g] = m
 		}
 		if m.raw != nil {
-			p.change.Blocks = append(p.change.Blocks, body.BlockChange{Item: g.Message, Block: g.Block, Raw: m.raw})
+			p.change.Blocks = append(p.change.Blocks, body.BlockChange{Item: g.Message, Block: at, Raw: m.raw})
 			p.stubs = append(p.stubs, stubbed{n, g.Block, m.raw, g})
 		}
 	}
-	c.rewritten(p, t, path, hidden)
+	c.rewritten(x, t, hidden)
 	for i, n := range path {
 		if n.put != nil && !hidden[i] {
 			for k := range n.put.Places {
@@ -211,8 +214,9 @@ func (c *Conversation) offers(r *body.Request) bool {
 }
 
 // advise tells the model how full its context is, behind everything that is cached.
-func (c *Conversation) advise(p *plan, t *track, pager *paging.Pager, path []*node, r *body.Request) {
-	f := pager.Fill(func(g *paging.Page) string {
+func (c *Conversation) advise(x *Exchange, t *track) {
+	p, path := &x.plan, x.path
+	f := t.pager.Fill(func(g *paging.Page) string {
 		if g.Message >= len(path) {
 			return ""
 		}
@@ -234,7 +238,8 @@ func turns(path []*node) (n int) {
 
 // trim shortens what stands in every request. A definition whose tool was called is whole again from the next request
 // on whose prefix breaks anyway: the list of tools stands first of all.
-func (c *Conversation) trim(p *plan, t *track, path []*node, r *body.Request, breaks bool) {
+func (c *Conversation) trim(x *Exchange, t *track, breaks bool) {
+	p, path, r := &x.plan, x.path, x.req
 	for _, n := range path {
 		for i := range n.msg.Blocks {
 			if name := n.msg.Blocks[i].Call.Tool; name != "" {
@@ -244,8 +249,11 @@ func (c *Conversation) trim(p *plan, t *track, path []*node, r *body.Request, br
 	}
 	if breaks {
 		for name := range t.tools {
-			t.whole[name] = true
+			if !t.whole[name] {
+				t.whole[name], x.step.whole = true, append(x.step.whole, name)
+			}
 		}
+		slices.Sort(x.step.whole)
 	}
 	p.change.Trim = body.Trimmed(r, p.change, t.tools, t.whole)
 	p.trimmed = p.change.Trim.Tools.Bytes + p.change.Trim.Skills.Bytes + p.change.Trim.Parts.Bytes

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // Bounds of one transaction.
@@ -18,15 +19,17 @@ const (
 
 // stepRow is a step as its row has it.
 type stepRow struct {
-	Cut     bool               `json:"cut,omitempty"`
-	Keep    int                `json:"keep,omitempty"`
-	Release []string           `json:"release,omitempty"`
-	Anchor  []string           `json:"anchor,omitempty"`
-	IDs     []tidemark.EntryID `json:"ids,omitempty"`
-	Usage   *tidemark.Usage    `json:"usage,omitempty"`
-	Model   string             `json:"model,omitempty"`
-	Fixed   int                `json:"fixed,omitempty"`
-	Sum     Totals             `json:"sum"` // of the track so far
+	Cut      bool               `json:"cut,omitempty"`
+	Keep     int                `json:"keep,omitempty"`
+	Release  []string           `json:"release,omitempty"`
+	Anchor   []string           `json:"anchor,omitempty"`
+	IDs      []tidemark.EntryID `json:"ids,omitempty"`
+	Usage    *tidemark.Usage    `json:"usage,omitempty"`
+	Model    string             `json:"model,omitempty"`
+	Fixed    int                `json:"fixed,omitempty"`
+	Whole    []string           `json:"whole,omitempty"`
+	Answered bool               `json:"answered,omitempty"`
+	Sum      Totals             `json:"sum"` // of the track so far
 }
 
 // editRow is what a reply did by tags.
@@ -42,6 +45,12 @@ type oneEdit struct {
 	To    tidemark.EntryID `json:"to"`
 	Block int              `json:"block"`
 	Raw   json.RawMessage  `json:"raw"`
+}
+
+// owed is what a reply did by tags, until it is stored.
+type owed struct {
+	edits []edit
+	row   editRow
 }
 
 func rowsOf(edits []edit) (out []oneEdit) {
@@ -128,11 +137,21 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 		if err := c.positions(ctx, waiting); err != nil {
 			return err
 		}
+		for _, n := range waiting {
+			n.putKept, n.said = n.put != nil, nil
+		}
 		x.kept += len(waiting)
 		stmts, waiting, size = nil, nil, 0
 		return nil
 	}
 	for i, n := range x.path {
+		if n.put != nil && !n.putKept {
+			more, err := c.putStmts(n)
+			if err != nil {
+				return err
+			}
+			stmts, waiting = append(stmts, more...), append(waiting, n)
+		}
 		if n.seq != 0 {
 			continue
 		}
@@ -148,11 +167,7 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 				return err
 			}
 		}
-		var m tidemark.Message
-		if err := json.Unmarshal(x.req.Items[i].Raw, &m); err != nil {
-			return fmt.Errorf("store messages[%d]: %w", i, err)
-		}
-		more, err := c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Origin: tidemark.Origin{From: tidemark.SourceOf(m), Channel: "proxy"}}, m, n.parent.chain)
+		more, err := c.entryStmts(ctx, x, t, n, i)
 		if err != nil {
 			return err
 		}
@@ -164,6 +179,33 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 		}
 	}
 	return flush()
+}
+
+// entryStmts store a message of a request: a reply as it was given, which is how the pager took it, and others as they
+// came. One that comes in another form than the pager took is taken anew.
+func (c *Conversation) entryStmts(ctx context.Context, x *Exchange, t *track, n *node, i int) ([]tidemark.Stmt, error) {
+	m := n.said
+	if m == nil {
+		m = new(tidemark.Message)
+		if err := json.Unmarshal(x.req.Items[i].Raw, m); err != nil {
+			return nil, fmt.Errorf("store messages[%d]: %w", i, err)
+		}
+		if n.fed && n.sum != x.sums[i] {
+			scan := paging.Scanner{Tools: c.Settings.Tools}
+			n.feed(&scan, x.req.Items[i])
+			t.pager, x.track.pager = nil, nil
+		}
+	}
+	return c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Call: n.call, Origin: tidemark.Origin{From: tidemark.SourceOf(*m), Channel: "proxy"}}, *m, n.parent.chain)
+}
+
+// putStmts store what the client never saw of a reply.
+func (c *Conversation) putStmts(n *node) ([]tidemark.Stmt, error) {
+	raw, err := json.Marshal(n.put)
+	if err != nil {
+		return nil, err
+	}
+	return []tidemark.Stmt{{SQL: `INSERT INTO proxy_puts(key, entry, record) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(c.Key), string(n.id), string(raw)}}}, nil
 }
 
 // positions reads where messages stand in the log.
@@ -197,19 +239,17 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err != nil {
 		return err
 	}
-	if x.reply != nil && x.reply.seq == 0 {
-		e := tidemark.Entry{ID: x.reply.id, Kind: tidemark.KindMessage, At: x.reply.at, Call: x.reply.call, Origin: tidemark.Origin{From: tidemark.FromModel, Channel: "proxy"}}
-		more, err := c.Home.Append(ctx, t.log, &e, x.seen, x.reply.parent.chain)
+	if n := x.reply; n != nil && n.seq == 0 && n.said != nil {
+		more, err := c.entryStmts(ctx, x, t, n, -1)
 		if err != nil {
 			return err
 		}
 		stmts, brought = append(stmts, more...), brought+1
-		if x.reply.put != nil {
-			raw, err := json.Marshal(x.reply.put)
-			if err != nil {
+		if n.put != nil {
+			if more, err = c.putStmts(n); err != nil {
 				return err
 			}
-			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_puts(key, entry, record) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(c.Key), string(x.reply.id), string(raw)}})
+			stmts = append(stmts, more...)
 		}
 	}
 	acts, err := c.actStmts(x)
@@ -241,8 +281,10 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	for _, s := range x.plan.stubs {
 		t.shown[shownKey{s.node.id, s.block}] = true
 	}
-	if x.reply != nil && x.reply.seq == 0 {
-		return c.positions(ctx, []*node{x.reply})
+	t.owed = nil
+	if n := x.reply; n != nil && n.seq == 0 {
+		n.putKept, n.said = n.put != nil, nil
+		return c.positions(ctx, []*node{n})
 	}
 	return nil
 }
@@ -255,7 +297,7 @@ func (c *Conversation) stepStmts(x *Exchange) (stmts []tidemark.Stmt, stored []*
 			if s.stored && s != x.step || slices.ContainsFunc(s.nodes, func(n *node) bool { return n.seq == 0 }) {
 				continue
 			}
-			row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Sum: t.sum}
+			row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Whole: s.whole, Answered: s.answered, Sum: t.sum}
 			for _, n := range s.nodes {
 				row.IDs = append(row.IDs, n.id)
 			}
@@ -291,8 +333,12 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, err error) 
 		acts = append(acts, tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
 		o.Edits = o.Edits[n:]
 	}
-	if len(x.edits) > 0 {
-		more, err := overlay(x.edits, "tags")
+	for _, w := range t.owed {
+		stmts = append(stmts, c.editStmt(t, w.row))
+		if len(w.edits) == 0 {
+			continue
+		}
+		more, err := overlay(w.edits, "tags")
 		if err != nil {
 			return nil, err
 		}
@@ -309,9 +355,7 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, err error) 
 		}
 		stmts = append(stmts, more...)
 	}
-	if len(x.edits)+len(t.release)+len(t.anchor) > 0 {
-		stmts = append(stmts, c.editStmt(t, editRow{Step: x.step.n, Release: t.release, Anchor: t.anchor, Edits: rowsOf(x.edits)}))
-	}
+
 	return stmts, nil
 }
 

@@ -20,19 +20,23 @@ const (
 
 // node is a message at its place: what stands before it is part of what it is.
 type node struct {
-	chain  tidemark.Hash
-	id     tidemark.EntryID
-	parent *node
-	depth  int // messages up to and with it
-	at     time.Time
-	role   tidemark.Role
-	asks   bool           // a person's turn begins with it: of role user, and no results in it
-	owner  *track         // whose log holds it, nil while no request with it was planned
-	seq    int64          // its position there, 0 while it is not stored
-	msg    paging.Message // as its track's pager takes it
-	fed    bool           // msg is there
-	put    *put           // what the client never saw of it
-	call   *tidemark.Call // of a reply
+	chain   tidemark.Hash
+	id      tidemark.EntryID
+	parent  *node
+	depth   int // messages up to and with it
+	at      time.Time
+	role    tidemark.Role
+	asks    bool              // a person's turn begins with it: of role user, and no results in it
+	owner   *track            // whose log holds it, nil while no request with it was planned
+	seq     int64             // its position there, 0 while it is not stored
+	msg     paging.Message    // as its track's pager takes it
+	fed     bool              // msg is there
+	form    form              // of the message as it was fed, which is how the log has it
+	sum     [sha256.Size]byte // of its bytes
+	said    *tidemark.Message // of a reply that is not stored yet
+	put     *put              // what the client never saw of it
+	putKept bool              // and that is stored
+	call    *tidemark.Call    // of a reply
 }
 
 // link is a message as it came, behind another: most of a request is byte for byte what the one before had, and need
@@ -59,6 +63,8 @@ type track struct {
 	fed   int // steps that it was given
 
 	edits   []edit            // by the model, in order
+	owed    []owed            // what it did that is not stored yet
+	sour    bool              // the API takes no edited requests of it
 	release []string          // what the next step lets go,
 	anchor  []string          // and keeps
 	shown   map[shownKey]bool // stubs that the log knows of
@@ -69,17 +75,20 @@ type track struct {
 
 // step is what a request added to a track.
 type step struct {
-	keep    int // with cut: messages that stay
-	cut     bool
-	release []string
-	anchor  []string
-	nodes   []*node
-	usage   *tidemark.Usage
-	stored  bool
-	line    []byte // the decision, as a line of a replay
-	n       int    // from 0, over the base's
-	model   string
-	fixed   int // bytes of system and tools
+	keep     int // with cut: messages that stay
+	cut      bool
+	release  []string
+	anchor   []string
+	nodes    []*node
+	usage    *tidemark.Usage
+	stored   bool
+	whole    []string // tools whose definitions are whole from it on
+	answered bool     // somebody has an answer to it
+	busy     int      // exchanges that it is of and that have not ended
+	line     []byte   // the decision, as a line of a replay
+	n        int      // from 0, over the base's
+	model    string
+	fixed    int // bytes of system and tools
 }
 
 // all returns the steps of a track, those before its fork first.
@@ -206,6 +215,7 @@ func (c *Conversation) fork(base *track, after int, at *node) (*track, error) {
 		t.base, t.after = base, after
 	}
 	if base != nil {
+		t.sour = base.sour
 		for _, e := range base.edits {
 			if e.to.depth <= at.depth && at.path()[e.to.depth-1] == e.to {
 				t.edits = append(t.edits, e)

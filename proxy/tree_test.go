@@ -258,11 +258,22 @@ func TestRefusedEdits(t *testing.T) {
 	if bytes.Equal(x.Body(), body) || x.Refused(429) || !x.Refused(400) || !bytes.Equal(x.Body(), body) || x.Refused(400) {
 		t.Errorf("sent again: %s", x.Body())
 	}
-	if x.Answer(t.Context(), 200, true) {
-		t.Error("its answer is taken")
+	answer := reply("end_turn", textBlock("<memory_cleanup>\nrelease: a\n</memory_cleanup>"))
+	if !x.Answer(t.Context(), 200, false) {
+		t.Error("its answer is not logged")
 	}
-	if _, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() {
-		t.Errorf("in work: %v", err)
+	if _, err := x.Feed(answer); err != nil || x.Next(t.Context()) {
+		t.Error(err)
+	}
+	if got, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() || !bytes.Equal(got, answer) {
+		t.Errorf("in work, or changed: %s %v", got, err)
+	}
+	if x, err = r.c.Begin(t.Context(), proxy.Ask{Body: body}); err != nil || !bytes.Equal(x.Body(), body) {
+		t.Errorf("the next one is edited again: %s, %v", x.Body(), err)
+	}
+	list, err := r.s.Anatomies(t.Context(), 0, 1)
+	if err != nil || len(list) != 1 || list[0].Proxy.Untouched == "" {
+		t.Errorf("told as %+v, %v", list, err)
 	}
 }
 
