@@ -38,6 +38,12 @@ limit as a line, compactions and resets marked, what was read and written below.
 The file needs nothing else and no script; the full text stands where the pointer
 rests. --turn shows the calls of one turn with all fields of their records.
 
+Of a conversation whose client keeps the history, see tidemark proxy, the table tells
+what the proxy did with each request instead: treatment, messages, calls of the API,
+zone, size, what is out, what left with it (of observe and trim: would have left), what
+was asked for again, bytes that came and that were sent, and how much of what was read
+came from the provider's cache.
+
 --prompt N prints the request of call N, built again from the log: all that went to
 the model, byte for byte as it was handed to the part that writes it in the format
 of a provider. That body itself is not kept. There is no newline behind it, so that
@@ -106,10 +112,14 @@ func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomy
 		} else {
 			table(m.out, anatomyRows(calls))
 		}
+		m.tellTracks(ctx, c, key)
 		m.tuned(raw)
 		return nil
 	}
 	if len(calls) == 0 {
+		if isProxied(key) {
+			return &fixed{errors.New(noCalls(key)), "send a request, then there is one to draw"}
+		}
 		return &fixed{errors.New(noCalls(key)), "say something with `tidemark chat " + plainKey(key) + "`, then there is one to draw"}
 	}
 	for _, file := range []struct {
@@ -132,6 +142,9 @@ func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomy
 
 // noCalls says why there is nothing to show.
 func noCalls(key string) string {
+	if isProxied(key) {
+		return plainKey(key) + " had no answer yet: its client sent nothing, or the API refused it"
+	}
 	return plainKey(key) + " had no model call yet: importing makes none"
 }
 
@@ -161,6 +174,9 @@ func tellTuning(t session.Tuning) string {
 
 // anatomyRows is the table of records.
 func anatomyRows(calls []session.Anatomy) [][]string {
+	if calls[0].Proxy != nil {
+		return proxiedRows(calls)
+	}
 	head := []string{"CALL", "AT", "SIZE", "FULL", "CYCLE"}
 	for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {
 		head = append(head, strings.ToUpper(anatomyNames[k]))
@@ -244,6 +260,10 @@ func (m *Main) showRecord(a session.Anatomy) {
 	stop := a.Stop
 	if a.Error != "" {
 		stop += ": " + a.Error
+	}
+	if a.Proxy != nil {
+		table(m.out, proxiedRecord(a, stop))
+		return
 	}
 	table(m.out, [][]string{
 		{"call", fmt.Sprintf("%d, attempt %d, %s, %s", a.N, a.Attempt, time.UnixMilli(a.At).UTC().Format(time.RFC3339), oneLine(a.Model, 80))},

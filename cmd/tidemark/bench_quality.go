@@ -113,6 +113,9 @@ func (q *quality) check() error {
 	case q.maxLine < 1:
 		return usagef("--max-line %d: want a number of bytes, such as 268435456", q.maxLine)
 	}
+	if q.zoned.window == 0 && q.zoned.percents() != paging.DefaultZones && len(q.zoned.zones) == 3 {
+		return errNoWindow
+	}
 	return q.zoned.checkZones()
 }
 

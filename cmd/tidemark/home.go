@@ -66,7 +66,7 @@ func (m *Main) load(ctx context.Context, home string) (c *config.Config, path st
 	if err != nil {
 		return nil, path, &fixed{fmt.Errorf("read configuration: %w", err), "check the path given by --config or TIDEMARK_CONFIG"}
 	}
-	if c, err = config.Load(path, data, m.Environ); err != nil {
+	if c, err = config.Load(path, data, m.settingsEnviron()); err != nil {
 		return nil, path, fmt.Errorf("configuration: %w", err)
 	}
 	return c, path, nil
@@ -75,7 +75,7 @@ func (m *Main) load(ctx context.Context, home string) (c *config.Config, path st
 // loadFromBucket reads config.json in the bucket that the environment names, if it is there.
 func (m *Main) loadFromBucket(ctx context.Context, home string) (*config.Config, string, error) {
 	c := config.Default()
-	if err := c.Override(m.Environ); err != nil {
+	if err := c.Override(m.settingsEnviron()); err != nil {
 		return nil, "", fmt.Errorf("configuration: %w", err)
 	}
 	data, err := readBucketConfig(ctx, home, c)
@@ -94,7 +94,7 @@ func (m *Main) loadFromBucket(ctx context.Context, home string) (*config.Config,
 			return nil, bucketConfig, fmt.Errorf("configuration: %s: %s: a document in the bucket cannot say where the bucket is; move it to %s or the environment: %w", at, key, documentName, tidemark.ErrInvalid)
 		}
 	}
-	if err := in.Override(m.Environ); err != nil {
+	if err := in.Override(m.settingsEnviron()); err != nil {
 		return nil, bucketConfig, fmt.Errorf("configuration: %w", err)
 	}
 	return in, bucketConfig, nil
@@ -167,6 +167,10 @@ type serverFile struct {
 	URL  string `json:"url,omitempty"` // of a server
 	PID  int    `json:"pid"`
 	Talk bool   `json:"talk,omitempty"` // a chat, which serves nobody
+
+	// Of a server: where requests of clients go that keep their history themselves.
+	Messages string `json:"messages,omitempty"`
+	Chat     string `json:"chat,omitempty"`
 }
 
 // writeServerFile tells other commands who has this home.

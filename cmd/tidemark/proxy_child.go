@@ -30,10 +30,13 @@ func (e *childEnded) Error() string {
 
 // proxyVars are the variables by which clients find the model, as name=value.
 func proxyVars(base string) []string {
-	return []string{"ANTHROPIC_BASE_URL=" + base, "OPENAI_BASE_URL=" + base + "/v1"}
+	return []string{anthropicBase + "=" + base, openAIBase + "=" + base + "/v1"}
 }
 
-// childEnv is an environment with the variables of the proxy. Where it names an HTTP proxy, this
+// tokenVariable is where the token of a server stands; see package config.
+const tokenVariable = "TIDEMARK_TOKEN"
+
+// childEnv is an environment with the variables of the proxy, and without the token of the server: the door adds that. Where it names an HTTP proxy, this
 // machine is left out of that: the door is not to be reached from elsewhere.
 func childEnv(environ []string, base string) []string {
 	vars := proxyVars(base)
@@ -45,7 +48,7 @@ func childEnv(environ []string, base string) []string {
 	out := make([]string, 0, len(environ)+len(vars))
 	for _, v := range environ {
 		name, _, _ := strings.Cut(v, "=")
-		if lookup(vars, name) == "" {
+		if lookup(vars, name) == "" && name != tokenVariable {
 			out = append(out, v)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -35,8 +34,11 @@ var _ http.Handler = (*proxyDoor)(nil)
 // client cannot say of itself, and passes on to a server of this process or to one elsewhere.
 type proxyDoor struct {
 	next       http.Handler // the server
+	other      http.Handler // for what the server does not take up; nil where it is elsewhere
 	node       *node        // of this process; nil where the server is elsewhere
 	base       string       // where that is
+	named      bool         // and the user said so
+	of         serverFile   // what the one that has the store left of itself
 	client     *client      // what the summary is read by
 	token      string       // of the server; it stays on this side of the door
 	mode, name string
@@ -49,6 +51,7 @@ type proxyDoor struct {
 	mu       sync.Mutex // guards the following
 	keys     []string   // of the conversations that answers named
 	requests int
+	busy     int // in work
 }
 
 // openDoor finds the server that the requests go through: the one that is named, the one that has
@@ -59,6 +62,7 @@ func (m *Main) openDoor(ctx context.Context, f proxyFlags) (*proxyDoor, error) {
 	if d.base, err = m.named(); err != nil {
 		return nil, err
 	}
+	d.named = d.base != ""
 	if d.base == "" {
 		err = m.ownDoor(ctx, d, f)
 	}
@@ -86,22 +90,25 @@ func (m *Main) ownDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg, _, err := m.load(ctx, home)
+	cfg, _, err := m.proxyMain().load(ctx, home)
 	if err != nil {
 		return err
 	}
-	m.upstreams(cfg, f.upstream)
+	told := m.upstreams(cfg, f.upstream)
 	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), false)
 	var locked *native.LockedError
 	if s := readServerFile(home); errors.As(err, &locked) && s.PID == locked.PID && s.URL != "" {
-		d.base, d.leave = s.URL, enterAsGuest(home)
+		d.base, d.of, d.leave = s.URL, s, enterAsGuest(home)
 		return nil
+	}
+	if err == nil && told != nil {
+		err = errors.Join(told, n.close())
 	}
 	if err != nil {
 		return err
 	}
 	d.node, d.token, d.mode = n, cfg.Secrets.Token.Reveal(), cmp.Or(f.treatment, cfg.Proxy.Treatment)
-	d.next, d.client = n.handler(d.token), inProcess(n)
+	d.next, d.other, d.client = n.handler(d.token), passOn(cfg), inProcess(n)
 	return nil
 }
 
@@ -114,9 +121,10 @@ func (m *Main) otherDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error 
 	}
 	d.client = m.remote(d.base)
 	d.token = d.client.token
-	if err := d.client.get(ctx, "/healthz", nil); err != nil {
+	if err := d.client.get(ctx, "/v1/sessions?limit=1", nil); err != nil { // a token that is wrong, too
 		return err
 	}
+	m.tellUpstreams(d.of, d.base)
 	to, err := url.Parse(d.base)
 	if err != nil {
 		return fmt.Errorf("--server %s: %w", d.base, err)
@@ -158,20 +166,24 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			d.next.ServeHTTP(w, r)
 			return
 		}
-		refuse(w, http.StatusNotFound, "not_found_error", "this address is another one's; the client has its own in ANTHROPIC_BASE_URL and OPENAI_BASE_URL")
+		refuse(w, http.StatusNotFound, "not_found_error", "this address is another one's; the client has its own in "+anthropicBase+" and "+openAIBase)
 		return
 	}
 	for rest = "/" + rest; strings.Contains(rest, "//"); { // of a base URL that ends in a slash
 		rest = strings.ReplaceAll(rest, "//", "/")
 	}
 	plain, err := url.PathUnescape(rest)
-	if err != nil || !forClients(plain) {
+	if err != nil || strings.Contains(plain, "..") || d.other == nil && !forClients(plain) {
 		refuse(w, http.StatusNotFound, "not_found_error", "no "+r.Method+" "+rest+" here: want /v1/messages, /v1/messages/count_tokens, /v1/chat/completions or /v1/models")
 		return
 	}
 	in := r.Clone(r.Context())
 	in.URL.Path, in.URL.RawPath = plain, rest
 	in.RequestURI = in.URL.RequestURI()
+	if d.other != nil && !proxied(plain) {
+		d.other.ServeHTTP(w, in)
+		return
+	}
 	in.Header.Set(headerProxy, d.name)
 	if d.mode != "" {
 		in.Header.Set(headerMode, d.mode)
@@ -179,8 +191,9 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.token != "" {
 		in.Header.Set(headerToken, d.token)
 	}
+	d.took(r.Method)
+	defer func() { d.note(w.Header().Get(headerSession)) }()
 	d.next.ServeHTTP(w, in)
-	d.note(r.Method, w.Header().Get(headerSession))
 }
 
 // forClients reports whether a path is of an API that clients speak: what else the server has is not
@@ -194,16 +207,37 @@ func forClients(path string) bool {
 	return path == "/"
 }
 
-// note remembers of an answer what the summary tells.
-func (d *proxyDoor) note(method, key string) {
+// took counts a request that came.
+func (d *proxyDoor) took(method string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.busy++
 	if method == http.MethodPost {
 		d.requests++
 	}
+}
+
+// note remembers of an answer what the summary tells.
+func (d *proxyDoor) note(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
 	const most = 100 // conversations of one client
 	if key != "" && !slices.Contains(d.keys, key) && len(d.keys) < most {
 		d.keys = append(d.keys, key)
+	}
+}
+
+// settle waits for what is in work: a client has its answer a moment before the door is done with it.
+func (d *proxyDoor) settle() {
+	const look, most = 5 * time.Millisecond, 2 * time.Second
+	for until := time.Now().Add(most); time.Now().Before(until); time.Sleep(look) {
+		d.mu.Lock()
+		busy := d.busy
+		d.mu.Unlock()
+		if busy == 0 {
+			return
+		}
 	}
 }
 
@@ -264,19 +298,4 @@ func upstreamURL(text string) (string, error) {
 		return "", errors.New("want a URL such as https://api.anthropic.com")
 	}
 	return strings.TrimSuffix(strings.TrimRight(text, "/"), "/v1"), nil
-}
-
-// upstreams has requests go on to where they are told, or else to where the client would have sent them
-// without us, unless the configuration says so.
-func (m *Main) upstreams(c *config.Config, told string) {
-	if told != "" {
-		c.Proxy.Upstream, c.Proxy.Chat = told, told+"/v1"
-		return
-	}
-	if base, err := upstreamURL(m.env("ANTHROPIC_BASE_URL")); err == nil && c.Proxy.Upstream == "" {
-		c.Proxy.Upstream = base
-	}
-	if base, err := upstreamURL(m.env("OPENAI_BASE_URL")); err == nil && c.Proxy.Chat == "" {
-		c.Proxy.Chat = base + "/v1"
-	}
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -14,30 +17,46 @@ import (
 
 // proxySums are figures of what went through a door.
 type proxySums struct {
-	calls   int
-	in      tidemark.Tokens // read by the model, as the provider reported it
-	whole   tidemark.Tokens // the same with nothing left out, about
+	calls   int             // of the API: a request makes several where the model calls our tools
+	in      tidemark.Tokens // read by the model in all of them, as the provider reported it
+	whole   tidemark.Tokens // what the requests alone would have been with nothing left out, about
 	cached  tidemark.Tokens // read from the provider's cache
 	evicted int64           // results, inputs and images that left
-	faults  int64           // of them, asked for again
+	would   int64           // and that would have, of requests that were only watched
+	faults  int64           // of what left, asked for again
 }
 
-// add takes in the record of a call. What the model would have read is as much more as the request was
-// longer: both are counted in bytes of the whole body.
+// add takes in the record of a request. Without the proxy the API would have been called once, with what the client
+// sent: as much more than the first call read as that body was longer than the one that went out.
 func (s *proxySums) add(a session.Anatomy) {
-	s.calls++
-	read := a.Usage.Input + a.Usage.CacheRead + a.Usage.CacheCreation
+	read := a.Usage.Context() - a.Usage.Output
+	first, calls, left := read, 1, &s.evicted
+	if x := a.Proxy; x != nil {
+		calls = max(x.Legs, 1)
+		if first = tidemark.Tokens(x.First); first == 0 { // of a record that does not tell it
+			first = read / tidemark.Tokens(calls)
+		}
+		if !strings.HasPrefix(x.Treatment, "page") {
+			left = &s.would
+		}
+	}
+	s.calls += calls
 	s.in += read
 	s.cached += a.Usage.CacheRead
 	p := a.Paging
 	if p == nil || p.Sent <= 0 {
-		s.whole += read
+		s.whole += first
 		return
 	}
-	s.whole += tidemark.Tokens(math.Round(float64(read) * float64(p.In) / float64(p.Sent)))
-	s.evicted += int64(p.Evicted + p.Collected + p.Inputs + p.Images)
-	s.faults += int64(len(p.Faults))
+	s.whole += tidemark.Tokens(math.Round(float64(first) * float64(p.In) / float64(p.Sent)))
+	*left += int64(p.Evicted + p.Collected + p.Inputs + p.Images)
+	if left == &s.evicted {
+		s.faults += int64(len(p.Faults))
+	}
 }
+
+// fewTokens are too few for a share of them to say anything: what is added to each request weighs more.
+const fewTokens = 20_000
 
 // rows are the figures for people.
 func (s *proxySums) rows(requests int) [][]string {
@@ -45,11 +64,21 @@ func (s *proxySums) rows(requests int) [][]string {
 	if s.calls == 0 {
 		return rows
 	}
-	return append(rows, []string{"model calls", fmt.Sprint(s.calls)},
+	share := ""
+	if s.whole >= fewTokens {
+		share = part(s.in, s.whole)
+	}
+	rows = append(rows, []string{"model calls", fmt.Sprint(s.calls)},
 		[]string{"tokens in without the proxy", "about " + count(s.whole)},
-		[]string{"tokens in with it", count(s.in) + part(s.in, s.whole)},
-		[]string{"of them read from the cache", count(s.cached) + part(s.cached, s.in)},
-		[]string{"evicted", fmt.Sprint(s.evicted)}, []string{"faults", fmt.Sprint(s.faults)})
+		[]string{"tokens in with it", count(s.in) + share},
+		[]string{"of them read from the cache", count(s.cached) + part(s.cached, s.in)})
+	if s.would > 0 {
+		rows = append(rows, []string{"would have left", fmt.Sprint(s.would)})
+	}
+	if s.would == 0 || s.evicted > 0 {
+		rows = append(rows, []string{"evicted", fmt.Sprint(s.evicted)}, []string{"faults", fmt.Sprint(s.faults)})
+	}
+	return rows
 }
 
 // part is a share in percent, nothing of nothing.
@@ -67,6 +96,7 @@ const summaryTime = 10 * time.Second
 // proxySummary says on standard error what went through the door. Of a server that cannot tell any more
 // only what this side saw is told.
 func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
+	d.settle()
 	requests, keys := d.noted()
 	if requests == 0 {
 		m.err.line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
@@ -75,48 +105,84 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	ctx, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	var sums proxySums
+	var look [][]string
 	for _, key := range keys {
-		if err := sumTracks(ctx, d, key, &sums); err != nil {
+		tracks, err := sumTracks(ctx, d, key, &sums)
+		if err != nil {
 			m.err.printf("tidemark proxy: figures of %s: %v\n", key, err)
 		}
+		look = append(look, lookAt(d, tracks)...)
 	}
-	rows := sums.rows(requests)
-	for _, key := range keys {
-		rows = append(rows, []string{"look at it", "tidemark view " + key})
-	}
-	table(m.err, rows)
+	table(m.err, append(sums.rows(requests), look...))
 	if len(keys) == 0 && d.mode != "observe" {
 		m.err.line("tidemark proxy: no answer named a conversation, so nothing was kept")
 	}
 }
 
+// lookAt says where what went through the door is to be seen: of a conversation's tracks the one that most was said
+// in, since a client's small questions beside its work are tracks, too.
+func lookAt(d *proxyDoor, tracks []callsOf) [][]string {
+	if len(tracks) == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(tracks, func(a, b callsOf) int {
+		return cmp.Or(cmp.Compare(a.messages, b.messages), cmp.Compare(a.calls, b.calls))
+	})
+	command, key := "tidemark view ", most.key
+	if d.named {
+		command = "tidemark --server " + d.base + " view "
+	}
+	if strings.Contains(key, "#") { // a comment to a shell
+		key = "'" + key + "'"
+	}
+	rows := [][]string{{"look at it", command + key}}
+	if len(tracks) > 1 {
+		rows = append(rows, []string{"", fmt.Sprintf("the longest of %d tracks of %s", len(tracks), keyOfTrack(most.key))})
+	}
+	return rows
+}
+
 // maxTracks bounds how many tracks of a conversation are added up.
 const maxTracks = 1000
 
-// sumTracks adds the calls of a conversation and of its tracks (KEY#t2, …), which have records of their own.
-func sumTracks(ctx context.Context, d *proxyDoor, key string, sums *proxySums) error {
-	err := sumCalls(ctx, d, key, sums)
-	for n := 2; err == nil && n <= maxTracks; n++ {
-		err = sumCalls(ctx, d, fmt.Sprintf("%s#t%d", key, n), sums)
-	}
-	if api := (*apiError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
-		return nil
-	}
-	return err
+// callsOf are the requests of a track that were made since the door opened.
+type callsOf struct {
+	key             string
+	calls, messages int // messages: of the longest history
 }
 
-// sumCalls adds the calls of a conversation that were made since the door opened.
-func sumCalls(ctx context.Context, d *proxyDoor, key string, sums *proxySums) error {
+// sumTracks adds the calls of a conversation and of its tracks (KEY#t2, …), which have records of their own, and returns
+// those that have any.
+func sumTracks(ctx context.Context, d *proxyDoor, key string, sums *proxySums) (out []callsOf, err error) {
+	for n := 1; n <= maxTracks; n++ {
+		track := callsOf{key: trackKey(key, n)}
+		err := sumCalls(ctx, d, &track, sums)
+		if api := (*apiError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		if track.calls > 0 {
+			out = append(out, track)
+		}
+	}
+	return out, nil
+}
+
+// sumCalls adds the calls of a track that were made since the door opened.
+func sumCalls(ctx context.Context, d *proxyDoor, t *callsOf, sums *proxySums) error {
 	const page = 500
 	before := int64(0)
 	for {
-		calls, _, err := anatomies(ctx, d.client, key, before, page)
+		calls, _, err := anatomies(ctx, d.client, t.key, before, page)
 		if err != nil {
 			return err
 		}
 		for _, a := range calls {
 			if a.At >= d.began.UnixMilli() {
 				sums.add(a)
+				t.calls, t.messages = t.calls+1, max(t.messages, a.Events)
 			}
 		}
 		if len(calls) < page || calls[0].At < d.began.UnixMilli() || calls[0].N <= 1 {

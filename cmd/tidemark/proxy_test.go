@@ -93,6 +93,7 @@ func TestChildEnv(t *testing.T) {
 		want    []string
 	}{
 		{"plain", []string{"A=1", "ANTHROPIC_API_KEY=k"}, []string{"A=1", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1"}},
+		{"a token", []string{"TIDEMARK_TOKEN=t", "A=1"}, []string{"A=1", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1"}},
 		{"one is there", []string{"ANTHROPIC_BASE_URL=http://old", "A=1"}, []string{"A=1", "ANTHROPIC_BASE_URL=http://x/p/n", "OPENAI_BASE_URL=http://x/p/n/v1"}},
 		{
 			"behind a proxy",
@@ -105,6 +106,18 @@ func TestChildEnv(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, row.want)
 			}
 		})
+	}
+}
+
+// TestIsDoor: an endpoint that a proxy of ours gave is told from any other.
+func TestIsDoor(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://127.0.0.1:4021/p/claude-5f0c/v1": true, "http://127.0.0.1:4021/t/0af9/p/x": true, "http://127.0.0.1:4021/p/x/": true,
+		"http://127.0.0.1:4021/v1": false, "http://10.0.0.1/p/x/v1": false, "https://api.openai.com/v1": false, "http://gate.test/p/x/v1": false, "": false,
+	} {
+		if isDoor(base) != want {
+			t.Errorf("isDoor(%q) is not %t", base, want)
+		}
 	}
 }
 
@@ -150,7 +163,8 @@ func TestUpstreamURL(t *testing.T) {
 	}
 }
 
-// TestProxySums: what would have been read without the proxy is by the bytes, and nothing is divided by none.
+// TestProxySums: what would have been read without the proxy is that of one call, by the bytes; all calls count as read
+// with it; nothing is divided by none.
 func TestProxySums(t *testing.T) {
 	var s proxySums
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &session.Paged{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []session.Faulted{{}, {}}}})
@@ -161,6 +175,27 @@ func TestProxySums(t *testing.T) {
 	}
 	if part(1, 0) != "" || part(3, 4) != " (75 %)" {
 		t.Errorf("%q, %q", part(1, 0), part(3, 4))
+	}
+
+	// Three calls for one request: with the proxy they cost all that they read, without it there would have been the first.
+	s = proxySums{}
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 3000, CacheRead: 27_000}, Proxy: &session.Proxied{Treatment: "page+trim", Legs: 3, First: 9000}, Paging: &session.Paged{In: 2000, Sent: 1000, Evicted: 1}})
+	if want := (proxySums{calls: 3, in: 30_000, whole: 18_000, cached: 27_000, evicted: 1}); s != want {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+	if got := fmt.Sprint(s.rows(1)); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
+		t.Errorf("a share of few tokens: %s", got)
+	}
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10_000}, Proxy: &session.Proxied{Treatment: "page", Legs: 2}, Paging: &session.Paged{In: 1000, Sent: 1000}})
+	if got := fmt.Sprint(s.rows(2)); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
+		t.Errorf("of a record that does not tell its first call: %s", got)
+	}
+
+	// Nothing leaves where it is only watched.
+	s = proxySums{}
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &session.Paged{In: 9, Sent: 9, Evicted: 13, Faults: []session.Faulted{{}}}})
+	if got := fmt.Sprint(s.rows(1)); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
+		t.Errorf("observed: %s", got)
 	}
 }
 

@@ -73,11 +73,13 @@ func (r *replay) label(all paging.Totals, policy string) string {
 	return policy
 }
 
+var errNoWindow = usagef("--zones are percents of a window: give --window")
+
 // fits refuses zones for a session that has no window, and bounds for one that tells its own.
 func (r *replay) fits(o paging.Options) error {
 	switch {
 	case o.Window == 0 && r.given != nil && r.given("zones"):
-		return usagef("--zones are percents of a window: give --window")
+		return errNoWindow
 	case o.Window > 0 && slices.Contains(paging.Bounds(), o.Policy):
 		return usagef("--policy %s: a bound knows no zones, and the session tells a window: give --window 0", o.Policy)
 	}

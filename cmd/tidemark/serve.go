@@ -201,7 +201,8 @@ func (m *Main) serveHandler(ctx context.Context, n *node, l net.Listener, h http
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
 	url := "http://" + reachable(l.Addr())
-	if err := writeServerFile(n.home, serverFile{URL: url}); err != nil {
+	messages, chat := bases(n.cfg)
+	if err := writeServerFile(n.home, serverFile{URL: url, Messages: messages, Chat: chat}); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	defer removeServerFile(n.home)

@@ -148,12 +148,16 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 	if s.Busy != "" {
 		busy = "run " + s.Busy
 	}
+	compacted, resets := fmt.Sprintf("%d times, next above %s (reserve %s, keep %s)", s.Compactions, count(s.Limit), count(s.Reserve), count(s.Keep)), fmt.Sprint(s.Resets)
+	if isProxied(string(s.Key)) {
+		compacted, resets = "never: its client keeps the history", "none, for the same reason"
+	}
 	rows := [][]string{
 		{"session", string(s.Key)}, {"id", s.ID}, {"title", oneLine(s.Title, 200)},
 		{"messages", fmt.Sprint(s.Messages)},
 		{"context", gauge(s.ContextTokens, s.Window)},
-		{"compacted", fmt.Sprintf("%d times, next above %s (reserve %s, keep %s)", s.Compactions, count(s.Limit), count(s.Reserve), count(s.Keep))},
-		{"resets", fmt.Sprint(s.Resets)},
+		{"compacted", compacted},
+		{"resets", resets},
 		{"used", fmt.Sprintf("%s tokens in, %s out since the reset", count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), count(s.Usage.Output))},
 		{"created", when(s.CreatedAt)}, {"updated", when(s.UpdatedAt)}, {"in work", busy},
 	}
@@ -176,6 +180,7 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 		rows = append(rows, []string{"its own", string(own)})
 	}
 	table(m.out, rows)
+	m.tellTracks(ctx, c, key)
 	return nil
 }
 

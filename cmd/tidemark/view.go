@@ -85,7 +85,11 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		tools += t.Tokens
 		names = append(names, t.Name)
 	}
-	m.out.printf("%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
+	if isProxied(key) { // nothing is compacted
+		m.out.line(gauge(v.Size, v.Window))
+	} else {
+		m.out.printf("%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
+	}
 	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {count(v.System.Tokens), "system", "", "system prompt and memory"}}
 	if len(names) > 0 {
 		rows = append(rows, []string{count(tools), "tools", "", strings.Join(names, ", ")})
@@ -104,6 +108,7 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		rows = append(rows, []string{count(it.Tokens), it.Role, source, oneLine(strings.Join(parts, " | "), 100)})
 	}
 	table(m.out, rows)
+	m.tellTracks(ctx, c, key)
 	return nil
 }
 
@@ -137,6 +142,7 @@ func (m *Main) logCommand() *cobra.Command {
 				if m.json {
 					return m.printJSON(raw)
 				}
+				defer m.tellTracks(cmd.Context(), c, args[0])
 				return m.showLog(raw)
 			})
 		},
@@ -205,6 +211,7 @@ func (m *Main) showBlock(msg tidemark.Message, handle, number string) error {
 func (m *Main) showLog(raw []byte) error {
 	var page struct {
 		Entries []struct {
+			ID      string            `json:"id"`
 			Seq     int64             `json:"seq"`
 			Kind    tidemark.Kind     `json:"kind"`
 			At      time.Time         `json:"at"`
@@ -238,7 +245,7 @@ func (m *Main) showLog(raw []byte) error {
 		case e.Event != nil:
 			who, text = e.Event.Type, e.Event.Text
 		}
-		rows = append(rows, []string{fmt.Sprint(e.Seq), when(e.At), who, count(e.Tokens), oneLine(text, 120)})
+		rows = append(rows, []string{fmt.Sprint(e.Seq), e.ID, when(e.At), who, count(e.Tokens), oneLine(text, 120)})
 	}
 	table(m.out, rows)
 	return nil
