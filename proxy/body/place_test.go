@@ -1,0 +1,66 @@
+package body
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// TestPlaces holds where things go that have no place of their own.
+func TestPlaces(t *testing.T) {
+	nullMark := `"cache_control":null`
+	for _, row := range []messageRow{
+		{
+			"results come before another message of the assistant",
+			`{"messages":[{"role":"user","content":"q"}, {"role":"assistant","content":"a"}, {"role":"assistant","content":"b"}]}`,
+			Change{Inserts: []Insert{{Item: 1, Visible: 1, Calls: list(call1), Results: list(res1)}}},
+			`{"messages":[{"role":"user","content":"q"}, {"role":"assistant","content":[` + textJSON("a") + `,` + call1 + `]},{"role":"user","content":[` + res1 + `]}, {"role":"assistant","content":"b"}]}`,
+		},
+		{
+			"a marker that is null is none: the one before it moves",
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a",` + mark + `}]}, {"role":"assistant","content":[{"type":"text","text":"b",` + nullMark + `}]}, {"role":"user","content":"c"}]}`,
+			Change{Spans: []SpanChange{{0, 1, list(`{"role":"user","content":"sum"}`)}}},
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"sum",` + mark + `}]}, {"role":"user","content":"c"}]}`,
+		},
+		{
+			"where all are null there is none to move",
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a",` + nullMark + `}]}, {"role":"user","content":"c"}]}`,
+			Change{Spans: []SpanChange{{0, 0, list(`{"role":"user","content":"sum"}`)}}},
+			`{"messages":[{"role":"user","content":"sum"}, {"role":"user","content":"c"}]}`,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got, err := scan(t, Messages, row.body).Apply(row.change)
+			if err != nil || string(got) != row.want {
+				t.Errorf("%v\n got %s\nwant %s", err, got, row.want)
+			}
+		})
+	}
+}
+
+// TestChangeBeforeTrim: a block that is changed is not trimmed as well.
+func TestChangeBeforeTrim(t *testing.T) {
+	r := scan(t, Messages, `{"messages":[{"role":"user","content":[`+textJSON("a")+`,`+textJSON("b")+`]}]}`)
+	c := Change{
+		Blocks: []BlockChange{{0, 0, []byte(textJSON("changed"))}},
+		Trim:   &Trim{of: r, texts: []BlockChange{{0, 0, []byte(textJSON("trimmed"))}, {0, 1, []byte(textJSON("too"))}}},
+	}
+	got, err := r.Apply(c)
+	if want := `{"messages":[{"role":"user","content":[` + textJSON("changed") + `,` + textJSON("too") + `]}]}`; err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+}
+
+// TestTwice: a member that stands twice may mean either to whoever reads it, so such a block is not read.
+func TestTwice(t *testing.T) {
+	for name, block := range map[string]string{
+		"content": `{"type":"tool_result","tool_use_id":"r1","content":"a","content":"b"}`,
+		"text":    `{"type":"text","text":"a","text":"b"}`,
+		"marker":  `{"type":"text","text":"a",` + mark + `,` + mark + `}`,
+	} {
+		if _, err := Scan(Messages, []byte(`{"messages":[{"role":"user","content":[`+block+`]}]}`)); !errors.Is(err, tidemark.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
