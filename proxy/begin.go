@@ -5,6 +5,7 @@ import (
 
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -24,6 +25,9 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	r, err := body.Scan(a.Dialect, a.Body)
 	if err != nil {
 		return x.untouched(err), nil
+	}
+	if len(r.Items) == 0 {
+		return x.untouched(errEmpty), nil
 	}
 	x.req = r
 	c.mu.Lock()
@@ -53,6 +57,8 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	return x, nil
 }
 
+var errEmpty = errors.New("it has no messages")
+
 // untouched notes why a request is sent as it came. Nothing of it is content.
 func (x *Exchange) untouched(err error) *Exchange {
 	x.why = oneLine(err.Error())
@@ -80,6 +86,7 @@ func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
+	c.rest(t)
 	x.zone, x.size, x.tau = d.Zone, d.Size, t.pager.Tau()
 	c.change(x, t, d)
 	return nil
@@ -103,7 +110,10 @@ func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 			return err
 		}
 		t.base, t.after, t.from, t.edits = base, len(base.all()), at, base.edits
-		t.tools, t.whole = maps.Clone(base.tools), maps.Clone(base.whole)
+		t.tools, t.whole, t.sour = maps.Clone(base.tools), maps.Clone(base.whole), base.sour
+		if base.leaf == at {
+			t.release, t.anchor = slices.Clone(base.release), slices.Clone(base.anchor)
+		}
 	} else {
 		t.from = c.root
 	}

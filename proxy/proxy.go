@@ -78,7 +78,8 @@ type Conversation struct {
 	links  map[link]*node
 	leaves map[*node]*track
 	tracks []*track
-	busy   int // exchanges that have begun and not ended
+	busy   int   // exchanges that have begun and not ended
+	uses   int64 // requests so far
 }
 
 // Tables of all proxied conversations of a database, each with the key.

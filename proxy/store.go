@@ -252,7 +252,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 			stmts = append(stmts, more...)
 		}
 	}
-	acts, err := c.actStmts(x)
+	acts, shown, err := c.actStmts(x)
 	if err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	for _, s := range steps {
 		s.stored = true
 	}
-	for _, s := range x.plan.stubs {
-		t.shown[shownKey{s.node.id, s.block}] = true
+	for _, s := range shown {
+		t.shown[s] = true
 	}
 	t.owed = nil
 	if n := x.reply; n != nil && n.seq == 0 {
@@ -314,17 +314,21 @@ func (c *Conversation) stepStmts(x *Exchange) (stmts []tidemark.Stmt, stored []*
 }
 
 // actStmts store what now reads otherwise: stubs that are new to the log, and edits by tags.
-func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, err error) {
+func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, shown []shownKey, err error) {
 	t := x.track
 	o := tidemark.Overlay{By: []string{"paging"}, Reason: "threshold"}
 	for _, s := range x.plan.stubs {
+		if t.base != nil && len(t.steps) < 2 {
+			break // who leaves a track with each request would write all stubs each time
+		}
 		if t.shown[shownKey{s.node.id, s.block}] || s.node.seq == 0 {
 			continue
 		}
 		var b tidemark.Block
 		if err := json.Unmarshal(s.raw, &b); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		shown = append(shown, shownKey{s.node.id, s.block})
 		o.Edits = append(o.Edits, tidemark.Edit{From: s.node.id, Block: s.block + 1, Blocks: []tidemark.Block{b}, Data: json.RawMessage(`{"proxy":{}}`)})
 	}
 	var acts []tidemark.Overlay
@@ -340,23 +344,23 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, err error) 
 		}
 		more, err := overlay(w.edits, "tags")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		acts = append(acts, more)
 	}
 	for _, o := range acts {
 		e, err := c.act(o)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		more, err := c.Home.Log().AppendStmts(t.log, e)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		stmts = append(stmts, more...)
 	}
 
-	return stmts, nil
+	return stmts, shown, nil
 }
 
 // maxEdits bounds the stubs of one row.

@@ -58,6 +58,7 @@ type track struct {
 	steps []*step
 	leaf  *node
 	pager *paging.Pager // nil: to be made of the steps
+	used  int64         // when, in requests of the conversation
 	last  paging.Decision
 	sum   Totals
 	fed   int // steps that it was given
@@ -235,6 +236,28 @@ func newTrack(n int) *track {
 		t.name = fmt.Sprintf("t%d", n+1)
 	}
 	return t
+}
+
+// maxPagers bounds the tracks of one conversation whose pagers are in memory: those of others are made again of their steps.
+const maxPagers = 16
+
+// rest notes that a track is used and lets go of the pager that was used least lately.
+func (c *Conversation) rest(t *track) {
+	c.uses++
+	t.used = c.uses
+	var oldest *track
+	n := 0
+	for _, o := range c.tracks {
+		if o.pager == nil {
+			continue
+		}
+		if n++; oldest == nil || o.used < oldest.used {
+			oldest = o
+		}
+	}
+	if n > maxPagers && oldest != t {
+		oldest.pager, oldest.memo = nil, map[*paging.Page]memoized{}
+	}
 }
 
 // moveTo makes a message the newest of a track.

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
 // agentRun is a client that reads one file after another.
@@ -292,4 +293,41 @@ func TestEqualAnswers(t *testing.T) {
 		r.restart()
 	}
 	same(t, r)
+}
+
+// TestNoMessages: a request without messages is not ours to judge.
+func TestNoMessages(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	for d, body := range map[body.Dialect]string{body.Messages: `{"messages":[]}`, body.Chat: `{"messages":[{"role":"system","content":"x"}]}`} {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Dialect: d, Body: []byte(body)})
+		if err != nil || string(x.Body()) != body || x.Answer(t.Context(), 200, false) {
+			t.Errorf("%s: %v", body, err)
+		}
+		if _, err := x.Finish(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestManyTracks: a client that never sends back what it was answered begins a track with each request; what it has in
+// memory and writes for each does not grow with all of them.
+func TestManyTracks(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 12_000})
+	history := []string{text("user", "q")}
+	for n := range 60 {
+		e := r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock(fmt.Sprint("never seen ", n))))
+		if err := tidemark.Check(e.messages(t, 0)); err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprint("c", n)
+		history = append(history, said(call(id, "Read", fmt.Sprintf(`{"file_path":"f%d"}`, n))), result(id, strings.Repeat("line\n", 300)))
+	}
+	e := r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("end")))
+	if e.stubs(t) < 40 {
+		t.Errorf("%d stubs", e.stubs(t))
+	}
+	rows, err := r.db.Query(t.Context(), `SELECT coalesce(sum(length(payload)), 0) FROM entries WHERE kind = 'overlay' LIMIT 1`)
+	if err != nil || rows[0].Int(0) > 100_000 {
+		t.Errorf("%d bytes of overlays, %v", rows[0].Int(0), err)
+	}
 }
