@@ -174,7 +174,7 @@ func (s *Session) tellDigests(ctx context.Context, to Wide, now time.Time) (whol
 
 // lastMessage is the position of the conversation's last message, 0 without any.
 func (s *Session) lastMessage(ctx context.Context) (int64, error) {
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(max((SELECT max(seq) FROM entries WHERE log = l.id AND kind = 'message')), 0) FROM logs l WHERE l.key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(max((SELECT max(seq) FROM entries WHERE log = l.id AND kind = 'message')), 0) FROM logs l WHERE l.key BETWEEN ? AND ? LIMIT 1`, s.ends()...)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -187,8 +187,8 @@ func (s *Session) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 	var parts []recall.DigestPart
 	var pace pace
 	for read := 0; d.last < head && read < digestMessages && len(parts) < digestParts; {
-		rows, err := s.DB.Query(ctx, `SELECT e.seq FROM logs l CROSS JOIN entries e WHERE l.key = ? AND e.log = l.id AND e.kind = 'message' AND e.seq > ? ORDER BY e.seq LIMIT ?`,
-			string(s.Key), d.last, digestPage)
+		rows, err := s.DB.Query(ctx, `SELECT e.seq FROM logs l CROSS JOIN entries e WHERE l.key BETWEEN ? AND ? AND e.log = l.id AND e.kind = 'message' AND e.seq > ? ORDER BY e.seq LIMIT ?`,
+			append(s.ends(), d.last, digestPage)...)
 		if err != nil || len(rows) == 0 {
 			return parts, err
 		}

@@ -180,7 +180,7 @@ func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found,
 	terms = terms[:min(len(terms), maxTerms)]
 	limit = min(max(limit, 1), 100)
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid JOIN logs l ON l.id = e.log
-		WHERE words MATCH ? AND l.key = ? ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, s.matching(terms...), string(s.Key), limit)
+		WHERE words MATCH ? AND l.key BETWEEN ? AND ? ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, append(append([]any{s.matching(terms...)}, s.ends()...), limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}

@@ -52,7 +52,7 @@ type sizeOf struct {
 // extent returns how many messages the conversation has, roughly: it counts again when the database grew by a
 // quarter, since that reads an index of them all.
 func (s *Session) extent(ctx context.Context) (sizeOf, error) {
-	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key <> ?) LIMIT 1`, string(s.Key))
+	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key NOT BETWEEN ? AND ?) LIMIT 1`, s.ends()...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
@@ -64,7 +64,7 @@ func (s *Session) extent(ctx context.Context) (sizeOf, error) {
 		}
 		return n, nil
 	}
-	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, string(s.Key))
+	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) LIMIT 1`, s.ends()...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
@@ -128,8 +128,8 @@ func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted
 	}
 	own := ""
 	if in.most {
-		own = ` AND EXISTS (SELECT 1 FROM entries own INDEXED BY entries_log WHERE own.log IN (SELECT id FROM logs WHERE key = ?) AND own.seq = words.rowid)`
-		args = slices.Insert(args, len(args)-2, any(string(s.Key)))
+		own = ` AND EXISTS (SELECT 1 FROM entries own INDEXED BY entries_log WHERE own.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) AND own.seq = words.rowid)`
+		args = slices.Insert(args, len(args)-2, s.ends()...)
 	}
 	rows, err := s.DB.Query(ctx, `SELECT j.key, (SELECT group_concat(r) FROM (SELECT words.rowid AS r FROM `+from+early+own+` ORDER BY words.rowid DESC LIMIT ?)) FROM json_each(?) j LIMIT 64`, args...)
 	if err != nil {

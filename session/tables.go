@@ -161,8 +161,10 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
-	return tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
-		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}, nil
+	out := tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
+		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}
+	err = s.asMain(ctx, &out)
+	return out, err
 }
 
 // mustJSON encodes values of ours, which always encode.

@@ -43,7 +43,7 @@ func (c *call) getPrompt() error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
 	}
-	s, err := c.session(false)
+	s, err := c.shown()
 	if err != nil {
 		return err
 	}

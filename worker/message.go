@@ -140,7 +140,7 @@ func (c *call) identify(in *session.Input) error {
 
 // liveEvents passes on all notices of a session from now on.
 func (c *call) liveEvents() error {
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ type wireSession struct {
 	Limit    tidemark.Tokens  `json:"limit"` // over this it is compacted
 	Reserve  tidemark.Tokens  `json:"reserve"`
 	Keep     tidemark.Tokens  `json:"keep"`
+	Track    tidemark.Key     `json:"track,omitempty"`  // of a client's conversation, the one that is shown for this key
+	Tracks   []session.Track  `json:"tracks,omitempty"` // all there are, the oldest first
 }
 
 func (c *call) getSession() error {
@@ -72,7 +74,11 @@ func (c *call) showSession(s *session.Session) error {
 		return err
 	}
 	b := s.Budget()
-	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep})
+	w := wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep}
+	if w.Track, w.Tracks, err = s.Tracks(ctx); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, w)
 }
 
 // patchSession sets fields of the session's own settings; null takes one back.

@@ -70,7 +70,7 @@ func (c *call) getView() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.session(false)
+	s, err := c.shown()
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (c *call) page() (s *session.Session, before int64, limit int, err error) {
 	if limit, err = c.limit(); err != nil {
 		return nil, 0, 0, err
 	}
-	s, err = c.session(false)
+	s, err = c.shown()
 	return s, before, limit, err
 }
 
@@ -286,7 +286,7 @@ func (c *call) recallSession() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (c *call) searchSession() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}
