@@ -34,6 +34,12 @@
 //   - door, dialect: a way in for one kind of client; how it writes what a turn does.
 //   - channel, platform: how people reach sessions by messages; the service that carries them
 //     (WhatsApp, Telegram).
+//   - proxied conversation, track: what a client says that keeps its history itself; a leaf of the
+//     tree of its messages, with the requests (steps) that led there.
+//   - treatment, leg: what is done with such a request (observe, trim, page, page+trim); one call
+//     of the API for it.
+//   - phantom tool, tag: a tool of ours that the client never sees; an operation that a model writes
+//     into its answer.
 //   - arrival, lane: one thing that a webhook tells; those of one person or group, in order.
 //   - desk, standing: who of an agent's people is who; owner, approved, blocked or none.
 //   - courier, ledger: hands messages to platforms; a session's record of each, so that none is sent
