@@ -166,27 +166,59 @@ func rightStubs(t *testing.T, e exchanged) (n int) {
 // TestRewindGoesOn: what leaves of a thread that began in the middle of another is its own, and each stub stands for what
 // it says.
 func TestRewindGoesOn(t *testing.T) {
+	for name, instead := range map[string][]string{"another question": {text("user", "instead")}, "another answer": nil} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, proxy.Settings{Window: 20_000})
+			a := &agentRun{r: r, name: "main"}
+			a.ask("look around")
+			for n := range 14 {
+				a.read(n, 3000)
+			}
+			b := &agentRun{r: r, name: "other", history: append(a.history[:len(a.history)-10:len(a.history)-10], instead...)}
+			for n := range 16 {
+				b.read(n, 3000)
+				if n == 8 {
+					r.restart()
+				}
+			}
+			e := r.exchange(proxy.Page, request(b.history...), reply("end_turn", textBlock("ok")))
+			if n := rightStubs(t, e); n < 10 {
+				t.Errorf("%d stubs", n)
+			}
+			if got, want := len(r.steps("#t2")), 14+17; got != want {
+				t.Errorf("%d requests, want %d", got, want)
+			}
+			same(t, r)
+		})
+	}
+}
+
+// TestFormOfStub: a stub has what the block has that it stands for in this request, and is what it was where that is.
+func TestFormOfStub(t *testing.T) {
 	r := newRig(t, proxy.Settings{Window: 20_000})
 	a := &agentRun{r: r, name: "main"}
 	a.ask("look around")
 	for n := range 14 {
 		a.read(n, 3000)
 	}
-	b := &agentRun{r: r, name: "other", history: append(a.history[:len(a.history)-10:len(a.history)-10], text("user", "instead"))}
-	for n := range 16 {
-		b.read(n, 3000)
-		if n == 8 {
-			r.restart()
+	send := func(history []string) []byte {
+		e := r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("ok")))
+		if n := e.stubs(t); n == 0 {
+			t.Fatal("nothing left")
 		}
+		return e.sent[0]
 	}
-	e := r.exchange(proxy.Page, request(b.history...), reply("end_turn", textBlock("ok")))
-	if n := rightStubs(t, e); n < 10 {
-		t.Errorf("%d stubs", n)
+	told := append([]string(nil), a.history...)
+	for i := range told {
+		told[i] = strings.Replace(told[i], `{"type":"tool_result",`, `{"type":"tool_result","is_error":false,`, 1)
 	}
-	if got, want := len(r.steps("#t2")), 14+17; got != want {
-		t.Errorf("%d requests, want %d", got, want)
+	first := send(a.history)
+	if n := bytes.Count(send(told), []byte(`"is_error":false`)); n != 14 {
+		t.Errorf("%d of 14 results say that they are no errors", n)
 	}
-	same(t, r)
+	if again := send(a.history); !bytes.Equal(again, first) {
+		t.Errorf("sent\n%s\nbefore\n%s", again, first)
+	}
 }
 
 // TestOwnResultLeaves: what we gave back to the model leaves again like any other result, behind a stub.

@@ -50,6 +50,9 @@ func TestTooBusy(t *testing.T) {
 		if got, want := logOf(r), "q|a|b|c"; got != want {
 			t.Errorf("%d: the log has %q, want %q", status, got, want)
 		}
+		if got, want := r.told(""), "q|a,b"; got != want {
+			t.Errorf("%d: the requests are %q, want %q", status, got, want)
+		}
 		same(t, r)
 	}
 }
