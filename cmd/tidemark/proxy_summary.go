@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -107,11 +105,13 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	var sums proxySums
 	var look [][]string
 	for _, key := range keys {
-		tracks, err := sumTracks(ctx, d, key, &sums)
+		calls, tracks, err := sumTracks(ctx, d, key, &sums)
 		if err != nil {
 			m.err.printf("tidemark proxy: figures of %s: %v\n", key, err)
 		}
-		look = append(look, lookAt(d, tracks)...)
+		if calls > 0 {
+			look = append(look, lookAt(d, key, tracks)...)
+		}
 	}
 	table(m.err, append(sums.rows(requests), look...))
 	if len(keys) == 0 && d.mode != "observe" {
@@ -119,74 +119,53 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	}
 }
 
-// lookAt says where what went through the door is to be seen: of a conversation's tracks the one that most was said
-// in, since a client's small questions beside its work are tracks, too.
-func lookAt(d *proxyDoor, tracks []callsOf) [][]string {
-	if len(tracks) == 0 {
-		return nil
-	}
-	most := slices.MaxFunc(tracks, func(a, b callsOf) int {
-		return cmp.Or(cmp.Compare(a.messages, b.messages), cmp.Compare(a.calls, b.calls))
-	})
-	command, key := "tidemark view ", most.key
+// lookAt says where what went through the door is to be seen.
+func lookAt(d *proxyDoor, key string, tracks int) [][]string {
+	command := "tidemark view "
 	if d.named {
 		command = "tidemark --server " + d.base + " view "
 	}
-	if strings.Contains(key, "#") { // a comment to a shell
-		key = "'" + key + "'"
-	}
 	rows := [][]string{{"look at it", command + key}}
-	if len(tracks) > 1 {
-		rows = append(rows, []string{"", fmt.Sprintf("the longest of %d tracks of %s", len(tracks), keyOfTrack(most.key))})
+	if tracks > 1 {
+		rows = append(rows, []string{"", fmt.Sprintf("shows the longest of %d tracks, and lists the others", tracks)})
 	}
 	return rows
 }
 
-// maxTracks bounds how many tracks of a conversation are added up.
-const maxTracks = 1000
-
-// callsOf are the requests of a track that were made since the door opened.
-type callsOf struct {
-	key             string
-	calls, messages int // messages: of the longest history
-}
-
-// sumTracks adds the calls of a conversation and of its tracks (KEY#t2, …), which have records of their own, and returns
-// those that have any.
-func sumTracks(ctx context.Context, d *proxyDoor, key string, sums *proxySums) (out []callsOf, err error) {
-	for n := 1; n <= maxTracks; n++ {
-		track := callsOf{key: trackKey(key, n)}
-		err := sumCalls(ctx, d, &track, sums)
-		if api := (*apiError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
-			return out, nil
-		}
-		if err != nil {
-			return out, err
-		}
-		if track.calls > 0 {
-			out = append(out, track)
-		}
+// sumTracks adds the calls of a conversation: each of its tracks has records of its own.
+func sumTracks(ctx context.Context, d *proxyDoor, key string, sums *proxySums) (calls, tracks int, err error) {
+	list, err := tracksOf(ctx, d.client, key)
+	if api := (*apiError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
+		return 0, 0, nil // the API refused all of it
 	}
-	return out, nil
+	for _, t := range list {
+		if err != nil {
+			break
+		}
+		var n int
+		n, err = sumCalls(ctx, d, ownKey(t), sums)
+		calls += n
+	}
+	return calls, len(list), err
 }
 
 // sumCalls adds the calls of a track that were made since the door opened.
-func sumCalls(ctx context.Context, d *proxyDoor, t *callsOf, sums *proxySums) error {
+func sumCalls(ctx context.Context, d *proxyDoor, key string, sums *proxySums) (n int, err error) {
 	const page = 500
 	before := int64(0)
 	for {
-		calls, _, err := anatomies(ctx, d.client, t.key, before, page)
+		calls, _, err := anatomies(ctx, d.client, key, before, page)
 		if err != nil {
-			return err
+			return n, err
 		}
 		for _, a := range calls {
 			if a.At >= d.began.UnixMilli() {
 				sums.add(a)
-				t.calls, t.messages = t.calls+1, max(t.messages, a.Events)
+				n++
 			}
 		}
 		if len(calls) < page || calls[0].At < d.began.UnixMilli() || calls[0].N <= 1 {
-			return nil
+			return n, nil
 		}
 		before = calls[0].N - 1
 	}

@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
 )
-
-// proxyChannel is that of conversations whose clients keep the history themselves; their keys have it.
-const proxyChannel = "proxy"
 
 // isProxied reports the key of a conversation whose client keeps the history itself, or of a track of it.
 func isProxied(key string) bool {
 	k, err := tidemark.ParseKey(keyOfTrack(key))
-	return err == nil && k.Channel() == proxyChannel
+	return err == nil && session.Tracked(k)
 }
 
 // keyOfTrack is the key of the conversation that a track is of.
@@ -23,42 +21,46 @@ func keyOfTrack(key string) string {
 	return root
 }
 
-// trackKey is the key of track n of a conversation, from 1.
-func trackKey(key string, n int) string {
-	if n == 1 {
-		return key
+// tracksOf lists the tracks of a proxied conversation; of any other key there are none.
+func tracksOf(ctx context.Context, c *client, key string) ([]session.Track, error) {
+	if !isProxied(key) {
+		return nil, nil
 	}
-	return fmt.Sprintf("%s#t%d", key, n)
+	var info struct {
+		Tracks []session.Track `json:"tracks"`
+	}
+	err := c.get(ctx, sessionPath(keyOfTrack(key), ""), &info)
+	return info.Tracks, err
 }
 
 // mostTracks bounds how many tracks are told beside another one.
 const mostTracks = 20
 
-// tellTracks says on standard error that a proxied conversation has more than one track, and how they are asked for: a
-// client's first request is often a small question beside its work.
+// tellTracks says on standard error that a proxied conversation has several tracks, and how each is asked for: its own
+// key means the longest.
 func (m *Main) tellTracks(ctx context.Context, c *client, key string) {
-	if m.json || !isProxied(key) {
+	if m.json {
 		return
 	}
-	rows := [][]string{{"TRACK", "MESSAGES", "TITLE"}}
-	root, more := keyOfTrack(key), false
-	for n := 1; ; n++ {
-		var info tidemark.SessionInfo
-		if err := c.get(ctx, sessionPath(trackKey(root, n), ""), &info); err != nil {
-			break // there are no more, or they cannot be told
-		}
-		if more = n > mostTracks; more {
-			break
-		}
-		rows = append(rows, []string{"'" + trackKey(plainKey(root), n) + "'", fmt.Sprint(info.Messages), oneLine(info.Title, 60)})
+	list, err := tracksOf(ctx, c, key)
+	if err != nil || len(list) < 2 {
+		return // they are only told beside something else
 	}
-	const head, one = 1, 1
-	if len(rows) <= head+one {
-		return
+	m.err.line("tracks of the client's; the key without one means the longest:")
+	rows := [][]string{{"TRACK", "MESSAGES", "CONTEXT", "UPDATED", "TITLE"}}
+	for _, t := range list[:min(len(list), mostTracks)] {
+		rows = append(rows, []string{"'" + plainKey(ownKey(t)) + "'", fmt.Sprint(t.Messages), count(t.Tokens), when(t.Active), oneLine(t.Title, 60)})
 	}
-	m.err.line("this is one of several tracks of the client's:")
 	table(m.err, rows)
-	if more {
-		m.err.line("and more")
+	if more := len(list) - mostTracks; more > 0 {
+		m.err.line("and " + plural(more, "more track"))
 	}
+}
+
+// ownKey names a track and no other.
+func ownKey(t session.Track) string {
+	if key := string(t.Key); key != keyOfTrack(key) {
+		return key
+	}
+	return string(t.Key) + "#t1"
 }
