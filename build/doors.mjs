@@ -4,7 +4,7 @@
 
 import { joined } from "./body.mjs";
 import { rootKey } from "./key.mjs";
-import { faced, proxyKey, sessionOf, userOf } from "./proxy.mjs";
+import { faced, proxyKey, sessionOf, userOf, vendor } from "./proxy.mjs";
 
 // Requests without a conversation store nothing, so any object will do. The main agent's would be one thread
 // for all of them, and one for each request would be a new object each time: a few share them.
@@ -106,7 +106,9 @@ export async function peerOf(name) {
 
 // tongueOf says in whose words a failure is told.
 export function tongueOf(path, headers) {
-  const bare = path.replace(/^\/[sp]\/[^/]*/, "");
+  const whose = vendor(path, headers);
+  if (whose) return whose;
+  const bare = path.replace(/^\/s\/[^/]*/, "");
   if (/^\/v1\/messages(\/|$)/.test(bare)) return "anthropic";
   if (bare === "/v1/chat/completions") return "openai";
   if (/^\/v1\/models(\/|$)/.test(bare)) return headers.get("anthropic-version") ? "anthropic" : "openai";

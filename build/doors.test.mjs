@@ -32,8 +32,8 @@ test("names become parts of keys as in Go", async () => {
 });
 
 test("failures are told in the words of the path, as in Go", async () => {
-  for (const { path, version, tongue } of rows.tongues) {
-    assert.equal(tongueOf(path, new Headers(version ? { "anthropic-version": version } : {})), tongue, path);
+  for (const { path, version = "", key = "", tongue } of rows.tongues) {
+    assert.equal(tongueOf(path, new Headers({ "anthropic-version": version, "x-api-key": key })), tongue, path);
   }
   for (const { tongue, status, kind, want, type, code } of rows.failures) {
     const [got, body] = put(tongue, status, { type: kind, message: "m", requestId: "r" });

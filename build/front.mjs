@@ -3,7 +3,7 @@
 // worker/errors.go; the door in Go holds them again.
 
 import { cross, door, originsOf, shard, told } from "./doors.mjs";
-import { faced, onward } from "./proxy.mjs";
+import { faced, onward, other } from "./proxy.mjs";
 import { internal, route, split } from "./route.mjs";
 import { webhook } from "./webhook.mjs";
 
@@ -11,6 +11,8 @@ import { webhook } from "./webhook.mjs";
 const MAX_BODY = 7 << 20;
 // An import is read as it comes; more than this the platform itself takes on paid plans only.
 const MAX_IMPORT = 100 << 20;
+// What answers with the headers of a request, the key in them.
+const SECRET_METHODS = /^(connect|trace|track)$/i;
 // Longest path and query.
 const MAX_URL = 8 << 10;
 
@@ -63,24 +65,27 @@ async function judge(request, env) {
   }
   if (no) return refuse(...no);
 
+  const to = route(path, url.searchParams);
+  if (to.error) return refuse(400, "invalid", to.error);
   const size = Number(request.headers.get("content-length") ?? 0);
-  const passed = faced(request, path, env.TIDEMARK_TOKEN)?.sure;
+  const beside = other(request, path);
+  if (beside && SECRET_METHODS.test(request.method)) return refuse(405, "method_not_allowed", `${request.method} goes no further`);
+  const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
   const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
-  if (passed && size > MAX_BODY) {
+  if (beside || (passed && size > MAX_BODY)) {
     const { name } = shard();
     try {
       return { answer: await onward(request, path, url.search, env.AGENT.get(env.AGENT.idFromName(name))), final: true };
     } catch (e) {
-      return refuse(502, "network", `the request is too large for an object to hold, and could not be passed on as it came (${e.message})`);
+      const why = beside ? "the request could not be passed on" : "the request is too large for an object to hold, and could not be passed on as it came";
+      return refuse(502, "network", `${why} (${e.message})`);
     }
   }
 
-  const to = route(path, url.searchParams);
-  const own = to.error ? null : await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
+  const own = await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
   if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
-  if (own) return own;
-  return to.error ? refuse(400, "invalid", to.error) : { to };
+  return own ?? { to };
 }
 
 // lost is what a client hears when the object of its request did not answer: it was restarted, as each

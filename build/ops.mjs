@@ -142,11 +142,12 @@ export class Ops {
     }
   }
 
-  // request gives a request as one row: method, url, body number, headers. id, if given, is the request's.
+  // request gives a request as one row: method, url, body number, headers. id, if given, is the request's; it stands
+  // beside that of the client, which may go on to others.
   request(r, id) {
     const body = r.body ? this.#body(asked(r.body.getReader())) : 0;
-    const headers = [...r.headers].filter(([name]) => !id || name !== "x-request-id");
-    if (id) headers.push(["x-request-id", id]);
+    const headers = [...r.headers].filter(([name]) => name !== "x-tidemark-id");
+    if (id) headers.push(["x-tidemark-id", id]);
     return pack([[r.method, r.url, body, ...headers.flat()]]);
   }
 

@@ -21,7 +21,27 @@ export function faced(request, path, token) {
   return { chat, name, credential, sure, off: mode === "off" };
 }
 
-// onward passes a request on that is too large for an object to hold: an object says where to, and with which
+const KNOWN = /^(messages|messages\/count_tokens|chat\/completions)$/;
+
+// beyond gives what stands in a path behind /p/NAME/v1/, undefined for another path.
+const beyond = (path) => path.match(/^\/p\/[^/]*\/v1\/(.*)$/s)?.[1];
+
+// other says whether a request is for another route of an API, of which nothing is kept.
+export function other(request, path) {
+  const what = beyond(path);
+  return what !== undefined && !(request.method === "POST" && KNOWN.test(what));
+}
+
+// vendor says whose API a path under /p/NAME/v1/ is of, undefined for another path: ofOpenAI of worker/proxy_other.go.
+export function vendor(path, headers) {
+  const what = beyond(path);
+  if (what === undefined) return undefined;
+  if (/^messages(\/|$)/.test(what)) return "anthropic";
+  if (/^chat\/completions(\/|$)/.test(what)) return "openai";
+  return ["anthropic-version", "anthropic-beta", "x-api-key"].some((name) => headers.get(name)) ? "anthropic" : "openai";
+}
+
+// onward passes a request on that no object needs to see, or that is too large for one to hold: an object says where to, and with which
 // headers; the body streams from here, and the answer back. Nothing of it is kept: the client has its history.
 export async function onward(request, path, search, object) {
   const told = await object.fetch(`https://tidemark/internal/onward${path}${search}`, { headers: bare(request.headers) });
@@ -35,10 +55,10 @@ export async function onward(request, path, search, object) {
   return new Response(answer.body, { status: answer.status, headers: back });
 }
 
-// bare gives headers without those of a body.
+// bare gives headers without those of a body and of a connection.
 function bare(headers) {
   const out = new Headers(headers);
-  for (const name of ["content-length", "transfer-encoding", "expect"]) out.delete(name);
+  for (const name of ["content-length", "transfer-encoding", "expect", "connection", "upgrade"]) out.delete(name);
   return out;
 }
 

@@ -66,7 +66,7 @@ test("a request goes to the object of its conversation, as Go finds it", async (
 
 // beyond is what the front makes of a request with a body of over 7 MB, with an object that answers told, and an
 // API that answers answer.
-async function beyond(t, { told, answer, headers = {}, path = "/v1/messages", size = 8 << 20 }) {
+async function beyond(t, { told, answer, headers = {}, path = "/v1/messages", size = 8 << 20, method = "POST" }) {
   const seen = {};
   const object = { fetch: async (url, init) => { seen.asked = new Request(url, init); return told; } };
   const AGENT = { idFromName: (name) => { seen.object = name; return name; }, get: () => object };
@@ -76,8 +76,8 @@ async function beyond(t, { told, answer, headers = {}, path = "/v1/messages", si
     if (!answer) throw new Error("refused");
     return answer;
   });
-  const body = new Uint8Array(size);
-  const request = new Request(`https://tidemark.example${path}`, { method: "POST", body, headers: { "x-tidemark-token": token, "x-api-key": "sk-1", "content-length": String(size), ...headers } });
+  const body = size ? new Uint8Array(size) : undefined;
+  const request = new Request(`https://tidemark.example${path}`, { method, body, headers: { "x-tidemark-token": token, "x-api-key": "sk-1", "content-length": String(size), ...headers } });
   const out = await front(request, { ...env, AGENT });
   return { ...seen, out };
 }
@@ -109,4 +109,39 @@ test("what cannot go on is said in the words of the client's API", async (t) => 
     const large = (await beyond(t, { told: bound(), answer: null, ...how })).out.answer;
     assert.equal(large.status, 413);
   }
+});
+
+test("what has no conversation streams past the objects, of any size", async (t) => {
+  const rows = [
+    ["GET", "/p/n/v1/models?limit=1", 0], ["DELETE", "/p/a%2Fb/v1/files/f%2F1", 0], ["POST", "/p/n/v1/messages/batches", 9 << 20], ["POST", "/p/n/v1/embeddings", 20],
+    ["GET", "/p/n/v1/messages", 0], ["PUT", "/p/n/v1/chat/completions", 5],
+  ];
+  for (const [method, path, size] of rows) {
+    const answer = new Response("data: 1\n\n", { status: 418, headers: { "x-odd": "kept", "content-type": "text/event-stream" } });
+    const got = await beyond(t, { told: bound(), answer, path, size, method, headers: { "x-tidemark-session": "garden", upgrade: "websocket" } });
+    assert.equal(got.asked?.url, `https://tidemark/internal/onward${path}`);
+    assert.equal(got.asked.headers.get("upgrade"), null);
+    assert.deepEqual([got.sent.method, got.bytes, got.sent.headers.get("x-api-key"), got.sent.headers.get("x-tidemark-token")], [method, size, "sk-1", null], path);
+    const { status, headers } = got.out.answer;
+    assert.deepEqual([status, headers.get("x-odd"), await got.out.answer.text()], [418, "kept", "data: 1\n\n"], path);
+    t.mock.restoreAll();
+  }
+});
+
+test("what goes no further is told in the words of its API", async (t) => {
+  const ask = async (path, how = {}) => {
+    const { out, sent } = await beyond(t, { told: bound(), answer: null, path, size: 0, method: "GET", ...how });
+    t.mock.restoreAll();
+    assert.equal(sent, undefined, path);
+    return out.answer && { status: out.answer.status, ...(await out.answer.json()) };
+  };
+  const url = "https://tidemark.example/p/n/v1/models";
+  const trace = await front({ url, method: "TRACE", headers: new Headers({ "x-tidemark-token": token }) }, env);
+  assert.equal(trace.answer.status, 405);
+  assert.equal((await front({ url, method: "GET", headers: new Headers() }, env)).answer.status, 401);
+  assert.equal((await ask("/p/n/v1/models", { size: (100 << 20) + 1, method: "POST" })).error.type, "request_too_large");
+  const down = await beyond(t, { told: bound(), answer: null, path: "/p/n/v1/embeddings", size: 9, headers: { "x-api-key": "" } });
+  assert.deepEqual([down.out.answer.status, (await down.out.answer.json()).error.type], [502, "server_error"]);
+  t.mock.restoreAll();
+  for (const path of ["/p/%zz/v1/messages", "/p/%ff/v1/messages", "/p/%zz/v1/models"]) assert.equal((await ask(path, { method: "POST" })).status, 400, path);
 });

@@ -62,7 +62,7 @@ func (c *call) postMessages() error {
 		return err
 	}
 	if key == "" {
-		return c.pass(false, false)
+		return c.pass(messagesPath)
 	}
 	raw, err := c.body()
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *call) countTokens() error {
 		return err
 	}
 	if key == "" {
-		return c.pass(false, true)
+		return c.pass(countPath)
 	}
 	raw, err := c.body()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // doors is what the front of the Worker, in JavaScript, and this package must both say.
 type doors struct {
 	Peers   []struct{ Name, Peer string }
-	Tongues []struct{ Path, Version, Tongue string }
+	Tongues []struct{ Path, Version, Key, Tongue string }
 
 	Failures []struct {
 		Tongue, Kind, Type, Code string
@@ -55,6 +55,7 @@ func TestDoors(t *testing.T) {
 	for _, row := range rows.Tongues {
 		r := httptest.NewRequest(http.MethodPost, row.Path, nil)
 		r.Header.Set("Anthropic-Version", row.Version)
+		r.Header.Set("X-Api-Key", row.Key)
 		if got := tongueOf(r); got != tongues[row.Tongue] {
 			t.Errorf("%s is told in %d, want %s", row.Path, got, row.Tongue)
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OnwardPath is where the front of a Worker asks on behalf of a request whose body is too large for an object to
-// hold: behind it is the request's own path. Nobody comes here from outside.
+// OnwardPath is where the front of a Worker asks on behalf of a request that no object needs to see: its body is too
+// large for one to hold, or nothing of it is kept. Behind it is the request's own path. Nobody comes here from outside.
 const OnwardPath = "/internal/onward"
 
 // bound is where a request goes, and with which headers. The front carries the body, as it comes.
@@ -19,13 +19,13 @@ type bound struct {
 func OnwardOf(h http.Handler) http.Handler {
 	d := h.(*door) //nolint:errcheck,forcetypeassert // it is what New gave
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: requestID(r.Header.Get(requestIDHeader), d.Runtime.Now())}
+		a := &answer{ResponseWriter: w, id: requestID(givenID(r), d.Runtime.Now())}
 		secure(w.Header())
 		w.Header().Set(requestIDHeader, a.id)
 		own := *r.URL
 		r = r.Clone(r.Context())
 		r.URL = &own
-		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, OnwardPath), ""
+		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, OnwardPath), strings.TrimPrefix(r.URL.EscapedPath(), OnwardPath)
 		c := &call{door: d, w: a, r: r}
 		if err := c.bound(); err != nil {
 			d.fail(a, r, err)
@@ -34,8 +34,14 @@ func OnwardOf(h http.Handler) http.Handler {
 }
 
 func (c *call) bound() error {
-	path := c.r.URL.Path
-	p, err := c.passage(strings.HasSuffix(path, "/chat/completions"), strings.HasSuffix(path, "/count_tokens"))
+	path, ok := beyond(c.r.URL.EscapedPath())
+	if !ok {
+		path = strings.TrimPrefix(c.r.URL.EscapedPath(), "/v1/")
+	}
+	if err := straight(path); err != nil {
+		return err
+	}
+	p, err := c.passage(path)
 	if err != nil {
 		return err
 	}

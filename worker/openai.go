@@ -31,14 +31,14 @@ func agentOf(model string) (agent string, own bool) {
 func (c *call) postChat() error {
 	header := c.r.Header.Get(headerSession)
 	if header == "" && c.elsewhere() {
-		return c.pass(true, false)
+		return c.pass(chatPath)
 	}
 	raw, err := c.body()
 	if err != nil {
 		return err
 	}
 	if header == "" && c.ownKey() && userOf(raw) == "" {
-		p, err := c.passage(true, false)
+		p, err := c.passage(chatPath)
 		if err != nil {
 			return err
 		}

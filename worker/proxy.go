@@ -52,8 +52,8 @@ func (c *call) elsewhere() bool { return c.r.Header.Get(headerMode) != "" || c.n
 func (c *call) ownKey() bool { return c.Token != "" && c.onward().Get("Authorization") != "" }
 
 // pass is a request of a client that keeps its history itself: it goes on to the API that it is for.
-func (c *call) pass(chat, count bool) error {
-	p, err := c.passage(chat, count)
+func (c *call) pass(path string) error {
+	p, err := c.passage(path)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestQueryOfAll(t *testing.T) {
 	s := serve(t, nil)
 	tolerant := 0
 	for pattern, takes := range worker.Takes() {
-		method, path, _ := strings.Cut(pattern, " ")
+		method, path, _ := strings.Cut(methodOf(pattern), " ")
 		at := strings.NewReplacer("{key}", "main", "{agent}", "main", "{path...}", "MEMORY.md", "{name}", "x", "{id}", "x", "{id...}", "x", "{n}", "1", "{channel}", "whatsapp", "{file}", "x", "{$}", "").Replace(path)
 		res := s.do(method, at+"?zebra=1", "")
 		body, err := io.ReadAll(res.Body)

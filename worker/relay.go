@@ -33,7 +33,8 @@ type Upstream struct {
 // ours; a token of this server goes nowhere. It ends when the client leaves.
 type passage struct {
 	*call
-	chat, count bool   // it is of chat completions, or only asks for a size
+	path        string // behind the API's version, as it came
+	chat, count bool   // it is of OpenAI's API, or only asks for a size
 	treatment   string // off, or as package proxy names them
 	url         string
 	header      http.Header // as they go on
@@ -46,8 +47,8 @@ type passage struct {
 // ownCredential stands for the key of this server, which all clients without one share.
 const ownCredential = "own"
 
-// passage prepares to pass a request on.
-func (c *call) passage(chat, count bool) (*passage, error) {
+// passage prepares to pass a request on to a path behind the API's version.
+func (c *call) passage(path string) (*passage, error) {
 	mode, err := c.mode()
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (c *call) passage(chat, count bool) (*passage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &passage{call: c, chat: chat, count: count, treatment: cmp.Or(mode, model.Treatment, modeOff), header: c.onward()}
+	p := &passage{call: c, path: path, chat: ofOpenAI(path, c.r.Header), count: path == countPath, treatment: cmp.Or(mode, model.Treatment, modeOff), header: c.onward()}
 	if err := p.address(model); err != nil {
 		return nil, err
 	}
@@ -69,14 +70,11 @@ func (c *call) passage(chat, count bool) (*passage, error) {
 
 // address says where the request goes, and under which key.
 func (p *passage) address(m Model) error {
-	up, base, path := m.Messages, defaultMessages, "/v1/messages"
-	switch {
-	case p.chat:
-		up, base, path = m.Chat, defaultChat, "/chat/completions"
-	case p.count:
-		path += "/count_tokens"
+	up, base, version := m.Messages, defaultMessages, "/v1/"
+	if p.chat {
+		up, base, version = m.Chat, defaultChat, "/"
 	}
-	p.url = strings.TrimSuffix(cmp.Or(up.Base, base), "/") + path
+	p.url = strings.TrimSuffix(cmp.Or(up.Base, base), "/") + version + p.path
 	if p.r.URL.RawQuery != "" {
 		p.url += "?" + p.r.URL.RawQuery
 	}
@@ -119,7 +117,7 @@ func (p *passage) relay(body io.Reader, size int64) error {
 
 // post sends a body to where the request goes.
 func (p *passage) post(ctx context.Context, body io.Reader, size int64) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, body)
+	req, err := http.NewRequestWithContext(ctx, p.r.Method, p.url, body)
 	if err != nil {
 		return nil, fmt.Errorf("pass on to %s: the base URL is not a URL: %w", clip(p.url, 100), tidemark.ErrUnavailable)
 	}

@@ -88,6 +88,7 @@ func routes() []route {
 		{"POST /p/{name}/v1/messages", anything, false, (*call).postMessages},
 		{"POST /p/{name}/v1/messages/count_tokens", anything, false, (*call).countTokens},
 		{"POST /p/{name}/v1/chat/completions", anything, false, (*call).postChat},
+		{"/p/{name}/v1/{path...}", anything, false, (*call).passOther},
 		{"POST /s/{key}/v1/messages", anything, false, (*call).postMessages},
 		{"POST /s/{key}/v1/messages/count_tokens", anything, false, (*call).countTokens},
 		{"POST /api/chat", anything, false, (*call).postUI},

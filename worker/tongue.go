@@ -16,8 +16,14 @@ const (
 
 // tongueOf says which one a path is of. build/doors.mjs says the same, by testdata/doors.json.
 func tongueOf(r *http.Request) tongue {
-	path := r.URL.Path
-	if strings.HasPrefix(path, "/s/") || strings.HasPrefix(path, "/p/") {
+	path := r.URL.EscapedPath()
+	if rest, ok := beyond(path); ok {
+		if ofOpenAI(rest, r.Header) {
+			return openAI
+		}
+		return anthropic
+	}
+	if strings.HasPrefix(path, "/s/") {
 		_, rest, _ := strings.Cut(path[len("/s/"):], "/")
 		path = "/" + rest
 	}

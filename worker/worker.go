@@ -7,6 +7,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,8 @@ const (
 	defaultWhere              = "TIDEMARK_TOKEN as the server was started with"
 	maxRequestID              = 64
 	requestIDHeader           = "X-Request-Id"
-	statusClientGone          = 499 // as nginx counts a client that went away
+	givenIDHeader             = "X-Tidemark-Id" // the same from a front, beside what the client sent
+	statusClientGone          = 499             // as nginx counts a client that went away
 	codeJSON, codeEventStream = "application/json", "text/event-stream"
 )
 
@@ -222,7 +224,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // ServeHTTP implements http.Handler.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := d.Runtime.Now()
-	a := &answer{ResponseWriter: w, id: requestID(r.Header.Get(requestIDHeader), began)}
+	a := &answer{ResponseWriter: w, id: requestID(givenID(r), began)}
 	secure(w.Header())
 	w.Header().Set(requestIDHeader, a.id)
 	r, token := split(r)
@@ -279,7 +281,12 @@ func (d *door) unrouted(w http.ResponseWriter, r *http.Request) error {
 	return &refused{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s is not for this route; it takes %s", clip(r.Method, 20), strings.Join(allow, ", "))}
 }
 
-// requestID keeps the id that a front gave, if it is one, or makes one.
+// givenID is the id that a front or the client gave a request.
+func givenID(r *http.Request) string {
+	return cmp.Or(r.Header.Get(givenIDHeader), r.Header.Get(requestIDHeader))
+}
+
+// requestID keeps the id that was given, if it is one, or makes one.
 func requestID(given string, now time.Time) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
