@@ -102,18 +102,20 @@ func TestTakenBack(t *testing.T) {
 
 // TestStandsOnUnanswered: a thread that begins behind a request without an answer has that request, also after a restart.
 func TestStandsOnUnanswered(t *testing.T) {
-	r := newRig(t, proxy.Settings{})
 	q, a, b := text("user", "q"), spoke("a"), text("user", "b")
-	r.exchange(proxy.Page, request(q), reply("end_turn", textBlock("a")))
-	r.refuse(r.begin(q, a, b), 529)
-	r.refuse(r.begin(q, a, b, text("user", "c")), 529)
-	r.exchange(proxy.Page, request(q, a, b, text("user", "d")), reply("end_turn", textBlock("e")))
-	for range 2 {
-		if got, want := r.told("#t2"), "q|a,b|d"; got != want {
-			t.Errorf("the thread is %q, want %q", got, want)
+	for _, status := range []int{429, 529} {
+		r := newRig(t, proxy.Settings{})
+		r.exchange(proxy.Page, request(q), reply("end_turn", textBlock("a")))
+		r.refuse(r.begin(q, a, b), status)
+		r.refuse(r.begin(q, a, b, text("user", "c")), status)
+		r.exchange(proxy.Page, request(q, a, b, text("user", "d")), reply("end_turn", textBlock("e")))
+		for range 2 {
+			if got, want := r.told("#t2"), "q|a,b|d"; got != want {
+				t.Errorf("%d: the thread is %q, want %q", status, got, want)
+			}
+			same(t, r)
+			r.restart()
 		}
-		same(t, r)
-		r.restart()
 	}
 }
 
