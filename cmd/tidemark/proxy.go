@@ -120,6 +120,11 @@ func secret(n int) string {
 
 // proxy opens the door, runs the client, and says what came of it.
 func (m *Main) proxy(ctx context.Context, f proxyFlags, args []string) error {
+	if f.printEnv { // before anybody can know that it is up
+		var end context.CancelFunc
+		ctx, end = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
+		defer end()
+	}
 	// A signal is the child's to answer: the server must outlive what it still sends.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -155,7 +160,5 @@ func (m *Main) printEnv(ctx context.Context, d *proxyDoor) {
 	for _, v := range proxyVars(d.url()) {
 		m.out.line("export " + v)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
-	defer stop()
 	<-ctx.Done()
 }

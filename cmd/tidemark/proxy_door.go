@@ -34,7 +34,6 @@ var _ http.Handler = (*proxyDoor)(nil)
 // client cannot say of itself, and passes on to a server of this process or to one elsewhere.
 type proxyDoor struct {
 	next       http.Handler // the server
-	other      http.Handler // for what the server does not take up; nil where it is elsewhere
 	node       *node        // of this process; nil where the server is elsewhere
 	base       string       // where that is
 	named      bool         // and the user said so
@@ -108,7 +107,7 @@ func (m *Main) ownDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
 		return err
 	}
 	d.node, d.token, d.mode = n, cfg.Secrets.Token.Reveal(), cmp.Or(f.treatment, cfg.Proxy.Treatment)
-	d.next, d.other, d.client = n.handler(d.token), passOn(cfg), inProcess(n)
+	d.next, d.client = n.handler(d.token), inProcess(n)
 	return nil
 }
 
@@ -173,17 +172,19 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rest = strings.ReplaceAll(rest, "//", "/")
 	}
 	plain, err := url.PathUnescape(rest)
-	if err != nil || strings.Contains(plain, "..") || d.other == nil && !forClients(plain) {
-		refuse(w, http.StatusNotFound, "not_found_error", "no "+r.Method+" "+rest+" here: want /v1/messages, /v1/messages/count_tokens, /v1/chat/completions or /v1/models")
+	if err != nil || !forClients(plain) {
+		refuse(w, http.StatusNotFound, "not_found_error", "no "+r.Method+" "+rest+" here: want a route of the API, below /v1/")
 		return
+	}
+	talk := r.Method == http.MethodPost
+	if otherRoute(plain) {
+		talk = false
+		named := "/p/" + d.name
+		plain, rest = named+plain, named+rest
 	}
 	in := r.Clone(r.Context())
 	in.URL.Path, in.URL.RawPath = plain, rest
 	in.RequestURI = in.URL.RequestURI()
-	if d.other != nil && !proxied(plain) {
-		d.other.ServeHTTP(w, in)
-		return
-	}
 	in.Header.Set(headerProxy, d.name)
 	if d.mode != "" {
 		in.Header.Set(headerMode, d.mode)
@@ -191,28 +192,29 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.token != "" {
 		in.Header.Set(headerToken, d.token)
 	}
-	d.took(r.Method)
+	d.took(talk)
 	defer func() { d.note(w.Header().Get(headerSession)) }()
 	d.next.ServeHTTP(w, in)
 }
 
-// forClients reports whether a path is of an API that clients speak: what else the server has is not
-// for a program that was only told where the model is.
+// forClients reports whether a path is of an API that clients speak: what else a server of ours has is not for a
+// program that was only told where the model is.
 func forClients(path string) bool {
-	for _, p := range []string{"/v1/messages", "/v1/chat/completions", "/v1/models"} {
-		if path == p || strings.HasPrefix(path, p+"/") {
-			return !strings.Contains(path, "..")
-		}
-	}
-	return path == "/"
+	return path == "/" || strings.HasPrefix(path, "/v1/") && !strings.Contains(path, "..")
 }
 
-// took counts a request that came.
-func (d *proxyDoor) took(method string) {
+// otherRoute reports a route that is no conversation's, such as lists of models, embeddings and files. The server passes it
+// on to the API where the path names a client; by itself it would be a route of Tidemark's own.
+func otherRoute(path string) bool {
+	return path != "/" && path != "/v1/messages" && path != "/v1/messages/count_tokens" && path != "/v1/chat/completions"
+}
+
+// took counts a request that came, for the summary if it is talk.
+func (d *proxyDoor) took(talk bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy++
-	if method == http.MethodPost {
+	if talk {
 		d.requests++
 	}
 }

@@ -142,11 +142,19 @@ func TestProxyNames(t *testing.T) {
 // TestForClients: a client is told of one door and finds no other behind it.
 func TestForClients(t *testing.T) {
 	for path, want := range map[string]bool{
-		"/v1/messages": true, "/v1/messages/count_tokens": true, "/v1/chat/completions": true, "/v1/models": true, "/v1/models/a/b": true, "/": true,
-		"/v1/messagesx": false, "/v1/sessions": false, "/v1/agents/main/memory": false, "/ws": false, "/v1/models/../sessions": false, "/metrics": false,
+		"/v1/messages": true, "/v1/chat/completions": true, "/v1/models/a/b": true, "/v1/sessions": true, "/": true,
+		"/ws": false, "/v1/models/../sessions": false, "/metrics": false, "/s/main/v1/messages": false, "/api/chat": false,
 	} {
 		if forClients(path) != want {
 			t.Errorf("forClients(%q) is not %t", path, want)
+		}
+	}
+	for path, want := range map[string]bool{
+		"/v1/messages": false, "/v1/messages/count_tokens": false, "/v1/chat/completions": false, "/": false,
+		"/v1/messages/batches": true, "/v1/models": true, "/v1/sessions": true, "/v1/embeddings": true,
+	} {
+		if otherRoute(path) != want {
+			t.Errorf("otherRoute(%q) is not %t", path, want)
 		}
 	}
 }
