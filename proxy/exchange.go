@@ -210,8 +210,8 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		last := turn.Legs[k-1]
 		n.call.Model, n.call.RequestID, n.call.Usage, n.call.Reported = last.Model, last.ID, last.Usage, last.Reported
 	}
-	if n.seq == 0 && n.said == nil {
-		n.put, n.said = putOf(turn, x.results), &turn.Seen
+	if n.seq == 0 && !n.fed {
+		n.put = putOf(turn, x.results)
 		scan := paging.Scanner{Tools: c.Settings.Tools}
 		n.feed(&scan, logged(turn.Seen))
 	}

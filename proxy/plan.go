@@ -65,7 +65,7 @@ func (c *Conversation) takeStep(t *track, x *Exchange) *step {
 	} else if keep == len(path) && len(t.steps) > 0 && !t.steps[len(t.steps)-1].answered && len(t.release)+len(t.anchor) == 0 {
 		return t.steps[len(t.steps)-1]
 	}
-	s.nodes = path[min(keep, len(path)):]
+	s.nodes = slices.Clone(path[min(keep, len(path)):]) // not all of the path for each
 	s.release, s.anchor, t.release, t.anchor = t.release, t.anchor, nil, nil
 	c.feed(x, keep)
 	t.steps = append(t.steps, s)
@@ -90,6 +90,9 @@ func (n *node) feed(scan *paging.Scanner, it body.Item) {
 	}
 	m.Handle = string(n.id)
 	n.msg, n.fed, n.form, n.sum = m, true, formOf(it), sha256.Sum256(it.Raw)
+	if n.seq == 0 {
+		n.raw = it.Raw
+	}
 }
 
 // catchUp brings the pager of a track up to its steps and returns what was decided with the last one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,9 @@ func (c *client) answers(end bool) (out [][]byte) {
 	}
 	c.n++
 	var blocks []string
+	if c.rand.IntN(2) == 0 {
+		blocks = append(blocks, thought)
+	}
 	if end || c.rand.IntN(2) == 0 {
 		s := fmt.Sprint("so ", c.n, strings.Repeat(" much", c.rand.IntN(60)))
 		if c.rand.IntN(2) == 0 {
@@ -149,8 +153,24 @@ func (c *client) tag() string {
 	return "<memory_cleanup>\n" + ops[c.rand.IntN(len(ops))] + "\n</memory_cleanup>"
 }
 
+// body is the history in one of its forms: without thinking of earlier replies, with reminders here and there.
+func (c *client) body() []byte {
+	out := slices.Clone(c.history)
+	for i, raw := range out {
+		switch {
+		case i < len(out)-2 && c.rand.IntN(3) == 0:
+			out[i] = strings.Replace(raw, thought+",", "", 1)
+		case strings.HasPrefix(raw, `{"role":"user","content":[`) && c.rand.IntN(4) == 0:
+			out[i] = raw[:len(raw)-2] + "," + textBlock("<system-reminder>it is now</system-reminder>") + "]}"
+		}
+	}
+	return request(out...)
+}
+
+const thought = `{"type":"thinking","thinking":"hm","signature":"c2ln"}`
+
 func (c *client) begin() *proxy.Exchange {
-	x, err := c.r.c.Begin(c.t.Context(), proxy.Ask{Body: request(c.history...)})
+	x, err := c.r.c.Begin(c.t.Context(), proxy.Ask{Body: c.body()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -159,7 +179,7 @@ func (c *client) begin() *proxy.Exchange {
 
 // send makes a request and takes the answer into the history, if the client got it.
 func (c *client) send(answers [][]byte, got bool) {
-	e := c.r.exchange(proxy.Page, request(c.history...), answers...)
+	e := c.r.exchange(proxy.Page, c.body(), answers...)
 	for leg := range e.sent {
 		m := e.messages(c.t, leg)
 		if err := tidemark.Check(m); err != nil {
@@ -198,15 +218,22 @@ func (c *client) send(answers [][]byte, got bool) {
 
 // compare looks at each result that was sent: it is the client's own, or a note that names a handle.
 func (c *client) compare(sent []tidemark.Message) {
-	own := map[string]string{}
+	own, files := map[string]string{}, map[string]string{}
 	for _, raw := range c.history {
 		var m tidemark.Message
 		if err := json.Unmarshal([]byte(raw), &m); err != nil {
 			c.t.Fatal(err)
 		}
 		for _, b := range m.Content {
-			if b.Type == tidemark.TypeToolResult {
+			switch b.Type {
+			case tidemark.TypeToolResult:
 				own[b.ToolUseID] = string(b.AppendJSON(nil))
+			case tidemark.TypeToolUse:
+				var in struct {
+					Path string `json:"file_path"`
+				}
+				_ = json.Unmarshal(b.Input, &in)
+				files[b.ID] = b.Name + " " + in.Path + " "
 			}
 		}
 	}
@@ -219,6 +246,9 @@ func (c *client) compare(sent []tidemark.Message) {
 			at := strings.Index(said, `["`)
 			if at < 0 || !strings.Contains(said, paging.FaultTool) {
 				c.t.Fatalf("the result of %s is sent as %s", b.ToolUseID, said)
+			}
+			if strings.HasPrefix(said, "[Paged out: ") && !strings.HasPrefix(said, "[Paged out: "+files[b.ToolUseID]) {
+				c.t.Fatalf("the result of %s, %s, is sent as %s", b.ToolUseID, files[b.ToolUseID], said)
 			}
 			c.stubs++
 			if h, _, ok := strings.Cut(said[at+2:], `"`); ok {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // Bounds of one transaction.
@@ -138,7 +137,7 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 			return err
 		}
 		for _, n := range waiting {
-			n.putKept, n.said = n.put != nil, nil
+			n.putKept, n.raw = n.put != nil, nil
 		}
 		x.kept += len(waiting)
 		stmts, waiting, size = nil, nil, 0
@@ -167,7 +166,7 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 				return err
 			}
 		}
-		more, err := c.entryStmts(ctx, x, t, n, i)
+		more, err := c.entryStmts(ctx, t, n, x.req.Items[i].Raw)
 		if err != nil {
 			return err
 		}
@@ -181,22 +180,17 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 	return flush()
 }
 
-// entryStmts store a message of a request: a reply as it was given, which is how the pager took it, and others as they
-// came. One that comes in another form than the pager took is taken anew.
-func (c *Conversation) entryStmts(ctx context.Context, x *Exchange, t *track, n *node, i int) ([]tidemark.Stmt, error) {
-	m := n.said
-	if m == nil {
-		m = new(tidemark.Message)
-		if err := json.Unmarshal(x.req.Items[i].Raw, m); err != nil {
-			return nil, fmt.Errorf("store messages[%d]: %w", i, err)
-		}
-		if n.fed && n.sum != x.sums[i] {
-			scan := paging.Scanner{Tools: c.Settings.Tools}
-			n.feed(&scan, x.req.Items[i])
-			t.pager, x.track.pager = nil, nil
-		}
+// entryStmts store a message in the form in which the pager took it.
+func (c *Conversation) entryStmts(ctx context.Context, t *track, n *node, came []byte) ([]tidemark.Stmt, error) {
+	raw := n.raw
+	if raw == nil {
+		raw = came
 	}
-	return c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Call: n.call, Origin: tidemark.Origin{From: tidemark.SourceOf(*m), Channel: "proxy"}}, *m, n.parent.chain)
+	var m tidemark.Message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("store entry %s: %w", n.id, err)
+	}
+	return c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Call: n.call, Origin: tidemark.Origin{From: tidemark.SourceOf(m), Channel: "proxy"}}, m, n.parent.chain)
 }
 
 // putStmts store what the client never saw of a reply.
@@ -239,8 +233,8 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err != nil {
 		return err
 	}
-	if n := x.reply; n != nil && n.seq == 0 && n.said != nil {
-		more, err := c.entryStmts(ctx, x, t, n, -1)
+	if n := x.reply; n != nil && n.seq == 0 && n.raw != nil {
+		more, err := c.entryStmts(ctx, t, n, nil)
 		if err != nil {
 			return err
 		}
@@ -283,7 +277,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	}
 	t.owed = nil
 	if n := x.reply; n != nil && n.seq == 0 {
-		n.putKept, n.said = n.put != nil, nil
+		n.putKept, n.raw = n.put != nil, nil
 		return c.positions(ctx, []*node{n})
 	}
 	return nil

@@ -16,6 +16,7 @@ const (
 	maxNodes  = 100_000
 	maxTracks = 1_000
 	maxLinks  = 4 * maxNodes
+	maxFresh  = 10_000 // messages that a request may bring: some seconds of work on Workers
 )
 
 // node is a message at its place: what stands before it is part of what it is.
@@ -33,7 +34,7 @@ type node struct {
 	fed     bool              // msg is there
 	form    form              // of the message as it was fed, which is how the log has it
 	sum     [sha256.Size]byte // of its bytes
-	said    *tidemark.Message // of a reply that is not stored yet
+	raw     []byte            // it, until it is stored: what a pager took and what the log has are the same form
 	put     *put              // what the client never saw of it
 	putKept bool              // and that is stored
 	call    *tidemark.Call    // of a reply
@@ -115,13 +116,16 @@ func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size
 	if len(c.links) > maxLinks {
 		c.links = map[link]*node{}
 	}
-	at := c.root
+	at, fresh := c.root, 0
 	sums = make([][sha256.Size]byte, len(r.Items))
 	for i, it := range r.Items {
 		sums[i] = sha256.Sum256(it.Raw)
 		by := link{at, sums[i]}
 		next := c.links[by]
 		if next == nil {
+			if fresh++; fresh > maxFresh {
+				return nil, nil, fmt.Errorf("it has more than %d messages that were never seen: %w", maxFresh, tidemark.ErrTooLarge)
+			}
 			if next, err = c.grow(at, it.Raw); err != nil {
 				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
 			}
