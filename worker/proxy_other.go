@@ -68,10 +68,8 @@ func ofOpenAI(path string, h http.Header) bool {
 // maxLayers is how often an encoding may be encoded again until nobody reads it.
 const maxLayers = 5
 
-// Straight refuses a path, as it is encoded, that some reader behind could take for one elsewhere: with dots that
+// straight refuses a path, as it is encoded, that some reader behind could take for one elsewhere: with dots that
 // climb, however often they are encoded, or with what no path has.
-func Straight(path string) error { return straight(strings.TrimPrefix(path, "/")) }
-
 func straight(path string) error {
 	no := fmt.Errorf("path %q: it does not lead straight to a route: %w", clip(path, 80), tidemark.ErrInvalid)
 	if strings.Contains(path, "//") || strings.HasPrefix(path, "/") {

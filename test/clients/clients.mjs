@@ -302,7 +302,6 @@ for (const host of hosts.split(",")) {
           [() => anthropic().messages.create(say("x", { tools }), kept("a")), Anthropic.BadRequestError, "invalid_request_error", /tools of its own/],
           [() => anthropic().messages.create(say("x"), kept("no key!")), Anthropic.BadRequestError, "invalid_request_error", /session key/],
           [() => anthropic({ apiKey: "wrong" }).messages.create(say("x"), kept("a")), Anthropic.AuthenticationError, "authentication_error", /token/],
-          [() => anthropic().messages.create(say("x")), Anthropic.AuthenticationError, "authentication_error", /your own key/],
           [() => anthropic().messages.create(say("fail 413"), kept(fresh())), Anthropic.BadRequestError, "invalid_request_error", /window/],
         ];
         for (const [f, Class, type, want] of rows) {
@@ -312,6 +311,12 @@ for (const host of hosts.split(",")) {
           assert.match(e.message, want);
           assert.ok(e.requestID, String(f));
         }
+      });
+
+      test("without a key of its own it has the server's", async () => {
+        const m = await anthropic().messages.create(say(`no key ${fresh()}`)).withResponse();
+        assert.match(m.response.headers.get("x-tidemark-session"), /^agent:main:proxy:dm:[0-9a-f]{32}$/);
+        assert.equal(m.request_id, "req_fake");
       });
 
       const own = { apiKey: "sk-clients-own", defaultHeaders: { "x-tidemark-token": token } };

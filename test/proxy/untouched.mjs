@@ -39,7 +39,7 @@ export default function (w) {
       assert.equal(c.raw.toString(), raw, mode);
       assert.deepEqual([c.query, c.headers["x-api-key"], c.headers["anthropic-beta"], c.headers["anthropic-version"], c.headers["x-mine"], c.headers["user-agent"]],
         ["?beta=true&x=%20", "sk-k", "one-2025,two-2026", "2023-06-01", "kept", "its own/1"], mode);
-      assert.ok(!/tidemark|cookie|a=b/i.test(JSON.stringify(c.rawHeaders)), JSON.stringify(c.rawHeaders));
+      assert.ok(!/tidemark|cookie|a=b|x-request-id/i.test(JSON.stringify(c.rawHeaders)), JSON.stringify(c.rawHeaders));
       assert.equal(body, c.sent);
     }
   });
@@ -180,6 +180,28 @@ export default function (w) {
     await w.anthropic().messages.create(ask(name, { tools: [read], tool_choice: { type: "tool", name: "Read" } }));
     const [forced] = w.up.of(name);
     assert.deepEqual([forced.body.tools[0], forced.body.tool_choice], [read, { type: "tool", name: "Read" }]);
+  });
+
+  test("the API's other routes are the API's under a name, and this server's without", async () => {
+    const name = w.fresh(), list = async (client) => (await client.models.list()).data.map((m) => m.id);
+    const at = { baseURL: `${w.url}/p/${name}` };
+    assert.deepEqual(await list(w.anthropic(at)), ["theirs"]);
+    assert.deepEqual(await list(w.openai({ baseURL: `${at.baseURL}/v1` })), ["theirs"]);
+    assert.ok((await list(w.anthropic())).includes("tidemark"));
+    const made = await w.openai({ baseURL: `${at.baseURL}/v1` }).embeddings.create({ model: "m", input: name, encoding_format: "float" }).withResponse();
+    assert.deepEqual([made.data.data[0].id, made.response.headers.get("x-odd"), made.response.headers.get("x-tidemark-session")], ["theirs", "kept", null]);
+    const batch = await send(`${at.baseURL}/v1/messages/batches?x=%20`, { ...mine(), "x-request-id": "the-clients" }, `{ "requests":["${name}"] }`);
+    assert.equal(batch.headers["request-id"], "req_other");
+    const gone = await w.anthropic(at).beta.files.delete("file_1").then(() => assert.fail("it is there"), (e) => e);
+    assert.equal(gone.status, 404);
+    const calls = w.up.calls.slice(-5).map(({ method, path, query, headers }) => [method, path, query, headers["x-api-key"] ?? headers.authorization]);
+    const bearer = "Bearer sk-clients-own";
+    assert.deepEqual(calls, [["GET", "/v1/models", "", bearer], ["GET", "/v1/models", "", bearer], ["POST", "/v1/embeddings", "", bearer], ["POST", "/v1/messages/batches", "?x=%20", "sk-k"], ["DELETE", "/v1/files/file_1", "", bearer]]);
+    assert.equal(w.up.of(name).at(-1).raw.toString(), `{ "requests":["${name}"] }`);
+    assert.deepEqual(w.up.of(name).map((c) => c.headers["x-request-id"]), [undefined, "the-clients"]);
+    assert.ok(!JSON.stringify(w.up.calls.slice(-5).map((c) => c.rawHeaders)).includes(w.token));
+    const climbs = await send(`${at.baseURL}/v1/%252e%252e/%252e%252e/metrics`, mine(), "{}");
+    assert.equal(climbs.status, 400, climbs.body);
   });
 
   test("a client without a key of its own has the server's, and Tidemark's token goes nowhere", async () => {

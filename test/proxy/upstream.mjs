@@ -80,12 +80,16 @@ export class Upstream {
     const raw = await req.toArray().then(Buffer.concat, () => null);
     if (!raw) return; // whoever asked has gone in the middle of it
     const url = new URL(req.url, this.url);
-    const c = { path: url.pathname, query: url.search, headers: req.headers, rawHeaders: req.rawHeaders, raw, at: Date.now(), gone: false };
+    const c = { method: req.method, path: url.pathname, query: url.search, headers: req.headers, rawHeaders: req.rawHeaders, raw, at: Date.now(), gone: false };
     c.left = new Promise((tell) => res.on("close", () => { c.gone = !res.writableEnded; tell(); }));
     c.chat = url.pathname.endsWith("/chat/completions");
     c.counting = url.pathname.endsWith("/count_tokens");
     this.calls.push(c);
     const refuse = (status, message, headers = {}) => this.#refuse(c, res, status, message, headers);
+    if (/^\/v1\/(models|embeddings|messages\/batches)$/.test(c.path)) {
+      const one = { id: "theirs", type: "model", object: "model", got: raw.length };
+      return res.writeHead(200, { "content-type": "application/json", "request-id": "req_other", "x-odd": "kept" }).end(c.sent = JSON.stringify({ object: "list", data: [one], has_more: false }));
+    }
     if (req.method !== "POST" || !c.chat && !/\/v1\/messages(\/count_tokens)?$/.test(c.path)) return refuse(404, "Not found");
     if (raw.length > MOST) return refuse(413, "Request exceeds the maximum size");
     const script = this.#scripts.find((s) => raw.includes(s.mark));
