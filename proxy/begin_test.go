@@ -75,6 +75,9 @@ func trimRun(t *testing.T, r *rig, treatment string, n int) (whole []bool, left 
 		}
 		whole, left = append(whole, bytes.Contains(e.sent[0], []byte(longTool("Read")))), append(left, r.evicted(i+1)-before)
 		history = append(history, said(read), result(id, strings.Repeat(file+" holds this line\n", 100)))
+		if i%3 == 2 {
+			r.restart()
+		}
 	}
 	return whole, left, history
 }

@@ -39,9 +39,9 @@ func (r *rig) told(branch string) string {
 	return strings.Join(out, "|")
 }
 
-// TestTooBusy: of two equal requests the API is too busy for one and answers the other: the answer is of the same thread.
+// TestTooBusy: of two equal requests the API does not take one and answers the other: the answer is of the same thread.
 func TestTooBusy(t *testing.T) {
-	for _, status := range []int{429, 500, 529} {
+	for _, status := range []int{400, 429, 500, 529} {
 		r := newRig(t, proxy.Settings{})
 		x, y := r.begin(text("user", "q")), r.begin(text("user", "q"))
 		r.refuse(y, status)
@@ -162,6 +162,9 @@ func TestBrokenOff(t *testing.T) {
 			r.restart()
 			r.exchange(proxy.Page, request(text("user", "q")), reply("end_turn", textBlock("a")))
 			r.exchange(proxy.Page, request(text("user", "q"), spoke("a"), text("user", "b")), reply("end_turn", textBlock("c")))
+			if got, want := r.told(""), "q||a,b"; got != want { // who asks again asks once more
+				t.Errorf("the requests are %q, want %q", got, want)
+			}
 			same(t, r)
 		})
 	}
