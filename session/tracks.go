@@ -14,12 +14,15 @@ import (
 // for a title. Each is a track of the conversation: the log of the root, or that of a branch ([Guest.Branch]). None
 // of them is the conversation by name, so one is chosen to stand for it, the main track.
 
+// FirstTrack is the name of the track that stands in the log of the root, whose own key means the main one.
+const FirstTrack = "#t1"
+
 // maxTracks bounds what is listed; package proxy makes no more.
 const maxTracks = 1_000
 
 // Track is one history of a client's conversation.
 type Track struct {
-	Key      tidemark.Key    `json:"key"`
+	Key      tidemark.Key    `json:"key"` // of the first it ends in [FirstTrack]
 	Title    string          `json:"title,omitempty"`
 	Messages int             `json:"messages"` // of the whole history, what it shares with others included
 	Active   time.Time       `json:"updatedAt"`
@@ -74,6 +77,11 @@ func Tracks(ctx context.Context, db tidemark.DB, root tidemark.Key) ([]Track, er
 		list[i].Messages = lengths.of(cut{list[i].log, logEnd})
 	}
 	list = slices.DeleteFunc(list, func(t Track) bool { return t.Messages == 0 && t.Key != root })
+	for i := range list {
+		if list[i].Key == root {
+			list[i].Key += FirstTrack
+		}
+	}
 	if i := mainTrack(list); i >= 0 {
 		list[i].Main = true
 	}
@@ -168,8 +176,8 @@ func (l *lengths) of(c cut) int {
 	return n
 }
 
-// Tracks lists the tracks of the conversation that the session is of, and the key of the one that is shown for its own: of
-// the root of a client's conversation the main track, of any other key that one itself. Where there are no tracks both are
+// Tracks lists the tracks of the conversation that the session is of, and the key of the one that is shown for its own: for
+// the root of a client's conversation the main track, for any other key that one itself. Where there are no tracks both are
 // empty.
 func (s *Session) Tracks(ctx context.Context) (shown tidemark.Key, list []Track, err error) {
 	list, err = Tracks(ctx, s.DB, s.Key)
@@ -188,19 +196,13 @@ func (s *Session) asMain(ctx context.Context, i *tidemark.SessionInfo) error {
 	if s.Key != s.Key.Root() {
 		return nil
 	}
-	list, err := Tracks(ctx, s.DB, s.Key)
-	at := mainTrack(list)
-	if err != nil || at < 0 {
+	shown, list, err := s.Tracks(ctx)
+	if err != nil || len(list) == 0 {
 		return err
 	}
 	own, err := s.Override(ctx)
 	if err != nil {
 		return err
-	}
-	t := list[at]
-	i.ID, i.Messages, i.ContextTokens = t.log, t.Messages, t.Tokens
-	if own.Title == "" {
-		i.Title = t.Title
 	}
 	i.Usage = tidemark.Usage{}
 	for _, t := range list {
@@ -208,6 +210,25 @@ func (s *Session) asMain(ctx context.Context, i *tidemark.SessionInfo) error {
 		if t.Active.After(i.UpdatedAt) {
 			i.UpdatedAt = t.Active
 		}
+		if t.Key != shown {
+			continue
+		}
+		t.tell(i)
+		if own.Title != "" {
+			i.Title = own.Title
+		}
 	}
 	return nil
+}
+
+// tell writes what a track is by itself.
+func (t Track) tell(i *tidemark.SessionInfo) {
+	i.ID, i.Title, i.Messages, i.ContextTokens = t.log, t.Title, t.Messages, t.Tokens
+}
+
+// Of returns the row of a track that was named, and not of the conversation.
+func (t Track) Of(i tidemark.SessionInfo) tidemark.SessionInfo {
+	i.Key, i.UpdatedAt, i.Usage = t.Key, t.Active, t.usage
+	t.tell(&i)
+	return i
 }

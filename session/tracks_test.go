@@ -71,24 +71,24 @@ func TestTracks(t *testing.T) {
 			t.Errorf("%s (%v), want %s", got, err, want)
 		}
 	}
-	shown(": =0")
+	shown("#t1: #t1=0")
 	v.says("", v.begins("", "", 0), 1) // what a client asks first, and never again
-	shown(": =1")
+	shown("#t1: #t1=1")
 	long := v.begins("t2", "", 0)
 	fork := v.says("t2", long, 4)
 	v.says("t2", long, 3)
-	shown("#t2: =1 #t2=7")
+	shown("#t2: #t1=1 #t2=7")
 	rewound := v.begins("t3", long, fork)
 	v.says("t3", rewound, 2)
-	shown("#t2: =1 #t2=7 #t3=6")
+	shown("#t2: #t1=1 #t2=7 #t3=6")
 	third := v.says("t3", rewound, 1)
-	shown("#t3: =1 #t2=7 #t3=7") // of equals
-	v.begins("t4", "", 0)        // nothing stands there
-	for i := 10; i <= 12; i++ {  // by their numbers, not by their letters
+	shown("#t3: #t1=1 #t2=7 #t3=7") // of equals
+	v.begins("t4", "", 0)           // nothing stands there
+	for i := 10; i <= 12; i++ {     // by their numbers, not by their letters
 		v.says(fmt.Sprint("t", i), v.begins(fmt.Sprint("t", i), rewound, third), i)
 	}
 	v.says("t5", v.begins("t5", long, fork-1), 1)
-	shown("#t12: =1 #t2=7 #t3=7 #t5=4 #t10=17 #t11=18 #t12=19")
+	shown("#t12: #t1=1 #t2=7 #t3=7 #t5=4 #t10=17 #t11=18 #t12=19")
 
 	info, err := v.Info(t.Context())
 	if err != nil || info.Key != root || info.Title != "title t12" || info.Messages != 19 || info.ContextTokens != tidemark.Tokens(v.n-1) || info.Usage.Input != tidemark.Tokens(v.n) {

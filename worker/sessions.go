@@ -52,7 +52,7 @@ type wireSession struct {
 }
 
 func (c *call) getSession() error {
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *call) getSession() error {
 
 func (c *call) showSession(s *session.Session) error {
 	ctx := c.r.Context()
-	info, err := s.Info(ctx)
+	info, track, tracks, err := c.rowOf(s)
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,7 @@ func (c *call) showSession(s *session.Session) error {
 		return err
 	}
 	b := s.Budget()
-	w := wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep}
-	if w.Track, w.Tracks, err = s.Tracks(ctx); err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, w)
+	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep, Track: track, Tracks: tracks})
 }
 
 // patchSession sets fields of the session's own settings; null takes one back.
@@ -95,7 +91,7 @@ func (c *call) patchSession() error {
 	if err := alone.Validate(); err != nil {
 		return err
 	}
-	s, err := c.session(true)
+	s, err := c.set()
 	if err != nil {
 		return err
 	}

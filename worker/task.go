@@ -9,7 +9,7 @@ import (
 
 // getTask tells what a conversation works on, and where each line of it comes from.
 func (c *call) getTask() error {
-	s, err := c.session(false)
+	s, err := c.shown()
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,16 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// firstTrack names the first track of a client's conversation where the root's own key means the main one.
-const firstTrack = "#t1"
+// track reads a path that names a track of a client's conversation. The root's own key means the main one.
+func (c *call) track() (key tidemark.Key, ok bool) {
+	key, err := tidemark.ParseKey(c.r.PathValue("key"))
+	return key, err == nil && session.Tracked(key) && key != key.Root()
+}
 
 // shown returns the session whose history is shown for the path: of the root of a client's conversation its main track,
 // for any other key that one itself.
 func (c *call) shown() (*session.Session, error) {
-	if key, err := tidemark.ParseKey(c.r.PathValue("key")); err == nil && session.Tracked(key) && key == key.Root()+firstTrack {
+	if key, ok := c.track(); ok && key == key.Root()+session.FirstTrack {
 		return c.rooted()
 	}
 	s, err := c.session(false)
@@ -21,7 +24,7 @@ func (c *call) shown() (*session.Session, error) {
 		return nil, err
 	}
 	key, _, err := s.Tracks(c.r.Context())
-	if err != nil || key == s.Key || key == "" {
+	if err != nil || key == "" || key == s.Key || key == s.Key+session.FirstTrack {
 		return s, err
 	}
 	if s, err = c.Actors.Session(c.r.Context(), key, false); err != nil {
@@ -30,17 +33,49 @@ func (c *call) shown() (*session.Session, error) {
 	return s, nil
 }
 
+// set returns the session whose own settings are changed, which is made if it is not there; a track only its client makes.
+func (c *call) set() (*session.Session, error) {
+	key, ok := c.track()
+	switch {
+	case !ok:
+		return c.session(true)
+	case key == key.Root()+session.FirstTrack:
+		return c.rooted()
+	}
+	return c.session(false)
+}
+
 // rooted returns the session that the path names, or the root where that is a track of a client's conversation: what is
 // looked for, or listened to, is of all of its tracks.
 func (c *call) rooted() (*session.Session, error) {
-	key, err := tidemark.ParseKey(c.r.PathValue("key"))
-	if err != nil || !session.Tracked(key) || key == key.Root() {
+	key, ok := c.track()
+	if !ok {
 		return c.session(false)
 	}
-	root := key.Root()
-	s, err := c.Actors.Session(c.r.Context(), root, false)
+	s, err := c.Actors.Session(c.r.Context(), key.Root(), false)
 	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", root, err)
+		return nil, fmt.Errorf("open session %s: %w", key.Root(), err)
 	}
 	return s, nil
+}
+
+// rowOf returns what there is to tell of the session that the path names, where that is a track of the track alone, and
+// the tracks beside it.
+func (c *call) rowOf(s *session.Session) (info tidemark.SessionInfo, shown tidemark.Key, list []session.Track, err error) {
+	if info, err = s.Info(c.r.Context()); err != nil {
+		return info, "", nil, err
+	}
+	if shown, list, err = s.Tracks(c.r.Context()); err != nil {
+		return info, "", nil, err
+	}
+	key, ok := c.track()
+	if !ok {
+		return info, shown, list, nil
+	}
+	for _, t := range list {
+		if t.Key == key {
+			return t.Of(info), key, list, nil
+		}
+	}
+	return info, "", nil, fmt.Errorf("session %s: there is no such track: %w", key, tidemark.ErrNotFound)
 }

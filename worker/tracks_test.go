@@ -48,6 +48,7 @@ func TestTracks(t *testing.T) {
 	rest = say(rest, "and the roses")
 
 	type row struct {
+		Key           string `json:"key"`
 		Title         string `json:"title"`
 		Messages      int    `json:"messages"`
 		ContextTokens int    `json:"contextTokens"`
@@ -98,6 +99,23 @@ func TestTracks(t *testing.T) {
 		after = say(after, text)
 	}
 	check("#t4", 4, 6, 75, "does it sleep", "walnut")
+	for _, one := range []struct {
+		track, title     string
+		messages, tokens int
+	}{{"#t1", "quota", 2, 15}, {"#t2", "a title for the hedge", 2, 25}, {"#t3", "trim the hedge", 6, 55}} { // each by itself
+		var s row
+		if raw := get(key+one.track, "", &s); s.Key != key+one.track || s.Track != s.Key || s.Title != one.title || s.Messages != one.messages || s.ContextTokens != one.tokens || len(s.Tracks) != 4 {
+			t.Errorf("%s is %s", one.track, raw)
+		}
+		var v struct{ Size int }
+		if raw := get(key+one.track, "/view", &v); v.Size != one.tokens || !strings.Contains(raw, one.title) {
+			t.Errorf("the view of %s: %s", one.track, raw)
+		}
+		for _, path := range []string{"/log", "/anatomy", "/queue", "/task", "/search?q=quota"} {
+			get(key+one.track, path, nil)
+		}
+	}
+	p.text(404, "PATCH", "/v1/sessions/"+url.PathEscape(key+"#t9"), `{"title":"x"}`, "X-Tidemark-Token", token)
 
 	for _, at := range []string{key, key + "#t2", key + "#t4"} { // what was said is found, wherever it was
 		for _, path := range []string{"/search?q=walnut", "/recall?q=walnut"} {

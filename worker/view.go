@@ -78,7 +78,7 @@ func (c *call) getView() error {
 	if err != nil {
 		return err
 	}
-	info, err := s.Info(c.r.Context())
+	info, _, _, err := c.rowOf(s)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (c *call) page() (s *session.Session, before int64, limit int, err error) {
 
 // getEntry shows one entry whole.
 func (c *call) getEntry() error {
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (c *call) getEntry() error {
 
 // getQueue lists what waits for its turn.
 func (c *call) getQueue() error {
-	s, err := c.session(false)
+	s, err := c.rooted()
 	if err != nil {
 		return err
 	}
