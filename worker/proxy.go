@@ -127,6 +127,9 @@ func (p *passage) shrink() {
 // matter of the client's: the request goes on as it came.
 func (p *passage) through(raw []byte) error {
 	conv, key, err := p.conversation(raw)
+	if p.r.Context().Err() != nil { // nobody waits, and nothing is wrong here
+		return errLeft
+	}
 	if err != nil {
 		p.Logger.Warn("a request is passed on as it came", "id", p.w.id, "err", err)
 	}
@@ -223,8 +226,9 @@ type exchange struct {
 	res  *http.Response // the first answer, whose head the client sees
 	live bool           // it is a stream
 
-	out *stream // nil while nothing was sent
-	gap between
+	out  *stream // nil while nothing was sent
+	gap  between
+	some bool // of the answers a byte came
 }
 
 // send makes the next call of the API.
@@ -257,7 +261,7 @@ func (e *exchange) run(stop func()) error {
 		e.Logger.Warn("an answer was not kept", "id", e.w.id, "err", err)
 	}
 	if !e.live {
-		if len(rest) == 0 {
+		if len(rest) == 0 && e.some { // an empty answer is the API's
 			return fmt.Errorf("the API's answer could not be read: %w", errors.Join(err, tidemark.ErrUnavailable))
 		}
 		e.w.Header().Set("Content-Length", fmt.Sprint(len(rest)))
@@ -297,9 +301,10 @@ func (e *exchange) take(p []byte, err error) (bool, error) {
 	if err != nil {
 		return false, e.cut(err)
 	}
+	e.some = e.some || len(p) > 0
 	out, err := e.x.Feed(p)
-	if err != nil {
-		return false, fmt.Errorf("read the API's answer: %w", err)
+	if err != nil { // whatever it is, the request is not to blame
+		return false, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "its answer could not be read: " + err.Error()}
 	}
 	return false, e.write(out)
 }

@@ -4,12 +4,15 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -130,5 +133,48 @@ func TestProxyRequestID(t *testing.T) {
 				t.Errorf("%v, %s: %q goes on", row, mode, got)
 			}
 		}
+	}
+}
+
+// TestProxyOddAnswers: what the API answers is not the fault of the request, and an answer without a body is one.
+func TestProxyOddAnswers(t *testing.T) {
+	for _, row := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"empty", "", 200, ""},
+		{"no JSON", "hello?", 200, "hello?"},
+		{"over the bound", `{"x":"` + strings.Repeat("x", 33<<20) + `"}`, 502, "its answer could not be read"},
+	} {
+		for _, mode := range []string{"observe", "page"} {
+			p := serveProxy(t, func(int, *http.Request, string) *http.Response { return answerOf(200, "application/json", row.body) }, nil)
+			res := p.ask("/v1/messages", fmt.Sprintf(withAct, false), "X-Tidemark-Mode", mode)
+			if got := read(t, res); res.StatusCode != row.status || !strings.Contains(got, row.want) || len(got) > 300 {
+				t.Errorf("%s, %s: %d %.200s", row.name, mode, res.StatusCode, got)
+			}
+			if _, quiet := p.keys(); !quiet {
+				t.Errorf("%s, %s: the exchange has not ended", row.name, mode)
+			}
+		}
+	}
+}
+
+// TestProxyLeftEarly: that a client leaves is nothing that whoever runs this should read of.
+func TestProxyLeftEarly(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	p := serveProxy(t, func(int, *http.Request, string) *http.Response { return nil }, func(c *worker.Config) {
+		c.Proxies = func(ctx context.Context, _ tidemark.Key) (*proxy.Conversation, error) {
+			leave()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/messages", strings.NewReader(hello))
+	r.Header.Set("X-Tidemark-Token", token)
+	r.Header.Set("X-Api-Key", ownKey)
+	p.Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	if asked, _ := p.up.all(); len(asked) != 0 || strings.Contains(p.log.String(), "level=WARN") || strings.Contains(p.log.String(), "level=ERROR") {
+		t.Errorf("%d went on; the log: %s", len(asked), p.log.String())
 	}
 }
