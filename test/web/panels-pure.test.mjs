@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changes, stubsOf } from "../../web/src/panels/changes.js";
-import { served, treatmentName } from "../../web/src/panels/client.js";
+import { served, tracksOf, treatmentName } from "../../web/src/panels/client.js";
 import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
 import { kindOf, money, when } from "../../web/src/panels/format.js";
@@ -220,6 +220,18 @@ test("columnAt and columnBy: every column can be pointed at, by the eye and by k
   const box = { width: 100, left: 20, right: 0 };
   assert.deepEqual([0.1, 0.2, 0.59, 0.61, 0.99, 1].map((share) => columnAt(share, 2, box)), [null, 0, 0, 1, 1, null]);
   assert.deepEqual([["ArrowLeft", null], ["ArrowRight", null], ["ArrowLeft", 0], ["ArrowRight", 2], ["Home", 2], ["End", 0], ["a", 1]].map(([k, now]) => columnBy(k, now, 3)), [2, 0, 0, 2, 0, 2, null]);
+});
+
+test("tracksOf: which history of a client is shown, and the others, the newest first", () => {
+  const at = (n) => `2026-01-01T00:00:${String(n).padStart(2, "0")}Z`;
+  const track = (n, main) => ({ key: `k#t${n}`, messages: n, updatedAt: at(n), main });
+  assert.equal(tracksOf(null), null);
+  assert.equal(tracksOf({ key: "main" }), null);
+  assert.equal(tracksOf({ track: "k#t1", tracks: [track(1, true)] }), null);
+  const got = tracksOf({ track: "k#t2", tracks: [track(1), track(2, true), track(3)] });
+  assert.deepEqual([got.here, got.main, got.others.map((t) => t.n), got.more], [2, true, [3, 1], 0]);
+  const many = tracksOf({ track: "k#t20", tracks: Array.from({ length: 20 }, (_, i) => track(i + 1, i === 4)) });
+  assert.deepEqual([many.here, many.main, many.others.length, many.others[0].n, many.more], [20, false, 12, 19, 7]);
 });
 
 test("served: what became of a client's requests, the newest first", () => {

@@ -15,6 +15,19 @@ export function served(calls) {
   };
 }
 
+const mostTracks = 12;
+
+// tracksOf gives of a session as the server tells it {here, main, others, more}: the number of the track that is shown,
+// whether it is the longest, the others with their numbers, the newest first, and how many are left out; null where there
+// is one only.
+export function tracksOf(session) {
+  const all = (session?.tracks ?? []).map((t) => ({ ...t, n: Number(t.key.split("#t")[1]) || 1 }));
+  const here = all.find((t) => t.key === session.track);
+  if (all.length < 2 || !here) return null;
+  const others = all.filter((t) => t !== here).sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : b.n - a.n));
+  return { here: here.n, main: Boolean(here.main), others: others.slice(0, mostTracks), more: Math.max(0, others.length - mostTracks) };
+}
+
 const treatments = {
   observe: "nothing is changed, all is logged",
   trim: "definitions of unused tools and what stands twice are shortened",

@@ -1,10 +1,10 @@
 // What became of the requests of a client that keeps its history itself.
 
-import { served, treatmentName } from "./client.js";
+import { served, tracksOf, treatmentName } from "./client.js";
 import { bytes, count, tokens, when } from "./format.js";
 import { Fold } from "./parts.jsx";
 
-export function Client({ calls }) {
+export function Client({ calls, info }) {
   const got = served(calls.items);
   if (!got) return null;
   return (
@@ -19,9 +19,26 @@ export function Client({ calls }) {
       </dl>
       <Reasons rows={got.untouched} title="Why they were sent on untouched" />
       <Reasons rows={got.failed} title="What failed" />
+      <Tracks of={tracksOf(info)} />
     </section>
   );
 }
+
+// Tracks are the other histories of the client: each can be opened.
+const Tracks = ({ of }) => of && (
+  <>
+    <p>This is track {of.here}{of.main && ", the longest"}. Other histories of this client:</p>
+    <ul class="p-list" aria-label="Other tracks">
+      {of.others.map((t) => (
+        <li key={t.key} class="p-split">
+          <a class="p-wrap" href={`#/s/${encodeURIComponent(t.key)}`}>{t.n}: {t.title || "without a title"}{t.main && " (the longest)"}</a>
+          <span class="p-num">{count(t.messages, "message")}, {when(t.updatedAt)}</span>
+        </li>
+      ))}
+    </ul>
+    {of.more > 0 && <p>and {of.more} older</p>}
+  </>
+);
 
 const Reasons = ({ rows, title }) => rows.length > 0 && (
   <Fold summary={title}>

@@ -34,8 +34,10 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
     const page = await api.get(`${path}/log`, { query: { messages: 0, before, limit: 100 }, signal }).catch(missing({ entries: none.acts }));
     return { items: page.entries, next: page.next };
   }, [api, session, exists], (e) => e.id);
+  const info = useLoad(async (signal) => exists && proxied(session) ? api.get(path, { signal }).catch(missing(null)) : null, [api, session, exists]);
   const reload = () => {
     view.reload();
+    if (proxied(session)) info.reload();
     calls.refresh();
     acts.refresh();
   };
@@ -57,7 +59,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
       <Trouble error={view.error} again={reload} what="Not up to date" />
       <Gauge view={client ? sent(view.data, client.call) : view.data} client={client} />
       <Timeline calls={calls} acts={acts} view={view.data} />
-      {client && <Client calls={calls} />}
+      {client && <Client calls={calls} info={info.data} />}
       <Paging calls={calls} />
       <Blocks api={api} path={path} view={view.data} acts={acts} client={client} />
       <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} client={client} />
