@@ -61,6 +61,9 @@ func portion(a session.Anatomy, kind string) tidemark.Tokens {
 	case "tools":
 		return a.Tools
 	case "other":
+		if a.Proxy != nil { // what it is made of is the client's
+			return a.Size
+		}
 		n := tidemark.Tokens(0)
 		for k, p := range a.Parts {
 			if anatomyNames[k] == "" {

@@ -159,3 +159,32 @@ func TestPromptAndEntryWhole(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, m.Stderr)
 	}
 }
+
+// TestProxiedAnatomy: of a client's requests table and record tell what the proxy did, and the chart has a column for each.
+func TestProxiedAnatomy(t *testing.T) {
+	a := session.Anatomy{N: 7, Model: "m", Stop: "end_turn", Size: 9156, Limit: 30_000, Window: 30_000, Full: 30.5, Events: 41, Usage: tidemark.Usage{Input: 1000, CacheRead: 9000, Output: 50},
+		Proxy:  &session.Proxied{Treatment: "page", Untouched: "the API refused the edited request", Legs: 8, First: 9100, Phantom: 7, Trimmed: 12},
+		Paging: &session.Paged{Zone: "advisory", Stubs: 5, Out: 30_000, Evicted: 2, Inputs: 1, In: 60_000, Sent: 30_000, Faults: []session.Faulted{{Path: "a.go"}}}}
+	rows := anatomyRows([]session.Anatomy{a})
+	got := map[string]string{}
+	for i, name := range rows[0] {
+		got[name] = rows[1][i]
+	}
+	for name, want := range map[string]string{"TREATMENT": "page, untouched", "MESSAGES": "41", "LEGS": "8", "ZONE": "advisory", "SIZE": "9.2k", "STUBS": "5", "EVICTED": "3", "FAULTS": "1",
+		"CAME": "59 KB", "SENT": "29 KB", "READ": "10k", "CACHED": "90 %"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	var out bytes.Buffer
+	m := &Main{out: &output{w: &out}}
+	m.showRecord(a)
+	for _, want := range []string{"sent as it came: the API refused", "8, with 7 calls of the proxy's tools; the first read 9100 tokens", "60000 came, 30000 sent, 12 by trimming less", "a.go"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the record lacks %q:\n%s", want, out.String())
+		}
+	}
+	if stacked(a) != a.Size {
+		t.Errorf("a column of %d tokens", stacked(a))
+	}
+}
