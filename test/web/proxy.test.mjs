@@ -96,5 +96,25 @@ for (const kind of hosts) {
       assert.deepEqual(page.complaints, []);
       await page.context().close();
     });
+
+    test("of several histories the longest is shown, and the others are a click away", async () => {
+      const first = agent(server, "titles"), work = agent(server, "titles");
+      await first.turn();
+      let key;
+      work.history.push({ role: "user", content: [{ type: "text", text: "Look into the next file, please: this is the work." }] }, { role: "assistant", content: [{ type: "text", text: "I shall." }] });
+      for (let i = 0; i < 3; i++) key = await work.turn();
+      const page = await visit(browser, server, { size: { viewport: { width: 1440, height: 1000 } } });
+      await page.getByRole("navigation", { name: "Conversations" }).locator(`[title="${key}"]`).click();
+      await shown(page, "this is the work");
+      await page.getByRole("button", { name: "Context", exact: true }).click();
+      await page.getByText("This is track 2, the longest.").waitFor();
+      await page.getByRole("list", { name: "Other tracks" }).getByRole("link", { name: /^1: Look into/ }).click();
+      await page.getByText("This is track 1.").waitFor();
+      await page.getByRole("list", { name: "Other tracks" }).getByRole("link", { name: /^2: .*\(the longest\)$/ }).waitFor();
+      await first.turn(); // it is live, too
+      await shown(page, "I have read it, message 7.");
+      assert.deepEqual(page.complaints, []);
+      await page.context().close();
+    });
   });
 }
