@@ -16,6 +16,7 @@ func TestStepsTellSettings(t *testing.T) {
 		"defaults in a small window": {Window: 20_000},
 		"all set":                    {Window: 8_000, Paging: paging.Options{Policy: "fifo", Tau: 2, MinBytes: 900, Zones: paging.Zones{Advisory: 10, Involuntary: 70, Aggressive: 90}}},
 		"at any age and size":        {Window: 8_000, Paging: paging.Options{Policy: "lru", Tau: -1, MinBytes: -1}},
+		"only watched":               {Window: 8_000, Treatment: proxy.Observe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, settings)
@@ -23,7 +24,7 @@ func TestStepsTellSettings(t *testing.T) {
 			for i := range 20 {
 				id, file := fmt.Sprintf("c%d", i), fmt.Sprintf("f%d.go", i)
 				read := call(id, "Read", `{"file_path":"`+file+`"}`)
-				r.exchange(proxy.Page, request(history...), reply("tool_use", read))
+				r.exchange("", request(history...), reply("tool_use", read))
 				history = append(history, said(read), result(id, strings.Repeat(file+" holds this\n", 40+10*i)))
 			}
 			var steps, live bytes.Buffer
