@@ -110,6 +110,7 @@ func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomy
 		if len(calls) == 0 {
 			m.err.line(noCalls(key))
 		} else {
+			m.onTrack(ctx, c, key)
 			table(m.out, anatomyRows(calls))
 		}
 		m.tellTracks(ctx, c, key)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -33,6 +34,26 @@ func tracksOf(ctx context.Context, c *client, key string) ([]session.Track, erro
 	return info.Tracks, err
 }
 
+// onTrack prints as a first line which track of a proxied conversation is shown for a key, where there are several.
+func (m *Main) onTrack(ctx context.Context, c *client, key string) {
+	if list, err := tracksOf(ctx, c, key); err == nil && len(list) > 1 { // an error is told by what is shown
+		m.out.line(tellTrack(key, list))
+	}
+}
+
+// tellTrack says which of some tracks a key means.
+func tellTrack(key string, list []session.Track) string {
+	longest := slices.IndexFunc(list, func(t session.Track) bool { return t.Main })
+	name := func(key string) string {
+		_, n, _ := strings.Cut(key, "#t")
+		return "track " + n
+	}
+	if longest >= 0 && (key == keyOfTrack(key) || strings.EqualFold(key, ownKey(list[longest]))) {
+		return fmt.Sprintf("%s, the longest of %d", name(ownKey(list[longest])), len(list))
+	}
+	return fmt.Sprintf("%s of %d", name(strings.ToLower(key)), len(list))
+}
+
 // mostTracks bounds how many tracks are told beside another one.
 const mostTracks = 20
 
@@ -49,7 +70,11 @@ func (m *Main) tellTracks(ctx context.Context, c *client, key string) {
 	m.err.line("tracks of the client's; the key without one means the longest:")
 	rows := [][]string{{"TRACK", "MESSAGES", "CONTEXT", "UPDATED", "TITLE"}}
 	for _, t := range list[:min(len(list), mostTracks)] {
-		rows = append(rows, []string{"'" + plainKey(ownKey(t)) + "'", fmt.Sprint(t.Messages), count(t.Tokens), when(t.Active), oneLine(t.Title, 60)})
+		longest := ""
+		if t.Main {
+			longest = " (the longest)"
+		}
+		rows = append(rows, []string{"'" + plainKey(ownKey(t)) + "'", fmt.Sprint(t.Messages), count(t.Tokens), when(t.Active), oneLine(t.Title, 60) + longest})
 	}
 	table(m.err, rows)
 	if more := len(list) - mostTracks; more > 0 {

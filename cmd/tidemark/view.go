@@ -85,6 +85,7 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		tools += t.Tokens
 		names = append(names, t.Name)
 	}
+	m.onTrack(ctx, c, key)
 	if isProxied(key) { // nothing is compacted
 		m.out.line(gauge(v.Size, v.Window))
 	} else {
@@ -142,6 +143,7 @@ func (m *Main) logCommand() *cobra.Command {
 				if m.json {
 					return m.printJSON(raw)
 				}
+				m.onTrack(cmd.Context(), c, args[0])
 				defer m.tellTracks(cmd.Context(), c, args[0])
 				return m.showLog(raw)
 			})
