@@ -145,6 +145,54 @@ func TestCountOfFork(t *testing.T) {
 	}
 }
 
+// TestCountOfReleased: what the model let go counts as gone where it would be.
+func TestCountOfReleased(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 20_000})
+	history := []string{text("user", "look around")}
+	stubs := 0
+	for i := range 24 {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: request(history...), Count: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, file := fmt.Sprint("c", i), fmt.Sprintf("f%d.go", i)
+		read := call(id, "Read", `{"file_path":"`+file+`"}`)
+		e := r.exchange(proxy.Page, request(history...), reply("tool_use", tagged("so", fmt.Sprintf("release: f%d.go", i-1)), read))
+		if !bytes.Equal(x.Body(), e.sent[0]) {
+			t.Fatalf("request %d: counted\n%s\nsent\n%s", i, x.Body(), e.sent[0])
+		}
+		stubs = max(stubs, e.stubs(t))
+		history = append(history, said(textBlock("so\n"), read), result(id, strings.Repeat(file+" holds this line\n", 100)))
+	}
+	if stubs == 0 {
+		t.Error("nothing left")
+	}
+}
+
+// TestAdvice: the model is told of its memory when that is filling, where it takes part, and behind all else.
+func TestAdvice(t *testing.T) {
+	for name, row := range map[string]struct {
+		words int
+		alone bool
+		told  bool
+	}{
+		"empty":             {100, false, false},
+		"filling":           {14_000, false, true},
+		"it takes no part":  {14_000, true, false},
+		"empty, it neither": {100, true, false},
+	} {
+		r := newRig(t, proxy.Settings{Window: 20_000, Alone: row.alone})
+		history := []string{text("user", strings.Repeat("one ", row.words)), spoke("a"), text("user", "b")}
+		r.exchange(proxy.Page, request(history[:1]...), reply("end_turn", textBlock("a")))
+		e := r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("c")))
+		m := e.messages(t, 0)
+		last := m[2].Content
+		if told := len(last) == 2 && strings.Contains(last[1].Text, "<memory_cleanup>"); told != row.told || !told && len(last) != 1 || last[0].Text != "b" {
+			t.Errorf("%s: the last message is %s", name, m[2].AppendJSON(nil))
+		}
+	}
+}
+
 // rightStubs looks whether each stub names the file that its call read.
 func rightStubs(t *testing.T, e exchanged) (n int) {
 	t.Helper()

@@ -141,6 +141,7 @@ func TestChangedAfter(t *testing.T) {
 		"of another":        {[][]string{read, elsewhere}, false},
 		"before and after":  {[][]string{edit, read, editOf("c4", "a.go")}, true},
 		"before, and other": {[][]string{edit, read, elsewhere}, false},
+		"only read again":   {[][]string{read, readOf("c5", "a.go", "the words")}, false},
 	} {
 		history := []string{text("user", "q")}
 		for _, p := range row.parts {

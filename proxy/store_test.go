@@ -200,23 +200,27 @@ func (r *rig) totals() proxy.Totals {
 
 // TestShownOnce: the log is told once of each block that left, however often the conversation is opened.
 func TestShownOnce(t *testing.T) {
-	r := newRig(t, proxy.Settings{Window: 20_000})
-	a := &agentRun{r: r, name: "main"}
-	a.ask("look around")
-	for n := range 18 {
-		a.read(n, 3000)
-		r.restart()
-	}
-	told := map[string]int{}
-	for _, e := range r.edits("paging") {
-		told[fmt.Sprintf("%s#%d", e.From, e.Block-1)]++
-	}
-	if a.stubs == 0 || len(told) < a.stubs {
-		t.Errorf("%d stubs were sent, the log knows %d", a.stubs, len(told))
-	}
-	for h, n := range told {
-		if n != 1 {
-			t.Errorf("%s is told %d times", h, n)
+	for _, restart := range []bool{false, true} {
+		r := newRig(t, proxy.Settings{Window: 20_000})
+		a := &agentRun{r: r, name: "main"}
+		a.ask("look around")
+		for n := range 18 {
+			a.read(n, 3000)
+			if restart {
+				r.restart()
+			}
+		}
+		told := map[string]int{}
+		for _, e := range r.edits("paging") {
+			told[fmt.Sprintf("%s#%d", e.From, e.Block-1)]++
+		}
+		if a.stubs == 0 || len(told) < a.stubs {
+			t.Errorf("%d stubs were sent, the log knows %d", a.stubs, len(told))
+		}
+		for h, n := range told {
+			if n != 1 {
+				t.Errorf("restart %t: %s is told %d times", restart, h, n)
+			}
 		}
 	}
 }
