@@ -18,7 +18,7 @@ type seat struct {
 	*session.Session
 	guest *proxy.Conversation // of a client that keeps the history itself, nil while none came
 	cfg   *config.Config      // that it was opened with
-	quiet func() bool    // nothing is lost if it is forgotten
+	quiet func() bool         // nothing is lost if it is forgotten
 	end   context.CancelFunc
 	used  int64 // when, as seats count
 }
