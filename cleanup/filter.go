@@ -121,7 +121,7 @@ func (f *Filter) stepLead(b byte) {
 func (f *Filter) stepWithin(b byte) {
 	f.held = append(f.held, b)
 	block := f.held[f.open:]
-	ok := true
+	var ok bool
 	switch {
 	case b == '>' && bytes.HasSuffix(f.held[f.line:], []byte(closeTag)):
 		if ok = f.take(f.held[f.line:len(f.held)-len(closeTag)]) && len(f.ops)+len(f.found) <= MaxOps; ok {

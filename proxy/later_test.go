@@ -50,7 +50,7 @@ func TestStoredLater(t *testing.T) {
 		t.Errorf("the client got %s", e.got)
 	}
 	history = append(history, said(textBlock("I look.\n"), read), result("c1", "package b"))
-	e = r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("read")))
+	r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("read")))
 	db.off = false
 	history = append(history, spoke("read"), text("user", "more"))
 	for i := range 3 {

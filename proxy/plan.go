@@ -29,7 +29,6 @@ type shownKey struct {
 type plan struct {
 	change   body.Change
 	decision paging.Decision
-	known    bool // the pager was asked
 	stubs    []stubbed
 	phantoms bool // our tools are offered
 	trimmed  int

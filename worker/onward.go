@@ -17,7 +17,7 @@ type bound struct {
 
 // OnwardOf answers the front, by the door that [New] gave.
 func OnwardOf(h http.Handler) http.Handler {
-	d := h.(*door) //nolint:errcheck,forcetypeassert // it is what New gave
+	d := h.(*door) //nolint:forcetypeassert // it is what New gave
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, id: requestID(givenID(r), d.Runtime.Now())}
 		secure(w.Header())

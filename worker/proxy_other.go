@@ -86,10 +86,11 @@ func straight(path string) error {
 			return no
 		}
 		next, err := url.PathUnescape(path)
-		if err != nil || next == path {
-			return nil
+		if err == nil && next != path {
+			path = next
+			continue
 		}
-		path = next
+		return nil // what is left is its own name
 	}
 	return no
 }

@@ -167,7 +167,7 @@ func (s *scanner) max() {
 
 // choice reads tool_choice: an object with a type, or in chat the word itself.
 func (s *scanner) choice() {
-	word := ""
+	var word string
 	if s.peek() == '"' {
 		word = s.text()
 	} else {

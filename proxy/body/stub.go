@@ -210,7 +210,8 @@ func (s *shortener) schemas(level int) {
 	}
 	s.dst = append(s.dst, '[')
 	n := 0
-	for ok := s.open('['); ok && s.more(']'); n++ {
+	s.open('[')
+	for ; s.more(']'); n++ {
 		if n > 0 {
 			s.dst = append(s.dst, ',')
 		}

@@ -57,9 +57,10 @@ func (f *Filter) newPart(index int, raw []byte) (p *part, ok bool) {
 			p.kind = phantom
 		}
 	}
-	if p.kind == words {
+	switch p.kind {
+	case words:
 		p.text = inner(p.text, at[3].of(raw))
-	} else if p.kind == thinking {
+	case thinking:
 		p.text = inner(p.text, valueOf(raw, "thinking"))
 		p.signature = inner(p.signature, valueOf(raw, "signature"))
 	}
