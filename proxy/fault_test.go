@@ -131,10 +131,12 @@ func TestFaultBounds(t *testing.T) {
 // of another file.
 func TestChangedAfter(t *testing.T) {
 	read, edit, elsewhere := readOf("c1", "a.go", "the words"), editOf("c2", "a.go"), editOf("c3", "b.go")
+	failed := []string{edit[0], strings.Replace(edit[1], `"type":"tool_result"`, `"type":"tool_result","is_error":true`, 1)}
 	for name, row := range map[string]struct {
 		parts [][]string
 		want  bool
 	}{
+		"later, in vain":    {[][]string{read, failed}, false},
 		"never":             {[][]string{read}, false},
 		"later":             {[][]string{read, edit}, true},
 		"before":            {[][]string{edit, read}, false},

@@ -246,16 +246,20 @@ func (x *Exchange) original(ctx context.Context, g given) (b tidemark.Block, err
 	return m.Content[g.block], nil
 }
 
-// changedSince finds the newest call behind a copy that changed its file.
+// changedSince finds the newest call behind a copy that changed its file. One that failed changed nothing.
 func (x *Exchange) changedSince(g given, path string) (tool string, at time.Time) {
 	if path == "" {
 		return "", at
 	}
 	x.c.mu.Lock()
 	defer x.c.mu.Unlock()
+	failed := map[string]bool{}
 	for i := len(x.path) - 1; i >= 0 && x.path[i].depth > g.node.depth; i-- {
 		for _, b := range x.path[i].msg.Blocks {
-			if b.Call.Kind == paging.Changes && (b.Call.Path == path || slices.Contains(b.Call.More, path)) {
+			if b.Err {
+				failed[b.ID] = true
+			}
+			if b.Call.Kind == paging.Changes && !failed[b.ID] && (b.Call.Path == path || slices.Contains(b.Call.More, path)) {
 				return clipped(b.Call.Tool), x.path[i].at
 			}
 		}
