@@ -41,7 +41,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door lint fuzz fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
@@ -70,6 +70,10 @@ bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside Ja
 bench-webhook: wasm build $(NODE_MODULES) ## Measure how fast webhooks are acknowledged on both hosts
 	$(call title,webhooks)
 	node test/bench/webhook.mjs dist $(BIN)
+
+bench-door: build ## Measure what the proxy adds to a request of 1 MB
+	$(call title,the proxy door)
+	node test/bench/door.mjs $(BIN)
 
 bench-sockets: wasm build $(NODE_MODULES) ## Measure open sockets on both hosts (SOCKETS=1000, Linux)
 	node test/bench/sockets.mjs dist $(BIN)
