@@ -15,6 +15,9 @@ import (
 // formatSteps is the format of a log that a replay reads (paging.Scanner.Session).
 const formatSteps = "steps"
 
+// formatDecisions is the format of what was decided, as a replay tells it.
+const formatDecisions = "decisions"
+
 // exportSteps streams the requests of a conversation as a replay reads them: of a client's, what it sent, a line for each
 // of its tracks; of any other, what its calls were made of, a line for each session.
 func (c *call) exportSteps(s *session.Session, all bool) error {
@@ -34,6 +37,26 @@ func (c *call) exportSteps(s *session.Session, all bool) error {
 		return out.Flush()
 	}
 	if err := writeSteps(c.r.Context(), out, s, key, all); err != nil {
+		return fmt.Errorf("export %s: %w", key, err)
+	}
+	return out.Flush()
+}
+
+// exportDecisions streams what was decided with each request of a client, a line for each of its tracks.
+func (c *call) exportDecisions() error {
+	key, err := tidemark.ParseKey(c.r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	if key.Channel() != proxyChannel || c.Proxies == nil {
+		return fmt.Errorf("format %s is of conversations of clients (channel %s); export --format %s and replay the others: %w", formatDecisions, proxyChannel, formatSteps, tidemark.ErrInvalid)
+	}
+	out := bufio.NewWriterSize(&begun{c: c}, 64<<10)
+	conv, err := c.Proxies(c.r.Context(), key.Root())
+	if err == nil {
+		err = conv.Decisions(c.r.Context(), out)
+	}
+	if err != nil {
 		return fmt.Errorf("export %s: %w", key, err)
 	}
 	return out.Flush()

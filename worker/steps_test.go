@@ -29,6 +29,9 @@ func TestExportSteps(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.text(200, "GET", "/v1/sessions/walk/log", "")), &log); err != nil {
 		t.Fatal(err)
 	}
+	if got := s.text(400, "GET", "/v1/sessions/walk/log?format=decisions", ""); !strings.Contains(got, "conversations of clients") {
+		t.Errorf("decisions of a conversation of ours: %s", got)
+	}
 	lines := strings.SplitAfter(s.text(200, "GET", "/v1/sessions/walk/log?format=steps", ""), "\n")
 	if len(lines) != 2 || lines[1] != "" {
 		t.Fatalf("%d lines: %q", len(lines), lines)

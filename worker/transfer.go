@@ -22,6 +22,9 @@ import (
 // export streams the history in order. The head is sent with the first message, so that a session
 // that cannot be read is an error and not an empty file.
 func (c *call) export(s *session.Session, format string, all bool) error {
+	if format == formatDecisions {
+		return c.exportDecisions()
+	}
 	if format == formatSteps {
 		return c.exportSteps(s, all)
 	}

@@ -189,7 +189,7 @@ func showEntry(e tidemark.Entry) (wireEntry, error) {
 
 // getLog lists entries of every kind, or streams the history.
 func (c *call) getLog() error {
-	format, err := c.one("format", "json", "jsonl", "md", formatSteps)
+	format, err := c.one("format", "json", "jsonl", "md", formatSteps, formatDecisions)
 	if err != nil {
 		return err
 	}

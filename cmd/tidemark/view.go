@@ -262,14 +262,15 @@ func (m *Main) exportCommand() *cobra.Command {
 
 jsonl is one {"role","content"} a line, with time and id behind; md is for
 people. steps is what tidemark replay reads: the requests to the model, a line for
-each track of a proxied conversation, or for each session of any other. --all
-includes the sessions before a reset.`,
+each track of a proxied conversation, or for each session of any other;
+decisions is what was decided with them in a proxied conversation, as replay
+--decisions tells it. --all includes the sessions before a reset.`,
 		Example: `  tidemark export main --format md -o main.md
   tidemark export main --format jsonl | jq -r .role
   tidemark export main --format steps | tidemark replay -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "jsonl" && format != "md" && format != "steps" {
-				return usagef("--format %s: want jsonl, md or steps", format)
+			if format != "jsonl" && format != "md" && format != "steps" && format != "decisions" {
+				return usagef("--format %s: want jsonl, md, steps or decisions", format)
 			}
 			path := sessionPath(args[0], "/log?format="+format)
 			if all {
@@ -283,7 +284,7 @@ includes the sessions before a reset.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&format, "format", "jsonl", "jsonl, md or steps")
+	c.Flags().StringVar(&format, "format", "jsonl", "jsonl, md, steps or decisions")
 	c.Flags().StringVarP(&output, "output", "o", "", "file to write instead of standard output")
 	c.Flags().BoolVar(&all, "all", false, "with the sessions before a reset")
 	return c
