@@ -16,32 +16,48 @@ import (
 //
 // A replay of that line by its own settings decides what was decided here.
 func (c *Conversation) Steps(ctx context.Context, w io.Writer) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.load(ctx); err != nil {
+	tracks, err := c.told(ctx)
+	if err != nil {
 		return err
 	}
-	for _, t := range c.tracks {
-		if len(t.answered()) == 0 {
-			continue
-		}
+	for _, t := range tracks {
 		if err := c.stepsOf(ctx, t, w); err != nil {
-			return fmt.Errorf("track %d: %w", t.n, err)
+			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	return nil
 }
 
-func (c *Conversation) stepsOf(ctx context.Context, t *track, w io.Writer) error {
-	all := t.answered()
-	first := all[0]
-	out := json.AppendString([]byte(`{"session":`), c.nameOf(t))
+// told is a track as of one moment: what was answered of it, which changes no more.
+type told struct {
+	name  string
+	steps []*step
+}
+
+// told takes down all tracks. Who reads of them may be slow, and no client is to wait for that.
+func (c *Conversation) told(ctx context.Context) (out []told, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
+	for _, t := range c.tracks {
+		if steps := t.answered(); len(steps) > 0 {
+			out = append(out, told{c.nameOf(t), steps})
+		}
+	}
+	return out, nil
+}
+
+func (c *Conversation) stepsOf(ctx context.Context, t told, w io.Writer) error {
+	first := t.steps[0]
+	out := json.AppendString([]byte(`{"session":`), t.name)
 	out = json.AppendString(append(out, `,"model":`...), first.model)
 	out = fmt.Appendf(out, `,"fixed":%d,`, first.fixed)
 	o := c.Settings.Paging
 	o.Window = c.Settings.Window
 	out = append(paging.AppendSettings(out, o), `"steps":[`...)
-	for i, s := range all {
+	for i, s := range t.steps {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -105,24 +121,21 @@ func names(out []byte, field string, list []string) []byte {
 // Decisions writes what was decided with each request of all tracks, a line of JSON for each track as a replay tells it:
 // {"session","requests":[…]}. A track tells of the requests before its fork, too.
 func (c *Conversation) Decisions(ctx context.Context, w io.Writer) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.load(ctx); err != nil {
+	tracks, err := c.told(ctx)
+	if err != nil {
 		return err
 	}
-	for _, t := range c.tracks {
-		if len(t.answered()) == 0 {
-			continue
-		}
-		out := append(json.AppendString([]byte(`{"session":`), c.nameOf(t)), `,"requests":[`...)
-		for i, s := range t.answered() {
+	for _, t := range tracks {
+		out := append(json.AppendString([]byte(`{"session":`), t.name), `,"requests":[`...)
+		for i, s := range t.steps {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			if len(s.line) == 0 {
-				s.line = []byte("null") // it was never decided
+			line := s.line
+			if len(line) == 0 {
+				line = []byte("null") // it was never decided
 			}
-			out = append(out, s.line...)
+			out = append(out, line...)
 		}
 		if _, err := w.Write(append(out, "]}\n"...)); err != nil {
 			return err

@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -331,3 +333,25 @@ func TestManyTracks(t *testing.T) {
 		t.Errorf("%d bytes of overlays, %v", rows[0].Int(0), err)
 	}
 }
+
+// TestSlowReader: who reads an export slowly keeps no client waiting.
+func TestSlowReader(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	r.exchange(proxy.Page, request(text("user", "q")), reply("end_turn", textBlock("a")))
+	for name, export := range map[string]func(context.Context, io.Writer) error{"steps": r.c.Steps, "decisions": r.c.Decisions} {
+		n := 0
+		w := writer(func(p []byte) (int, error) { // amid a write the client goes on
+			n++
+			r.exchange(proxy.Page, request(text("user", fmt.Sprint(name, n))), reply("end_turn", textBlock("b")))
+			return len(p), nil
+		})
+		if err := export(t.Context(), w); err != nil || n == 0 {
+			t.Errorf("%s: %d writes, %v", name, n, err)
+		}
+	}
+}
+
+// writer is a function that takes what is written.
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
