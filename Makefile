@@ -41,7 +41,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door lint fuzz fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
@@ -85,6 +85,9 @@ lint: $(LINT) ## Lint on both targets
 
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
+
+soak-episodes: ## Hold the laws of episodes over a million annotated histories
+	go test -count=1 -run '^TestSoak$$' -soak 1000000 -timeout 100m -v ./compaction
 
 fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random (500), workerd a fifth of that
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \

@@ -27,6 +27,8 @@
 //     found can be trusted: confident, weak, nothing.
 //   - archive, part: gzipped JSON lines of a log in the bucket; of one span of it.
 //   - memory: what outlives a session: daily files, MEMORY.md, facts.
+//   - sitting: a stretch of a conversation that silence, another task, a reset or an import ends; a line
+//     of the digest. What is stored calls it an episode.
 //   - reset: archive, extract memories, begin a new log under the same key.
 //   - episode, snapshot, branch, trim: a span marked by the agent; a named ref; a session from a
 //     ref; stubbing bulk on a branch.
@@ -36,7 +38,7 @@
 //     (WhatsApp, Telegram).
 //   - proxied conversation, track: what a client says that keeps its history itself; a leaf of the
 //     tree of its messages, with the requests (steps) that led there.
-//   - treatment, leg: what is done with such a request (observe, trim, page, page+trim); one call
+//   - treatment, leg: what is done with such a request (observe, trim, page, page+trim, episodes, episodes+trim); one call
 //     of the API for it.
 //   - phantom tool, tag: a tool of ours that the client never sees; an operation that a model writes
 //     into its answer.

@@ -77,6 +77,14 @@ type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
+// Counter is a Provider that says how large a request is without answering it. One that wraps a provider which does not
+// count is ErrInvalid.
+type Counter interface {
+	// Count returns the input tokens of a request. It is no call of the model and costs nothing. It may be called at
+	// once by several goroutines.
+	Count(ctx context.Context, req Request) (Tokens, error)
+}
+
 // Complete makes a call and returns its whole answer.
 func Complete(ctx context.Context, p Provider, req Request) (Reply, error) {
 	for d, err := range p.Stream(ctx, req) {

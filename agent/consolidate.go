@@ -21,14 +21,14 @@ import (
 const (
 	digestFacts    = 20_000 // newest of the owner's; older ones stand in the daily files
 	digestPage     = 1000
-	digestEpisodes = 1000
+	digestSittings = 1000
 	digestArchives = 500
-	keepEpisodes   = 5000 // of the owner's, and as many of all others
+	keepSittings   = 5000 // of the owner's, and as many of all others
 )
 
-// Importance of what is derived, beside that of facts: an episode goes before a fact of no mark.
+// Importance of what is derived, beside that of facts: a sitting goes before a fact of no mark.
 const (
-	episodeImportance = 4
+	sittingImportance = 4
 	summaryImportance = 3
 )
 
@@ -104,7 +104,7 @@ func (a *Agent) digest(ctx context.Context) (memory.Digested, error) {
 	if err != nil {
 		return memory.Digested{}, err
 	}
-	past, err := a.episodeLines(ctx)
+	past, err := a.sittingLines(ctx)
 	if err != nil {
 		return memory.Digested{}, err
 	}
@@ -152,23 +152,23 @@ func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
 	return lines, nil
 }
 
-// episodeLines returns a line for each episode and each compaction of the owner's conversations, the newest.
-func (a *Agent) episodeLines(ctx context.Context) ([]memory.Line, error) {
+// sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
+func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
 	if there, err := a.hasLedger(ctx); err != nil {
 		return nil, err
 	} else if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestEpisodes)
+		rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
-			var e memory.Episode
-			if err := json.Unmarshal(r.Bytes(0), &e); err != nil {
-				return nil, fmt.Errorf("read episode: %w", err)
+			var s memory.Sitting
+			if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
+				return nil, fmt.Errorf("read sitting: %w", err)
 			}
-			if e.Key.Scope().Owner {
-				lines = append(lines, memory.Line{ID: "e" + string(e.First), Text: e.Line(a.cfg.Zone), Importance: episodeImportance, At: e.From, Episode: true})
+			if s.Key.Scope().Owner {
+				lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func (a *Agent) episodeLines(ctx context.Context) ([]memory.Line, error) {
 		if at := i.First.Time(); !at.IsZero() { // an import archives what was said long before
 			i.At = at
 		}
-		lines = append(lines, memory.Line{ID: "s" + i.Key, Importance: summaryImportance, At: i.At, Episode: true,
+		lines = append(lines, memory.Line{ID: "s" + i.Key, Importance: summaryImportance, At: i.At, Past: true,
 			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(a.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(a.cfg.Name)))})
 	}
 	return lines, nil
@@ -345,7 +345,7 @@ type Night struct {
 	At          time.Time       `json:"at,omitzero"`
 	Edited      []string        `json:"edited,omitempty"` // files of the digest that a person edited
 	Superseded  int             `json:"superseded"`       // facts that count no more
-	Episodes    int             `json:"episodes"`         // that the digest has
+	Sittings    int             `json:"episodes"`         // that the digest has
 	Compactions int             `json:"compactions"`      // that it has beside them
 	Last        json.RawMessage `json:"last,omitempty"`   // what it did: a Consolidated
 }
@@ -367,7 +367,7 @@ func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 	if n.Superseded = int(rows[0].Int(2)); rows[0].Text(1) != "" {
 		n.Last = rows[0].Bytes(1)
 	}
-	past, err := a.episodeLines(ctx)
+	past, err := a.sittingLines(ctx)
 	if err != nil {
 		return n, fmt.Errorf("read the last night: %w", err)
 	}
@@ -375,7 +375,7 @@ func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 		if strings.HasPrefix(l.ID, compactionMark) {
 			n.Compactions++
 		} else {
-			n.Episodes++
+			n.Sittings++
 		}
 	}
 	rows, err = a.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, a.cfg.Name, digestPage)
@@ -388,34 +388,34 @@ func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 	return n, nil
 }
 
-// Episodes stores what a session tells of its episodes; the same one twice is one. They are derived: a longer
+// Sittings stores what a session tells of its sittings; the same one twice is one. They are derived: a longer
 // one with the same beginning takes the place of a shorter.
-func (a *Agent) Episodes(ctx context.Context, episodes []memory.Episode) error {
+func (a *Agent) Sittings(ctx context.Context, sittings []memory.Sitting) error {
 	if err := a.openLedger(ctx); err != nil {
-		return fmt.Errorf("store episodes: %w", err)
+		return fmt.Errorf("store sittings: %w", err)
 	}
 	var stmts []tidemark.Stmt
-	for _, e := range episodes {
-		if e.Key.Agent() != a.cfg.Name || e.First == "" {
-			return fmt.Errorf("episode of %.80q told to agent %s: %w", e.Key, a.cfg.Name, tidemark.ErrInvalid)
+	for _, s := range sittings {
+		if s.Key.Agent() != a.cfg.Name || s.First == "" {
+			return fmt.Errorf("sitting of %.80q told to agent %s: %w", s.Key, a.cfg.Name, tidemark.ErrInvalid)
 		}
-		raw, err := json.Marshal(e)
+		raw, err := json.Marshal(s)
 		if err != nil {
-			return fmt.Errorf("store episode: %w", err)
+			return fmt.Errorf("store sitting: %w", err)
 		}
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_episodes(agent, key, first, at, body, owner) VALUES(?, ?, ?, ?, ?, ?)
 			ON CONFLICT(agent, key, first) DO UPDATE SET body = excluded.body, owner = excluded.owner`,
-			Args: []any{a.cfg.Name, string(e.Key), string(e.First), e.From.UnixMilli(), string(raw), e.Key.Scope().Owner}})
+			Args: []any{a.cfg.Name, string(s.Key), string(s.First), s.From.UnixMilli(), string(raw), s.Key.Scope().Owner}})
 	}
 	if len(stmts) == 0 {
 		return nil
 	}
 	for _, owner := range []bool{true, false} { // what others say takes no room from the owner's
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_episodes WHERE agent = ? AND owner = ? AND at < (SELECT at FROM agent_episodes WHERE agent = ? AND owner = ? ORDER BY at DESC LIMIT 1 OFFSET ?)`,
-			Args: []any{a.cfg.Name, owner, a.cfg.Name, owner, keepEpisodes}})
+			Args: []any{a.cfg.Name, owner, a.cfg.Name, owner, keepSittings}})
 	}
 	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
-		return fmt.Errorf("store episodes: %w", err)
+		return fmt.Errorf("store sittings: %w", err)
 	}
 	return nil
 }

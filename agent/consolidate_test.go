@@ -12,28 +12,28 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
-// TestOwnersEpisodes: what others say, however much and however new, leaves the owner's episodes and archives
+// TestOwnersSittings: what others say, however much and however new, leaves the owner's sittings and archives
 // where they are.
-func TestOwnersEpisodes(t *testing.T) {
+func TestOwnersSittings(t *testing.T) {
 	const others = 5100
 	w := newWorld(t)
 	w.configure(func(c *agent.Config) { c.Digest = true })
-	episode := func(key tidemark.Key, i int, at time.Time) memory.Episode {
-		return memory.Episode{Key: key, Log: "L", First: tidemark.EntryID(fmt.Sprintf("E%06d", i)), Last: "Z", From: at, To: at, Count: 2, Topics: []string{"boathouse"}}
+	sitting := func(key tidemark.Key, i int, at time.Time) memory.Sitting {
+		return memory.Sitting{Key: key, Log: "L", First: tidemark.EntryID(fmt.Sprintf("E%06d", i)), Last: "Z", From: at, To: at, Count: 2, Topics: []string{"boathouse"}}
 	}
 	part := func(key tidemark.Key, i int, at time.Time) archive.Info {
 		return archive.Info{Key: fmt.Sprintf("agents/main/sessions/S%06d-part%d.jsonl.gz", i, at.UnixMilli()), SessionKey: key, Messages: 7, At: at,
 			First: tidemark.EntryID(tidemark.NewID(time.Date(2025, 2, 11, 20, 36, 0, 0, time.UTC)))}
 	}
 	own, theirs := scope(t, owners).Key, scope(t, stanger).Key
-	episodes, parts := []memory.Episode{episode(own, 0, noon.Add(-time.Hour))}, []archive.Info{part(own, 9999, noon.Add(-time.Hour))}
+	sittings, parts := []memory.Sitting{sitting(own, 0, noon.Add(-time.Hour))}, []archive.Info{part(own, 9999, noon.Add(-time.Hour))}
 	for i := 1; i <= others; i++ {
-		episodes = append(episodes, episode(theirs, i, noon.Add(time.Duration(i)*time.Second)))
+		sittings = append(sittings, sitting(theirs, i, noon.Add(time.Duration(i)*time.Second)))
 		if i <= 600 {
 			parts = append(parts, part(theirs, i, noon.Add(time.Duration(i)*time.Second)))
 		}
 	}
-	if err := w.Episodes(t.Context(), episodes); err != nil {
+	if err := w.Sittings(t.Context(), sittings); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Report(t.Context(), tidemark.SessionInfo{Key: own, UpdatedAt: noon}, parts); err != nil {
@@ -48,7 +48,7 @@ func TestOwnersEpisodes(t *testing.T) {
 	}
 	rows, err := w.db.Query(t.Context(), `SELECT count(*) FROM agent_episodes LIMIT 1`)
 	if err != nil || rows[0].Int(0) > 5002 {
-		t.Errorf("%v episodes are kept, %v", rows, err)
+		t.Errorf("%v sittings are kept, %v", rows, err)
 	}
 }
 

@@ -441,15 +441,15 @@ func TestDigestKeepsEdits(t *testing.T) {
 	}
 }
 
-// TestEpisodesInDigest: those of the owner, once each.
-func TestEpisodesInDigest(t *testing.T) {
+// TestSittingsInDigest: those of the owner, once each.
+func TestSittingsInDigest(t *testing.T) {
 	w := newWorld(t)
 	w.configure(func(c *agent.Config) { c.Digest = true })
-	e := memory.Episode{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}}
+	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}}
 	theirs := e
 	theirs.Key, theirs.First, theirs.Topics = stanger, "01C", []string{"private"}
 	for range 2 {
-		if err := w.Episodes(t.Context(), []memory.Episode{e, theirs}); err != nil {
+		if err := w.Sittings(t.Context(), []memory.Sitting{e, theirs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -462,12 +462,12 @@ func TestEpisodesInDigest(t *testing.T) {
 	}
 	w.consolidate()
 	var last agent.Consolidated
-	if n, err := w.LastNight(t.Context()); err != nil || n.Episodes != 1 || n.Compactions != 1 || json.Unmarshal(n.Last, &last) != nil || !last.Digest || last.Entries != 2 {
+	if n, err := w.LastNight(t.Context()); err != nil || n.Sittings != 1 || n.Compactions != 1 || json.Unmarshal(n.Last, &last) != nil || !last.Digest || last.Entries != 2 {
 		t.Errorf("%v, %+v, it did %+v", err, n, last)
 	}
 	e.Key = "agent:other:main"
-	if err := w.Episodes(t.Context(), []memory.Episode{e}); !errors.Is(err, tidemark.ErrInvalid) {
-		t.Errorf("an episode of another agent: %v", err)
+	if err := w.Sittings(t.Context(), []memory.Sitting{e}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("a sitting of another agent: %v", err)
 	}
 }
 

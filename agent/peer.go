@@ -43,8 +43,8 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		err = a.addName(ctx, q.Name)
 	case what == askNames:
 		out.Names, err = a.Names(ctx)
-	case what == askEpisodes:
-		err = a.Episodes(ctx, q.Episodes)
+	case what == askSittings:
+		err = a.Sittings(ctx, q.Sittings)
 	case what == askDigests && q.Digests != nil:
 		out.Next, err = a.Digests(ctx, *q.Digests)
 	case what == askRecall && q.Ask != nil:

@@ -27,7 +27,7 @@ const (
 	askNames    = "names" // which agents did
 	askDigests  = "digests"
 	askRecall   = "recall"
-	askEpisodes = "episodes"
+	askSittings = "episodes"
 )
 
 // Bounds of one exchange.
@@ -47,7 +47,7 @@ type question struct {
 	Name       string                `json:"name,omitempty"`
 	Digests    *recall.DigestReport  `json:"digests,omitempty"`
 	Ask        *recall.Ask           `json:"ask,omitempty"`
-	Episodes   []memory.Episode      `json:"episodes,omitempty"`
+	Sittings   []memory.Sitting      `json:"episodes,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -91,9 +91,9 @@ func (r *Remote) Report(ctx context.Context, info tidemark.SessionInfo, archives
 	return err
 }
 
-// Episodes stores what a session tells of its episodes, see [Agent.Episodes].
-func (r *Remote) Episodes(ctx context.Context, episodes []memory.Episode) error {
-	_, err := r.ask(ctx, askEpisodes, question{Episodes: episodes})
+// Sittings stores what a session tells of its sittings, see [Agent.Sittings].
+func (r *Remote) Sittings(ctx context.Context, sittings []memory.Sitting) error {
+	_, err := r.ask(ctx, askSittings, question{Sittings: sittings})
 	return err
 }
 

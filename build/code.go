@@ -14,6 +14,7 @@ const (
 	opBlock        = 0x02
 	opLoop         = 0x03
 	opIf           = 0x04
+	opElse         = 0x05
 	opBr           = 0x0c
 	opBrIf         = 0x0d
 	opBrTable      = 0x0e
@@ -34,6 +35,7 @@ const (
 	opI64Or        = 0x84
 	opBulk         = 0xfc
 	noResult       = 0x40
+	typeFunction   = 0x60
 	typeI64        = 0x7e
 	typeI32        = 0x7f
 )
@@ -148,6 +150,9 @@ func shortenFunction(code []byte, pc int64) ([]byte, error) {
 	r.take(uint64(len(atEntry)))
 	s := shortener{pc: pc, labels: []int{theFunction}}
 	s.head(&r)
+	if r.broken {
+		return nil, errors.New("its table of places ends too early")
+	}
 	for len(r.rest) > 0 && !s.odd {
 		op := r.instruction()
 		if r.broken || len(s.labels) == 0 {
@@ -162,6 +167,7 @@ func shortenFunction(code []byte, pc int64) ([]byte, error) {
 	if s.odd {
 		return code, nil
 	}
+	s.ops = joinLeaving(foldAddresses(s.ops))
 	return s.code(locals), nil
 }
 
@@ -178,6 +184,9 @@ func (s *shortener) head(r *wasmReader) {
 		return // it has none
 	}
 	table := r.instruction()
+	if r.broken {
+		return
+	}
 	s.ops = append(s.ops, op, table)
 	t := wasmReader{rest: table[1:]}
 	for n := t.number() + 1; n > 0 && !t.broken; n-- {

@@ -137,6 +137,7 @@ func TestShortenRefuses(t *testing.T) {
 	for name, in := range map[string][]byte{
 		"another instruction": code(someLocals, atEntry, []byte{opBulk, 12, 0, 0, opEnd}),
 		"no end":              code(someLocals, atEntry, []byte{opBlock, noResult, opEnd}),
+		"a table cut off":     code(someLocals, atEntry, []byte{opLocalGet, 0, opBrTable}),
 		"cut off":             code(someLocals, atEntry, []byte{opConst, 0x80}),
 		"more behind its end": code(someLocals, atEntry, []byte{opEnd, opReturn}),
 	} {

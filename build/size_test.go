@@ -19,7 +19,7 @@ func counted(b string) []byte { return append(binary.AppendUvarint(nil, uint64(l
 func module() []byte {
 	code := []byte{3}
 	for _, n := range []int{3, 300, 5} {
-		code = append(code, counted(strings.Repeat("c", n))...)
+		code = append(code, counted("\x00"+strings.Repeat("\x01", n-2)+"\x0b")...) // no locals, nothing, end
 	}
 	names := []byte{3}
 	for i, n := range []string{"fmt.Sprintf", "github.com_tidemark_ai_tidemark_session.__Session_.turn", "type_.eq.x"} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // The table of functions in the data of a module (runtime.pcHeader and runtime._func of Go 1.26): its
@@ -15,6 +16,7 @@ var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 const (
 	headerSize  = 72
 	mostEntries = 1 << 20
+	mostTables  = 16 // of one function, and as many data
 
 	funcSPTable   = 16 // where, in a function, these stand
 	funcFiles     = 20
@@ -33,8 +35,9 @@ const (
 
 // funcTable is the table of functions of a module.
 type funcTable struct {
-	units, files, counters, functions []byte
-	count                             int
+	names, units, files, counters, functions []byte
+	namesAt, functionsAt                     int
+	count                                    int
 }
 
 // dropTables fills with zeros what the runtime only prints stacks with, unless lines are wanted: of a
@@ -106,8 +109,9 @@ func findTable(memory []byte) (*funcTable, error) {
 			h[i] = binary.LittleEndian.Uint64(rest[8+8*i:])
 		}
 		size := uint64(len(rest))
-		if h[0] > 0 && h[0] < mostEntries && h[3] == headerSize && h[3] <= h[4] && h[4] <= h[5] && h[5] <= h[6] && h[6] <= h[7] && h[7]+8*h[0] < size {
-			return &funcTable{rest[h[4]:h[5]], rest[h[5]:h[6]], rest[h[6]:h[7]], rest[h[7]:], int(h[0])}, nil
+		if h[0] > 0 && h[0] < mostEntries && h[3] == headerSize && h[3] <= h[4] && h[4] <= h[5] && h[5] <= h[6] && h[6] <= h[7] && h[7] < size && 8*h[0] < size-h[7] {
+			begin := len(memory) - len(rest)
+			return &funcTable{rest[h[3]:h[4]], rest[h[4]:h[5]], rest[h[5]:h[6]], rest[h[6]:h[7]], rest[h[7]:], begin + int(h[3]), begin + int(h[7]), int(h[0])}, nil
 		}
 	}
 }
@@ -120,19 +124,28 @@ func (t *funcTable) function(i int) ([]byte, error) {
 	}
 	f := t.functions[at:]
 	size := funcSize + 4*(number(f, funcPCTables)+int(f[funcDataCount]))
-	if number(f, funcPCTables) > 16 || f[funcDataCount] > 16 || size > len(f) {
+	if number(f, funcPCTables) > mostTables || f[funcDataCount] > mostTables || size > len(f) {
 		return nil, errTable
 	}
 	return f[:size], nil
 }
 
-// use marks one table by program counter: pairs of numbers, until a first that is 0, but not at once.
+// use marks one table by program counter.
 func (t *funcTable) use(used []bool, start int) error {
 	if start == 0 {
 		return nil // there is none
 	}
+	end, err := t.counterEnd(start)
+	for i := start; i < end; i++ {
+		used[i] = true
+	}
+	return err
+}
+
+// counterEnd is where a table by program counter ends: pairs of numbers, until a first that is 0, but not at once.
+func (t *funcTable) counterEnd(start int) (int, error) {
 	if start >= len(t.counters) {
-		return errTable
+		return 0, errTable
 	}
 	r := wasmReader{rest: t.counters[start:]}
 	for first := true; ; first = false {
@@ -142,10 +155,54 @@ func (t *funcTable) use(used []bool, start int) error {
 		r.number()
 	}
 	if r.broken {
+		return 0, errTable
+	}
+	return len(t.counters) - len(r.rest), nil
+}
+
+// joinCounters lays the tables by program counter that functions have anew: of one kind behind each other,
+// in the order of the functions, and without what was dropped between them.
+func joinCounters(memory []byte) error {
+	t, err := findTable(memory)
+	if err != nil {
+		return err
+	}
+	if len(t.counters) == 0 {
 		return errTable
 	}
-	for i := start; i < len(t.counters)-len(r.rest); i++ {
-		used[i] = true
+	joined := slices.Clone(t.counters[:1]) // 0 says that there is none
+	moved := map[int]int{}
+	kinds := []int{funcSPTable, funcFiles, funcLines}
+	for kind := range mostTables {
+		kinds = append(kinds, funcSize+4*kind)
 	}
+	for _, at := range kinds {
+		for i := range t.count {
+			f, err := t.function(i)
+			if err != nil {
+				return err
+			}
+			if at >= funcSize+4*number(f, funcPCTables) {
+				continue
+			}
+			start := number(f, at)
+			if start == 0 {
+				continue
+			}
+			if moved[start] == 0 {
+				end, err := t.counterEnd(start)
+				if err != nil {
+					return err
+				}
+				moved[start] = len(joined)
+				joined = append(joined, t.counters[start:end]...)
+			}
+			binary.LittleEndian.PutUint32(f[at:], uint32(moved[start]))
+		}
+	}
+	if len(joined) > len(t.counters) {
+		return errTable
+	}
+	clear(t.counters[copy(t.counters, joined):])
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"testing"
 )
 
@@ -92,17 +93,69 @@ func TestDropTables(t *testing.T) {
 	}
 }
 
+// TestJoinCounters: what is used stands in the order of its use, once, and the functions say where.
+func TestJoinCounters(t *testing.T) {
+	for name, r := range map[string]struct {
+		lines    bool
+		counters []byte
+		second   []int // stack, file, line
+		last     int   // the stack maps of the first
+	}{
+		"without lines": {false, []byte{0, 2, 1, 0, 10, 1, 0}, []int{1, 0, 0}, 4},
+		"with lines":    {true, []byte{0, 2, 1, 0, 4, 1, 0, 6, 1, 0, 12, 1, 0, 10, 1, 0}, []int{1, 4, 10}, 13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := testTable()
+			if err := dropTables(memory, r.lines); err != nil {
+				t.Fatal(err)
+			}
+			if err := joinCounters(memory); err != nil {
+				t.Fatal(err)
+			}
+			table, err := findTable(memory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := append(r.counters, make([]byte, len(table.counters)-len(r.counters))...); !bytes.Equal(table.counters, want) {
+				t.Errorf("tables by counter\n%v, want\n%v", table.counters, want)
+			}
+			first, err := table.function(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, err := table.function(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range r.second {
+				if got := number(second, funcSPTable+4*i); got != want {
+					t.Errorf("table %d of the second is at %d, want %d", i, got, want)
+				}
+			}
+			if got := number(first, funcSize+4); got != r.last || number(first, funcSize) != 0 {
+				t.Errorf("the stack maps of the first are at %d, want %d", got, r.last)
+			}
+		})
+	}
+}
+
 // FuzzDropTables: a memory of any kind is refused or done, and nothing but the table is written.
 func FuzzDropTables(f *testing.F) {
 	f.Add(testTable())
 	f.Add(testTable()[:150])
 	f.Add([]byte("no table"))
+	far := testTable() // its functions are behind the end of any memory
+	binary.LittleEndian.PutUint64(far[bytes.LastIndex(far, tableMagic)+8+8*7:], math.MaxUint64)
+	f.Add(far)
 	f.Fuzz(func(t *testing.T, memory []byte) {
 		first := bytes.Index(memory, tableMagic)
 		before := bytes.Clone(memory)
 		err := dropTables(memory, false)
 		if first < 0 {
 			first = len(memory)
+		}
+		if err == nil {
+			err = joinCounters(memory)
 		}
 		if !bytes.Equal(before[:first], memory[:first]) {
 			t.Errorf("what stands before the table was changed: %v", err)

@@ -48,43 +48,70 @@ func wasmName(b []byte) (string, []byte) {
 
 // The kinds of sections that are read here.
 const (
-	customSection = 0
-	importSection = 2
-	codeSection   = 10
-	dataSection   = 11
+	customSection   = 0
+	typeSection     = 1
+	importSection   = 2
+	functionSection = 3
+	exportSection   = 7
+	startSection    = 8
+	elementSection  = 9
+	codeSection     = 10
+	dataSection     = 11
 )
 
 // tidy gives the module without its custom sections, which hold names for debuggers, with few large
-// pieces of data, and with code that packs better. With lines stack traces name the places in files.
+// pieces of data, with code that packs better, with like functions side by side, and with tables of
+// functions that are made at the start. With lines stack traces name the places in files.
 func tidy(raw []byte, parts []section, lines bool) ([]byte, error) {
-	out := slices.Clone(raw[:8])
+	var kept []section
+	var tables *unpacker
 	for _, s := range parts {
-		body, err := s.body, error(nil)
+		var err error
 		switch s.kind {
 		case customSection:
 			continue
 		case codeSection:
-			body, err = shorten(body)
+			s.body, err = shorten(s.body)
 		case dataSection:
-			body, err = tidyData(body, lines)
+			s.body, tables, err = tidyData(s.body, lines)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(binary.AppendUvarint(append(out, s.kind), uint64(len(body))), body...)
+		kept = append(kept, s)
+	}
+	kept, err := reorder(kept)
+	if err != nil {
+		return nil, err
+	}
+	if tables != nil {
+		if kept, err = addStart(kept, tables); err != nil {
+			return nil, err
+		}
+	}
+	out := slices.Clone(raw[:8])
+	for _, s := range kept {
+		out = append(append(out, s.kind), sized(s.body)...)
 	}
 	return out, nil
 }
 
-func tidyData(body []byte, lines bool) ([]byte, error) {
+func tidyData(body []byte, lines bool) ([]byte, *unpacker, error) {
 	memory, err := readData(body)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := dropTables(memory, lines); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return writeData(memory), nil
+	if err := joinCounters(memory); err != nil {
+		return nil, nil, err
+	}
+	tables, err := packTables(memory)
+	if err != nil {
+		return nil, nil, err
+	}
+	return writeData(memory), tables, nil
 }
 
 // gap is how many zeros end a piece of data. The linker leaves out eight already, and writes 100,000

@@ -104,19 +104,19 @@ func (t *tidying) do(op cleanup.Op) (why string) {
 		}
 		return why
 	}
-	i, at, why := t.find(op.Handle)
+	i, block, why := t.find(op.Handle)
 	if why != "" {
 		return why
 	}
 	if op.Verb == cleanup.Anchor {
 		return t.anchor(i)
 	}
-	return t.rewrite(i, at, op)
+	return t.rewrite(i, block, op)
 }
 
-// find returns the item and the place in its content, from 0, that a handle names: a block of an entry, an entry of
-// one block, or a call by its id, which is its result.
-func (t *tidying) find(handle string) (item, at int, why string) {
+// find returns the item and the block of its entry, from 0, that a handle names: a block of an entry, an entry of one
+// block, or a call by its id, which is its result.
+func (t *tidying) find(handle string) (item, block int, why string) {
 	id, number, numbered := strings.Cut(handle, "#")
 	for i := range t.items {
 		it := &t.items[i]
@@ -124,29 +124,26 @@ func (t *tidying) find(handle string) (item, at int, why string) {
 			continue
 		}
 		if string(it.ID) == id {
-			if slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
-				return 0, 0, "its message was shortened"
-			}
 			n := 0
 			if numbered {
 				var err error
 				if n, err = strconv.Atoi(number); err != nil || strconv.Itoa(n) != number {
 					return 0, 0, "it is no handle"
 				}
-			} else if len(it.Message.Content) != 1 {
+			} else if it.Blocks() != 1 {
 				return 0, 0, "its message has several blocks: name one, as in ID#0"
 			}
-			if n < 0 || n >= len(it.Message.Content) {
+			if n < 0 || n >= it.Blocks() {
 				return 0, 0, "its message has no such block"
 			}
 			return i, n, ""
 		}
-		if numbered || len(it.Stubbed) > 0 && slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
+		if numbered {
 			continue
 		}
 		for n := range it.Message.Content {
 			if b := &it.Message.Content[n]; b.Type == tidemark.TypeToolResult && b.ToolUseID == handle {
-				return i, n, ""
+				return i, it.Block(n) - 1, ""
 			}
 		}
 	}
@@ -163,14 +160,14 @@ func (t *tidying) anchor(i int) string {
 }
 
 // held says why a block stays.
-func (t *tidying) held(i, at int) string {
+func (t *tidying) held(i, block int) string {
 	it := &t.items[i]
 	switch {
 	case it.Pinned:
 		return "it is pinned"
-	case slices.Contains(t.v.Back[it.ID], at+1):
+	case slices.Contains(t.v.Back[it.ID], block+1):
 		return "a person brought it back"
-	case t.taken[Handle(it.ID, at)]:
+	case t.taken[Handle(it.ID, block)]:
 		return "another operation is of it"
 	case len(t.begins) > 0 && i == t.begins[len(t.begins)-1]:
 		return "it is what was asked last"
@@ -186,8 +183,8 @@ func (t *tidying) hidden(i int) bool {
 // bareBytes is what a message grows by when its content, a string, becomes a list.
 const bareBytes = 32
 
-// rewrite puts a note in the place of a block.
-func (t *tidying) rewrite(i, at int, op cleanup.Op) string {
+// rewrite puts a note in the place of a block of the entry, from 0.
+func (t *tidying) rewrite(i, block int, op cleanup.Op) string {
 	it := &t.items[i]
 	if t.hidden(i) {
 		if op.Verb == cleanup.Drop {
@@ -195,20 +192,27 @@ func (t *tidying) rewrite(i, at int, op cleanup.Op) string {
 		}
 		return "its turn is collapsed"
 	}
-	if why := t.held(i, at); why != "" {
+	if why := t.held(i, block); why != "" {
 		return why
 	}
 	if op.Verb == cleanup.Drop {
-		if s := it.stubbed(at + 1); s != nil {
+		if s := it.stubbed(block + 1); s != nil {
 			return "" // it is out
 		}
-		if g := t.page(i, at); g != nil {
+		if g := t.page(i, block); g != nil {
 			return t.evict(i, g)
 		}
 	}
+	at, many := it.Place(block + 1)
+	switch {
+	case many == 0:
+		return "it left the context"
+	case many > 1: // a note would stand for all of them, of which it says nothing
+		return "several blocks stand in its place"
+	}
 	b := it.Message.Content[at]
 	raw := b.AppendJSON(nil)
-	handle := Handle(it.ID, at)
+	handle := Handle(it.ID, block)
 	say := fmt.Sprintf("[Dropped by the assistant: %d bytes. %s]", len(raw), sayHandle(handle))
 	if op.Verb == cleanup.Summarize {
 		say = fmt.Sprintf("[The assistant's own summary of %d bytes: %s\nWhat stood here: %s]", len(raw), op.Text, sayHandle(handle))
@@ -225,10 +229,10 @@ func (t *tidying) rewrite(i, at int, op cleanup.Op) string {
 	if !Recallable(b) {
 		return "it could not be recalled"
 	}
-	if it.stubbed(at+1) == nil && len(note.AppendJSON(nil))+bareBytes >= len(raw) {
+	if it.stubbed(block+1) == nil && len(note.AppendJSON(nil))+bareBytes >= len(raw) {
 		return "a note would be no shorter"
 	}
-	t.put(handle, tidemark.Edit{From: it.From, Block: at + 1, Blocks: []tidemark.Block{note}, Data: tidyData(op, 0)})
+	t.put(handle, tidemark.Edit{From: it.From, Block: block + 1, Blocks: []tidemark.Block{note}, Data: tidyData(op, 0)})
 	return ""
 }
 
@@ -238,12 +242,12 @@ func (t *tidying) put(handle string, e tidemark.Edit) {
 }
 
 // page is what paging knows of a block, nil where it knows nothing.
-func (t *tidying) page(i, at int) *paging.Page {
+func (t *tidying) page(i, block int) *paging.Page {
 	if t.h == nil {
 		return nil
 	}
-	for _, g := range t.h.pager.Find(Handle(t.items[i].ID, at)) {
-		if g.Message == i && g.Block == at {
+	for _, g := range t.h.pager.Find(Handle(t.items[i].ID, block)) {
+		if g.Message == i && t.h.block(g) == block {
 			return g
 		}
 	}
@@ -253,21 +257,25 @@ func (t *tidying) page(i, at int) *paging.Page {
 // evict puts a page out as paging does.
 func (t *tidying) evict(i int, g *paging.Page) string {
 	it := &t.items[i]
-	if !Recallable(it.Message.Content[g.Block]) {
+	at := t.h.standing(g)
+	if at < 0 {
+		return "it left the context"
+	}
+	if !Recallable(it.Message.Content[at]) {
 		return "it could not be recalled"
 	}
 	e, ok := t.h.edit(it, g)
 	if !ok {
 		return "a stub would be no shorter"
 	}
-	t.put(Handle(it.ID, g.Block), e)
+	t.put(Handle(it.ID, t.h.block(g)), e)
 	return ""
 }
 
 // release lets go of what a handle names, or of all that calls did with a path.
 func (t *tidying) release(name string) string {
-	if i, at, why := t.find(name); why == "" {
-		return t.rewrite(i, at, cleanup.Op{Verb: cleanup.Drop, Handle: name})
+	if i, block, why := t.find(name); why == "" {
+		return t.rewrite(i, block, cleanup.Op{Verb: cleanup.Drop, Handle: name})
 	}
 	if t.h == nil {
 		return "it is not in the context"
@@ -279,10 +287,10 @@ func (t *tidying) release(name string) string {
 	}
 	for _, g := range pages {
 		it := &t.items[g.Message]
-		if it.Span() || t.hidden(g.Message) || it.stubbed(g.Block+1) != nil {
+		if it.Span() || t.hidden(g.Message) || it.stubbed(t.h.block(g)+1) != nil {
 			continue
 		}
-		if w := t.held(g.Message, g.Block); w != "" {
+		if w := t.held(g.Message, t.h.block(g)); w != "" {
 			why = w
 		} else if w := t.evict(g.Message, g); w != "" && g.Part == paging.Result {
 			why = w // an input that is short stays, and that is no failure
@@ -384,7 +392,8 @@ func (p *Paging) Copies(v View, b Budget, path string) (out []Copy) {
 	for _, g := range pages {
 		it := &v.Items[g.Message]
 		if !it.Span() {
-			out = append(out, Copy{it.ID, g.Block, it.Seq, it.At, g.Call.Path, it.stubbed(g.Block+1) != nil})
+			block := h.block(g)
+			out = append(out, Copy{it.ID, block, it.Seq, it.At, g.Call.Path, it.stubbed(block+1) != nil})
 		}
 	}
 	return out

@@ -12,8 +12,13 @@ func Cuts(items []Item) []bool {
 	open := map[string]bool{}
 	var answered map[string]bool // made when it is needed: most calls are answered by the next item
 	legal[0] = true
-	for i := range items {
+	for i := 0; i < len(items); i++ {
 		content := items[i].Message.Content
+		if len(open) == 0 && i+1 < len(items) && answersAll(items[i+1].Message.Content, content) { // nearly all that an agent does
+			i++
+			legal[i+1] = true
+			continue
+		}
 		calls := false
 		for n := range content {
 			switch b := &content[n]; b.Type {
@@ -51,6 +56,24 @@ func answersCall(m tidemark.Message, id string) bool {
 		}
 	}
 	return false
+}
+
+// answersAll reports content that answers all calls of other content, of which there are some, in their order, and does
+// nothing else.
+func answersAll(results, calls []tidemark.Block) bool {
+	n := 0
+	for i := range calls {
+		switch b := &calls[i]; b.Type {
+		case tidemark.TypeToolUse:
+			if n >= len(results) || results[n].Type != tidemark.TypeToolResult || results[n].ToolUseID != b.ID {
+				return false
+			}
+			n++
+		case tidemark.TypeToolResult:
+			return false
+		}
+	}
+	return n > 0 && n == len(results)
 }
 
 // has reports a message with a block of a type.

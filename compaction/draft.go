@@ -22,7 +22,8 @@ type draft struct {
 
 // stub is a pointer that is planned.
 type stub struct {
-	at, block int             // item, and block from 0
+	at, place int             // item, and place in its content
+	block     int             // of the entry, from 1
 	tokens    tidemark.Tokens // of the block that it stands for
 	blocks    []tidemark.Block
 }
@@ -46,7 +47,7 @@ func (d *draft) set(i int, tokens tidemark.Tokens) {
 func (d *draft) point(i int, kind string, large tidemark.Tokens) {
 	it := &d.items[i]
 	if len(it.Message.Content) == 1 && it.Stubs == 0 && kind == tidemark.TypeToolResult {
-		d.stubs = append(d.stubs, stub{at: i, tokens: it.Tokens})
+		d.stubs = append(d.stubs, stub{at: i, block: 1, tokens: it.Tokens})
 		d.alone[i] = true
 		d.set(i, d.estimate(it, it.Tokens))
 		return
@@ -57,7 +58,7 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens) {
 	whole := *it
 	var content []tidemark.Block
 	for n, blk := range whole.Message.Content {
-		if blk.Type != kind || isPointer(&whole, blk) {
+		if blk.Type != kind || isPointer(&whole, blk) || whole.several(n) {
 			continue
 		}
 		tokens := whole.Tokens
@@ -71,7 +72,7 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens) {
 			content = slices.Clone(whole.Message.Content)
 		}
 		content[n] = pointerTo(&whole, blk, tokens)
-		d.stubs = append(d.stubs, stub{i, n, tokens, []tidemark.Block{content[n]}})
+		d.stubs = append(d.stubs, stub{i, n, whole.Block(n), tokens, []tidemark.Block{content[n]}})
 	}
 	if content == nil {
 		return
@@ -135,7 +136,7 @@ func unescaped(s string) bool {
 func (d *draft) write(s *stub) []tidemark.Block {
 	if s.blocks == nil {
 		it := &d.items[s.at]
-		s.blocks = []tidemark.Block{pointerTo(it, it.Message.Content[s.block], s.tokens)}
+		s.blocks = []tidemark.Block{pointerTo(it, it.Message.Content[s.place], s.tokens)}
 	}
 	return s.blocks
 }
@@ -143,7 +144,7 @@ func (d *draft) write(s *stub) []tidemark.Block {
 // preview adds a few lines of a large result to its pointer, when it still frees half of it or more.
 func (d *draft) preview(s *stub) bool {
 	whole := &d.items[s.at]
-	blk := whole.Message.Content[s.block]
+	blk := whole.Message.Content[s.place]
 	if blk.Type != tidemark.TypeToolResult || whole.Tokens < 4*previewTokens {
 		return false
 	}
@@ -161,7 +162,7 @@ func (d *draft) preview(s *stub) bool {
 	s.blocks[0] = with
 	m := tidemark.Message{Role: whole.Message.Role, Content: s.blocks}
 	if c := d.with(s.at); c != nil {
-		c.Message.Content[s.block] = with // ours: point made it
+		c.Message.Content[s.place] = with // ours: point made it
 		m = c.Message
 	}
 	d.set(s.at, tidemark.Estimate(m))
@@ -205,7 +206,7 @@ func (d *draft) edits(covered []bool) []tidemark.Edit {
 	out := make([]tidemark.Edit, 0, n+1)
 	for i := range d.stubs {
 		if s := &d.stubs[i]; stays(s) {
-			out = append(out, tidemark.Edit{From: d.items[s.at].From, Block: s.block + 1, Blocks: d.write(s)})
+			out = append(out, tidemark.Edit{From: d.items[s.at].From, Block: s.block, Blocks: d.write(s)})
 		}
 	}
 	return out

@@ -79,6 +79,21 @@ func backward(legal []bool) iter.Seq2[int, int] {
 	}
 }
 
+// heldAny is held of all cut points, nil where nothing must stay: then nobody needs them.
+func heldAny(items []Item, tools []string) []bool {
+	for i := range items {
+		if items[i].Pinned {
+			return held(items, Cuts(items), tools)
+		}
+		for n := range items[i].Message.Content {
+			if b := &items[i].Message.Content[n]; b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) {
+				return held(items, Cuts(items), tools)
+			}
+		}
+	}
+	return nil
+}
+
 // held marks the items of each exchange that must stay: one with a pinned entry, and the newest one of
 // each tool that is named, whose older results say what is no longer so.
 func held(items []Item, legal []bool, tools []string) []bool {

@@ -71,6 +71,12 @@ func (m Marker) data() []byte {
 	return raw
 }
 
+// Put returns an edit with the marker in the place of what it had.
+func (m Marker) Put(e tidemark.Edit) tidemark.Edit {
+	e.Messages, e.Data = []tidemark.Message{m.Message()}, m.data()
+	return e
+}
+
 // MarkerOf returns the marker that an edit put into the view, if it is one.
 func MarkerOf(e tidemark.Edit) (Marker, bool) {
 	var d struct {

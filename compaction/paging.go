@@ -142,7 +142,8 @@ type paged struct {
 
 	items []Item // of the present view
 	held  map[tidemark.EntryID][]int
-	rows  []int64 // overlays of the stubs in it, one for each stub, in order
+	moved map[int][]int // by message, for those that were read when some block was out: of which block each of theirs is, from 0
+	rows  []int64       // overlays of the stubs in it, one for each stub, in order
 }
 
 func (p *Paging) options(v View, b Budget) paging.Options {
@@ -202,7 +203,7 @@ func (h *paged) continues(v View) bool {
 		return true
 	}
 	for _, g := range h.pager.Stubs() {
-		if it := &v.Items[g.Message]; slices.Contains(v.Back[it.ID], g.Block+1) && it.stubbed(g.Block+1) == nil {
+		if it := &v.Items[g.Message]; slices.Contains(v.Back[it.ID], h.block(g)+1) && it.stubbed(h.block(g)+1) == nil {
 			return false
 		}
 	}
@@ -229,7 +230,9 @@ func (h *paged) catchUp() error {
 			if err != nil {
 				return fmt.Errorf("paging: entry %s: %w", h.items[i].ID, err)
 			}
-			m.Handle = string(h.items[i].ID) // memory_release and recall name it so
+			if !h.move(i) {
+				m.Handle = string(h.items[i].ID) // memory_release and recall name it so
+			}
 			step.Append = append(step.Append, m)
 			h.ids = append(h.ids, h.items[i].ID)
 		}
@@ -293,11 +296,47 @@ func (h *paged) asks(from int) int {
 	return i
 }
 
+// move notes which blocks of the entry a message has that the pager reads, and reports whether they have other numbers
+// there. The pager knows no handle of such a message, since it would count wrong.
+func (h *paged) move(i int) bool {
+	it := &h.items[i]
+	delete(h.moved, i)
+	if !it.shifted() {
+		return false
+	}
+	if h.moved == nil {
+		h.moved = map[int][]int{}
+	}
+	blocks := make([]int, len(it.Message.Content))
+	for at := range blocks {
+		blocks[at] = it.Block(at) - 1
+	}
+	h.moved[i] = blocks
+	return true
+}
+
+// block returns which block of its entry a page is, from 0: for handles and edits.
+func (h *paged) block(g *paging.Page) int {
+	if blocks := h.moved[g.Message]; g.Block < len(blocks) {
+		return blocks[g.Block]
+	}
+	return g.Block
+}
+
+// standing returns where the block of a page stands in the content, -1 where something else does, or nothing.
+func (h *paged) standing(g *paging.Page) int {
+	it, block := &h.items[g.Message], h.block(g)+1
+	if at, many := it.Place(block); many == 1 && it.stubbed(block) == nil {
+		return at
+	}
+	return -1
+}
+
 // message is an item as the pager wants it: with what the stubs of paging stand for.
 func (h *paged) message(it *Item) (paging.Message, error) {
 	var kept map[int]paging.Kept
 	for _, s := range it.Stubbed {
-		if s.Many != 1 { // blocks do not stand where they did
+		if s.Many != 1 { // blocks do not stand where they did, see move
 			return h.scan.Of(it.Message)
 		}
 		if k, ok := keptOf(s); ok {
@@ -348,20 +387,10 @@ func usageOf(it *Item) *tidemark.Usage {
 	return nil
 }
 
-// stubbed returns the stub that stands for a block of the entry, from 1, or nil.
-func (i *Item) stubbed(block int) *Stubbed {
-	for n := range i.Stubbed {
-		if i.Stubbed[n].Block == block {
-			return &i.Stubbed[n]
-		}
-	}
-	return nil
-}
-
 // stub is what stands for a page in the view, nil where it stands there itself or another strategy put something in
 // its place.
 func (h *paged) stub(g *paging.Page) *Stubbed {
-	if s := h.items[g.Message].stubbed(g.Block + 1); s != nil && ours(*s) {
+	if s := h.items[g.Message].stubbed(h.block(g) + 1); s != nil && ours(*s) {
 		return s
 	}
 	return nil
@@ -371,13 +400,10 @@ func (h *paged) stub(g *paging.Page) *Stubbed {
 // what another strategy put there, and what could not be given back or would take no less room.
 func (h *paged) holds(g *paging.Page) bool {
 	it := &h.items[g.Message]
-	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], g.Block+1) {
+	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], h.block(g)+1) {
 		return h.stub(g) == nil
 	}
-	if slices.ContainsFunc(it.Stubbed, func(s Stubbed) bool { return s.Many != 1 }) {
-		return true
-	}
-	if it.stubbed(g.Block+1) != nil {
+	if it.stubbed(h.block(g)+1) != nil {
 		return h.stub(g) == nil
 	}
 	return h.stays(it, g)
@@ -389,7 +415,7 @@ func (h *paged) edits() []tidemark.Edit {
 	size := 0
 	for _, g := range h.pager.Stubs() {
 		it := &h.items[g.Message]
-		if g.Block >= len(it.Message.Content) || it.stubbed(g.Block+1) != nil || h.holds(g) {
+		if h.standing(g) < 0 || h.holds(g) {
 			continue
 		}
 		e, ok := h.edit(it, g)
@@ -404,10 +430,15 @@ func (h *paged) edits() []tidemark.Edit {
 	return out
 }
 
-// edit puts the stub of a page in the place of its block. ok is false where the stub would be no shorter.
+// edit puts the stub of a page in the place of its block. ok is false where the stub would be no shorter, and where
+// the block does not stand there.
 func (h *paged) edit(it *Item, g *paging.Page) (e tidemark.Edit, ok bool) {
-	b := it.Message.Content[g.Block]
-	stub, err := h.scan.Replace(b, g, sayHandle(Handle(it.ID, g.Block)))
+	at := h.standing(g)
+	if at < 0 {
+		return e, false
+	}
+	b := it.Message.Content[at]
+	stub, err := h.scan.Replace(b, g, sayHandle(Handle(it.ID, h.block(g))))
 	if err != nil || len(stub.AppendJSON(nil)) >= len(b.AppendJSON(nil)) {
 		return e, false
 	}
@@ -415,7 +446,7 @@ func (h *paged) edit(it *Item, g *paging.Page) (e tidemark.Edit, ok bool) {
 	if err != nil {
 		return e, false
 	}
-	k, ok := m.Kept(g.Block)
+	k, ok := m.Kept(at)
 	if !ok {
 		return e, false
 	}
@@ -423,7 +454,7 @@ func (h *paged) edit(it *Item, g *paging.Page) (e tidemark.Edit, ok bool) {
 	if err != nil {
 		return e, false
 	}
-	return tidemark.Edit{From: it.From, Block: g.Block + 1, Blocks: []tidemark.Block{stub}, Data: data}, true
+	return tidemark.Edit{From: it.From, Block: h.block(g) + 1, Blocks: []tidemark.Block{stub}, Data: data}, true
 }
 
 // Handle names a block of an entry, from 0, as recall and memory_release take it.
@@ -440,7 +471,12 @@ func (p *Paging) Advice(v View, b Budget) string {
 	if s.pager == nil {
 		return ""
 	}
-	f := s.pager.Fill(func(g *paging.Page) string { return Handle(s.items[g.Message].ID, g.Block) })
+	f := s.pager.Fill(func(g *paging.Page) string {
+		if !g.Out() && s.of.standing(g) < 0 { // another strategy took it
+			return ""
+		}
+		return Handle(s.items[g.Message].ID, s.of.block(g))
+	})
 	f.Recall, f.Tags = true, !p.Alone
 	if f.Tags {
 		f.Grammar, f.Turn = cleanup.Grammar, len(Turns(v.Items))

@@ -50,9 +50,10 @@ func Recallable(b tidemark.Block) bool {
 // stub, which names the way back, would be no shorter. A pager measures stubs without that name, as a replay does, and
 // would take such a page to be gone.
 func (h *paged) stays(it *Item, g *paging.Page) bool {
-	if g.Block >= len(it.Message.Content) {
+	at := h.standing(g)
+	if at < 0 {
 		return true
 	}
-	b := it.Message.Content[g.Block]
-	return !Recallable(b) || !h.scan.Shorter(b, g, sayHandle(Handle(it.ID, g.Block)))
+	b := it.Message.Content[at]
+	return !Recallable(b) || !h.scan.Shorter(b, g, sayHandle(Handle(it.ID, h.block(g))))
 }

@@ -1,12 +1,10 @@
 package compaction
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Budget is the limits that a strategy plans within, in tokens.
@@ -125,7 +123,7 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		_, soon := s.(early)
 		act.Early = act.Early && soon
 		act.By = append(act.By, s.Name())
-		act.Edits = without(act.Edits, v.Items, edits)
+		act.Edits = without(act.Edits, whole.Items, v.Items, edits)
 		for _, e := range edits {
 			if e.Summarize {
 				act.Summarize = len(act.Edits)
@@ -148,29 +146,36 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 	return act, nil
 }
 
-// without drops the edits that one of the later edits replaces: its span holds them, and one row cannot
-// have both.
-func without(edits []tidemark.Edit, items []Item, later []tidemark.Edit) []tidemark.Edit {
+// without drops the edits that one of the later edits replaces: its span holds them, or it is of the same block, and one row
+// cannot have both. Whole is the view before all of them, items what the former left: neither a span that nothing stands for
+// is an item of that, nor an entry whose blocks they took out.
+func without(edits []tidemark.Edit, whole, items []Item, later []tidemark.Edit) []tidemark.Edit {
 	if len(edits) == 0 {
 		return edits
 	}
-	from, to := make(map[tidemark.EntryID]int, len(items)), make(map[tidemark.EntryID]int, len(items))
-	for i := len(items) - 1; i >= 0; i-- { // of several with one name the first
-		from[items[i].From], to[items[i].To] = i, i
+	over := within(items, later)
+	type block struct {
+		of tidemark.EntryID
+		n  int
 	}
-	for _, l := range later {
-		first, ok := from[l.From]
-		last, too := to[l.To]
-		if l.Block > 0 || l.To == "" || !ok || !too {
-			continue
+	again := map[block]bool{}
+	for i := range later {
+		if e := &later[i]; e.Block > 0 {
+			again[block{e.From, e.Block}] = true
 		}
-		kept := idSet(l.Keep)
-		edits = slices.DeleteFunc(edits, func(e tidemark.Edit) bool {
-			at, ok := from[e.From]
-			return ok && (e.Block > 0 || items[at].To == e.To) && !kept[e.From] && items[first].Seq <= items[at].Seq && items[at].Last <= items[last].Last
-		})
 	}
-	return edits
+	from, to := map[tidemark.EntryID]int64{}, map[tidemark.EntryID]int64{}
+	for i := len(whole) - 1; i >= 0; i-- {
+		it := &whole[i]
+		from[it.From] = it.Seq
+		to[it.To] = max(to[it.To], it.Last)
+	}
+	return slices.DeleteFunc(edits, func(e tidemark.Edit) bool {
+		if e.Block > 0 {
+			return again[block{e.From, e.Block}] || len(over.list) > 0 && over.around(e.From, from[e.From], from[e.From])
+		}
+		return len(over.list) > 0 && over.around(e.From, from[e.From], to[e.To])
+	})
 }
 
 func idSet(ids []tidemark.EntryID) map[tidemark.EntryID]bool {
@@ -196,138 +201,4 @@ func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }
 // It is at most half of what the fixed part leaves, so that the summary fits beside it.
 func (b Budget) verbatim(v View) tidemark.Tokens {
 	return v.estimated(min(b.Keep, max(b.Limit()-v.Fixed, 0)/2))
-}
-
-var errNoItem = errors.New("edit names an entry that is not in the view")
-
-// Preview returns the view as it would be with the edits: what the next strategy plans on.
-func Preview(v View, edits []tidemark.Edit, b Budget) (View, error) {
-	if len(edits) == 0 {
-		return v, nil
-	}
-	before := v.Tokens()
-	items, err := previewBlocks(v.Items, edits)
-	if err != nil {
-		return v, err
-	}
-	v.Items = items
-	for _, e := range edits {
-		if e.Block > 0 {
-			continue
-		}
-		if v.Items, err = previewSpan(v.Items, e, b); err != nil {
-			return v, err
-		}
-	}
-	v.resize(before)
-	return v, nil
-}
-
-// resize computes the size anew after items went; before is what all of them were estimated at.
-func (v *View) resize(before tidemark.Tokens) { v.Size = resized(v.Size, v.Fixed, before, v.Tokens()) }
-
-// resized is the size of a view whose items were estimated at before and are now at after.
-func resized(size, fixed, before, after tidemark.Tokens) tidemark.Tokens {
-	if counted := size - fixed; counted > before && before > 0 { // the provider counts more than we estimate
-		return fixed + after*counted/before
-	}
-	return max(fixed+after, size-(before-after))
-}
-
-func previewSpan(items []Item, e tidemark.Edit, b Budget) ([]Item, error) {
-	from := slices.IndexFunc(items, func(it Item) bool { return it.From == e.From })
-	to := slices.IndexFunc(items, func(it Item) bool { return it.To == e.To })
-	if from < 0 || to < 0 {
-		return nil, fmt.Errorf("%w: %s to %s", errNoItem, e.From, e.To)
-	}
-	it := Item{From: e.From, To: e.To, Seq: items[from].Seq, Last: items[to].Last, Overlay: "planned", Source: tidemark.FromSystem}
-	out := make([]Item, 0, len(items))
-	kept := idSet(e.Keep)
-	placed := false
-	for _, old := range items {
-		inside := old.Seq >= it.Seq && old.Last <= it.Last
-		if inside && !placed {
-			placed = true
-			out = append(out, planned(it, e, b)...)
-		}
-		if !inside || kept[old.From] {
-			out = append(out, old)
-		}
-	}
-	return out, nil
-}
-
-// planned returns what an edit would put into the view at it.
-func planned(it Item, e tidemark.Edit, b Budget) []Item {
-	if e.Summarize {
-		it.Message, it.Tokens = tidemark.NewText(tidemark.User, SummaryMarker), b.allowance()
-		return []Item{it}
-	}
-	out := make([]Item, len(e.Messages))
-	for i, m := range e.Messages {
-		out[i] = it
-		out[i].Data = e.Data
-		out[i].Message, out[i].Tokens = m, tidemark.Estimate(m)
-	}
-	return out
-}
-
-// previewBlocks applies the edits of blocks, all in one pass.
-func previewBlocks(items []Item, edits []tidemark.Edit) ([]Item, error) {
-	type chain struct{ edit, next int }
-	var chains []chain // the edits of an item hang together, from 1
-	first := make(map[tidemark.EntryID]int, len(edits))
-	for n := range edits {
-		if e := &edits[n]; e.Block > 0 {
-			chains = append(chains, chain{n, first[e.From]})
-			first[e.From] = len(chains)
-		}
-	}
-	if len(chains) == 0 {
-		return items, nil
-	}
-	out := slices.Clone(items)
-	for i := range out {
-		it := &out[i]
-		at, ok := first[it.From]
-		if !ok {
-			continue
-		}
-		delete(first, it.From)
-		with := make([][]tidemark.Block, len(it.Message.Content))
-		data := make([]json.RawMessage, len(with))
-		for ; at > 0; at = chains[at-1].next {
-			e := &edits[chains[at-1].edit]
-			if e.Block > len(with) {
-				return nil, fmt.Errorf("%w: blocks of %s", errNoItem, it.From)
-			}
-			if with[e.Block-1] == nil { // of two for one block the later holds
-				with[e.Block-1], data[e.Block-1] = append([]tidemark.Block{}, e.Blocks...), e.Data
-			}
-		}
-		content := make([]tidemark.Block, 0, len(with))
-		was := it.Stubbed
-		it.Stubbed = nil
-		for n, blocks := range with {
-			i := slices.IndexFunc(was, func(s Stubbed) bool { return s.Block == n+1 })
-			switch {
-			case blocks == nil && i < 0:
-				content = append(content, it.Message.Content[n])
-				continue
-			case blocks == nil:
-				it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), 1, was[i].Row, was[i].Data})
-				content = append(content, it.Message.Content[n])
-				continue
-			}
-			it.Stubbed = append(it.Stubbed, Stubbed{n + 1, len(content), len(blocks), 0, data[n]})
-			content = append(content, blocks...)
-			it.Stubs++
-		}
-		it.Message, it.Whole = tidemark.Message{Role: it.Message.Role, Content: content}, max(it.Whole, it.Tokens)
-		it.Tokens = tidemark.Estimate(it.Message)
-	}
-	if len(first) > 0 {
-		return nil, errNoItem
-	}
-	return out, nil
 }

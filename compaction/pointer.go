@@ -73,10 +73,7 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 		return d.edits(nil)
 	}
 	covered = withMarkers(v.Items, covered, marks)
-	e := spanOver(v.Items, covered)
-	m := markerOf(v.Items, covered)
-	e.Messages, e.Data = []tidemark.Message{m.Message()}, m.data()
-	return append(d.edits(covered), e)
+	return append(d.edits(covered), markerOf(v.Items, covered).Put(spanOver(v.Items, covered)))
 }
 
 // urge returns the budget for a view that is to be made smaller though it is not over the limit: as much

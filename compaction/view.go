@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
@@ -40,15 +41,6 @@ type Item struct {
 	Stubbed []Stubbed      // the blocks that an overlay replaced, by block
 }
 
-// Stubbed is a block that stands for another one.
-type Stubbed struct {
-	Block int             // of the entry, from 1
-	At    int             // where the replacement begins in the item's content, from 0
-	Many  int             // of how many blocks it is
-	Row   int64           // position of the overlay; 0 for one that is only planned
-	Data  json.RawMessage // of the edit
-}
-
 // Span reports whether the item stands for a replaced span.
 func (i Item) Span() bool { return i.Overlay != "" && i.Stubs == 0 }
 
@@ -62,8 +54,12 @@ type View struct {
 	Fixed tidemark.Tokens
 	// Loose is how many pinned entries found no room among those that stay.
 	Loose int
+	// Graph is the episodes of the log, nil where nobody keeps it. Plans only read it.
+	Graph *episodes.Graph
 	// Back are the blocks, from 1, by their entry, that were replaced until somebody undid it.
 	Back map[tidemark.EntryID][]int
+	// Returned are the stretches of the log that left as episodes until somebody undid it.
+	Returned []Span
 }
 
 // Tokens returns the estimate of the messages.
@@ -99,7 +95,7 @@ type Visible struct {
 }
 
 // NeedsPayload reports whether an entry's own message is needed: not when an edit replaces each of
-// its blocks.
+// its blocks, or takes it out.
 func NeedsPayload(s tidemark.Skeleton, shown []Placed) bool {
 	replaced := map[int]bool{}
 	for _, p := range shown {
@@ -155,14 +151,15 @@ func replaced(r Replacement) []Item {
 	return out
 }
 
-// replaceBlocks applies block edits to an item; of two for one block the later row is shown.
+// replaceBlocks applies block edits to an item; of two for one block the later row is shown, and of one row the later
+// edit, since a plan makes each upon those before it.
 func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 	last := map[int]Replacement{}
 	for _, r := range edits {
 		if r.Block > e.Blocks {
 			return fmt.Errorf("overlay %s: entry %s has no block %d: %w", r.Overlay, e.ID, r.Block, tidemark.ErrInvalid)
 		}
-		if o, ok := last[r.Block]; !ok || o.Row < r.Row {
+		if o, ok := last[r.Block]; !ok || o.Row < r.Row || o.Row == r.Row && o.N < r.N {
 			last[r.Block] = r
 		}
 	}
@@ -187,7 +184,8 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 //
 //   - results stand first in their message; one that answers nothing becomes text;
 //   - a call without a result (a log cut off in the middle) gets one that says so;
-//   - empty texts go, and a first message from the assistant gets one before it.
+//   - empty texts go, and a first message from the assistant gets one before it;
+//   - so does one that begins with thinking where it would follow text: what stood between left the view.
 //
 // The log keeps everything as it was.
 func (v View) Messages() []tidemark.Message {
@@ -196,6 +194,9 @@ func (v View) Messages() []tidemark.Message {
 		content := sendable(i.Message.Content)
 		if len(content) == 0 {
 			continue
+		}
+		if n := len(out); n > 0 && i.Message.Role == tidemark.Assistant && out[n-1].Role == tidemark.Assistant && thinks(content[0]) && !thinks(out[n-1].Content[0]) {
+			out = append(out, tidemark.NewText(tidemark.User, "[The assistant goes on.]"))
 		}
 		if n := len(out); n > 0 && out[n-1].Role == i.Message.Role {
 			out[n-1] = tidemark.Message{Role: i.Message.Role, Content: slices.Concat(out[n-1].Content, content)}
@@ -209,6 +210,12 @@ func (v View) Messages() []tidemark.Message {
 		out = slices.Insert(out, 0, tidemark.NewText(tidemark.User, "[The conversation begins here.]"))
 	}
 	return pair(out)
+}
+
+// thinks reports a block of thinking: of the last message of the assistant it must be the first, if there is any
+// (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking).
+func thinks(b tidemark.Block) bool {
+	return b.Type == tidemark.TypeThinking || b.Type == tidemark.TypeRedactedThinking
 }
 
 // sendable drops blocks that the API refuses; it copies only when there are any.

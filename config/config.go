@@ -80,6 +80,7 @@ type Compaction struct {
 	Model           string
 	Strategies      []string
 	Paging          Paging
+	Episodes        Episodes
 }
 
 // Session holds what is common to sessions.

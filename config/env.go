@@ -54,7 +54,7 @@ func (c *Config) override(environ []string) []Problem {
 			continue
 		}
 		if err := k.set(c, "", k.decode(value)); err != nil {
-			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(k.shown(value)), k.want()) + k.form()})
+			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(k.shown(value)), k.want()) + fix(err) + k.form()})
 			continue
 		}
 		c.Origin[k.Name] = name

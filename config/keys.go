@@ -2,10 +2,12 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 )
 
 // Type says what a value must be.
@@ -26,6 +28,7 @@ const (
 	Names   Type = "names" // short texts, none twice
 
 	Percents Type = "percents" // ascending, for each zone one
+	Budget   Type = "budget"   // tokens, or a part of the window, as episodes.ParseBudget reads it
 )
 
 // Key is one setting that can be made.
@@ -52,7 +55,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -121,8 +124,8 @@ func contextKeys() []Key {
 			at:  func(c *Config, _ string) any { return &c.Compaction.Model },
 		},
 		{
-			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer paging",
-			Doc: "Strategies that make the context smaller: paging has old results of tools leave a stub, long before the limit, see compaction.paging; pointer leaves pointers and markers that recall follows, summary has a model write one. In whatever order they are named, paging goes first, then pointer, and summary only takes over in a compaction where the others alone cannot bring the context below its limit.",
+			Name: "compaction.strategies", Type: Choices, Default: `["summary"]`, Values: "summary pointer paging episodes",
+			Doc: "Strategies that make the context smaller: paging has old results of tools leave a stub, long before the limit, see compaction.paging; episodes has the agent mark its work with a tool, and finished work leave above a budget of its own, see compaction.episodes; pointer leaves pointers and markers that recall follows, summary has a model write one. In whatever order they are named, paging goes first, then episodes, then pointer, and summary only takes over in a compaction where the others alone cannot bring the context below its limit.",
 			at:  func(c *Config, _ string) any { return &c.Compaction.Strategies },
 		},
 	}
@@ -284,7 +287,7 @@ func memoryKeys() []Key {
 		},
 		{
 			Name: "memory.digest", Type: Switch, Default: "false",
-			Doc: "Write memory/DIGEST.md at night: the owner's facts that count still, episodes and compactions, a line each. What a person wrote there is never overwritten.",
+			Doc: "Write memory/DIGEST.md at night: the owner's facts that count still, sittings and compactions, a line each. What a person wrote there is never overwritten.",
 			at:  func(c *Config, _ string) any { return &c.Memory.Digest },
 		},
 		{
@@ -442,6 +445,8 @@ func (k Key) want() string {
 		return "a list of names such as " + strconv.Quote(cmp.Or(k.Values, "+49 151 23456789"))
 	case Percents:
 		return "a list of three ascending percents of the window such as [30,50,60]"
+	case Budget:
+		return fmt.Sprintf(`tokens from %d to %d as 80000 or "80k", or "50%%" of the window`, episodes.MinBudget, episodes.MaxBudget)
 	case Name:
 		return "1 to 64 lower case letters, digits, - and _"
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -46,7 +47,7 @@ func (p Paging) Rows() (map[string]paging.Tool, error) {
 		case "":
 			return nil, fmt.Errorf("tool %.60q: kind is missing: want reads, changes or looks", name)
 		}
-		plain := strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+		plain := near.Plain(name)
 		if other, twice := seen[plain]; twice || plain == "" {
 			return nil, fmt.Errorf("tool %.60q is %.60q again, since capitals, _ and - do not count: give one of them", name, other)
 		}

@@ -147,6 +147,8 @@ func (d *decoder) value(v hujson.Value, path, pattern, star string) {
 		d.add(v.StartOffset, "", "found %s, want an object { … }", found(v))
 	case pattern == "agents.list":
 		d.add(v.StartOffset, path, "found %s, want a list of objects [{ … }]", found(v))
+	case d.prefix(pattern + ".*"):
+		d.add(v.StartOffset, path, "found %s, want an object { … } with names of your own", found(v))
 	default:
 		d.add(v.StartOffset, path, "found %s, want an object { … } with %s", found(v), strings.Join(d.children(pattern), ", "))
 	}
@@ -252,7 +254,7 @@ func (d *decoder) leaf(k Key, v hujson.Value, path, star string) {
 		if v.Value.Kind() == '"' {
 			what = "the string " + strconv.Quote(clip(k.shown(literal(v))))
 		}
-		d.add(v.StartOffset, path, "found %s, want %s", what, k.want())
+		d.add(v.StartOffset, path, "found %s, want %s", what, k.want()+fix(err))
 		return
 	}
 	d.c.Origin[path] = d.where(v.StartOffset)
@@ -294,6 +296,9 @@ func (c *Config) check(at func(key string) string) []Problem {
 	if _, err := c.Compaction.Paging.Rows(); err != nil {
 		out = append(out, Problem{Where: at("compaction.paging.tools"), Key: "compaction.paging.tools", Text: err.Error()})
 	}
+	if _, err := c.Compaction.Episodes.Levels(); err != nil {
+		out = append(out, Problem{Where: at("compaction.episodes.tools"), Key: "compaction.episodes.tools", Text: err.Error()})
+	}
 	return out
 }
 
@@ -306,7 +311,7 @@ func (c *Config) modelMissing(where string) Problem {
 	return p
 }
 
-// set gives a key a decoded value; an error only says that the value does not fit.
+// set gives a key a decoded value; an error says that the value does not fit, and [fix] what it says more.
 func (k Key) set(c *Config, star string, v any) error {
 	misfit := errors.New("misfit")
 	ptr := k.at(c, star)
@@ -329,6 +334,14 @@ func (k Key) set(c *Config, star string, v any) error {
 		}
 		setNumber(p, i)
 	case *string:
+		if k.Type == Budget {
+			s, err := budget(v)
+			if err != nil {
+				return err
+			}
+			*p = s
+			break
+		}
 		s, ok := v.(string)
 		if !ok || !k.fits(s) {
 			return misfit

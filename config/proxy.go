@@ -4,7 +4,7 @@ import "github.com/tidemark-ai/tidemark"
 
 // Proxy says what becomes of requests of clients that keep their history themselves.
 type Proxy struct {
-	Treatment string // off, observe, trim, page, page+trim
+	Treatment string // off, observe, trim, page, page+trim, episodes, episodes+trim
 	Cooperate bool
 	Window    tidemark.Tokens
 	Upstream  string // of the Messages API; empty: where the model is, else Anthropic's own
@@ -14,13 +14,13 @@ type Proxy struct {
 func proxyKeys() []Key {
 	return []Key{
 		{
-			Name: "proxy.treatment", Type: Choice, Default: `"page"`, Values: "off observe trim page page+trim",
-			Doc: "What is done with requests of clients that keep their history themselves, where a request does not say so (docs/proxy.md): off passes them on and keeps nothing, observe changes nothing and logs all, trim shortens definitions of tools that are not used and what is repeated, page lets old results of tools leave and come back, as compaction.paging says.",
+			Name: "proxy.treatment", Type: Choice, Default: `"page"`, Values: "off observe trim page page+trim episodes episodes+trim",
+			Doc: "What is done with requests of clients that keep their history themselves, where a request does not say so (docs/proxy.md): off passes them on and keeps nothing, observe changes nothing and logs all, trim shortens definitions of tools that are not used and what is repeated, page lets old results of tools leave and come back, as compaction.paging says, and episodes what the model marked as done, as compaction.episodes says.",
 			at:  func(c *Config, _ string) any { return &c.Proxy.Treatment },
 		},
 		{
 			Name: "proxy.cooperate", Type: Switch, Default: "true",
-			Doc: "With page: the model has two tools of ours, which let go of results and bring them back, and may clean up by tags; the client sees neither.",
+			Doc: "With page: the model has two tools of ours, which let go of results and bring them back, and may clean up by tags. With episodes: it has one to mark what it does and one to bring that back. The client sees none of it.",
 			at:  func(c *Config, _ string) any { return &c.Proxy.Cooperate },
 		},
 		{

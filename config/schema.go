@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -54,7 +55,10 @@ func (n *node) body(b *strings.Builder, indent, first string) {
 		star.body(b, indent+"  ", "")
 		fmt.Fprintf(b, "%s}\n", indent)
 		return
-	case star != nil: // names of one's own
+	case star != nil && star.key != nil: // values by names of one's own
+		fmt.Fprintf(b, "%s\"type\": \"object\",\n%s\"additionalProperties\": %s\n", indent, indent, star.key.schema())
+		return
+	case star != nil: // objects by names of one's own
 		fmt.Fprintf(b, "%s\"type\": \"object\",\n%s\"additionalProperties\": {\n", indent, indent)
 		star.body(b, indent+"  ", "")
 		fmt.Fprintf(b, "%s}\n", indent)
@@ -120,6 +124,11 @@ func (k Key) schema() string {
 		add("minItems", zoneCount)
 		add("maxItems", zoneCount)
 		add("items", map[string]any{"type": "integer", "minimum": 1, "maximum": 100})
+	case Budget:
+		add("type", []string{"integer", "string"})
+		add("minimum", episodes.MinBudget)
+		add("maximum", episodes.MaxBudget)
+		add("pattern", "^([1-9][0-9]{3,8}|[1-9][0-9]{0,5}[kK]|([1-9][0-9]?|100)%)$")
 	case URL:
 		add("type", "string")
 		add("format", "uri")
@@ -180,20 +189,21 @@ func (c *Config) Values() []Value {
 		}
 		out = append(out, Value{Key: name, Value: v, Origin: cmp.Or(c.Origin[name], "default"), Doc: k.Doc})
 	}
+	named := func(k Key, names []string) {
+		for _, star := range names {
+			if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
+				add(k, name, star)
+			}
+		}
+	}
 	for _, k := range Keys() {
 		switch {
 		case strings.HasPrefix(k.Name, "session.resetPolicies.*"):
-			for _, star := range sortedNames(c.Session.ResetPolicies) {
-				if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
-					add(k, name, star)
-				}
-			}
+			named(k, sortedNames(c.Session.ResetPolicies))
 		case strings.HasPrefix(k.Name, "compaction.paging.tools.*"):
-			for _, star := range c.Compaction.Paging.tools() {
-				if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
-					add(k, name, star)
-				}
-			}
+			named(k, c.Compaction.Paging.tools())
+		case strings.HasPrefix(k.Name, "compaction.episodes.tools.*"):
+			named(k, c.Compaction.Episodes.tools())
 		case strings.HasPrefix(k.Name, "agents.list.*"):
 			for i := range c.Agents {
 				star := fmt.Sprint(i)

@@ -20,13 +20,13 @@ const (
 // DefaultDigestLines bounds a digest. The paper's implementation has the same bound for its index.
 const DefaultDigestLines = 200
 
-// Line is one entry of a digest: a fact, or what stands for an episode or a compaction.
+// Line is one entry of a digest: a fact, or what stands for a sitting or a compaction.
 type Line struct {
 	ID         string // breaks ties, and nothing else
 	Text       string
 	Importance int
 	At         time.Time
-	Episode    bool // of the second section
+	Past       bool // of the second section: no fact
 }
 
 // Detail is a file that takes up what does not fit into a digest, and is linked from it.
@@ -93,7 +93,7 @@ func ranked(entries []Line) []Line {
 		}
 	}
 	order.By(all, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(b.Importance, a.Importance), b.At.Compare(a.At), strings.Compare(a.ID, b.ID), strings.Compare(a.Text, b.Text), cmp.Compare(flag(a.Episode), flag(b.Episode)))
+		return cmp.Or(cmp.Compare(b.Importance, a.Importance), b.At.Compare(a.At), strings.Compare(a.ID, b.ID), strings.Compare(a.Text, b.Text), cmp.Compare(flag(a.Past), flag(b.Past)))
 	})
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(l Line) bool {
@@ -119,7 +119,7 @@ func slugs() []func(Line) string {
 	by := func(layout string) func(Line) string {
 		return func(l Line) string {
 			name := "facts-"
-			if l.Episode {
+			if l.Past {
 				name = "episodes-"
 			}
 			return name + l.At.UTC().Format(layout)
@@ -156,11 +156,11 @@ func heads(kept []Line, links, maxLines int) int {
 	if maxLines < roomy {
 		return n
 	}
-	episodes := 0
+	past := 0
 	for _, l := range kept {
-		episodes += flag(l.Episode)
+		past += flag(l.Past)
 	}
-	for _, section := range []int{len(kept) - episodes, episodes, links} {
+	for _, section := range []int{len(kept) - past, past, links} {
 		if section > 0 {
 			n += 3 // a blank line, the heading, a blank line
 		}
@@ -187,7 +187,7 @@ func digestText(kept []Line, details []Detail, maxLines int) string {
 	}
 	var facts, past, more []string
 	for _, l := range kept {
-		if l.Episode {
+		if l.Past {
 			past = append(past, l.Text)
 		} else {
 			facts = append(facts, l.Text)

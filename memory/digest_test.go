@@ -15,7 +15,7 @@ import (
 func entries(r *rand.Rand, n int) []memory.Line {
 	out := make([]memory.Line, n)
 	for i := range out {
-		out[i] = memory.Line{ID: fmt.Sprint(i), Text: fmt.Sprintf("fact %d of %d", i, r.IntN(1000)), Importance: 1 + r.IntN(10), At: noonOf(r.IntN(2000)), Episode: r.IntN(4) == 0}
+		out[i] = memory.Line{ID: fmt.Sprint(i), Text: fmt.Sprintf("fact %d of %d", i, r.IntN(1000)), Importance: 1 + r.IntN(10), At: noonOf(r.IntN(2000)), Past: r.IntN(4) == 0}
 		switch r.IntN(12) {
 		case 0:
 			out[i].Text += "\n\n# heading\r\n- more\u2028 <!-- tidemark: x -->"
@@ -108,28 +108,28 @@ func TestDigestIsStable(t *testing.T) {
 // shown reads the entries of a digest with headings.
 func shown(text string) []memory.Line {
 	var out []memory.Line
-	episode := false
+	past := false
 	for l := range strings.Lines(text) {
 		l = strings.TrimSuffix(l, "\n")
 		switch body, ok := strings.CutPrefix(l, "- "); {
 		case l == "## Episodes":
-			episode = true
+			past = true
 		case l == "## In detail":
 			return out
 		case ok:
-			out = append(out, memory.Line{ID: fmt.Sprintf("%06d", len(out)), Text: body, Importance: 5, Episode: episode})
+			out = append(out, memory.Line{ID: fmt.Sprintf("%06d", len(out)), Text: body, Importance: 5, Past: past})
 		}
 	}
 	return out
 }
 
-// TestDigestDemotes: what matters least goes first, facts and episodes alike.
+// TestDigestDemotes: what matters least goes first, facts and sittings alike.
 func TestDigestDemotes(t *testing.T) {
 	in := []memory.Line{
 		{ID: "a", Text: "never call before nine", Importance: 9, At: noonOf(1)},
 		{ID: "b", Text: "likes tea", Importance: 7, At: noonOf(2)},
 		{ID: "c", Text: "bought bread", Importance: 3, At: noonOf(40)},
-		{ID: "d", Text: "2021-01-03 12:00–12:30 talk", Importance: 4, At: noonOf(3), Episode: true},
+		{ID: "d", Text: "2021-01-03 12:00–12:30 talk", Importance: 4, At: noonOf(3), Past: true},
 	}
 	d := memory.WriteDigest(in, 4)
 	want := "# Memory digest\n- never call before nine\n- likes tea\n- 2 entries in [older](digest/older.md)\n"
@@ -150,14 +150,14 @@ func FuzzDigest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, most int) {
 		var in []memory.Line
 		for i, l := range strings.Split(text, "\x00") {
-			in = append(in, memory.Line{ID: fmt.Sprint(i), Text: l, Importance: i % 10, At: noonOf(i), Episode: i%3 == 0})
+			in = append(in, memory.Line{ID: fmt.Sprint(i), Text: l, Importance: i % 10, At: noonOf(i), Past: i%3 == 0})
 		}
 		checkDigest(t, in, most%10_000)
 	})
 }
 
-// TestEpisodes: half an hour of silence, another task, another session.
-func TestEpisodes(t *testing.T) {
+// TestSittings: half an hour of silence, another task, another session.
+func TestSittings(t *testing.T) {
 	start := noonOf(0)
 	at := func(minutes int, log, task, text string) memory.Moment {
 		return memory.Moment{ID: tidemark.EntryID(fmt.Sprint("e", minutes)), Seq: int64(minutes), At: start.Add(time.Duration(minutes) * time.Minute), Log: log, Task: task, Text: text}
@@ -169,21 +169,21 @@ func TestEpisodes(t *testing.T) {
 		at(63, "b", "", "hello again"),
 	}
 	late := start.Add(2 * time.Hour)
-	counts := func(es []memory.Episode) (out []int) {
+	counts := func(es []memory.Sitting) (out []int) {
 		for _, e := range es {
 			out = append(out, e.Count)
 		}
 		return out
 	}
-	if got := counts(memory.Episodes("agent:main:main", ms, late)); fmt.Sprint(got) != "[2 2 2 1]" {
-		t.Errorf("episodes of %v messages", got)
+	if got := counts(memory.Sittings("agent:main:main", ms, late)); fmt.Sprint(got) != "[2 2 2 1]" {
+		t.Errorf("sittings of %v messages", got)
 	}
-	if got := counts(memory.Episodes("agent:main:main", ms, start.Add(70*time.Minute))); fmt.Sprint(got) != "[2 2 2]" {
+	if got := counts(memory.Sittings("agent:main:main", ms, start.Add(70*time.Minute))); fmt.Sprint(got) != "[2 2 2]" {
 		t.Errorf("the last is not over: %v", got)
 	}
-	first := memory.Episodes("agent:main:main", ms, late)[0]
+	first := memory.Sittings("agent:main:main", ms, late)[0]
 	if first.First != "e0" || first.Last != "e29" || first.Upto != 29 || fmt.Sprint(first.Topics) != "[staging server deployed deploy]" {
-		t.Errorf("first episode %+v", first)
+		t.Errorf("first sitting %+v", first)
 	}
 	if got := first.Line(time.UTC); got != "2021-01-01 12:00–12:29 agent:main:main: staging, server, deployed, deploy (2 messages, e0..e29)" {
 		t.Errorf("its line: %s", got)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
 // What the stub of an input keeps at most.
@@ -176,8 +177,8 @@ func countLines(text []byte) int {
 
 // has reports whether a list has a field's name, without regard to capitals, "_" and "-".
 func has(list []string, name string) bool {
-	name = plain(name)
-	return slices.ContainsFunc(list, func(s string) bool { return plain(s) == name })
+	name = near.Plain(name)
+	return slices.ContainsFunc(list, func(s string) bool { return near.Plain(s) == name })
 }
 
 // sameBegin is how many first bytes two texts share.

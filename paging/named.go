@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"path"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
 // What is kept of the text of a turn, and of a result, to know again what the turn speaks of.
@@ -44,7 +46,7 @@ func (s *said) speaks(text []byte) {
 			n++
 		}
 		if word := bytes.Trim(text[:min(n, longWord)], ".-_"); len(word) > 1 {
-			s.words[plain(string(word))] = true
+			s.words[near.Plain(string(word))] = true
 		}
 		text = text[min(n+1, len(text)):]
 	}
@@ -175,10 +177,10 @@ func program(command string) (name, first string) {
 	if len(words) == 0 {
 		return "", ""
 	}
-	name = plain(path.Base(words[0]))
+	name = near.Plain(path.Base(words[0]))
 	for _, w := range words[1:] {
 		if w = strings.Trim(w, `"'`); len(w) > 1 && w[0] != '-' {
-			return name, plain(w)
+			return name, near.Plain(w)
 		}
 	}
 	return name, ""
@@ -217,7 +219,7 @@ func (p *Pager) spoken(g *Page) bool {
 // namedFile reports whether the newest turn names a file, with its path, the end of that, or its base name alone.
 func (p *Pager) namedFile(file string) bool {
 	c := &p.costs
-	return named(c.names, file) || file != "" && c.said != nil && c.said.words[plain(path.Base(file))]
+	return named(c.names, file) || file != "" && c.said != nil && c.said.words[near.Plain(path.Base(file))]
 }
 
 // hinted reports whether the newest turn may speak of a page: of a file's name without its extension, of the tool or
@@ -226,14 +228,14 @@ func (p *Pager) hinted(g *Page) bool {
 	words := p.costs.said.words
 	if base := path.Base(g.Call.Path); g.Read || g.Part == Input {
 		stem := strings.TrimSuffix(base, path.Ext(base))
-		if len(stem) >= leastRow && words[plain(stem)] {
+		if len(stem) >= leastRow && words[near.Plain(stem)] {
 			return true
 		}
 	}
 	if g.Part != Result {
 		return false
 	}
-	if tool := plain(g.Call.Tool); words[tool] && p.newest[tool] == g {
+	if tool := near.Plain(g.Call.Tool); words[tool] && p.newest[tool] == g {
 		return true
 	}
 	name, first := program(g.Call.Asks)
@@ -258,7 +260,7 @@ func (p *Pager) newer(g *Page) {
 	if !p.parts() {
 		return
 	}
-	p.latest(plain(g.Call.Tool), g)
+	p.latest(near.Plain(g.Call.Tool), g)
 	if name, _ := program(g.Call.Asks); name != "" {
 		p.latest("$"+name, g)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
@@ -26,7 +27,7 @@ const (
 	maxPath   = 4096 // PATH_MAX of Linux
 )
 
-var plainRelease, plainFault, plainRecall = plain(ReleaseTool), plain(FaultTool), plain(RecallTool)
+var plainRelease, plainFault, plainRecall = near.Plain(ReleaseTool), near.Plain(FaultTool), near.Plain(RecallTool)
 
 // cooperate reads what a call names with which the model takes part, also where the tool is that of an MCP
 // server. What is not of the form that the tools ask for names nothing.
@@ -34,7 +35,7 @@ func (c *Call) cooperate(name string, input []byte) {
 	if strings.HasPrefix(name, "mcp__") {
 		name = name[strings.LastIndex(name, "__")+2:]
 	}
-	switch plain(name) {
+	switch near.Plain(name) {
 	case plainRelease:
 		f := fields(input)
 		c.Release = append(handles(f.get("handles"), maxHandle), handles(f.get("paths"), maxPath)...)

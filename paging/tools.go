@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
 // Kind is what a tool does, as far as paging cares.
@@ -42,18 +43,18 @@ func DefaultTools() Tools {
 	t := Tools{}
 	for _, name := range []string{"read", "view", "cat", "read_file", "view_file", "read_text_file", "open_file",
 		"notebook_read", "read_notebook", "get_file_contents", "read_media_file", "file_read", "fs_read"} {
-		t[plain(name)] = Tool{Kind: Reads, Path: anyPath}
+		t[near.Plain(name)] = Tool{Kind: Reads, Path: anyPath}
 	}
 	for _, name := range []string{"write", "edit", "multi_edit", "notebook_edit", "edit_notebook", "create", "create_file", "str_replace",
 		"insert", "write_file", "write_to_file", "edit_file", "replace", "replace_in_file", "search_replace", "apply_diff",
 		"insert_content", "insert_edit_into_file", "delete_file", "create_or_update_file", "undo_edit", "file_write", "file_edit"} {
-		t[plain(name)] = Tool{Kind: Changes, Path: anyPath}
+		t[near.Plain(name)] = Tool{Kind: Changes, Path: anyPath}
 	}
 	editor := Tool{Kind: Changes, Path: anyPath, Verb: "command", Views: []string{"view"}}
 	for _, name := range []string{"str_replace_based_edit_tool", "str_replace_editor", "text_editor"} {
-		t[plain(name)] = editor
+		t[near.Plain(name)] = editor
 	}
-	t[plain("apply_patch")] = Tool{Kind: Changes, Path: anyPath, Patch: "input"}
+	t[near.Plain("apply_patch")] = Tool{Kind: Changes, Path: anyPath, Patch: "input"}
 	return t
 }
 
@@ -67,43 +68,21 @@ func (t Tools) With(rows map[string]Tool) Tools {
 		if row.Kind != Looks && len(row.Path) == 0 {
 			row.Path = anyPath
 		}
-		out[plain(name)] = row
+		out[near.Plain(name)] = row
 	}
 	return out
 }
 
 // find returns the row of a tool.
 func (t Tools) find(name string) (Tool, bool) {
-	if row, ok := t[plain(name)]; ok {
+	if row, ok := t[near.Plain(name)]; ok {
 		return row, true
 	}
 	if !strings.HasPrefix(name, "mcp__") {
 		return Tool{}, false
 	}
-	row, ok := t[plain(name[strings.LastIndex(name, "__")+2:])]
+	row, ok := t[near.Plain(name[strings.LastIndex(name, "__")+2:])]
 	return row, ok
-}
-
-// plain is a name without capitals, "_" and "-".
-func plain(name string) string {
-	i := 0
-	for i < len(name) && name[i] != '_' && name[i] != '-' && (name[i] < 'A' || name[i] > 'Z') {
-		i++
-	}
-	if i == len(name) {
-		return name
-	}
-	out := append(make([]byte, 0, len(name)), name[:i]...)
-	for ; i < len(name); i++ {
-		switch c := name[i]; {
-		case c == '_' || c == '-':
-		case c >= 'A' && c <= 'Z':
-			out = append(out, c+'a'-'A')
-		default:
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }
 
 // Call is what paging knows of a call of a tool.
@@ -205,14 +184,14 @@ func fields(raw []byte) (f inputs) {
 		if c.err != nil {
 			return nil
 		}
-		f = append(f, input{plain(string(name)), raw[start:c.i]})
+		f = append(f, input{near.Plain(string(name)), raw[start:c.i]})
 	}
 	return f
 }
 
 // get returns the bytes of a value; of two with one name the last.
 func (f inputs) get(name string) []byte {
-	name = plain(name)
+	name = near.Plain(name)
 	for i := len(f) - 1; i >= 0; i-- {
 		if f[i].name == name {
 			return f[i].raw
@@ -227,4 +206,28 @@ func (f inputs) text(name string) (s string) {
 		_ = json.Unmarshal(raw, &s)
 	}
 	return s
+}
+
+// Paths returns the files that a call names.
+func (t Tools) Paths(name string, input []byte) []string {
+	c := t.Call(name, input)
+	if c.Path == "" {
+		return nil
+	}
+	return append([]string{c.Path}, c.More...)
+}
+
+// Changes reports whether a call changes a file, whichever that is. The input is only read where the name does not say it.
+func (t Tools) Changes(name string, input []byte) bool {
+	row, ok := t.find(name)
+	if !ok || row.Kind != Changes || row.Verb == "" {
+		return ok && row.Kind == Changes
+	}
+	verb := fields(input).text(row.Verb)
+	for _, v := range row.Views {
+		if v == verb {
+			return false
+		}
+	}
+	return true
 }

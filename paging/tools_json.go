@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
 // kinds are the kinds of tools as ReadTools names them.
@@ -31,15 +32,15 @@ func ReadTools(data []byte) (map[string]Tool, error) {
 			break
 		}
 		row, err := readTool(data[from:c.i])
-		switch other, twice := seen[plain(name)]; {
+		switch other, twice := seen[near.Plain(name)]; {
 		case err != nil:
 			return nil, fmt.Errorf("tool %.60q: %w", name, err)
-		case plain(name) == "":
+		case near.Plain(name) == "":
 			return nil, fmt.Errorf("tool %.60q: want a name with a letter: %w", name, tidemark.ErrInvalid)
 		case twice:
 			return nil, fmt.Errorf("tool %.60q is %.60q again, since capitals, _ and - do not count: give one of them: %w", name, other, tidemark.ErrInvalid)
 		}
-		rows[name], seen[plain(name)] = row, name
+		rows[name], seen[near.Plain(name)] = row, name
 	}
 	if c.err == nil && c.peek() != 0 {
 		c.fail("more than one value: want one object of tools")

@@ -96,6 +96,18 @@ func (a *Anthropic) body(req tidemark.Request) []byte {
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = append(b, `,"stream":true`...)
+	b = appendPrompt(b, req)
+	limit := or(or(req.MaxTokens, a.MaxTokens), defaultMaxTokens)
+	if a.Thinking > 0 {
+		limit += a.Thinking // the API counts thinking as output
+		b = a.appendThinking(b)
+	}
+	b = append(b, `,"max_tokens":`...)
+	return append(appendOptions(strconv.AppendInt(b, int64(limit), 10), req.Options, a), '}')
+}
+
+// appendPrompt appends what the model is asked with: tools, system text, messages.
+func appendPrompt(b []byte, req tidemark.Request) []byte {
 	b = appendTools(b, req.Tools)
 	if req.System != "" {
 		b = append(b, `,"system":[{"type":"text","text":`...)
@@ -117,15 +129,12 @@ func (a *Anthropic) body(req tidemark.Request) []byte {
 		}
 		b = appendMessage(b, m, at)
 	}
-	limit := or(or(req.MaxTokens, a.MaxTokens), defaultMaxTokens)
-	b = append(b, ']')
-	if a.Thinking > 0 {
-		limit += a.Thinking // the API counts thinking as output
-		b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
-		b = append(strconv.AppendInt(b, int64(a.Thinking), 10), '}')
-	}
-	b = append(b, `,"max_tokens":`...)
-	return append(appendOptions(strconv.AppendInt(b, int64(limit), 10), req.Options, a), '}')
+	return append(b, ']')
+}
+
+func (a *Anthropic) appendThinking(b []byte) []byte {
+	b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
+	return append(strconv.AppendInt(b, int64(a.Thinking), 10), '}')
 }
 
 // appendTools appends the tool definitions; the last one is marked, for all of them.

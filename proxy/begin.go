@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 	"github.com/tidemark-ai/tidemark/proxy/stream"
@@ -35,6 +36,7 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	if err := c.load(ctx); err != nil {
 		return x.untouched(err), nil
 	}
+	c.marks = c.marks || episodic(treatment) // what is read of the log from now on is read for graphs, too
 	path, sums, err := c.place(r)
 	if err != nil {
 		return x.untouched(err), nil
@@ -82,6 +84,9 @@ func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
 	x.step = c.takeStep(t, x)
 	x.step.busy++
 	c.moveTo(t, x.path[len(x.path)-1])
+	if err := c.works(ctx, x); err != nil {
+		return err
+	}
 	d, err := c.catchUp(t)
 	if err != nil {
 		return err
@@ -118,6 +123,9 @@ func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 		t.from = c.root
 	}
 	x.step = c.takeStep(t, x)
+	if err := c.works(ctx, x); err != nil {
+		return err
+	}
 	d, err := c.catchUp(t)
 	if err != nil {
 		return err
@@ -135,18 +143,22 @@ func (c *Conversation) change(x *Exchange, t *track, d paging.Decision) {
 		return
 	}
 	paged := strings.Contains(x.treatment, Page)
-	if paged {
-		p.phantoms = c.offers(x.req)
+	switch {
+	case paged:
+		c.offer(x, true, paging.ReleaseTool, paging.FaultTool)
 		c.pageOut(x, t)
-		if p.phantoms {
-			p.change.Tools = phantoms()
+		if len(p.tools) > 0 {
 			c.advise(x, t)
 		}
+	case episodic(x.treatment):
+		c.offer(x, false, paging.FaultTool, episodes.ToolName)
+		c.evict(x, t)
+		c.warn(x)
 	}
 	if strings.Contains(x.treatment, Trim) {
-		breaks := len(t.all()) == 1 || len(d.Evict)+len(d.GC)+len(d.Input)+len(d.Image) > 0
+		breaks := len(t.all()) == 1 || x.act != nil || !episodic(x.treatment) && len(d.Evict)+len(d.GC)+len(d.Input)+len(d.Image) > 0
 		c.trim(x, t, breaks)
 	}
 	x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream, Tags: paged && !c.Settings.Alone,
-		Phantom: func(name string) bool { return p.phantoms && ours(name) }})
+		Phantom: p.offered})
 }

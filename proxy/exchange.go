@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
@@ -57,6 +58,8 @@ type Exchange struct {
 	results map[string]tidemark.Block // answers of ours, by call
 	phantom int
 	given   map[string]bool // handles whose copies were given back
+	marks   *episodes.Graph // with the calls of the legs so far, nil while there is none of the tool of episodes
+	act     *act            // what left with this request
 
 	kept  int // messages of it that it stored
 	reply *node
@@ -106,6 +109,9 @@ func (x *Exchange) Refused(status int) bool {
 	}
 	x.why = "the API refused the edited request"
 	x.out, x.plan, x.refused = x.ask.Body, plan{}, true
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	x.undo()
 	return true
 }
 
@@ -118,11 +124,19 @@ func (x *Exchange) Feed(p []byte) ([]byte, error) { return x.filter.Feed(p) }
 func (x *Exchange) Next(ctx context.Context) bool {
 	leg := x.filter.EndLeg()
 	var results [][]byte
+	var said []tidemark.Block
+	marks := x.delimit(leg.Message)
 	for _, call := range leg.Phantom {
-		x.results[call.ID] = x.answer(ctx, call)
+		if a, ok := marks[call.ID]; ok {
+			x.results[call.ID] = a.Result(call.ID)
+		} else {
+			x.results[call.ID] = x.answer(ctx, call)
+		}
+		said = append(said, x.results[call.ID])
 		results = append(results, x.results[call.ID].AppendJSON(nil))
 		x.phantom++
 	}
+	x.delimited(said)
 	if !leg.Again() || x.legs >= maxLegs {
 		return false
 	}
@@ -213,8 +227,12 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 	if n.seq == 0 && !n.fed {
 		n.put = putOf(turn, x.results)
 		scan := paging.Scanner{Tools: c.Settings.Tools}
-		n.feed(&scan, logged(turn.Seen))
+		it := logged(turn.Seen)
+		if n.feed(&scan, it); c.marks {
+			n.work = workOf(n, it)
+		}
 	}
+	x.report(turn, n)
 	x.reply = n
 	if n.owner != nil && n.owner != t { // the same was answered before, and stands in that log
 		return nil
@@ -292,6 +310,7 @@ func (x *Exchange) fail(ctx context.Context, why string) {
 	defer c.mu.Unlock()
 	defer x.done()
 	if x.legs == 0 || x.track == nil {
+		x.undo()
 		if x.track != nil && x.status >= 400 && x.status < 500 && x.status != 429 {
 			c.takeBack(x)
 		}
@@ -366,6 +385,10 @@ func (x *Exchange) recordOf(turn stream.Turn) Record {
 		Pins: len(d.Pin), Evicted: len(d.Evict), Collected: len(d.GC), Phantom: x.phantom, Came: len(x.ask.Body), Sent: x.sent, Trimmed: x.plan.trimmed}
 	for _, s := range x.plan.stubs {
 		r.StubBytes += s.page.Size
+	}
+	if episodic(x.treatment) {
+		e := x.plan.episodes
+		r.Episodes, r.Size = &e, e.Size
 	}
 	for _, f := range d.Fault {
 		r.Faults = append(r.Faults, Faulted{f.ID, f.Of.ID, f.Of.Call.Path})

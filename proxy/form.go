@@ -6,9 +6,18 @@ import (
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
-// form says which blocks of a message count for what it is. Those that do not (thinking, reminders) come and go between
-// requests of one conversation, so the same block may stand at another place in each.
-type form []bool
+// standing is how a block stands in its message.
+type standing uint8
+
+const (
+	aside   standing = iota // it does not count for what the message is: reminders, which come and go
+	thought                 // nor does this: thinking, which clients drop some day
+	counts
+)
+
+// form says how the blocks of a message stand in it. Those that do not count for what it is come and go between requests
+// of one conversation, so the same block may stand at another place in each.
+type form []standing
 
 func formOf(it body.Item) form {
 	out := make(form, it.Blocks())
@@ -17,7 +26,12 @@ func formOf(it body.Item) form {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		}
-		out[i] = json.Unmarshal(it.Block(i), &b) != nil || tidemark.Counts(tidemark.Block{Type: b.Type, Text: b.Text})
+		switch err := json.Unmarshal(it.Block(i), &b); {
+		case err != nil || tidemark.Counts(tidemark.Block{Type: b.Type, Text: b.Text}):
+			out[i] = counts
+		case b.Type != tidemark.TypeText:
+			out[i] = thought
+		}
 	}
 	return out
 }
@@ -25,17 +39,17 @@ func formOf(it body.Item) form {
 // in returns where a block of a message in one form stands in another form of the same message, from 0. ok is false for
 // one that does not count, or is not there.
 func (f form) in(other form, block int) (at int, ok bool) {
-	if block < 0 || block >= len(f) || !f[block] {
+	if block < 0 || block >= len(f) || f[block] != counts {
 		return 0, false
 	}
 	nth := 0
-	for _, counts := range f[:block] {
-		if counts {
+	for _, s := range f[:block] {
+		if s == counts {
 			nth++
 		}
 	}
-	for i, counts := range other {
-		if !counts {
+	for i, s := range other {
+		if s != counts {
 			continue
 		}
 		if nth == 0 {
@@ -46,11 +60,11 @@ func (f form) in(other form, block int) (at int, ok bool) {
 	return 0, false
 }
 
-// at returns where a block of a message, as the log has it, stands in this request.
-func (x *Exchange) at(item, block int) (int, bool) {
+// formAt is the form in which a message stands in this request.
+func (x *Exchange) formAt(item int) form {
 	n := x.path[item]
 	if x.sums[item] == n.sum {
-		return block, block < len(n.form)
+		return n.form
 	}
 	if x.forms == nil {
 		x.forms = map[int]form{}
@@ -60,5 +74,14 @@ func (x *Exchange) at(item, block int) (int, bool) {
 		f = formOf(x.req.Items[item])
 		x.forms[item] = f
 	}
-	return n.form.in(f, block)
+	return f
+}
+
+// at returns where a block of a message, as the log has it, stands in this request.
+func (x *Exchange) at(item, block int) (int, bool) {
+	n := x.path[item]
+	if x.sums[item] == n.sum {
+		return block, block < len(n.form)
+	}
+	return n.form.in(x.formAt(item), block)
 }

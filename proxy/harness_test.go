@@ -27,6 +27,18 @@ type rig struct {
 	settings proxy.Settings
 	c        *proxy.Conversation
 	s        *session.Session
+	records  []proxy.Record
+}
+
+// home is a place that notes what it is told of calls.
+type home struct {
+	proxy.Home
+	r *rig
+}
+
+func (h home) Called(name, log, title string, messages int, rec proxy.Record) []tidemark.Stmt {
+	h.r.records = append(h.r.records, rec)
+	return h.Home.Called(name, log, title, messages, rec)
 }
 
 func newRig(t testing.TB, settings proxy.Settings) *rig {
@@ -46,7 +58,7 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.c, err = proxy.Open(r.t.Context(), proxy.Config{Key: key, DB: r.db, Home: setup.Home(r.s), Runtime: r.rt, Settings: r.settings})
+	r.c, err = proxy.Open(r.t.Context(), proxy.Config{Key: key, DB: r.db, Home: home{setup.Home(r.s), r}, Runtime: r.rt, Settings: r.settings})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -4,12 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/proxy/body"
 )
+
+// sizedStep is a step with what was reported of its answer, which may stand in any track.
+type sizedStep struct {
+	step *step
+	size tidemark.Tokens
+}
 
 // page is how many rows are read at a time.
 const page = 1000
@@ -23,7 +31,7 @@ func (c *Conversation) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read tracks: %w", err)
 	}
-	fresh := &Conversation{Config: c.Config, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}}
+	fresh := &Conversation{Config: c.Config, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}, said: map[tidemark.EntryID]sizedStep{}}
 	for _, r := range rows {
 		n := int(r.Int(0))
 		for len(fresh.tracks) < n { // one that was begun and never stored
@@ -44,6 +52,15 @@ func (c *Conversation) load(ctx context.Context) error {
 		}
 		fresh.tracks = append(fresh.tracks, t)
 	}
+	if err := c.loadExplored(ctx); err != nil {
+		return err
+	}
+	for _, n := range fresh.nodes {
+		if s, ok := fresh.said[n.id]; ok {
+			n.reported, s.step.said = s.size, n
+		}
+	}
+	fresh.said = nil
 	c.nodes, c.links, c.leaves, c.root, c.tracks, c.loaded = fresh.nodes, fresh.links, fresh.leaves, fresh.root, fresh.tracks, true
 	return nil
 }
@@ -128,6 +145,9 @@ func (c *Conversation) loadSteps(ctx context.Context, t *track, byID map[tidemar
 				}
 				s.nodes = append(s.nodes, n)
 			}
+			if row.Said != "" {
+				c.said[row.Said] = sizedStep{s, row.Context}
+			}
 			t.steps, t.sum = append(t.steps, s), row.Sum
 		}
 		if len(rows) < page {
@@ -177,6 +197,12 @@ func (c *Conversation) loadEdits(ctx context.Context, t *track, byID map[tidemar
 		if row.Step == last {
 			t.release, t.anchor = append(t.release, row.Release...), append(t.anchor, row.Anchor...)
 		}
+		if a := row.Act; a != nil {
+			if at := byID[a.At]; at != nil {
+				a.stored = true
+				at.acts = append(at.acts, a)
+			}
+		}
 		for _, e := range row.Edits {
 			if from, to := byID[e.From], byID[e.To]; from != nil && to != nil {
 				t.edits = append(t.edits, edit{from, to, e.Block, e.Raw})
@@ -189,31 +215,54 @@ func (c *Conversation) loadEdits(ctx context.Context, t *track, byID map[tidemar
 // ensure brings what pagers must know of messages that only the log has after a restart: of those of a track's steps, and of
 // those of a request. How the client sends a message now may be another form of it.
 func (c *Conversation) ensure(ctx context.Context, t *track, path []*node) error {
-	if err := c.fetch(ctx, path); err != nil || t.pager != nil {
-		return err
-	}
-	for _, s := range t.all() {
-		if err := c.fetch(ctx, s.nodes); err != nil {
-			return err
+	list := path
+	if t.pager == nil {
+		list = slices.Clone(path)
+		for _, s := range t.all() {
+			list = append(list, s.nodes...)
 		}
+	}
+	var missing []*node
+	for _, n := range list {
+		if !n.fed && n.seq != 0 {
+			missing = append(missing, n)
+		}
+	}
+	scan := paging.Scanner{Tools: c.Settings.Tools}
+	return c.read(ctx, missing, func(n *node, it body.Item) {
+		if n.feed(&scan, it); c.marks {
+			n.work = workOf(n, it)
+		}
+	})
+}
+
+// read gives messages of a list as the log has them. Those that are not there are left out.
+func (c *Conversation) read(ctx context.Context, list []*node, each func(*node, body.Item)) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ids, byID := make([]tidemark.EntryID, len(list)), make(map[tidemark.EntryID]*node, len(list))
+	for i, n := range list {
+		ids[i], byID[n.id] = n.id, n
+	}
+	err := c.Home.Messages(ctx, ids, func(id tidemark.EntryID, m tidemark.Message) {
+		each(byID[id], logged(m))
+	})
+	if err != nil {
+		return fmt.Errorf("read messages: %w", err)
 	}
 	return nil
 }
 
-// fetch reads the messages of a list that are stored and not known.
-func (c *Conversation) fetch(ctx context.Context, list []*node) error {
-	scan := paging.Scanner{Tools: c.Settings.Tools}
-	for _, n := range list {
-		if n.fed || n.seq == 0 {
-			continue
-		}
-		m, _, err := c.Home.Message(ctx, n.id)
-		if err != nil && !errors.Is(err, tidemark.ErrNotFound) {
-			return fmt.Errorf("read entry %s: %w", n.id, err)
-		}
-		if err == nil {
-			n.feed(&scan, logged(m))
-		}
+// message returns one message as the log has it.
+func (c *Conversation) message(ctx context.Context, id tidemark.EntryID) (m tidemark.Message, err error) {
+	found := false
+	err = c.Home.Messages(ctx, []tidemark.EntryID{id}, func(_ tidemark.EntryID, one tidemark.Message) { m, found = one, true })
+	if err == nil && !found {
+		err = tidemark.ErrNotFound
 	}
-	return nil
+	if err != nil {
+		return m, fmt.Errorf("read entry %s: %w", id, err)
+	}
+	return m, nil
 }

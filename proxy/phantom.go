@@ -10,22 +10,31 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
-// phantoms are the definitions of our tools, which the client never sees ("phantom tools", papers/pichay §3.7). They
-// go with every request that has tools, from the first on, since the list of tools begins the cached prefix.
-func phantoms() [][]byte {
-	const schema = `"input_schema":{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"},"description":"Paths of files, or handles such as ABCDEFGHIJKLMNOP#0."}},"required":["paths"]}}`
-	return [][]byte{
-		[]byte(`{"name":"` + paging.ReleaseTool + `","description":"Tell the memory manager that you are done with files or tool results: they leave the context before their age, and stay readable by ` + paging.FaultTool + `.",` + schema),
-		[]byte(`{"name":"` + paging.FaultTool + `","description":"Read back what left the context (\"[Paged out: …]\"), as it was stored, without running the tool again. For a file that may have changed since, read the file.",` + schema),
+// phantom is the definition of a tool of ours, which the client never sees ("phantom tools", papers/pichay §3.7). It
+// goes with every request that has tools, from the first on, since the list of tools begins the cached prefix.
+func phantom(name string, marks bool) []byte {
+	const (
+		begin  = `"input_schema":{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"},"description":"`
+		end    = `"}},"required":["paths"]}}`
+		schema = begin + `Paths of files, or handles such as ABCDEFGHIJKLMNOP#0.` + end
+	)
+	switch {
+	case name == episodes.ToolName:
+		out := json.AppendString([]byte(`{"name":"`+episodes.ToolName+`","description":`), episodes.Description)
+		return append(out, `,"input_schema":`+episodes.Schema+`}`...)
+	case name == paging.ReleaseTool:
+		return []byte(`{"name":"` + paging.ReleaseTool + `","description":"Tell the memory manager that you are done with files or tool results: they leave the context before their age, and stay readable by ` + paging.FaultTool + `.",` + schema)
+	case marks:
+		return []byte(`{"name":"` + paging.FaultTool + `","description":"Read back what left the context (\"[Evicted …]\"), as it was stored, without running the tools again. For a file that may have changed since, read the file.",` +
+			begin + `Evicted episodes such as episode:NAME, paths of files, or handles such as ABCDEFGHIJKLMNOP#0.` + end)
 	}
+	return []byte(`{"name":"` + paging.FaultTool + `","description":"Read back what left the context (\"[Paged out: …]\"), as it was stored, without running the tool again. For a file that may have changed since, read the file.",` + schema)
 }
-
-// ours reports whether a tool has one of our names.
-func ours(name string) bool { return name == paging.ReleaseTool || name == paging.FaultTool }
 
 // Bounds of what one call gives back.
 const (
@@ -97,6 +106,11 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 	var content []tidemark.Block
 	found, left := 0, maxGiven
 	for _, name := range names {
+		if blocks, size, ok := x.recalled(ctx, name, left); ok {
+			found, left = found+1, left-size
+			content = append(content, blocks...)
+			continue
+		}
 		list := x.named(name)
 		if len(list) == 0 {
 			content = append(content, tidemark.Text(clipped(name)+" is not in this conversation, or nothing of it left the context."))
@@ -236,7 +250,7 @@ func (x *Exchange) original(ctx context.Context, g given) (b tidemark.Block, err
 			return b, err
 		}
 	}
-	m, _, err := x.c.Home.Message(ctx, g.id)
+	m, err := x.c.message(ctx, g.id)
 	if err != nil {
 		return b, err
 	}

@@ -30,8 +30,20 @@ type plan struct {
 	change   body.Change
 	decision paging.Decision
 	stubs    []stubbed
-	phantoms bool // our tools are offered
+	tools    []string // of ours, that are offered
 	trimmed  int
+	episodes Evicted
+}
+
+// offered reports whether a tool of ours goes with the request.
+func (p *plan) offered(name string) bool { return slices.Contains(p.tools, name) }
+
+// ours is the size of their definitions, in bytes.
+func (p *plan) ours() (n int) {
+	for _, raw := range p.change.Tools {
+		n += len(raw)
+	}
+	return n
 }
 
 // stubbed is a block that a stub stands for, for the log.
@@ -206,13 +218,24 @@ func sayHandle(handle string) string {
 	return string(json.AppendString([]byte(paging.FaultTool+` with {"paths": [`), handle)) + "]} reads it."
 }
 
-// offers reports whether our tools go with a request: to one that has tools and lets the model choose. What the
-// client defines under one of our names is the client's.
-func (c *Conversation) offers(r *body.Request) bool {
+// offer adds tools of ours to a request: to one that has tools and lets the model choose. What the client defines under one
+// of their names is the client's. With some of them none goes without the others.
+func (c *Conversation) offer(x *Exchange, all bool, names ...string) {
+	r, p := x.req, &x.plan
 	if c.Settings.Alone || len(r.Tools) == 0 || r.Choice == "none" {
-		return false
+		return
 	}
-	return !slices.ContainsFunc(r.Tools, func(t body.Tool) bool { return ours(t.Name) })
+	taken := func(name string) bool {
+		return slices.ContainsFunc(r.Tools, func(t body.Tool) bool { return t.Name == name })
+	}
+	if all && slices.ContainsFunc(names, taken) {
+		return
+	}
+	for _, name := range names {
+		if !taken(name) {
+			p.tools, p.change.Tools = append(p.tools, name), append(p.change.Tools, phantom(name, episodic(x.treatment)))
+		}
+	}
 }
 
 // advise tells the model how full its context is, behind everything that is cached.

@@ -20,10 +20,13 @@ const (
 	Trim     = "trim"      // definitions of unused tools are stubbed, what is repeated is sent once
 	Page     = "page"      // tool results, inputs and images leave, and the model takes part
 	PageTrim = "page+trim" // both
+	Episodes = "episodes"  // what the model marks as done leaves (papers/cwl)
+
+	EpisodesTrim = "episodes+trim"
 )
 
 // Treatments are all of them, the default first.
-func Treatments() []string { return []string{Page, Observe, Trim, PageTrim} }
+func Treatments() []string { return []string{Page, Observe, Trim, PageTrim, Episodes, EpisodesTrim} }
 
 // Settings say what is done. The zero value is the default treatment with the paper's figures.
 type Settings struct {
@@ -32,6 +35,7 @@ type Settings struct {
 	Alone     bool            // the model takes no part: no tools of ours, no tags
 	Paging    paging.Options  // policy, tau, sizes and zones; window and fixed are filled in
 	Tools     paging.Tools    // what tools do, nil for paging.DefaultTools
+	Episodes  EpisodeSettings
 }
 
 const defaultWindow tidemark.Tokens = 200_000
@@ -43,8 +47,9 @@ type Home interface {
 	Branch(ctx context.Context, name, base string, seq int64) (log string, err error)
 	// Append stores a message at the end of a log; large blocks are put aside before.
 	Append(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error)
-	// Message returns an entry of any branch as it was stored; of another conversation it is ErrNotFound.
-	Message(ctx context.Context, id tidemark.EntryID) (tidemark.Message, tidemark.Entry, error)
+	// Messages gives entries of any branch as they were stored, in no order and a page at a time. Those that are not there, or
+	// of another conversation, are left out.
+	Messages(ctx context.Context, ids []tidemark.EntryID, each func(tidemark.EntryID, tidemark.Message)) error
 	// Called notes a call of a branch.
 	Called(name, log, title string, messages int, r Record) []tidemark.Stmt
 	// Log is where the messages are.
@@ -80,6 +85,12 @@ type Conversation struct {
 	tracks []*track
 	busy   int   // exchanges that have begun and not ended
 	uses   int64 // requests so far
+
+	marks        bool                           // episodes were asked for: messages are kept as graphs take them
+	explored     []string                       // explorations that ended in any track,
+	exploring    map[string]bool                // the same,
+	exploredKept int                            // and how many are stored
+	said         map[tidemark.EntryID]sizedStep // answers of steps, while they are read
 }
 
 // Tables of all proxied conversations of a database, each with the key.
@@ -94,6 +105,9 @@ var tables = [][]string{{
 	`CREATE TABLE proxy_edits(key TEXT NOT NULL, track INTEGER NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, track, n)) WITHOUT ROWID`,
 	// What the client never saw of a reply.
 	`CREATE TABLE proxy_puts(key TEXT NOT NULL, entry TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
+}, {
+	// Explorations that ended, of all tracks: actions of any may rest on them.
+	`CREATE TABLE proxy_explored(key TEXT NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY(key, n)) WITHOUT ROWID`,
 }}
 
 // Open returns the conversation of a key. What was there before is read with the first request.
@@ -113,7 +127,7 @@ func Open(ctx context.Context, c Config) (*Conversation, error) {
 	if err := host.Migrate(ctx, c.DB, "proxy", tables); err != nil {
 		return nil, fmt.Errorf("open proxy %s: %w", c.Key, err)
 	}
-	return &Conversation{Config: c, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}}, nil
+	return &Conversation{Config: c, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}, exploring: map[string]bool{}}, nil
 }
 
 // Quiet reports whether no exchange is in work, so that the conversation may be forgotten.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 )
 
 // Record is what an exchange was and what became of it: the line that people and tools read.
@@ -39,7 +40,34 @@ type Record struct {
 	Last      int64 // position of the newest message
 	LastID    tidemark.EntryID
 
-	Totals Totals // of the track, with this exchange
+	Totals   Totals   // of the track, with this exchange
+	Episodes *Evicted // nil where none may leave
+}
+
+// Evicted is what became of episodes with a request.
+type Evicted struct {
+	Budget tidemark.Tokens
+	Size   tidemark.Tokens // of the request as it is sent
+	Whole  int             // that left whole with it,
+	Part   int             // or in part
+	Freed  tidemark.Tokens
+	Short  tidemark.Tokens // how far it is over the budget: what could not leave
+}
+
+// tell notes an act.
+func (e *Evicted) tell(a *act) {
+	of := map[int]bool{}
+	for _, s := range a.steps {
+		of[s.Episode.N] = of[s.Episode.N] || s.Level == episodes.Whole
+	}
+	for _, whole := range of {
+		if whole {
+			e.Whole++
+		} else {
+			e.Part++
+		}
+	}
+	e.Freed += a.Real
 }
 
 // Totals are what paging did in a track.

@@ -73,9 +73,9 @@ func (c *Conversation) stepsOf(ctx context.Context, t told, w io.Writer) error {
 			if j > 0 {
 				out = append(out, ',')
 			}
-			m, _, err := c.Home.Message(ctx, n.id)
+			m, err := c.message(ctx, n.id)
 			if err != nil {
-				return fmt.Errorf("read entry %s: %w", n.id, err)
+				return err
 			}
 			out = append(out, n.whole(logged(m))...)
 			ids = append(ids, string(n.id))

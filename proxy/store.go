@@ -28,7 +28,9 @@ type stepRow struct {
 	Fixed    int                `json:"fixed,omitempty"`
 	Whole    []string           `json:"whole,omitempty"`
 	Answered bool               `json:"answered,omitempty"`
-	Sum      Totals             `json:"sum"` // of the track so far
+	Said     tidemark.EntryID   `json:"said,omitempty"`    // the answer, where episodes may leave,
+	Context  tidemark.Tokens    `json:"context,omitempty"` // and how large the context was with it
+	Sum      Totals             `json:"sum"`               // of the track so far
 }
 
 // editRow is what a reply did by tags.
@@ -37,6 +39,7 @@ type editRow struct {
 	Release []string  `json:"release,omitempty"`
 	Anchor  []string  `json:"anchor,omitempty"`
 	Edits   []oneEdit `json:"edits,omitempty"`
+	Act     *act      `json:"act,omitempty"` // episodes that left
 }
 
 type oneEdit struct {
@@ -88,6 +91,13 @@ func (c *Conversation) open(ctx context.Context, t *track) error {
 			return err
 		}
 		more, err := c.Home.Log().AppendStmts(log, o)
+		if err != nil {
+			return err
+		}
+		stmts = append(stmts, more...)
+	}
+	for _, a := range t.from.acts { // its overlay stands behind the message, where the branch does not see it
+		more, err := c.overlays(log, a.overlay(t.from.path()))
 		if err != nil {
 			return err
 		}
@@ -177,7 +187,10 @@ func (c *Conversation) keep(ctx context.Context, x *Exchange) error {
 			}
 		}
 	}
-	return flush()
+	if err := flush(); err != nil {
+		return err
+	}
+	return c.keepAct(ctx, x)
 }
 
 // entryStmts store a message in the form in which the pager took it.
@@ -250,7 +263,8 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err != nil {
 		return err
 	}
-	stmts = append(stmts, acts...)
+	stmts = append(append(stmts, acts...), c.exploredStmts()...)
+	explored := len(c.explored)
 	if event != nil {
 		raw, err := json.Marshal(event)
 		if err != nil {
@@ -272,6 +286,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	for _, s := range steps {
 		s.stored = true
 	}
+	c.exploredKept = explored
 	for _, s := range shown {
 		t.shown[s] = true
 	}
@@ -292,6 +307,9 @@ func (c *Conversation) stepStmts(x *Exchange) (stmts []tidemark.Stmt, stored []*
 				continue
 			}
 			row := stepRow{Cut: s.cut, Keep: s.keep, Release: s.release, Anchor: s.anchor, Usage: s.usage, Model: s.model, Fixed: s.fixed, Whole: s.whole, Answered: s.answered, Sum: t.sum}
+			if s.said != nil {
+				row.Said, row.Context = s.said.id, s.said.reported
+			}
 			for _, n := range s.nodes {
 				row.IDs = append(row.IDs, n.id)
 			}

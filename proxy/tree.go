@@ -38,6 +38,10 @@ type node struct {
 	put     *put              // what the client never saw of it
 	putKept bool              // and that is stored
 	call    *tidemark.Call    // of a reply
+
+	work     *work           // the message as graphs take it, nil while nobody asked for it
+	acts     []*act          // episodes that left with a request that ended here
+	reported tidemark.Tokens // of a reply, where episodes may leave: how large the context was with it
 }
 
 // link is a message as it came, behind another: most of a request is byte for byte what the one before had, and need
@@ -73,6 +77,8 @@ type track struct {
 	memo    map[*paging.Page]memoized
 	tools   map[string]bool // that were called
 	whole   map[string]bool // whose definitions are sent whole
+	works   graphed
+	vain    vain
 }
 
 // step is what a request added to a track.
@@ -85,6 +91,7 @@ type step struct {
 	usage    *tidemark.Usage
 	stored   bool
 	whole    []string // tools whose definitions are whole from it on
+	said     *node    // the answer whose report counts
 	answered bool     // somebody has an answer to it
 	busy     int      // exchanges that it is of and that have not ended
 	line     []byte   // the decision, as a line of a replay
@@ -260,7 +267,7 @@ func (c *Conversation) rest(t *track) {
 		}
 	}
 	if n > maxPagers && oldest != t {
-		oldest.pager, oldest.memo = nil, map[*paging.Page]memoized{}
+		oldest.pager, oldest.memo, oldest.works = nil, map[*paging.Page]memoized{}, graphed{}
 	}
 }
 

@@ -50,6 +50,7 @@ type Anatomy struct {
 	Usage    tidemark.Usage     `json:"usage"`
 	Context  tidemark.Tokens    `json:"context"` // after the call
 	Paging   *Paged             `json:"paging,omitempty"`
+	Episodes *Divided           `json:"episodes,omitempty"`
 	Proxy    *Proxied           `json:"proxy,omitempty"` // of a call that a client made through the proxy
 
 	// What the request is built of again, besides the log up to Until.
@@ -104,7 +105,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 		last = before[0]
 	}
 	a.topic(v, last)
-	a.Paging = s.paged(v, last.Run == a.Run && last.Last == a.Last, last)
+	a.Paging, a.Episodes = s.paged(v, last.Run == a.Run && last.Last == a.Last, last), s.divisions(ctx, v)
 	hash, err := s.hashRequest(ctx, req)
 	if err != nil {
 		return err

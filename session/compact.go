@@ -95,7 +95,7 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err != nil {
 		return nil, err
 	}
-	act, err := compaction.Plan(instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), s.budget(), mode != fitAuto)
+	act, err := s.planned(ctx, v.Log, instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
 	if err != nil {
 		return nil, errors.Join(s.tooLarge(v, err), s.fellShort(ctx, r, mode, act, v))
 	}
@@ -113,20 +113,27 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 		now = parts[n-1].Info.At.Add(time.Millisecond)
 	}
 	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
-	for _, e := range act.Edits {
-		if e.Block > 0 { // pointers may be thousands
-			continue
-		}
-		for _, it := range v.Items {
-			if it.To == e.To {
-				p.Last = max(p.Last, it.Last)
-			}
-		}
-	}
+	p.Last = lastOf(v.Items, act.Edits)
 	if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {
 		return nil, fmt.Errorf("store plan: %w", err)
 	}
 	return p, nil
+}
+
+// lastOf returns the position of the last item at which one of the spans ends, 0 for none.
+func lastOf(items []compaction.Item, edits []tidemark.Edit) (last int64) {
+	ends := map[tidemark.EntryID]bool{}
+	for i := range edits {
+		if edits[i].Block == 0 {
+			ends[edits[i].To] = true
+		}
+	}
+	for i := range items {
+		if len(ends) > 0 && ends[items[i].To] {
+			last = max(last, items[i].Last)
+		}
+	}
+	return last
 }
 
 // instructed leaves the summary alone when a person said what it should keep in mind: the others write
@@ -299,6 +306,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		edits[i].Data = []byte(mustJSON(d))
 		edits[i].Summarize = false
 	}
+	if err := s.recount(ctx, p.Log, edits); err != nil {
+		return err
+	}
 	after, err := compaction.Preview(v.View, edits, s.budget())
 	if err == nil && p.Act.Replaces == "" && after.Tokens() >= v.View.Tokens() {
 		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
@@ -316,12 +326,14 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	}
 	now := s.Runtime.Now()
 	size := v.Fixed + after.Tokens()
-	o := tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}
-	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
-		Origin: tidemark.Origin{From: tidemark.FromSystem}}
+	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
+		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}))}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
-	if p.Act.Early { // by the measure of what stood before, which may be a provider's
+	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
+		return err
+	}
+	if p.Act.Early && done.Episodes == nil { // by the measure of what stood before, which may be a provider's
 		done.After = min(size, max(p.Size-(v.View.Tokens()-after.Tokens()), 0))
 	}
 	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories

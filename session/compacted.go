@@ -19,6 +19,7 @@ type Compacted struct {
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
 	PagedBytes   int              `json:"pagedBytes,omitempty"`
+	Episodes     *EpisodesLeft    `json:"episodes,omitempty"`
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
 	Limit        tidemark.Tokens  `json:"limitTokens"`
@@ -32,13 +33,16 @@ type Compacted struct {
 	Loose        int              `json:"loosePins,omitempty"`   // pinned entries without room
 }
 
-// counts sorts the edits of an act: those of paging, other blocks, and whether a span left without a summary.
+// counts sorts the edits of an act: those of paging, other blocks, and whether a span left without a summary. What an
+// agent was done with is no span: nobody else said any of it, and it asks no model.
 func (c *Compacted) counts(edits []tidemark.Edit, summary int) (spans bool) {
 	c.Paged, c.PagedBytes = compaction.PagedOut(edits)
 	for n, e := range edits {
-		if e.Block > 0 {
+		switch {
+		case compaction.IsEpisodes(e):
+		case e.Block > 0:
 			c.Shortened++
-		} else if n != summary {
+		case n != summary:
 			spans = true
 		}
 	}
@@ -86,6 +90,14 @@ func countFacts(xs []tidemark.Extraction) int {
 // line is what people read of a compaction.
 func (c Compacted) line() string {
 	var b strings.Builder
+	if c.Episodes != nil && len(c.By) == 1 {
+		c.Episodes.line(&b)
+		fmt.Fprintf(&b, ", %d tokens less; %d of a budget of %d", c.Before-c.After, c.After, c.Episodes.Budget)
+		if c.Episodes.Short > 0 {
+			b.WriteString(", and no more can leave")
+		}
+		return b.String()
+	}
 	switch {
 	case c.Messages == 0 && c.Shortened == 0 && c.Paged > 0:
 		b.WriteString("Paged out " + c.pagedOut() + ", which stay whole in the log")
@@ -98,6 +110,10 @@ func (c Compacted) line() string {
 	}
 	if c.Paged > 0 && c.Messages+c.Shortened > 0 {
 		b.WriteString(", paged out " + c.pagedOut())
+	}
+	if c.Episodes != nil {
+		b.WriteString(". ")
+		c.Episodes.line(&b)
 	}
 	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
 	if c.Tier != "" && c.Tier != tierFull {

@@ -23,7 +23,7 @@ const (
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
-	dueEpisode = "episode"  // tell the agent of episodes that are over
+	dueSitting = "episode"  // tell the agent of sittings that are over
 	dueEmbed   = "embed"    // make vectors of what has none
 	dueDigest  = "digest"   // tell the agent which words are new
 )
@@ -54,7 +54,7 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	return append(append(s.embedStmts(), s.episodeStmts()...), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
+	return append(append(s.embedStmts(), s.sittingStmts()...), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
 
 // Due returns the keys of a database that have something due, and when: what a host must wake. The zero time
@@ -143,8 +143,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.indexQuietly(ctx)
 		case dueSpool:
 			err = s.sweepSpool(ctx)
-		case dueEpisode:
-			err = s.closeEpisodes(ctx)
+		case dueSitting:
+			err = s.closeSittings(ctx)
 		case dueEmbed:
 			err = s.embedDue(ctx)
 		case dueDigest:
@@ -241,7 +241,7 @@ func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
 const (
 	outFacts   = "facts"   // a tidemark.Extraction
 	outArchive = "archive" // an archive.Info
-	outEpisode = "episode" // a memory.Episode
+	outSitting = "episode" // a memory.Sitting
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -314,8 +314,8 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
 	}
-	if r.Text(1) == outEpisode {
-		return nil, s.tellEpisode(ctx, r.Bytes(2))
+	if r.Text(1) == outSitting {
+		return nil, s.tellSitting(ctx, r.Bytes(2))
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {

@@ -15,6 +15,7 @@ type edits struct {
 	newest int64 // position of the last overlay that was read
 	placed []compaction.Placed
 	back   map[tidemark.EntryID][]int // blocks, from 1, that an undo brought back
+	again  []compaction.Span          // and stretches that had left as episodes
 }
 
 // standingEdits returns the edits that are shown now. Those of a conversation that was compacted a thousand times
@@ -30,7 +31,7 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 		return known, err
 	}
 	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
-		known.placed, known.back = nil, nil
+		known.placed, known.back, known.again = nil, nil, nil
 		if marks, err = s.log.Marks(ctx, log); err != nil {
 			return known, err
 		}
@@ -42,6 +43,9 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 	now.log = log
 	if now.back == nil { // without a lift among the new ones it is as it was
 		now.back = known.back
+	}
+	if now.again == nil {
+		now.again = known.again
 	}
 	now.placed = compaction.Lay(append(slices.Clone(known.placed), now.placed...)).Shown
 	s.laid.Store(&now)
@@ -58,6 +62,37 @@ func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error)
 	}
 	e.back = backOf(rows)
 	var err error
+	if e.again, err = s.returned(ctx, rows); err != nil {
+		return e, err
+	}
 	e.placed, err = s.place(ctx, marks)
 	return e, err
+}
+
+// returned are the stretches that left as episodes and that an undo brought back.
+func (s *Session) returned(ctx context.Context, rows []compaction.Row) ([]compaction.Span, error) {
+	lifted := compaction.Lifted(rows)
+	var ids []tidemark.EntryID // two of each
+	for _, r := range rows {
+		if !lifted[r.ID] || !slices.Contains(r.Overlay.By, (&compaction.Episodes{}).Name()) {
+			continue
+		}
+		for _, e := range r.Overlay.Edits {
+			if e.Block == 0 && e.To != "" {
+				ids = append(ids, e.From, e.To)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	seqs, err := s.log.Seqs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var out []compaction.Span
+	for i := 0; i < len(ids); i += 2 {
+		out = append(out, compaction.Span{From: seqs[ids[i]], To: seqs[ids[i+1]]})
+	}
+	return out, nil
 }

@@ -2,155 +2,292 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/memory"
 )
 
-// episodeTables remember how far the agent was told of episodes. They are there where memory.digest is on.
-var episodeTables = [][]string{{
-	`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`,
+// The episodes of a log are derived from its messages and kept, so that nobody reads a long log for them again: a row
+// for each, and up to where the log is in them. What was not saved is derived once more, so saving is never waited for
+// by what it belongs to.
+
+// markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
+// far the view is over the budget.
+var markedTables = [][]string{{
+	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
+	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 }}
 
-// episodeSpace is the name of the tables' version.
-const episodeSpace = "session_episodes"
+// markedSpace is the name of the tables' version.
+const markedSpace = "session_marked"
 
+// Bounds of what is read and written at a time.
 const (
-	maxEpisode  = 2000 // messages; a longer one is told in parts
-	episodePage = 200
-	episodeText = 1000 // bytes of a message that topics are taken from
+	markedPage  = 500   // rows
+	markedSoon  = 64    // messages after which it is saved whatever they were
+	markedLate  = 2_000 // and those of a long log that is read for the first time
+	markedBytes = 256 << 10
 )
 
-// chronicler is an agent that keeps episodes.
-type chronicler interface {
-	Episodes(ctx context.Context, episodes []memory.Episode) error
+// marked is the graph of a log, with what is stored of it. One at a time has it.
+type marked struct {
+	log   string
+	graph *episodes.Graph
+	kept  int64 // up to where the log is in the tables, 0 when it is not there
+	fresh int   // messages that were added since
+	stale bool  // what is stored is another's by now
 }
 
-// tellEpisode hands an episode to an agent that keeps them; another one is told nothing.
-func (s *Session) tellEpisode(ctx context.Context, raw []byte) error {
-	var e memory.Episode
-	if err := decode(raw, &e); err != nil {
-		return err
-	}
-	a, ok := s.Agent.(chronicler)
-	if !ok {
-		return nil
-	}
-	return a.Episodes(ctx, []memory.Episode{e})
-}
-
-// episodeStmts look for episodes when the conversation has been silent for as long as ends one: that costs a row
-// a turn, and nobody reads a log for it again.
-func (s *Session) episodeStmts() []tidemark.Stmt {
-	if !s.settings().Episodes {
-		return nil
-	}
-	return []tidemark.Stmt{s.dueStmt(dueEpisode, s.Runtime.Now().Add(memory.EpisodeGap), "")}
-}
-
-// endEpisodes tells at once what a reset or an import has ended. What fails is due still.
-func (s *Session) endEpisodes(ctx context.Context) {
-	if s.settings().Episodes {
-		if err := s.closeEpisodes(ctx); err != nil {
-			s.warn("tell episodes", err)
+// episodic returns the strategy episodes, nil when it is not active.
+func (s *Session) episodic() *compaction.Episodes {
+	for _, x := range s.Strategies {
+		if e, ok := x.(*compaction.Episodes); ok {
+			return e
 		}
-	}
-}
-
-// closeEpisodes puts the episodes that are over into the outbox, and remembers the last message of them.
-func (s *Session) closeEpisodes(ctx context.Context) error {
-	if !s.settings().Episodes {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueEpisode)}) // it was switched off
-	}
-	if err := host.Migrate(ctx, s.DB, episodeSpace, episodeTables); err != nil {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT upto FROM episodes WHERE key = ? LIMIT 1`, string(s.Key))
-	if err != nil {
-		return fmt.Errorf("read episodes: %w", err)
-	}
-	upto := int64(0)
-	if len(rows) > 0 {
-		upto = rows[0].Int(0)
-	}
-	moments, err := s.moments(ctx, upto)
-	if err != nil {
-		return err
-	}
-	h, err := s.head(ctx)
-	if err != nil {
-		return err
-	}
-	now := s.Runtime.Now()
-	over := now
-	if n := len(moments); n >= maxEpisode || n > 0 && moments[n-1].Log != h.Log { // a reset ends one
-		over = moments[len(moments)-1].At.Add(memory.EpisodeGap)
-	}
-	found := memory.Episodes(s.Key, moments, over)
-	stmts := []tidemark.Stmt{s.undueStmt(dueEpisode)}
-	if n := len(moments); n > 0 && (len(found) == 0 || found[len(found)-1].Upto < moments[n-1].Seq) || n >= maxEpisode {
-		stmts[0] = s.dueStmt(dueEpisode, now.Add(memory.EpisodeGap), "")
-		if n >= maxEpisode {
-			stmts[0] = s.dueStmt(dueEpisode, now, "")
-		}
-	}
-	for _, e := range found {
-		stmts = append(stmts, s.outboxStmt("episode:"+string(s.Key)+":"+string(e.First), outEpisode, e))
-	}
-	if len(found) > 0 {
-		stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""), tidemark.Stmt{
-			SQL:  `INSERT INTO episodes(key, upto) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET upto = excluded.upto WHERE episodes.upto = ?`,
-			Args: []any{string(s.Key), found[len(found)-1].Upto, upto}, Want: 1})
-	}
-	if err := s.DB.Tx(ctx, stmts); err != nil {
-		return fmt.Errorf("store episodes: %w", err)
-	}
-	if len(found) > 0 {
-		s.report(ctx)
 	}
 	return nil
 }
 
-// moments returns the messages behind a position, with what persons and the model said in them.
-func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, error) {
-	var out []memory.Moment
-	for len(out) < maxEpisode {
-		rows, err := s.DB.Query(ctx, `SELECT seq, id, log, at, CASE WHEN instr(origin, '"from":"person"') + instr(origin, '"from":"model"') > 0 AND length(payload) < 65536 THEN payload ELSE '' END
-			FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) AND kind = 'message' AND seq > ? ORDER BY seq LIMIT ?`, string(s.Key), upto, episodePage)
-		if err != nil {
-			return nil, fmt.Errorf("read episodes: %w", err)
-		}
-		ids := make([]tidemark.EntryID, len(rows))
-		for i, r := range rows {
-			upto, ids[i] = r.Int(0), tidemark.EntryID(r.Text(1))
-			m := memory.Moment{ID: ids[i], Seq: upto, Log: r.Text(2), At: time.UnixMilli(r.Int(3))}
-			if raw := r.Bytes(4); len(raw) > 0 {
-				var msg tidemark.Message
-				if err := json.Unmarshal(raw, &msg); err != nil {
-					return nil, fmt.Errorf("read entry %s: %w", m.ID, err)
-				}
-				m.Text = clip(tidemark.StripReminders(msg.PlainText()), episodeText)
-			}
-			out = append(out, m)
-		}
-		marks, err := s.marksOf(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		for i := range ids {
-			m := &out[len(out)-len(ids)+i]
-			m.Task = marks[m.ID].Task
-		}
-		if len(rows) < episodePage {
-			break
-		}
-		if err := s.Runtime.Sleep(ctx, paceRest); err != nil {
-			return nil, err
+// withGraph calls f with the graph of a log and all that the log has. It is f's until that returns; who asks at the same
+// time has a graph of its own.
+func (s *Session) withGraph(ctx context.Context, log string, f func(*episodes.Graph) error) error {
+	m := s.divided.Swap(nil)
+	var err error
+	if m == nil || m.log != log {
+		if m, err = s.loadGraph(ctx, log); err != nil {
+			return fmt.Errorf("episodes: %w", err)
 		}
 	}
-	return out, nil
+	if err := s.followLog(ctx, m); err != nil {
+		return fmt.Errorf("episodes: %w", err)
+	}
+	err = f(m.graph)
+	if !m.stale {
+		s.divided.CompareAndSwap(nil, m)
+	}
+	return err
+}
+
+// loadGraph returns what is stored of the graph of a log, or of the nearest base of a branch up to where that begins.
+func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
+	e := s.episodic()
+	if e == nil {
+		e = &compaction.Episodes{}
+	}
+	m := &marked{log: log, graph: e.NewGraph()}
+	there, err := s.has(ctx, markedSpace)
+	if !there || err != nil {
+		return m, err
+	}
+	for at, end := log, logEnd; at != ""; {
+		upto, rows, err := s.savedEpisodes(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if upto > 0 {
+			m.graph = e.LoadGraph(rows, upto)
+			if at == log {
+				m.kept = upto
+			} else {
+				m.graph = m.graph.Until(end)
+			}
+			break
+		}
+		i, err := s.log.Info(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		at, end = i.BaseLog, min(end, i.BaseSeq)
+	}
+	return m, nil
+}
+
+// savedEpisodes reads the rows of a log; upto is 0 where there are none. Each page says up to where the log is in them, so
+// that rows of two saves are never taken for one.
+func (s *Session) savedEpisodes(ctx context.Context, log string) (upto int64, out []episodes.Episode, err error) {
+	var pace pace
+	for {
+		rows, err := s.DB.Query(ctx, `SELECT l.upto, coalesce(m.record, '') FROM marked_logs l LEFT JOIN marked m ON m.log = l.log AND m.n > ? WHERE l.log = ? ORDER BY m.n LIMIT ?`,
+			len(out), log, markedPage)
+		if err != nil || len(rows) == 0 || rows[0].Int(0) == 0 {
+			return 0, nil, err
+		}
+		if len(out) > 0 && rows[0].Int(0) != upto { // somebody saved meanwhile
+			out = nil
+			continue
+		}
+		upto = rows[0].Int(0)
+		for _, r := range rows {
+			if len(r.Bytes(1)) == 0 { // there is none
+				break
+			}
+			var e episodes.Episode
+			err := json.Unmarshal(r.Bytes(1), &e)
+			if err == nil && e.N != len(out)+1 {
+				err = fmt.Errorf("it is number %d: %w", e.N, errDamaged)
+			}
+			if err != nil {
+				s.warn("saved episodes are read out of the log again", fmt.Errorf("read episode %d of %s: %w", len(out)+1, log, err))
+				s.dropEpisodes(ctx, log, upto)
+				return 0, nil, nil
+			}
+			out = append(out, e)
+			if err := pace.did(ctx, s.Runtime, len(r.Bytes(1))); err != nil {
+				return 0, nil, err
+			}
+		}
+		if len(rows) < markedPage {
+			return upto, out, nil
+		}
+	}
+}
+
+// dropEpisodes takes out what is stored of a log, unless another life has stored more. As long as it is there nothing can
+// be saved, which costs no more than reading the log again.
+func (s *Session) dropEpisodes(ctx context.Context, log string, upto int64) {
+	err := s.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `UPDATE marked_logs SET upto = 0 WHERE log = ? AND upto = ?`, Args: []any{log, upto}, Want: 1},
+		{SQL: `DELETE FROM marked WHERE log = ?`, Args: []any{log}},
+	})
+	if err != nil && ctx.Err() == nil {
+		s.warn("drop saved episodes", err)
+	}
+}
+
+// followLog adds what the log has behind the graph. Large blocks stay references: which tool they are of and whether it
+// failed stands beside them.
+func (s *Session) followLog(ctx context.Context, m *marked) error {
+	skeletons, err := s.log.Skeletons(ctx, m.log, host.Range{From: m.graph.Upto() + 1, To: logEnd})
+	if err != nil || len(skeletons) == 0 {
+		return err
+	}
+	n, open := len(m.graph.Episodes()), m.graph.Active()
+	var pace pace
+	for at := 0; at < len(skeletons); {
+		seqs := pageOf(skeletons[at:])
+		entries, err := s.log.Payloads(ctx, seqs)
+		if err != nil {
+			return err
+		}
+		for i, e := range entries {
+			msg, err := e.Message()
+			if err != nil {
+				return fmt.Errorf("read entry %s: %w", e.ID, err)
+			}
+			m.graph.Add(episodes.Message{ID: e.ID, Seq: e.Seq, Tokens: skeletons[at+i].Tokens, Content: msg})
+			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				return err
+			}
+		}
+		at += len(seqs)
+		if m.fresh += len(seqs); m.fresh >= markedLate {
+			s.saveGraph(ctx, m)
+		}
+	}
+	if m.fresh >= markedSoon || len(m.graph.Episodes()) != n || m.graph.Active() != open {
+		s.saveGraph(ctx, m)
+	}
+	return nil
+}
+
+// saveGraph stores what changed, where the strategy is in force. That another life has stored more, or that nothing can
+// be written, costs reading it once more.
+func (s *Session) saveGraph(ctx context.Context, m *marked) {
+	if s.episodic() == nil || m.stale {
+		return
+	}
+	if err := s.storeGraph(ctx, m); err != nil {
+		m.stale = true
+		if ctx.Err() == nil && !errors.Is(err, tidemark.ErrConflict) && !errors.Is(err, tidemark.ErrDead) {
+			s.warn("save episodes", err)
+		}
+	}
+}
+
+func (s *Session) storeGraph(ctx context.Context, m *marked) error {
+	if err := s.openMarked(ctx); err != nil {
+		return err
+	}
+	changed, upto := m.graph.Save()
+	m.fresh = 0
+	if upto == m.kept {
+		return nil
+	}
+	if m.kept == 0 { // also what a branch has of its base
+		changed = changed[:0]
+		for _, e := range m.graph.Episodes() {
+			changed = append(changed, *e)
+		}
+	}
+	stmts := []tidemark.Stmt{{SQL: `INSERT INTO marked_logs(log, upto) VALUES(?, ?) ON CONFLICT(log) DO UPDATE SET upto = excluded.upto WHERE marked_logs.upto = ?`,
+		Args: []any{m.log, upto, m.kept}, Want: 1}}
+	for len(changed) > 0 {
+		list, n := []byte("["), 0
+		for n < len(changed) && len(list) < markedBytes {
+			if n > 0 {
+				list = append(list, ',')
+			}
+			list, n = append(list, mustJSON(changed[n])...), n+1
+		}
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marked(log, n, record) SELECT ?, json_extract(value, '$.n'), value FROM json_each(?) WHERE true
+			ON CONFLICT(log, n) DO UPDATE SET record = excluded.record`, Args: []any{m.log, string(append(list, ']'))}})
+		changed = changed[n:]
+	}
+	if err := s.DB.Tx(ctx, stmts); err != nil {
+		return err
+	}
+	m.kept = upto
+	return nil
+}
+
+// openMarked makes the tables.
+func (s *Session) openMarked(ctx context.Context) error {
+	if s.markedThere.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, markedSpace, markedTables); err != nil {
+		return err
+	}
+	s.markedThere.Store(true)
+	return nil
+}
+
+// delimiterTool is how the agent divides its work.
+var delimiterTool = tidemark.Tool{Name: episodes.ToolName, Description: episodes.Description, InputSchema: []byte(episodes.Schema), Idempotent: true}
+
+// marks reports whether any of some calls divides the work, and somebody listens.
+func (s *Session) marks(calls []call) bool {
+	return s.episodic() != nil && slices.ContainsFunc(calls, func(c call) bool { return c.Block.Name == episodes.ToolName })
+}
+
+// answerMarks decides what the calls of a reply that divide its work are told: together and in their order, before any of
+// them runs, since calls run side by side. A life that takes the turn up later decides the same. Who answers somebody
+// that may not change the conversation may still divide its own work: nothing of what others said is of an episode.
+func (s *Session) answerMarks(ctx context.Context, r *run, calls []call) error {
+	return s.withGraph(ctx, r.Log, func(g *episodes.Graph) error {
+		told := g.Answer()
+		for i := range calls {
+			if c := &calls[i]; c.Block.Name == episodes.ToolName {
+				a, ok := told[c.ID]
+				if !ok {
+					a = episodes.Answer{Text: "The call is not in the newest reply: nothing was marked.", Refused: true}
+				}
+				c.told = a.Result(c.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// noteMarks takes in the results of a round that divided its work. What fails is derived later.
+func (s *Session) noteMarks(ctx context.Context, r *run) {
+	if err := s.withGraph(ctx, r.Log, func(*episodes.Graph) error { return nil }); err != nil && ctx.Err() == nil {
+		s.warn("note episodes", err)
+	}
 }

@@ -13,3 +13,12 @@ func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole b
 	}
 	return r.from, r.to, r.whole, nil
 }
+
+// ReadEpisode is a page of an episode of the current log.
+func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (string, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.readEpisode(ctx, h.Log, name, offset)
+}

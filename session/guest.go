@@ -59,21 +59,52 @@ func (g Guest) Append(ctx context.Context, log string, e *tidemark.Entry, m tide
 	return g.s.entryStmts(ctx, log, e, m, prev)
 }
 
-// Message returns an entry of any branch as it was stored.
-func (g Guest) Message(ctx context.Context, id tidemark.EntryID) (tidemark.Message, tidemark.Entry, error) {
-	e, err := g.s.log.Entry(ctx, id)
+// guestPage is how many messages are read at a time: each may have tidemark.MaxRow bytes, most have a hundredth.
+const guestPage = 32
+
+// Messages gives entries of any branch as they were stored, in no order. Those that are not there, or of another
+// conversation, are left out.
+func (g Guest) Messages(ctx context.Context, ids []tidemark.EntryID, each func(tidemark.EntryID, tidemark.Message)) error {
+	found, err := g.s.log.Seqs(ctx, ids)
 	if err != nil {
-		return tidemark.Message{}, e, err
+		return err
 	}
-	info, err := g.s.log.Info(ctx, e.Log)
-	if err != nil {
-		return tidemark.Message{}, e, err
+	seqs := make([]int64, 0, len(found))
+	for _, id := range ids {
+		if seq, ok := found[id]; ok {
+			seqs = append(seqs, seq)
+			delete(found, id) // of two with one id one is read
+		}
 	}
-	if info.Key.Root() != g.s.Key.Root() || e.Kind != tidemark.KindMessage {
-		return tidemark.Message{}, e, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
+	ours := map[string]bool{} // by log
+	for len(seqs) > 0 {
+		n := min(len(seqs), guestPage)
+		entries, err := g.s.log.Said(ctx, seqs[:n])
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			mine, known := ours[e.Log]
+			if !known {
+				info, err := g.s.log.Info(ctx, e.Log)
+				if err != nil {
+					return err
+				}
+				mine = info.Key.Root() == g.s.Key.Root()
+				ours[e.Log] = mine
+			}
+			if !mine || e.Kind != tidemark.KindMessage {
+				continue
+			}
+			m, err := g.s.message(ctx, e)
+			if err != nil {
+				return err
+			}
+			each(e.ID, m)
+		}
+		seqs = seqs[n:]
 	}
-	m, err := g.s.message(ctx, e)
-	return m, e, err
+	return nil
 }
 
 // Called returns what notes a call of a branch: its cost, its record, how many messages it brought, and a title
@@ -101,10 +132,22 @@ func (g Guest) Told(e tidemark.Event) {
 
 // Proxied is what the proxy did with a call of a client: a part of [Anatomy].
 type Proxied struct {
-	Treatment string `json:"treatment"`           // observe, trim, page, page+trim
+	Treatment string `json:"treatment"`           // observe, trim, page, page+trim, episodes, episodes+trim
 	Untouched string `json:"untouched,omitempty"` // why it was sent as it came
 	Legs      int    `json:"legs"`                // calls of the API: more than one where the model called tools of ours
 	First     int64  `json:"firstTokens"`         // input of the first of them, cached or not: without the proxy there is no other
 	Phantom   int    `json:"phantom"`             // such calls
 	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
+
+	Episodes *ProxiedEpisodes `json:"episodes,omitempty"` // nil where none may leave
+}
+
+// ProxiedEpisodes is what became of episodes with a call of a client.
+type ProxiedEpisodes struct {
+	Budget tidemark.Tokens `json:"budget"`
+	Size   tidemark.Tokens `json:"size"` // of the request as it was sent
+	Whole  int             `json:"whole"`
+	Part   int             `json:"part"`
+	Freed  tidemark.Tokens `json:"freed"`
+	Short  tidemark.Tokens `json:"short,omitempty"` // over the budget, and nothing more may leave
 }

@@ -38,6 +38,7 @@ type harness struct {
 
 	courier    tidemark.Courier
 	strategies []compaction.Strategy
+	provider   tidemark.Provider // in the place of model
 	embedder   session.Embedder
 	gate       memory.Gate
 	*session.Session
@@ -67,7 +68,11 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if h.set.Model == "" {
 		h.set.Model = "test"
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder})
+	provider := h.provider
+	if provider == nil {
+		provider = h.model
+	}
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder})
 	if err == nil {
 		h.Session = s
 	}

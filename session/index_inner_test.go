@@ -98,18 +98,18 @@ func TestIndexWithoutImages(t *testing.T) {
 	}
 }
 
-// TestMomentsWhole: what an episode's topics are taken from is never cut inside a character.
+// TestMomentsWhole: what a sitting's topics are taken from is never cut inside a character.
 func TestMomentsWhole(t *testing.T) {
 	s := bare(t)
 	for n := range 4 {
-		s.logged(t, tidemark.FromPerson, strings.Repeat("x", n)+strings.Repeat("日", episodeText))
+		s.logged(t, tidemark.FromPerson, strings.Repeat("x", n)+strings.Repeat("日", sittingText))
 	}
 	moments, err := s.moments(t.Context(), 0)
 	if err != nil || len(moments) != 4 {
 		t.Fatal(len(moments), err)
 	}
 	for _, m := range moments {
-		if !utf8.ValidString(m.Text) || len(m.Text) < episodeText-3 || len(m.Text) > episodeText {
+		if !utf8.ValidString(m.Text) || len(m.Text) < sittingText-3 || len(m.Text) > sittingText {
 			t.Errorf("%d bytes, %q at the end", len(m.Text), m.Text[len(m.Text)-4:])
 		}
 	}

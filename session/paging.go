@@ -139,11 +139,10 @@ func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 // advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
 // takes is counted where there is room for it only: a full window has the word all the same.
 func (s *Session) advised(r *run, v View) View {
-	p := s.paging()
-	if p == nil {
-		return v
+	text := r.over
+	if p := s.paging(); p != nil {
+		text = strings.TrimSpace(p.Advice(v.View, s.budget()) + "\n" + text)
 	}
-	text := p.Advice(v.View, s.budget())
 	if r.untidy != "" {
 		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
 	}

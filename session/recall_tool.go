@@ -17,14 +17,14 @@ import (
 // recallTool is the session's own tool: the markers and stubs in the view name it.
 var recallTool = tidemark.Tool{
 	Name: "recall",
-	Description: "Find messages of this conversation word for word, also those that were evicted, summarised or archived. " +
-		"The answer says how far it can be trusted. With entry it reads one message whole.",
-	InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"names, numbers and rare words find best"},"k":{"type":"integer"},"since":{"type":"string","description":"a day or time as it stands in a marker, such as 2026-05-31 or 2026-05-31 14:00"},"until":{"type":"string"},"budget":{"type":"integer"},"all":{"type":"boolean"},"entry":{"type":"string"},"offset":{"type":"integer","description":"bytes to skip of a long entry"}}}`),
+	Description: "Find messages of this conversation word for word, also evicted, summarised or archived ones. " +
+		"The answer says how far it can be trusted. With entry it reads one message whole, with episode all of one.",
+	InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"names, numbers and rare words find best"},"k":{"type":"integer"},"since":{"type":"string","description":"a day or time as it stands in a marker, such as 2026-05-31 or 2026-05-31 14:00"},"until":{"type":"string"},"budget":{"type":"integer"},"all":{"type":"boolean"},"entry":{"type":"string"},"episode":{"type":"string"},"offset":{"type":"integer","description":"bytes to skip"}}}`),
 	Idempotent:  true,
 }
 
 // recallFields are the fields of an input of recall.
-var recallFields = []string{"query", "k", "since", "until", "budget", "all", "entry", "offset", "scope", "peer"}
+var recallFields = []string{"query", "k", "since", "until", "budget", "all", "entry", "episode", "offset", "scope", "peer"}
 
 // unknownField names a field that recall does not have: a model that mistyped one would read that the query is
 // empty.
@@ -45,16 +45,17 @@ func unknownField(input []byte) error {
 func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block {
 	call := c.Block
 	var in struct {
-		Query  string `json:"query"`
-		K      int    `json:"k"`
-		Since  string `json:"since"`
-		Until  string `json:"until"`
-		Budget int    `json:"budget"`
-		All    bool   `json:"all"`
-		Entry  string `json:"entry"`
-		Offset int    `json:"offset"`
-		Scope  string `json:"scope"`
-		Peer   string `json:"peer"`
+		Query   string `json:"query"`
+		K       int    `json:"k"`
+		Since   string `json:"since"`
+		Until   string `json:"until"`
+		Budget  int    `json:"budget"`
+		All     bool   `json:"all"`
+		Entry   string `json:"entry"`
+		Episode string `json:"episode"`
+		Offset  int    `json:"offset"`
+		Scope   string `json:"scope"`
+		Peer    string `json:"peer"`
 	}
 	text, err := "", unknownField(call.Input)
 	if err == nil {
@@ -63,12 +64,16 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 	switch {
 	case err != nil:
 		err = fmt.Errorf("input: %w", err)
-	case in.Entry == "" && strings.TrimSpace(in.Query) == "":
-		err = fmt.Errorf("input: want query, the words to look for, or entry, the id of one to read: %w", tidemark.ErrInvalid)
+	case in.Entry == "" && in.Episode == "" && strings.TrimSpace(in.Query) == "":
+		err = fmt.Errorf("input: want query, the words to look for, or entry, the id of one to read, or episode, its name: %w", tidemark.ErrInvalid)
 	case in.Budget < 0:
 		err = fmt.Errorf("budget %d: want 1 or more tokens, or none: %w", in.Budget, tidemark.ErrInvalid)
 	default:
-		if err = s.mayRecall(ctx, r, c, in.Entry != ""); err != nil {
+		if err = s.mayRecall(ctx, r, c, in.Entry+in.Episode != ""); err != nil {
+			break
+		}
+		if in.Entry == "" && in.Episode != "" {
+			text, err = s.readEpisode(ctx, r.Log, in.Episode, in.Offset)
 			break
 		}
 		if in.Entry != "" {
@@ -107,7 +112,7 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 		}
 	}
 	if err != nil {
-		return tidemark.ToolResult(call.ID, err.Error(), true)
+		return tidemark.ToolResult(call.ID, strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()), true)
 	}
 	return tidemark.ToolResult(call.ID, text, false)
 }
@@ -142,7 +147,7 @@ const (
 // mayRecall refuses a search when a turn had as many as it may have, and a search or an entry when it was given as much
 // as it may be.
 func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) error {
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(json_extract(call, '$.name') = ? AND coalesce(json_extract(call, '$.input.entry'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(json_extract(call, '$.name') = ? AND coalesce(json_extract(call, '$.input.entry'), '') || coalesce(json_extract(call, '$.input.episode'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
 		FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') IN (?, ?) LIMIT 1`,
 		recallTool.Name, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name, faultTool.Name)
 	if err != nil {

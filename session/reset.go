@@ -373,7 +373,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	r.Log = x.New
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.dispatch()
-	s.endEpisodes(ctx)
+	s.endSittings(ctx)
 	s.report(ctx)
 	return nil
 }

@@ -36,6 +36,9 @@ type run struct {
 	partial string            // what the model said before an abort
 	asked   wishes            // what it asked for in the newest reply, beside what readers see
 	untidy  string            // what of that was not done, for its next call
+	over    string            // what its next call is told of a budget
+	counted bool              // the provider was asked for the size of its view
+	scale   scale             // and said so much
 	forced  bool              // an overflow was answered with a compaction already
 	command *queued           // what it carries out, nil for messages
 	unended error             // why its end could not be written: it is to be taken up again

@@ -122,6 +122,36 @@ func (s *Session) checkMarker(ctx context.Context, p *plan, e compaction.Placed,
 	return nil
 }
 
+// recount has markers stand for all that their spans hide: also for what left before and has nothing in the view any more
+// that a plan could count, such as the runs of an episode behind the one that has its line.
+func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit) error {
+	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
+		return nil
+	}
+	if there, err := s.has(ctx, markedSpace); !there || err != nil {
+		return err
+	}
+	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
+	if err != nil {
+		return err
+	}
+	for _, e := range placed {
+		m, ok := compaction.MarkerOf(edits[e.N])
+		if !ok {
+			continue
+		}
+		n, _, err := s.log.Count(ctx, log, host.Range{From: e.From, To: e.To}, 0)
+		if err != nil {
+			return err
+		}
+		if n -= len(e.Keep); n > m.Count {
+			m.Count = n
+			edits[e.N] = m.Put(edits[e.N])
+		}
+	}
+	return nil
+}
+
 // evictedSample returns positions of entries that an act took out of the view, whole or a block of them.
 func (s *Session) evictedSample(ctx context.Context, log string, placed []compaction.Placed) ([]int64, error) {
 	var spans []compaction.Placed

@@ -66,7 +66,7 @@ type Settings struct {
 	Reconcile     string
 	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
 	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
-	Episodes      bool  // tell the agent of episodes, for its digest
+	Sittings      bool  // tell the agent of sittings, for its digest
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
@@ -140,6 +140,11 @@ type Session struct {
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
 	lately  atomic.Pointer[lately] // what the last recall read, where it is short
+
+	divided     atomic.Pointer[marked] // the graph of episodes, nil while somebody has it
+	markedThere atomic.Bool            // the tables of episodes are there
+	uncounted   atomic.Int64           // when a provider that did not count is asked again, in milliseconds
+	shortfall   atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
 
 	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
 

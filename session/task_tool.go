@@ -33,7 +33,7 @@ var taskTool = tidemark.Tool{
 // ownTool reports whether the session itself carries out a tool. What it answers stands in the log or on
 // the card already.
 func ownTool(name string) bool {
-	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name || name == faultTool.Name
+	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name || name == faultTool.Name || name == delimiterTool.Name
 }
 
 // pointing reports whether what leaves the view leaves pointers.
@@ -49,6 +49,9 @@ func (s *Session) ownTools() []tidemark.Tool {
 	}
 	if s.paging() != nil {
 		out = append(out, releaseTool, faultTool)
+	}
+	if s.episodic() != nil {
+		out = append(out, delimiterTool)
 	}
 	return out
 }

@@ -61,6 +61,8 @@ type call struct {
 	Idempotent bool
 	State      string
 	Result     tidemark.Block
+
+	told tidemark.Block // result that was decided before it runs
 }
 
 func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
@@ -94,6 +96,12 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	if r.Round+1 >= s.settings().MaxRounds {
 		return fmt.Errorf("the turn made %d model calls, which is the bound (session.maxRounds): %w", r.Round+1, tidemark.ErrTooLarge)
 	}
+	marks := s.marks(calls)
+	if marks {
+		if err := s.answerMarks(ctx, r, calls); err != nil {
+			return err
+		}
+	}
 	results := make([]tidemark.Block, len(calls))
 	for at := 0; at < len(calls); at += maxParallel {
 		if err := s.runSome(ctx, r, calls[at:min(at+maxParallel, len(calls))], results[at:]); err != nil {
@@ -108,6 +116,9 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		r.Round--
 		return fmt.Errorf("commit results: %w", err)
+	}
+	if marks {
+		s.noteMarks(ctx, r)
 	}
 	return nil
 }
@@ -157,19 +168,7 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	}
 	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().ToolTimeout)
 	defer stop()
-	var result tidemark.Block
-	switch c.Block.Name {
-	case recallTool.Name:
-		result = s.callRecall(limited, r, c)
-	case taskTool.Name:
-		result = s.callTask(limited, r, c)
-	case releaseTool.Name:
-		result = s.callRelease(limited, r, c)
-	case faultTool.Name:
-		result = s.callFault(limited, r, c)
-	default:
-		result = s.Agent.Call(limited, s.Scope(), c.Block)
-	}
+	result := s.resultOf(limited, r, c)
 	if err := context.Cause(limited); err != nil && ctx.Err() == nil {
 		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", s.settings().ToolTimeout), true)
 	}
@@ -178,6 +177,24 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	}
 	result = bound(c.ID, result)
 	return result, s.mark(ctx, r, c, callDone, string(result.AppendJSON(nil)))
+}
+
+// resultOf has a call carried out.
+func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
+	if c.told.Type != "" {
+		return c.told
+	}
+	switch c.Block.Name {
+	case recallTool.Name:
+		return s.callRecall(ctx, r, c)
+	case taskTool.Name:
+		return s.callTask(ctx, r, c)
+	case releaseTool.Name:
+		return s.callRelease(ctx, r, c)
+	case faultTool.Name:
+		return s.callFault(ctx, r, c)
+	}
+	return s.Agent.Call(ctx, s.Scope(), c.Block)
 }
 
 // bound cuts an oversized result in the middle and makes sure that it answers its call.

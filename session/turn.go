@@ -23,7 +23,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if err != nil {
 				return err
 			}
-			if view, err = s.fit(ctx, r, view, fitAuto); err != nil {
+			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
 			reply, err := s.ask(ctx, r, s.advised(r, s.push(ctx, r, view)))

@@ -81,7 +81,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if err != nil {
 		return View{}, fmt.Errorf("assemble view of %s: %w", log, err)
 	}
-	cv.Back = now.back
+	cv.Back, cv.Returned = now.back, now.again
 	v := View{View: cv, Log: log, Shown: shown}
 	if len(entries) > 0 {
 		v.Last = entries[len(entries)-1].Seq

@@ -45,6 +45,8 @@ func Proxy(c *config.Config) proxy.Settings {
 	if rows, err := p.Rows(); err == nil && len(rows) > 0 {
 		s.Tools = paging.DefaultTools().With(rows)
 	}
+	e := evictor(c.Compaction)
+	s.Episodes = proxy.EpisodeSettings{Budget: e.Budget, LowWater: e.LowWater, Tools: e.Tools}
 	return s
 }
 
@@ -67,8 +69,12 @@ func anatomyOf(r proxy.Record) session.Anatomy {
 	for _, f := range r.Faults {
 		paged.Faults = append(paged.Faults, session.Faulted(f))
 	}
+	var left *session.ProxiedEpisodes
+	if e := r.Episodes; e != nil {
+		left = &session.ProxiedEpisodes{Budget: e.Budget, Size: e.Size, Whole: e.Whole, Part: e.Part, Freed: e.Freed, Short: e.Short}
+	}
 	a := session.Anatomy{Turn: string(r.LastID), Run: string(r.LastID), Until: r.Last, Anchored: r.Call.Reported, Parts: map[string]session.Portion{},
-		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed},
+		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed, Episodes: left},
 		At:    r.At.UnixMilli(), Model: r.Call.Model, Requested: r.Requested, Stop: r.Call.Stop, Error: r.Error, Usage: r.Call.Usage,
 		Events: r.Messages, Attempt: 1, Window: r.Window, Limit: r.Window, Size: r.Size, Full: paged.Fill, Markers: r.Stubs, Last: r.Last, Paging: &paged,
 		Context: r.Newest.Context()}

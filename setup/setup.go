@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
@@ -115,7 +116,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
 		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
-		Episodes:      c.Memory.Digest,
+		Sittings:      c.Memory.Digest,
 		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
@@ -140,6 +141,9 @@ func Strategies(c *config.Config) []compaction.Strategy {
 	if active(&compaction.Paging{}) {
 		out = append(out, pager(c.Compaction.Paging))
 	}
+	if active(&compaction.Episodes{}) {
+		out = append(out, evictor(c.Compaction))
+	}
 	for _, s := range []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}} {
 		if active(s) {
 			out = append(out, s)
@@ -154,6 +158,23 @@ func pager(p config.Paging) *compaction.Paging {
 		Alone: !p.Cooperate} // there the zero value is the default
 	if rows, err := p.Rows(); err == nil && len(rows) > 0 {
 		out.Tools = paging.DefaultTools().With(rows)
+	}
+	return out
+}
+
+// evictor is the strategy episodes, one for each session. The settings were checked when they were read.
+func evictor(c config.Compaction) *compaction.Episodes {
+	out := &compaction.Episodes{LowWater: c.Episodes.LowWater, Exact: c.Episodes.Count == config.CountExact}
+	if b, err := episodes.ParseBudget(c.Episodes.Budget); err == nil {
+		out.Budget = b
+	}
+	files := paging.DefaultTools()
+	if rows, err := c.Paging.Rows(); err == nil { // what is known of a file tool holds for both strategies
+		files = files.With(rows)
+	}
+	out.Tools = episodes.DefaultTools(files)
+	if levels, err := c.Episodes.Levels(); err == nil {
+		out.Tools = out.Tools.With(levels)
 	}
 	return out
 }

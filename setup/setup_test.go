@@ -3,6 +3,7 @@ package setup_test
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 	_ "time/tzdata" // the machine may have no zone files
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/reset"
@@ -169,5 +171,32 @@ func TestStrategies(t *testing.T) {
 	p, ok := got[0].(*compaction.Paging)
 	if len(got) != 2 || !ok || p.Tau != 6 || p.MinBytes != -1 || p.Tools["peek"].Kind != paging.Reads || p.Tools["read"].Kind != paging.Reads {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestEpisodes: each setting arrives, behind paging and before what sums up.
+func TestEpisodes(t *testing.T) {
+	got := setup.Strategies(set(t, `{"compaction": {"strategies": ["summary", "pointer", "episodes", "paging"],
+		"paging": {"tools": {"scribble": {"kind": "changes", "path": ["to"]}}},
+		"episodes": {"budget": "50%", "lowWater": 60, "count": "exact", "tools": {"Deploy_It": "whole", "grep": "intermediate"}}}}`))
+	var names []string
+	for _, s := range got {
+		names = append(names, s.Name())
+	}
+	if !slices.Equal(names, []string{"paging", "episodes", "pointer", "summary"}) {
+		t.Fatalf("strategies %v", names)
+	}
+	e, ok := got[1].(*compaction.Episodes)
+	if !ok || e.Budget != (episodes.Budget{Percent: 50}) || e.LowWater != 60 || !e.Exact {
+		t.Fatalf("%+v", got[1])
+	}
+	for tool, want := range map[string]episodes.Level{"deployit": episodes.Whole, "grep": episodes.Intermediate, "glob": episodes.Bulk, "scribble": episodes.Whole, "edit": episodes.Whole, "bash": episodes.Intermediate} {
+		if l := e.Tools.Level(tool, []byte(`{"to":"a","file_path":"a"}`)); l != want {
+			t.Errorf("%s: %s, want %s", tool, l, want)
+		}
+	}
+	got = setup.Strategies(set(t, `{"compaction": {"strategies": ["episodes"]}}`))
+	if e, ok := got[0].(*compaction.Episodes); !ok || len(got) != 1 || e.Budget.Of(200_000) != 80_000 || e.LowWater != 75 || e.Exact || e.Tools.Level("ls", nil) != episodes.Bulk {
+		t.Errorf("defaults %+v", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/session"
@@ -38,6 +39,7 @@ type actors struct {
 	metrics  *worker.Metrics
 	settings session.Settings
 	life     context.Context
+	planning func() []compaction.Strategy // of a session, nil for the usual
 
 	mu       sync.Mutex // guards the following
 	sessions map[tidemark.Key]*session.Session
@@ -67,8 +69,12 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 		return s, nil
 	}
 	probe := a.metrics.Probe()
-	s, err := session.Open(a.life, session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe})
+	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe}
+	if a.planning != nil {
+		c.Strategies = a.planning()
+	}
+	s, err := session.Open(a.life, c)
 	if err == nil {
 		a.sessions[key] = s
 	}

@@ -56,6 +56,8 @@ const (
 	nameModel   = namePrefix + "model_seconds_total"
 	nameCompact = namePrefix + "compactions_total"
 	nameShort   = namePrefix + "compactions_short_total"
+	nameLeft    = namePrefix + "episodes_left_total"
+	nameUnmet   = namePrefix + "episodes_short_total"
 	nameResets  = namePrefix + "resets_total"
 	nameRecalls = namePrefix + "recalls_total"
 	nameVectors = namePrefix + "vectors_total"
@@ -74,6 +76,8 @@ var families = []family{
 	{nameTurns, "counter", "Turns by how they ended."},
 	{nameCompact, "counter", "Compactions."},
 	{nameShort, "counter", "Compactions that left the view over its limit, or had nothing to take from it."},
+	{nameLeft, "counter", "Episodes that left the view, whole or in part."},
+	{nameUnmet, "counter", "Times that an operator was told that the budget of episodes cannot be met, or is missed by much more than before."},
 	{nameResets, "counter", "Resets."},
 	{nameRecalls, "counter", "Recalls by who asked (model, person, pack; wide is the model over many conversations) and how far the answer is to be trusted."},
 	{nameVectors, "counter", "Texts that an endpoint for vectors was asked for, by how that went: made or failed."},
@@ -155,9 +159,7 @@ func (p *Probe) Observe(n session.Notice) {
 			return
 		}
 		p.m.add(nameEvents, 1, "type", n.Event.Type)
-		if fellShort(n.Event) {
-			p.m.add(nameShort, 1)
-		}
+		p.weigh(n.Event)
 		switch {
 		case n.Event.Type == "compaction" && len(n.Event.Data) > 0: // without data nothing was to be gained
 			p.m.add(nameCompact, 1)
@@ -180,12 +182,27 @@ func (p *Probe) Observe(n session.Notice) {
 	}
 }
 
-// fellShort reports an event of a view that stays over the limit: the rest of it is pinned or too new.
-func fellShort(e *tidemark.Event) bool {
+// weigh counts what an event tells of a view that stays over the limit, since the rest of it is pinned or too new, and of
+// episodes.
+func (p *Probe) weigh(e *tidemark.Event) {
 	var c struct {
-		Short tidemark.Tokens `json:"shortTokens"`
+		Short    tidemark.Tokens      `json:"shortTokens"`
+		Episodes session.EpisodesLeft `json:"episodes"`
 	}
-	return len(e.Data) > 0 && json.Unmarshal(e.Data, &c) == nil && c.Short > 0
+	if len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
+		return
+	}
+	count := func(n int, name string, labels ...string) {
+		if n > 0 {
+			p.m.add(name, float64(n), labels...)
+		}
+	}
+	count(min(int(c.Short), 1), nameShort)
+	count(c.Episodes.Whole, nameLeft, "how", "whole")
+	count(c.Episodes.Part, nameLeft, "how", "part")
+	if e.Type == "notice" {
+		count(min(int(c.Episodes.Short), 1), nameUnmet)
+	}
 }
 
 // checked counts what the self-check behind a compaction found.
@@ -304,6 +321,15 @@ func (c *counted) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[ti
 		}
 		c.p.called(outcome, spent)
 	}
+}
+
+// Count implements [tidemark.Counter], where inner does. It is no call of the model.
+func (c *counted) Count(ctx context.Context, req tidemark.Request) (tidemark.Tokens, error) {
+	inner, ok := c.inner.(tidemark.Counter)
+	if !ok {
+		return 0, fmt.Errorf("this provider does not count tokens: %w", tidemark.ErrInvalid)
+	}
+	return inner.Count(ctx, req)
 }
 
 func (p *Probe) called(outcome string, spent time.Duration) {

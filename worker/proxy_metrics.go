@@ -7,12 +7,14 @@ import (
 
 // Names of what is counted of requests that are passed on.
 const (
-	namePassed  = namePrefix + "proxy_requests_total"
-	nameCarried = namePrefix + "proxy_bytes_total"
-	nameEvicted = namePrefix + "proxy_evictions_total"
-	nameFaults  = namePrefix + "proxy_faults_total"
-	namePhantom = namePrefix + "proxy_phantom_calls_total"
-	nameAsIs    = namePrefix + "proxy_untouched_total"
+	namePassed   = namePrefix + "proxy_requests_total"
+	nameCarried  = namePrefix + "proxy_bytes_total"
+	nameEvicted  = namePrefix + "proxy_evictions_total"
+	nameFaults   = namePrefix + "proxy_faults_total"
+	namePhantom  = namePrefix + "proxy_phantom_calls_total"
+	nameAsIs     = namePrefix + "proxy_untouched_total"
+	nameFinished = namePrefix + "proxy_episodes_total"
+	nameOver     = namePrefix + "proxy_over_budget_total"
 )
 
 // proxyFamilies describes them.
@@ -23,6 +25,8 @@ var proxyFamilies = []family{
 	{nameFaults, "counter", "Reads of what had been evicted from such requests."},
 	{namePhantom, "counter", "Calls of our own tools that were answered here."},
 	{nameAsIs, "counter", "Requests that went on as they came though they were to be treated."},
+	{nameFinished, "counter", "Episodes that left such requests, by how much of them: whole, part."},
+	{nameOver, "counter", "Requests over the budget of episodes of which nothing more could leave."},
 }
 
 func (m *Metrics) passed(treatment string)   { m.add(namePassed, 1, "treatment", treatment) }
@@ -52,6 +56,13 @@ func (h *countedHome) Called(name, log, title string, messages int, r proxy.Reco
 	}
 	h.count(nameFaults, len(r.Faults))
 	h.count(namePhantom, r.Phantom)
+	if e := r.Episodes; e != nil {
+		h.count(nameFinished, e.Whole, "how", "whole")
+		h.count(nameFinished, e.Part, "how", "part")
+		if e.Short > 0 {
+			h.count(nameOver, 1)
+		}
+	}
 	h.m.usage(r.Call.Usage)
 	return h.Home.Called(name, log, title, messages, r)
 }

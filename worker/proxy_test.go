@@ -172,7 +172,7 @@ func TestProxyModes(t *testing.T) {
 	for _, row := range []struct {
 		mode string
 		kept bool
-	}{{"off", false}, {"observe", true}, {"", true}, {"trim", true}, {"page", true}, {"page+trim", true}} {
+	}{{"off", false}, {"observe", true}, {"", true}, {"trim", true}, {"page", true}, {"page+trim", true}, {"episodes", true}, {"episodes+trim", true}} {
 		t.Run("mode "+row.mode, func(t *testing.T) {
 			res := p.ask("/v1/messages?beta=true", hello, "X-Tidemark-Mode", row.mode, "Anthropic-Beta", "b1")
 			body := read(t, res)
@@ -200,7 +200,7 @@ func TestProxyModes(t *testing.T) {
 		t.Errorf("conversations %q, quiet %t", keys, quiet)
 	}
 	text := p.text(200, "GET", "/metrics", "", "X-Tidemark-Token", token)
-	for _, want := range []string{`tidemark_proxy_requests_total{treatment="off"} 1`, `tidemark_proxy_requests_total{treatment="page"} 2`, fmt.Sprintf(`tidemark_proxy_bytes_total{how="came"} %d`, 5*len(hello))} {
+	for _, want := range []string{`tidemark_proxy_requests_total{treatment="off"} 1`, `tidemark_proxy_requests_total{treatment="page"} 2`, fmt.Sprintf(`tidemark_proxy_bytes_total{how="came"} %d`, 7*len(hello))} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s", want)
 		}

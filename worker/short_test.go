@@ -29,3 +29,24 @@ func TestMetricsShort(t *testing.T) {
 		t.Errorf("%v compactions, want 2", n)
 	}
 }
+
+// TestMetricsEpisodes: what left is counted by how, and a budget that is not met when the operator is told of it.
+func TestMetricsEpisodes(t *testing.T) {
+	s := serve(t, nil)
+	probe := s.actors.metrics.Probe()
+	for _, e := range []tidemark.Event{
+		{Type: "episodes", Data: []byte(`{"episodes":{"whole":3,"part":2,"budgetTokens":80000}}`)},
+		{Type: "compaction", Data: []byte(`{"episodes":{"whole":1,"part":0,"budgetTokens":80000,"shortTokens":5}}`)},
+		{Type: "notice", Data: []byte(`{"episodes":{"whole":0,"part":0,"budgetTokens":80000,"shortTokens":5}}`)},
+		{Type: "notice", Data: []byte(`{"episodes":{"whole":0,"part":0,"budgetTokens":80000}}`)},
+	} {
+		probe.Observe(session.Notice{Type: session.NoticeEvent, Event: &e})
+	}
+	got := scrape(t, s)
+	for name, want := range map[string]float64{`tidemark_episodes_left_total{how="whole"}`: 4, `tidemark_episodes_left_total{how="part"}`: 2,
+		"tidemark_episodes_short_total": 1, "tidemark_compactions_short_total": 0} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+}

@@ -282,6 +282,12 @@ func (c *call) getQueue() error {
 
 // recallSession finds messages as the model's tool does, and says how far that can be trusted.
 func (c *call) recallSession() error {
+	if c.r.URL.Query().Has("episode") {
+		return c.readEpisode()
+	}
+	if c.r.URL.Query().Has("offset") {
+		return fmt.Errorf("offset: it is of an episode, want episode=NAME, too: %w", tidemark.ErrInvalid)
+	}
 	ask, err := c.recallAsk()
 	if err != nil {
 		return err

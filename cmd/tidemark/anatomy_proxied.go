@@ -64,6 +64,13 @@ func proxiedRecord(a session.Anatomy, stop string) [][]string {
 		{"usage", fmt.Sprintf("%d read, %d cached, %d written to the cache, %d out, of all legs", a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheCreation, a.Usage.Output)},
 		{"stopReason", oneLine(stop, 200)},
 	}
+	if e := x.Episodes; e != nil {
+		say := fmt.Sprintf("%d left whole, %d in part, freed %d tokens; %d of %d tokens", e.Whole, e.Part, e.Freed, e.Size, e.Budget)
+		if e.Short > 0 {
+			say += fmt.Sprintf(", %d over the budget: nothing more may leave", e.Short)
+		}
+		rows = append(rows, []string{"episodes", say})
+	}
 	for _, f := range p.Faults {
 		rows = append(rows, []string{"fault", oneLine(f.Path, 200)})
 	}

@@ -23,8 +23,9 @@ func (m *Main) benchCommand() *cobra.Command {
   tidemark bench needles --table 1
   tidemark bench locomo 26.json 30.json 41.json
   tidemark bench quality sessions.jsonl --plan
-  tidemark bench treatments`,
-		m.benchNeedles(), m.benchLocomo(), m.benchRecall(), m.benchQuality(), m.benchTreatments())
+  tidemark bench treatments
+  tidemark bench episodes --simulate paper`,
+		m.benchNeedles(), m.benchLocomo(), m.benchRecall(), m.benchQuality(), m.benchTreatments(), m.benchEpisodes())
 }
 
 func (m *Main) benchLocomo() *cobra.Command {

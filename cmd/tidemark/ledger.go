@@ -82,7 +82,7 @@ func (m *Main) memoryDigest() *cobra.Command {
 	var of string
 	var write bool
 	c := &cobra.Command{Use: "digest", Short: "The digest of what is remembered, as it would be written now", Args: cobra.NoArgs,
-		Long: `Print the digest of the owner's facts, episodes and compactions. With --write, do what
+		Long: `Print the digest of the owner's facts, sittings and compactions. With --write, do what
 belongs to the night now: compare facts (recall.reconcile) and write memory/DIGEST.md
 (memory.digest). What a person wrote there is never overwritten.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -103,7 +103,7 @@ anything: every original stays readable, searchable and recallable.`,
 		}
 	}
 	add("talk", m.chatCommand(), m.importCommand(), m.resetCommand(), m.compactCommand(), m.abortCommand())
-	add("look", m.sessionsCommand(), m.agentsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.recallCommand(), m.taskCommand(), m.memoryCommand(), m.archiveCommand())
+	add("look", m.sessionsCommand(), m.agentsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.episodesCommand(), m.recallCommand(), m.taskCommand(), m.memoryCommand(), m.archiveCommand())
 	add("run", m.serveCommand(), m.proxyCommand(), m.demoCommand(), m.benchCommand(), m.replayCommand(), m.probeCommand(), m.doctorCommand(), m.configCommand(), m.pairingCommand(), m.ownerCommand(), m.telegramCommand(), m.whatsappCommand(), m.versionCommand())
 	wantArgs(root)
 	return root
@@ -156,6 +156,9 @@ func ownWindow(cmd *cobra.Command, window int64) (bool, error) {
 func oneKey(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("%s: which session? `tidemark sessions ls` lists them; the one of a plain `tidemark chat` is main", cmd.CommandPath())
+	}
+	if strings.TrimSpace(args[0]) == "" {
+		return usagef("%s: the key is empty: want the key of a session, such as main; `tidemark sessions ls` lists them", cmd.CommandPath())
 	}
 	return cobra.ExactArgs(1)(cmd, args)
 }

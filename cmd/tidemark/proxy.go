@@ -24,7 +24,9 @@ type proxyFlags struct {
 }
 
 // treatments are what the proxy may do with a request, see docs/proxy.md.
-func treatments() []string { return []string{"observe", "trim", "page", "page+trim"} }
+func treatments() []string {
+	return []string{"observe", "trim", "page", "page+trim", "episodes", "episodes+trim"}
+}
 
 func (m *Main) proxyCommand() *cobra.Command {
 	var f proxyFlags
@@ -52,7 +54,7 @@ the command.`,
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command is the command's
-	c.Flags().StringVar(&f.treatment, "treatment", "", "observe, trim, page or page+trim (proxy.treatment of the configuration)")
+	c.Flags().StringVar(&f.treatment, "treatment", "", "observe, trim, page, page+trim, episodes or episodes+trim (proxy.treatment of the configuration)")
 	c.Flags().StringVar(&f.name, "name", "", "go on with the conversation of this name (default: a new one)")
 	c.Flags().StringVar(&f.upstream, "upstream", "", "URL of the API that the requests go on to (default: that of ANTHROPIC_BASE_URL, else the vendor's)")
 	c.Flags().IntVar(&f.port, "port", 0, "port of this machine to listen at (default: a free one)")

@@ -38,19 +38,33 @@ func (m *Main) recallCommand() *cobra.Command {
 	var key, since, until, scope, agent, peer string
 	var k, budget int
 	var all bool
-	c := &cobra.Command{Use: "recall QUERY", Short: "Find what was said, as the model's tool does", Args: cobra.MinimumNArgs(1),
+	var episode *string
+	c := &cobra.Command{Use: "recall QUERY", Short: "Find what was said, as the model's tool does",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("episode") {
+				return aloneEpisode(cmd, args)
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 		Long: `Find messages of a session, those that were evicted, summarised or archived
 included, and say how far the find can be trusted: confident, weak or nothing.
 Names, numbers and rare words find best.
 
 With --scope agent all sessions of an agent are searched, with --scope peer those
 with one peer: at most eight that may hold the words are asked. With --session,
-too, what is found is what that session may find.`,
+too, what is found is what that session may find.
+
+--episode NAME reads back what an agent marked by that name, word for word, whatever
+of it left the context; work without a name has the "from" of episodes --json.`,
 		Example: `  tidemark recall "which port does the staging server use" --session main
   tidemark recall NEEDLE_FACT_7 --session main -k 3 --since 2026-05-01 --json
   tidemark recall "the key of the boathouse" --scope agent
-  tidemark recall "opening hours" --scope peer --peer whatsapp:+4915123456789`,
+  tidemark recall "opening hours" --scope peer --peer whatsapp:+4915123456789
+  tidemark recall --episode "auth flow" --session main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("episode") {
+				return m.readEpisode(cmd.Context(), key, *episode)
+			}
 			if peer != "" && scope != "peer" {
 				return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", oneLine(peer, 80), tidemark.ErrInvalid)
 			}
@@ -88,6 +102,7 @@ too, what is found is what that session may find.`,
 			})
 		}}
 	f := c.Flags()
+	episode = f.String("episode", "", "read this episode back, by its name")
 	f.StringVar(&key, "session", "main", "key of the session")
 	f.IntVarP(&k, "k", "k", 8, "how many at most")
 	f.IntVar(&budget, "budget", 0, "tokens that the texts may have together; different ones come first then (0: no bound)")

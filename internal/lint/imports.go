@@ -32,20 +32,21 @@ var table = []row{
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
-	{pkg: "paging", why: "it decides and never acts: a history goes in, decisions come out"},
-	{pkg: "compaction", may: "internal/lexicon cleanup paging", why: "plans are pure: what it needs is in the View"},
+	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
+	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
+	{pkg: "compaction", may: "internal/lexicon cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
-	{pkg: "config", may: "internal/near paging", why: "values only; each package declares its own options, and paging reads its table of tools"},
+	{pkg: "config", may: "internal/near paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "proxy/stream", may: "cleanup", why: "an answer in, an answer out; it knows no conversation"},
-	{pkg: "proxy", may: "cleanup paging host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
+	{pkg: "proxy", may: "cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
@@ -56,13 +57,13 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon cleanup compaction paging archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/lexicon cleanup compaction paging episodes archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive recall reset host", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction proxy proxy/body", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "paging proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "compaction archive paging proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},

@@ -41,3 +41,25 @@ func distance(a, b string) int {
 	}
 	return last[len(b)]
 }
+
+// Plain is a name without capitals, "_" and "-", by which tools are told apart.
+func Plain(name string) string {
+	i := 0
+	for i < len(name) && name[i] != '_' && name[i] != '-' && (name[i] < 'A' || name[i] > 'Z') {
+		i++
+	}
+	if i == len(name) {
+		return name
+	}
+	out := append(make([]byte, 0, len(name)), name[:i]...)
+	for ; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '_' || c == '-':
+		case c >= 'A' && c <= 'Z':
+			out = append(out, c+'a'-'A')
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}

@@ -6,6 +6,7 @@ import { changes, stubsOf } from "../../web/src/panels/changes.js";
 import { served, tracksOf, treatmentName } from "../../web/src/panels/client.js";
 import { byFolder, firstWords, parts, readable, readLines } from "../../web/src/panels/content.js";
 import { diff, hunks, lines, tally } from "../../web/src/panels/diff.js";
+import { bars, cameOf, marked, nameOf, stateName, states } from "../../web/src/panels/episodes.js";
 import { kindOf, money, when } from "../../web/src/panels/format.js";
 import { paged, share, zoneName } from "../../web/src/panels/paging.js";
 import { columnAt, columnBy, limits, linear, stack, stairs, ticks } from "../../web/src/panels/scale.js";
@@ -263,6 +264,8 @@ test("paged: the calls that paging decided, their faults, and what stands now", 
     call(3, { zone: "advisory", bytesIn: 900, bytesSent: 300, evicted: 1, collected: 2, inputs: 3, images: 4, faults: [fault("b"), fault("c")] }),
     call(2, { bytesIn: 500, bytesSent: 500, faults: [fault("a")] }), call(1), { n: 0, at: 0 }]);
   assert.equal(got.now.zone, "advisory");
+  assert.deepEqual(["page", "observe", "episodes+trim"].map((treatment) => paged([{ ...call(1), proxy: { treatment } }]).pages), [true, true, false]);
+  assert.equal(got.pages, true);
   assert.deepEqual(got.totals, { faults: 3 });
   assert.deepEqual(got.steps, [{ n: 2, at: 2, zone: "normal", whole: 500, sent: 500, left: 0, faults: 1 }, { n: 3, at: 3, zone: "advisory", whole: 900, sent: 300, left: 10, faults: 2 }]);
   assert.deepEqual(got.faults.map((f) => `${f.path}${f.n}`), ["c3", "b3", "a2"]);
@@ -273,4 +276,29 @@ test("zoneName and share: of what this page knows, and of what it does not", () 
   assert.match(zoneName("advisory"), /^Advisory: old results leave/);
   assert.equal(zoneName("other"), "Other");
   assert.deepEqual([share(1, 3), share(0, 5), share(1, 0)], ["33 %", "0 %", ""]);
+});
+
+test("episodes: asked for only where the agent can mark them", () => {
+  const tools = (...names) => ({ tools: names.map((name) => ({ name })) });
+  assert.equal(marked(tools("recall", "delimiter")), true);
+  assert.equal(marked(tools("recall")), false);
+  assert.equal(marked(null, undefined), false);
+  for (const [treatment, is] of [["episodes", true], ["episodes+trim", true], ["page+episodes", true], ["page+trim", false], ["", false]]) {
+    assert.equal(marked({ tools: [] }, { proxy: { treatment } }), is, treatment);
+  }
+});
+
+test("episodes: columns, names and what came of each", () => {
+  const list = [{ tokens: 200, standing: 50 }, { tokens: 100, standing: 900 }, { tokens: 0, standing: 0 }];
+  assert.deepEqual(bars(list).map(({ had, has }) => [had, has]), [[1, 0.25], [0.5, 0.5], [0, 0]]);
+  assert.deepEqual(bars([]), []);
+  assert.equal(nameOf({ type: "expl", name: "a" }), "exploration “a”");
+  assert.equal(nameOf({ type: "act", name: "b" }), "action “b”");
+  assert.equal(nameOf({}), "unmarked work");
+  assert.equal(cameOf({ description: "seen", changed: ["a"], read: ["b"] }), "seen");
+  assert.equal(cameOf({ changed: ["a", "c"], read: ["b"] }), "changed a, c");
+  assert.equal(cameOf({ read: ["b"] }), "read b");
+  assert.equal(cameOf({}), "");
+  assert.equal(new Set(states.map(([s]) => stateName(s))).size, 5);
+  assert.equal(stateName("other"), "other");
 });

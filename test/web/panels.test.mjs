@@ -356,6 +356,51 @@ for (const kind of hosts) {
       }
     });
 
+    test("episodes: which is open, what became of the others, and that it is live", async () => {
+      const own = await host(kind, fake, { vars: { TIDEMARK_COMPACTION_STRATEGIES: "episodes", TIDEMARK_COMPACTION_EPISODES_BUDGET: "12k" } });
+      try {
+        const key = fresh();
+        const words = Array.from({ length: 2000 }, (_, i) => `line ${i}`).join(", ");
+        fake.answer = () => ({ text: "Noted." });
+        await own.ask("POST", `${at(key)}/messages`, { text: `Keep this: ${words}` });
+        const { entries } = await own.ask("GET", `${at(key)}/log?limit=10`);
+        const { id } = entries.find((e) => e.message?.role === "user");
+        // turn lets the model make some calls, one a reply.
+        const turn = async (text, ...calls) => {
+          let n = 0;
+          fake.answer = () => (n < calls.length ? { calls: [{ id: `toolu_${text}_${++n}`, name: calls[n - 1][0], input: calls[n - 1][1] }] } : { text: "Done." });
+          await own.ask("POST", `${at(key)}/messages`, { text });
+        };
+        const page = await visit(browser, own, { key });
+        contexts.push(page.context());
+        await page.getByRole("button", { name: "Context", exact: true }).click();
+        const section = page.getByRole("region", { name: "Episodes" });
+        await page.getByText("of the limit").first().waitFor();
+        assert.equal(await section.count(), 0, "shown before there are any");
+
+        const read = ["recall", { entry: id }], name = `look <img src=x onerror="window.hacked=1">`;
+        await turn("first", ["delimiter", { action: "start", name, type: "expl" }], read, read, ["delimiter", { action: "end", description: "Lines go up to 1999." }]);
+        await turn("second", ["delimiter", { action: "start", name: "act on it", type: "act", dependencies: [name] }], read, read);
+        await section.getByText("Open: action “act on it”.").waitFor();
+        const told = await own.ask("GET", `${at(key)}/episodes`);
+        assert.equal(told.active, true);
+        assert.deepEqual([told.open, told.budget, told.episodes.map((e) => e.name).filter(Boolean)], ["act on it", 12_000, [name, "act on it"]]);
+        await turn("third", ["delimiter", { action: "end" }]);
+        await section.getByText("None is open.").waitFor();
+        await section.getByText("One by one").click();
+        await section.locator("b", { hasText: "<img src=x" }).waitFor();
+        await section.getByText("Lines go up to 1999.").waitFor();
+        await section.getByRole("img", { name: /^Tokens of \d+ episodes/ }).focus();
+        await page.keyboard.press("Home");
+        await section.getByText(/^1, exploration .* tokens, 2 calls; Lines go up/).waitFor();
+        assert.equal(await page.evaluate(() => window.hacked), undefined);
+        await look(page, "episodes");
+        quiet(page);
+      } finally {
+        await own.close();
+      }
+    });
+
     test("phone width, by keys: over the chat, nothing sticks out, Escape goes back", async () => {
       const key = await filled(1, "a-very-long-word-".repeat(20));
       await server.ask("PUT", "/v1/agents/main/memory/USER.md", `# ${"long".repeat(60)}\n\n${"x".repeat(300)}\n`);

@@ -116,5 +116,57 @@ for (const kind of hosts) {
       assert.deepEqual(page.complaints, []);
       await page.context().close();
     });
+
+    test("what the model marked is shown, and the client sees nothing of it", async () => {
+      const own = await host(kind, fake, { vars: { TIDEMARK_COMPACTION_EPISODES_BUDGET: "14k" } });
+      try {
+        const history = [], marked = (input) => ["delimiter", input], read = ["Read", { file_path: "src/a.go" }];
+        const whole = Array.from({ length: 900 }, (_, i) => `line ${i}`).join(", ");
+        let key, calls = 0;
+        // turn says something; the model answers with calls, some a reply, and the client runs those that it sees.
+        const turn = async (text, ...replies) => {
+          let n = 0;
+          fake.answer = () => (n < replies.length ? { calls: replies[n++].map(([name, input]) => ({ id: `toolu_${++calls}`, name, input })) } : { text: "Done." });
+          history.push({ role: "user", content: text });
+          for (let stop = "tool_use"; stop === "tool_use";) {
+            const res = await fetch(`${own.url}/v1/messages`, { method: "POST",
+              headers: { "content-type": "application/json", "x-tidemark-token": TOKEN, "x-api-key": "sk-of-the-client", "x-tidemark-proxy": "marked", "x-tidemark-mode": "episodes" },
+              body: JSON.stringify({ model: "claude-fake", max_tokens: 500, stream: true, tools, messages: history }) });
+            const content = [], lines = (await res.text()).split("\n").filter((l) => l.startsWith("data: ")).map((l) => JSON.parse(l.slice(6)));
+            for (const l of lines) {
+              if (l.type === "content_block_start") content.push(l.content_block);
+              else if (l.delta?.text) content.at(-1).text += l.delta.text;
+              else if (l.delta?.partial_json) content.at(-1).input = JSON.parse(l.delta.partial_json);
+              else if (l.delta?.stop_reason) stop = l.delta.stop_reason;
+            }
+            key = res.headers.get("x-tidemark-session");
+            assert.ok(!content.some((b) => b.name === "delimiter"), JSON.stringify(content));
+            history.push({ role: "assistant", content });
+            if (stop === "tool_use") history.push({ role: "user", content: content.filter((b) => b.type === "tool_use").map((b) => ({ type: "tool_result", tool_use_id: b.id, content: whole })) });
+          }
+        };
+        for (let i = 0; i < 4; i++) {
+          await turn(`task ${i}`, [marked({ action: "start", name: `look ${i}`, type: "expl" })], [read],
+            [marked({ action: "end", description: `File ${i} has lines.` }), marked({ action: "start", name: `do ${i}`, type: "act", dependencies: [`look ${i}`] }), read], [marked({ action: "end" })]);
+        }
+        const page = await visit(browser, own, { key });
+        await page.getByRole("button", { name: "Context", exact: true }).click();
+        const section = page.getByRole("region", { name: "Episodes" });
+        await section.getByText("Over 14,000 tokens finished ones leave, down to 10,500.").waitFor();
+        await turn("open", [marked({ action: "start", name: "look more", type: "expl" }), read]);
+        await section.getByText("Open: exploration “look more”.").waitFor();
+        const told = await own.ask("GET", `/v1/sessions/${encodeURIComponent(key)}/episodes`);
+        assert.deepEqual([told.active, told.budget, told.open, told.total], [true, 14_000, "look more", 9]);
+        assert.ok(told.counts.gone > 0 && told.size <= told.budget, JSON.stringify(told.counts));
+        await section.getByText(new RegExp(`^\\s*evicted ${told.counts.gone}$`)).waitFor();
+        await page.getByRole("region", { name: "What was sent" }).waitFor();
+        if (picture) await page.screenshot({ path: path.join(picture, `${kind}-proxy-episodes.png`) });
+        assert.deepEqual(page.complaints, []);
+        await page.context().close();
+      } finally {
+        fake.answer = answer;
+        await own.close();
+      }
+    });
   });
 }

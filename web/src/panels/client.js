@@ -33,6 +33,8 @@ const treatments = {
   trim: "definitions of unused tools and what stands twice are shortened",
   page: "old results leave, and come back when the model asks",
   "page+trim": "old results leave, and definitions of unused tools are shortened",
+  episodes: "what the model marked as done leaves, and comes back when it asks",
+  "episodes+trim": "what the model marked as done leaves, and definitions of unused tools are shortened",
 };
 
 // treatmentName says a treatment and what it means; one that this page does not know stays as it is.

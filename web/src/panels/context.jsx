@@ -6,6 +6,8 @@ import { proxied } from "../words.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
 import { Client } from "./client.jsx";
+import { marked } from "./episodes.js";
+import { Episodes } from "./episodes.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { Paging } from "./paging.jsx";
@@ -35,13 +37,16 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
     return { items: page.entries, next: page.next };
   }, [api, session, exists], (e) => e.id);
   const info = useLoad(async (signal) => exists && proxied(session) ? api.get(path, { signal }).catch(missing(null)) : null, [api, session, exists]);
+  const client = proxied(session) && { call: calls.items.reduce((a, b) => (a && a.n > b.n ? a : b), null) };
+  const marks = marked(view.data, client?.call);
+  const told = useLoad(async (signal) => marks ? api.get(`${path}/episodes`, { query: { limit: 100 }, signal }).catch(missing(null)) : null, [api, session, marks]);
   const reload = () => {
     view.reload();
+    if (marks) told.reload();
     if (proxied(session)) info.reload();
     calls.refresh();
     acts.refresh();
   };
-  const client = proxied(session) && { call: calls.items.reduce((a, b) => (a && a.n > b.n ? a : b), null) };
   const stale = useRef(false);
   useNotices(live, () => {
     stale.current = !shown;
@@ -60,6 +65,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
       <Gauge view={client ? sent(view.data, client.call) : view.data} client={client} />
       <Timeline calls={calls} acts={acts} view={view.data} />
       {client && <Client calls={calls} info={info.data} />}
+      {marks && <Episodes told={told} again={reload} />}
       <Paging calls={calls} />
       <Blocks api={api} path={path} view={view.data} acts={acts} client={client} />
       <Changes api={api} path={path} view={view.data} acts={acts} openArchive={openArchive} onUndone={reload} client={client} />

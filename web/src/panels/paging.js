@@ -2,7 +2,8 @@
 
 const most = 20;
 
-// paged gives {now, totals, loaded, steps, faults} of calls, null where paging is off. totals are of the conversation,
+// paged gives {now, pages, totals, loaded, steps, faults} of calls, null where paging is off. pages says that paging decides what
+// leaves, and not what the model marked. totals are of the conversation,
 // or where loaded says so of the calls that were given. steps are the calls that it decided,
 // oldest first: bytes of the messages as they are (`whole`) and as they were sent, and how many faults the call told
 // of. faults are the newest first.
@@ -14,7 +15,8 @@ export function paged(calls) {
   const steps = all.filter(({ paging: p }) => p.bytesIn > 0).map(({ n, at, paging: p }) => (
     { n, at, zone: p.zone, whole: p.bytesIn, sent: p.bytesSent, left: p.evicted + p.collected + p.inputs + p.images, faults: p.faults?.length ?? 0 }));
   const faults = all.flatMap(({ n, at, paging: p }) => (p.faults ?? []).map((f) => ({ ...f, n, at }))).reverse().slice(0, most);
-  return { now, totals, loaded: totals !== now.totals, steps, faults };
+  const pages = !/^episodes/.test(all.at(-1).proxy?.treatment ?? "");
+  return { now, pages, totals, loaded: totals !== now.totals, steps, faults };
 }
 
 // sums adds up what was loaded: the records of a proxied conversation have no totals, since its tracks go beside

@@ -16,8 +16,8 @@ export function Paging({ calls }) {
   const left = [[t.evicted, "read"], [t.collected, "other result"], [t.inputs, "input"], [t.images, "image"]].filter(([n]) => n > 0);
   return (
     <section class="p-section" aria-labelledby="p-paging">
-      <h2 id="p-paging">Paging</h2>
-      <p class="p-lead">{zoneName(now.zone)}. {tokens(now.size)} tokens, {now.fill} % of the window.</p>
+      <h2 id="p-paging">{got.pages ? "Paging" : "What was sent"}</h2>
+      <p class="p-lead">{got.pages && `${zoneName(now.zone)}. `}{tokens(now.size)} tokens, {now.fill} % of the window.</p>
       {got.steps.length > 1 && <Chart steps={got.steps} />}
       <dl class="p-facts">
         <div><dt>Out of the context now</dt><dd>{now.stubs > 0 ? `${count(now.stubs, "block")}, ${bytes(now.outBytes)}` : "nothing"}</dd></div>

@@ -11,18 +11,19 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
-// Moment is a logged message as episodes are made of it.
+// Moment is a logged message as sittings are made of it.
 type Moment struct {
 	ID   tidemark.EntryID
 	Seq  int64
 	At   time.Time
 	Log  string // a new one is the start of a session
-	Task string // empty for none; a change begins an episode
+	Task string // empty for none; a change begins a sitting
 	Text string
 }
 
-// Episode is a stretch of a conversation on one thing: derived from the log, and made again from it at any time.
-type Episode struct {
+// Sitting is a stretch of a conversation on one thing: derived from the log, and made again from it at any time.
+// What is stored calls it an episode: the word meant this before agents marked spans of their own.
+type Sitting struct {
 	Key    tidemark.Key     `json:"key"`
 	Log    string           `json:"sessionId"`
 	First  tidemark.EntryID `json:"first"`
@@ -35,43 +36,43 @@ type Episode struct {
 	Upto int64 `json:"-"` // position of the last message
 }
 
-// EpisodeGap is the silence after which an episode is over.
-const EpisodeGap = 30 * time.Minute
+// SittingGap is the silence after which a sitting is over.
+const SittingGap = 30 * time.Minute
 
 const (
 	maxTopics  = 5
-	maxTerms   = 4000    // different words of an episode that are counted
+	maxTerms   = 4000    // different words of a sitting that are counted
 	readMoment = 4 << 10 // characters of a message that topics are taken from
 	shortTopic = 4       // letters
 	clockTime  = "15:04"
 )
 
-// Episodes divides messages, in order, into episodes. One ends where half an hour passes, the task changes, or a
+// Sittings divides messages, in order, into sittings. One ends where half an hour passes, the task changes, or a
 // session begins. The last is returned only when it is over at a time: what comes later may belong to it.
-func Episodes(key tidemark.Key, moments []Moment, now time.Time) []Episode {
-	var out []Episode
+func Sittings(key tidemark.Key, moments []Moment, now time.Time) []Sitting {
+	var out []Sitting
 	for from := 0; from < len(moments); {
 		to := from + 1
 		for to < len(moments) && !parts(moments[to-1], moments[to]) {
 			to++
 		}
-		if to == len(moments) && now.Sub(moments[to-1].At) < EpisodeGap {
+		if to == len(moments) && now.Sub(moments[to-1].At) < SittingGap {
 			break
 		}
-		out = append(out, episode(key, moments[from:to]))
+		out = append(out, sitting(key, moments[from:to]))
 		from = to
 	}
 	return out
 }
 
-// parts reports that an episode ends between two messages.
+// parts reports that a sitting ends between two messages.
 func parts(a, b Moment) bool {
-	return b.At.Sub(a.At) >= EpisodeGap || a.Log != b.Log || a.Task != b.Task && b.Task != ""
+	return b.At.Sub(a.At) >= SittingGap || a.Log != b.Log || a.Task != b.Task && b.Task != ""
 }
 
-func episode(key tidemark.Key, ms []Moment) Episode {
+func sitting(key tidemark.Key, ms []Moment) Sitting {
 	first, last := ms[0], ms[len(ms)-1]
-	e := Episode{Key: key, Log: first.Log, First: first.ID, Last: last.ID, From: first.At, To: last.At, Count: len(ms), Upto: last.Seq}
+	s := Sitting{Key: key, Log: first.Log, First: first.ID, Last: last.ID, From: first.At, To: last.At, Count: len(ms), Upto: last.Seq}
 	counts := map[string]int{}
 	for _, m := range ms {
 		for _, t := range Terms(cut(m.Text, readMoment)) {
@@ -80,11 +81,11 @@ func episode(key tidemark.Key, ms []Moment) Episode {
 			}
 		}
 	}
-	e.Topics = topics(counts)
-	return e
+	s.Topics = topics(counts)
+	return s
 }
 
-// topics are the words that tell most of an episode: said more than once, long, no number, no word that all
+// topics are the words that tell most of a sitting: said more than once, long, no number, no word that all
 // texts have.
 func topics(counts map[string]int) []string {
 	var told []string
@@ -99,16 +100,16 @@ func topics(counts map[string]int) []string {
 	return told[:min(len(told), maxTopics)]
 }
 
-// Line is what a digest says of an episode, in a zone.
-func (e Episode) Line(zone *time.Location) string {
-	from, to := e.From.In(zoneOf(zone)), e.To.In(zoneOf(zone))
+// Line is what a digest says of a sitting, in a zone.
+func (s Sitting) Line(zone *time.Location) string {
+	from, to := s.From.In(zoneOf(zone)), s.To.In(zoneOf(zone))
 	until := to.Format(clockTime)
 	if from.Format(dayFormat) != to.Format(dayFormat) {
 		until = to.Format(dayFormat + " " + clockTime)
 	}
 	about := ""
-	if len(e.Topics) > 0 {
-		about = ": " + strings.Join(e.Topics, ", ")
+	if len(s.Topics) > 0 {
+		about = ": " + strings.Join(s.Topics, ", ")
 	}
-	return fmt.Sprintf("%s–%s %s%s (%s, %s..%s)", from.Format(dayFormat+" "+clockTime), until, e.Key, about, plural(e.Count, "message"), e.First, e.Last)
+	return fmt.Sprintf("%s–%s %s%s (%s, %s..%s)", from.Format(dayFormat+" "+clockTime), until, s.Key, about, plural(s.Count, "message"), s.First, s.Last)
 }

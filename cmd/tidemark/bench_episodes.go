@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/bench"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
+)
+
+// episodeBench is the flags of `tidemark bench episodes`.
+type episodeBench struct {
+	episodes int
+	simulate string
+	budgets  []string
+	low      int
+	tasks    int
+	seed     uint64
+}
+
+func (m *Main) benchEpisodes() *cobra.Command {
+	b := &episodeBench{episodes: 400, low: compaction.DefaultLowWater, seed: 1}
+	c := &cobra.Command{Use: "episodes", Short: "Measure the eviction of episodes, and simulate what it costs", Args: cobra.NoArgs,
+		Long: `Measure one pass of eviction by episodes (CWL), or simulate long sessions of a coding
+agent that marks its work. No model is asked, nothing leaves this machine.
+
+--episodes N (400 by default) makes a history of N episodes, about twelve messages each,
+of which nothing has left, and plans one pass over it with the default budget. pass_ms
+is the median of 15 passes with nothing known before, warm_ms with what the turn before
+counted, graph_ms of making the graph of the whole log. What is left then, as planned
+and as a session assembles it, is held against the rules of the API: check_failures.
+
+--simulate paper plays one session of 89 tasks, over 80 million tokens of input in all;
+--simulate pairs 60 explorations with an action each, 841 calls. Each call of the model
+is counted by what its request shares with the one before: shared input costs 0.1 of
+the list price, other input 1.25, as with a prompt cache. cost_ratio is that cost by
+the one of deciding anew before each call, of the whole history, what leaves down to
+the budget, as the reference of the paper does; cost_ratio_kept by the one of keeping
+the view but without a low-water mark.
+
+--budgets plays the session of the paper under each budget, with an agent that now and
+then needs what an earlier exploration found. Where that is gone from what it is sent,
+it explores again or, in the columns of recall, reads it back. It is compared with a
+window that holds everything and with summaries in a window of 200,000 tokens.`,
+		Example: `  tidemark bench episodes --episodes 1600 --json
+  tidemark bench episodes --simulate paper
+  tidemark bench episodes --budgets 50k,80k,120k --seed 2`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return refused(cmd, m.runEpisodes(b, cmd.Flags().Changed)) }}
+	f := c.Flags()
+	f.IntVar(&b.episodes, "episodes", b.episodes, fmt.Sprintf("episodes of the history of one pass, 2 to %d", bench.MaxEpisodes))
+	f.StringVar(&b.simulate, "simulate", "", fmt.Sprintf("session to simulate: one of %v", bench.Simulations))
+	f.StringSliceVar(&b.budgets, "budgets", nil, "budgets to compare, as 50000, 50k or 40% of a window of 200,000")
+	f.IntVar(&b.low, "low-water", b.low, "percent of the budget down to which episodes leave, of the simulations")
+	f.IntVar(&b.tasks, "tasks", 0, fmt.Sprintf("tasks of a simulated session, 2 to %d (default 89 of paper and --budgets, 60 of pairs)", bench.MaxTasks))
+	f.Uint64Var(&b.seed, "seed", b.seed, "the same seed makes the same history and session")
+	return m.jsonFlag(c)
+}
+
+// maxBudgets bounds a comparison: each budget plays the session twice.
+const maxBudgets = 12
+
+// check refuses what cannot be run, and returns the budgets.
+func (b *episodeBench) check(given func(string) bool) (list []episodes.Budget, err error) {
+	faces := 0
+	for _, name := range []string{"episodes", "simulate", "budgets"} {
+		if given(name) {
+			faces++
+		}
+	}
+	switch {
+	case faces > 1:
+		return nil, usagef("--episodes, --simulate and --budgets are three measurements: name one of them")
+	case given("simulate") && !slices.Contains(bench.Simulations, b.simulate):
+		return nil, usagef("--simulate %q: want one of %v", b.simulate, bench.Simulations)
+	case b.episodes < 2 || b.episodes > bench.MaxEpisodes:
+		return nil, usagef("--episodes %d: want 2 to %d", b.episodes, bench.MaxEpisodes)
+	case b.low < 10 || b.low > 100:
+		return nil, usagef("--low-water %d: want 10 to 100 percent of the budget", b.low)
+	case given("low-water") && faces == 0 || given("low-water") && given("episodes"):
+		return nil, usagef("--low-water is of --simulate and --budgets: a single pass goes down to the default")
+	case given("tasks") && (faces == 0 || given("episodes")):
+		return nil, usagef("--tasks is of --simulate and --budgets")
+	case given("tasks") && (b.tasks < 2 || b.tasks > bench.MaxTasks):
+		return nil, usagef("--tasks %d: want 2 to %d", b.tasks, bench.MaxTasks)
+	case given("budgets") && len(b.budgets) == 0:
+		return nil, usagef("--budgets is empty: name some, as in --budgets 50k,80k,120k")
+	case len(b.budgets) > maxBudgets:
+		return nil, usagef("--budgets: %d are named, at most %d", len(b.budgets), maxBudgets)
+	}
+	for i, text := range b.budgets {
+		one, err := episodes.ParseBudget(text)
+		if err != nil {
+			return nil, usagef("--budgets: %v", err)
+		}
+		if n := one.Of(0); n < bench.LeastBudget || n > bench.MostBudget {
+			return nil, usagef("--budgets: %s: want %d to %d tokens", text, bench.LeastBudget, bench.MostBudget)
+		}
+		if slices.Contains(list, one) {
+			return nil, usagef("--budgets: %s is named twice", b.budgets[i])
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+func (m *Main) runEpisodes(b *episodeBench, given func(string) bool) error {
+	list, err := b.check(given)
+	if err != nil {
+		return err
+	}
+	switch {
+	case b.simulate != "":
+		s, err := bench.Simulate(b.simulate, b.tasks, b.seed, b.low, m.telling())
+		if err != nil {
+			return err
+		}
+		return m.printSimulated(s)
+	case len(list) > 0:
+		t, err := bench.Budgets{Budgets: list, Seed: b.seed, Low: b.low, Tasks: b.tasks, Told: m.telling()}.Run()
+		if err != nil {
+			return err
+		}
+		return m.printBudgets(t)
+	}
+	p, err := bench.RunEpisodesPass(b.episodes, b.seed, m.telling())
+	if err != nil {
+		return err
+	}
+	return m.printPass(p)
+}
+
+// tokensShown writes tokens as a decimal number.
+func tokensShown(n tidemark.Tokens) string { return strconv.FormatInt(int64(n), 10) }
+
+func (m *Main) printPass(p bench.EpisodesPass) error {
+	if m.json {
+		return m.printJSON(p)
+	}
+	table(m.out, [][]string{
+		{"EPISODES", "MESSAGES", "TOKENS", "EVICTED", "LEFT", "PASS ms", "BEST ms", "WARM ms", "GRAPH ms", "CHECK FAILURES"},
+		{strconv.Itoa(p.Episodes), strconv.Itoa(p.Messages), tokensShown(p.Tokens), tokensShown(p.Evicted), tokensShown(p.Active), fixedPoint(p.PassMs, 2),
+			fixedPoint(p.BestMs, 2), fixedPoint(p.WarmMs, 2), fixedPoint(p.GraphMs, 2), strconv.Itoa(p.Failures)}})
+	return nil
+}
+
+func (m *Main) printSimulated(s bench.Simulated) error {
+	if m.json {
+		return m.printJSON(s)
+	}
+	m.out.printf("%s: %d tasks, %d calls, a log of %d tokens; budget %d, low water %d %%; largest context %d\n", s.Simulated, s.Tasks, s.Turns, s.Log, s.Budget,
+		s.LowWater, s.MaxActive)
+	row := func(name string, b bench.Baseline) []string {
+		return []string{name, tokensShown(b.Tokens), inPercent(b.HitShare), strconv.Itoa(b.Breaks), fixedPoint(b.Cost, 0), fixedPoint(s.Cost/max(b.Cost, 1), 3)}
+	}
+	table(m.out, [][]string{{"WAY", "INPUT TOKENS", "CACHE HITS", "BREAKS", "COST", "OURS BY IT"},
+		row("kept, with a low-water mark", bench.Baseline{Cost: s.Cost, HitShare: s.HitShare, Breaks: s.Breaks, Tokens: s.Tokens}),
+		row("kept, down to the budget", s.Kept), row("decided anew before each call", s.Anew)})
+	m.out.printf("%d views broke a rule of the API; %s MB of heap in use at most\n", s.Failures, fixedPoint(float64(s.PeakHeap)/(1<<20), 1))
+	return nil
+}
+
+func (m *Main) printBudgets(t bench.BudgetTable) error {
+	if m.json {
+		return m.printJSON(t)
+	}
+	rows := [][]string{{"BUDGET", "CALLS", "LARGEST", "HITS", "COST", "BY UNCAPPED", "BY SUMMARY", "EXPLORED AGAIN", "RECALL: CALLS", "READ BACK", "COST", "BY SUMMARY"}}
+	for _, b := range append(slices.Clone(t.Budgets), t.Summary, t.Uncapped) {
+		row := []string{strings.ReplaceAll(b.Name, "none", "uncapped"), strconv.Itoa(b.Turns), tokensShown(b.MaxActive), inPercent(b.HitShare), fixedPoint(b.Cost, 0),
+			fixedPoint(b.VsUncapped, 3), fixedPoint(b.VsSummary, 3), strconv.Itoa(b.Again)}
+		if r := b.Recall; r != nil {
+			row = append(row, strconv.Itoa(r.Turns), strconv.Itoa(r.Recalls), fixedPoint(r.Cost, 0), fixedPoint(r.VsSummary, 3))
+		} else {
+			row = append(row, "-", "-", "-", "-")
+		}
+		rows = append(rows, row)
+	}
+	table(m.out, rows)
+	return nil
+}

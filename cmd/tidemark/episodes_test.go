@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// someEpisodes are episodes of each kind in each state.
+func someEpisodes() episodesShown {
+	list := []session.EpisodeTold{
+		{Type: episodes.Unmarked, Calls: 2, Tokens: 900, Standing: 900, State: session.EpisodePrologue, Read: []string{"README.md"}},
+		{Name: "auth flow", Type: episodes.Exploration, Calls: 14, Tokens: 18_200, State: session.EpisodeGone, Description: "Tokens are checked in auth.go <before> the handler & cached", Read: []string{"auth.go"}},
+		{Name: "token cache", Type: episodes.Exploration, Calls: 6, Tokens: 9_100, Standing: 3_000, State: session.EpisodePartial, Description: "The cache has no bound"},
+		{Name: "bound the cache", Type: episodes.Action, Dependencies: []string{"token cache"}, Calls: 9, Tokens: 6_000, State: session.EpisodeGone, Changed: []string{"cache.go", "cache_test.go"}},
+		{Type: episodes.Unmarked, Calls: 3, Tokens: 700, Standing: 700, State: session.EpisodeWhole},
+		{Type: episodes.Unmarked, Calls: 1, Tokens: 200, Standing: 210, State: session.EpisodeWhole},
+		{Name: "リフレッシュ", Type: episodes.Exploration, Calls: 3, Tokens: 2_400, Standing: 2_400, State: session.EpisodeWhole, Description: "Refresh is a second request"},
+		{Name: "one check", Type: episodes.Action, Dependencies: []string{"auth flow", "リフレッシュ"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: session.EpisodeWhole, Changed: []string{"auth.go"}},
+		{Name: "mend the rest", Type: episodes.Action, Dependencies: []string{"token cache", "from before"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: session.EpisodeOpen},
+	}
+	return shownOf(list)
+}
+
+func shownOf(list []session.EpisodeTold) episodesShown {
+	v := episodesShown{episodesTold{Enabled: true, Budget: 80_000, LowWater: 60_000, Size: 72_000, Episodes: list}, map[session.EpisodeState]int{}, len(list), 0}
+	for i := range list {
+		list[i].N = i + 1
+		v.Counts[list[i].State]++
+	}
+	return v
+}
+
+// TestEpisodesText: lines lead from an exploration to the actions that rest on it and end at the last; work that was not
+// marked is one row, and nothing is wider than the terminal.
+func TestEpisodesText(t *testing.T) {
+	want := strings.Split(`           #  TYPE  NAME                TOKENS  CALLS  ON             WHAT
+      ■    1  -                        900/900      2                 unmarked work, read README.md
+╭─────○    2  expl  auth flow            0/18k     14                 Tokens are checked in auth.go…
+│ ╭───◐    3  expl  token cache        3k/9.1k      6                 The cache has no bound
+│ ├───○    4  act   bound the cache       0/6k      9  3              changed cache.go, cache_test.…
+│ │   ●  5-6  -                        900/900      4                 2 pieces of unmarked work
+│ │ ╭─●    7  expl  リフレッシュ     2.4k/2.4k      3                 Refresh is a second request
+╰─│─┴─●    8  act   one check            4k/4k      5  2 7            changed auth.go
+  ╰───▶    9  act   mend the rest        4k/4k      5  3 from before`, "\n")
+	const columns = 100
+	got := textEpisodes(someEpisodes(), 60, columns)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, l := range got {
+		if n := cells(l); n > columns {
+			t.Errorf("%d columns: %s", n, l)
+		}
+	}
+}
+
+// TestEpisodesHead: it says when nothing leaves by the strategy, and when the budget is not met.
+func TestEpisodesHead(t *testing.T) {
+	v := someEpisodes()
+	v.Short = 2_100
+	if got := strings.Join(headEpisodes(v), "\n"); !strings.Contains(got, "2.1k over it, and what may leave does so") || !strings.Contains(got, "9 episodes: ▶ 1 open, ● 4 in the context") {
+		t.Error(got)
+	}
+	v.Held = `action "mend" is open`
+	if got := headEpisodes(v)[0]; !strings.HasSuffix(got, `2.1k over it, and nothing may leave: action "mend" is open`) {
+		t.Error(got)
+	}
+	v.Enabled, v.Budget, v.LowWater, v.Short = false, 0, 0, 0
+	if got := headEpisodes(v)[0]; !strings.Contains(got, "context 72k tokens; the strategy episodes is not active") {
+		t.Error(got)
+	}
+}
+
+// manyEpisodes are n episodes of which all but the newest ten are out.
+func manyEpisodes(n int) episodesShown {
+	var list []session.EpisodeTold
+	for i := range n {
+		e := session.EpisodeTold{Name: fmt.Sprint("look ", i), Type: episodes.Exploration, Tokens: 1_000, State: session.EpisodeGone, Description: "seen"}
+		if i%2 == 1 {
+			e.Type, e.Name, e.Description, e.Dependencies = episodes.Action, fmt.Sprint("do ", i), "", []string{fmt.Sprint("look ", i-1)}
+		}
+		if i >= n-10 {
+			e.State, e.Standing = session.EpisodeWhole, e.Tokens
+		}
+		list = append(list, e)
+	}
+	return shownOf(list)
+}
+
+// TestEpisodesFolded: of hundreds the old ones that are out are one row; each is told, or counted, once.
+func TestEpisodesFolded(t *testing.T) {
+	for _, n := range []int{1, 59, 60, 61, 400, 5_000} {
+		for _, kept := range []session.EpisodeState{session.EpisodeGone, session.EpisodeWhole} { // whole: nothing may be folded as out
+			v := manyEpisodes(n)
+			for i := range v.Episodes {
+				if kept == session.EpisodeWhole {
+					v.Episodes[i].State = kept
+				}
+			}
+			rows := episodeRows(v.Episodes, 60)
+			at := 0
+			for _, r := range rows {
+				for _, e := range r.list {
+					if at++; e.N != at {
+						t.Fatalf("%d episodes: %d stands in place %d", n, e.N, at)
+					}
+				}
+			}
+			if at != n || len(rows) > 60 {
+				t.Errorf("%d episodes: %d in %d rows", n, at, len(rows))
+			}
+		}
+	}
+	got := strings.Join(textEpisodes(manyEpisodes(400), 60, 120), "\n")
+	if !strings.Contains(got, "⋮  1-380") || !strings.Contains(got, "190 explorations, 190 actions") {
+		t.Error(got)
+	}
+}
+
+// TestEpisodesLanes: more lines than there is room for are told by number alone, and the drawing stays in its columns.
+func TestEpisodesLanes(t *testing.T) {
+	var list []session.EpisodeTold
+	all := []string{}
+	for i := range 20 {
+		list = append(list, session.EpisodeTold{Name: fmt.Sprint("e", i), Type: episodes.Exploration, State: session.EpisodeWhole})
+		all = append(all, fmt.Sprint("e", i))
+	}
+	list = append(list, session.EpisodeTold{Name: "use all", Type: episodes.Action, Dependencies: all, State: session.EpisodeOpen})
+	got := textEpisodes(shownOf(list), 60, 120)
+	if l := got[len(got)-1]; !strings.HasPrefix(l, "╰─┴─┴─┴─┴─┴─┴─┴─▶") || !strings.Contains(l, "1 2 3 4") {
+		t.Error(strings.Join(got, "\n"))
+	}
+}
+
+// TestEpisodesPicture: the SVG is well formed, whatever names say, has a shape for each state beside its colour, and stays
+// within its bounds.
+func TestEpisodesPicture(t *testing.T) {
+	v := someEpisodes()
+	v.Episodes[1].Name = `</title><script>"'&` + "\x00\x1b[31m"
+	v.Episodes[3].Dependencies = []string{v.Episodes[1].Name}
+	v.Episodes[3].Changed = []string{"<img src=x>"}
+	for name, c := range map[string]struct {
+		shown  episodesShown
+		boxes  int
+		bounds string
+	}{"each kind": {v, 8, "0 0 1024 492"}, "many": {manyEpisodes(5_000), 67, "0 0 1024 3442"}} {
+		var out bytes.Buffer
+		if err := svgEpisodes(&out, "main<&>", c.shown, mostEpisodeBoxes); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "%!") {
+			t.Errorf("%s: a format is wrong: %.300s", name, out.String())
+		}
+		d := xml.NewDecoder(bytes.NewReader(out.Bytes()))
+		boxes, bounds := 0, ""
+		for {
+			tok, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, out.String())
+			}
+			if e, ok := tok.(xml.StartElement); ok {
+				if e.Name.Local == "script" || e.Name.Local == "img" {
+					t.Errorf("%s: <%s>", name, e.Name.Local)
+				}
+				for _, a := range e.Attr {
+					if a.Name.Local == "viewBox" {
+						bounds = a.Value
+					}
+					if a.Name.Local == "class" && (a.Value == "box" || a.Value == "more") {
+						boxes++
+					}
+				}
+			}
+		}
+		if boxes != c.boxes || bounds != c.bounds {
+			t.Errorf("%s: %d boxes in %q, want %d in %q", name, boxes, bounds, c.boxes, c.bounds)
+		}
+	}
+	shapes := map[string]bool{}
+	for _, s := range episodeStates {
+		d := &episodesDrawing{chart: &chart{}}
+		d.mark(s.state, 0, 0)
+		shapes[d.b.String()+string(s.state[:0])] = true
+		if !strings.Contains(episodesStyle, "."+string(s.state)+" .mark") {
+			t.Errorf("%s has no colour", s.state)
+		}
+	}
+	if len(shapes) != len(episodeStates)-1 { // a ring and a disc are the same circle, filled or not
+		t.Errorf("%d shapes", len(shapes))
+	}
+}
+
+// TestEpisodesCommand: all pages are read, --json is what the server says, and the picture goes to a file or to a pipe.
+func TestEpisodesCommand(t *testing.T) {
+	all := manyEpisodes(2_500)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/sessions/main/episodes" {
+			http.NotFound(w, r)
+			return
+		}
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		before, err := strconv.Atoi(r.URL.Query().Get("before"))
+		if err != nil {
+			before = len(all.Episodes) + 1
+		}
+		v := all
+		if v.Episodes = all.Episodes[:before-1]; len(v.Episodes) > limit {
+			v.Episodes = v.Episodes[len(v.Episodes)-limit:]
+			v.Next = v.Episodes[0].N
+		}
+		raw, _ := json.Marshal(v)
+		_, _ = w.Write(raw)
+	}))
+	defer server.Close()
+	run := func(want int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
+		if code := m.Run(t.Context(), append([]string{"episodes", "main", "--server", server.URL}, args...)); code != want {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
+		}
+		return out.String()
+	}
+	for args, n := range map[string]int{"--json": 1_000, "--json --all": 2_500} {
+		var got episodesShown
+		if err := json.Unmarshal([]byte(run(exitOK, strings.Fields(args)...)), &got); err != nil || len(got.Episodes) != n || got.Total != 2_500 || got.Budget != 80_000 {
+			t.Errorf("%s: %d episodes of %d, %v", args, len(got.Episodes), got.Total, err)
+		}
+	}
+	if out := run(exitOK); !strings.Contains(out, "2500 episodes: ") || strings.Count(out, "\n") > mostEpisodeRows {
+		t.Error(out)
+	}
+	if out := run(exitOK, "--all"); strings.Count(out, "\n") != 2+1+2_500 {
+		t.Errorf("%d lines", strings.Count(out, "\n"))
+	}
+	if out := run(exitOK, "--svg", "-"); !strings.HasPrefix(out, "<svg ") || !strings.HasSuffix(out, "</svg>\n") {
+		t.Errorf("%.80s", out)
+	}
+	file := filepath.Join(t.TempDir(), "e.svg")
+	run(exitOK, "--svg", file)
+	if raw, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(raw, []byte("<svg ")) {
+		t.Errorf("%.80s, %v", raw, err)
+	}
+	run(exitUsage, "--json", "--svg", "-")
+}
+
+// TestFit: a text is cut to columns, of which wide letters take two.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		most int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"", 3, ""}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"a b c d", 3, "a…"}} {
+		if got := fit(c.in, c.most); got != c.want || cells(got) > c.most {
+			t.Errorf("fit(%q, %d) = %q, want %q", c.in, c.most, got, c.want)
+		}
+	}
+}
+
+// TestEpisodeReadBack: all pages of an episode are read, and a key that is empty is told as such before anything is asked.
+func TestEpisodeReadBack(t *testing.T) {
+	pages := []session.EpisodeText{{Episode: `action "mend"`, Text: "one\n", Next: 4}, {Episode: `action "mend"`, Text: "two\x1b[31m\n"}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if r.URL.Path != "/v1/sessions/main/recall" || q.Get("episode") != "mend" {
+			http.NotFound(w, r)
+			return
+		}
+		page := pages[0]
+		if q.Get("offset") == "4" {
+			page = pages[1]
+		}
+		raw, _ := json.Marshal(page)
+		_, _ = w.Write(raw)
+	}))
+	defer server.Close()
+	for _, row := range []struct {
+		args []string
+		code int
+		out  string // or of the error
+	}{
+		{[]string{"recall", "--episode", "mend"}, exitOK, "one\ntwo[31m\n"},
+		{[]string{"recall", "--episode", "mend", "--json"}, exitOK, `"text": "one\ntwo`},
+		{[]string{"recall", "--episode", "mend", "walnut"}, exitUsage, "walnut beside --episode"},
+		{[]string{"recall", "--episode", "mend", "-k", "3"}, exitUsage, "--k beside --episode"},
+		{[]string{"recall"}, exitUsage, "QUERY"},
+		{[]string{"episodes", ""}, exitUsage, "the key is empty"},
+		{[]string{"view", " "}, exitUsage, "the key is empty"},
+	} {
+		var out, errs bytes.Buffer
+		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
+		code := m.Run(t.Context(), append(row.args, "--server", server.URL))
+		if got := out.String() + errs.String(); code != row.code || !strings.Contains(got, row.out) {
+			t.Errorf("%q: exit code %d: %s", row.args, code, got)
+		}
+	}
+}

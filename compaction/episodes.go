@@ -1,0 +1,282 @@
+package compaction
+
+import (
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+)
+
+// Episodes is graduated eviction by what the agent marked (CWL, papers/cwl §4.4): over a budget far below the window
+// finished actions leave the view, then explorations that nothing depends on any more, each in levels from the most
+// recoverable. It asks no model. Its zero value has the paper's budget.
+//
+// It keeps what it counted for the next plan of the same conversation, so each session has one of its own.
+type Episodes struct {
+	Budget   episodes.Budget // the zero value is the paper's
+	LowWater int             // percent of the budget that an act goes down to, 0 for [DefaultLowWater]
+	Exact    bool            // the provider's own count is asked for before it acts
+	Tools    episodes.Tools  // with which level calls leave
+
+	memo atomic.Pointer[episodes.Ledger]
+}
+
+// DefaultLowWater is the low-water mark in percent of the budget. The paper evicts down to its budget (§6.2) and finds the
+// prompt cache broken at each turn (§5); this breaks it once in a while.
+const DefaultLowWater = 75
+
+var _ Strategy = (*Episodes)(nil)
+
+// Name is "episodes".
+func (*Episodes) Name() string { return "episodes" }
+
+// Limit is the size above which it acts: the budget, and never more than the window leaves.
+func (e *Episodes) Limit(b Budget) tidemark.Tokens {
+	return min(e.Budget.Of(b.Window), b.Limit())
+}
+
+// LowMark is the size that an act goes down to.
+func (e *Episodes) LowMark(b Budget) tidemark.Tokens {
+	percent := e.LowWater
+	if percent <= 0 {
+		percent = DefaultLowWater
+	}
+	return e.Limit(b) * tidemark.Tokens(percent) / 100
+}
+
+// Short is how far a view is over the budget: what could not leave, since it is open, somebody's own words, pinned or
+// needed by what is open.
+func (e *Episodes) Short(v View, b Budget) tidemark.Tokens { return max(v.Size-e.Limit(b), 0) }
+
+// Prologue is the size up to which unmarked work before the first episode stays.
+func (e *Episodes) Prologue(b Budget) tidemark.Tokens { return e.Limit(b) / episodePrologue }
+
+// Shares of the budget.
+const (
+	episodeLines    = 8  // lines of what left take at most an eighth
+	episodePrologue = 2  // work before the first episode is prologue up to a half
+	episodeGain     = 20 // an act that cannot reach the budget is to free a twentieth
+	episodeLeast    = 16 // tokens: less than estimates are wrong by
+)
+
+// Plan takes out what the agent is done with, down to the low-water mark in one act.
+func (e *Episodes) Plan(v View, b Budget) []tidemark.Edit {
+	limit := e.Limit(b)
+	if v.Size <= limit {
+		return nil
+	}
+	l := e.ledger(v)
+	defer e.memo.Store(l)
+	all := v.Fixed + v.Tokens()
+	need := episodes.Need{Tokens: episodes.Scaled(v.Size-e.LowMark(b), all, v.Size), Least: episodes.Scaled(v.Size-limit, all, v.Size),
+		Lines: limit / episodeLines, Prologue: e.Prologue(b), Back: backByName, Entry: backByEntry}
+	p := l.Plan(need)
+	if p.Freed < episodeLeast || p.Short > 0 && p.Freed < limit/episodeGain {
+		return nil
+	}
+	return episodeEdits(v.Items, p)
+}
+
+// urge returns the budget for a view that is to be made smaller though it is within its own: as if it had just come
+// over.
+func (e *Episodes) urge(v View, b Budget) Budget {
+	if limit := e.Limit(b); v.Size <= limit {
+		b.Window = b.Reserve + max(v.Size-1, 0)
+	}
+	return b
+}
+
+// States tells how far each episode left a view, by place.
+func (e *Episodes) States(v View) []episodes.State {
+	l := e.ledger(v)
+	defer e.memo.Store(l)
+	return l.States()
+}
+
+// ledger brings the ledger up to a view.
+func (e *Episodes) ledger(v View) *episodes.Ledger {
+	g := v.Graph
+	if g == nil { // of a log that nobody keeps a graph of
+		g = e.graphOf(v.Items)
+	}
+	l := e.memo.Swap(nil) // who plans at the same time counts anew
+	if l == nil || !l.Of(g) {
+		l = episodes.NewLedger(g)
+	}
+	stay := heldAny(v.returned(), []string{DefaultStay})
+	l.Sync(len(v.Items), func(i int) episodes.Item { return episodeItem(&v.Items[i], stay != nil && stay[i]) })
+	return l
+}
+
+// returned are the items of a view, those pinned that somebody brought back: they do not leave again at once.
+func (v View) returned() []Item {
+	if len(v.Back) == 0 && len(v.Returned) == 0 {
+		return v.Items
+	}
+	out := slices.Clone(v.Items)
+	for i := range out {
+		it := &out[i]
+		if it.Span() {
+			continue
+		}
+		it.Pinned = it.Pinned || len(v.Back[it.ID]) > 0
+		for _, s := range v.Returned {
+			it.Pinned = it.Pinned || s.From <= it.Seq && it.Last <= s.To
+		}
+	}
+	return out
+}
+
+// NewGraph returns the graph of an empty log, with the tools of the strategy.
+func (e *Episodes) NewGraph() *episodes.Graph { return episodes.New(e.tools()) }
+
+// LoadGraph returns a graph of episodes that were saved, see [episodes.Load].
+func (e *Episodes) LoadGraph(rows []episodes.Episode, upto int64) *episodes.Graph {
+	return episodes.Load(e.tools(), rows, upto)
+}
+
+func (e *Episodes) tools() episodes.Tools {
+	if e.Tools.Known() {
+		return e.Tools
+	}
+	return episodes.DefaultTools(paging.DefaultTools())
+}
+
+// graphOf makes the graph of what a view shows.
+func (e *Episodes) graphOf(items []Item) *episodes.Graph {
+	g := e.NewGraph()
+	for i := range items {
+		if it := &items[i]; !it.Span() {
+			g.Add(episodes.Message{ID: it.ID, Seq: it.Seq, Tokens: it.Tokens, Content: it.Message})
+		}
+	}
+	return g
+}
+
+// episodeItem is an item as a ledger takes it.
+func episodeItem(it *Item, stays bool) episodes.Item {
+	out := episodes.Item{ID: it.ID, Seq: it.Seq, Last: it.Last, Row: it.Row, Message: &it.Message, Tokens: it.Tokens, Stays: stays, Person: personTurn(it)}
+	if it.Span() {
+		if out.Line = lineAt(it); out.Line == nil {
+			out.Stays = true
+		}
+		if it.Row == 0 {
+			out.Row = -1
+		}
+		return out
+	}
+	if len(it.Stubbed) == 0 {
+		return out
+	}
+	out.Numbers = make([]int, len(it.Message.Content))
+	for at := range out.Numbers {
+		out.Numbers[at] = it.Block(at) - 1
+	}
+	for _, s := range it.Stubbed {
+		if out.Row >= 0 {
+			out.Row = max(out.Row, s.Row)
+		}
+		if s.Row == 0 {
+			out.Row = -1
+		}
+		if l := episodeOf(s.Data); s.Many > 0 && l != nil { // the line of an episode
+			out.Numbers[s.At], out.Told = -1, append(out.Told, l.Lines...)
+		}
+	}
+	return out
+}
+
+// episodeEdits are the edits of a plan.
+func episodeEdits(items []Item, p episodes.Plan) []tidemark.Edit {
+	out := make([]tidemark.Edit, 0, len(p.Runs)+len(p.Blocks))
+	for _, r := range p.Runs {
+		e := tidemark.Edit{From: items[r.From].From, To: items[r.To].To, Data: episodeData(r.Line)}
+		if r.Text != "" {
+			e.Messages = []tidemark.Message{tidemark.NewText(tidemark.User, r.Text)}
+		}
+		out = append(out, e)
+	}
+	for _, r := range p.Blocks {
+		e, line := tidemark.Edit{From: items[r.Item].From, Block: r.Number + 1}, episodes.Line{}
+		if r.Text != "" {
+			e.Blocks, line.Lines = []tidemark.Block{tidemark.Text(r.Text)}, []int{r.Line}
+		}
+		e.Data = episodeData(line)
+		if n := len(out); n > 0 && out[n-1].From == e.From && out[n-1].Block == e.Block {
+			continue // several blocks stand for that one
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// backByName is how lines say the way back.
+const backByName = `recall with {"episode": "NAME"} reads one back.`
+
+// backByEntry is how the line of work without a name says it: it goes by the message in which it begins.
+func backByEntry(e *episodes.Episode) string {
+	return `recall with {"episode": "` + string(e.Entry) + `"}`
+}
+
+// episodeEdit is the data of an edit.
+type episodeEdit struct {
+	Episodes *episodes.Line `json:"episodes"`
+}
+
+func episodeData(l episodes.Line) json.RawMessage {
+	data := make([]byte, 0, 48)
+	data = appendNumbers(append(data, `{"episodes":{`...), `"folded":`, l.Folded)
+	if len(l.Folded) > 0 && len(l.Lines) > 0 {
+		data = append(data, ',')
+	}
+	data = appendNumbers(data, `"lines":`, l.Lines)
+	return append(data, "}}"...)
+}
+
+// appendNumbers appends a field with a list, nothing for an empty one.
+func appendNumbers(data []byte, field string, list []int) []byte {
+	for i, n := range list {
+		if i == 0 {
+			data = append(append(data, field...), '[')
+		} else {
+			data = append(data, ',')
+		}
+		data = strconv.AppendInt(data, int64(n), 10)
+	}
+	if len(list) > 0 {
+		data = append(data, ']')
+	}
+	return data
+}
+
+// episodeOf reads the data of an edit, nil for one of another strategy.
+func episodeOf(data json.RawMessage) *episodes.Line {
+	const begin = `{"episodes":`
+	if len(data) < len(begin) || string(data[:len(begin)]) != begin {
+		return nil
+	}
+	var d episodeEdit
+	if json.Unmarshal(data, &d) != nil {
+		return nil
+	}
+	return d.Episodes
+}
+
+// lineAt returns what of episodes a span stands for, nil for one of another strategy.
+func lineAt(it *Item) *episodes.Line { return episodeOf(it.Data) }
+
+// IsEpisodes reports whether an edit is of this strategy.
+func IsEpisodes(e tidemark.Edit) bool { return episodeOf(e.Data) != nil }
+
+// WholeEpisodes returns the numbers of the episodes that an edit stands for.
+func WholeEpisodes(e tidemark.Edit) []int {
+	l := episodeOf(e.Data)
+	if l == nil {
+		return nil
+	}
+	return slices.Concat(l.Folded, l.Lines)
+}

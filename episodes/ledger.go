@@ -1,0 +1,345 @@
+package episodes
+
+import (
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Item is a message of a context, as a [Ledger] takes it.
+type Item struct {
+	ID      tidemark.EntryID
+	Seq     int64 // of the message in the log; of a line its first
+	Last    int64 // of what stands for several messages the last one; some of them may stand all the same
+	Row     int64 // position of the newest overlay in it, -1 for one that is only planned: an item of equal ID, Seq and Row shows the same
+	Message *tidemark.Message
+	Numbers []int // of its blocks in the log's message, from 0, -1 for one that is the line of an episode; nil: as they stand
+	Tokens  tidemark.Tokens
+	Person  bool  // somebody said it: it stays, whatever is missing
+	Stays   bool  // it is pinned, or of another strategy
+	Line    *Line // it is what stands for episodes that left
+
+	Together bool  // of its blocks none leaves before the others: its API knows it again
+	Told     []int // episodes whose line is a block of it
+}
+
+// Line is what stands for episodes that left a context whole, by their numbers: each with a line of its own, the oldest
+// folded into one.
+type Line struct {
+	Folded []int `json:"folded,omitempty"`
+	Lines  []int `json:"lines,omitempty"`
+}
+
+// Part is a block of a context.
+type Part struct {
+	Item   int // index in the context
+	Block  int // index in its content
+	Number int // in the log's message, from 0
+
+	tokens  tidemark.Tokens
+	episode int // index in the graph, -1 for what stays
+	level   Level
+	said    bool // by the assistant
+	signed  bool // thinking that its API knows again
+}
+
+// Ledger says what of each episode stands in a context, and how large it is. It is kept from one plan to the next: only
+// what changed is looked at again.
+type Ledger struct {
+	graph *Graph
+	items []entry
+	parts []Part
+	tally []tally // by index in the graph
+	turns []int   // items that a person said
+	lines []int   // items that are lines
+	told  []told  // lines that are blocks of others
+
+	settled int64 // position up to which blocks had their owners
+
+	reply *tidemark.Message // the newest before an item, while items are added: what its results answer
+	said  int               // its item
+	owner int               // index of the episode that the last block was of: the next is mostly of that, or the one behind
+}
+
+type entry struct {
+	id       tidemark.EntryID
+	seq, row int64
+	reach    int64 // the last position that those up to it stand for
+	tokens   tidemark.Tokens
+	from     int  // its first part
+	within   bool // it stands though something stands for the messages around it
+	stays    bool
+	said     bool // by the assistant
+	together bool
+	line     *Line
+}
+
+// told is an episode whose line is a block of an item.
+type told struct{ item, episode int }
+
+// newest is the item that the assistant said last.
+func (l *Ledger) newest() int {
+	n := len(l.items) - 1
+	for n >= 0 && !l.items[n].said {
+		n--
+	}
+	return n
+}
+
+// tally is what stands of an episode.
+type tally struct {
+	level       [levels]tidemark.Tokens
+	parts       int
+	first, last int // items
+}
+
+// NewLedger returns the ledger of an empty context.
+func NewLedger(g *Graph) *Ledger { return &Ledger{graph: g} }
+
+// Of reports whether the ledger is for a graph.
+func (l *Ledger) Of(g *Graph) bool { return l.graph == g }
+
+// Sync brings the ledger to a context of n items. Items before the first that changed are not looked at again, nor those
+// whose owners were known: a reply whose calls were not answered has some now. What is only planned never is the same.
+func (l *Ledger) Sync(n int, at func(int) Item) {
+	same := 0
+	for same < n && same < len(l.items) {
+		it, e := at(same), &l.items[same]
+		if it.ID != e.id || it.Seq != e.seq || it.Row != e.row || it.Row < 0 || it.Seq > l.settled || (it.Stays || it.Person) != e.stays ||
+			it.Together != e.together {
+			break
+		}
+		same++
+	}
+	for same > 0 && same < n && at(same).Message.Role == tidemark.User { // results are read with their calls
+		same--
+	}
+	l.settled = l.graph.ownedTo()
+	l.truncate(same)
+	if room := n - len(l.items); room > len(l.items) { // of a first look; later ones add a few
+		l.items = slices.Grow(l.items, room)
+		l.parts = slices.Grow(l.parts, 2*room)
+	}
+	if room := len(l.graph.list) - len(l.tally); room > 0 {
+		l.tally = append(l.tally, make([]tally, room)...)
+	}
+	for i := same; i < n; i++ {
+		it := at(i)
+		l.add(&it)
+		if it.Message.Role == tidemark.Assistant {
+			l.reply, l.said = it.Message, i
+		}
+	}
+	l.reply = nil
+}
+
+func (l *Ledger) truncate(n int) {
+	if n >= len(l.items) {
+		return
+	}
+	from, lost := l.items[n].from, 0
+	for i := len(l.parts) - 1; i >= from; i-- {
+		p := &l.parts[i]
+		if p.episode < 0 {
+			continue
+		}
+		t := &l.tally[p.episode]
+		t.level[p.level] -= p.tokens
+		if t.parts--; t.parts == 0 {
+			if t.last == len(l.items) {
+				lost--
+			}
+			*t = tally{}
+		} else if t.last >= n && t.last < len(l.items) {
+			t.last = len(l.items) // to be found
+			lost++
+		}
+	}
+	for i := from - 1; i >= 0 && lost > 0; i-- {
+		if p := &l.parts[i]; p.episode >= 0 && l.tally[p.episode].last == len(l.items) {
+			l.tally[p.episode].last = p.Item
+			lost--
+		}
+	}
+	l.items, l.parts = l.items[:n], l.parts[:from]
+	for len(l.turns) > 0 && l.turns[len(l.turns)-1] >= n {
+		l.turns = l.turns[:len(l.turns)-1]
+	}
+	for len(l.lines) > 0 && l.lines[len(l.lines)-1] >= n {
+		l.lines = l.lines[:len(l.lines)-1]
+	}
+	for len(l.told) > 0 && l.told[len(l.told)-1].item >= n {
+		l.told = l.told[:len(l.told)-1]
+	}
+}
+
+// add takes the next item.
+func (l *Ledger) add(it *Item) {
+	n := len(l.items)
+	e := entry{id: it.ID, seq: it.Seq, row: it.Row, tokens: it.Tokens, from: len(l.parts), stays: it.Stays || it.Person,
+		said: it.Message.Role == tidemark.Assistant, together: it.Together, line: it.Line}
+	if n > 0 {
+		e.reach = l.items[n-1].reach
+	}
+	e.within, e.reach = e.seq <= e.reach, max(e.reach, it.Last)
+	l.items = append(l.items, e)
+	if it.Person {
+		l.turns = append(l.turns, n)
+	}
+	if it.Line != nil {
+		l.lines = append(l.lines, n)
+	}
+	for _, number := range it.Told {
+		l.told = append(l.told, told{n, number})
+	}
+	alike := true
+	for i := range it.Message.Content {
+		p := Part{Item: n, Block: i, Number: i, episode: -1}
+		if it.Numbers != nil {
+			p.Number = it.Numbers[i]
+		}
+		if !e.stays && it.Line == nil && p.Number >= 0 {
+			l.own(&p, it, &it.Message.Content[i])
+		}
+		l.parts = append(l.parts, p)
+		alike = alike && p.episode == l.parts[e.from].episode && p.level == l.parts[e.from].level
+	}
+	own := l.parts[e.from:]
+	if alike && len(own) > 0 {
+		own[len(own)-1].tokens = it.Tokens
+	} else {
+		share(own, it)
+	}
+	for i := range own {
+		if p := &own[i]; p.episode >= 0 {
+			l.tally[p.episode].count(p)
+		}
+	}
+}
+
+// share parts the tokens of an item among its blocks. What blocks take beside themselves counts for the last. Plain text
+// is parted by its bytes; where these do not tell the size, as in Chinese or of an image, each block is estimated.
+func share(own []Part, it *Item) {
+	const slack = 8 // an eighth may be other than bytes say
+	plain, sum := true, 0
+	for i := range own {
+		n, ok := bytesOf(&it.Message.Content[i])
+		own[i].tokens = tidemark.Tokens(n) // until they are parted
+		plain, sum = plain && ok, sum+n
+	}
+	off := it.Tokens - tidemark.EstimateChars(sum)
+	plain = plain && sum > 0 && max(off, -off) <= it.Tokens/slack
+	left := it.Tokens
+	for i := range own {
+		p := &own[i]
+		switch {
+		case i == len(own)-1:
+			p.tokens = left
+		case plain:
+			p.tokens = min(left, it.Tokens*p.tokens/tidemark.Tokens(sum))
+		default:
+			p.tokens = min(left, tidemark.EstimateBlock(it.Message.Content[p.Block]))
+		}
+		left -= p.tokens
+	}
+}
+
+// bytesOf is about what a block takes as JSON, and whether it can be told so.
+func bytesOf(b *tidemark.Block) (n int, ok bool) {
+	const frame = 40 // names of fields, quotes and brackets
+	if raw := b.Raw(); raw != nil {
+		n = len(raw)
+	} else {
+		n = frame + len(b.Text) + len(b.ID) + len(b.Name) + len(b.Input) + len(b.ToolUseID) + len(b.Signature)
+	}
+	ok = b.Source == nil
+	for i := range b.Content {
+		inner, is := bytesOf(&b.Content[i])
+		if ok = ok && is; b.Raw() == nil {
+			n += inner
+		}
+	}
+	return n, ok
+}
+
+func (t *tally) count(p *Part) {
+	if t.parts == 0 {
+		t.first = p.Item
+	}
+	t.level[p.level] += p.tokens
+	t.parts++
+	t.last = p.Item
+}
+
+// own finds the episode of a block and the level with which it leaves.
+func (l *Ledger) own(p *Part, it *Item, b *tidemark.Block) {
+	if it.Message.Role == tidemark.User {
+		if b.Type != tidemark.TypeToolResult {
+			return // who said it is not an agent
+		}
+		if l.reply != nil {
+			from, to := l.span(l.said)
+			for i := from; i < to; i++ {
+				c := &l.parts[i]
+				if call := &l.reply.Content[c.Block]; call.Type == tidemark.TypeToolUse && call.ID == b.ToolUseID {
+					p.episode, p.level = c.episode, c.level
+					break // of two with one id the API is sent the first
+				}
+			}
+		}
+		return
+	}
+	p.level, p.said = Whole, true
+	switch b.Type {
+	case tidemark.TypeToolUse:
+		p.level = l.graph.tools.Level(b.Name, b.Input)
+	case tidemark.TypeThinking, tidemark.TypeRedactedThinking:
+		p.level, p.signed = Reasoning, true
+	}
+	e := l.ownerOf(Place{it.Seq, p.Number})
+	if e == nil {
+		return
+	}
+	p.episode = e.N - 1
+	if p.level == Reasoning && e.Type == Action || it.Together { // it goes with the action, or the message
+		p.level = Whole
+	}
+}
+
+// ownerOf is [Graph.Owner] for blocks that come in order.
+func (l *Ledger) ownerOf(at Place) *Episode {
+	for n := l.owner; n < len(l.graph.list) && n <= l.owner+1; n++ {
+		if e := l.graph.list[n]; !at.before(e.From) && !e.To.before(at) {
+			l.owner = n
+			return e
+		}
+	}
+	e := l.graph.Owner(at)
+	if e != nil {
+		l.owner = e.N - 1
+	}
+	return e
+}
+
+// State is how far an episode left a context.
+type State struct {
+	Episode *Episode
+	Tokens  tidemark.Tokens // of what stands
+	Gone    bool            // nothing does
+}
+
+// States tells of all episodes, by place.
+func (l *Ledger) States() []State {
+	out := make([]State, len(l.graph.list))
+	for i, e := range l.graph.list {
+		out[i] = State{Episode: e, Gone: true}
+		if i < len(l.tally) {
+			t := &l.tally[i]
+			for _, n := range t.level {
+				out[i].Tokens += n
+			}
+			out[i].Gone = t.parts == 0
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/proxy"
+)
+
+func episodic() proxy.Settings {
+	return proxy.Settings{Treatment: proxy.Episodes, Window: 60_000, Episodes: proxy.EpisodeSettings{Budget: episodes.Budget{Tokens: 6_000}}}
+}
+
+// worker is a client whose agent marks what it does.
+type worker struct {
+	r       *rig
+	history []string
+	n       int
+	sent    [][]byte // of each request its first call
+}
+
+// round makes a request, which the model answers with marks of ours and a read.
+func (a *worker) round(marks ...string) exchanged {
+	a.r.t.Helper()
+	a.n++
+	blocks, file := []string{}, fmt.Sprintf("f%d.go", a.n)
+	for i, m := range marks {
+		blocks = append(blocks, call(fmt.Sprintf("m%d-%d", a.n, i), episodes.ToolName, m))
+	}
+	c := call(fmt.Sprint("r", a.n), "Read", `{"file_path":"`+file+`"}`)
+	e := a.r.exchange("", request(a.history...), reply("tool_use", append(blocks, c)...))
+	a.sent = append(a.sent, e.sent[0])
+	a.history = append(a.history, said(c), result(fmt.Sprint("r", a.n), strings.Repeat(file+" holds this line\n", 120)))
+	return e
+}
+
+// explore reads three files in an exploration.
+func (a *worker) explore(name string) {
+	a.round(`{"action":"start","name":"` + name + `","type":"expl"}`)
+	a.round()
+	a.round()
+	a.round(`{"action":"end","description":"what ` + name + ` found"}`)
+}
+
+// TestRewindBehindAct: a client that goes back behind the request with which something left has it again, as it was sent then;
+// and the history that it left goes on as it was, also after a restart.
+func TestRewindBehindAct(t *testing.T) {
+	a := &worker{r: newRig(t, episodic()), history: []string{text("user", "begin")}}
+	for i := range 5 {
+		a.explore(fmt.Sprint("part ", i))
+	}
+	last := a.r.exchange("", request(a.history...), reply("end_turn", textBlock("so"))).sent[0]
+	if !bytes.Contains(last, []byte("[Evicted")) || bytes.Contains(last, []byte("f1.go holds")) {
+		t.Fatalf("nothing left: %s", last)
+	}
+	back := a.history[:9]
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			a.r.restart()
+		}
+		if now := a.r.exchange("", request(back...), reply("end_turn", textBlock("so"))).sent[0]; !bytes.Equal(now, a.sent[4]) {
+			t.Errorf("restarted %t: sent\n%s\nbefore\n%s", restarted, now, a.sent[4])
+		}
+		if now := a.r.exchange("", request(a.history...), reply("end_turn", textBlock("so"))).sent[0]; !bytes.Equal(now, last) {
+			t.Errorf("restarted %t: the other history is sent\n%s\nbefore\n%s", restarted, now, last)
+		}
+	}
+}
+
+// TestInherited: an action may rest on what another track explored, as behind a client's own summary, and on nothing else.
+func TestInherited(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		a := &worker{r: newRig(t, episodic()), history: []string{text("user", "begin")}}
+		a.explore("where it is")
+		a.round()
+		if restart {
+			a.r.restart()
+		}
+		b := &worker{r: a.r, history: []string{text("user", "a summary of it all")}}
+		b.round(`{"action":"start","name":"fix","type":"act","dependencies":["no such"]}`, `{"action":"start","name":"fix","type":"act","dependencies":["where it is"]}`)
+		e := b.round()
+		got := map[string]bool{}
+		for _, m := range e.messages(t, 0) {
+			for _, x := range m.Content {
+				got[x.ToolUseID] = x.IsError
+			}
+		}
+		if !got["m1-0"] || got["m1-1"] {
+			t.Errorf("restart %t: refused %v", restart, got)
+		}
+	}
+}
+
+// TestCountLeavesNothing: what is counted is what would be sent, and nothing leaves by it.
+func TestCountLeavesNothing(t *testing.T) {
+	a := &worker{r: newRig(t, episodic()), history: []string{text("user", "begin")}}
+	for i := range 5 {
+		ask := proxy.Ask{Body: request(a.history...), Count: true}
+		x, err := a.r.c.Begin(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.explore(fmt.Sprint("part ", i)); !bytes.Equal(x.Body(), a.sent[4*i]) {
+			t.Errorf("round %d: counted\n%s\nsent\n%s", i, x.Body(), a.sent[4*i])
+		}
+	}
+	if !bytes.Contains(a.sent[len(a.sent)-1], []byte("[Evicted")) {
+		t.Error("nothing left")
+	}
+}
+
+// TestEpisodesTold: episodes of a track are told with what of each stands, also after a restart; a track that is not there is
+// not found.
+func TestEpisodesTold(t *testing.T) {
+	a := &worker{r: newRig(t, episodic()), history: []string{text("user", "begin")}}
+	for i := range 5 {
+		a.explore(fmt.Sprint("part ", i))
+	}
+	a.round(`{"action":"start","name":"do it","type":"act","dependencies":["part 4"]}`)
+	a.round()
+	for _, restart := range []bool{false, true} {
+		if restart {
+			a.r.restart()
+		}
+		e, err := a.r.c.Episodes(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := map[string]bool{}
+		for _, s := range e.States {
+			gone[s.Episode.Name] = s.Gone
+		}
+		if !e.Enabled || e.Budget != 6_000 || e.LowWater != 4_500 || e.Size == 0 || e.Open != "do it" || !gone["part 0"] || gone["part 4"] || gone["do it"] {
+			t.Errorf("restart %t: %+v %v", restart, e, gone)
+		}
+	}
+	if _, err := a.r.c.Episodes(context.Background(), "t9"); err == nil {
+		t.Error("a track that is not there is told of")
+	}
+}
+
+// TestAlone: where the model takes no part it gets no tool, and work leaves all the same; lines name no way back.
+func TestAlone(t *testing.T) {
+	s := episodic()
+	s.Alone = true
+	a := &worker{r: newRig(t, s), history: []string{text("user", "begin")}}
+	for range 24 {
+		a.round()
+	}
+	last := a.sent[len(a.sent)-1]
+	if !bytes.Contains(last, []byte("[Evicted")) || bytes.Contains(last, []byte("delimiter")) || bytes.Contains(last, []byte("memory_fault")) || bytes.Contains(last, []byte("episode:")) {
+		t.Errorf("sent %s", last)
+	}
+}

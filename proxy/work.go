@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/proxy/body"
+)
+
+// graphed is the graph of a track and the newest message in it.
+type graphed struct {
+	graph *episodes.Graph
+	at    *node
+	known int // explorations of the conversation that it was told of
+	noted int // episodes of it that are closed and that the conversation was told of
+}
+
+// seqs is how many places in a graph's log a message takes: its own, and one for results that the client never saw where
+// the history goes on without any.
+const seqs = 2
+
+// works makes sure that all messages of a request can be added to a graph: after a restart, or where episodes are asked for
+// late, the log has them.
+func (c *Conversation) works(ctx context.Context, x *Exchange) error {
+	if !episodic(x.treatment) {
+		return nil
+	}
+	var stored []*node
+	for _, n := range x.path {
+		if n.work == nil && n.raw == nil && n.seq != 0 {
+			stored = append(stored, n)
+		}
+	}
+	if err := c.read(ctx, stored, func(n *node, it body.Item) { n.work = workOf(n, it) }); err != nil {
+		return err
+	}
+	for i, n := range x.path {
+		if n.work != nil {
+			continue
+		}
+		it := x.req.Items[i]
+		if n.raw != nil {
+			if own, err := body.NewItem(n.raw); err == nil {
+				it = own
+			}
+		}
+		n.work = workOf(n, it)
+	}
+	return nil
+}
+
+// graphOf returns the graph of a history, which is that of its track. It is called with the lock held.
+func (c *Conversation) graphOf(t *track, path []*node) *episodes.Graph {
+	have := t.works
+	if have.graph == nil && t.base != nil { // what is shared with the base is known
+		have = t.base.works
+	}
+	if have.graph == nil {
+		have = graphed{graph: episodes.New(c.Settings.Episodes.Tools), at: c.root}
+	}
+	if at := have.at; at != c.root && (at.depth > len(path) || path[at.depth-1] != at) || have.at != t.works.at {
+		shared := 0
+		for i, n := range at.path() {
+			if i < len(path) && path[i] == n {
+				shared = n.depth
+			}
+		}
+		have.graph, have.noted = have.graph.Until(int64(seqs*shared)), 0
+		have.at = c.root
+	}
+	if names := c.explored; have.known < len(names) {
+		have.graph.Inherit(names[have.known:])
+		have.known = len(names)
+	}
+	for i := have.at.depth; i < len(path); i++ {
+		c.add(have.graph, path, i)
+	}
+	have.at = path[len(path)-1]
+	t.works = have
+	c.explore(t)
+	return have.graph
+}
+
+// add takes a message into a graph.
+func (c *Conversation) add(g *episodes.Graph, path []*node, i int) {
+	n := path[i]
+	seq := int64(seqs * n.depth)
+	if seq <= g.Upto() {
+		return
+	}
+	m := episodes.Message{ID: n.id, Seq: seq, Tokens: n.work.tokens, Content: tidemark.Message{Role: n.role, Content: n.work.blocks}}
+	if i > 0 && path[i-1].put != nil {
+		back := path[i-1].put.answered()
+		var tokens tidemark.Tokens
+		for k := range back {
+			tokens += sizeOf(back[k])
+			back[k] = slim(back[k])
+		}
+		switch {
+		case len(back) == 0:
+		case n.answers():
+			m.Content.Content, m.Tokens = append(back, m.Content.Content...), m.Tokens+tokens
+		default:
+			g.Add(episodes.Message{ID: path[i-1].id, Seq: seq - 1, Tokens: tokens, Content: tidemark.Message{Role: tidemark.User, Content: back}})
+		}
+	}
+	g.Add(m)
+}
+
+// answers reports whether a message has results of the client's.
+func (n *node) answers() bool { return n.role == tidemark.User && !n.asks }
+
+// explore tells the conversation of explorations that ended: its other tracks may rest on them. A client that sums its
+// history up begins a new track with the summary.
+func (c *Conversation) explore(t *track) {
+	list := t.works.graph.Episodes()
+	for ; t.works.noted < len(list) && !list[t.works.noted].Open; t.works.noted++ {
+		if e := list[t.works.noted]; e.Type == episodes.Exploration && !c.exploring[e.Name] && len(c.explored) < episodes.MaxEpisodes {
+			c.exploring[e.Name] = true
+			c.explored = append(c.explored, e.Name)
+		}
+	}
+}
+
+// loadExplored reads the explorations that an earlier life knew of.
+func (c *Conversation) loadExplored(ctx context.Context) error {
+	rows, err := c.DB.Query(ctx, `SELECT name FROM proxy_explored WHERE key = ? ORDER BY n LIMIT ?`, string(c.Key), episodes.MaxEpisodes)
+	if err != nil {
+		return fmt.Errorf("read explorations: %w", err)
+	}
+	c.explored, c.exploring = nil, map[string]bool{}
+	for _, r := range rows {
+		c.explored = append(c.explored, r.Text(0))
+		c.exploring[r.Text(0)] = true
+	}
+	c.exploredKept = len(c.explored)
+	return nil
+}
+
+// exploredStmts store the explorations that are new.
+func (c *Conversation) exploredStmts() (stmts []tidemark.Stmt) {
+	for i, name := range c.explored[c.exploredKept:] {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_explored(key, n, name) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(c.Key), c.exploredKept + i, name}})
+	}
+	return stmts
+}
+
+// episodic reports whether a treatment lets episodes leave.
+func episodic(treatment string) bool { return strings.HasPrefix(treatment, Episodes) }
+
+// delimit answers the calls of the tool of episodes in a leg, each as if those before it were carried out.
+func (x *Exchange) delimit(leg tidemark.Message) map[string]episodes.Answer {
+	if !x.plan.offered(episodes.ToolName) {
+		return nil
+	}
+	if x.marks == nil {
+		x.c.mu.Lock()
+		x.marks = x.c.graphOf(x.of, x.path).Clone()
+		x.c.mu.Unlock()
+	}
+	x.marks.Add(episodes.Message{ID: "leg", Seq: x.marks.Upto() + 1, Content: leg})
+	return x.marks.Answer()
+}
+
+// delimited takes what a leg was answered.
+func (x *Exchange) delimited(results []tidemark.Block) {
+	if x.marks != nil && len(results) > 0 {
+		x.marks.Add(episodes.Message{ID: "leg", Seq: x.marks.Upto() + 1, Content: tidemark.Message{Role: tidemark.User, Content: results}})
+	}
+}

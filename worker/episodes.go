@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// toldEpisodes is embedded by this name, since its list is called as its type is.
+type toldEpisodes = session.Episodes
+
+// getEpisodes tells what an agent's work is divided into, the newest of it, oldest first.
+func (c *call) getEpisodes() error {
+	const most = 1 << 30
+	before, err := c.number("before", most, 1, most)
+	if err != nil {
+		return err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	s, err := c.shown()
+	if err != nil {
+		return err
+	}
+	v, err := c.episodesOf(s)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		toldEpisodes
+		Counts map[session.EpisodeState]int `json:"counts"` // of all
+		Total  int                          `json:"total"`
+		Next   int                          `json:"next,omitempty"`
+	}{v, map[session.EpisodeState]int{}, len(v.Episodes), 0}
+	for _, e := range v.Episodes {
+		out.Counts[e.State]++
+	}
+	list := listed(v.Episodes)
+	if n := int(before) - 1; n < len(list) { // the number of one is its place
+		list = list[:n]
+	}
+	if n := len(list) - limit; n > 0 {
+		list = list[n:]
+		out.Next = list[0].N
+	}
+	out.Episodes = list
+	return c.reply(http.StatusOK, out)
+}
+
+// readEpisode reads a page of an episode by its name, as it stands in the log.
+func (c *call) readEpisode() error {
+	const longest = 200 // bytes of a name
+	values := c.r.URL.Query()
+	for name := range values {
+		if name != "episode" && name != "offset" {
+			return fmt.Errorf("%s: an episode is read whole, want episode and offset alone: %w", name, tidemark.ErrInvalid)
+		}
+	}
+	name := values.Get("episode")
+	if strings.TrimSpace(name) == "" || len(name) > longest || invalidUTF8([]byte(name)) >= 0 {
+		return fmt.Errorf("episode: want its name, up to %d bytes of UTF-8: %w", longest, tidemark.ErrInvalid)
+	}
+	offset, err := c.number("offset", 0, 0, 1<<40)
+	if err != nil {
+		return err
+	}
+	s, err := c.shown()
+	if err != nil {
+		return err
+	}
+	v, of, err := c.clientsEpisodes(s)
+	if err != nil {
+		return err
+	}
+	var page session.EpisodeText
+	if of {
+		all := make([]*episodes.Episode, len(v.States))
+		for i := range all {
+			all[i] = v.States[i].Episode
+		}
+		page, err = s.EpisodeTextOf(c.r.Context(), v.Log, all, name, int(offset))
+	} else {
+		page, err = s.EpisodeText(c.r.Context(), name, int(offset))
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, page)
+}
+
+// clientsEpisodes are those of a client's conversation; of is false for one of our own.
+func (c *call) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of bool, err error) {
+	if s.Key.Channel() != proxyChannel || c.Proxies == nil {
+		return v, false, nil
+	}
+	ctx := c.r.Context()
+	conv, err := c.Proxies(ctx, s.Key.Root())
+	if err != nil {
+		return v, true, fmt.Errorf("open conversation %s: %w", s.Key, err)
+	}
+	_, track, _ := strings.Cut(string(s.Key), "#")
+	v, err = conv.Episodes(ctx, track)
+	return v, true, err
+}
+
+// episodesOf are the episodes of a session. Those of a client's conversation only the proxy knows, since what the model marks
+// there never reaches the client, nor its log.
+func (c *call) episodesOf(s *session.Session) (session.Episodes, error) {
+	ctx := c.r.Context()
+	v, of, err := c.clientsEpisodes(s)
+	if err != nil {
+		return session.Episodes{}, err
+	}
+	if !of {
+		return s.Episodes(ctx)
+	}
+	out := session.Episodes{Session: v.Log, Enabled: v.Enabled, Budget: v.Budget, LowWater: v.LowWater, Size: v.Size, Short: v.Short, Active: v.Open, Episodes: []session.EpisodeTold{}}
+	for _, st := range v.States {
+		e := st.Episode
+		t := session.EpisodeTold{N: e.N, Name: e.Name, Type: e.Type, Dependencies: e.Dependencies, Description: e.Description, Read: e.Read, Changed: e.Changed,
+			Calls: e.Calls, Tokens: e.Tokens, Standing: min(st.Tokens, e.Tokens), State: session.EpisodeWhole, From: e.Entry, To: e.Last}
+		switch {
+		case e.Open && e.Type != episodes.Unmarked:
+			t.State = session.EpisodeOpen
+		case st.Gone:
+			t.State = session.EpisodeGone
+		case v.Part[e.N]:
+			t.State = session.EpisodePartial
+		case e.Early && v.Prologue:
+			t.State = session.EpisodePrologue
+		}
+		out.Episodes = append(out.Episodes, t)
+	}
+	return out, s.TellTimes(ctx, out.Episodes)
+}
