@@ -128,7 +128,7 @@ func usable(names []string) []string {
 	return out
 }
 
-// Knock implements [Desk].
+// Knock implements [Desk]. Who got a standing while their message was judged is told no code any more.
 func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 	names := usable(k.Names)
 	if len(names) == 0 {
@@ -148,8 +148,13 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 		{SQL: `DELETE FROM channel_codes WHERE at NOT BETWEEN ? AND ?`, Args: []any{from, to}},
 		{
 			SQL: `INSERT INTO channel_codes(platform, name, code, called, names, asked, at, key, reply) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
-				WHERE (SELECT count(*) FROM channel_codes WHERE platform = ?) < ? ON CONFLICT DO NOTHING`,
-			Args: []any{k.Platform, names[0], code, oneLine(k.Called), strings.Join(names, "\n"), k.Message, now.UnixMilli(), string(k.Key), string(reply), k.Platform, maxPending}, Want: 1,
+				WHERE (SELECT count(*) FROM channel_codes WHERE platform = ?) < ? AND NOT EXISTS (SELECT 1 FROM channel_names n
+					JOIN channel_people p ON p.platform = n.platform AND p.name = n.name
+					WHERE n.platform = ? AND n.alias = ? AND n.until = 0 AND p.standing <> '') ON CONFLICT DO NOTHING`,
+			Args: []any{
+				k.Platform, names[0], code, oneLine(k.Called), strings.Join(names, "\n"), k.Message, now.UnixMilli(), string(k.Key), string(reply),
+				k.Platform, maxPending, k.Platform, names[0],
+			}, Want: 1,
 		},
 	})
 	if err == nil {

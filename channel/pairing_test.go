@@ -12,6 +12,28 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 )
 
+// TestKnockBehindApproval: a message that was judged a stranger's, and comes to the desk after they were let in
+// or kept out, asks for no other code.
+func TestKnockBehindApproval(t *testing.T) {
+	for _, as := range []channel.Standing{channel.Approved, channel.Owner, channel.Blocked} {
+		r := newRig(t, channel.Rules{Access: channel.AccessPairing})
+		late := channel.Knock{Platform: "fake", Names: []string{phone}, Message: "2"}
+		code, err := r.book.Knock(t.Context(), channel.Knock{Platform: "fake", Names: []string{phone}, Message: "1"})
+		if err != nil || code == "" {
+			t.Fatalf("%q, %v", code, err)
+		}
+		if _, err := r.book.Approve(t.Context(), code, as); err != nil {
+			t.Fatal(err)
+		}
+		if code, err := r.book.Knock(t.Context(), late); err != nil || code != "" {
+			t.Errorf("%s: told %q, %v", as, code, err)
+		}
+		if list, err := r.book.List(t.Context()); err != nil || len(list.Pending) != 0 {
+			t.Errorf("%s: %+v, %v", as, list.Pending, err)
+		}
+	}
+}
+
 // TestPairingClock: what was noted while a clock was ahead does not last for as long as it was.
 func TestPairingClock(t *testing.T) {
 	const year = 365 * day
