@@ -385,6 +385,11 @@ for (const kind of hosts) {
         const told = await own.ask("GET", `${at(key)}/episodes`);
         assert.equal(told.active, true);
         assert.deepEqual([told.open, told.budget, told.episodes.map((e) => e.name).filter(Boolean)], ["act on it", 12_000, [name, "act on it"]]);
+        await section.getByText(`of the budget, ${group(told.size)} of 12,000 tokens; over it finished ones leave, down to 9,000.`).waitFor();
+        const gauge = section.getByRole("meter", { name: "Budget of the episodes" });
+        const filled = () => gauge.evaluate((g) => [g.querySelector(".p-kind-all"), g.querySelector(".p-free")].map((r) => r.getBoundingClientRect().width).reduce((a, b) => a / b));
+        assert.equal(await gauge.getAttribute("aria-valuetext"), `${group(told.size)} of 12,000 tokens`);
+        assert.ok(told.size > 0 && Math.abs((await filled()) - Math.min(1, told.size / 12_000)) < 0.02, `${await filled()} is drawn of ${told.size}`);
         await turn("third", ["delimiter", { action: "end" }]);
         await section.getByText("None is open.").waitFor();
         await section.getByText("One by one").click();

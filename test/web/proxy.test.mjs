@@ -152,12 +152,13 @@ for (const kind of hosts) {
         const page = await visit(browser, own, { key });
         await page.getByRole("button", { name: "Context", exact: true }).click();
         const section = page.getByRole("region", { name: "Episodes" });
-        await section.getByText("Over 14,000 tokens finished ones leave, down to 10,500.").waitFor();
+        await section.getByText(/% of the budget, .* of 14,000 tokens; over it finished ones leave, down to 10,500\.$/).waitFor();
         await turn("open", [marked({ action: "start", name: "look more", type: "expl" }), read]);
         await section.getByText("Open: exploration “look more”.").waitFor();
         const told = await own.ask("GET", `/v1/sessions/${encodeURIComponent(key)}/episodes`);
         assert.deepEqual([told.active, told.budget, told.open, told.total], [true, 14_000, "look more", 9]);
         assert.ok(told.counts.gone > 0 && told.size <= told.budget, JSON.stringify(told.counts));
+        await section.locator(`[role=meter][aria-valuetext="${told.size.toLocaleString("en")} of 14,000 tokens"]`).waitFor();
         await section.getByText(new RegExp(`^\\s*evicted ${told.counts.gone}$`)).waitFor();
         await page.getByRole("region", { name: "What was sent" }).waitFor();
         if (picture) await page.screenshot({ path: path.join(picture, `${kind}-proxy-episodes.png`) });

@@ -11,8 +11,7 @@ import { Episodes } from "./episodes.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
 import { useLoad, useNotices, usePages } from "./load.js";
 import { Paging } from "./paging.jsx";
-import { Mark, Status, Trouble } from "./parts.jsx";
-import { stack } from "./scale.js";
+import { Gauge, Mark, Status, Trouble } from "./parts.jsx";
 import { Timeline } from "./timeline.jsx";
 
 const none = { view: null, calls: [], acts: [] };
@@ -62,7 +61,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
   return (
     <>
       <Trouble error={view.error} again={reload} what="Not up to date" />
-      <Gauge view={client ? sent(view.data, client.call) : view.data} client={client} />
+      <Fill view={client ? sent(view.data, client.call) : view.data} client={client} />
       <Timeline calls={calls} acts={acts} view={view.data} />
       {client && <Client calls={calls} info={info.data} />}
       {marks && <Episodes told={told} again={reload} />}
@@ -88,24 +87,16 @@ function portions(view) {
   return kindOrder.filter((k) => sum.get(k) > 0).map((kind) => ({ kind, tokens: sum.get(kind) }));
 }
 
-function Gauge({ view, client }) {
-  const width = 1000, { share, level } = fillOf(view.size, view.limit), over = level === "over";
+function Fill({ view, client }) {
+  const { share, level } = fillOf(view.size, view.limit), over = level === "over";
   const all = portions(view);
-  const at = (n) => (n / Math.max(view.window, view.size, 1)) * width;
-  const parts = stack(all, all.reduce((n, p) => n + p.tokens, 0), at(view.size), 3);
   return (
     <section class="p-section" aria-labelledby="p-fill">
       <h2 id="p-fill" class="p-fill">
         <span class={level ? `p-big p-${level}` : "p-big"}>{share}</span> of the {client ? "window" : "limit"}{level === "near" && !client && ", compacted soon"}
       </h2>
       {client ? <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens with the newest answer, what the client says beside the messages included.</p> : <p class="p-lead">{tokens(view.size)} of {tokens(view.limit)} tokens; {over ? "over the limit, so it is compacted before the next call" : `${tokens(view.limit - view.size)} left until it is compacted`}</p>}
-      <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label="Context" aria-valuemin={0} aria-valuemax={view.limit}
-        aria-valuenow={Math.min(view.size, view.limit)} aria-valuetext={`${tokens(view.size)} of ${tokens(view.limit)} tokens`}>
-        <rect class="p-free" x="0" y="8" width={width} height="40" rx="6" />
-        <rect class="p-reserve" x={at(view.limit)} y="8" width={Math.max(0, width - at(view.limit))} height="40" rx="6" />
-        {parts.map((p) => <rect key={p.kind} class={`p-kind-${p.kind}`} x={p.x} y="8" width={Math.max(1, p.width - 2)} height="40" />)}
-        <rect class="p-limit" x={at(view.limit) - 2} y="0" width="4" height="56" />
-      </svg>
+      <Gauge label="Context" size={view.size} limit={view.limit} whole={view.window} kinds={all} />
       <ul class="p-legend" aria-label="What it is made of">
         {all.map((p) => <li key={p.kind}><Mark kind={p.kind} /> {kindName(p.kind)} <b>{tokens(p.tokens)}</b></li>)}
       </ul>

@@ -2,8 +2,8 @@
 
 import { useId } from "preact/hooks";
 import { bars, cameOf, nameOf, stands, states, stateName } from "./episodes.js";
-import { count, few, tokens } from "./format.js";
-import { Fold, Trouble } from "./parts.jsx";
+import { count, few, fillOf, tokens } from "./format.js";
+import { Fold, Gauge, Trouble } from "./parts.jsx";
 import { usePick } from "./pick.js";
 
 const box = { width: 640, height: 92, top: 14, bottom: 88, left: 4, right: 4 };
@@ -16,7 +16,8 @@ export function Episodes({ told, again }) {
   return (
     <section class="p-section" aria-labelledby="p-episodes">
       <h2 id="p-episodes">Episodes</h2>
-      <p class="p-lead">{open ? <>Open: {nameOf(open)}. </> : "None is open. "}{v.active && `Over ${tokens(v.budget)} tokens finished ones leave, down to ${tokens(v.lowWater)}.`}</p>
+      <p class="p-lead">{open ? <>Open: {nameOf(open)}.</> : "None is open."}</p>
+      {v.active && <Budget told={v} />}
       {v.short > 0 && <p class="p-over">The context is {tokens(v.short)} tokens over that budget. {v.held ? `Nothing may leave: ${v.held}.` : "What may leave does so before the next call."}</p>}
       <Strip list={v.episodes} />
       <ul class="p-legend" aria-label="What became of them">
@@ -26,6 +27,17 @@ export function Episodes({ told, again }) {
         <ul class="p-list">{[...v.episodes].reverse().map((e) => <Row key={e.n} e={e} />)}</ul>
       </Fold>
     </section>
+  );
+}
+
+// Budget is how full the budget is, over which what is done leaves.
+function Budget({ told: { size, budget, lowWater } }) {
+  const { share, level } = fillOf(size, budget);
+  return (
+    <>
+      <p class="p-lead"><b class={level === "over" && "p-over"}>{share}</b> of the budget, {tokens(size)} of {tokens(budget)} tokens; over it finished ones leave, down to {tokens(lowWater)}.</p>
+      <Gauge label="Budget of the episodes" size={size} limit={budget} low={lowWater} whole={budget} kinds={[{ kind: "all", tokens: size }]} />
+    </>
   );
 }
 

@@ -1,6 +1,8 @@
 // Pieces that all panels use.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { tokens } from "./format.js";
+import { stack } from "./scale.js";
 
 // Trouble shows the server's words for what went wrong.
 export function Trouble({ error, again, what }) {
@@ -97,4 +99,21 @@ export function Searching({ label, onSearch, busy }) {
 // Mark is the colour of a kind, as in the gauge.
 export function Mark({ kind }) {
   return <svg class="p-mark" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true"><rect class={`p-kind-${kind}`} width="10" height="10" rx="2" /></svg>;
+}
+
+// Gauge is a size against its limit, by the kinds that it is made of; the frame goes up to whole. low is what the size is
+// brought down to when it is over the limit.
+export function Gauge({ label, size, limit, low, whole, kinds }) {
+  const width = 1000, at = (n) => (n / Math.max(whole, size, 1)) * width;
+  const parts = stack(kinds, kinds.reduce((n, k) => n + k.tokens, 0), at(size), 3);
+  return (
+    <svg class="p-gauge" viewBox={`0 0 ${width} 56`} preserveAspectRatio="none" role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={limit}
+      aria-valuenow={Math.min(size, limit)} aria-valuetext={`${tokens(size)} of ${tokens(limit)} tokens`}>
+      <rect class="p-free" x="0" y="8" width={width} height="40" rx="6" />
+      <rect class="p-reserve" x={at(limit)} y="8" width={Math.max(0, width - at(limit))} height="40" rx="6" />
+      {parts.map((p) => <rect key={p.kind} class={`p-kind-${p.kind}`} x={p.x} y="8" width={Math.max(1, p.width - 2)} height="40" />)}
+      {low > 0 && <rect class="p-low" x={at(low) - 2} y="8" width="4" height="40" />}
+      <rect class="p-limit" x={Math.min(at(limit) - 2, width - 4)} y="0" width="4" height="56" />
+    </svg>
+  );
 }
