@@ -367,7 +367,8 @@ func (p *planner) left(k int) bool {
 	return to > from
 }
 
-// runs makes what leaves into runs of messages and single blocks. Lines of ours beside a run are taken into it.
+// runs makes what leaves into runs of messages and single blocks. Lines of ours beside a run are taken into it; those behind one
+// are of it already, so none reaches back into the one before.
 func (p *planner) runs() {
 	touched := make([]bool, len(p.items))
 	for _, s := range p.out.Steps {
@@ -385,7 +386,7 @@ func (p *planner) runs() {
 			continue
 		}
 		r := Run{From: k, To: k}
-		for r.From > 0 && p.items[r.From-1].line != nil && p.apart(r.From-1) && p.joins(r.From-1) {
+		for r.From > 0 && p.items[r.From-1].line != nil && p.joins(r.From-1) {
 			r.From--
 		}
 		for r.To+1 < len(p.items) && p.joins(r.To) && (p.items[r.To+1].line != nil || touched[r.To+1] && p.left(r.To+1)) {
@@ -404,12 +405,6 @@ func (p *planner) runs() {
 
 // joins reports whether one run may hold an item and the next: what a span of others keeps leaves by itself.
 func (p *planner) joins(k int) bool { return !p.items[k].within && !p.items[k+1].within }
-
-// apart reports whether an item is in no run yet.
-func (p *planner) apart(k int) bool {
-	n := len(p.out.Runs)
-	return n == 0 || p.out.Runs[n-1].To < k
-}
 
 // blocks lists what leaves of an item.
 func (p *planner) blocks(k int) {
