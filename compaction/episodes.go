@@ -229,9 +229,11 @@ type episodeEdit struct {
 
 func episodeData(l episodes.Line) json.RawMessage {
 	data := make([]byte, 0, 48)
-	data = appendNumbers(append(data, `{"episodes":{`...), `"folded":`, l.Folded)
-	if len(l.Folded) > 0 && len(l.Lines) > 0 {
-		data = append(data, ',')
+	data = append(data, `{"episodes":{`...)
+	if len(l.Folded) > 0 {
+		if data = l.Folded.AppendJSON(append(data, `"folded":`...)); len(l.Lines) > 0 {
+			data = append(data, ',')
+		}
 	}
 	data = appendNumbers(data, `"lines":`, l.Lines)
 	return append(data, "}}"...)

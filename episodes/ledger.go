@@ -26,8 +26,8 @@ type Item struct {
 // Line is what stands for episodes that left a context whole, by their numbers: each with a line of its own, the oldest
 // folded into one.
 type Line struct {
-	Folded []int `json:"folded,omitempty"`
-	Lines  []int `json:"lines,omitempty"`
+	Folded Numbers `json:"folded,omitempty"`
+	Lines  []int   `json:"lines,omitempty"`
 }
 
 // Part is a block of a context.
