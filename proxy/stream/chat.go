@@ -159,6 +159,9 @@ func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 		f.hold(fr, insert(edits, edit{c.finish, []byte(`"stop"`)})...)
 		return
 	}
+	if finish && !f.spoke && f.mute() {
+		f.speak()
+	}
 	f.pass(fr, edits...)
 }
 

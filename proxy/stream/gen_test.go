@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -456,45 +455,4 @@ func read(t testing.TB, d Dialect, stream bool, out string) client {
 		return readChat(t, out)
 	}
 	return readMessages(t, out)
-}
-
-// want is what the client is to see, by the rules alone.
-func want(d Dialect, legs []answer) (m tidemark.Message, ops []cleanup.Op) {
-	m.Role = tidemark.Assistant
-	words := ""
-	var calls []tidemark.Block
-	for _, a := range legs {
-		leg := ""
-		for i, s := range a.blocks {
-			switch {
-			case s.typ == "text" && d == Chat:
-				leg += s.text
-			case s.typ == "text":
-				v, o := cleanup.Strip(s.text)
-				ops = append(ops, o...)
-				if strings.TrimSpace(v) != "" || v == s.text {
-					m.Content = append(m.Content, tidemark.Text(v))
-				}
-			case s.typ == "tool_use" && !ours(s.name):
-				calls = append(calls, tidemark.ToolUse(s.id, s.name, json.RawMessage(s.input)))
-				if d == Messages {
-					m.Content = append(m.Content, calls[len(calls)-1])
-				}
-			case s.typ == "thinking" && d == Messages:
-				m.Content = append(m.Content, tidemark.Block{Type: "thinking", Text: s.text, Signature: fmt.Sprintf("sig/%d", i)})
-			}
-		}
-		v, o := cleanup.Strip(leg)
-		ops = append(ops, o...)
-		if words != "" && v != "" && !strings.HasSuffix(words, "\n") && v[0] != '\n' {
-			words += between
-		}
-		words += v
-	}
-	if d == Chat && words != "" {
-		m.Content = append([]tidemark.Block{tidemark.Text(words)}, calls...)
-	} else if d == Chat {
-		m.Content = calls
-	}
-	return m, ops
 }

@@ -230,6 +230,9 @@ func (f *Filter) messageDelta(fr frame, delta, usage span) {
 		}
 	}
 	if !f.ours() {
+		if stop != "" && !f.spoke && f.mute() {
+			f.speak()
+		}
 		f.pass(fr, edits...)
 		return
 	}

@@ -102,7 +102,7 @@ func TestChatOdd(t *testing.T) {
 		{"both calls in one chunk", []string{first, chunkOf(`{"tool_calls":[`+phantom+`,`+fmt.Sprintf(theirs, 1)+`]}`, `"tool_calls"`, ""), "[DONE]"},
 			[]string{first, chunkOf(`{"tool_calls":[`+fmt.Sprintf(theirs, 0)+`]}`, `"tool_calls"`, ""), "[DONE]"}},
 		{"who speaks comes with a call of ours", []string{chunkOf(`{"role":"assistant","content":null,"tool_calls":[`+phantom+`]}`, "null", ""), chunkOf("{}", `"tool_calls"`, ""), "[DONE]"},
-			[]string{first, chunkOf("{}", `"stop"`, ""), "[DONE]"}},
+			[]string{first, chunkOf(`{"content":"(no content)"}`, "null", ""), chunkOf("{}", `"stop"`, ""), "[DONE]"}},
 		{"the name comes late", []string{chunkOf(`{"tool_calls":[{"index":0,"id":"c","function":{"arguments":""}}]}`, "null", ""), chunkOf(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{}"}}]}`, "null", "")},
 			[]string{chunkOf(`{"tool_calls":[`+fmt.Sprintf(theirs, 0)+`]}`, "null", "")}},
 		{"no index, arguments as an object, reason stop", []string{chunkOf(`{"tool_calls":[{"id":"p","function":{"name":"memory_fault","arguments":{"paths":[]}}},{"id":"c","function":{"name":"look","arguments":{}}}]}`, `"stop"`, "")},

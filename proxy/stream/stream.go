@@ -111,6 +111,7 @@ type Filter struct {
 	holding bool
 	n       int  // blocks that began for the client (Messages)
 	shifted bool // something was taken
+	spoke   bool // the client got a text of ours, for the lack of another
 	broken  bool
 	err     error
 
@@ -241,10 +242,19 @@ func (f *Filter) begin() {
 }
 
 // Finish returns what was held back, which is all where nothing streams, and what the request came to.
-// Where calls of ours ended the last leg, the client is told that the turn ended.
+// Where calls of ours ended the last leg, the client is told that the turn ended. It never gets a message without content
+// because of what was taken: a few words stand in the place of nothing.
 func (f *Filter) Finish() (out []byte, t Turn) {
 	f.EndLeg()
 	last := f.legs[len(f.legs)-1]
+	if ends := !f.wide && last.Whole || f.wide && f.holding; ends && !f.broken && f.err == nil && f.mute() {
+		if f.spoke = true; f.wide {
+			f.speak()
+		}
+	}
+	if f.spoke {
+		f.spoken()
+	}
 	t = Turn{Legs: f.legs, Places: f.placed(), Ops: f.ops, Stop: last.Stop, Whole: last.Whole && !f.broken && f.err == nil}
 	if last.Again() || f.holding {
 		t.Stop = stopEnd

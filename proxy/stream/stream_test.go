@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -32,6 +33,10 @@ func cases() map[string][]answer {
 		"tags only":      {{[]said{think("Hm."), textOf("\n" + tags), look}, "tool_use", one}},
 		"tags and calls": {{[]said{textOf(tags), fault}, "tool_use", one}, {[]said{textOf("Ok.\n" + tags)}, "end_turn", one}},
 		"nothing more":   {{[]said{textOf("Let go."), release}, "tool_use", one}, {nil, "end_turn", one}},
+		"nothing at all": {{[]said{fault}, "tool_use", one}, {nil, "end_turn", one}},
+		"only thoughts":  {{[]said{think("Hm."), fault}, "tool_use", one}, {[]said{think("So.")}, "end_turn", one}},
+		"tags, no text":  {{[]said{textOf(tags)}, "end_turn", one}},
+		"cut, no text":   {{[]said{fault}, "max_tokens", one}},
 		"cut short":      {{[]said{textOf("A"), fault}, "max_tokens", one}},
 	}
 }
@@ -96,6 +101,9 @@ func TestPlaces(t *testing.T) {
 		"tags only":      {"0 1 0  1 false", "1 0 0  0 false"},
 		"tags and calls": {"0 0 0 p1 1 true", "0 0 0 p1 1 true"},
 		"nothing more":   {"1 0 0 p2 0 true", "1 0 0 p2 0 true"},
+		"nothing at all": {"0 0 0 p1 0 true", "0 0 0 p1 0 true"},
+		"only thoughts":  {"0 1 0 p1 0 true", "0 0 0 p1 0 true"},
+		"cut, no text":   {"1 0 0 p1 0 false", "1 0 0 p1 0 false"},
 	}
 	rows["only"] = [2]string{"1 0 0 p1 0 true", rows["only"][1]}
 	rows["tags only"] = [2]string{"0 1 0  1 false", ""}
@@ -191,11 +199,14 @@ func TestSeveralChoices(t *testing.T) {
 
 // TestNoContinuation: where calls of ours end the turn and no leg follows, the client is told that it ended.
 func TestNoContinuation(t *testing.T) {
-	legs := cases()["only"][:1]
-	for _, d := range []Dialect{Messages, Chat} {
-		for _, stream := range []bool{true, false} {
+	for _, name := range []string{"only", "only, silent"} {
+		for i := range 4 {
+			legs, d, stream := cases()[name][:1], Dialect(i&1), i > 1
 			out, turn := run(t, Options{Dialect: d, Phantom: ours, Stream: stream}, bodies(d, stream, wire{eol: "\n", piece: 5}, legs), atOnce)
 			c := read(t, d, stream, out)
+			if m, _ := want(d, legs); !same(c.message, m) || !same(turn.Seen, m) {
+				t.Errorf("client sees %s\nSeen %s\nwant %s", c.message.AppendJSON(nil), turn.Seen.AppendJSON(nil), m.AppendJSON(nil))
+			}
 			if stop := [...]string{"end_turn", "stop"}[d]; c.stop != stop || turn.Stop != stopEnd || !c.ended {
 				t.Errorf("dialect %d, stream %v: stop %q, turn %q, ended %v\n%s", d, stream, c.stop, turn.Stop, c.ended, out)
 			}
@@ -261,4 +272,50 @@ func TestCut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// want is what the client is to see, by the rules alone.
+func want(d Dialect, legs []answer) (m tidemark.Message, ops []cleanup.Op) {
+	m.Role = tidemark.Assistant
+	words, took := "", false
+	var calls []tidemark.Block
+	for _, a := range legs {
+		leg := ""
+		for i, s := range a.blocks {
+			switch {
+			case s.typ == "text" && d == Chat:
+				leg += s.text
+			case s.typ == "text":
+				v, o := cleanup.Strip(s.text)
+				ops, took = append(ops, o...), took || v != s.text
+				if strings.TrimSpace(v) != "" || v == s.text {
+					m.Content = append(m.Content, tidemark.Text(v))
+				}
+			case s.typ == "tool_use" && !ours(s.name):
+				calls = append(calls, tidemark.ToolUse(s.id, s.name, json.RawMessage(s.input)))
+				if d == Messages {
+					m.Content = append(m.Content, calls[len(calls)-1])
+				}
+			case s.typ == "tool_use":
+				took = true
+			case s.typ == "thinking" && d == Messages:
+				m.Content = append(m.Content, tidemark.Block{Type: "thinking", Text: s.text, Signature: fmt.Sprintf("sig/%d", i)})
+			}
+		}
+		v, o := cleanup.Strip(leg)
+		ops, took = append(ops, o...), took || v != leg
+		if words != "" && v != "" && !strings.HasSuffix(words, "\n") && v[0] != '\n' {
+			words += between
+		}
+		words += v
+	}
+	if d == Chat && words != "" {
+		m.Content = append([]tidemark.Block{tidemark.Text(words)}, calls...)
+	} else if d == Chat {
+		m.Content = calls
+	}
+	if n := len(m.Content); took && (n == 0 || m.Content[n-1].Type == "thinking") {
+		m.Content = append(m.Content, tidemark.Text(unsaid))
+	}
+	return m, ops
 }
