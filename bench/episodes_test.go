@@ -101,14 +101,14 @@ func TestMeter(t *testing.T) {
 // TestEpisodesBars holds the figures of the reference's session of 60 pairs: it measured a share of hits of 96.0 % and a
 // third of the cost for a low-water mark of three quarters.
 func TestEpisodesBars(t *testing.T) {
-	s, err := Simulate("pairs", 0, 1, compaction.DefaultLowWater, nil)
+	s, err := Simulate("pairs", 0, 1, episodes.DefaultLowWater, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Turns != 841 || s.MaxActive > s.Budget || s.HitShare < .96 || s.CostRatio > .35 || s.Failures != 0 || s.PeakHeap > 64<<20 {
 		t.Errorf("%+v", s)
 	}
-	if again, _ := Simulate("pairs", 3, 1, compaction.DefaultLowWater, nil); again.Turns != 3*14+1 {
+	if again, _ := Simulate("pairs", 3, 1, episodes.DefaultLowWater, nil); again.Turns != 3*14+1 {
 		t.Errorf("%d calls of three pairs", again.Turns)
 	}
 }

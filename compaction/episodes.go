@@ -2,12 +2,10 @@ package compaction
 
 import (
 	"slices"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -18,16 +16,12 @@ import (
 // It keeps what it counted for the next plan of the same conversation, so each session has one of its own.
 type Episodes struct {
 	Budget   episodes.Budget // the zero value is the paper's
-	LowWater int             // percent of the budget that an act goes down to, 0 for [DefaultLowWater]
+	LowWater int             // percent of the budget that an act goes down to, 0 for [episodes.DefaultLowWater]
 	Exact    bool            // the provider's own count is asked for before it acts
 	Tools    episodes.Tools  // with which level calls leave
 
 	memo atomic.Pointer[episodes.Ledger]
 }
-
-// DefaultLowWater is the low-water mark in percent of the budget. The paper evicts down to its budget (§6.2) and finds the
-// prompt cache broken at each turn (§5); this breaks it once in a while.
-const DefaultLowWater = 75
 
 var _ Strategy = (*Episodes)(nil)
 
@@ -41,11 +35,7 @@ func (e *Episodes) Limit(b Budget) tidemark.Tokens {
 
 // LowMark is the size that an act goes down to.
 func (e *Episodes) LowMark(b Budget) tidemark.Tokens {
-	percent := e.LowWater
-	if percent <= 0 {
-		percent = DefaultLowWater
-	}
-	return e.Limit(b) * tidemark.Tokens(percent) / 100
+	return episodes.LowMark(e.Limit(b), e.LowWater)
 }
 
 // Short is how far a view is over the budget: what could not leave, since it is open, somebody's own words, pinned or
@@ -53,15 +43,7 @@ func (e *Episodes) LowMark(b Budget) tidemark.Tokens {
 func (e *Episodes) Short(v View, b Budget) tidemark.Tokens { return max(v.Size-e.Limit(b), 0) }
 
 // Prologue is the size up to which unmarked work before the first episode stays.
-func (e *Episodes) Prologue(b Budget) tidemark.Tokens { return e.Limit(b) / episodePrologue }
-
-// Shares of the budget.
-const (
-	episodeLines    = 8  // lines of what left take at most an eighth
-	episodePrologue = 2  // work before the first episode is prologue up to a half
-	episodeGain     = 20 // an act that cannot reach the budget is to free a twentieth
-	episodeLeast    = 16 // tokens: less than estimates are wrong by
-)
+func (e *Episodes) Prologue(b Budget) tidemark.Tokens { return episodes.PrologueOf(e.Limit(b)) }
 
 // Plan takes out what the agent is done with, down to the low-water mark in one act.
 func (e *Episodes) Plan(v View, b Budget) []tidemark.Edit {
@@ -71,11 +53,10 @@ func (e *Episodes) Plan(v View, b Budget) []tidemark.Edit {
 	}
 	l := e.ledger(v)
 	defer e.memo.Store(l)
-	all := v.Fixed + v.Tokens()
-	need := episodes.Need{Tokens: episodes.Scaled(v.Size-e.LowMark(b), all, v.Size), Least: episodes.Scaled(v.Size-limit, all, v.Size),
-		Lines: limit / episodeLines, Prologue: e.Prologue(b), Back: backByName, Entry: backByEntry}
+	need := episodes.NeedOf(v.Size, v.Fixed+v.Tokens(), limit, e.LowWater)
+	need.Back, need.Entry = backByName, backByEntry
 	p := l.Plan(need)
-	if p.Freed < episodeLeast || p.Short > 0 && p.Freed < limit/episodeGain {
+	if !p.Worth(limit) {
 		return nil
 	}
 	return episodeEdits(v.Items, p)
@@ -183,7 +164,7 @@ func episodeItem(it *Item, stays bool) episodes.Item {
 		if s.Row == 0 {
 			out.Row = -1
 		}
-		if l := episodeOf(s.Data); s.Many > 0 && l != nil { // the line of an episode
+		if l := episodes.LineOf(s.Data); s.Many > 0 && l != nil { // the line of an episode
 			out.Numbers[s.At], out.Told = -1, append(out.Told, l.Lines...)
 		}
 	}
@@ -194,7 +175,7 @@ func episodeItem(it *Item, stays bool) episodes.Item {
 func episodeEdits(items []Item, p episodes.Plan) []tidemark.Edit {
 	out := make([]tidemark.Edit, 0, len(p.Runs)+len(p.Blocks))
 	for _, r := range p.Runs {
-		e := tidemark.Edit{From: items[r.From].From, To: items[r.To].To, Data: episodeData(r.Line)}
+		e := tidemark.Edit{From: items[r.From].From, To: items[r.To].To, Data: r.Data()}
 		if r.Text != "" {
 			e.Messages = []tidemark.Message{tidemark.NewText(tidemark.User, r.Text)}
 		}
@@ -205,7 +186,7 @@ func episodeEdits(items []Item, p episodes.Plan) []tidemark.Edit {
 		if r.Text != "" {
 			e.Blocks, line.Lines = []tidemark.Block{tidemark.Text(r.Text)}, []int{r.Line}
 		}
-		e.Data = episodeData(line)
+		e.Data = line.Data()
 		if n := len(out); n > 0 && out[n-1].From == e.From && out[n-1].Block == e.Block {
 			continue // several blocks stand for that one
 		}
@@ -222,61 +203,15 @@ func backByEntry(e *episodes.Episode) string {
 	return `recall with {"episode": "` + string(e.Entry) + `"}`
 }
 
-// episodeEdit is the data of an edit.
-type episodeEdit struct {
-	Episodes *episodes.Line `json:"episodes"`
-}
-
-func episodeData(l episodes.Line) json.RawMessage {
-	data := make([]byte, 0, 48)
-	data = append(data, `{"episodes":{`...)
-	if len(l.Folded) > 0 {
-		if data = l.Folded.AppendJSON(append(data, `"folded":`...)); len(l.Lines) > 0 {
-			data = append(data, ',')
-		}
-	}
-	data = appendNumbers(data, `"lines":`, l.Lines)
-	return append(data, "}}"...)
-}
-
-// appendNumbers appends a field with a list, nothing for an empty one.
-func appendNumbers(data []byte, field string, list []int) []byte {
-	for i, n := range list {
-		if i == 0 {
-			data = append(append(data, field...), '[')
-		} else {
-			data = append(data, ',')
-		}
-		data = strconv.AppendInt(data, int64(n), 10)
-	}
-	if len(list) > 0 {
-		data = append(data, ']')
-	}
-	return data
-}
-
-// episodeOf reads the data of an edit, nil for one of another strategy.
-func episodeOf(data json.RawMessage) *episodes.Line {
-	const begin = `{"episodes":`
-	if len(data) < len(begin) || string(data[:len(begin)]) != begin {
-		return nil
-	}
-	var d episodeEdit
-	if json.Unmarshal(data, &d) != nil {
-		return nil
-	}
-	return d.Episodes
-}
-
 // lineAt returns what of episodes a span stands for, nil for one of another strategy.
-func lineAt(it *Item) *episodes.Line { return episodeOf(it.Data) }
+func lineAt(it *Item) *episodes.Line { return episodes.LineOf(it.Data) }
 
 // IsEpisodes reports whether an edit is of this strategy.
-func IsEpisodes(e tidemark.Edit) bool { return episodeOf(e.Data) != nil }
+func IsEpisodes(e tidemark.Edit) bool { return episodes.LineOf(e.Data) != nil }
 
 // WholeEpisodes returns the numbers of the episodes that an edit stands for.
 func WholeEpisodes(e tidemark.Edit) []int {
-	l := episodeOf(e.Data)
+	l := episodes.LineOf(e.Data)
 	if l == nil {
 		return nil
 	}

@@ -29,7 +29,4 @@ func (p *Paging) Out(v View, b Budget) int { return len(p.paged(v, b).pager.Stub
 func Refusal(shown, row []Placed) error { return refusal(shown, row) }
 
 // LineOf is what of episodes an edit stands for, nil for one of another strategy.
-func LineOf(e tidemark.Edit) *episodes.Line { return episodeOf(e.Data) }
-
-// EpisodeData is the data of an edit that stands for episodes.
-var EpisodeData = episodeData
+func LineOf(e tidemark.Edit) *episodes.Line { return episodes.LineOf(e.Data) }

@@ -143,6 +143,56 @@ func TestEpisodesTold(t *testing.T) {
 	}
 }
 
+// TestZeroSettings: the zero value of the settings knows the file tools and has the paper's budget.
+func TestZeroSettings(t *testing.T) {
+	r := newRig(t, proxy.Settings{Treatment: proxy.Episodes, Window: 80_000})
+	edit := call("e", "Edit", `{"file_path":"cache.go"}`)
+	long := strings.Repeat("a line of this file\n", 5_000)
+	a := &worker{r: r, history: []string{text("user", "begin")}}
+	a.round(`{"action":"start","name":"bound it","type":"act","dependencies":[]}`)
+	r.exchange("", request(a.history...), reply("tool_use", edit))
+	a.history = append(a.history, said(edit), result("e", long))
+	a.round(`{"action":"end"}`)
+	for range 2 {
+		a.round()
+		a.history[len(a.history)-1] = result(fmt.Sprint("r", a.n), long)
+	}
+	if e, err := r.c.Episodes(t.Context(), ""); err != nil || e.Budget != 60_000 || e.LowWater != 45_000 { // what the window leaves
+		t.Errorf("%+v, %v", e, err)
+	}
+	if a.round(); !bytes.Contains(a.sent[len(a.sent)-1], []byte(`action \"bound it\" (2 calls; changed cache.go)`)) {
+		t.Errorf("sent %s", a.sent[len(a.sent)-1])
+	}
+}
+
+// TestWarnsOnce: a budget that is missed with each exploration, and met when it ends, is one line in the server's log, and the
+// model is told while it lasts.
+func TestWarnsOnce(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, episodic())
+	r.out = &log
+	r.restart()
+	a, told := &worker{r: r, history: []string{text("user", "begin")}}, 0
+	for i := range 8 {
+		a.round(fmt.Sprintf(`{"action":"start","name":"part %d","type":"expl"}`, i))
+		for range 7 {
+			a.round()
+		}
+		a.round(`{"action":"end","description":"what was found"}`)
+	}
+	begins := 0
+	for i, b := range a.sent {
+		if short := bytes.Contains(b, []byte("nothing more may leave")); short {
+			if told++; !bytes.Contains(a.sent[i-1], []byte("nothing more may leave")) {
+				begins++
+			}
+		}
+	}
+	if n := strings.Count(log.String(), "over the budget"); n != 1 || told < 8 || begins < 4 {
+		t.Errorf("%d lines in the log, %d requests were short, %d times anew\n%s", n, told, begins, log.String())
+	}
+}
+
 // TestAlone: where the model takes no part it gets no tool, and work leaves all the same; lines name no way back.
 func TestAlone(t *testing.T) {
 	s := episodic()

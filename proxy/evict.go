@@ -14,31 +14,15 @@ import (
 // EpisodeSettings say when episodes leave. The zero value is that of the paper, with a low-water mark.
 type EpisodeSettings struct {
 	Budget   episodes.Budget
-	LowWater int            // percent of the budget that an act goes down to, 0 for [defaultLowWater]
+	LowWater int            // percent of the budget that an act goes down to, 0 for [episodes.DefaultLowWater]
 	Tools    episodes.Tools // with which level calls leave
 }
-
-// Shares of the budget, as compaction.Episodes has them.
-const (
-	defaultLowWater = 75 // percent
-	lineShare       = 8  // lines of what left take at most an eighth
-	prologueShare   = 2  // work before the first episode is prologue up to a half
-	gainShare       = 20 // an act that cannot reach the budget is to free a twentieth
-)
 
 // limit is the size above which episodes leave: never more than the window leaves beside the answer.
 func (c *Conversation) limit(r *body.Request) tidemark.Tokens {
 	const most = 4 // an answer is taken to have a quarter of the window at most
 	w := c.Settings.Window
 	return min(c.Settings.Episodes.Budget.Of(w), w-min(r.Max, w/most))
-}
-
-func (s EpisodeSettings) lowMark(limit tidemark.Tokens) tidemark.Tokens {
-	percent := s.LowWater
-	if percent <= 0 {
-		percent = defaultLowWater
-	}
-	return limit * tidemark.Tokens(percent) / 100
 }
 
 // act is what left with one request. It holds in every history that has the message which that request ended with, and
@@ -156,7 +140,7 @@ func (c *Conversation) evict(x *Exchange, t *track) {
 		if n := len(g.Episodes()); n > 0 && g.Episodes()[n-1].Open {
 			now.closed--
 		}
-		if t.vain.closed != now.closed || t.vain.asked != now.asked || now.size > t.vain.size+r.Budget/gainShare {
+		if t.vain.closed != now.closed || t.vain.asked != now.asked || episodes.Grown(t.vain.size, now.size, r.Budget) {
 			if a := c.letGo(x, g, &l); a != nil {
 				a.At, x.act = leaf.id, a
 				l.add(a)
@@ -183,18 +167,18 @@ func (c *Conversation) letGo(x *Exchange, g *episodes.Graph, l *left) *act {
 	for i := range items {
 		sum += items[i].Tokens
 	}
-	fixed := tidemark.EstimateChars(x.req.Fixed + x.plan.ours())
-	need := episodes.Need{Tokens: episodes.Scaled(size-c.Settings.Episodes.lowMark(limit), fixed+sum, size), Least: episodes.Scaled(size-limit, fixed+sum, size), Lines: limit / lineShare, Prologue: limit / prologueShare}
+	all := tidemark.EstimateChars(x.req.Fixed+x.plan.ours()) + sum
+	need := episodes.NeedOf(size, all, limit, c.Settings.Episodes.LowWater)
 	if x.plan.offered(paging.FaultTool) {
 		need.Back, need.Entry = sayEpisode, func(e *episodes.Episode) string { return episodePath + string(e.Entry) }
 	}
 	ledger := episodes.NewLedger(g)
 	ledger.Sync(len(items), func(i int) episodes.Item { return items[i] })
 	p := ledger.Plan(need)
-	if p.Freed <= 0 || p.Short > 0 && p.Freed < limit/gainShare {
+	if !p.Worth(limit) {
 		return nil
 	}
-	a := &act{Freed: p.Freed, Real: episodes.Scaled(p.Freed, size, fixed+sum), steps: p.Steps}
+	a := &act{Freed: p.Freed, Real: episodes.Scaled(p.Freed, size, all), steps: p.Steps}
 	for _, run := range p.Runs {
 		a.run(rows, run)
 	}

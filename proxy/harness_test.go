@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -28,6 +30,7 @@ type rig struct {
 	c        *proxy.Conversation
 	s        *session.Session
 	records  []proxy.Record
+	out      io.Writer // of what is worth a line, nil for none
 }
 
 // home is a place that notes what it is told of calls.
@@ -58,7 +61,11 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.c, err = proxy.Open(r.t.Context(), proxy.Config{Key: key, DB: r.db, Home: home{setup.Home(r.s), r}, Runtime: r.rt, Settings: r.settings})
+	config := proxy.Config{Key: key, DB: r.db, Home: home{setup.Home(r.s), r}, Runtime: r.rt, Settings: r.settings}
+	if r.out != nil {
+		config.Logger = slog.New(slog.NewTextHandler(r.out, nil))
+	}
+	r.c, err = proxy.Open(r.t.Context(), config)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 	"github.com/tidemark-ai/tidemark/proxy/stream"
 )
@@ -110,7 +109,7 @@ func (x *Exchange) strip(in *body.Insert, i, place int, gone map[place]leftBlock
 func (a *act) overlay(path []*node) tidemark.Overlay {
 	o := tidemark.Overlay{By: []string{Episodes}, Reason: "threshold"}
 	for _, s := range a.Spans {
-		e := tidemark.Edit{From: path[s.From].id, To: path[s.To].id, Data: lineData(s.Line)}
+		e := tidemark.Edit{From: path[s.From].id, To: path[s.To].id, Data: s.Data()}
 		if s.Text != "" {
 			e.Messages = []tidemark.Message{tidemark.NewText(tidemark.User, s.Text)}
 		}
@@ -122,7 +121,7 @@ func (a *act) overlay(path []*node) tidemark.Overlay {
 			if u.place != b.place || u.own < 0 {
 				continue
 			}
-			e := tidemark.Edit{From: n.id, Block: u.own + 1, Data: lineData(episodes.Line{})}
+			e := tidemark.Edit{From: n.id, Block: u.own + 1, Data: episodes.Line{}.Data()}
 			if b.Text != "" {
 				e.Blocks = []tidemark.Block{tidemark.Text(b.Text)}
 			}
@@ -130,17 +129,6 @@ func (a *act) overlay(path []*node) tidemark.Overlay {
 		}
 	}
 	return o
-}
-
-// lineData is the data of an edit, as compaction.Episodes has it.
-func lineData(l episodes.Line) json.RawMessage {
-	raw, err := json.Marshal(struct {
-		Episodes episodes.Line `json:"episodes"`
-	}{l})
-	if err != nil { // it is made of numbers
-		return nil
-	}
-	return raw
 }
 
 // keepAct stores what left with the request as soon as its messages are stored: it was sent so.

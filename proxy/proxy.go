@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
@@ -120,6 +121,9 @@ func Open(ctx context.Context, c Config) (*Conversation, error) {
 	}
 	if c.Settings.Tools == nil {
 		c.Settings.Tools = paging.DefaultTools()
+	}
+	if !c.Settings.Episodes.Tools.Known() {
+		c.Settings.Episodes.Tools = episodes.DefaultTools(c.Settings.Tools)
 	}
 	if c.Settings.Treatment == "" {
 		c.Settings.Treatment = Treatments()[0]

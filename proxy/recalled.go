@@ -131,9 +131,12 @@ func (x *Exchange) logged(i int, u unit) int {
 	return u.own
 }
 
-// warn tells the model that nothing more may leave although the budget is not met, behind everything that is cached.
+// warn tells the model that nothing more may leave although the budget is not met, behind everything that is cached; and the server's log when that begins.
 func (c *Conversation) warn(x *Exchange) {
-	r := x.plan.episodes
+	r, begins := x.plan.episodes, false
+	if !x.ask.Count {
+		begins, _ = x.of.short.See(string(x.path[lastAsked(x.path)].id), r.Size, r.Budget)
+	}
 	if r.Short <= 0 {
 		return
 	}
@@ -142,7 +145,7 @@ func (c *Conversation) warn(x *Exchange) {
 		say += " What is finished can: end the open episode, or mark what you do by " + episodes.ToolName + "."
 	}
 	x.plan.change.Note = say + "]"
-	if !x.ask.Count {
+	if begins {
 		c.Logger.Warn("a proxied request is over the budget of episodes", "key", c.Key, "tokens", r.Size, "budget", r.Budget)
 	}
 }

@@ -64,7 +64,7 @@ func (c *Conversation) historyOf(ctx context.Context, track string) (*Exchange, 
 // episodesOf tells of a history whose messages are given. It is called with the lock held.
 func (c *Conversation) episodesOf(x *Exchange, stored map[*node]body.Item) EpisodesTold {
 	out := EpisodesTold{Log: x.of.log, Enabled: episodic(c.Settings.Treatment), Budget: c.limit(x.req), Part: map[int]bool{}}
-	out.LowWater = c.Settings.Episodes.lowMark(out.Budget)
+	out.LowWater = episodes.LowMark(out.Budget, c.Settings.Episodes.LowWater)
 	if len(x.path) == 0 {
 		return out
 	}
@@ -87,11 +87,14 @@ func (c *Conversation) episodesOf(x *Exchange, stored map[*node]body.Item) Episo
 	for i := range x.path {
 		c.add(g, x.path, i)
 	}
+	if back := x.path[len(x.path)-1].answered(); len(back.Content.Content) > 0 { // the client's next message is not there yet
+		g.Add(back)
+	}
 	l := leftOf(x.path)
 	_, items := x.rows(&l)
 	ledger := episodes.NewLedger(g)
 	ledger.Sync(len(items), func(i int) episodes.Item { return items[i] })
-	out.States, out.Size, out.Prologue = ledger.States(), x.takes(), g.Prologue(out.Budget/prologueShare)
+	out.States, out.Size, out.Prologue = ledger.States(), x.takes(), g.Prologue(episodes.PrologueOf(out.Budget))
 	out.Short = max(out.Size-out.Budget, 0)
 	if a := g.Active(); a != nil {
 		out.Open = a.Name

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
@@ -79,6 +80,7 @@ type track struct {
 	whole   map[string]bool // whose definitions are sent whole
 	works   graphed
 	vain    vain
+	short   episodes.Shortage
 }
 
 // step is what a request added to a track.

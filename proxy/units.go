@@ -120,21 +120,24 @@ func workOf(n *node, it body.Item) *work {
 	return w
 }
 
-// sizeOf estimates a block by what it says: cache markers, which wander from request to request, do not count.
-func sizeOf(b tidemark.Block) (n tidemark.Tokens) {
-	const around = 10 // tokens of the names of its members
+// sizeOf estimates a block by what it says: cache markers and forms, which wander from request to request, do not count.
+func sizeOf(b tidemark.Block) tidemark.Tokens { return tidemark.EstimateBlock(plain(b)) }
+
+// plain is a block in the one form that says the same.
+func plain(b tidemark.Block) tidemark.Block {
 	switch b.Type {
 	case tidemark.TypeText:
-		return around + tidemark.EstimateText(b.Text)
+		return tidemark.Text(b.Text)
 	case tidemark.TypeToolUse:
-		return 2*around + tidemark.EstimateText(string(b.Input))
+		return tidemark.ToolUse(b.ID, b.Name, b.Input)
 	case tidemark.TypeToolResult:
-		for _, c := range b.Content {
-			n += sizeOf(c)
+		out := tidemark.Block{Type: b.Type, ToolUseID: b.ToolUseID, IsError: b.IsError, Content: make([]tidemark.Block, len(b.Content))}
+		for i := range b.Content {
+			out.Content[i] = plain(b.Content[i])
 		}
-		return n + 2*around
+		return out
 	}
-	return tidemark.EstimateBlock(b)
+	return b
 }
 
 // slim is a block without its words.
@@ -170,7 +173,7 @@ func (p *put) tokens(all bool) (n tidemark.Tokens) {
 			continue
 		}
 		for _, raw := range p.Places[i].Results {
-			n += tidemark.EstimateChars(len(raw))
+			n += tidemark.EstimateChars(tidemark.UTF16Len(string(raw)))
 		}
 	}
 	return n

@@ -146,16 +146,10 @@ func (v View) measure(estimated tidemark.Tokens) tidemark.Tokens {
 // toldOf is what the operator was told last of a budget that is not met: by how much, 0 for nothing.
 type toldOf struct {
 	log string
-	by  tidemark.Tokens
+	episodes.Shortage
 }
 
-// Shares of the budget.
-const (
-	shortAgain = 4  // the operator is told again when so much more is missing
-	shortOver  = 20 // and that it is over when the view is so far below
-)
-
-// shortage tells the operator that the budget cannot be met when that begins, when it grows much, and when it is over;
+// shortage tells the operator that the budget cannot be met when that begins, when it grows much, and when a whole turn had room again;
 // the model is told with each call. It costs a query in each life, and one transaction each time.
 func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, v View) error {
 	limit, short := e.Limit(s.budget()), e.Short(v.View, s.budget())
@@ -163,6 +157,8 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 	if err != nil {
 		return err
 	}
+	now := *told
+	begins, over := now.See(r.ID, v.Size, limit)
 	r.over = ""
 	var text string
 	switch {
@@ -172,16 +168,16 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 			return err
 		}
 		r.over = overAdvice(short, limit, open)
-		if told > 0 && short < told+limit/shortAgain {
-			return nil
+		if begins {
+			text = fmt.Sprintf("The context is %d tokens over its budget of %d, and no episode can leave: %s.", short, limit, whyShort(v, open))
 		}
-		text = fmt.Sprintf("The context is %d tokens over its budget of %d, and no episode can leave: %s.", short, limit, whyShort(v, open))
-	case told > 0 && v.Size <= limit-limit/shortOver:
+	case over:
 		text = fmt.Sprintf("The context is within its budget of %d tokens again: %d.", limit, v.Size)
-	default:
-		if v.Size > limit-limit/countNear {
-			r.over = markAdvice(v, limit)
-		}
+	case v.Size > limit-limit/countNear:
+		r.over = markAdvice(v, limit)
+	}
+	if text == "" {
+		s.shortfall.Store(&now)
 		return nil
 	}
 	if short > 0 {
@@ -201,32 +197,32 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return fmt.Errorf("tell of a budget: %w", err)
 	}
-	s.shortfall.Store(&toldOf{v.Log, short})
+	s.shortfall.Store(&now)
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 
 // toldShort is what the operator was told last of a log.
-func (s *Session) toldShort(ctx context.Context, log string) (tidemark.Tokens, error) {
+func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 	if t := s.shortfall.Load(); t != nil && t.log == log {
-		return t.by, nil
+		return t, nil
 	}
 	t := &toldOf{log: log}
 	there, err := s.has(ctx, markedSpace)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if there {
 		rows, err := s.DB.Query(ctx, `SELECT short FROM marked_logs WHERE log = ? LIMIT 1`, log)
 		if err != nil {
-			return 0, fmt.Errorf("read what was told of a budget: %w", err)
+			return nil, fmt.Errorf("read what was told of a budget: %w", err)
 		}
 		if len(rows) > 0 {
-			t.by = tidemark.Tokens(rows[0].Int(0))
+			t.By = tidemark.Tokens(rows[0].Int(0))
 		}
 	}
 	s.shortfall.Store(t)
-	return t.by, nil
+	return t, nil
 }
 
 // openEpisode is the name of the episode that is open, empty for none.

@@ -414,6 +414,10 @@ func TestBudgetNotMet(t *testing.T) {
 	}
 	d.work("end it was long", "look 10")
 	d.work("look 10")
+	if notes = d.events("notice"); len(notes) != 2 {
+		t.Errorf("no whole turn had room: %v", notes)
+	}
+	d.work("look 10")
 	if notes = d.events("notice"); len(notes) != 3 || !strings.Contains(notes[2], "within its budget") {
 		t.Errorf("it is over: %v", notes)
 	}

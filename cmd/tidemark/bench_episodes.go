@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/bench"
-	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 )
 
@@ -25,7 +24,7 @@ type episodeBench struct {
 }
 
 func (m *Main) benchEpisodes() *cobra.Command {
-	b := &episodeBench{episodes: 400, low: compaction.DefaultLowWater, seed: 1}
+	b := &episodeBench{episodes: 400, low: episodes.DefaultLowWater, seed: 1}
 	c := &cobra.Command{Use: "episodes", Short: "Measure the eviction of episodes, and simulate what it costs", Args: cobra.NoArgs,
 		Long: `Measure one pass of eviction by episodes (CWL), or simulate long sessions of a coding
 agent that marks its work. No model is asked, nothing leaves this machine.
@@ -93,20 +92,39 @@ func (b *episodeBench) check(given func(string) bool) (list []episodes.Budget, e
 	case len(b.budgets) > maxBudgets:
 		return nil, usagef("--budgets: %d are named, at most %d", len(b.budgets), maxBudgets)
 	}
-	for i, text := range b.budgets {
+	return readBudgets(b.budgets)
+}
+
+// readBudgets reads the budgets of a comparison, and refuses those that its session cannot be played under.
+func readBudgets(texts []string) (list []episodes.Budget, err error) {
+	bounds := fmt.Sprintf("want %d to %d tokens, such as 50k, or a share of a window of 200,000, such as 40%%", bench.LeastBudget, bench.MostBudget)
+	for i, text := range texts {
+		if i+1 < len(texts) && ofThousands(text, texts[i+1]) {
+			return nil, usagef("--budgets: %s,%s reads as two budgets, since a comma stands between them: write %[1]s%[2]s", text, texts[i+1])
+		}
 		one, err := episodes.ParseBudget(text)
 		if err != nil {
-			return nil, usagef("--budgets: %v", err)
+			return nil, usagef("--budgets: %v; %s", err, bounds)
 		}
-		if n := one.Of(0); n < bench.LeastBudget || n > bench.MostBudget {
-			return nil, usagef("--budgets: %s: want %d to %d tokens", text, bench.LeastBudget, bench.MostBudget)
-		}
-		if slices.Contains(list, one) {
-			return nil, usagef("--budgets: %s is named twice", b.budgets[i])
+		n := one.Of(0)
+		switch {
+		case n < bench.LeastBudget:
+			return nil, usagef("--budgets: %s is too little to play the session: %s", text, bounds)
+		case n > bench.MostBudget:
+			return nil, usagef("--budgets: %s is too much to play the session: %s", text, bounds)
+		case slices.Contains(list, one):
+			return nil, usagef("--budgets: %s is named twice", text)
 		}
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// ofThousands reports whether two budgets look like the parts of one that was written with a comma.
+func ofThousands(a, b string) bool {
+	const digits = 3
+	decimal := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	return decimal(a) && len(a) <= digits && decimal(b) && len(b) == digits
 }
 
 func (m *Main) runEpisodes(b *episodeBench, given func(string) bool) error {
