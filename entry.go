@@ -80,10 +80,14 @@ type Origin struct {
 	Peer    string `json:"peer,omitempty"`    // who, on that channel
 	Input   string `json:"input,omitempty"`   // id of the input that it was
 	Owner   bool   `json:"owner,omitempty"`   // of a person: the owner, by a token or a name that is linked
+	Own     bool   `json:"own,omitempty"`     // of a tool: the conversation's own, which answers with nothing that is new
 
 	Message string   `json:"message,omitempty"` // platform's id of what a person wrote over a channel
 	To      *Address `json:"to,omitempty"`      // where its answer goes; nil: to whoever asks
 }
+
+// Findable reports whether what was said is to be found, and may be a source of memory: what stands elsewhere already is found there.
+func (o Origin) Findable() bool { return o.From != FromRecall && !o.Own }
 
 // Call is what one call of a model was and cost.
 type Call struct {

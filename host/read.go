@@ -199,18 +199,18 @@ func (l *Log) Said(ctx context.Context, seqs []int64) ([]tidemark.Entry, error) 
 		if err != nil {
 			return nil, fmt.Errorf("read what was said: %w", err)
 		}
-		rows, err := l.DB.Query(ctx, `SELECT e.seq, e.id, e.log, e.kind, e.at, coalesce(json_extract(e.origin, '$.from'), ''), coalesce(json_extract(e.origin, '$.peer'), ''), CASE WHEN octet_length(e.payload) <= ? THEN e.payload END
+		rows, err := l.DB.Query(ctx, `SELECT e.seq, e.id, e.log, e.kind, e.at, coalesce(json_extract(e.origin, '$.from'), ''), coalesce(json_extract(e.origin, '$.peer'), ''), coalesce(json_extract(e.origin, '$.own'), 0), CASE WHEN octet_length(e.payload) <= ? THEN e.payload END
 			FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value ORDER BY e.seq LIMIT ?`, short, string(raw), page)
 		if err != nil {
 			return nil, fmt.Errorf("read what was said: %w", err)
 		}
 		for _, r := range rows {
-			if r[7] == nil {
+			if r[8] == nil {
 				long = append(long, r.Int(0))
 				continue
 			}
 			out = append(out, tidemark.Entry{Seq: r.Int(0), ID: tidemark.EntryID(r.Text(1)), Log: r.Text(2), Kind: tidemark.Kind(r.Text(3)), At: time.UnixMilli(r.Int(4)),
-				Origin: tidemark.Origin{From: r.Text(5), Peer: r.Text(6)}, Payload: r.Bytes(7)})
+				Origin: tidemark.Origin{From: r.Text(5), Peer: r.Text(6), Own: r.Int(7) > 0}, Payload: r.Bytes(8)})
 		}
 		seqs = seqs[n:]
 	}

@@ -118,7 +118,7 @@ func textAt(m tidemark.Message, from, most int) (text string, size int) {
 // restStmts make the rest of a long text due to be read, in the transaction that stores its entry. One that was
 // read meanwhile, by a recall side by side, is not read again.
 func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark.Message) ([]tidemark.Stmt, error) {
-	if e.Origin.From == tidemark.FromRecall || !longer(full, wordsBytes) {
+	if !e.Origin.Findable() || !longer(full, wordsBytes) {
 		return nil, nil
 	}
 	if !s.large.pieces.Load() {

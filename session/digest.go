@@ -225,7 +225,7 @@ func (s *Session) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 
 // digest takes a message into the open part, by the words that it is found by. A skipped one is not found.
 func (s *Session) digest(ctx context.Context, e tidemark.Entry, skipped bool) error {
-	if e.Origin.From != tidemark.FromRecall && !skipped {
+	if e.Origin.Findable() && !skipped {
 		m, done, err := s.wordy(ctx, e)
 		if err != nil {
 			return fmt.Errorf("entry %s: %w", e.ID, err)

@@ -158,7 +158,7 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	var texts []string
 	var of []int64
 	err = s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
-		if text := clip(p.text, embedBytes); text != "" && e.Origin.From != tidemark.FromRecall && !skipped[e.Seq] {
+		if text := clip(p.text, embedBytes); text != "" && e.Origin.Findable() && !skipped[e.Seq] {
 			texts, of = append(texts, text), append(of, e.Seq)
 		}
 	})

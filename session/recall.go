@@ -254,7 +254,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	docs := make([]recall.Doc, 0, len(places))
 	for _, p := range places {
 		r, ok := f.known[p.seq]
-		if !ok || r.entry.Origin.From == tidemark.FromRecall { // it stands where it was said
+		if !ok || !r.entry.Origin.Findable() { // it stands where it was said
 			continue
 		}
 		if r.part == "" {

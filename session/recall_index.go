@@ -95,5 +95,5 @@ func (s *Session) indexStmts(ctx context.Context, e tidemark.Entry) ([]tidemark.
 func (s *Session) wordsStmt(e tidemark.Entry, full tidemark.Message) (stmt tidemark.Stmt, ok bool) {
 	terms := s.words(full)
 	return tidemark.Stmt{SQL: `INSERT INTO words(rowid, home, terms) SELECT seq, ?, ? FROM entries e WHERE id = ? AND NOT EXISTS (SELECT 1 FROM words WHERE rowid = e.seq)`,
-		Args: []any{s.home(), terms, string(e.ID)}}, terms != "" && e.Origin.From != tidemark.FromRecall
+		Args: []any{s.home(), terms, string(e.ID)}}, terms != "" && e.Origin.Findable()
 }

@@ -36,6 +36,9 @@ func ownTool(name string) bool {
 	return name == recallTool.Name || name == taskTool.Name || name == releaseTool.Name || name == faultTool.Name || name == delimiterTool.Name
 }
 
+// bringsBack reports whether a tool of the session answers with what was said before.
+func bringsBack(name string) bool { return name == recallTool.Name || name == faultTool.Name }
+
 // pointing reports whether what leaves the view leaves pointers.
 func (s *Session) pointing() bool {
 	return slices.ContainsFunc(s.Strategies, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })

@@ -239,7 +239,10 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	m := tidemark.Message{Role: tidemark.User, Content: results}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !ownTool(c.Block.Name) }) {
-		e.Origin.From = tidemark.FromRecall // said before: not to be found again, and no source of memory
+		e.Origin.Own = true
+		if slices.ContainsFunc(calls, func(c call) bool { return bringsBack(c.Block.Name) }) {
+			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
+		}
 	}
 	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
 	return append(stmts, s.countStmt()), err
