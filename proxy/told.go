@@ -95,6 +95,9 @@ func (c *Conversation) episodesOf(x *Exchange, stored map[*node]body.Item) Episo
 	ledger := episodes.NewLedger(g)
 	ledger.Sync(len(items), func(i int) episodes.Item { return items[i] })
 	out.States, out.Size, out.Prologue = ledger.States(), x.takes(), g.Prologue(episodes.PrologueOf(out.Budget))
+	if n := len(out.States); n > 0 && out.States[n-1].Episode.Vain { // what was refused is no work, whatever comes
+		out.States = out.States[:n-1]
+	}
 	out.Short = max(out.Size-out.Budget, 0)
 	if a := g.Active(); a != nil {
 		out.Open = a.Name

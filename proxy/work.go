@@ -92,22 +92,26 @@ func (c *Conversation) add(g *episodes.Graph, path []*node, i int) {
 		return
 	}
 	m := episodes.Message{ID: n.id, Seq: seq, Tokens: n.work.tokens, Content: tidemark.Message{Role: n.role, Content: n.work.blocks}}
-	if i > 0 && path[i-1].put != nil {
-		back := path[i-1].put.answered()
-		var tokens tidemark.Tokens
-		for k := range back {
-			tokens += sizeOf(back[k])
-			back[k] = slim(back[k])
-		}
-		switch {
-		case len(back) == 0:
+	if i > 0 {
+		switch back := path[i-1].answered(); {
+		case len(back.Content.Content) == 0:
 		case n.answers():
-			m.Content.Content, m.Tokens = append(back, m.Content.Content...), m.Tokens+tokens
+			m.Content.Content, m.Tokens = append(back.Content.Content, m.Content.Content...), m.Tokens+back.Tokens
 		default:
-			g.Add(episodes.Message{ID: path[i-1].id, Seq: seq - 1, Tokens: tokens, Content: tidemark.Message{Role: tidemark.User, Content: back}})
+			g.Add(back)
 		}
 	}
 	g.Add(m)
+}
+
+// answered is what our tools said to a reply, as a message behind it.
+func (n *node) answered() episodes.Message {
+	m := episodes.Message{ID: n.id, Seq: int64(seqs*n.depth) + 1, Content: tidemark.Message{Role: tidemark.User, Content: n.put.answered()}}
+	for i, b := range m.Content.Content {
+		m.Tokens += sizeOf(b)
+		m.Content.Content[i] = slim(b)
+	}
+	return m
 }
 
 // answers reports whether a message has results of the client's.
