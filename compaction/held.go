@@ -81,17 +81,25 @@ func backward(legal []bool) iter.Seq2[int, int] {
 
 // heldAny is held of all cut points, nil where nothing must stay: then nobody needs them.
 func heldAny(items []Item, tools []string) []bool {
+	if holds(items, tools) {
+		return held(items, Cuts(items), tools)
+	}
+	return nil
+}
+
+// holds reports whether one of some items is pinned or calls one of the tools.
+func holds(items []Item, tools []string) bool {
 	for i := range items {
 		if items[i].Pinned {
-			return held(items, Cuts(items), tools)
+			return true
 		}
 		for n := range items[i].Message.Content {
 			if b := &items[i].Message.Content[n]; b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) {
-				return held(items, Cuts(items), tools)
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
 // held marks the items of each exchange that must stay: one with a pinned entry, and the newest one of

@@ -77,6 +77,14 @@ type entry struct {
 // told is an episode whose line is a block of an item.
 type told struct{ item, episode int }
 
+// Tokens is how much the items take.
+func (l *Ledger) Tokens() (n tidemark.Tokens) {
+	for i := range l.items {
+		n += l.items[i].tokens
+	}
+	return n
+}
+
 // newest is the item that the assistant said last.
 func (l *Ledger) newest() int {
 	n := len(l.items) - 1

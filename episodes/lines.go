@@ -1,6 +1,7 @@
 package episodes
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,12 +226,7 @@ func (p *planner) line(n int) *line {
 	l := &p.told[n]
 	if !l.known && n > 0 {
 		p.buf = p.appendLine(p.buf[:0], p.graph.list[n-1])
-		escaped := 1 // the end of the line, in JSON
-		for _, c := range p.buf {
-			if c == '"' || c == '\\' {
-				escaped++
-			}
-		}
+		escaped := 1 + bytes.Count(p.buf, []byte{'"'}) + bytes.Count(p.buf, []byte{'\\'}) // the end of the line, in JSON
 		l.tokens, l.known = tidemark.EstimateChars(tidemark.UTF16Len(p.buf)+1+escaped), true
 	}
 	return l
