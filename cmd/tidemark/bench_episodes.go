@@ -104,7 +104,7 @@ func readBudgets(texts []string) (list []episodes.Budget, err error) {
 		}
 		one, err := episodes.ParseBudget(text)
 		if err != nil {
-			return nil, usagef("--budgets: %v; %s", err, bounds)
+			return nil, usagef("--budgets: %q is no budget: %s", text, bounds)
 		}
 		n := one.Of(0)
 		switch {

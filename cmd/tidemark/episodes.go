@@ -42,10 +42,14 @@ func (m *Main) episodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "episodes KEY", Short: "Draw the episodes that an agent marked, and what of them is in the context", Args: oneKey,
 		Long: `Draw the episodes of a conversation in their order: explorations, the actions that
-rest on them, and work that the agent did not mark. The mark in front says what
-became of each: open, in the context, partly evicted, evicted, or part of the
-prologue, which stays. TOKENS are those that stand and those that it brought; lines
-lead from an exploration to the actions that depend on it, and ON names their numbers.
+rest on them, and work that the agent did not mark. Agents mark their work where
+compaction.strategies has "episodes"; the first line says how full its budget is.
+
+The mark in front of each says what became of it, and the second line counts them:
+▶ open, ● in the context, ◐ partly evicted, ○ evicted, ■ part of the prologue, which
+stays. TOKENS are those that stand, of those that it brought. Lines lead from an
+exploration to the actions that depend on it, and ON names its number. What an
+episode says, word for word, is read by tidemark recall --episode NAME --session KEY.
 
 Old episodes that are out are folded; --all shows each. --svg draws the same,
 explorations at the left and actions at the right; the full text stands where the

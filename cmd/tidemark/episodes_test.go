@@ -260,6 +260,16 @@ func TestEpisodesCommand(t *testing.T) {
 		t.Errorf("%.80s, %v", raw, err)
 	}
 	run(exitUsage, "--json", "--svg", "-")
+	for _, file := range []string{filepath.Join(t.TempDir(), "nowhere", "e.svg"), t.TempDir()} { // what fails names the file that was wanted, and leaves none
+		var errs bytes.Buffer
+		m := &Main{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
+		if code := m.Run(t.Context(), []string{"episodes", "main", "--server", server.URL, "--svg", file}); code == exitOK || !strings.Contains(errs.String(), "write "+file+": ") || strings.Contains(errs.String(), file+".") {
+			t.Errorf("--svg %s: exit code %d: %s", file, code, errs.String())
+		}
+		if left, err := filepath.Glob(file + ".*"); err != nil || len(left) > 0 {
+			t.Errorf("%v are left, %v", left, err)
+		}
+	}
 }
 
 // TestFit: a text is cut to columns, of which wide letters take two.

@@ -48,14 +48,15 @@ func (m *Main) recallCommand() *cobra.Command {
 		},
 		Long: `Find messages of a session, those that were evicted, summarised or archived
 included, and say how far the find can be trusted: confident, weak or nothing.
-Names, numbers and rare words find best.
+Names, numbers and rare words find best. Without --session it is the session main.
 
 With --scope agent all sessions of an agent are searched, with --scope peer those
-with one peer: at most eight that may hold the words are asked. With --session,
-too, what is found is what that session may find.
+with one peer: at most eight that may hold the words are asked. A --session beside
+it narrows that to what this session may find.
 
---episode NAME reads back what an agent marked by that name, word for word, whatever
-of it left the context; work without a name has the "from" of episodes --json.`,
+--episode NAME, in the place of QUERY, reads back what an agent marked by that name,
+word for word, whatever of it left the context. tidemark episodes KEY lists the names;
+work without a name goes by its "from" in tidemark episodes KEY --json.`,
 		Example: `  tidemark recall "which port does the staging server use" --session main
   tidemark recall NEEDLE_FACT_7 --session main -k 3 --since 2026-05-01 --json
   tidemark recall "the key of the boathouse" --scope agent

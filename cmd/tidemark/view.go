@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -290,8 +292,22 @@ decisions is what was decided with them in a proxied conversation, as replay
 	return c
 }
 
-// toFile writes a file whole or not at all.
+// toFile writes a file whole or not at all. What fails names the file that was asked for.
 func toFile(path string, write func(io.Writer) error) error {
+	err := replaceFile(path, write)
+	var wrote *fs.PathError
+	var moved *os.LinkError
+	switch {
+	case errors.As(err, &wrote) && strings.HasPrefix(wrote.Path, filepath.Clean(path)+"."):
+		return fmt.Errorf("write %s: %w", path, wrote.Err)
+	case errors.As(err, &moved):
+		return fmt.Errorf("write %s: %w", path, moved.Err)
+	}
+	return err
+}
+
+// replaceFile writes beside a file and moves what came of it to its place.
+func replaceFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
