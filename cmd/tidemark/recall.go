@@ -50,9 +50,8 @@ func (m *Main) recallCommand() *cobra.Command {
 included, and say how far the find can be trusted: confident, weak or nothing.
 Names, numbers and rare words find best. Without --session it is the session main.
 
-With --scope agent all sessions of an agent are searched, with --scope peer those
-with one peer: at most eight that may hold the words are asked. A --session beside
-it narrows that to what this session may find.
+--scope agent searches all sessions of an agent, --scope peer those with one peer: at
+most eight that may hold the words. --session beside it: only what that one may find.
 
 --episode NAME, in the place of QUERY, reads back what an agent marked by that name,
 word for word, whatever of it left the context. tidemark episodes KEY lists the names;
