@@ -19,7 +19,8 @@ func TestShortage(t *testing.T) {
 		"grown by a quarter":         {"6001 7500 7501 9000 9001", "+1 +1501 +3001"},
 		"over":                       {"6500 4500|4500 5000|5000 5000|6010", "+500 over +10"},
 		"not before a whole turn":    {"6500 4500|4500 6001|4500|4500", "+500 over"},
-		"no room to speak of":        {"6500|5701|5701|5701|5700|5700", "+500 over"},
+		"no room to speak of":        {"6500|5701|5701|5701", "+500"},
+		"just room":                  {"6500|5700|5700", "+500 over"},
 		"room all along":             {"100 6000|6000|100", ""},
 	} {
 		var s episodes.Shortage

@@ -119,3 +119,28 @@ func TestTriedAgain(t *testing.T) {
 		t.Errorf("much was added: %+v", a.newest())
 	}
 }
+
+// TestRecalledInOneAnswer: an episode is given back once in an answer, without thinking, and no more of it than one holds: the
+// rest is named.
+func TestRecalledInOneAnswer(t *testing.T) {
+	s := episodic()
+	s.Episodes.Budget.Tokens = 50_000
+	a := &worker{r: newRig(t, s), history: []string{text("user", "begin")}}
+	a.round(`{"action":"start","name":"it","type":"expl"}`)
+	for range 2 {
+		a.history[len(a.history)-2] = strings.Replace(a.history[len(a.history)-2], `"content":[`, `"content":[{"type":"thinking","thinking":"a thought","signature":"c2ln"},`, 1)
+		a.history[len(a.history)-1] = result(fmt.Sprint("r", a.n), strings.Repeat("a line of this file\n", 15_000))
+		a.round()
+	}
+	a.round(`{"action":"end","description":"found"}`)
+	e := a.r.exchange("", request(a.history...), reply("tool_use", call("p", "memory_fault", `{"paths":["episode:it","episode:it"]}`)), reply("end_turn", textBlock("so")))
+	list := e.messages(t, 1)
+	var said strings.Builder
+	for _, b := range list[len(list)-1].Content[0].Content {
+		said.WriteString(b.Text + "\n")
+	}
+	got := said.String()
+	if strings.Count(got, "stands in an answer above") != 1 || strings.Count(got, "More than one answer holds. The rest: ") != 1 || strings.Contains(got, "a thought") || len(got) > 520<<10 || strings.Count(got, "a line of this file") != 15_000 {
+		t.Errorf("%d bytes: %.300s … %s", len(got), got, got[max(len(got)-300, 0):])
+	}
+}
