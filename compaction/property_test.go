@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -183,7 +184,15 @@ func TestRandomHistories(t *testing.T) {
 }
 
 // histories is how many of them for each list of strategies; 10,000 take some minutes.
-var histories = flag.Int("histories", 100, "random histories for each list of strategies")
+var histories = flag.Int("histories", fewer(100), "random histories for each list of strategies")
+
+// fewer is how many of some costly rounds are played: of the ten times slower js/wasm a few.
+func fewer(n int) int {
+	if runtime.GOOS == "js" {
+		return max(n/4, 1)
+	}
+	return n
+}
 
 // sets are the lists of strategies that every law is held for.
 var sets = [][]compaction.Strategy{

@@ -53,7 +53,7 @@ func (n *Numbers) UnmarshalJSON(data []byte) error {
 		return len(out) <= maxWork
 	}
 	for _, b := range data {
-		ok := true
+		var ok bool
 		switch {
 		case b == '[':
 			depth, pair = depth+1, len(out)

@@ -77,14 +77,14 @@ func scenarioModel(n int, req tidemark.Request) (tidemark.Message, error) {
 	return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(fmt.Sprint("a", n), "look", nil), tidemark.ToolUse(fmt.Sprint("b", n), "send", nil)}}, nil
 }
 
-// killStep is how far apart the writes are that a process is killed at: each natively, each third under
-// js/wasm, where one takes four times as long, and few of them with -short.
+// killStep is how far apart the writes are that a process is killed at: each natively, each sixth under
+// js/wasm, where one takes ten times as long, and few of them with -short.
 func killStep(short int) int {
 	switch {
 	case testing.Short():
 		return short
 	case runtime.GOOS == "js":
-		return 3
+		return 6
 	}
 	return 1
 }
