@@ -59,6 +59,7 @@ func imports(list []tidemark.Message) iter.Seq2[session.Imported, error] {
 func TestKeptGraph(t *testing.T) {
 	for seed := range uint64(fewer(12)) { //nolint:gosec // a count
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
 			set := session.Settings{Window: 14_000, Reserve: 2_000, Keep: 1_500}
 			d := newScribe(t, set, 4_000, compaction.Pointer{}, compaction.Summary{})
@@ -130,6 +131,7 @@ func TestEpisodesWithAll(t *testing.T) {
 		}
 		for seed := range uint64(fewer(2)) { //nolint:gosec // a count
 			t.Run(fmt.Sprint(set, seed), func(t *testing.T) {
+				t.Parallel()
 				d := newScribe(t, session.Settings{Window: 20_000, Reserve: 2_000, Keep: 2_000}, 5_000)
 				d.stop()
 				at := 0
@@ -382,6 +384,7 @@ func TestKilledBetweenMarks(t *testing.T) {
 	for n := 1; n <= counter.writes; n += max(killStep(17), 12/fewer(4)) {
 		after := n%2 == 0
 		t.Run(fmt.Sprintf("write %d after=%v", n, after), func(t *testing.T) {
+			t.Parallel()
 			d := newScribe(t, wide, 3_000)
 			d.stop()
 			d.model.set(obedient)

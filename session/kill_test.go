@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -77,16 +78,18 @@ func scenarioModel(n int, req tidemark.Request) (tidemark.Message, error) {
 	return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(fmt.Sprint("a", n), "look", nil), tidemark.ToolUse(fmt.Sprint("b", n), "send", nil)}}, nil
 }
 
-// killStep is how far apart the writes are that a process is killed at: each natively, each sixth under
-// js/wasm, where one takes ten times as long, and few of them with -short.
+// killStep is how far apart the writes are that a process is killed at: each in `make fault`, each second natively,
+// each sixth under js/wasm, where one takes ten times as long, and few of them with -short.
 func killStep(short int) int {
 	switch {
 	case testing.Short():
 		return short
 	case runtime.GOOS == "js":
 		return 6
+	case os.Getenv("FAULT_KILLS") != "":
+		return 1
 	}
-	return 1
+	return 2
 }
 
 // TestKillAtEveryWrite kills the process before and after each write of the scenario, begins a new
@@ -111,7 +114,10 @@ func TestKillAtEveryWrite(t *testing.T) {
 	step := killStep(7)
 	for n := 1; n <= total; n += step {
 		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("write %d after=%v", n, after), func(t *testing.T) { killAt(t, n, after) })
+			t.Run(fmt.Sprintf("write %d after=%v", n, after), func(t *testing.T) {
+				t.Parallel()
+				killAt(t, n, after)
+			})
 		}
 	}
 }

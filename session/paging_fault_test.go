@@ -214,6 +214,7 @@ func TestKillInPaging(t *testing.T) {
 	for n := writes / 3; n <= writes; n += killStep(9) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d after=%v", n, after), func(t *testing.T) {
+				t.Parallel()
 				d := newDesk(t, paged, &compaction.Paging{})
 				real := d.db
 				d.stop()
