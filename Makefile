@@ -19,6 +19,8 @@ FAULT_KILLS ?= 500
 CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; `make test` has a shorter one.
 LOG_MB ?= 30
+# A line of so many MB that `make bench-trim` measures too.
+LINE_MB ?= 0
 
 # The general linter, in a module of its own so that none of its 200 requirements is ours.
 LINT := .cache/bin/golangci-lint
@@ -41,7 +43,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
@@ -74,6 +76,10 @@ bench-webhook: wasm build $(NODE_MODULES) ## Measure how fast webhooks are ackno
 bench-door: build ## Measure what the proxy adds to a request of 1 MB
 	$(call title,the proxy door)
 	node test/bench/door.mjs $(BIN)
+
+bench-trim: build ## Measure trim beside grep (TIDEMARK_CMV=checkout LINE_MB=600 LOGS=files)
+	$(call title,trim)
+	go run ./test/trim -peer '$(TIDEMARK_CMV)' -line '$(LINE_MB)' $(BIN) $(LOGS)
 
 bench-sockets: wasm build $(NODE_MODULES) ## Measure open sockets on both hosts (SOCKETS=1000, Linux)
 	node test/bench/sockets.mjs dist $(BIN)

@@ -16,9 +16,12 @@ const (
 	CommandModel   = "model"
 	CommandMemory  = "memory"
 	CommandHelp    = "help"
+
+	CommandSnapshot = "snapshot"
+	CommandBranch   = "branch"
 )
 
-// maxCommandName bounds what /model may name.
+// maxCommandName bounds what /model, /snapshot and /branch may name.
 const maxCommandName = 200
 
 // ParseCommand reads a line that a person typed, such as "/compact keep the numbers", with its slash or
@@ -38,6 +41,10 @@ func ParseCommand(line string) (word, text string, err error) {
 	word, text = strings.ToLower(line[:end]), strings.TrimSpace(line[end:])
 	switch word {
 	case CommandCompact:
+	case CommandSnapshot, CommandBranch:
+		if len(text) > maxCommandName || strings.ContainsAny(text, "\r\n") {
+			return "", "", fmt.Errorf("/%s takes one name, of up to %d bytes: %w", word, maxCommandName, ErrInvalid)
+		}
 	case CommandModel:
 		if strings.ContainsFunc(text, unicode.IsSpace) || len(text) > maxCommandName {
 			return "", "", fmt.Errorf("/model takes one name, or default: %w", ErrInvalid)

@@ -25,6 +25,16 @@ func NewID(now time.Time) string {
 	return id.String()
 }
 
+// NamedID returns an id of the same form that is always the same for a name and a time.
+func NamedID(at time.Time, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	id := ulid.ULID(sum[:16])
+	if id.SetTime(min(ulid.Timestamp(at), ulid.MaxTime())) != nil { // never: it is in range
+		return ""
+	}
+	return id.String()
+}
+
 // Time is when an entry was made, as its id says; zero for a name that says none.
 func (id EntryID) Time() time.Time {
 	u, err := ulid.ParseStrict(string(id))

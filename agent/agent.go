@@ -52,11 +52,12 @@ type Config struct {
 
 // Agent is the owner of many sessions. Its methods may be called at once.
 type Agent struct {
-	cfg    Config
-	stem   *recall.Stemmer
-	ledger atomic.Bool // the tables of the ledger are there
-	filled atomic.Bool // all facts are in the index of words
-	shelf  shelf       // digests that were read
+	cfg     Config
+	stem    *recall.Stemmer
+	ledger  atomic.Bool // the tables of the ledger are there
+	snapped atomic.Bool // and those of snapshots
+	filled  atomic.Bool // all facts are in the index of words
+	shelf   shelf       // digests that were read
 
 	mu    sync.Mutex // guards the following, see hold
 	fails int

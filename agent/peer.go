@@ -45,6 +45,8 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		out.Names, err = a.Names(ctx)
 	case what == askSittings:
 		err = a.Sittings(ctx, q.Sittings)
+	case what == askShow:
+		err = a.Snapshots(ctx, q.Nodes)
 	case what == askDigests && q.Digests != nil:
 		out.Next, err = a.Digests(ctx, *q.Digests)
 	case what == askRecall && q.Ask != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // PeerPath is where an agent's object answers the objects of its sessions. A host must not let
@@ -28,6 +29,7 @@ const (
 	askDigests  = "digests"
 	askRecall   = "recall"
 	askSittings = "episodes"
+	askShow     = "snapshots"
 )
 
 // Bounds of one exchange.
@@ -48,6 +50,7 @@ type question struct {
 	Digests    *recall.DigestReport  `json:"digests,omitempty"`
 	Ask        *recall.Ask           `json:"ask,omitempty"`
 	Sittings   []memory.Sitting      `json:"episodes,omitempty"`
+	Nodes      []snapshot.Node       `json:"snapshots,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -94,6 +97,12 @@ func (r *Remote) Report(ctx context.Context, info tidemark.SessionInfo, archives
 // Sittings stores what a session tells of its sittings, see [Agent.Sittings].
 func (r *Remote) Sittings(ctx context.Context, sittings []memory.Sitting) error {
 	_, err := r.ask(ctx, askSittings, question{Sittings: sittings})
+	return err
+}
+
+// Snapshots stores what a session tells of its snapshots and branches, see [Agent.Snapshots].
+func (r *Remote) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
+	_, err := r.ask(ctx, askShow, question{Nodes: nodes})
 	return err
 }
 

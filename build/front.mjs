@@ -5,6 +5,7 @@
 import { cross, door, originsOf, shard, told } from "./doors.mjs";
 import { faced, onward, other } from "./proxy.mjs";
 import { internal, route, split } from "./route.mjs";
+import { found, streamed } from "./snapshots.mjs";
 import { webhook } from "./webhook.mjs";
 
 // Most bytes of a body that is read whole, as in cmd/worker (maxBody): testdata/front.json holds both.
@@ -65,13 +66,13 @@ async function judge(request, env) {
   }
   if (no) return refuse(...no);
 
-  const to = route(path, url.searchParams);
+  const to = route(path, url.searchParams, request.method);
   if (to.error) return refuse(400, "invalid", to.error);
   const size = Number(request.headers.get("content-length") ?? 0);
   const beside = other(request, path);
   if (beside && SECRET_METHODS.test(request.method)) return refuse(405, "method_not_allowed", `${request.method} goes no further`);
   const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
-  const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) ? MAX_IMPORT : MAX_BODY;
+  const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) || streamed(request.method, path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
   if (beside || (passed && size > MAX_BODY)) {
     const { name } = shard();
@@ -83,6 +84,13 @@ async function judge(request, env) {
     }
   }
 
+  if (to.seek) {
+    try {
+      return await found(request, { ...to.seek, agent: to.name, token: env.TIDEMARK_TOKEN, as: id }, env);
+    } catch (e) {
+      return refuse(503, "unavailable", `the agent, who knows which session the snapshot is of, does not answer (${e.message}); name the session with session=KEY, or try again`);
+    }
+  }
   const own = await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
   if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
   return own ?? { to };

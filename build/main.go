@@ -23,7 +23,7 @@ import (
 )
 
 // shimFiles are the JavaScript modules of the Worker, in this folder.
-var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "body.mjs", "slots.mjs", "bucket.mjs", "sockets.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "webhook.mjs", "doors.mjs", "proxy.mjs", "route.mjs", "key.mjs"}
+var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "body.mjs", "slots.mjs", "bucket.mjs", "sockets.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "webhook.mjs", "doors.mjs", "proxy.mjs", "route.mjs", "snapshots.mjs", "key.mjs"}
 
 // banned are linked functions that the Worker must do without. A package like crypto/tls is always
 // among the imports of net/http, so only the linked module shows whether the code is in.

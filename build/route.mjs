@@ -1,6 +1,7 @@
 // Paths: which object owns one, the token that may stand in it, and which are never let in.
 
 import { rootKey } from "./key.mjs";
+import { homeOf } from "./snapshots.mjs";
 
 // split takes a token out of "/t/{token}/…", as worker/guard.go does: one whose encoding is broken is none, and slashes
 // behind it that are doubled are one.
@@ -14,15 +15,19 @@ export function split(path) {
   }
 }
 
-// route gives {kind, name} or {error} for a path without a token. A session's branches live with it.
+// route gives {kind, name} or {error} for a path without a token. A session's branches live with it. With seek it is the
+// agent that must be asked first, whose session the snapshot {id} is of.
 // Everything that is not one session's is its agent's, which the path or the query names. What is no
 // key or no name goes to the main agent: the door there says what is wrong with it.
-export function route(path, query = new URLSearchParams()) {
+export function route(path, query = new URLSearchParams(), method = "GET") {
   if (decoded(path) === null) return { error: `path "${path.slice(0, 80)}" is not valid percent-encoding` };
   if (path === "/ws" || path === "/events") return session(query.get("session") ?? "");
   const [, version, kind, part] = path.split("/");
   if (version !== "v1") return agent(MAIN);
   if (kind === "recall" && part === undefined) return recall(query);
+  const home = homeOf(method, path, query);
+  if (home?.session) return session(home.session);
+  if (home?.id) return { ...agent(query.get("agent") ?? MAIN), seek: { id: home.id } };
   if (!part || (kind !== "sessions" && kind !== "agents")) return agent(query.get("agent") ?? MAIN);
   const name = decodeURIComponent(part);
   if (kind === "agents") return agent(name);

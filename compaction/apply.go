@@ -58,7 +58,7 @@ func previewSpans(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error)
 	for i := range items {
 		old := &items[i]
 		n := w.find(old.Seq)
-		if n < 0 || old.Last > w.list[n].last {
+		if n < 0 || old.Last > w.list[n].last || old.Lead() {
 			out = append(out, *old)
 			continue
 		}
@@ -88,7 +88,7 @@ func previewEach(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error) 
 		out := make([]Item, 0, len(items))
 		for i := range items {
 			old := &items[i]
-			inside := old.Seq >= s.seq && old.Last <= s.last
+			inside := old.Seq >= s.seq && old.Last <= s.last && !old.Lead()
 			if inside && !s.placed {
 				s.placed = true
 				out = append(out, s.planned(b)...)

@@ -107,6 +107,7 @@ func Early(strategies []Strategy) []Strategy {
 // asked, or the provider reported an overflow. Nothing is planned either where what stays is too large for the model
 // by itself: the rest would leave for a call that cannot succeed.
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
+	v = v.led()
 	act, whole := Act{Summarize: -1, Loose: v.Loose, Early: true}, v
 	for _, s := range strategies {
 		if !force && !due(s, v, b) {

@@ -100,8 +100,11 @@ func (c *topicCount) values(raw []byte) {
 // parted parts the words of a JSON string where it has escapes.
 var parted = strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ", `\"`, " ", `\\`, " ")
 
-// text counts the words at the begin of a text.
+// text counts the words at the begin of a text, none of a stub of trimming.
 func (c *topicCount) text(s string, weight int) {
+	if strings.HasPrefix(s, trimMark) { // what it stands for is named by the call
+		return
+	}
 	whole := len(s) <= topicBytes
 	s = s[:runeFloor(s, min(len(s), topicBytes))]
 	for i := 0; i < len(s); {

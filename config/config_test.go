@@ -105,6 +105,7 @@ func TestMistakes(t *testing.T) {
 		{"group as text", `{"model": "gpt"}`, `model: found the string "gpt", want an object { … } with provider, id,`},
 		{"document as list", `[]`, `found the list [], want an object`},
 		{"list", `{"compaction": {"strategies": []}}`, `want a list of "summary", "pointer", "paging", "episodes", at least one and none twice`},
+		{"trim is none", `{"compaction": {"strategies": ["paging", "trim"]}}`, `at least one and none twice: trim is used when a branch is made`},
 		{"list twice", `{"compaction": {"strategies": ["pointer", "pointer"]}}`, "none twice"},
 		{"agents", `{"agents": {"list": {}}}`, `agents.list: found an object, want a list of objects`},
 		{"agent without id", `{"agents": {"list": [{}]}}`, `agents.list[0].id: missing`},

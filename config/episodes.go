@@ -67,8 +67,14 @@ func fix(err error) string {
 	if errors.As(err, &b) {
 		return ": " + b.Fix
 	}
+	if errors.Is(err, errTrim) {
+		return ": " + errTrim.Error()
+	}
 	return ""
 }
+
+// errTrim is trimming named among the strategies, which is none: it has no limit to act at.
+var errTrim = errors.New("trim is used when a branch is made, as in tidemark branch and tidemark trim, and is no strategy: leave it out")
 
 func episodeKeys() []Key {
 	return []Key{

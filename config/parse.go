@@ -349,6 +349,9 @@ func (k Key) set(c *Config, star string, v any) error {
 		*p = s
 	case *[]string:
 		list, ok := k.list(v)
+		if elements, _ := v.([]any); !ok && k.Type == Choices && slices.Contains(elements, any("trim")) {
+			return errTrim
+		}
 		if !ok {
 			return misfit
 		}

@@ -208,7 +208,7 @@ func scanEntry(r tidemark.Row) (tidemark.Entry, error) {
 // newest) to the oldest, through its bases. It reads page by page, so breaking early is cheap.
 func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
-		segments, err := l.segments(ctx, log, seq)
+		segments, err := l.Segments(ctx, log, seq)
 		if err != nil {
 			yield(tidemark.Entry{}, err)
 			return
@@ -235,8 +235,8 @@ func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemar
 	}
 }
 
-// segment is the part of a history that one log holds: its entries up to To.
-type segment struct {
+// Segment is the part of a history that one log holds: its entries up to To.
+type Segment struct {
 	Log string
 	To  int64
 }
@@ -244,24 +244,32 @@ type segment struct {
 // maxBases bounds the chain of branches of branches.
 const maxBases = 1000
 
-// segments returns the logs that make up a history, newest first.
-func (l *Log) segments(ctx context.Context, log string, seq int64) ([]segment, error) {
+// Segments returns the logs that make up a history up to a position (0: its end), newest first. A branch reads what it
+// continues up to where it began, whatever came there since.
+func (l *Log) Segments(ctx context.Context, log string, seq int64) ([]Segment, error) {
 	if seq <= 0 {
 		seq = 1 << 53
 	}
-	var out []segment
-	for range maxBases {
-		info, err := l.Info(ctx, log)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, segment{log, seq})
-		if info.BaseLog == "" {
-			return out, nil
-		}
-		log, seq = info.BaseLog, min(seq, info.BaseSeq)
+	rows, err := l.DB.Query(ctx, `WITH RECURSIVE chain(n, id, upto, base, base_seq) AS (
+			SELECT 0, id, ?, base_log, base_seq FROM logs WHERE id = ?
+			UNION ALL SELECT c.n + 1, l.id, min(c.upto, c.base_seq), l.base_log, l.base_seq FROM chain c JOIN logs l ON l.id = c.base WHERE c.base <> '' AND c.n < ?)
+		SELECT id, upto, base FROM chain ORDER BY n LIMIT ?`, seq, log, maxBases, maxBases+1)
+	if err != nil {
+		return nil, fmt.Errorf("read bases of %s: %w", log, err)
 	}
-	return nil, fmt.Errorf("log %s has over %d bases: %w", log, maxBases, tidemark.ErrTooLarge)
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("log %s: %w", log, tidemark.ErrNotFound)
+	}
+	if last := rows[len(rows)-1]; len(rows) > maxBases {
+		return nil, fmt.Errorf("log %s has over %d bases: %w", log, maxBases, tidemark.ErrTooLarge)
+	} else if last.Text(2) != "" {
+		return nil, fmt.Errorf("base %s of log %s: %w", last.Text(2), log, tidemark.ErrNotFound)
+	}
+	out := make([]Segment, len(rows))
+	for i, r := range rows {
+		out[i] = Segment{r.Text(0), r.Int(1)}
+	}
+	return out, nil
 }
 
 // Seqs returns the positions of entries by id; unknown ids are absent.

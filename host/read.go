@@ -29,10 +29,14 @@ func (l *Log) Marks(ctx context.Context, log string) ([]Mark, error) {
 
 // MarksAfter returns the overlays of a log behind a position, in order, for one who knows those before it.
 func (l *Log) MarksAfter(ctx context.Context, log string, after int64) ([]Mark, error) {
+	return l.marks(ctx, log, after, 1<<53)
+}
+
+func (l *Log) marks(ctx context.Context, log string, after, to int64) ([]Mark, error) {
 	var out []Mark
 	const page = 500
 	for {
-		rows, err := l.DB.Query(ctx, `SELECT id, seq, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? ORDER BY seq LIMIT ?`, log, after, page)
+		rows, err := l.DB.Query(ctx, `SELECT id, seq, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, after, to, page)
 		if err != nil {
 			return nil, fmt.Errorf("read overlays of %s: %w", log, err)
 		}
@@ -47,6 +51,23 @@ func (l *Log) MarksAfter(ctx context.Context, log string, after int64) ([]Mark, 
 			return out, nil
 		}
 	}
+}
+
+// MarksOf returns the overlays of segments of a history behind a position, in order: what a branch shows of what it
+// continues is shown as it was where the branch began.
+func (l *Log) MarksOf(ctx context.Context, segments []Segment, after int64) ([]Mark, error) {
+	var out []Mark
+	for _, s := range slices.Backward(segments) {
+		if s.To <= after {
+			continue
+		}
+		marks, err := l.marks(ctx, s.Log, after, s.To)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, marks...)
+	}
+	return out, nil
 }
 
 // Acts returns the positions of the overlays and events of a log, newest first, before a position: what
@@ -67,7 +88,12 @@ func (l *Log) Acts(ctx context.Context, log string, before int64, limit int) ([]
 // Chain returns the link of the newest message of a history, empty when it has none. It reads no
 // payload: a turn asks for it before each message that it appends.
 func (l *Log) Chain(ctx context.Context, log string) (tidemark.Hash, error) {
-	segments, err := l.segments(ctx, log, 0)
+	return l.ChainAt(ctx, log, 0)
+}
+
+// ChainAt is [Log.Chain] of the history up to a position (0: its end).
+func (l *Log) ChainAt(ctx context.Context, log string, seq int64) (tidemark.Hash, error) {
+	segments, err := l.Segments(ctx, log, seq)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +111,7 @@ func (l *Log) Chain(ctx context.Context, log string) (tidemark.Hash, error) {
 
 // Chains returns the links of all messages of a history, oldest first.
 func (l *Log) Chains(ctx context.Context, log string) ([]tidemark.Hash, error) {
-	segments, err := l.segments(ctx, log, 0)
+	segments, err := l.Segments(ctx, log, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +141,7 @@ func (l *Log) Chains(ctx context.Context, log string) ([]tidemark.Hash, error) {
 // Messages returns the message entries of a history within a range, oldest first, with payloads,
 // in bounded pages. A range that would give more than limit bytes of payload is ErrTooLarge.
 func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([]tidemark.Entry, error) {
-	segments, err := l.segments(ctx, log, r.To)
+	segments, err := l.Segments(ctx, log, r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +177,7 @@ func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([
 // Skeletons returns the message entries of a history within a range without their payloads,
 // oldest first.
 func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Skeleton, error) {
-	segments, err := l.segments(ctx, log, r.To)
+	segments, err := l.Segments(ctx, log, r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +192,12 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 				return nil, fmt.Errorf("read skeletons of %s: %w", log, err)
 			}
 			for _, row := range rows {
-				var k skel
-				if err := json.Unmarshal(row.Bytes(4), &k); err != nil {
-					return nil, fmt.Errorf("read skeleton of %s: %w", row.Text(1), err)
+				k, err := scanSkeleton(row)
+				if err != nil {
+					return nil, err
 				}
-				after = row.Int(0)
-				out = append(out, tidemark.Skeleton{Seq: after, ID: tidemark.EntryID(row.Text(1)), At: time.UnixMilli(row.Int(5)), Kind: tidemark.KindMessage,
-					Role: tidemark.Role(row.Text(2)), Tokens: tidemark.Tokens(row.Int(3)), Blocks: k.Blocks, Calls: k.Calls, Results: k.Results})
+				after = k.Seq
+				out = append(out, k)
 			}
 			if len(rows) < page {
 				break
@@ -181,6 +206,87 @@ func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Sk
 		low = max(low, s.To+1)
 	}
 	return out, nil
+}
+
+// Tail returns the newest message entries of a history at or before a position (0: its end), without their payloads,
+// oldest first.
+func (l *Log) Tail(ctx context.Context, log string, seq int64, most int) ([]tidemark.Skeleton, error) {
+	segments, err := l.Segments(ctx, log, seq)
+	if err != nil {
+		return nil, err
+	}
+	var out []tidemark.Skeleton
+	for _, s := range segments {
+		if len(out) >= most {
+			break
+		}
+		rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, s.To, most-len(out))
+		if err != nil {
+			return nil, fmt.Errorf("read the end of %s: %w", log, err)
+		}
+		for _, row := range rows {
+			k, err := scanSkeleton(row)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, k)
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// Next returns the oldest message entries of a history behind a position and up to another (0: its end), without their
+// payloads, oldest first.
+func (l *Log) Next(ctx context.Context, log string, seq, to int64, most int) ([]tidemark.Skeleton, error) {
+	segments, err := l.Segments(ctx, log, to)
+	if err != nil {
+		return nil, err
+	}
+	var out []tidemark.Skeleton
+	for _, s := range slices.Backward(segments) {
+		if s.To <= seq || len(out) >= most {
+			continue
+		}
+		rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, seq, s.To, most-len(out))
+		if err != nil {
+			return nil, fmt.Errorf("read on in %s: %w", log, err)
+		}
+		for _, row := range rows {
+			k, err := scanSkeleton(row)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, k)
+		}
+		seq = max(seq, s.To)
+	}
+	return out, nil
+}
+
+// Forward returns the next entries of one log, of every kind, with payloads, behind a position and up to another.
+func (l *Log) Forward(ctx context.Context, log string, after, to int64) ([]tidemark.Entry, error) {
+	rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, after, to, payloadPage)
+	if err != nil {
+		return nil, fmt.Errorf("read on in %s: %w", log, err)
+	}
+	out := make([]tidemark.Entry, len(rows))
+	for i, r := range rows {
+		if out[i], err = scanEntry(r); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// scanSkeleton reads seq, id, role, tokens, skel and at.
+func scanSkeleton(row tidemark.Row) (tidemark.Skeleton, error) {
+	var k skel
+	if err := json.Unmarshal(row.Bytes(4), &k); err != nil {
+		return tidemark.Skeleton{}, fmt.Errorf("read skeleton of %s: %w", row.Text(1), err)
+	}
+	return tidemark.Skeleton{Seq: row.Int(0), ID: tidemark.EntryID(row.Text(1)), At: time.UnixMilli(row.Int(5)), Kind: tidemark.KindMessage,
+		Role: tidemark.Role(row.Text(2)), Tokens: tidemark.Tokens(row.Int(3)), Blocks: k.Blocks, Calls: k.Calls, Results: k.Results}, nil
 }
 
 // payloadPage is how many rows with payloads are read at a time: each may have tidemark.MaxRow bytes, and

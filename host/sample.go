@@ -11,7 +11,7 @@ import (
 // Spread returns the positions of up to n messages of a history, spread evenly over a range by position, in
 // order. The same history gives the same ones.
 func (l *Log) Spread(ctx context.Context, log string, r Range, n int) ([]int64, error) {
-	segments, err := l.segments(ctx, log, r.To)
+	segments, err := l.Segments(ctx, log, r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (l *Log) Spread(ctx context.Context, log string, r Range, n int) ([]int64, 
 // Count returns how many messages of a history lie within a range, and their tokens unless there are more
 // than most: the number stands in an index, the tokens do not.
 func (l *Log) Count(ctx context.Context, log string, r Range, most int) (n int, tokens tidemark.Tokens, err error) {
-	segments, err := l.segments(ctx, log, r.To)
+	segments, err := l.Segments(ctx, log, r.To)
 	if err != nil {
 		return 0, 0, err
 	}

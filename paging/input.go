@@ -151,7 +151,7 @@ func gone(m member) string {
 		text, _ := unquote(nil, m.value)
 		size, lines = len(text), countLines(text)
 	}
-	told := cutShort(stubName(m.name)) + ": " + strconv.Itoa(size) + " bytes"
+	told := cutShort(StubName(m.name)) + ": " + strconv.Itoa(size) + " bytes"
 	if lines > 0 {
 		told += ", " + strconv.Itoa(lines) + " lines"
 	}

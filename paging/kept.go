@@ -134,9 +134,9 @@ func (s *Scanner) Replace(b tidemark.Block, g *Page, handle string) (tidemark.Bl
 	raw := b.AppendJSON(nil)
 	var err error
 	if g.Part == Input {
-		raw, err = substitute(raw, "input", s.Tools.StubInput(b.Name, handle, compact(b.Input)))
+		raw, err = Substitute(raw, "input", s.Tools.StubInput(b.Name, handle, compact(b.Input)))
 	} else {
-		raw, err = substitute(raw, "content", json.AppendString(nil, g.Stub(handle)))
+		raw, err = Substitute(raw, "content", json.AppendString(nil, g.Stub(handle)))
 	}
 	if err != nil {
 		return b, err
@@ -160,8 +160,8 @@ func (s *Scanner) Shorter(b tidemark.Block, g *Page, handle string) bool {
 	return len(json.AppendString(nil, g.Stub(handle))) < g.wire
 }
 
-// substitute puts a value in the place of that of a member of an object; of two with one name, of the last.
-func substitute(object []byte, name string, value []byte) ([]byte, error) {
+// Substitute puts a value in the place of that of a member of an object; of two with one name, of the last.
+func Substitute(object []byte, name string, value []byte) ([]byte, error) {
 	c := &cursor{data: object}
 	from, to := -1, -1
 	if !c.open('{') {

@@ -47,18 +47,18 @@ type Page struct {
 // Stub is the text that stands for a page that is out; handle says how to get it back, "" for
 // nothing but reading again. For a result it is the content, for an image the text of a text block. What
 // stands for an input is an object: see [Tools.StubInput]. The names of tools and files cannot end its line or its
-// bracket; see stubName.
+// bracket; see StubName.
 func (p *Page) Stub(handle string) string {
 	if p.Part == Image {
 		return p.imageStub(handle)
 	}
-	what := stubName(p.Call.Tool)
+	what := StubName(p.Call.Tool)
 	if what == "" {
 		what = "result"
 	}
 	if p.Read {
-		what += " " + stubName(p.Call.Path)
-		if r := stubName(p.Call.Range.String()); r != "" {
+		what += " " + StubName(p.Call.Path)
+		if r := StubName(p.Call.Range.String()); r != "" {
 			what += " " + r
 		}
 	}

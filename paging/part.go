@@ -31,7 +31,7 @@ func (p Part) String() string {
 
 // imageStub is the text that stands for an image that is out.
 func (p *Page) imageStub(handle string) string {
-	s := pagedHead + stubName(p.Media)
+	s := pagedHead + StubName(p.Media)
 	if p.Size > 0 {
 		s += " (" + strconv.Itoa(p.Size) + " bytes)"
 	}

@@ -13,10 +13,10 @@ const (
 	shownHead = 60
 )
 
-// stubName is a name as a stub has it: what could end the stub's line or bracket, or be read as another stub, stands as
+// StubName is a name as a stub has it: what could end the stub's line or bracket, or be read as another stub, stands as
 // "_", "(" or ")". Brackets with a plain word between, as in the path app/[id]/page.tsx, stay as they are. Of a name
 // that is short and plain, all does.
-func stubName(name string) string {
+func StubName(name string) string {
 	if len(name) <= shownName && plainName(name) {
 		return name
 	}

@@ -27,7 +27,7 @@ func TestStubName(t *testing.T) {
 		{strings.Repeat("é", 300), strings.Repeat("é", 30) + "…" + strings.Repeat("é", 68)},
 		{"[" + strings.Repeat("a", 300) + "]", "(" + strings.Repeat("a", 59) + "…" + strings.Repeat("a", 136) + ")"},
 	} {
-		got := stubName(row.name)
+		got := StubName(row.name)
 		if got != row.want {
 			t.Errorf("%q\n got %q\nwant %q", row.name, got, row.want)
 		}

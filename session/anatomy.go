@@ -259,7 +259,7 @@ func Portions(v View) map[string]Portion {
 			kind = "summary"
 		case compaction.IsMarker(it):
 			kind = "marker"
-		case it.Stubs > 0:
+		case it.Stubs > 0 && !compaction.Unthought(it):
 			kind = "stub"
 		case kind == "":
 			kind = string(it.Message.Role)

@@ -101,7 +101,7 @@ func (s *Session) fixedParts(ctx context.Context, a Anatomy, req *tidemark.Reque
 // viewAsOf computes the view of a log as it was when its newest entry had a position: with the messages,
 // overlays and lifts up to there.
 func (s *Session) viewAsOf(ctx context.Context, log string, until int64, admit func(int64) error) (compaction.View, error) {
-	all, err := s.log.Marks(ctx, log)
+	all, err := s.overlays(ctx, log, 0)
 	if err != nil {
 		return compaction.View{}, err
 	}
@@ -119,7 +119,7 @@ func (s *Session) viewAsOf(ctx context.Context, log string, until int64, admit f
 	if err != nil {
 		return compaction.View{}, err
 	}
-	layout.Hidden = append(layout.Hidden, compaction.Span{From: until + 1, To: 1 << 53})
+	hideBehind(&layout, until)
 	entries, err := s.visible(ctx, log, layout, admit)
 	if err != nil {
 		return compaction.View{}, err

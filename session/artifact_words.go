@@ -288,17 +288,21 @@ type piece struct {
 
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
-func (s *Session) piecesWith(ctx context.Context, match string, since, until int64) (map[int64]piece, error) {
+func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, since, until int64) (map[int64]piece, error) {
 	if ok, err := s.hasPieces(ctx); err != nil || !ok {
 		return nil, err
+	}
+	own, args := "", []any{match, since, until}
+	if !l.single { // the others all have one home
+		own, args = ` AND `+l.before("e"), append(args, l.logs)
 	}
 	// One piece of each message, of those of the time: a text of hundreds of pieces would take all places. What
 	// bm25 counts is made first, since it can be asked while the index is read only.
 	rows, err := s.DB.Query(ctx, `WITH f AS MATERIALIZED (SELECT rowid AS n, bm25(piece_words, 0.0, 1.0) AS score FROM piece_words WHERE piece_words MATCH ?),
 		best AS (SELECT p.n, min(f.score) AS score FROM f JOIN pieces p ON p.n = f.n JOIN entries e ON e.seq = p.seq
-			WHERE e.at BETWEEN ? AND ? GROUP BY p.seq ORDER BY score LIMIT ?)
+			WHERE e.at BETWEEN ? AND ?`+own+` GROUP BY p.seq ORDER BY score LIMIT ?)
 		SELECT p.seq, p.at, p.size, p.text FROM best JOIN pieces p ON p.n = best.n ORDER BY best.score LIMIT ?`,
-		match, since, until, pieceFinds, pieceFinds)
+		append(args, pieceFinds, pieceFinds)...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}
@@ -444,11 +448,12 @@ func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 	const most = 16 // terms that are looked for
 	since, until := f.w.span()
 	terms = terms[:min(len(terms), most)]
-	match := f.s.matching(terms...)
+	homes, skipped := f.line.homes(f.s)
+	match := matchHomes(homes, terms...)
 	if f.w.All {
-		match = `(` + match + `) OR (` + matchHome(f.s.skippedHome(), " OR ", terms...) + `)`
+		match = `(` + match + `) OR (` + matchHomes(skipped, terms...) + `)`
 	}
-	found, err := f.s.piecesWith(ctx, match, since, until)
+	found, err := f.s.piecesWith(ctx, f.line, match, since, until)
 	if err != nil || len(found) == 0 {
 		return err
 	}

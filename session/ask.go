@@ -69,6 +69,10 @@ func (s *Session) reply(ctx context.Context, r *run, line string) (string, error
 		return s.askModel(ctx, name, owner)
 	case tidemark.CommandMemory:
 		return s.askMemory(ctx, owner), nil
+	case tidemark.CommandSnapshot:
+		return s.askSnapshot(ctx, r, name, owner)
+	case tidemark.CommandBranch:
+		return s.askBranch(ctx, r, name, owner)
 	}
 	return s.help(owner), nil
 }
@@ -225,7 +229,8 @@ func commands(owner, owners bool) []commandLine {
 	if owner || !owners {
 		out = append(out, commandLine{"/new or /reset", "begin a new conversation; this one is archived"},
 			commandLine{"/compact [what to keep]", "summarise older messages now"},
-			commandLine{"/stop", "stop the answer that is being written"})
+			commandLine{"/stop", "stop the answer that is being written"},
+			commandLine{"/snapshot [name]", "name this place, to come back to"})
 	}
 	out = append(out, commandLine{"/status", "how this conversation stands"})
 	if owner {
@@ -234,7 +239,8 @@ func commands(owner, owners bool) []commandLine {
 		out = append(out, commandLine{"/model", "which model answers"})
 	}
 	if owner && owners {
-		out = append(out, commandLine{"/memory", "what is remembered"})
+		out = append(out, commandLine{"/branch [name]", "go on from here in a session of its own, trimmed"},
+			commandLine{"/memory", "what is remembered"})
 	}
 	return append(out, commandLine{"/help", "this"})
 }

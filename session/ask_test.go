@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 		{"help of the owner", main, "/help", true, []string{"/memory", "/model [name"}},
 		{"help of others in the owner's", main, "/help", false, []string{"/status: how", "/model: which"}},
 		{"model", own, "/model", false, []string{"Model: test"}},
-		{"model of others", own, "/model big", false, []string{refused + "/new or /reset, /compact [what to keep], /stop, /status, /model and /help."}},
+		{"model of others", own, "/model big", false, []string{refused + "/new or /reset, /compact [what to keep], /stop, /snapshot [name], /status, /model and /help."}},
 		{"model of others in the owner's", main, "/model big", false, []string{refused + "/status, /model and /help."}},
 		{"model of the owner", main, "/model big", true, []string{"Model from now on: big"}},
 		{"model of the owner with others", group, "/model big", true, []string{"Model from now on: big"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -92,7 +93,7 @@ func (s *Session) catchUp(ctx context.Context) (left int, err error) {
 		s.indexed.Store(true)
 		return 0, nil
 	}
-	logs, err := s.Logs(ctx)
+	logs, err := s.indexable(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -110,6 +111,28 @@ func (s *Session) catchUp(ctx context.Context) (left int, err error) {
 	}
 	s.indexed.Store(true)
 	return 0, nil
+}
+
+// indexable are the logs whose messages the index has for this session, newest first: its own, and what an archive
+// brought into it.
+func (s *Session) indexable(ctx context.Context) ([]string, error) {
+	logs, err := s.Logs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.reach(ctx)
+	if err != nil || l.single {
+		return logs, err
+	}
+	var more []string
+	for log := range l.own {
+		if !slices.Contains(logs, log) {
+			more = append(more, log)
+		}
+	}
+	slices.Sort(more) // by time, as their ids begin
+	slices.Reverse(more)
+	return append(logs, more...), nil
 }
 
 // firstIndexed is the position of the oldest message that was read for the index: all behind it were. Those

@@ -247,7 +247,7 @@ func (s *Session) covered(v View, e tidemark.Edit) ([]compaction.Item, compactio
 	var prev compaction.Digest
 	var items []compaction.Item
 	for _, it := range v.Items {
-		if it.Seq < from || it.Last > to || keep[it.From] {
+		if it.Seq < from || it.Last > to || keep[it.From] || it.Lead() {
 			continue
 		}
 		if !compaction.IsSummary(it) {

@@ -19,7 +19,8 @@ func (s *Session) Answer(ctx context.Context, ask recall.Ask) (recall.Answer, er
 
 // answerEarly is Answer without what a turn in work has said, which began at a position.
 func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
-	w := Wanted{Query: ask.Query, K: ask.K, Since: ask.Since, Until: ask.Until, All: ask.All, before: before}
+	w := Wanted{Query: ask.Query, K: ask.K, Since: ask.Since, Until: ask.Until, All: ask.All, before: before,
+		Own: ask.Scope != recall.ScopeSession} // what a branch continues is told by the session that it is of
 	if ask.Scope == recall.ScopeSession { // else the budget is of all
 		w.Budget = ask.Budget
 	}

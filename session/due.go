@@ -239,9 +239,10 @@ func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
 
 // Kinds of outbox rows.
 const (
-	outFacts   = "facts"   // a tidemark.Extraction
-	outArchive = "archive" // an archive.Info
-	outSitting = "episode" // a memory.Sitting
+	outFacts    = "facts"    // a tidemark.Extraction
+	outArchive  = "archive"  // an archive.Info
+	outSitting  = "episode"  // a memory.Sitting
+	outSnapshot = "snapshot" // a snapshot.Node
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -314,8 +315,11 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
 	}
-	if r.Text(1) == outSitting {
+	switch r.Text(1) {
+	case outSitting:
 		return nil, s.tellSitting(ctx, r.Bytes(2))
+	case outSnapshot:
+		return nil, s.tellSnapshot(ctx, r.Bytes(2))
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {

@@ -13,6 +13,7 @@ import (
 type edits struct {
 	log    string
 	newest int64 // position of the last overlay that was read
+	until  int64 // nothing behind it is shown; 0: all is
 	placed []compaction.Placed
 	back   map[tidemark.EntryID][]int // blocks, from 1, that an undo brought back
 	again  []compaction.Span          // and stretches that had left as episodes
@@ -26,13 +27,13 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 	if l := s.laid.Load(); l != nil && l.log == log {
 		known = *l
 	}
-	marks, err := s.log.MarksAfter(ctx, log, known.newest)
+	marks, err := s.overlays(ctx, log, known.newest)
 	if err != nil || len(marks) == 0 && known.newest > 0 {
 		return known, err
 	}
 	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
 		known.placed, known.back, known.again = nil, nil, nil
-		if marks, err = s.log.Marks(ctx, log); err != nil {
+		if marks, err = s.overlays(ctx, log, 0); err != nil {
 			return known, err
 		}
 	}

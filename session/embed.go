@@ -302,7 +302,7 @@ func dot(a, b []byte) float64 {
 
 // standing returns the messages whose vectors stand out for a query, by position; none when there is no
 // endpoint, or it fails: the words find what they find. told says in which state the vectors are.
-func (s *Session) standing(ctx context.Context, w Wanted) (near map[int64]recall.Stand, told string) {
+func (s *Session) standing(ctx context.Context, l *lineage, w Wanted) (near map[int64]recall.Stand, told string) {
 	if s.Embedder == nil {
 		return nil, ""
 	}
@@ -317,8 +317,8 @@ func (s *Session) standing(ctx context.Context, w Wanted) (near map[int64]recall
 		s.vectorsRest.Store(now.Add(cooldowns[0]).UnixMilli())
 	}
 	if err == nil {
-		if near, err = s.likest(ctx, quantize(v[0])); err == nil {
-			near, err = s.wanted(ctx, near, w)
+		if near, err = s.likest(ctx, l, quantize(v[0])); err == nil {
+			near, err = s.wanted(ctx, l, near, w)
 		}
 	}
 	if err != nil {
@@ -329,18 +329,18 @@ func (s *Session) standing(ctx context.Context, w Wanted) (near map[int64]recall
 }
 
 // wanted keeps of what stands out what was said in time, and leaves out skipped turns unless all is wanted.
-func (s *Session) wanted(ctx context.Context, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
+func (s *Session) wanted(ctx context.Context, l *lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
 	if len(near) == 0 {
 		return nil, nil
 	}
 	since, until := w.span()
-	skipped := quoteTerm(s.skippedHome())
+	_, skipped := l.homes(s)
 	if w.All {
-		skipped = quoteTerm("none")
+		skipped = []string{"none"}
 	}
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value
 		WHERE e.at BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = e.seq) LIMIT ?`,
-		mustJSON(standingSeqs(near)), since, until, `home : `+skipped, maxStanding)
+		mustJSON(standingSeqs(near)), since, until, anyHome(skipped), maxStanding)
 	if err != nil {
 		return nil, fmt.Errorf("read what stands out: %w", err)
 	}
@@ -390,11 +390,16 @@ func (f *finding) likely() bool {
 }
 
 // likest holds a vector against those of the newest messages.
-func (s *Session) likest(ctx context.Context, q []byte) (map[int64]recall.Stand, error) {
+func (s *Session) likest(ctx context.Context, l *lineage, q []byte) (map[int64]recall.Stand, error) {
 	var seqs []int64
 	var likeness []float64
 	for before := int64(1 << 53); len(seqs) < maxVectors; {
-		rows, err := s.DB.Query(ctx, `SELECT seq, vector FROM vectors WHERE key = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, string(s.Key), before, vectorPage)
+		sql, args := `SELECT seq, vector FROM vectors v WHERE key = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, []any{string(s.Key), before, vectorPage}
+		if !l.single {
+			sql = `SELECT v.seq, v.vector FROM vectors v JOIN entries e ON e.seq = v.seq WHERE v.key IN (SELECT value FROM json_each(?)) AND ` + l.before("e") + ` AND v.seq < ? ORDER BY v.seq DESC LIMIT ?`
+			args = []any{mustJSON(l.keys), l.logs, before, vectorPage}
+		}
+		rows, err := s.DB.Query(ctx, sql, args...)
 		if err != nil {
 			return nil, fmt.Errorf("read vectors: %w", err)
 		}

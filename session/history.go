@@ -150,6 +150,20 @@ func (s *Session) Acts(ctx context.Context, before int64, limit int) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
+	bases, err := s.bases(ctx, h.Log)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bases {
+		if len(seqs) >= limit {
+			break
+		}
+		more, err := s.log.Acts(ctx, b.Log, min(before, b.To+1), limit-len(seqs))
+		if err != nil {
+			return nil, err
+		}
+		seqs = append(seqs, more...)
+	}
 	slices.Reverse(seqs)
 	out, err := s.log.Payloads(ctx, seqs)
 	slices.Reverse(out)
@@ -179,12 +193,19 @@ func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found,
 	const maxTerms = 32
 	terms = terms[:min(len(terms), maxTerms)]
 	limit = min(max(limit, 1), 100)
-	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid JOIN logs l ON l.id = e.log
-		WHERE words MATCH ? AND l.key BETWEEN ? AND ? ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, append(append([]any{s.matching(terms...)}, s.ends()...), limit)...)
+	l, err := s.reach(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	deep, err := s.piecesWith(ctx, s.matching(terms...), 0, 1<<53)
+	homes, _ := l.homes(s)
+	match := matchHomes(homes, terms...)
+	within, args := s.within(l, "e")
+	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid
+		WHERE words MATCH ? AND `+within+` ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, append(append([]any{match}, args...), limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	deep, err := s.piecesWith(ctx, l, match, 0, 1<<53)
 	if err != nil {
 		return nil, err
 	}
@@ -332,10 +353,14 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	if err != nil {
 		return false, err
 	}
-	if e.Log != h.Log || e.Kind != tidemark.KindOverlay {
+	ours, err := s.ofHistory(ctx, h.Log, e)
+	if err != nil {
+		return false, err
+	}
+	if !ours || e.Kind != tidemark.KindOverlay {
 		return false, fmt.Errorf("overlay %s of this session: %w", overlay, tidemark.ErrNotFound)
 	}
-	marks, err := s.log.MarksAfter(ctx, h.Log, e.Seq-1)
+	marks, err := s.overlays(ctx, h.Log, e.Seq-1)
 	if err != nil {
 		return false, err
 	}

@@ -136,8 +136,8 @@ func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Mess
 	if err != nil {
 		return tidemark.Message{}, err
 	}
-	i, err := s.log.Info(ctx, e.Log)
-	if err != nil || i.Key.Root() != s.Key.Root() || e.Kind != tidemark.KindMessage {
+	ours, err := s.reaches(ctx, e)
+	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return tidemark.Message{}, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
 	}
 	return s.message(ctx, e)
@@ -182,8 +182,13 @@ func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryI
 	if offset < 0 || offset > len(text) {
 		return tidemark.Block{}, fmt.Errorf("offset %d: the block has %d bytes: %w", offset, len(text), tidemark.ErrInvalid)
 	}
+	left := ""
 	if len(media) > 0 && offset == 0 {
-		return withMedia(call, text, media)
+		out, err := withMedia(call, text, media)
+		if err == nil || text == "" || !errors.Is(err, tidemark.ErrTooLarge) {
+			return out, err
+		}
+		left = fmt.Sprintf("\n[What else is in it, %d images or documents, is too large to be brought back: ask the person to send it again.]", len(media))
 	}
 	page := text[offset:min(offset+toolPage, len(text))]
 	if end := offset + len(page); end < len(text) {
@@ -191,7 +196,7 @@ func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryI
 		end = offset + len(page)
 		page += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", len(page), len(text), end)
 	}
-	return tidemark.ToolResult(call, page, false), nil
+	return tidemark.ToolResult(call, page+left, false), nil
 }
 
 // withMedia is a result that brings images and documents back as they were.

@@ -20,6 +20,7 @@ type Wanted struct {
 	Until  time.Time       // zero: up to now
 	Budget tidemark.Tokens // that the texts of the results may have together; 0: as many as they have
 	All    bool            // also messages that were kept out of the index because they repeat others
+	Own    bool            // of a branch: only what was said in it, and not what it continues, which another session tells
 
 	told    bool  // to a model: the budget is for all that it reads
 	rows    *rows // positions of what was said between Since and Until, once they are known
@@ -103,7 +104,10 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	}
 	f := &finding{s: s, w: w}
 	f.begin()
-	if f.size, err = s.extent(ctx); err != nil {
+	if f.line, err = s.reachOf(ctx, w); err != nil {
+		return out, err
+	}
+	if f.size, err = s.extent(ctx, f.line); err != nil {
 		return out, err
 	}
 	if f.w.rows, err = s.rowsOf(ctx, w); err != nil {
@@ -114,7 +118,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	}
 	out.Verdict = f.index.Judge(q, f.hits)
 	if out.Verdict != recall.Confident { // vectors are asked, and paid, where words are not sure
-		f.near, out.Vectors = s.standing(ctx, w)
+		f.near, out.Vectors = s.standing(ctx, f.line, w)
 		maps.DeleteFunc(f.near, func(seq int64, _ recall.Stand) bool { return w.before > 0 && seq >= w.before })
 		if len(f.near) > 0 {
 			if err := f.lookNear(ctx, q); err != nil {
@@ -147,6 +151,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 type finding struct {
 	s     *Session
 	w     Wanted
+	line  *lineage
 	size  sizeOf
 	index *recall.Index
 	hits  []recall.Hit
@@ -177,7 +182,7 @@ type read struct {
 
 // look searches: candidates from the index of words, with the neighbours of the best, ranked.
 func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
-	f.seqs, f.rare, f.stats, err = f.s.find(ctx, q.Terms, f.w, f.size, max(candidates, min(f.w.K, MaxK)))
+	f.seqs, f.rare, f.stats, err = f.s.find(ctx, f.line, q.Terms, f.w, f.size, max(candidates, min(f.w.K, MaxK)))
 	if err != nil {
 		return err
 	}
@@ -194,7 +199,7 @@ func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
 // hop searches again with what the first search named, among what that found and what the new terms find.
 func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 	fresh := slices.DeleteFunc(slices.Clone(next.Terms), func(t string) bool { return slices.Contains(q.Terms, t) })
-	seqs, rare, stats, err := f.s.find(ctx, fresh, f.w, f.size, hopMost)
+	seqs, rare, stats, err := f.s.find(ctx, f.line, fresh, f.w, f.size, hopMost)
 	if err != nil {
 		return err
 	}
@@ -222,7 +227,7 @@ func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 // load reads candidates and the neighbours of some of them, as far as that was not done, and makes them ready
 // to be ranked.
 func (f *finding) load(ctx context.Context, seqs, around []int64) error {
-	places, err := f.s.placing(ctx, seqs, around, f.w)
+	places, err := f.s.placing(ctx, f.line, seqs, around, f.w)
 	if err == nil {
 		places, err = f.whole(ctx, places)
 	}

@@ -119,7 +119,7 @@ func (f *finding) leftOut(out *Recalled, chosen []recall.Hit, reasons []leaving)
 
 // elsewhere counts what the query would find outside its times and among what was skipped, up to postingMost.
 func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) error {
-	in := f.s.among(f.w, f.size)
+	in := f.s.among(f.line, f.w, f.size)
 	const most = 8 // terms
 	terms := askedFirst(q.Terms)
 	quoted := make([]string, min(len(terms), most))
@@ -142,7 +142,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 		return err
 	}
 	if skips && !f.w.All && out.Verdict != recall.Confident { // a question that was answered need not know
-		if _, err := count(among{home: in.skipped}, f.w, filteredSkipped); err != nil {
+		if _, err := count(among{line: in.line, found: in.skipped}, f.w, filteredSkipped); err != nil {
 			return err
 		}
 	}

@@ -51,12 +51,12 @@ type sizeOf struct {
 
 // extent returns how many messages the conversation has, roughly: it counts again when the database grew by a
 // quarter, since that reads an index of them all.
-func (s *Session) extent(ctx context.Context) (sizeOf, error) {
+func (s *Session) extent(ctx context.Context, l *lineage) (sizeOf, error) {
 	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key NOT BETWEEN ? AND ?) LIMIT 1`, s.ends()...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
-	last, alone := rows[0].Int(0), rows[0].Int(1) > 0
+	last, alone := rows[0].Int(0), rows[0].Int(1) > 0 && l.single
 	if old := s.counted.Load(); old != nil && last-old.last <= old.docs/4 {
 		n := sizeOf{docs: old.docs, last: last, alone: alone}
 		if alone { // what came since is its own
@@ -64,7 +64,8 @@ func (s *Session) extent(ctx context.Context) (sizeOf, error) {
 		}
 		return n, nil
 	}
-	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE kind = 'message' AND log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) LIMIT 1`, s.ends()...)
+	within, args := s.within(l, "e")
+	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries e WHERE e.kind = 'message' AND `+within+` LIMIT 1`, args...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
@@ -131,6 +132,10 @@ func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted
 		own = ` AND EXISTS (SELECT 1 FROM entries own INDEXED BY entries_log WHERE own.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) AND own.seq = words.rowid)`
 		args = slices.Insert(args, len(args)-2, s.ends()...)
 	}
+	if !in.line.single {
+		own = ` AND EXISTS (SELECT 1 FROM entries own WHERE own.seq = words.rowid AND ` + in.line.before("own") + `)`
+		args = slices.Insert(args, len(args)-2, any(in.line.logs))
+	}
 	rows, err := s.DB.Query(ctx, `SELECT j.key, (SELECT group_concat(r) FROM (SELECT words.rowid AS r FROM `+from+early+own+` ORDER BY words.rowid DESC LIMIT ?)) FROM json_each(?) j LIMIT 64`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
@@ -184,31 +189,6 @@ func (s *Session) beyond(ctx context.Context, in among, terms []string, w Wanted
 	return out, nil
 }
 
-// among says which messages of the index are looked at. To hold a word's messages against all of a conversation
-// takes longer than to list them, so one that has its database for itself does without, and one that is most of it
-// asks of each message whose it is, until it has enough of its own.
-type among struct {
-	home, skipped    string
-	alone, most, all bool
-}
-
-func (s *Session) among(w Wanted, n sizeOf) among {
-	return among{home: s.home(), skipped: s.skippedHome(), alone: n.alone, most: !n.alone && 2*n.docs >= n.last, all: w.All}
-}
-
-// match is the expression of FTS5 for an expression over terms.
-func (a among) match(terms string) string {
-	switch {
-	case (a.alone || a.most) && a.all:
-		return `terms : ` + terms
-	case a.alone || a.most:
-		return `terms : ` + terms + ` NOT home : ` + quoteTerm(a.skipped)
-	case a.all:
-		return `home : (` + quoteTerm(a.home) + ` OR ` + quoteTerm(a.skipped) + `) AND terms : ` + terms
-	}
-	return `home : ` + quoteTerm(a.home) + ` AND terms : ` + terms
-}
-
 func (w Wanted) timed() bool { return !w.Since.IsZero() || !w.Until.IsZero() }
 
 // span is the times that are wanted, in milliseconds.
@@ -231,8 +211,8 @@ type candidate struct {
 
 // find returns the messages that have the most of a query's terms, weighted by rarity, best first and newest
 // first among equals, with the terms by rarity and how rare each is.
-func (s *Session) find(ctx context.Context, terms []string, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
-	in := s.among(w, n)
+func (s *Session) find(ctx context.Context, l *lineage, terms []string, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
+	in := s.among(l, w, n)
 	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
 	if err != nil {
 		return nil, nil, recall.Stats{}, err
@@ -385,7 +365,7 @@ type placed struct {
 }
 
 // placing puts candidates and the neighbours of some of them in order.
-func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) ([]placed, error) {
+func (s *Session) placing(ctx context.Context, l *lineage, seqs, around []int64, w Wanted) ([]placed, error) {
 	raw, err := json.Marshal(around)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
@@ -403,8 +383,12 @@ func (s *Session) placing(ctx context.Context, seqs, around []int64, w Wanted) (
 			AND k.first = (SELECT max(first) FROM skips WHERE key = ? AND first < b.seq AND state = 'skipped'))`
 		args = append(args, string(s.Key), string(s.Key))
 	}
+	own := ""
+	if !l.single { // what was said there since a branch began is nobody's neighbour here
+		own, args = ` AND `+l.before("b"), slices.Insert(args, 0, any(l.logs))
+	}
 	side := func(cmp, order string) string {
-		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id, at FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq
+		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id, at FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq` + own + `
 			ORDER BY b.seq ` + order + ` LIMIT ` + strconv.Itoa(look) + `) b` + wanted + ` ORDER BY seq ` + order + ` LIMIT ` + strconv.Itoa(beside) + `))`
 	}
 	args = append(args, args...)

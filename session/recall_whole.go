@@ -38,9 +38,10 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 		return places, nil
 	}
 	since, until := f.w.span()
-	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens), sum(skel LIKE '%"r":%') FROM (SELECT log, seq, tokens, skel FROM entries
-		WHERE log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
-		append(f.s.ends(), since, until, wholeMost+1, wholeMost)...)
+	within, args := f.s.within(f.line, "e")
+	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens), sum(skel LIKE '%"r":%') FROM (SELECT log, seq, tokens, skel FROM entries e
+		WHERE `+within+` AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
+		append(args, since, until, wholeMost+1, wholeMost)...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
 	}

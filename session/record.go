@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -16,8 +17,37 @@ type part struct {
 	Info        archive.Info
 }
 
-// parts returns the archive parts of a log, in order.
+// parts returns the archive parts of a history, in order. A branch has those of what it continues, but not one that
+// reaches over the place where it began, nor one that was written later: that of its history it archives itself.
 func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
+	bases, err := s.bases(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]host.Segment{{Log: log, To: logEnd}}, bases...)
+	var out []part
+	for i, b := range slices.Backward(all) {
+		if i < len(all)-1 { // it continues another
+			rows, err := s.DB.Query(ctx, `SELECT archived FROM branches WHERE log = ? LIMIT 1`, b.Log)
+			if err != nil {
+				return nil, fmt.Errorf("read parts of %s: %w", b.Log, err)
+			}
+			upto := int64(0)
+			if len(rows) > 0 {
+				upto = rows[0].Int(0)
+			}
+			out = slices.DeleteFunc(out, func(p part) bool { return p.Last > upto })
+		}
+		own, err := s.partsOf(ctx, b.Log)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, own...)
+	}
+	return out, nil
+}
+
+func (s *Session) partsOf(ctx context.Context, log string) ([]part, error) {
 	rows, err := s.DB.Query(ctx, `SELECT first, last, info FROM parts WHERE log = ? ORDER BY first LIMIT 10000`, log)
 	if err != nil {
 		return nil, fmt.Errorf("read parts of %s: %w", log, err)

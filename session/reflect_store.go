@@ -95,7 +95,7 @@ func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	marks, err := s.log.Marks(ctx, h.Log)
+	marks, err := s.overlays(ctx, h.Log, 0)
 	if err != nil {
 		return time.Time{}, err
 	}

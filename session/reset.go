@@ -371,6 +371,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 		return fmt.Errorf("move to the new session: %w", err)
 	}
 	r.Log = x.New
+	s.forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.dispatch()
 	s.endSittings(ctx)

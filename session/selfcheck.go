@@ -254,13 +254,12 @@ func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Mes
 	if len(left) == 0 {
 		return nil
 	}
-	rows, err := s.DB.Query(ctx, `SELECT chain FROM entries WHERE log = ? AND kind = 'message' AND seq < ? ORDER BY seq DESC LIMIT 1`, e.Log, e.Seq)
-	if err != nil {
-		return err
-	}
 	var prev tidemark.Hash
-	if len(rows) > 0 {
-		prev = tidemark.Hash(rows[0].Text(0))
+	if e.Seq > 1 { // 0 is the end
+		var err error
+		if prev, err = s.log.ChainAt(ctx, e.Log, e.Seq-1); err != nil {
+			return err
+		}
 	}
 	if tidemark.Chain(prev, m) == e.Chain {
 		return nil
@@ -274,6 +273,9 @@ func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.M
 	stmt, ok := s.wordsStmt(e, m)
 	if !ok {
 		return nil
+	}
+	if l, err := s.reach(ctx); err != nil || !l.single && !l.own[e.Log] { // the index has it for the session that said it
+		return err
 	}
 	if unindexed, err := s.unindexed(ctx, e.Seq); unindexed || err != nil {
 		return err

@@ -148,7 +148,9 @@ type Session struct {
 
 	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
 
-	digested digests // what was told of the words of the conversation
+	digested digests     // what was told of the words of the conversation
+	descent  descent     // what it continues, as a branch
+	snapped  atomic.Bool // the tables of snapshots are there
 
 	mu       sync.Mutex // guards the following 8 fields; never held over a wait
 	stall    stall

@@ -281,8 +281,8 @@ func (s *Session) own(ctx context.Context, id tidemark.EntryID) (tidemark.Entry,
 	if err != nil {
 		return e, err
 	}
-	i, err := s.log.Info(ctx, e.Log)
-	if err != nil || i.Key.Root() != s.Key.Root() || e.Kind != tidemark.KindMessage {
+	ours, err := s.reaches(ctx, e)
+	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return e, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound))
 	}
 	return e, nil

@@ -73,6 +73,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if err != nil {
 		return View{}, err
 	}
+	hideBehind(&layout, now.until)
 	entries, err := s.visible(ctx, log, layout, admit)
 	if err != nil {
 		return View{}, err

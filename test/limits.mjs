@@ -348,7 +348,8 @@ function edges(name, begin) {
       model.most = 0;
       const root = "busy", branches = range(8, (i) => `${root}#b${i}`);
       const block = prose(300_000, 5);
-      await Promise.all(branches.map((key) => post(at(key, "/import?format=jsonl"), [{ role: "user", content: block }, { role: "assistant", content: "ok" }].map((m) => JSON.stringify(m)).join("\n"))));
+      await post(at(root, "/import?format=jsonl"), [{ role: "user", content: block }, { role: "assistant", content: "ok" }].map((m) => JSON.stringify(m)).join("\n"));
+      await Promise.all(branches.map((_, i) => post(at(root, "/branch"), { name: `b${i}`, trim: false })));
       const cut = new AbortController();
       const left = branches.slice(0, 3).map((key) => ask(at(key, "/messages"), { method: "POST", signal: cut.signal, headers: { accept: "text/event-stream" }, body: `{"text":"I leave"}` }).catch(() => {}));
       const all = branches.flatMap((key) => [

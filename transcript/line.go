@@ -145,8 +145,18 @@ func (l Line) Time() time.Time {
 }
 
 // Boundary reports whether the line says that the conversation before it was compacted. A line of
-// type summary is the title of a session and no boundary.
+// type summary is a title, or of a kind that only [Line.EndsContext] knows.
 func (l Line) Boundary() bool { return l.Type() == "system" && l.Get("subtype") == "compact_boundary" }
+
+// EndsContext reports whether the model read nothing of what stands before the line: a [Line.Boundary], or the summary
+// that earlier versions wrote instead, which names no leaf as a title does.
+func (l Line) EndsContext() bool {
+	if l.Type() != "summary" {
+		return l.Boundary()
+	}
+	_, title := l.Field("leafUuid")
+	return !title
+}
 
 // Role returns who speaks in the line, and false for a line that is no message: the message's own
 // role, else the line's, else its type, where "human" is the user. Lines of other types than user and

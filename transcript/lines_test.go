@@ -309,3 +309,19 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { checkLines(t, data) })
 }
+
+func TestEndsContext(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"type":"system","subtype":"compact_boundary"}`:      true,
+		`{"type":"summary","summary":"what was said"}`:        true,
+		`{"type":"summary","summary":"a title","leafUuid":1}`: false,
+		`{"type":"system","subtype":"init"}`:                  false,
+		`{"type":"user","leafUuid":"u"}`:                      false,
+	} {
+		for l, err := range Lines(strings.NewReader(line), Options{}) {
+			if err != nil || l.EndsContext() != want {
+				t.Errorf("%s: %t, %v", line, l.EndsContext(), err)
+			}
+		}
+	}
+}

@@ -445,9 +445,12 @@ func TestMemory(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	s := serve(t, nil)
-	for _, key := range []string{"main", "garden", "agent:main:whatsapp:dm:+49123", "agent:main:main%23try"} {
+	for _, key := range []string{"main", "garden", "agent:main:whatsapp:dm:+49123"} {
 		s.say(key, "hello")
 	}
+	s.text(404, "POST", "/v1/sessions/agent:main:main%23try/messages", `{"text":"hello"}`) // no branch of nothing
+	s.text(201, "POST", "/v1/sessions/main/branch", `{"name":"try"}`)
+	s.say("agent:main:main%23try", "hello")
 	s.settle()
 	type list struct {
 		Sessions []tidemark.SessionInfo

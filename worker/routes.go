@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -39,7 +40,7 @@ const hint = "GET /{$}"
 // routes is the table.
 func routes() []route {
 	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
-	return []route{
+	return append(ofSnapshots(), []route{
 		{"POST " + key + "/messages", said, false, (*call).postMessage},
 		{"GET /v1/sessions", "agent " + paged, false, (*call).listSessions},
 		{"GET " + key, "", false, (*call).getSession},
@@ -105,6 +106,26 @@ func routes() []route {
 		{"GET /healthz", anything, true, (*call).getHealth},
 		{hint, anything, true, (*call).getPage},
 		{"GET /assets/{file}", anything, true, (*call).getPage},
+	}...)
+}
+
+// ofSnapshots are the rows about snapshots, branches and what they cost.
+func ofSnapshots() []route {
+	const key = "/v1/sessions/{key}"
+	return []route{
+		{"POST " + key + "/snapshots", "", false, (*call).postSnapshot},
+		{"GET " + key + "/snapshots", "", false, (*call).listSnapshots},
+		{"GET " + key + "/snapshots/{id}", "", false, (*call).getSnapshot},
+		{"GET " + key + "/snapshots/{id}/archive", "", false, (*call).getSnapshotArchive},
+		{"POST " + key + "/branch", "", false, (*call).postBranch},
+		{"POST " + key + "/trim", "", false, (*call).postTrim},
+		{"POST " + key + "/merge", "", false, (*call).postMerge},
+		{"GET " + key + "/cost", "model hitRate threshold", false, (*call).getCost},
+		{"GET /v1/tree", "agent " + paged, false, (*call).getTree},
+		{"GET /v1/snapshots/{id}", "agent", false, (*call).findSnapshot},
+		{"GET /v1/snapshots/{id}/archive", "session agent", false, (*call).getArchiveByID},
+		{"PUT /v1/snapshots/{id}/archive", "session", false, (*call).putArchiveByID},
+		{"GET /v1/compare", "a b session agent", false, (*call).getCompare},
 	}
 }
 
@@ -119,11 +140,21 @@ func (c *call) session(create bool) (*session.Session, error) {
 			return nil, err
 		}
 	}
-	s, err := c.Actors.Session(c.r.Context(), key, create)
-	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", key, err)
+	return c.enter(key, create)
+}
+
+// enter opens a session. One that does not exist is made with create, but for a branch: one of nothing, as a name that is
+// misspelt would be, has nothing of what it is meant to go on from.
+func (c *call) enter(key tidemark.Key, create bool) (*session.Session, error) {
+	branch := key != key.Root()
+	s, err := c.Actors.Session(c.r.Context(), key, create && !branch)
+	switch {
+	case err == nil:
+		return s, nil
+	case create && branch && errors.Is(err, tidemark.ErrNotFound):
+		err = fmt.Errorf("there is no such branch; POST /v1/sessions/%s/branch makes one: %w", key.Root(), tidemark.ErrNotFound)
 	}
-	return s, nil
+	return nil, fmt.Errorf("open session %s: %w", key, err)
 }
 
 // owner returns the agent that the path names, and the name.

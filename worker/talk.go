@@ -132,11 +132,7 @@ func (c *call) open(t talk) (*session.Session, error) {
 	if err := writable(t.key); err != nil {
 		return nil, err
 	}
-	s, err := c.Actors.Session(c.r.Context(), t.key, true)
-	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", t.key, err)
-	}
-	return s, nil
+	return c.enter(t.key, true)
 }
 
 // agentThere refuses a new session of an agent that is not there: a model's name makes none, since a slip

@@ -79,11 +79,7 @@ func (c *call) chat(id string, create bool) (*session.Session, error) {
 		return nil, err
 	}
 	c.w.Header().Set(headerSession, string(key))
-	s, err := c.Actors.Session(c.r.Context(), key, create)
-	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", key, err)
-	}
-	return s, nil
+	return c.enter(key, create)
 }
 
 // uiStream answers in the UI message stream of the AI SDK, version 1

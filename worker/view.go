@@ -48,8 +48,9 @@ type wireItem struct {
 	Source  string           `json:"source"` // person, model, tool, recall, system
 	Role    tidemark.Role    `json:"role"`
 	Summary bool             `json:"summary,omitempty"`
-	Marker  bool             `json:"marker,omitempty"` // of an evicted span
-	Stubs   int              `json:"stubs,omitempty"`  // blocks that an overlay replaced
+	Marker  bool             `json:"marker,omitempty"`  // of an evicted span
+	Stubs   int              `json:"stubs,omitempty"`   // blocks that an overlay replaced; thinking that was trimmed has no stub
+	Trimmed int              `json:"trimmed,omitempty"` // of them, when the branch was made
 	Tokens  tidemark.Tokens  `json:"tokens"`
 	Blocks  []wireBlock      `json:"blocks"`
 }
@@ -126,6 +127,8 @@ func describe(v session.View, req tidemark.Request) wireView {
 	for _, it := range v.Items {
 		w := wireItem{ID: it.ID, From: it.From, Overlay: it.Overlay, Source: it.Source, Role: it.Message.Role, Summary: compaction.IsSummary(it), Marker: compaction.IsMarker(it),
 			Stubs: it.Stubs, Tokens: it.Tokens, Blocks: []wireBlock{}}
+		trimmed, thoughts := it.Trims()
+		w.Trimmed, w.Stubs = trimmed, w.Stubs-thoughts
 		if it.To != it.From {
 			w.To = it.To
 		}

@@ -42,6 +42,8 @@ var menu = [...]struct{ name, text string }{
 	{tidemark.CommandStatus, "How full the context is"},
 	{tidemark.CommandStop, "Stop the answer"},
 	{tidemark.CommandModel, "Show or change the model"},
+	{tidemark.CommandSnapshot, "Name this place, to come back to"},
+	{tidemark.CommandBranch, "Go on from here in a session of its own"},
 	{tidemark.CommandMemory, "Show what is remembered"},
 	{tidemark.CommandHelp, "What can be said here"},
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -75,6 +76,9 @@ func (m *Main) report(cmd *cobra.Command, err error) int {
 	}
 	if m.json {
 		var out told
+		if kind == "failed" && (errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
+			kind = "not_found" // as the API calls it
+		}
 		out.Error.Type, out.Error.Message, out.Error.Fix = kind, plainError(err), fix
 		if errors.As(err, &api) {
 			out.Error.Type, out.Error.Request = cmp.Or(api.Type, kind), api.Request
@@ -184,7 +188,10 @@ func (e *apiError) fix() string {
 		if strings.Contains(e.path, ":proxy:") {
 			return "go on in the client; `tidemark view KEY`, log and anatomy show the conversation"
 		}
-		if e.about("/import") || e.about("/restore") {
+		if e.about("/branch") || e.about("/trim") {
+			return "choose another --name; `tidemark tree` shows which are taken"
+		}
+		if e.about("/import") || e.about("/restore") || e.about("/archive?") || strings.HasSuffix(e.path, "/archive") {
 			return "choose another --session; `tidemark sessions ls` shows which names are taken"
 		}
 		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
@@ -229,6 +236,8 @@ func (e *apiError) lists() string {
 	switch {
 	case strings.HasPrefix(e.Message, "no route"):
 		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
+	case e.about("/snapshots/"), e.about("/branch"), e.about("/compare"):
+		return "`tidemark tree --ids` shows the snapshots and branches there are, `tidemark sessions ls` the sessions"
 	case e.about("/entries/"):
 		return "`tidemark log KEY --json` shows the ids there are, and recall those of what it finds"
 	case strings.Contains(e.Message, "there is no such agent"):

@@ -92,8 +92,8 @@ func (b *answerBody) Close() error {
 
 // plainKey is how people write a key: without what every key of their own begins with.
 func plainKey(key string) string {
-	if key == "agent:main:main" {
-		return "main"
+	if branch, ok := strings.CutPrefix(key, "agent:main:main"); ok && (branch == "" || branch[0] == '#') {
+		return "main" + branch
 	}
 	if rest, ok := strings.CutPrefix(key, "agent:main:local:dm:"); ok {
 		return rest

@@ -95,7 +95,7 @@ anything: every original stays readable, searchable and recallable.`,
 	flags.StringVar(&m.home, "home", "", "folder of the store (TIDEMARK_HOME, default ~/.tidemark)")
 	flags.StringVar(&m.config, "config", "", "configuration document (TIDEMARK_CONFIG, default tidemark.jsonc in the home folder)")
 	flags.StringVar(&m.server, "server", "", "URL of a server to use instead of the local store (TIDEMARK_SERVER)")
-	root.AddGroup(&cobra.Group{ID: "talk", Title: "Talk:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "run", Title: "Run:"})
+	root.AddGroup(&cobra.Group{ID: "talk", Title: "Talk:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "branch", Title: "Keep and branch:"}, &cobra.Group{ID: "run", Title: "Run:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -104,7 +104,8 @@ anything: every original stays readable, searchable and recallable.`,
 	}
 	add("talk", m.chatCommand(), m.importCommand(), m.resetCommand(), m.compactCommand(), m.abortCommand())
 	add("look", m.sessionsCommand(), m.agentsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.episodesCommand(), m.recallCommand(), m.taskCommand(), m.memoryCommand(), m.archiveCommand())
-	add("run", m.serveCommand(), m.proxyCommand(), m.demoCommand(), m.benchCommand(), m.replayCommand(), m.probeCommand(), m.doctorCommand(), m.configCommand(), m.pairingCommand(), m.ownerCommand(), m.telegramCommand(), m.whatsappCommand(), m.versionCommand())
+	add("branch", m.snapshotCommand(), m.branchCommand(), m.treeCommand(), m.compareCommand(), m.mergeCommand(), m.trimCommand(), m.untrimCommand(), m.hookCommand())
+	add("run", m.serveCommand(), m.proxyCommand(), m.demoCommand(), m.benchCommand(), m.replayCommand(), m.probeCommand(), m.costCommand(), m.doctorCommand(), m.configCommand(), m.pairingCommand(), m.ownerCommand(), m.telegramCommand(), m.whatsappCommand(), m.versionCommand())
 	wantArgs(root)
 	return root
 }

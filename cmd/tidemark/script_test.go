@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tidemark-ai/tidemark/trim/logtest"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with")
@@ -38,7 +40,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(e.WorkDir, "talk.txt"), []byte(talk), 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell, "until": until, "upstream": upstream,
+			"code": code, "fetch": fetch, "up": up, "name": name, "gunzip": gunzip, "claudelog": claudeLog, "sh": shell, "until": until, "upstream": upstream, "sessionlog": sessionLog,
 		},
 	})
 }
@@ -131,6 +133,15 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 	if err := ts.Exec("sh", "-c", strings.Join(args, " ")); (err != nil) != neg {
 		ts.Fatalf("%v", err)
 	}
+}
+
+// sessionLog FILE BYTES writes a log with all that real ones have, of that length and a little more.
+func sessionLog(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	ts.Check(err)
+	ts.Check(errors.Join(logtest.Write(f, logtest.Options{Seed: 1, Bytes: n, Hostile: true}), f.Close()))
 }
 
 // claudeLog FILE N writes a log as Claude Code does, with N rounds: a question, an answer that

@@ -58,6 +58,7 @@ type viewed struct {
 		Source  string          `json:"source"`
 		Summary bool            `json:"summary"`
 		Stubs   int             `json:"stubs"`
+		Trimmed int             `json:"trimmed"` // of them
 		Tokens  tidemark.Tokens `json:"tokens"`
 		Blocks  []struct {
 			Type, Name, Text string
@@ -102,7 +103,11 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		if it.Summary {
 			source = "summary"
 		} else if it.Stubs > 0 {
-			source += " (" + plural(it.Stubs, "stub") + ")"
+			stubs := plural(it.Stubs, "stub")
+			if it.Trimmed > 0 {
+				stubs += fmt.Sprintf(", %d trimmed", it.Trimmed)
+			}
+			source += " (" + stubs + ")"
 		}
 		var parts []string
 		for _, b := range it.Blocks {

@@ -29,17 +29,23 @@ var table = []row{
 	{pkg: "internal/order", why: "it is below everything"},
 	{pkg: "internal/lexicon", why: "it is below everything: words and sentences, of which several tell the same"},
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
+	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
 	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
-	{pkg: "compaction", may: "internal/lexicon cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
+	{pkg: "compaction", may: "internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
+	{pkg: "trim", may: "transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
+	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
+	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
+	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
+	{pkg: "claude", may: "internal/near transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/near paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
@@ -57,9 +63,9 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon cleanup compaction paging episodes archive memory recall reset host", why: "it calls its agent, its provider and its doors through ports of the root"},
-	{pkg: "agent", may: "memory archive recall reset host", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "session", may: "internal/lexicon cleanup compaction paging episodes archive memory recall reset host snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "agent", may: "memory archive recall reset host snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
+	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
@@ -67,6 +73,7 @@ var table = []row{
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
+	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
 
@@ -85,6 +92,7 @@ var table = []row{
 	{pkg: "test/channels", may: "*", test: true, why: "it drives the programs, with a platform's fake behind them"},
 	{pkg: "test/whatsapp", may: "internal/graph", test: true, why: "it is the fake as a program, for tests in JavaScript"},
 	{pkg: "test/paging", may: "internal/json paging", test: true, why: "it runs another program beside ours, over sessions that paging makes"},
+	{pkg: "test/trim", may: "trim/logtest", test: true, why: "it runs another program beside ours, over logs that trim/logtest makes"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
 

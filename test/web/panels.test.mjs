@@ -422,6 +422,9 @@ for (const kind of hosts) {
       assert.equal(await wide(), 0, "context");
       await panel.getByRole("tab", { name: "Context" }).focus();
       await page.keyboard.press("ArrowRight");
+      await panel.getByRole("textbox", { name: "Name of the snapshot" }).waitFor();
+      assert.equal(await wide(), 0, "snapshots");
+      await page.keyboard.press("ArrowRight");
       await panel.getByRole("button", { name: /USER.md/ }).focus();
       await page.keyboard.press("Enter");
       await panel.locator(".markdown").waitFor();

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { ApiError, createApi, tokenWords } from "../../web/src/api.js";
 import { cutter } from "../../web/src/blocks.js";
 import { pauseAfter } from "../../web/src/chat.js";
-import { afterReset, fileBlock, merge, prepend, readFile, rows } from "../../web/src/entries.js";
+import { afterReset, fileBlock, merge, noteOf, prepend, readFile, rows } from "../../web/src/entries.js";
 import { parser } from "../../web/src/sse.js";
 import { ago, channelOf, count, fillOf, fullKey, keyFrom, nameOf, newKey, proxied, readInput, titleFrom, typedOf } from "../../web/src/words.js";
 
@@ -103,6 +103,17 @@ describe("history", () => {
     ]);
     assert.deepEqual(got.map((r) => (r.event ? r.event.type : r.blocks.map((b) => [b.type, b.result?.content]))), [[["call", "ok"], ["call", undefined]], [["tool_result", undefined]], "reset"]);
   });
+  test("a note of a branch says itself that it is there", () => {
+    const note = entry(1, { origin: { from: "system", channel: "branch" } });
+    const event = (id) => ({ seq: 2, id: "v", kind: "event", event: { type: "merge", text: "It stands here.", data: { id } } });
+    assert.deepEqual(rows([note, event("e1")]).map((r) => r.key), ["e1"]);
+    assert.deepEqual(rows([note, event("gone")]).map((r) => r.key), ["e1", "v"]);
+  });
+  for (const [text, want] of [
+    ['[Outcome of branch "hb" (from snapshot "plan (1)", 4 messages): Two\nlines [1]]', ['Outcome of branch "hb" (from snapshot "plan (1)", 4 messages)', "Two\nlines [1]"]],
+    ['[Outcome of branch "a \\"b" (12 messages): (3 messages): x]', ['Outcome of branch "a \\"b" (12 messages)', "(3 messages): x"]],
+    ["[Outcome of a day]", null], ["Outcome of branch", null],
+  ]) test(`a note: ${JSON.stringify(text)}`, () => assert.deepEqual(noteOf(text), want && { head: want[0], note: want[1] }));
   for (const [name, event, want] of [
     ["with an archive", { text: "New session (manual). 12 messages archived to main/2026/x.jsonl.gz, 3 memories kept.", data: { archivedTo: "main/2026/x.jsonl.gz" } }, ["New session (manual). ", "12 messages archived", ", 3 memories kept."]],
     ["of one message", { text: "New session (new). 1 messages archived to a.gz.", data: { archivedTo: "a.gz" } }, ["New session (new). ", "1 message archived", "."]],
@@ -122,6 +133,7 @@ describe("words", () => {
     ["/model small", { command: "model", rest: "small" }], ["/status", { command: "status", rest: "" }], ["/memory", { command: "memory", rest: "" }],
     ["/new", { command: "new", rest: "" }], ["/open The garden", { command: "open", rest: "The garden" }], ["/NEW ", { command: "new", rest: "" }],
     ["/reset the router please", { wrong: "/reset takes nothing behind it" }], ["/new day", { wrong: "/new takes nothing behind it" }],
+    ["/snapshot before the move", { command: "snapshot", rest: "before the move" }], ["/branch", { command: "branch", rest: "" }], ["/branch a\nb", { wrong: "/branch takes one name" }],
     ["/stop it", { wrong: "/stop takes nothing behind it" }], ["/model two names", { wrong: "/model takes one name, or default" }],
     ["/nope", { unknown: "/nope" }], ["/", { unknown: "/" }], ["a /reset", { say: "a /reset" }], ["/etc/passwd", { unknown: "/etc" }],
   ]) {

@@ -164,7 +164,9 @@ function act(c, { command, rest }, setNote) {
       return stop(c);
     case "status":
     case "model":
-    case "memory": {
+    case "memory":
+    case "snapshot":
+    case "branch": {
       if (c.missing.peek()) return setNote("There is nothing to ask about yet: say something first.");
       const line = `/${command} ${rest}`.trim();
       return c.command("commands", { line }, line); // its answer is an event of the log

@@ -29,9 +29,10 @@ export function rows(entries) {
   for (const e of entries) {
     for (const b of listOf(e.message?.content)) if (b.type === "tool_result") results.set(b.tool_use_id, b);
   }
-  const calls = new Set();
+  const calls = new Set(), ids = new Set(entries.map((e) => e.id));
   const out = [];
   for (const e of entries) {
+    if (e.kind === "event" && e.event.type === "merge" && ids.has(e.event.data?.id)) continue; // the note itself says it
     if (e.kind === "event") out.push({ key: e.id, event: e.event, at: e.at });
     if (e.kind !== "message") continue;
     const blocks = [];
@@ -46,6 +47,13 @@ export function rows(entries) {
     if (blocks.length) out.push({ key: e.id, role: e.message.role, blocks, at: e.at, origin: e.origin ?? {}, call: e.call, large: blocks.some((b) => (b.call ?? b).tidemark_blob || b.result?.tidemark_blob) });
   }
   return out;
+}
+
+// noteOf parts the note of a branch's outcome, which is one text for the model, into whose it is and what it says; null
+// for another text.
+export function noteOf(text) {
+  const [, head, note] = text.match(/^\[(Outcome of branch .*?\d+ messages\)): (.*)\]$/s) ?? [];
+  return head === undefined ? null : { head, note };
 }
 
 // textOf is the words of a block's content, for a result of a tool.

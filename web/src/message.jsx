@@ -4,7 +4,7 @@ import { useComputed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { openArchive } from "./app.js";
 import { clock } from "./clock.js";
-import { afterReset, textOf, readFile } from "./entries.js";
+import { afterReset, noteOf, textOf, readFile } from "./entries.js";
 import { Icon } from "./icons.jsx";
 import { Growing, Markdown } from "./markdown.jsx";
 import { ago, bytes, proxied } from "./words.js";
@@ -31,9 +31,11 @@ const Time = ({ at }) => <time dateTime={at} title={new Date(at).toLocaleString(
 
 function Message({ row, conversation }) {
   const [whole, setWhole] = useState(null);
-  const mine = row.role === "user";
   const client = proxied(conversation.key);
-  const who = client ? (mine ? "Client" : "Model") : mine ? (row.origin.peer ? `${row.origin.peer}` : "You") : "Tidemark";
+  if (!client && row.role === "user" && row.origin.from === "system") return <Note row={row} />;
+  const tool = !client && ["tool", "recall"].includes(row.origin.from); // its call is on an earlier page
+  const mine = row.role === "user" && !tool;
+  const who = client ? (mine ? "Client" : "Model") : tool ? "Tool" : mine ? (row.origin.peer ? `${row.origin.peer}` : "You") : "Tidemark";
   const channel = mine && !client && !["web", "api", "import", undefined, ""].includes(row.origin.channel) ? ` · ${row.origin.channel}` : "";
   return (
     <article class={`message ${mine ? "mine" : "theirs"}`} id={`e-${row.key}`} aria-label={`${who} said`}>
@@ -42,6 +44,17 @@ function Message({ row, conversation }) {
         {(whole ?? row.blocks).map((b, i) => <Block key={i} block={b} mine={mine} />)}
         {row.large && !whole && <More load={async () => setWhole(await wholeOf(conversation, row))} />}
       </div>
+    </article>
+  );
+}
+
+// Note is what nobody said: the outcome of a branch.
+function Note({ row }) {
+  const text = textOf(row.blocks), { head, note } = noteOf(text) ?? { head: "Note", note: text };
+  return (
+    <article class="message outcome" id={`e-${row.key}`} aria-label={head}>
+      <header><span class="who">{head}</span> <Time at={row.at} /></header>
+      <div class="body"><Markdown text={note} /></div>
     </article>
   );
 }

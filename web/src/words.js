@@ -4,6 +4,8 @@ import { plain } from "./title.js";
 
 // peerOf is what a person would call a session that has no title, whatever channel it came by.
 export function peerOf(key = "") {
+  const [root, branch] = key.split("#");
+  if (branch !== undefined && !proxied(key)) return `${peerOf(root)} › ${branch}`;
   if (/^agent:[^:]+:main$/.test(key)) return "Main conversation";
   const parts = key.split(":");
   const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key;
@@ -108,6 +110,8 @@ export const COMMANDS = [
   { name: "new", takes: "", says: "archive this conversation, remember it, begin it anew" },
   { name: "reset", takes: "", says: "the same as /new" },
   { name: "compact", takes: "instructions", says: "make the context smaller now" },
+  { name: "snapshot", takes: "name", says: "name this place, to come back to" },
+  { name: "branch", takes: "name", says: "go on from here in a session of its own, trimmed" },
   { name: "stop", takes: "", says: "stop the answer" },
   { name: "status", takes: "", says: "how this conversation stands" },
   { name: "model", takes: "name or default", says: "show or change which model answers" },
@@ -115,7 +119,7 @@ export const COMMANDS = [
   { name: "help", takes: "", says: "show commands and keys" },
 ];
 
-// most a name behind /model may have, as the server holds it
+// most a name behind /model, /snapshot or /branch may have, as the server holds it
 const LONGEST_NAME = 200;
 
 // readInput tells a command from something said, as strictly as the server does (tidemark.ParseCommand): a
@@ -129,6 +133,7 @@ export function readInput(text) {
   if (!command) return { unknown: `/${name}` };
   const behind = rest.trim();
   if (behind && !command.takes) return { wrong: `/${command.name} takes nothing behind it` };
+  if (/^(snapshot|branch)$/.test(command.name) && (/[\r\n]/.test(behind) || new TextEncoder().encode(behind).length > LONGEST_NAME)) return { wrong: `/${command.name} takes one name` };
   if (command.name === "model" && (/\s/.test(behind) || new TextEncoder().encode(behind).length > LONGEST_NAME)) return { wrong: "/model takes one name, or default" };
   return { command: command.name, rest: behind };
 }

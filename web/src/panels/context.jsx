@@ -6,6 +6,7 @@ import { proxied } from "../words.js";
 import { Blocks } from "./blocks.jsx";
 import { Changes } from "./changes.jsx";
 import { Client } from "./client.jsx";
+import { Cost } from "./cost.jsx";
 import { marked } from "./episodes.js";
 import { Episodes } from "./episodes.jsx";
 import { fillOf, kindName, kindOf, kindOrder, tokens } from "./format.js";
@@ -22,7 +23,7 @@ const missing = (empty) => (e) => {
   throw e;
 };
 
-export function Context({ api, session, exists, live, openArchive, shown }) {
+export function Context({ api, session, exists, live, openArchive, openSession, shown }) {
   const path = sessionPath(session);
   const view = useLoad(async (signal) => exists ? api.get(`${path}/view`, { query: { messages: 0 }, signal }).catch(missing(none.view)) : none.view, [api, session, exists]);
   const calls = usePages(async (before, signal) => {
@@ -62,6 +63,7 @@ export function Context({ api, session, exists, live, openArchive, shown }) {
     <>
       <Trouble error={view.error} again={reload} what="Not up to date" />
       <Fill view={client ? sent(view.data, client.call) : view.data} client={client} />
+      <Cost api={api} path={path} session={session} view={view.data} openSession={openSession} client={Boolean(client)} />
       <Timeline calls={calls} acts={acts} view={view.data} />
       {client && <Client calls={calls} info={info.data} />}
       {marks && <Episodes told={told} again={reload} />}

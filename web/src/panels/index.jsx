@@ -1,4 +1,4 @@
-// The side panel: what the model sees, what is remembered, what is archived.
+// The side panel: what the model sees, snapshots of it, what is remembered, what is archived.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { keep, kept } from "../store.js";
@@ -6,9 +6,10 @@ import { Archives } from "./archives.jsx";
 import { Context } from "./context.jsx";
 import { agentOf } from "./format.js";
 import { Memory } from "./memory.jsx";
+import { Snapshots } from "./snapshots.jsx";
 import "./panels.css";
 
-const tabs = [["context", "Context"], ["memory", "Memory"], ["archives", "Archives"]];
+const tabs = [["context", "Context"], ["snapshots", "Snapshots"], ["memory", "Memory"], ["archives", "Archives"]];
 
 // over says whether the panel lies over the chat, as style.css lays it: then it takes the focus, and Escape
 // closes it.
@@ -65,7 +66,8 @@ export function Panels({ api, session, exists = true, live, mainSession, wanted:
     close();
   };
   const bodies = {
-    context: () => <Context api={api} session={session} exists={exists} live={live} openArchive={openArchive} shown={tab === "context"} />,
+    context: () => <Context api={api} session={session} exists={exists} live={live} openArchive={openArchive} openSession={openSession} shown={tab === "context"} />,
+    snapshots: () => <Snapshots api={api} session={session} exists={exists} live={live} openSession={openSession} sessions={sessions} shown={tab === "snapshots"} />,
     memory: () => <Memory key={agent} api={api} agent={agent} session={session} mainSession={mainSession} openSession={openSession} live={live} shown={tab === "memory"} />,
     archives: () => <Archives key={agent} api={api} agent={agent} session={exists ? session : ""} live={live} wanted={wanted} sessions={sessions} openSession={openSession} shown={tab === "archives"} />,
   };

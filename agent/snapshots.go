@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// snapshotTables are the tree of what sessions told, made with the first of it.
+var snapshotTables = [][]string{{
+	`CREATE TABLE agent_snapshots(agent TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
+		node TEXT NOT NULL, PRIMARY KEY(agent, id)) WITHOUT ROWID`,
+	`CREATE INDEX agent_snapshots_created ON agent_snapshots(agent, created, id)`,
+}}
+
+const snapshotSpace = "agent_snapshots"
+
+// maxNodes bounds what one report may hold.
+const maxNodes = 1000
+
+// Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes.
+func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	if len(nodes) > maxNodes {
+		return fmt.Errorf("report %d snapshots, at most %d at once: %w", len(nodes), maxNodes, tidemark.ErrTooLarge)
+	}
+	stmts := make([]tidemark.Stmt, len(nodes))
+	for i, n := range nodes {
+		if err := n.Check(); err != nil {
+			return fmt.Errorf("report snapshot %.80q: %w", n.ID, err)
+		}
+		if agent := tidemark.Key(n.Session).Agent(); agent != a.cfg.Name {
+			return fmt.Errorf("report snapshot of %.80q to agent %s: %w", n.Session, a.cfg.Name, tidemark.ErrForbidden)
+		}
+		raw, err := json.Marshal(n)
+		if err != nil {
+			return fmt.Errorf("report snapshot %s: %w", n.ID, err)
+		}
+		stmts[i] = tidemark.Stmt{SQL: `INSERT INTO agent_snapshots(agent, id, key, parent, created, node) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
+			Args: []any{a.cfg.Name, n.ID, n.Session, n.Parent, n.Created.UnixMilli(), string(raw)}}
+	}
+	if err := a.openSnapshots(ctx); err != nil {
+		return fmt.Errorf("report snapshots: %w", err)
+	}
+	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		return fmt.Errorf("report snapshots: %w", err)
+	}
+	return nil
+}
+
+// Tree lists the snapshots and branches of all sessions, the oldest first. next is empty on the last page.
+func (a *Agent) Tree(ctx context.Context, cursor string, limit int) (page []snapshot.Node, next string, err error) {
+	limit = pageLimit(limit)
+	ms, id, _ := strings.Cut(cursor, "@")
+	after := int64(-1)
+	if cursor != "" {
+		if after, err = parseCursor(ms); err != nil {
+			return nil, "", err
+		}
+	}
+	page = []snapshot.Node{}
+	there, err := a.hasSnapshots(ctx)
+	if err != nil || !there {
+		return page, "", err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_snapshots WHERE agent = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?`,
+		a.cfg.Name, after, id, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list snapshots: %w", err)
+	}
+	for i, r := range rows {
+		if len(page) == limit {
+			return page, fmt.Sprintf("%d@%s", rows[i-1].Int(1), rows[i-1].Text(2)), nil
+		}
+		n, err := scanNode(r)
+		if err != nil {
+			return nil, "", err
+		}
+		page = append(page, n)
+	}
+	return page, "", nil
+}
+
+// Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
+func (a *Agent) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
+	there, err := a.hasSnapshots(ctx)
+	if err != nil {
+		return snapshot.Node{}, err
+	}
+	if there {
+		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_snapshots WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
+		if err != nil {
+			return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
+		}
+		if len(rows) > 0 {
+			return scanNode(rows[0])
+		}
+	}
+	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
+}
+
+func scanNode(r tidemark.Row) (n snapshot.Node, err error) {
+	if err = json.Unmarshal(r.Bytes(0), &n); err != nil {
+		err = fmt.Errorf("read snapshots: %w", err)
+	}
+	return n, err
+}
+
+// hasSnapshots reports whether a session told of any; nothing is made to find out.
+func (a *Agent) hasSnapshots(ctx context.Context) (bool, error) {
+	if a.snapped.Load() {
+		return true, nil
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, snapshotSpace)
+	if err != nil {
+		return false, fmt.Errorf("look for snapshots: %w", err)
+	}
+	if len(rows) == 0 {
+		return false, nil
+	}
+	return true, a.openSnapshots(ctx)
+}
+
+func (a *Agent) openSnapshots(ctx context.Context) error {
+	if a.snapped.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, a.cfg.DB, snapshotSpace, snapshotTables); err != nil {
+		return err
+	}
+	a.snapped.Store(true)
+	return nil
+}

@@ -1,0 +1,412 @@
+package claude
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/snapshot"
+	"github.com/tidemark-ai/tidemark/trim"
+)
+
+// MaxOrientation bounds the first message of a branch, in characters.
+const MaxOrientation = 100_000
+
+// tempName begins the names of what is being made; such a file is no session.
+const tempName = ".tidemark-"
+
+// Branch makes a session of a snapshot, which is named by its id or its name: a log with an id of its own in the folder
+// where Claude Code looks for sessions of the project.
+//
+// # Errors
+//
+// tidemark.ErrNotFound, tidemark.ErrConflict for a name that several snapshots have, tidemark.ErrInvalid for options,
+// for a project whose folder is not on this machine, and for a snapshot without any message.
+func (s *Store) Branch(ctx context.Context, ref string, o BranchOptions) (Branch, error) {
+	b, err := s.branch(ctx, ref, o)
+	if err != nil {
+		return Branch{}, fmt.Errorf("branch snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Trim is a snapshot and a trimmed branch of it in one step. A dry run takes no snapshot either: the node has no id then.
+func (s *Store) Trim(ctx context.Context, of Session, so SnapshotOptions, bo BranchOptions) (snapshot.Node, Branch, error) {
+	bo.Trim = true
+	if bo.DryRun {
+		node, b, err := s.tryTrim(ctx, of, so, bo)
+		if err != nil {
+			err = fmt.Errorf("trim session %s: %w", of.ID, err)
+		}
+		return node, b, err
+	}
+	if of.Project != "" { // else the log is to be read for it
+		look := branching{o: bo, of: &record{Node: &snapshot.Node{ID: of.ID}, Project: of.Project}}
+		if _, err := look.project(); err != nil {
+			return snapshot.Node{}, Branch{}, fmt.Errorf("trim session %s: %w", of.ID, err)
+		}
+	}
+	node, err := s.Snapshot(ctx, of, so)
+	if err != nil {
+		return node, Branch{}, err
+	}
+	b, err := s.Branch(ctx, node.ID, bo)
+	return node, b, err
+}
+
+// tryTrim does what a trim does, and keeps nothing.
+func (s *Store) tryTrim(ctx context.Context, of Session, so SnapshotOptions, bo BranchOptions) (snapshot.Node, Branch, error) {
+	node, err := s.newNode(of, so)
+	if err != nil {
+		return node, Branch{}, err
+	}
+	f, err := os.Open(of.Path)
+	if err != nil {
+		return node, Branch{}, err
+	}
+	defer f.Close()
+	m := &meter{}
+	log, err := (&objects{dry: true}).takeLog(ctx, of.Path, "", m)
+	if err != nil {
+		return node, Branch{}, err
+	}
+	node.ID, node.Messages, node.Tokens, node.Hash = "", m.messages, m.tokens(), log.SHA256
+	first(&m.project, of.Project)
+	b := &branching{store: s, o: bo, of: &record{Node: &node, Project: m.project}, log: func() io.Reader { return io.NewSectionReader(f, 0, log.Size) }}
+	if err = b.prepare(ctx); err == nil {
+		err = b.write(ctx)
+	}
+	return node, b.out, err
+}
+
+// shortID is how much of a session's id stubs name: there are many of them, and the model pays for each.
+const shortID = 8
+
+// branching is one making of a session.
+type branching struct {
+	store   *Store
+	objects *objects
+	of      *record
+	log     func() io.Reader // of the snapshot
+	files   contents
+	o       BranchOptions
+	out     Branch
+	re      *rewriter
+	settled bool  // the log is in its place
+	bytes   int64 // of the log
+}
+
+func (s *Store) branch(ctx context.Context, ref string, o BranchOptions) (Branch, error) {
+	release, err := s.hold(ctx, useName, true)
+	if err != nil {
+		return Branch{}, err
+	}
+	defer release()
+	b := &branching{store: s, objects: s.objects(), o: o}
+	b.log = func() io.Reader { return b.objects.reader(b.files.Files[0]) }
+	if b.of, b.files, err = s.kept(ctx, ref); err != nil {
+		return Branch{}, err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return Branch{}, err
+	}
+	err = b.write(ctx)
+	if o.DryRun {
+		return b.out, err
+	}
+	if err == nil {
+		err = s.write(ctx, func(*journal) ([]*record, error) {
+			return []*record{{Op: opBranch, Node: &b.out.Node, Project: b.out.Project, Log: b.out.Log, Bytes: b.bytes}}, nil
+		})
+	}
+	if err != nil {
+		b.undo()
+		return Branch{}, err
+	}
+	if note := s.register(ctx, b); note != "" {
+		b.out.Notes = append(b.out.Notes, note)
+	}
+	return b.out, nil
+}
+
+// prepare checks the options and settles where the session will be.
+func (b *branching) prepare(ctx context.Context) error {
+	now := b.store.now()
+	if b.o.Name == "" {
+		b.o.Name = named(b.of.Node.Name, now)
+	}
+	project, err := b.project()
+	if err != nil {
+		return err
+	}
+	switch {
+	case !utf8.ValidString(b.o.Orientation):
+		return fmt.Errorf("orientation: is no UTF-8: %w", tidemark.ErrInvalid)
+	case utf8.RuneCountInString(b.o.Orientation) > MaxOrientation:
+		return fmt.Errorf("orientation: over %d characters: %w", MaxOrientation, tidemark.ErrTooLarge)
+	case b.o.Threshold < 0:
+		return fmt.Errorf("threshold: %d is below zero: %w", b.o.Threshold, tidemark.ErrInvalid)
+	}
+	id := uuid.NewString()
+	b.out = Branch{Session: id, Project: project, Log: filepath.Join(projectFolder(b.store.Dir, project), id+logSuffix),
+		Node: snapshot.Node{ID: id, Kind: snapshot.KindBranch, Of: snapshot.OfClaude, Name: b.o.Name, Session: id,
+			Parent: b.of.Node.ID, Created: now, Trimmed: b.o.Trim}}
+	if err := b.out.Node.Check(); err != nil {
+		return err
+	}
+	found, err := outlineOf(ctx, b.log(), b.temp())
+	if err != nil {
+		return err
+	}
+	if found.messages == 0 {
+		return fmt.Errorf("snapshot %s has no message, so there is nothing to resume: %w", b.of.Node.ID, tidemark.ErrInvalid)
+	}
+	b.re = &rewriter{session: id, title: b.o.Name, from: b.of.Project, to: project, now: now, orient: strings.TrimSpace(b.o.Orientation), temp: b.temp(), outline: found}
+	return nil
+}
+
+// project is the folder in which the new session runs.
+func (b *branching) project() (string, error) {
+	if b.o.Dir == "" {
+		switch {
+		case b.of.Project == "":
+			return "", fmt.Errorf("the log of snapshot %s names no folder; say which project it is for (--dir): %w", b.of.Node.ID, tidemark.ErrInvalid)
+		case !filepath.IsAbs(b.of.Project) || !isFolder(b.of.Project):
+			return "", fmt.Errorf("the project %s is not on this machine; say where it is (--dir): %w", b.of.Project, tidemark.ErrInvalid)
+		}
+		return b.of.Project, nil
+	}
+	if !isFolder(b.o.Dir) {
+		return "", fmt.Errorf("dir %s: is no folder: %w", b.o.Dir, tidemark.ErrInvalid)
+	}
+	return canonical(b.o.Dir), nil
+}
+
+// write makes the log and what lies beside it. The log comes last and by a rename: with it the session is there.
+func (b *branching) write(ctx context.Context) error {
+	folder := filepath.Dir(b.out.Log)
+	if b.o.DryRun || b.o.Trim {
+		folder = b.temp()
+	}
+	if !b.o.DryRun {
+		if err := os.MkdirAll(folder, folderMode); err != nil {
+			return err
+		}
+		removeStale(folder, b.store.now())
+		removeStale(filepath.Dir(b.out.Log), b.store.now())
+	}
+	whole, err := os.CreateTemp(folder, tempName+"*")
+	if err != nil {
+		return err
+	}
+	defer func() { // gone already when it was given its name
+		_ = whole.Close()
+		_ = os.Remove(whole.Name())
+	}()
+	sum := sha256.New()
+	buffered := bufio.NewWriterSize(io.MultiWriter(whole, sum), 1<<16)
+	err = b.re.log(ctx, buffered, b.log())
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	node := &b.out.Node
+	node.Messages, node.Tokens, node.Hash = b.re.meter.messages, b.re.meter.tokens(), tidemark.Hash(hex.EncodeToString(sum.Sum(nil)))
+	if b.o.Trim {
+		return b.trimmed(ctx, whole)
+	}
+	if b.o.DryRun {
+		return nil
+	}
+	if err := b.sides(ctx); err != nil {
+		return err
+	}
+	return b.settle(whole)
+}
+
+// temp is where files lie that are needed for a while: with what is kept, or with nothing of ours when nothing shall be
+// written.
+func (b *branching) temp() string {
+	if b.o.DryRun {
+		return os.TempDir()
+	}
+	return b.store.folder()
+}
+
+// trimmed writes the trimmed form of the whole log. The cuts are there before it is.
+func (b *branching) trimmed(ctx context.Context, whole *os.File) error {
+	size, err := whole.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	options := trim.Options{Threshold: b.o.Threshold, How: "tidemark untrim " + b.out.Session[:shortID] + " --show", TempDir: b.temp()}
+	if b.o.DryRun {
+		m, err := trim.Trim(ctx, whole, size, io.Discard, nil, options)
+		b.weigh(&m)
+		return err
+	}
+	folder := filepath.Dir(b.out.Log)
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(folder, tempName+"*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = out.Close()
+		_ = os.Remove(out.Name())
+	}()
+	sum := sha256.New()
+	buffered := bufio.NewWriterSize(io.MultiWriter(out, sum), 1<<16)
+	m, err := b.trimInto(ctx, whole, size, buffered, options)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	if b.weigh(&m); b.o.worth != nil && !b.o.worth(m) {
+		return errors.Join(tidemark.ErrNoGain, os.Remove(b.out.Cuts))
+	}
+	b.out.Node.Hash = tidemark.Hash(hex.EncodeToString(sum.Sum(nil)))
+	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes), b.store.folder())
+	if err != nil {
+		return err
+	}
+	b.out.Node.Messages = left.messages
+	if err := b.sides(ctx); err != nil {
+		return err
+	}
+	return b.settle(out)
+}
+
+// weigh takes what a trim did and how large the context is behind it.
+func (b *branching) weigh(m *trim.Metrics) {
+	b.out.Trim, b.out.Untrimmed = m, b.re.meter.tokens()
+	b.out.Node.Tokens = b.re.meter.trimmed(m.LiveTokensBefore, m.LiveTokensAfter)
+}
+
+// trimInto trims, and keeps what undoes it.
+func (b *branching) trimInto(ctx context.Context, whole *os.File, size int64, out io.Writer, o trim.Options) (m trim.Metrics, err error) {
+	b.out.Cuts = b.store.Cuts(b.out.Session)
+	if err := os.MkdirAll(filepath.Dir(b.out.Cuts), folderMode); err != nil {
+		return m, err
+	}
+	err = trim.Place(b.out.Cuts, trim.Placing{}, func(w io.Writer) error {
+		cuts, err := trim.NewCutsWriter(w, whole, size, o.Effective(), b.store.now())
+		if err != nil {
+			return err
+		}
+		m, err = trim.Trim(ctx, whole, size, cuts.Out(out), cuts, o)
+		return errors.Join(err, cuts.Close(err))
+	})
+	return m, err
+}
+
+// Cuts is where the cuts of a trimmed branch are kept, by the id of its session.
+func (s *Store) Cuts(session string) string {
+	return filepath.Join(s.folder(), cutsName, session+".cuts")
+}
+
+// undo removes what was made for a session that there will not be. Nobody knows its id yet.
+func (b *branching) undo() {
+	if b.settled {
+		_ = os.Remove(b.out.Log)
+	}
+	_ = os.Remove(b.store.Cuts(b.out.Session))
+	_ = os.RemoveAll(strings.TrimSuffix(b.out.Log, logSuffix))
+}
+
+// removeStale removes what killed processes left in a folder: no branch takes that long.
+func removeStale(folder string, now time.Time) {
+	const age = 24 * time.Hour
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempName) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > age {
+			_ = os.Remove(filepath.Join(folder, e.Name()))
+		}
+	}
+}
+
+// sides writes what lies beside the log.
+func (b *branching) sides(ctx context.Context) error {
+	root := strings.TrimSuffix(b.out.Log, logSuffix)
+	folders := map[string]bool{}
+	for _, k := range b.files.Files[1:] {
+		if !filepath.IsLocal(filepath.FromSlash(k.Path)) {
+			return fmt.Errorf("side file %.100q: leads out of its folder: %w", k.Path, tidemark.ErrInvalid)
+		}
+		path := filepath.Join(root, filepath.FromSlash(k.Path))
+		if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		if err != nil {
+			return err
+		}
+		w := bufio.NewWriter(f)
+		err = b.re.side(ctx, w, b.objects.reader(k), k.Path)
+		if err == nil {
+			err = w.Flush()
+		}
+		if err == nil {
+			err = f.Sync() // with the log the session is there, and the log comes last
+		}
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		for dir := filepath.Dir(path); len(dir) >= len(root); dir = filepath.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	for dir := range folders {
+		syncFolder(dir)
+	}
+	return nil
+}
+
+// settle gives a log its name, on the disk.
+func (b *branching) settle(f *os.File) error {
+	if _, err := os.Lstat(b.out.Log); err == nil {
+		return fmt.Errorf("write %s: it is there already: %w", b.out.Log, tidemark.ErrConflict)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("write %s: %w", b.out.Log, err)
+	}
+	b.bytes = info.Size()
+	err = errors.Join(f.Chmod(fileMode), f.Sync(), f.Close()) // not every system renames an open file
+	if err == nil {
+		err = os.Rename(f.Name(), b.out.Log)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", b.out.Log, err)
+	}
+	b.settled = true
+	syncFolder(filepath.Dir(b.out.Log))
+	return nil
+}

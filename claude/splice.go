@@ -1,0 +1,145 @@
+package claude
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/tailscale/hujson"
+)
+
+// edit puts bytes in the place of those from start up to end of a document.
+type edit struct {
+	start, end int
+	put        []byte
+}
+
+// splice applies edits that do not overlap. Every other byte stays.
+func splice(raw []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, raw[at:e.start]...), e.put...)
+		at = e.end
+	}
+	return append(out, raw[at:]...)
+}
+
+// parts are the members of an object or the elements of a list by their place: where each begins, its value, and
+// whether a comma follows the last one.
+type parts struct {
+	starts   []int
+	values   []*hujson.Value
+	trailing bool
+}
+
+func partsOf(v *hujson.Value) parts {
+	var p parts
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		for i := range c.Members {
+			p.starts = append(p.starts, c.Members[i].Name.StartOffset)
+			p.values = append(p.values, &c.Members[i].Value)
+		}
+	case *hujson.Array:
+		for i := range c.Elements {
+			p.starts = append(p.starts, c.Elements[i].StartOffset)
+			p.values = append(p.values, &c.Elements[i])
+		}
+	}
+	if n := len(p.values); n > 0 {
+		p.trailing = p.values[n-1].AfterExtra != nil
+	}
+	return p
+}
+
+// appendTo adds an item at the end of a list or an object, laid out as its neighbours are. lay gives the item: for an
+// indentation, or on one line when the document is.
+func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) []byte) []edit {
+	p := partsOf(at)
+	closing := at.EndOffset - 1
+	from := closing
+	for from > at.StartOffset+1 && isSpace(raw[from-1]) {
+		from--
+	}
+	lines := bytes.IndexByte(raw[from:closing], '\n') >= 0
+	outer := indentAt(raw, closing)
+	inner := outer + indentUnit(raw)
+	if n := len(p.starts); n > 0 && lines {
+		inner = indentAt(raw, p.starts[n-1])
+	}
+	var text []byte
+	switch {
+	case lines || len(p.starts) == 0 && bytes.IndexByte(raw, '\n') >= 0:
+		text = append([]byte("\n"+inner), lay(inner, true)...)
+	case len(p.starts) > 0:
+		text = append([]byte(" "), lay("", false)...)
+	default:
+		text = lay("", false)
+	}
+	if p.trailing {
+		text = append(text, ',')
+	}
+	if len(p.starts) == 0 && !lines && bytes.IndexByte(raw, '\n') >= 0 {
+		text = append(text, "\n"+outer...)
+	}
+	edits := []edit{{from, from, text}}
+	if n := len(p.values); n > 0 && !p.trailing {
+		end := p.values[n-1].EndOffset
+		edits = []edit{{end, end, []byte(",")}, edits[0]}
+	}
+	return edits
+}
+
+// removeFrom takes the i-th item out of a list or an object, with the comma that it needs no more and the space before
+// it. Comments stay.
+func removeFrom(raw []byte, at *hujson.Value, i int) []edit {
+	p := partsOf(at)
+	v := p.values[i]
+	from := p.starts[i]
+	for from > at.StartOffset+1 && isSpace(raw[from-1]) {
+		from--
+	}
+	edits := []edit{{from, v.EndOffset, nil}}
+	switch comma := v.EndOffset + len(v.AfterExtra); {
+	case i < len(p.values)-1 || p.trailing:
+		if comma == v.EndOffset {
+			return []edit{{from, comma + 1, nil}}
+		}
+		edits = append(edits, edit{comma, comma + 1, nil})
+	case i > 0:
+		before := p.values[i-1]
+		comma := before.EndOffset + len(before.AfterExtra)
+		if comma+1 > from { // nothing stood between the comma and the item
+			return []edit{{comma, v.EndOffset, nil}}
+		}
+		edits = append(edits, edit{comma, comma + 1, nil})
+	}
+	return edits
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// indentAt is the white space that begins the line of a place.
+func indentAt(raw []byte, at int) string {
+	from := bytes.LastIndexByte(raw[:at], '\n') + 1
+	to := from
+	for to < len(raw) && (raw[to] == ' ' || raw[to] == '\t') {
+		to++
+	}
+	return string(raw[from:to])
+}
+
+// indentUnit is the first indentation of a document, two spaces when it has none.
+func indentUnit(raw []byte) string {
+	for rest := raw; ; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return "  "
+		}
+		rest = rest[i+1:]
+		if unit := indentAt(rest, 0); unit != "" && len(unit) < 9 {
+			return unit
+		}
+	}
+}

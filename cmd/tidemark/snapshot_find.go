@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/internal/near"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// How often, and after how long, a name is looked for again that nobody knows.
+const (
+	looksAgain = 3
+	lookAgain  = 250 * time.Millisecond
+)
+
+// worlds says where nodes are looked for.
+type worlds struct {
+	agent, session string
+	claude         bool // only there
+}
+
+func (w *worlds) flags(c *cobra.Command) {
+	agentFlag(c, &w.agent)
+	c.Flags().StringVar(&w.session, "session", "", "only snapshots and branches of this session")
+	c.Flags().BoolVar(&w.claude, "claude", false, "only those of Claude Code")
+}
+
+func (w *worlds) check() error {
+	if w.claude && w.session != "" {
+		return usagef("--session and --claude: want one of them")
+	}
+	return nil
+}
+
+// claudeNodes lists what is kept of Claude Code's sessions. Without a store there is nothing.
+func (m *Main) claudeNodes(ctx context.Context) ([]snapshot.Node, error) {
+	home, err := m.homeDir()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(home, "claude")); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return (&claude.Store{Home: home}).Nodes(ctx)
+}
+
+// sessionNodes lists those of sessions: all of an agent's, or those of one conversation, which it knows before its
+// agent does.
+func sessionNodes(ctx context.Context, c *client, w worlds) ([]snapshot.Node, error) {
+	type page struct {
+		Nodes []snapshot.Node `json:"nodes"`
+		Next  string          `json:"next"`
+	}
+	if w.session != "" {
+		var p page
+		err := c.get(ctx, sessionPath(w.session, "/snapshots"), &p)
+		return p.Nodes, err
+	}
+	const most = "1000" // tens of thousands shall be there at once, so they are read once each: less than pages does
+	var list []snapshot.Node
+	for cursor := ""; ; {
+		var p page
+		if err := c.get(ctx, "/v1/tree?"+url.Values{"agent": {w.agent}, "limit": {most}, "cursor": {cursor}}.Encode(), &p); err != nil {
+			return nil, err
+		}
+		list = append(list, p.Nodes...)
+		if p.Next == "" || p.Next == cursor {
+			return list, nil
+		}
+		cursor = p.Next
+	}
+}
+
+// isClaudeID reports whether a reference begins as only ids of Claude Code's snapshots do.
+func isClaudeID(ref string) bool { return strings.HasPrefix(ref, "cc-") }
+
+// findNode finds what a reference of the command line means: an id, the key of a branch, or a name. It looks among
+// nodes of sessions, and among those of Claude Code where w does not exclude them.
+func (m *Main) findNode(ctx context.Context, sessions []snapshot.Node, w worlds, ref string) (snapshot.Node, error) {
+	all := sessions
+	if w.session == "" {
+		own, err := m.claudeNodes(ctx)
+		if err != nil {
+			return snapshot.Node{}, err
+		}
+		all = slices.Concat(sessions, own)
+	}
+	if key, err := tidemark.ParseKey(ref); err == nil && strings.Contains(ref, "#") {
+		if i := slices.IndexFunc(all, func(n snapshot.Node) bool { return n.ID == string(key) }); i >= 0 {
+			return all[i], nil
+		}
+	}
+	n, err := snapshot.Find(all, ref)
+	switch {
+	case errors.Is(err, tidemark.ErrNotFound):
+		return n, &fixed{err, missing(all, ref)}
+	case errors.Is(err, tidemark.ErrConflict):
+		if _, shown := snapshot.Find(plainNodes(all), ref); errors.Is(shown, tidemark.ErrConflict) {
+			err = shown
+		}
+		return n, &fixed{errors.New(strings.TrimSuffix(err.Error(), "\n"+tidemark.ErrConflict.Error())), "give the id instead of the name"}
+	}
+	return n, err
+}
+
+// plainNodes are nodes with keys as the command line shows them.
+func plainNodes(nodes []snapshot.Node) []snapshot.Node {
+	out := slices.Clone(nodes)
+	for i := range out {
+		if n := &out[i]; n.Of == snapshot.OfSession {
+			n.ID, n.Session = plainKey(n.ID), plainKey(n.Session)
+		}
+	}
+	return out
+}
+
+// missing says what may have been meant.
+func missing(all []snapshot.Node, ref string) string {
+	known := make([]string, 0, len(all))
+	for _, n := range all {
+		known = append(known, n.Name)
+	}
+	if meant := near.Name(ref, known); meant != "" {
+		return "did you mean " + meant + "? `tidemark snapshot ls` shows all"
+	}
+	return "`tidemark snapshot ls` shows all there are; with --session KEY a session is asked that its agent has not heard of yet"
+}
+
+// withNode finds a node and carries f out; c is nil for one of Claude Code. Sessions of Tidemark that cannot be looked at
+// are no reason to leave one of Claude Code alone.
+func (m *Main) withNode(ctx context.Context, w worlds, ref string, f func(*client, snapshot.Node) error) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if w.claude || isClaudeID(ref) && w.session == "" {
+		n, err := m.findNode(ctx, nil, w, ref)
+		if err != nil {
+			return err
+		}
+		return f(nil, n)
+	}
+	looked := false
+	err := m.with(ctx, func(c *client) error {
+		nodes, err := sessionNodes(ctx, c, w)
+		if err != nil {
+			return err
+		}
+		looked = true
+		n, err := m.findNode(ctx, nodes, w, ref)
+		for try := 0; errors.Is(err, tidemark.ErrNotFound) && w.session == "" && try < looksAgain; try++ {
+			// A server's agent hears of a snapshot a moment after it was taken.
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(lookAgain):
+			}
+			if nodes, err = sessionNodes(ctx, c, w); err != nil {
+				return err
+			}
+			n, err = m.findNode(ctx, nodes, w, ref)
+		}
+		if err != nil {
+			return err
+		}
+		return f(c, n)
+	})
+	if err == nil || looked || w.session != "" {
+		return err
+	}
+	n, not := m.findNode(ctx, nil, w, ref)
+	if not != nil {
+		return err
+	}
+	m.err.line("sessions of Tidemark were not looked at: " + plainError(err))
+	return f(nil, n)
+}
+
+// oneRef takes the one snapshot or branch that a command is about.
+func oneRef(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.TrimSpace(args[0]) == "" {
+		return usagef("%s: which one? give its id or its name; `tidemark snapshot ls` lists them", cmd.CommandPath())
+	}
+	if len(args) > 1 {
+		return usagef("%s: want one id or name, got %d; put a name with spaces in quotes: %q", cmd.CommandPath(), len(args), strings.Join(args, " "))
+	}
+	return nil
+}

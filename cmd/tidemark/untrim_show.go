@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/trim"
+)
+
+// showOriginal prints one piece, or writes it to a file.
+func (m *Main) showOriginal(ctx context.Context, u untrimming, cuts *trim.CutsFile) error {
+	handle, at, err := findCut(ctx, cuts, strings.ToLower(u.show))
+	if err != nil {
+		return &fixed{err, "`tidemark untrim OUT --list` shows the handles there are, --all those of what no note stands for"}
+	}
+	write := func(w io.Writer) error {
+		for o, err := range cuts.All() {
+			if err != nil {
+				return err
+			}
+			if o.From == at {
+				return u.print(w, o)
+			}
+		}
+		return fmt.Errorf("cut %s: %w", handle, tidemark.ErrNotFound)
+	}
+	if u.out == "" || u.out == "-" {
+		return write(m.out)
+	}
+	return u.fix(trim.Place(u.out, trim.Placing{Replace: u.force, Not: []string{u.log, u.cuts}}, write))
+}
+
+// findCut finds the one piece whose handle begins so, and where it stood. Equal pieces are one. What no note stands
+// for is looked at when no note has such a handle.
+func findCut(ctx context.Context, cuts *trim.CutsFile, prefix string) (handle string, at int64, err error) {
+	for _, noted := range []bool{true, false} {
+		var found []string
+		for o, err := range cuts.All() {
+			if err = errors.Join(err, context.Cause(ctx)); err != nil {
+				return "", 0, err
+			}
+			if (o.Handle != "") != noted {
+				continue
+			}
+			h, err := handleOf(o)
+			if err != nil {
+				return "", 0, err
+			}
+			if !strings.HasPrefix(h, prefix) || slices.Contains(found, h) {
+				continue
+			}
+			if found = append(found, h); len(found) == 1 {
+				at = o.From
+			}
+			if len(found) > maxAlike {
+				break
+			}
+		}
+		switch {
+		case len(found) == 1:
+			return found[0], at, nil
+		case len(found) > maxAlike:
+			return "", 0, fmt.Errorf("handle %s: more than %d pieces begin so: %w", prefix, maxAlike, tidemark.ErrConflict)
+		case len(found) > 1:
+			return "", 0, fmt.Errorf("handle %s: several pieces begin so: %s: %w", prefix, strings.Join(found, ", "), tidemark.ErrConflict)
+		}
+	}
+	return "", 0, fmt.Errorf("handle %s: %w", prefix, tidemark.ErrNotFound)
+}
+
+// maxAlike bounds the handles that an error lists.
+const maxAlike = 20
+
+// handleOf returns the handle of a cut. What no note stands for has one of the same kind: the hash of its bytes.
+func handleOf(o trim.Original) (string, error) {
+	if o.Handle != "" {
+		return o.Handle, nil
+	}
+	const short = 6
+	h := sha256.New()
+	if _, err := io.Copy(h, o.Body); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)[:short]), nil
+}
+
+// maxParsed bounds what is read as a whole to be shown well. Longer pieces are printed as they stood in the log.
+const maxParsed = 64 << 20
+
+// print writes a piece: a JSON string as its text, blocks as their texts, a picture into a file as what it is.
+func (u untrimming) print(w io.Writer, o trim.Original) error {
+	if u.raw || o.To-o.From > maxParsed {
+		_, err := io.Copy(w, o.Body)
+		return err
+	}
+	raw, err := io.ReadAll(o.Body)
+	if err != nil {
+		return err
+	}
+	text := shownPiece(raw, u.out != "" && u.out != "-")
+	if u.out == "" && !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(text, '\n')
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// shownPiece turns a piece of a log into what a person wants to see of it.
+func shownPiece(raw []byte, file bool) []byte {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return []byte(s)
+	}
+	var blocks []json.RawMessage
+	if json.Unmarshal(raw, &blocks) != nil {
+		blocks = []json.RawMessage{raw}
+	}
+	if file && len(blocks) == 1 {
+		if media := mediaOf(blocks[0]); media != nil {
+			return media
+		}
+	}
+	var parts [][]byte
+	for _, b := range blocks {
+		var block struct {
+			Type, Text string
+		}
+		if json.Unmarshal(b, &block) != nil || block.Type != "text" {
+			return raw
+		}
+		parts = append(parts, []byte(block.Text))
+	}
+	return bytes.Join(parts, []byte("\n"))
+}
+
+// mediaOf returns what a block of an image or document holds, nil when it is another block.
+func mediaOf(raw []byte) []byte {
+	var block struct {
+		Type   string
+		Source struct{ Type, Data string }
+	}
+	if json.Unmarshal(raw, &block) != nil || block.Source.Type != "base64" {
+		return nil
+	}
+	media, err := base64.StdEncoding.DecodeString(block.Source.Data)
+	if err != nil {
+		return nil
+	}
+	return media
+}
+
+// cutShown is one line of the list.
+type cutShown struct {
+	Line   int64  `json:"line"`  // of the trimmed log
+	Bytes  int64  `json:"bytes"` // that were cut
+	Handle string `json:"handle"`
+	Note   string `json:"note,omitempty"` // what stands there now
+}
+
+// listCuts lists what was cut.
+func (m *Main) listCuts(ctx context.Context, u untrimming, log io.ReaderAt, size int64, cuts *trim.CutsFile) error {
+	if err := cuts.Check(ctx, log, size); err != nil {
+		return u.fix(err)
+	}
+	if facts := cuts.Facts(); !m.json {
+		m.err.printf("%s of %s, %s\n", plural(int(facts.Cuts), "cut"), ofSize(facts.Bytes), when(facts.At))
+		m.out.printf("%7s  %12s  %-12s  %s\n", "LINE", "BYTES", "HANDLE", "NOTE")
+	}
+	read := &lineReader{r: bufio.NewReaderSize(io.NewSectionReader(log, 0, size), 1<<16), line: 1}
+	n := 0
+	for o, err := range cuts.All() {
+		if err = errors.Join(err, context.Cause(ctx)); err != nil {
+			return err
+		}
+		if o.Handle == "" && !u.all {
+			continue
+		}
+		shown := cutShown{Bytes: o.To - o.From}
+		if shown.Handle, err = handleOf(o); err != nil {
+			return err
+		}
+		if err := read.to(o.At); err != nil {
+			return fmt.Errorf("read trimmed log: %w", err)
+		}
+		if shown.Line = read.line; o.Put > 0 {
+			if shown.Note, err = read.note(o.Put); err != nil {
+				return fmt.Errorf("read trimmed log: %w", err)
+			}
+		}
+		m.listCut(shown, n)
+		n++
+	}
+	return m.listEnd(n)
+}
+
+// listCut prints one cut, of which n were printed before: there may be too many to hold.
+func (m *Main) listCut(c cutShown, n int) {
+	if !m.json {
+		m.out.printf("%7d  %12d  %-12s  %s\n", c.Line, c.Bytes, c.Handle, c.Note)
+		return
+	}
+	before := ",\n  "
+	if n == 0 {
+		before = "[\n  "
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		raw = []byte("null") // of strings and numbers: it cannot fail
+	}
+	m.out.put(before, string(raw))
+}
+
+func (m *Main) listEnd(n int) error {
+	switch {
+	case m.json && n == 0:
+		m.out.line("[]")
+	case m.json:
+		m.out.line("\n]")
+	default:
+		return nothing(m, n, "no note stands for a cut; --all lists the others")
+	}
+	return nil
+}
+
+// lineReader reads a log from front to back, and knows in which line it is.
+type lineReader struct {
+	r    *bufio.Reader
+	at   int64
+	line int64
+}
+
+// to passes over what lies before a place.
+func (l *lineReader) to(at int64) error {
+	for l.at < at {
+		p, err := l.r.Peek(int(min(at-l.at, 1<<15)))
+		if len(p) == 0 {
+			return err
+		}
+		l.pass(p)
+	}
+	return nil
+}
+
+func (l *lineReader) pass(p []byte) {
+	l.line += int64(bytes.Count(p, []byte{'\n'}))
+	l.at += int64(len(p))
+	_, _ = l.r.Discard(len(p)) // it was peeked at
+}
+
+// note reads what stands for a cut, as far as it is shown.
+func (l *lineReader) note(size int64) (string, error) {
+	const most = 400
+	p, err := l.r.Peek(int(min(size, most)))
+	if int64(len(p)) < min(size, most) {
+		return "", err
+	}
+	text := string(p)
+	if a := strings.IndexByte(text, '['); a >= 0 {
+		if b := strings.LastIndex(text, "]"); b > a { // of a note, whatever JSON is around it
+			text = strings.TrimSuffix(strings.TrimPrefix(text[a:b+1], `[{"type":"text","text":"`), `"}]`)
+		}
+	}
+	if head, _, ok := strings.Cut(text, "; tidemark untrim "); ok {
+		text = head + "]" // the handle has its own column
+	}
+	return oneLine(text, 200), nil
+}

@@ -1,0 +1,360 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// BranchOptions say where a branch begins and what it is called. The zero value is an untrimmed branch of the session
+// as it is now.
+type BranchOptions struct {
+	Snapshot    string `json:"snapshot,omitempty"`    // id; "" takes one now
+	Name        string `json:"name,omitempty"`        // its label; its key has it behind #, as far as a key may. A taken one is tidemark.ErrConflict; "" is made of the snapshot's
+	Orientation string `json:"orientation,omitempty"` // what the branch is told before everything else
+	Trim        bool   `json:"trim"`
+	Threshold   int    `json:"threshold,omitempty"` // of the trim, see package compaction; 0 is its default
+
+	// Of the snapshot that is taken where none is named.
+	Of SnapshotOptions `json:"-"`
+}
+
+// Bounds of branches.
+const (
+	MaxOrientation = 8_000  // characters
+	maxDepth       = 100    // branches of branches; beyond it an export that is imported begins anew
+	maxAlike       = 10_000 // branches whose names begin alike
+)
+
+// Branch is a branch that was made.
+type Branch struct {
+	Node     snapshot.Node `json:"branch"`
+	Key      tidemark.Key  `json:"key"`
+	Snapshot snapshot.Node `json:"snapshot"`       // that it began at
+	Trim     *TrimMetrics  `json:"trim,omitempty"` // nil: not trimmed
+}
+
+// Branch makes a session of its own that goes on from a snapshot of this conversation. It copies no message: what
+// stands before the snapshot is read through it, and neither sees what the other says from then on. The orientation
+// stands before its first message whatever is compacted later, until it is undone; a reset of the branch ends it.
+//
+// # Errors
+//
+// tidemark.ErrInvalid, tidemark.ErrNotFound for a snapshot that is not of this conversation, tidemark.ErrConflict for a
+// name that is taken, tidemark.ErrTooLarge for a chain of branches that is too long.
+func (s *Session) Branch(ctx context.Context, o BranchOptions) (Branch, error) {
+	b, err := s.makeBranch(ctx, o)
+	if err != nil {
+		return Branch{}, fmt.Errorf("branch of %s: %w", s.Key, err)
+	}
+	s.tellNow(ctx, b.Snapshot, b.Node)
+	s.tellBranch(b)
+	return b, nil
+}
+
+// Trim is the primitive (papers/cmv §2.2): a snapshot of the session as it is now, and a trimmed branch of it.
+func (s *Session) Trim(ctx context.Context, o BranchOptions) (Branch, error) {
+	o.Trim = true
+	return s.Branch(ctx, o)
+}
+
+// growing is a branch that is made.
+type growing struct {
+	BranchOptions
+	from  stored
+	stmts []tidemark.Stmt // that store the snapshot, where one is taken
+	log   string
+	at    time.Time
+	trim  []tidemark.Overlay
+	gain  *TrimMetrics
+	size  tidemark.Tokens // of its context
+}
+
+func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, error) {
+	if err := s.mayBranch(); err != nil {
+		return Branch{}, err
+	}
+	if err := o.check(); err != nil {
+		return Branch{}, err
+	}
+	g := &growing{BranchOptions: o}
+	var err error
+	if o.Snapshot == "" {
+		g.from, g.stmts, err = s.snapshotStmts(ctx, o.Of)
+		if err == nil && len(g.stmts) == 0 {
+			if b, ok, err := s.firstBranch(ctx, g.from); ok || err != nil {
+				return b, err
+			}
+		}
+	} else {
+		g.from, err = s.snapshotOf(ctx, o.Snapshot)
+	}
+	if err == nil {
+		err = s.mayContinue(ctx, g.from)
+	}
+	if err == nil {
+		err = s.planTrim(ctx, g)
+	}
+	if err != nil {
+		return Branch{}, err
+	}
+	const tries = 5 // others may take the names that are free
+	for n := 1; ; n++ {
+		b, err := s.tryBranch(ctx, g, n == tries)
+		if !errors.Is(err, tidemark.ErrConflict) || o.Name != "" || n == tries {
+			return b, err
+		}
+	}
+}
+
+// firstBranch is the branch that was made in one with its snapshot. What trimming did to it is not known any more.
+func (s *Session) firstBranch(ctx context.Context, from stored) (Branch, bool, error) {
+	rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE snapshot = ? AND key BETWEEN ? AND ? AND node <> '' ORDER BY created LIMIT 1`,
+		from.ID, string(s.Key.Root())+"#", string(s.Key.Root())+"#~")
+	if err != nil || len(rows) == 0 {
+		return Branch{}, false, err
+	}
+	b := Branch{Snapshot: from.Node}
+	if err := json.Unmarshal(rows[0].Bytes(0), &b.Node); err != nil {
+		return Branch{}, false, fmt.Errorf("read branch of %s: %w", from.ID, err)
+	}
+	b.Key = tidemark.Key(b.Node.Session)
+	return b, true, nil
+}
+
+func (o BranchOptions) check() error {
+	if o.Name != "" {
+		if err := snapshot.CheckName(o.Name); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !utf8.ValidString(o.Orientation):
+		return fmt.Errorf("orientation: is no UTF-8: %w", tidemark.ErrInvalid)
+	case utf8.RuneCountInString(o.Orientation) > MaxOrientation:
+		return fmt.Errorf("orientation: over %d characters: %w", MaxOrientation, tidemark.ErrTooLarge)
+	}
+	return checkThreshold(o.Threshold)
+}
+
+// mayContinue refuses a chain of branches that is too long to be read at once.
+func (s *Session) mayContinue(ctx context.Context, from stored) error {
+	all, err := s.log.Segments(ctx, from.log, 0)
+	if err == nil && len(all) > maxDepth {
+		err = fmt.Errorf("snapshot %s: it is in a branch of %d others, at most %d: export it and import it into a new session: %w", from.ID, len(all), maxDepth, tidemark.ErrTooLarge)
+	}
+	return err
+}
+
+// planTrim plans the trim.
+func (s *Session) planTrim(ctx context.Context, g *growing) error {
+	if g.size = g.from.Tokens; !g.BranchOptions.Trim {
+		return nil
+	}
+	var give func()
+	v, err := s.viewAt(ctx, g.from.log, g.from.seq, func(bytes int64) (err error) {
+		give, err = s.room(ctx, bytes)
+		return err
+	})
+	if give != nil {
+		defer give()
+	}
+	if err != nil {
+		return fmt.Errorf("trim: %w", err)
+	}
+	overlays, gain, err := s.trimmed(v, g.from.state.pins(), g.Threshold)
+	if err != nil {
+		return fmt.Errorf("trim: %w", err)
+	}
+	for _, o := range overlays {
+		if err := s.checkEdits(ctx, v, o.Edits); err != nil {
+			return fmt.Errorf("trim: %w", err)
+		}
+	}
+	g.trim, g.gain, g.size = overlays, &gain, gain.After
+	return nil
+}
+
+// tryBranch makes the branch in one transaction: all of it is there, or nothing. In a crowd, a name that is made for it
+// is one that nobody else comes to.
+func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch, error) {
+	g.at = s.Runtime.Now()
+	g.log = tidemark.NewID(g.at)
+	name, key, err := s.freeName(ctx, g, crowd)
+	if err != nil {
+		return Branch{}, err
+	}
+	node := snapshot.Node{ID: string(key), Kind: snapshot.KindBranch, Of: snapshot.OfSession, Name: name, Session: string(key), Parent: g.from.ID,
+		Created: g.at.UTC().Truncate(time.Millisecond), Messages: g.from.Messages, Tokens: g.size, Hash: g.from.Hash, Trimmed: g.BranchOptions.Trim}
+	archived, err := s.archivedTo(ctx, g.from.log, g.from.seq)
+	if err != nil {
+		return Branch{}, err
+	}
+	stmts := append(slices.Clone(g.stmts),
+		s.log.CreateStmt(host.Info{ID: g.log, Key: key, BaseLog: g.from.log, BaseSeq: g.from.seq, Created: g.at}),
+		s.log.RefStmt(headRef(key), "", g.log),
+		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
+			SELECT ?, ?, ?, ?, ?, ?, ?, json_remove(coalesce((SELECT settings FROM heads WHERE key = ?), '{}'), '$.title') WHERE true ON CONFLICT(key) DO NOTHING`,
+			Args: []any{string(key), g.log, clip(name, maxTitle), g.at.UnixMilli(), g.at.UnixMilli(), g.from.Messages, int64(g.size), g.from.Session}, Want: 1},
+		tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, orientation, archived, created, node) VALUES(?, ?, ?, ?, ?, ?, ?)`,
+			Args: []any{g.log, string(key), g.from.ID, g.Orientation, archived, g.at.UnixMilli(), mustJSON(node)}, Want: 1})
+	more, err := s.firstOverlays(ctx, g)
+	if err != nil {
+		return Branch{}, err
+	}
+	stmts = append(stmts, more...)
+	if more, err = s.keptStmts(ctx, key, g.from); err != nil {
+		return Branch{}, err
+	}
+	stmts = append(append(stmts, more...), s.tellStmt(node)...)
+	due := s.dueStmt(dueOutbox, g.at, "") // the branch tells its agent that it is there, if this life does not
+	due.Args[0] = string(key)
+	if err := s.DB.Tx(ctx, append(stmts, due)); err != nil {
+		if errors.Is(err, tidemark.ErrConflict) {
+			err = fmt.Errorf("name %q: the session %s is there already: give another name: %w", name, key, tidemark.ErrConflict)
+		}
+		return Branch{}, err
+	}
+	return Branch{Node: node, Key: key, Snapshot: g.from.Node, Trim: g.gain}, nil
+}
+
+// freeName returns the label of a branch and its key: as it was asked for, or the first that is free; in a crowd with
+// letters of chance in the place of a number.
+func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string, tidemark.Key, error) {
+	label := cmp.Or(g.Name, g.from.Name)
+	slug := slugOf(label)
+	root := string(s.Key.Root()) + "#"
+	if g.Name != "" && slug != "" {
+		return label, tidemark.Key(root + slug), nil
+	}
+	if slug == "" { // no letter that a key may have
+		slug = "branch"
+	}
+	if crowd && g.Name == "" {
+		const letters = 8
+		number := "-" + strings.ToLower(g.log[len(g.log)-letters:])
+		return numbered(label, number), tidemark.Key(root + slug + number), nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT key FROM heads WHERE key >= ? AND key <= ? LIMIT ?`, root+slug, root+slug+"~", maxAlike)
+	if err != nil {
+		return "", "", fmt.Errorf("read names of branches: %w", err)
+	}
+	taken := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		taken[strings.TrimPrefix(r.Text(0), root)] = true
+	}
+	free, number := slug, ""
+	for n := 2; taken[free]; n++ {
+		number = "-" + strconv.Itoa(n)
+		free = slug + number
+	}
+	if len(rows) == maxAlike {
+		return "", "", fmt.Errorf("name %q: over %d branches begin with it: give another name: %w", slug, maxAlike, tidemark.ErrTooLarge)
+	}
+	if g.Name == "" {
+		label = numbered(label, number)
+	}
+	return label, tidemark.Key(root + free), nil
+}
+
+// numbered puts a number behind a label, as long as a name may be.
+func numbered(label, number string) string {
+	if r := []rune(label); len(r) > snapshot.MaxName-len(number) {
+		label = strings.TrimSpace(string(r[:snapshot.MaxName-len(number)]))
+	}
+	return label + number
+}
+
+// slugOf makes a part of a key of a label: small letters and digits of ASCII, - _ and dots, and dashes for the rest.
+func slugOf(label string) string {
+	const most = 100 // bytes, with room for a number
+	var b strings.Builder
+	gap := false
+	for _, r := range label {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			gap = false
+			b.WriteRune(r)
+		} else {
+			gap = true
+		}
+		if b.Len() >= most {
+			break
+		}
+	}
+	return strings.Trim(b.String(), ".-")
+}
+
+// firstOverlays are what the branch shows of its base: trimmed, and behind its orientation. That is an insertion before
+// the first message of the history, which no span covers: whatever leaves the view later, it stands first.
+func (s *Session) firstOverlays(ctx context.Context, g *growing) ([]tidemark.Stmt, error) {
+	var entries []tidemark.Entry
+	add := func(o tidemark.Overlay) {
+		entries = append(entries, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(g.at)), Kind: tidemark.KindOverlay, At: g.at,
+			Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(mustJSON(o))})
+	}
+	for _, o := range g.trim {
+		add(o)
+	}
+	if g.Orientation != "" {
+		first, err := s.log.Next(ctx, g.from.log, 0, g.from.seq, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(first) == 0 {
+			return nil, fmt.Errorf("orientation: the snapshot %s has no message: %w", g.from.ID, tidemark.ErrInvalid)
+		}
+		add(tidemark.Overlay{By: []string{compaction.OrientationName}, Reason: "branch",
+			Edits: []tidemark.Edit{{From: first[0].ID, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, g.Orientation)}}}})
+	}
+	return s.log.AppendStmts(g.log, entries...)
+}
+
+// archivedTo is how far the archives of a history reach, none of which holds more than it up to a position.
+func (s *Session) archivedTo(ctx context.Context, log string, seq int64) (int64, error) {
+	parts, err := s.parts(ctx, log)
+	last := int64(0)
+	for _, p := range parts {
+		if p.Last > seq {
+			break
+		}
+		last = p.Last
+	}
+	return last, err
+}
+
+// tellBranch tells the agent of a new session, behind what the caller waits for. If that fails the session does when it
+// wakes.
+func (s *Session) tellBranch(b Branch) {
+	s.Runtime.Go(func() {
+		info := tidemark.SessionInfo{Key: b.Key, Title: clip(b.Node.Name, maxTitle), CreatedAt: b.Node.Created, UpdatedAt: b.Node.Created,
+			Messages: b.Node.Messages, ContextTokens: b.Node.Tokens, Window: s.settings().Window}
+		rows, err := s.DB.Query(s.life, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(b.Key))
+		if err == nil && len(rows) > 0 {
+			info.ID = rows[0].Text(0)
+			err = s.Agent.Report(s.life, info, nil)
+		}
+		if err != nil {
+			s.warn("report branch", err)
+		}
+		s.report(s.life)
+		s.setAlarm(s.life)
+	})
+}

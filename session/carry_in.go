@@ -1,0 +1,398 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// carrier is an archive that is read. Entries that this store has are not written again: the history goes on from where
+// they stand, so that what an import that was cut off has written is its beginning, too. The others come into a log of
+// nobody until the archive is known to be whole.
+type carrier struct {
+	s    *Session
+	r    *run
+	in   *snapshot.Reader
+	m    snapshot.Manifest
+	more carriedMore
+
+	places map[tidemark.EntryID][]string // snapshots that end with an entry
+	found  map[string]host.Segment       // where they are here
+	blobs  map[string]bool               // that the archive had
+
+	at       host.Segment  // the last entry here
+	own      string        // log that is written, "" as long as all is here
+	chain    tidemark.Hash // of the last message
+	messages int
+	entries  int64
+
+	page []carriedEntry
+	size int
+}
+
+// staging is the key of logs that are written by an import in work: no session has it.
+func (s *Session) staging() string { return stagingPrefix + string(s.Key) }
+
+const stagingPrefix = "import:"
+
+// all reads the members of the archive.
+func (im *carrier) all(ctx context.Context) error {
+	for {
+		m, err := im.in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.Kind == snapshot.MemberBlob:
+			err = im.blob(ctx, m)
+		case m.Kind == snapshot.MemberPart && m.Stream == carryStream:
+			err = im.lines(ctx)
+		} // what a later version adds is passed over
+		if err != nil {
+			return err
+		}
+	}
+	if err := im.flush(ctx); err != nil {
+		return err
+	}
+	return im.whole(ctx)
+}
+
+// whole holds what is here now against the manifest.
+func (im *carrier) whole(ctx context.Context) error {
+	switch n := im.m.Node; {
+	case im.chain != n.Hash || im.messages != n.Messages:
+		return fmt.Errorf("its %d messages are not the %d that its manifest tells of: it was changed: %w", im.messages, n.Messages, tidemark.ErrInvalid)
+	case im.messages == 0:
+		return fmt.Errorf("it has no messages: %w", tidemark.ErrInvalid)
+	}
+	// Where the store had some of them, nothing else may stand between.
+	segments, err := im.s.log.Segments(ctx, im.at.Log, im.at.To)
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for _, g := range segments {
+		rows, err := im.s.DB.Query(ctx, `SELECT count(*) FROM entries WHERE log = ? AND seq <= ? LIMIT 1`, g.Log, g.To)
+		if err != nil {
+			return fmt.Errorf("count entries: %w", err)
+		}
+		n += rows[0].Int(0)
+	}
+	if n != im.entries {
+		return fmt.Errorf("it has %d entries, and this store %d of the same history: the archive was changed: %w", im.entries, n, tidemark.ErrInvalid)
+	}
+	return nil
+}
+
+// blob stores a large block. Its hash is checked while it is read.
+func (im *carrier) blob(ctx context.Context, m snapshot.Member) error {
+	if m.Size > MaxMessage {
+		return fmt.Errorf("%s: %d bytes, at most %d: %w", m.Name, m.Size, MaxMessage, tidemark.ErrTooLarge)
+	}
+	s := im.s
+	_, err := s.Blobs.Put(ctx, s.artifact(string(m.Hash)), im.in, m.Size, tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
+	if err != nil && !errors.Is(err, tidemark.ErrConflict) {
+		return fmt.Errorf("store %s: %w", m.Name, err)
+	}
+	im.blobs[string(m.Hash)] = true
+	return nil
+}
+
+func (im *carrier) lines(ctx context.Context) error {
+	const most = 64 // entries at a time
+	for line, err := range im.in.Lines(carryLine) {
+		if err != nil {
+			return err
+		}
+		var e carriedEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("entry %d: %w: %w", im.messages+len(im.page)+1, err, tidemark.ErrInvalid)
+		}
+		if err := e.check(); err != nil {
+			return err
+		}
+		im.page, im.size = append(im.page, e), im.size+len(line)
+		if len(im.page) >= most || im.size > importBytes {
+			if err := im.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check refuses what no log has.
+func (e *carriedEntry) check() error {
+	switch {
+	case e.ID == "" || len(e.ID) > maxID || e.ID.Time().IsZero():
+		return fmt.Errorf("entry %.40q: it is no id of an entry: %w", string(e.ID), tidemark.ErrInvalid)
+	case e.Kind != tidemark.KindMessage && e.Kind != tidemark.KindOverlay && e.Kind != tidemark.KindEvent:
+		return fmt.Errorf("entry %s: kind %.40q is not known: %w", e.ID, string(e.Kind), tidemark.ErrInvalid)
+	case e.Kind != tidemark.KindMessage && len(e.Payload) > tidemark.MaxRow:
+		return fmt.Errorf("entry %s: %d bytes, at most %d: %w", e.ID, len(e.Payload), tidemark.MaxRow, tidemark.ErrTooLarge)
+	}
+	return nil
+}
+
+// known is an entry as this store has it.
+type known struct {
+	host.Segment
+	kind  string
+	hash  string
+	chain string
+}
+
+// flush takes the entries that were gathered, in one transaction.
+func (im *carrier) flush(ctx context.Context) error {
+	if len(im.page) == 0 {
+		return nil
+	}
+	there, err := im.known(ctx)
+	if err != nil {
+		return err
+	}
+	var stmts []tidemark.Stmt
+	var ends []carriedEntry // whose positions are known when they are written
+	for i := range im.page {
+		e := im.page[i]
+		k, ok := there[e.ID]
+		if ok && im.own != "" && k.Log != im.own {
+			return fmt.Errorf("entry %s: this store has it in another place: %w", e.ID, tidemark.ErrConflict)
+		}
+		more, err := im.entry(ctx, e, k, ok)
+		if err != nil {
+			return fmt.Errorf("entry %s: %w", e.ID, err)
+		}
+		stmts = append(stmts, more...)
+		if ok {
+			im.at = k.Segment
+			im.ends(e.ID, im.at)
+		} else {
+			ends = append(ends, e)
+		}
+	}
+	if err := im.s.step(ctx, im.r, stateCalling, stmts...); err != nil {
+		return fmt.Errorf("write messages: %w", err)
+	}
+	if n := len(ends); n > 0 {
+		var ids []tidemark.EntryID
+		for i, e := range ends {
+			if len(im.places[e.ID]) > 0 || i == n-1 {
+				ids = append(ids, e.ID)
+			}
+		}
+		seqs, err := im.s.log.Seqs(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			im.ends(id, host.Segment{Log: im.own, To: seqs[id]})
+		}
+		im.at = host.Segment{Log: im.own, To: seqs[ids[len(ids)-1]]}
+	}
+	im.entries += int64(len(im.page))
+	im.page, im.size = nil, 0
+	return im.s.Runtime.Sleep(ctx, paceRest)
+}
+
+// ends notes where snapshots are that end with an entry.
+func (im *carrier) ends(id tidemark.EntryID, at host.Segment) {
+	for _, snap := range im.places[id] {
+		im.found[snap] = at
+	}
+}
+
+// known looks which entries of the page are here.
+func (im *carrier) known(ctx context.Context) (map[tidemark.EntryID]known, error) {
+	args := make([]any, len(im.page))
+	for i, e := range im.page {
+		args[i] = string(e.ID)
+	}
+	rows, err := im.s.DB.Query(ctx, `SELECT e.id, e.log, e.seq, e.kind, e.hash, e.chain, l.key FROM entries e JOIN logs l ON l.id = e.log WHERE e.id IN (?`+strings.Repeat(",?", len(args)-1)+`) LIMIT ?`, append(args, len(args))...)
+	if err != nil {
+		return nil, fmt.Errorf("look for entries: %w", err)
+	}
+	out := map[tidemark.EntryID]known{}
+	for _, r := range rows {
+		if key := r.Text(6); strings.HasPrefix(key, stagingPrefix) && key != im.s.staging() {
+			return nil, fmt.Errorf("entry %s: an import of the same conversation into %s was not finished: do that first: %w", r.Text(0), key[len(stagingPrefix):], tidemark.ErrConflict)
+		}
+		out[tidemark.EntryID(r.Text(0))] = known{host.Segment{Log: r.Text(1), To: r.Int(2)}, r.Text(3), r.Text(4), r.Text(5)}
+	}
+	return out, nil
+}
+
+// entry returns what stores an entry, or what this session needs of one that is here.
+func (im *carrier) entry(ctx context.Context, c carriedEntry, k known, here bool) ([]tidemark.Stmt, error) {
+	var stmts []tidemark.Stmt
+	e := tidemark.Entry{ID: c.ID, Kind: c.Kind, At: time.UnixMilli(c.At), Origin: c.Origin, Call: c.Call, Payload: c.Payload}
+	if c.Kind == tidemark.KindMessage {
+		var err error
+		if stmts, err = im.message(ctx, c, &e); err != nil {
+			return nil, err
+		}
+	}
+	if here {
+		same := k.chain == string(e.Chain)
+		if c.Kind != tidemark.KindMessage {
+			same = k.hash == string(tidemark.HashOf(e.Payload))
+		}
+		if !same || k.kind != string(c.Kind) || im.own == "" && k.To <= im.at.To {
+			return nil, fmt.Errorf("this store has another one of that name: the archive was changed: %w", tidemark.ErrInvalid)
+		}
+		return stmts, nil
+	}
+	if im.own == "" {
+		now := im.s.Runtime.Now()
+		im.own = tidemark.NewID(now)
+		stmts = append(stmts, im.s.log.CreateStmt(host.Info{ID: im.own, Key: tidemark.Key(im.s.staging()), BaseLog: im.at.Log, BaseSeq: im.at.To, Created: now}))
+	}
+	more, err := im.s.log.AppendStmts(im.own, e)
+	return append(stmts, more...), err
+}
+
+// message holds a message against the chain, and takes what is large of it out as this store does.
+func (im *carrier) message(ctx context.Context, c carriedEntry, e *tidemark.Entry) ([]tidemark.Stmt, error) {
+	stored, err := tidemark.Entry{Payload: c.Payload}.Message()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
+	}
+	if stored.Role != tidemark.User && stored.Role != tidemark.Assistant {
+		return nil, fmt.Errorf("role %.40q: want user or assistant: %w", string(stored.Role), tidemark.ErrInvalid)
+	}
+	full := stored
+	if bytes.Contains(c.Payload, []byte(blobField)) {
+		for _, b := range stored.Content {
+			if ref, ok := reference(b); ok && (ref.In != "" || !im.blobs[ref.SHA256]) {
+				return nil, fmt.Errorf("block %s is not in the archive before it: %w", ref.SHA256, tidemark.ErrInvalid)
+			}
+		}
+		if full, err = im.s.hydrate(ctx, stored); err != nil {
+			return nil, err
+		}
+	}
+	if e.Chain = tidemark.Chain(im.chain, full); e.Chain != c.Chain {
+		return nil, fmt.Errorf("it is not what its chain says: the archive was changed: %w", tidemark.ErrInvalid)
+	}
+	im.chain, im.messages = e.Chain, im.messages+1
+	e.Tokens = tidemark.Estimate(full)
+	kept, stmts, err := im.s.artifactStmts(ctx, stored)
+	e.Payload = kept.AppendJSON(nil)
+	if err == nil && len(e.Payload) > tidemark.MaxRow {
+		err = fmt.Errorf("%d bytes, at most %d: %w", len(e.Payload), tidemark.MaxRow, tidemark.ErrTooLarge)
+	}
+	return stmts, err
+}
+
+// move has the session go on from the snapshot: the last step, in one transaction.
+func (im *carrier) move(ctx context.Context) (Carried, error) {
+	s, now := im.s, im.s.Runtime.Now()
+	size, err := im.viewable(ctx)
+	if err != nil {
+		return Carried{}, err
+	}
+	node := im.m.Node
+	node.Session = string(s.Key)
+	n := stored{Node: node, log: im.at.Log, seq: im.at.To, state: im.more.Kept}
+	head := tidemark.NewID(now)
+	segments, err := s.log.Segments(ctx, n.log, n.seq)
+	if err != nil {
+		return Carried{}, err
+	}
+	var logs []string
+	var stmts []tidemark.Stmt
+	for _, g := range segments { // an import that was cut off may have come further than this one
+		logs = append(logs, g.Log)
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM entries WHERE log = ? AND seq > ? AND EXISTS (SELECT 1 FROM logs WHERE id = ? AND key = ?)`,
+			Args: []any{g.Log, g.To, g.Log, s.staging()}})
+	}
+	stmts = append(stmts, []tidemark.Stmt{
+		{SQL: `UPDATE logs SET key = ? WHERE key = ? AND id IN (SELECT value FROM json_each(?))`, Args: []any{string(s.Key), s.staging(), mustJSON(logs)}},
+		s.log.CreateStmt(host.Info{ID: head, Key: s.Key, BaseLog: n.log, BaseSeq: n.seq, Created: now}),
+		s.log.RefStmt(headRef(s.Key), im.r.Log, head),
+		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
+		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
+			Args: []any{head, clip(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
+		s.dueStmt(dueIndex, now, fmt.Sprint(logEnd)),
+		s.continues(head, node.ID, now),
+	}...)
+	stmts = append(stmts, s.carriedSnapshot(n)...)
+	for _, a := range im.m.Lineage {
+		at, ok := im.found[a.ID]
+		if !ok || a.Kind != snapshot.KindSnapshot {
+			continue
+		}
+		a.Session = string(s.Key)
+		stmts = append(stmts, s.carriedSnapshot(stored{Node: a, log: at.Log, seq: at.To})...)
+	}
+	more, err := s.keptStmts(ctx, s.Key, n)
+	if err != nil {
+		return Carried{}, err
+	}
+	stmts = append(append(stmts, more...), s.endStmts(outboxRetry)...)
+	if err := s.step(ctx, im.r, stateDone, stmts...); err != nil {
+		return Carried{}, fmt.Errorf("go on from the snapshot: %w", err)
+	}
+	im.r.Log = head
+	s.forget()
+	s.indexed.Store(false)
+	return Carried{Node: node, Key: s.Key, Messages: im.messages}, nil
+}
+
+// discard takes out what an archive brought that is refused: nobody has seen it, and the right one is not to meet it.
+func (im *carrier) discard(ctx context.Context) error {
+	const most = 500 // rows at a time
+	for {
+		rows, err := im.s.DB.Query(ctx, `SELECT 1 FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, im.s.staging())
+		if err != nil {
+			return fmt.Errorf("discard: %w", err)
+		}
+		stmts := []tidemark.Stmt{{SQL: `DELETE FROM entries WHERE seq IN (SELECT seq FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) LIMIT ?)`, Args: []any{im.s.staging(), most}}}
+		if len(rows) == 0 {
+			stmts[0] = tidemark.Stmt{SQL: `DELETE FROM logs WHERE key = ?`, Args: []any{im.s.staging()}}
+		}
+		if err := im.s.step(ctx, im.r, stateCalling, stmts...); err != nil || len(rows) == 0 {
+			return err
+		}
+	}
+}
+
+// continues is the row of a log that goes on from a snapshot without being a branch that somebody made.
+func (s *Session) continues(log, of string, now time.Time) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, created) VALUES(?, ?, ?, ?)`, Args: []any{log, string(s.Key), of, now.UnixMilli()}, Want: 1}
+}
+
+// carriedSnapshot stores a snapshot that came with an archive, unless this store has it.
+func (s *Session) carriedSnapshot(n stored) []tidemark.Stmt {
+	stmts := s.storeSnapshot(n)
+	stmts[0].Want = 0
+	return append(stmts, s.tellStmt(n.Node)...)
+}
+
+// viewable computes what the session would show: edits that no view can have are no archive of ours.
+func (im *carrier) viewable(ctx context.Context) (tidemark.Tokens, error) {
+	size, err := im.s.lookAt(ctx, im.at.Log, im.at.To, func(v View) error {
+		if len(v.Items) == 0 {
+			return nil
+		}
+		return tidemark.Check(v.Messages())
+	})
+	if err != nil && ctx.Err() == nil && slices.ContainsFunc([]error{tidemark.ErrNotFound, tidemark.ErrInvalid}, func(t error) bool { return errors.Is(err, t) }) {
+		err = fmt.Errorf("what it shows is no conversation: %w: %w", err, tidemark.ErrInvalid)
+	}
+	return size, err
+}

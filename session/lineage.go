@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// A branch has messages of its own, and before them those of what it continues, up to where it began. Whoever reads a
+// log by its entries has both (package host); what is kept beside the entries, such as overlays and the index of words,
+// is of the log or the key that wrote it, and read through the lineage here.
+
+// descent is what a session knows of what it continues. Logs never change where they begin, so it is read once.
+type descent struct {
+	bases   atomic.Pointer[basesOf]
+	lineage atomic.Pointer[lineage]
+}
+
+type basesOf struct {
+	log  string
+	list []host.Segment
+}
+
+// bases returns what a log continues, newest first; none for most. A client that keeps its history itself has the
+// overlays of each of its tracks for itself.
+func (s *Session) bases(ctx context.Context, log string) ([]host.Segment, error) {
+	if Tracked(s.Key) {
+		return nil, nil
+	}
+	if b := s.descent.bases.Load(); b != nil && b.log == log {
+		return b.list, nil
+	}
+	all, err := s.log.Segments(ctx, log, 0)
+	if err != nil {
+		return nil, err
+	}
+	b := &basesOf{log, all[1:]}
+	s.descent.bases.Store(b)
+	return b.list, nil
+}
+
+// overlays returns the overlays of a history behind a position, in order: of a branch first those of what it continues, as
+// they were where it began.
+func (s *Session) overlays(ctx context.Context, log string, after int64) ([]host.Mark, error) {
+	bases, err := s.bases(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	if len(bases) == 0 {
+		return s.log.MarksAfter(ctx, log, after)
+	}
+	return s.log.MarksOf(ctx, append([]host.Segment{{Log: log, To: logEnd}}, bases...), after)
+}
+
+// ofHistory reports whether an entry is of a history: of the log, or of what it continues, before it began.
+func (s *Session) ofHistory(ctx context.Context, log string, e tidemark.Entry) (bool, error) {
+	if e.Log == log {
+		return true, nil
+	}
+	bases, err := s.bases(ctx, log)
+	return slices.ContainsFunc(bases, func(b host.Segment) bool { return b.Log == e.Log && e.Seq <= b.To }), err
+}
+
+// lineage is all that a session of several logs has a part in: each up to where a branch of it begins.
+type lineage struct {
+	logs   string // JSON object from log to position
+	upTo   map[string]int64
+	own    map[string]bool // those of its own key
+	keys   []string        // of sessions that they are of, its own first
+	single bool            // only logs of its own key, whole: nothing need be asked of single messages
+}
+
+// maxReach bounds the logs of a lineage.
+const maxReach = 10_000
+
+// reach returns what the session may look into: its own logs, and what they continue.
+func (s *Session) reach(ctx context.Context) (*lineage, error) {
+	if l := s.descent.lineage.Load(); l != nil {
+		return l, nil
+	}
+	if Tracked(s.Key) {
+		return &lineage{single: true}, nil
+	}
+	based, err := s.DB.Query(ctx, `SELECT 1 FROM logs WHERE key = ? AND base_log <> '' LIMIT 1`, string(s.Key))
+	if err != nil {
+		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
+	}
+	if len(based) == 0 { // nor will it be: only a new key begins at a base, see [Session.forget]
+		l := &lineage{single: true, keys: []string{string(s.Key)}}
+		s.descent.lineage.Store(l)
+		return l, nil
+	}
+	rows, err := s.DB.Query(ctx, `WITH RECURSIVE r(id, key, upto, base, base_seq, previous) AS (
+			SELECT id, key, ?, base_log, base_seq, previous FROM logs WHERE key = ?
+			UNION SELECT l.id, l.key, CASE l.id WHEN r.base THEN min(r.upto, r.base_seq) ELSE r.upto END, l.base_log, l.base_seq, l.previous
+				FROM r JOIN logs l ON l.id IN (r.base, r.previous) LIMIT ?)
+		SELECT id, max(upto), key FROM r GROUP BY id ORDER BY id LIMIT ?`, logEnd, string(s.Key), maxReach, maxReach)
+	if err != nil {
+		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
+	}
+	l := &lineage{upTo: map[string]int64{}, own: map[string]bool{}, keys: []string{string(s.Key)}}
+	for _, r := range rows {
+		l.upTo[r.Text(0)] = r.Int(1)
+		if r.Text(2) == string(s.Key) {
+			l.own[r.Text(0)] = true
+		}
+		if !slices.Contains(l.keys, r.Text(2)) {
+			l.keys = append(l.keys, r.Text(2))
+		}
+	}
+	l.logs = mustJSON(l.upTo)
+	// A reset makes a log that is not among these: the next life, or the reset itself, reads them again.
+	s.descent.lineage.Store(l)
+	return l, nil
+}
+
+// reachOf is reach for a search, which may want what the session said itself alone.
+func (s *Session) reachOf(ctx context.Context, w Wanted) (*lineage, error) {
+	if w.Own {
+		return &lineage{single: true}, nil
+	}
+	return s.reach(ctx)
+}
+
+// forget drops what is known of the descent, when the session has another log.
+func (s *Session) forget() {
+	s.descent.bases.Store(nil)
+	s.descent.lineage.Store(nil)
+}
+
+// within is the condition that entries under an alias are of what the session may look into.
+func (s *Session) within(l *lineage, alias string) (sql string, args []any) {
+	if l.single {
+		return alias + `.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)`, s.ends()
+	}
+	return alias + `.log IN (SELECT key FROM json_each(?)) AND ` + l.before(alias), []any{l.logs, l.logs}
+}
+
+// before is the part of within that says up to where: it needs no index.
+func (l *lineage) before(alias string) string {
+	return alias + `.seq <= coalesce(json_extract(?, '$."' || ` + alias + `.log || '"'), 0)`
+}
+
+// homes are the words in the index that messages of the lineage stand under: those that are found, and those of turns
+// that are skipped.
+func (l *lineage) homes(s *Session) (found, skipped []string) {
+	if l.single {
+		return []string{s.home()}, []string{s.skippedHome()}
+	}
+	for _, key := range l.keys {
+		h := homeOfKey(tidemark.Key(key))
+		found, skipped = append(found, h), append(skipped, "x"+h[1:])
+	}
+	return found, skipped
+}
+
+// reaches reports whether an entry is of what the session may look into: no branch reads what another said since.
+func (s *Session) reaches(ctx context.Context, e tidemark.Entry) (bool, error) {
+	l, err := s.reach(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !l.single {
+		return e.Seq <= l.upTo[e.Log], nil
+	}
+	i, err := s.log.Info(ctx, e.Log)
+	if err != nil {
+		return false, err
+	}
+	if Tracked(s.Key) {
+		return i.Key.Root() == s.Key.Root(), nil
+	}
+	return i.Key == s.Key, nil
+}

@@ -1,0 +1,243 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// MergeOptions say what of a branch comes back.
+type MergeOptions struct {
+	From tidemark.Key `json:"from"`           // a branch of this conversation
+	Note string       `json:"note,omitempty"` // "" is what the branch said last
+}
+
+// Merged is a note of a branch's outcome.
+type Merged struct {
+	Entry tidemark.EntryID `json:"id"`
+	Key   tidemark.Key     `json:"key"`  // session that it stands in
+	From  tidemark.Key     `json:"from"` // branch that it is of
+	Text  string           `json:"text"`
+	Again bool             `json:"again,omitempty"` // it was there already: nothing was said in the branch since
+}
+
+// MaxNote bounds the text of an outcome.
+const MaxNote = 8_000 // characters
+
+// mergeChannel is the channel of a note of a branch: nobody wrote it here.
+const mergeChannel = "branch"
+
+// Merge puts the outcome of a branch as a note at the end of this session: nobody's words, no input and no turn, read
+// with the next one. What a branch said last is merged once, and so is the same note until the branch says more.
+//
+// # Errors
+//
+// tidemark.ErrBusy while a turn is in work here, or, without a note, in the branch; tidemark.ErrInvalid for a branch of another conversation or one that said
+// nothing, tidemark.ErrNotFound for one that is not there.
+func (s *Session) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
+	m, err := s.merge(ctx, o)
+	if err != nil {
+		return Merged{}, fmt.Errorf("merge %.80q into %s: %w", string(o.From), s.Key, err)
+	}
+	return m, nil
+}
+
+func (s *Session) merge(ctx context.Context, o MergeOptions) (Merged, error) {
+	switch {
+	case s.mayBranch() != nil:
+		return Merged{}, s.mayBranch()
+	case o.From == "":
+		return Merged{}, fmt.Errorf("from: want the key of a branch: %w", tidemark.ErrInvalid)
+	case o.From.Root() != s.Key.Root():
+		return Merged{}, fmt.Errorf("from: it is no branch of this conversation, %s: %w", s.Key.Root(), tidemark.ErrInvalid)
+	case o.From == s.Key:
+		return Merged{}, fmt.Errorf("from: a session cannot be merged into itself: %w", tidemark.ErrInvalid)
+	case !utf8.ValidString(o.Note):
+		return Merged{}, fmt.Errorf("note: is no UTF-8: %w", tidemark.ErrInvalid)
+	case utf8.RuneCountInString(o.Note) > MaxNote:
+		return Merged{}, fmt.Errorf("note: over %d characters: %w", MaxNote, tidemark.ErrTooLarge)
+	}
+	if err := s.openSnapshots(ctx); err != nil {
+		return Merged{}, err
+	}
+	out, err := s.outcomeOf(ctx, o.From)
+	if err != nil {
+		return Merged{}, err
+	}
+	note := strings.TrimSpace(o.Note)
+	if note == "" {
+		if out.busy { // what it says now is not yet what it came to
+			return Merged{}, fmt.Errorf("from: a turn is in work in the branch; give a note, or try again when it has ended: %w", tidemark.ErrBusy)
+		}
+		if note, out.last, err = s.lastWords(ctx, out); err != nil {
+			return Merged{}, err
+		}
+	}
+	if note == "" {
+		return Merged{}, fmt.Errorf("from: the branch has said nothing since it began; give a note, or go on in it first: %w", tidemark.ErrInvalid)
+	}
+	return s.putNote(ctx, o.From, out, clipRunes(note, MaxNote))
+}
+
+// outcome is how far a branch has come.
+type outcome struct {
+	log      string
+	last     int64 // position of its last message, or of the words that come back
+	messages int   // since it began
+	busy     bool  // a turn was in work there
+	name     string
+	from     string // name of its snapshot
+}
+
+func (s *Session) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error) {
+	// In one statement: a branch may go on while it is read.
+	rows, err := s.DB.Query(ctx, `SELECT h.log, h.title, (SELECT node FROM branches b WHERE b.log = h.log), coalesce((SELECT max(seq) FROM entries e WHERE e.log = h.log AND e.kind = 'message'), 0),
+			(SELECT count(*) FROM entries e WHERE e.log = h.log AND e.kind = 'message'),
+			EXISTS(SELECT 1 FROM runs WHERE key = h.key AND state IN ('calling', 'tools'))
+		FROM heads h WHERE h.key = ? LIMIT 1`, string(key))
+	if err != nil {
+		return outcome{}, fmt.Errorf("read branch: %w", err)
+	}
+	if len(rows) == 0 {
+		return outcome{}, fmt.Errorf("from: there is no such session: %w", tidemark.ErrNotFound)
+	}
+	r := rows[0]
+	_, branch, _ := strings.Cut(string(key), "#")
+	out := outcome{log: r.Text(0), last: r.Int(3), messages: int(r.Int(4)), busy: r.Int(5) != 0, name: cmp.Or(branch, r.Text(1), string(key))}
+	var n snapshot.Node
+	if raw := r.Bytes(2); len(raw) > 0 && json.Unmarshal(raw, &n) == nil {
+		out.name = n.Name
+		if parent, err := s.snapshotOf(ctx, n.Parent); err == nil {
+			out.from = parent.Name
+		}
+	}
+	return out, nil
+}
+
+// lastWords is the newest reply of a branch's own that is whole, and where it stands; "" for none. What the model said
+// before a call is not what it came to.
+func (s *Session) lastWords(ctx context.Context, out outcome) (string, int64, error) {
+	const back = 200 // messages that are looked through
+	rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND role = 'assistant' AND seq <= ? ORDER BY seq DESC LIMIT ?`, out.log, out.last, back)
+	if err != nil {
+		return "", 0, fmt.Errorf("read outcome: %w", err)
+	}
+	for _, r := range rows {
+		entries, err := s.log.Payloads(ctx, []int64{r.Int(0)})
+		if err != nil {
+			return "", 0, err
+		}
+		if len(entries) == 0 {
+			continue
+		}
+		m, done, err := s.wordy(ctx, entries[0])
+		if err != nil {
+			return "", 0, err
+		}
+		text := strings.TrimSpace(m.PlainText())
+		done()
+		if text != "" && len(m.Calls()) == 0 {
+			return text, r.Int(0), nil
+		}
+	}
+	return "", 0, nil
+}
+
+// putNote appends the note, once, unless a turn is in work.
+func (s *Session) putNote(ctx context.Context, from tidemark.Key, out outcome, note string) (Merged, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return Merged{}, err
+	}
+	sum := string(tidemark.HashOf([]byte(note)))
+	if m, ok, err := s.mergedAs(ctx, out, h.Log, sum, from); ok || err != nil {
+		return m, err
+	}
+	where := ""
+	if out.from != "" {
+		where = fmt.Sprintf("from snapshot %q, ", out.from)
+	}
+	text := fmt.Sprintf("[Outcome of branch %q (%s%d messages): %s]", out.name, where, out.messages, note)
+	now := s.Runtime.Now()
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem, Channel: mergeChannel}}
+	stmts, err := s.noteStmts(ctx, h.Log, &e, tidemark.NewText(tidemark.User, text))
+	if err != nil {
+		return Merged{}, err
+	}
+	event := tidemark.Event{Type: "merge", Text: fmt.Sprintf("The outcome of branch %q stands here as a note.", out.name),
+		Data: []byte(mustJSON(Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}))}
+	more, err := s.eventStmts(h.Log, event)
+	if err != nil {
+		return Merged{}, err
+	}
+	once := tidemark.Stmt{SQL: `INSERT INTO merges(log, seq, target, hash, entry) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		Args: []any{out.log, out.last, h.Log, sum, string(e.ID)}, Want: 1}
+	stmts = append(append([]tidemark.Stmt{once}, stmts...), more...)
+	if err := s.DB.Tx(ctx, stmts); err != nil {
+		if !errors.Is(err, tidemark.ErrConflict) {
+			return Merged{}, err
+		}
+		if m, ok, e := s.mergedAs(ctx, out, h.Log, sum, from); ok || e != nil { // somebody else did
+			return m, e
+		}
+		return Merged{}, fmt.Errorf("a turn is in work there; try again when it has ended: %w", tidemark.ErrBusy)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Event: &event})
+	s.tellSoon()
+	return Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}, nil
+}
+
+// noteStmts append a message at the end of a log where no turn is in work, and no other message came meanwhile.
+func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message) ([]tidemark.Stmt, error) {
+	tail, err := s.log.Tail(ctx, log, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	if len(tail) > 0 {
+		last = tail[0].Seq
+	}
+	prev, err := s.log.Chain(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	e.Tokens = tidemark.Estimate(m)
+	idle := tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = context + ? WHERE key = ? AND log = ?
+			AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
+			AND NOT EXISTS (SELECT 1 FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)`,
+		Args: []any{e.At.UnixMilli(), int64(e.Tokens), string(s.Key), log, string(s.Key), log, last}, Want: 1}
+	stmts, err := s.entryStmts(ctx, log, e, m, prev)
+	return append([]tidemark.Stmt{idle}, stmts...), err
+}
+
+// mergedAs returns the note that stands there already.
+func (s *Session) mergedAs(ctx context.Context, out outcome, log, sum string, from tidemark.Key) (Merged, bool, error) {
+	rows, err := s.DB.Query(ctx, `SELECT entry FROM merges WHERE log = ? AND seq = ? AND target = ? AND hash = ? LIMIT 1`, out.log, out.last, log, sum)
+	if err != nil || len(rows) == 0 {
+		return Merged{}, false, err
+	}
+	e, err := s.log.Entry(ctx, tidemark.EntryID(rows[0].Text(0)))
+	if err != nil {
+		return Merged{}, false, err
+	}
+	m, err := e.Message()
+	return Merged{Entry: e.ID, Key: s.Key, From: from, Text: m.PlainText(), Again: true}, true, err
+}
+
+// clipRunes cuts a text to so many characters, and says so.
+func clipRunes(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

@@ -1,0 +1,338 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed: a
+// snapshot is a place in a log, and a log only grows.
+var snapshotTables = [][]string{{
+	// What an agent keeps beside the log, as it was there: state. Conversations that share a database, as natively those
+	// of an agent do, may each have read the same snapshot in: root is whose it is.
+	`CREATE TABLE snapshots(
+		id TEXT NOT NULL, root TEXT NOT NULL, log TEXT NOT NULL, seq INTEGER NOT NULL, parent TEXT NOT NULL DEFAULT '',
+		created INTEGER NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL DEFAULT '{}', PRIMARY KEY(id, root)) WITHOUT ROWID`,
+	`CREATE INDEX snapshots_root ON snapshots(root, created)`,
+	// A log that continues a snapshot. archived is how far the archives of its base held its history when it began: what
+	// the base archives later, it archives again itself. Without a node it is a session that an archive was read into.
+	`CREATE TABLE branches(
+		log TEXT PRIMARY KEY, key TEXT NOT NULL, snapshot TEXT NOT NULL, orientation TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
+		created INTEGER NOT NULL, node TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
+	`CREATE INDEX branches_key ON branches(key, created)`,
+	// Which outcome of a branch, up to its last message, stands as a note in which log.
+	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
+		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
+}}
+
+// snapshotSpace is the name of the tables' version.
+const snapshotSpace = "session_snapshots"
+
+// SnapshotOptions say what a snapshot is called and where it is taken. The zero value is the newest message, by the
+// session's title.
+type SnapshotOptions struct {
+	Name        string           `json:"name,omitempty"` // a label; "" is made of the title, or the time
+	Description string           `json:"description,omitempty"`
+	Tags        []string         `json:"tags,omitempty"`
+	At          tidemark.EntryID `json:"at,omitempty"` // the last message of it; "" is the newest that it can end with
+
+	id string // of what may be asked for twice: one that is there is taken for it
+}
+
+// Snapshot names a place in the session: its messages up to there, as they are shown. It costs a row, copies nothing
+// and never changes. While a turn is between a call and its result it is taken before that turn's call.
+//
+// # Errors
+//
+// tidemark.ErrInvalid for a name or a place that cannot be one, tidemark.ErrNotFound for a message that is not of this
+// session.
+func (s *Session) Snapshot(ctx context.Context, o SnapshotOptions) (snapshot.Node, error) {
+	made, stmts, err := s.snapshotStmts(ctx, o)
+	if err == nil && len(stmts) > 0 {
+		err = s.DB.Tx(ctx, stmts)
+	}
+	if err != nil {
+		return snapshot.Node{}, fmt.Errorf("snapshot of %s: %w", s.Key, err)
+	}
+	s.tellNow(ctx, made.Node)
+	s.tellSoon()
+	return made.Node, nil
+}
+
+// stored is a snapshot as the database has it.
+type stored struct {
+	snapshot.Node
+	log   string
+	seq   int64
+	state kept
+}
+
+// snapshotStmts returns a snapshot and what stores it, nothing for one that is there.
+func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored, []tidemark.Stmt, error) {
+	if err := s.mayBranch(); err != nil {
+		return stored{}, nil, err
+	}
+	if err := o.check(); err != nil {
+		return stored{}, nil, err
+	}
+	if err := s.openSnapshots(ctx); err != nil {
+		return stored{}, nil, err
+	}
+	if o.id != "" {
+		if n, err := s.snapshotOf(ctx, o.id); !errors.Is(err, tidemark.ErrNotFound) {
+			return n, nil, err
+		}
+	}
+	h, err := s.head(ctx)
+	if err != nil {
+		return stored{}, nil, err
+	}
+	p, err := s.placeOf(ctx, h.Log, o.At)
+	if err != nil {
+		return stored{}, nil, err
+	}
+	now := s.Runtime.Now()
+	out := stored{log: h.Log, seq: p.seq, Node: snapshot.Node{
+		ID: cmp.Or(o.id, snapID(tidemark.NewID(now))), Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Session: string(s.Key),
+		Name: cmp.Or(o.Name, labelOf(h.Title), now.In(s.settings().Zone).Format("2006-01-02 15.04")), Description: o.Description, Tags: o.Tags,
+		Created: now.UTC().Truncate(time.Millisecond)}}
+	if out.Parent, err = s.parentOf(ctx, h.Log); err != nil {
+		return out, nil, err
+	}
+	if out.Hash, err = s.log.ChainAt(ctx, h.Log, p.seq); err != nil {
+		return out, nil, err
+	}
+	if out.Messages, _, err = s.log.Count(ctx, h.Log, host.Range{From: 1, To: p.seq}, 0); err != nil {
+		return out, nil, err
+	}
+	if out.Tokens, err = s.weighAt(ctx, h, p); err != nil {
+		return out, nil, err
+	}
+	if out.state, err = s.keptNow(ctx, p); err != nil {
+		return out, nil, err
+	}
+	return out, append(s.storeSnapshot(out), s.tellStmt(out.Node)...), nil
+}
+
+// snapID makes the id of a snapshot of a [tidemark.NewID].
+func snapID(id string) string { return "snap-" + strings.ToLower(id) }
+
+// storeSnapshot is the row of a snapshot.
+func (s *Session) storeSnapshot(n stored) []tidemark.Stmt {
+	return []tidemark.Stmt{{SQL: `INSERT INTO snapshots(id, root, log, seq, parent, created, node, state) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id, root) DO NOTHING`,
+		Args: []any{n.ID, string(s.Key.Root()), n.log, n.seq, n.Parent, n.Created.UnixMilli(), mustJSON(n.Node), mustJSON(n.state)}, Want: 1}}
+}
+
+// mayBranch refuses what a client keeps itself: its own branches are tracks.
+func (s *Session) mayBranch() error {
+	if Tracked(s.Key) {
+		return fmt.Errorf("%s: its client keeps the history itself, so that snapshots and branches of it are for that client to make: %w", s.Key, tidemark.ErrInvalid)
+	}
+	return nil
+}
+
+func (o SnapshotOptions) check() error {
+	if o.Name != "" {
+		if err := snapshot.CheckName(o.Name); err != nil {
+			return err
+		}
+	}
+	if err := snapshot.CheckDescription(o.Description); err != nil {
+		return err
+	}
+	return snapshot.CheckTags(o.Tags)
+}
+
+// labelOf makes a name of a title: what a name may not have is a space.
+func labelOf(title string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || strings.ContainsRune("-_.", r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(title, " "))
+	const room = 12 // for a number behind it
+	clean = strings.Join(strings.Fields(clean), " ")
+	if r := []rune(clean); len(r) > snapshot.MaxName-room {
+		clean = strings.TrimSpace(string(r[:snapshot.MaxName-room]))
+	}
+	if snapshot.CheckName(clean) != nil {
+		return ""
+	}
+	return clean
+}
+
+// Snapshots lists the snapshots and branches of the whole conversation, whichever of its sessions they are of, in the
+// order in which they were made.
+func (s *Session) Snapshots(ctx context.Context) ([]snapshot.Node, error) {
+	const most = 100_000
+	out := []snapshot.Node{}
+	if there, err := s.hasSnapshots(ctx); err != nil || !there {
+		return out, err
+	}
+	root := string(s.Key.Root())
+	rows, err := s.DB.Query(ctx, `SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ?
+		UNION ALL SELECT created, 1, log, node FROM branches WHERE key BETWEEN ? AND ? AND node <> '' ORDER BY 1, 2, 3 LIMIT ?`,
+		root, root+"#", root+"#~", most)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots of %s: %w", root, err)
+	}
+	for _, r := range rows {
+		var n snapshot.Node
+		if err := json.Unmarshal(r.Bytes(3), &n); err != nil {
+			return nil, fmt.Errorf("read snapshot %s: %w", r.Text(2), err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// SnapshotNode returns one of them by its id: a branch's is its key. An unknown one is tidemark.ErrNotFound.
+func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, error) {
+	if n, err := s.snapshotOf(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
+		return n.Node, err
+	}
+	there, err := s.hasSnapshots(ctx)
+	if err != nil {
+		return snapshot.Node{}, err
+	}
+	if there && tidemark.Key(id).Root() == s.Key.Root() {
+		rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
+		if err != nil {
+			return snapshot.Node{}, fmt.Errorf("read branch %.80q: %w", id, err)
+		}
+		if len(rows) > 0 {
+			var n snapshot.Node
+			return n, json.Unmarshal(rows[0].Bytes(0), &n)
+		}
+	}
+	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
+}
+
+// snapshotOf reads a snapshot of this conversation.
+func (s *Session) snapshotOf(ctx context.Context, id string) (stored, error) {
+	there, err := s.hasSnapshots(ctx)
+	if err != nil {
+		return stored{}, err
+	}
+	missing := fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
+	if !there {
+		return stored{}, missing
+	}
+	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? LIMIT 1`, id, string(s.Key.Root()))
+	if err != nil {
+		return stored{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
+	}
+	if len(rows) == 0 {
+		return stored{}, missing
+	}
+	n := stored{log: rows[0].Text(0), seq: rows[0].Int(1)}
+	if err = json.Unmarshal(rows[0].Bytes(2), &n.Node); err == nil {
+		err = json.Unmarshal(rows[0].Bytes(3), &n.state)
+	}
+	if err != nil {
+		return stored{}, fmt.Errorf("read snapshot %s: %w", id, err)
+	}
+	return n, nil
+}
+
+// parentOf is the snapshot that a log continues, "" for none.
+func (s *Session) parentOf(ctx context.Context, log string) (string, error) {
+	there, err := s.hasSnapshots(ctx)
+	if err != nil || !there {
+		return "", err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT snapshot FROM branches WHERE log = ? LIMIT 1`, log)
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].Text(0), nil
+}
+
+func (s *Session) hasSnapshots(ctx context.Context) (bool, error) {
+	if s.snapped.Load() {
+		return true, nil
+	}
+	there, err := s.has(ctx, snapshotSpace)
+	if err == nil && there {
+		err = s.openSnapshots(ctx)
+	}
+	return there, err
+}
+
+func (s *Session) openSnapshots(ctx context.Context) error {
+	if s.snapped.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, snapshotSpace, snapshotTables); err != nil {
+		return err
+	}
+	s.snapped.Store(true)
+	return nil
+}
+
+// shower is an [Agent] that keeps the tree of all snapshots.
+type shower interface {
+	// Snapshots takes up nodes; the same one twice is one.
+	Snapshots(ctx context.Context, nodes []snapshot.Node) error
+}
+
+// tellStmt has the agent told of a snapshot or branch.
+func (s *Session) tellStmt(n snapshot.Node) []tidemark.Stmt {
+	if _, ok := s.Agent.(shower); !ok {
+		return nil
+	}
+	return []tidemark.Stmt{s.outboxStmt("snapshot:"+n.ID, outSnapshot, n), s.dueStmt(dueOutbox, s.Runtime.Now(), "")}
+}
+
+// tellSnapshot hands one to the agent.
+func (s *Session) tellSnapshot(ctx context.Context, raw []byte) error {
+	var n snapshot.Node
+	if err := decode(raw, &n); err != nil {
+		return err
+	}
+	to, ok := s.Agent.(shower)
+	if !ok {
+		return nil
+	}
+	return to.Snapshots(ctx, []snapshot.Node{n})
+}
+
+// tellWait is how long a caller waits for the agent to hear of what was made.
+const tellWait = 2 * time.Second
+
+// tellNow has the agent know of nodes before their maker does, who may ask it for one next. An agent that is slow, or
+// fails, hears of them from the outbox.
+func (s *Session) tellNow(ctx context.Context, nodes ...snapshot.Node) {
+	to, ok := s.Agent.(shower)
+	if !ok {
+		return
+	}
+	wait, told := context.WithCancel(ctx)
+	s.Runtime.Go(func() {
+		defer told()
+		if err := to.Snapshots(s.life, nodes); err != nil {
+			s.warn("tell of a snapshot", err)
+		}
+	})
+	_ = s.Runtime.Sleep(wait, tellWait)
+	told()
+}
+
+// tellSoon tells the agent behind what the caller waits for.
+func (s *Session) tellSoon() {
+	s.Runtime.Go(func() {
+		s.report(s.life)
+		s.setAlarm(s.life)
+	})
+}

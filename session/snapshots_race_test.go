@@ -1,0 +1,106 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// counted marks the context of the queries that count.
+type counted struct{}
+
+// beside is a database beside which something happens before a query.
+type beside struct {
+	tidemark.DB
+	mu   sync.Mutex
+	left int // queries until then
+	act  func()
+}
+
+func (m *beside) Query(ctx context.Context, sql string, args ...any) ([]tidemark.Row, error) {
+	m.mu.Lock()
+	counts := ctx.Value(counted{}) != nil
+	if counts {
+		m.left--
+	}
+	now := counts && m.left == 0
+	m.mu.Unlock()
+	if now {
+		m.act()
+	}
+	return m.DB.Query(ctx, sql, args...)
+}
+
+// TestSnapshotBesideTurn: whatever a turn does between two looks at the log, a snapshot never ends between a call and its
+// result.
+func TestSnapshotBesideTurn(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 2_000_000})
+	h.model.set(func(n int, req tidemark.Request) (tidemark.Message, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if len(last.Results()) == 0 && strings.Contains(last.PlainText(), "look") {
+			return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(fmt.Sprint("c", n), "look", nil)}}, nil
+		}
+		return tidemark.Message{}, nil
+	})
+	entered, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h.agent.call = func(b tidemark.Block) tidemark.Block {
+		entered <- struct{}{}
+		<-release
+		return tidemark.ToolResult(b.ID, "seen", false)
+	}
+	begin := func() {
+		go func() { h.say("now look"); ended <- struct{}{} }()
+		<-entered
+	}
+	end := func() { release <- struct{}{}; <-ended }
+	h.stop()
+	m := &beside{DB: h.db, act: func() {}}
+	h.db = m
+	h.open()
+	h.say("hello")
+	const looks = 12 // that a snapshot takes at most until it has its place
+	nothing := func() {}
+	for name, tc := range map[string]struct{ before, within, after func() }{
+		"it comes to a call": {nothing, begin, end},
+		"it begins and ends": {nothing, func() { begin(); end() }, nothing},
+		"it ends":            {begin, end, nothing},
+	} {
+		for k, met := 1, true; met && k <= looks; k++ {
+			met = false
+			tc.before()
+			m.mu.Lock()
+			m.left, m.act = k, func() { met = true; tc.within() }
+			m.mu.Unlock()
+			n, err := h.Snapshot(context.WithValue(t.Context(), counted{}, true), session.SnapshotOptions{Name: fmt.Sprint("s", k)})
+			if err != nil {
+				t.Fatalf("%s at query %d: %v", name, k, err)
+			}
+			m.mu.Lock()
+			m.left = 0
+			m.mu.Unlock()
+			if !met {
+				tc.within()
+			}
+			tc.after()
+			b, _ := h.branch(session.BranchOptions{Snapshot: n.ID})
+			var last tidemark.Message
+			for e, err := range b.History(t.Context(), false) {
+				if err == nil {
+					last, err = e.Message()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(last.Calls()) > 0 {
+				t.Errorf("%s at query %d: it ends with a call", name, k)
+			}
+			b.stop()
+		}
+	}
+}

@@ -1,0 +1,454 @@
+package trim
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// elements follows the elements of a list of content.
+type elements struct {
+	running bool // elements that stay have begun
+}
+
+// blockFields is what the members of a block say, while it is read.
+type blockFields struct {
+	typ, id, name, input, content, callID, text, thinking, data, source value
+}
+
+// element scans one block of content.
+func (p *parser) element(s *scan, el *member) bool {
+	if el.kind != '{' {
+		p.stays(el.start)
+		return s.value()
+	}
+	var b blockFields
+	at := span{from: el.start}
+	prev := el.prev
+	if !p.block(s, &b) {
+		return false
+	}
+	at.to = s.pos()
+	switch string(p.word(b.typ)) {
+	case "text":
+		p.stays(at.from)
+		p.weigh(p.textOf(b.text))
+	case "thinking":
+		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.thinking)})
+	case "redacted_thinking":
+		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.data)})
+	case "tool_result":
+		p.result(at, prev, &b)
+	case "tool_use":
+		p.call(at, prev, &b)
+	case "image", "document":
+		p.stays(at.from)
+		p.imageBlock(at, &b)
+	default:
+		p.stays(at.from)
+	}
+	return true
+}
+
+// block scans an object and notes what a block may consist of.
+func (p *parser) block(s *scan, b *blockFields) bool {
+	if !s.open() {
+		return false
+	}
+	m := member{first: true}
+	for s.next(&m) {
+		var to *value
+		switch string(m.name) {
+		case "type":
+			to = &b.typ
+		case "id":
+			to = &b.id
+		case "name":
+			to = &b.name
+		case "input":
+			to = &b.input
+		case "content":
+			to = &b.content
+		case "tool_use_id":
+			to = &b.callID
+		case "text":
+			to = &b.text
+		case "thinking":
+			to = &b.thinking
+		case "data":
+			to = &b.data
+		case "source":
+			to = &b.source
+		}
+		v, ok := p.skip(s, &m)
+		if !ok {
+			return false
+		}
+		if to != nil {
+			*to = v
+		}
+	}
+	return m.ok
+}
+
+// stays notes that an element stays in any case.
+func (p *parser) stays(at int64) {
+	if !p.el.running {
+		p.el.running = true
+		p.put(op{kind: opKept, span: span{at, at}})
+	}
+}
+
+func (p *parser) special(o op) {
+	p.el.running = false
+	p.put(o)
+}
+
+// weigh adds to what stays in the conversation in any case.
+func (p *parser) weigh(chars int64) { p.h.chars += chars }
+
+// textOf counts the units of a string.
+func (p *parser) textOf(v value) int64 {
+	if v.kind != '"' {
+		return 0
+	}
+	if v.chars >= 0 {
+		return v.chars
+	}
+	in := span{v.from + 1, v.to - 1}
+	if p.held(in) {
+		return units(p.raw(in)) + v.chars + 1
+	}
+	return p.chars(in)
+}
+
+// nested scans a value of the line once more, from memory or from the log.
+func (p *parser) nested(v value) *scan {
+	s := &p.sub
+	next := p.pieces(v.span)
+	s.reset(next(), v.from, next)
+	return s
+}
+
+// noteChars bounds the notes that a trim leaves, which it knows again.
+const noteChars = 700
+
+// note reports whether a string is what a trim left in the place of something.
+func (p *parser) note(v value) bool {
+	if v.size() > noteChars {
+		return false
+	}
+	raw := p.raw(v.span)
+	return bytes.HasPrefix(raw, []byte(`"[Trimmed: ~`)) || bytes.HasPrefix(raw, []byte(`"[Image removed: `)) ||
+		bytes.HasPrefix(raw, []byte(`"[Document removed: `))
+}
+
+// picture is an image or a document whose bytes stand in the log.
+type picture struct {
+	span
+	data  span // its bytes in base64, with the quotes
+	form  form
+	kind  string // its media type
+	bytes int64  // without the coding
+}
+
+// picture reports whether a block is one whose bytes stand in it. It scans the source once more.
+func (p *parser) picture(at span, b *blockFields) (picture, bool) {
+	pic := picture{span: at, form: formImage}
+	if string(p.word(b.typ)) == "document" {
+		pic.form = formDocument
+	}
+	if b.source.kind != '{' {
+		return pic, false
+	}
+	s := p.nestedSource(b.source)
+	var typ, media, data value
+	if !s.open() {
+		return pic, false
+	}
+	m := member{first: true}
+	for s.next(&m) {
+		var to *value
+		switch string(m.name) {
+		case "type":
+			to = &typ
+		case "media_type":
+			to = &media
+		case "data":
+			to = &data
+		}
+		v, ok := p.skip(s, &m)
+		if !ok {
+			return pic, false
+		}
+		if to != nil {
+			*to = v
+		}
+	}
+	if data.kind != '"' || string(p.word(typ)) == "text" {
+		return pic, false
+	}
+	pic.kind = mediaType(p.word(media))
+	pic.data, pic.bytes = data.span, p.decoded(data.span)
+	return pic, true
+}
+
+// nestedSource scans with a third scanner: the second may be within the content of a result.
+func (p *parser) nestedSource(v value) *scan {
+	next := p.pieces(v.span)
+	p.deep.reset(next(), v.from, next)
+	return &p.deep
+}
+
+// decoded is how many bytes base64 in a string stands for.
+func (p *parser) decoded(s span) int64 {
+	n := s.size() - 2
+	if n >= 2 {
+		tail := p.tail(s)
+		n -= int64(bytes.Count(tail, []byte("=")))
+	}
+	return n * 3 / 4
+}
+
+// tail returns the last two characters of a string.
+func (p *parser) tail(s span) []byte { return p.raw(span{max(s.from, s.to-3), s.to - 1}) }
+
+// mediaType makes a name that may stand in a note.
+func mediaType(raw []byte) string {
+	out := make([]byte, 0, 40)
+	for _, c := range raw[:min(len(raw), 40)] {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '/', c == '-', c == '+', c == '.':
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return "unknown type"
+	}
+	return string(out)
+}
+
+func (p *parser) imageBlock(at span, b *blockFields) {
+	pic, ok := p.picture(at, b)
+	if !ok {
+		if b.text.kind != 0 {
+			p.weigh(p.textOf(b.text))
+		}
+		return
+	}
+	p.putPicture(pic)
+}
+
+// putPicture plans the note of a picture. Its hash is that of the file it was, so that who has the file finds it; what
+// is no base64 has that of the block.
+func (p *parser) putPicture(pic picture) {
+	said := pic.kind + ", " + thousands(pic.bytes) + " bytes, sha256"
+	sum, ok := p.fileHandle(span{pic.data.from + 1, pic.data.to - 1})
+	if !ok {
+		said, sum = pic.kind+", no base64, handle", p.handle(pic.span)
+	}
+	p.put(op{kind: opStub, what: byte(pic.form), span: pic.span, n: pic.bytes, handle: sum, extra: []byte(said)})
+}
+
+// call plans a block that calls a tool.
+func (p *parser) call(at span, prev int64, b *blockFields) {
+	o := op{kind: opCall, span: at, prev: prev, id: span{at.from, at.from}}
+	if b.id.kind == '"' && b.id.size() <= maxText {
+		o.hash, o.id = p.id(b.id.span), b.id.span
+	}
+	p.m.ToolUseRequests++
+	if o.chars = b.input.chars + 2; b.input.chars < 0 {
+		o.chars = p.chars(b.input.span)
+	}
+	label := p.label(b)
+	o.extra = label
+	p.special(o)
+	if b.input.kind == '{' && b.input.size() > p.threshold {
+		before := p.cutInputs
+		s := p.nested(b.input)
+		p.leaves(s, formInput, 0)
+		if p.cutInputs > before {
+			p.m.ToolUseInputsStubbed++
+		}
+	}
+}
+
+// Bounds of what a note says about a call, in bytes and characters.
+const (
+	maxTool  = 64
+	maxLabel = 80
+)
+
+// labelKeys are the inputs that say best what a call was about; the first that is there is taken.
+var labelKeys = []string{"file_path", "notebook_path", "path", "command", "pattern", "url", "query", "description", "skill"}
+
+// label says what a call was: the tool, and the path or the beginning of the command.
+func (p *parser) label(b *blockFields) []byte {
+	out := clip(p.lab[:0], p.word(b.name), maxTool)
+	if b.input.kind == '{' {
+		if v := p.labelValue(p.nested(b.input)); v.kind == '"' {
+			raw := p.raw(v.span)
+			raw = raw[1:min(len(raw), 6*maxLabel)]
+			if v.size() <= int64(len(raw)+1) {
+				raw = raw[:v.size()-2]
+			}
+			p.text = unescape(p.text[:0], whole(raw))
+			if len(out) > 0 {
+				out = append(out, ' ')
+			}
+			out = clip(out, p.text, maxLabel)
+		}
+	}
+	p.lab = out
+	return out
+}
+
+// whole leaves out an escape at the end that is not complete.
+func whole(raw []byte) []byte {
+	_, used := charsOf(raw)
+	return raw[:used]
+}
+
+func (p *parser) labelValue(s *scan) (best value) {
+	rank := len(labelKeys)
+	if !s.open() {
+		return best
+	}
+	m := member{first: true}
+	for s.next(&m) {
+		r := rank
+		for i, k := range labelKeys[:rank] {
+			if string(m.name) == k {
+				r = i
+				break
+			}
+		}
+		v, ok := p.skip(s, &m)
+		if !ok {
+			return best
+		}
+		if r < rank && v.kind == '"' && v.size() > 2 {
+			rank, best = r, v
+		}
+	}
+	return best
+}
+
+// clip appends at most limit characters of text, and says when there were more.
+func clip(dst, text []byte, limit int) []byte {
+	for n := 0; len(text) > 0; n++ {
+		if n == limit {
+			return append(dst, "…"...)
+		}
+		r, size := utf8.DecodeRune(text)
+		if r == utf8.RuneError && size <= 1 {
+			r = '?'
+		}
+		dst = utf8.AppendRune(dst, r)
+		text = text[size:]
+	}
+	return dst
+}
+
+// maxPictures bounds the pictures of one result that get a note each; with more the result is cut as a whole.
+const maxPictures = 1000
+
+// result plans a block with the result of a call.
+func (p *parser) result(at span, prev int64, b *blockFields) {
+	o := op{kind: opResult, span: at, prev: prev}
+	if b.callID.kind == '"' {
+		o.hash = p.id(b.callID.span)
+	}
+	c := b.content
+	switch c.kind {
+	case '"':
+		o.chars = p.textOf(c)
+		p.special(o)
+		if o.chars > p.threshold && !p.note(c) {
+			p.put(op{kind: opStub, what: byte(formResult), span: c.span, n: o.chars, chars: o.chars, handle: p.handle(c.span)})
+		}
+	case '[':
+		n, noted := p.resultList(c)
+		o.chars = n - noted
+		p.special(o)
+		switch {
+		case n > p.threshold || len(p.pictures) > maxPictures:
+			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.handle(c.span), extra: picturesNote(p.pictures)})
+			p.imagesIn += int64(len(p.pictures))
+		default:
+			for _, pic := range p.pictures {
+				p.putPicture(pic)
+			}
+		}
+	default:
+		p.special(o)
+	}
+}
+
+// resultList scans the content of a result that is a list: how large it is, pictures included, and how much of that
+// is pictures. Notes of an earlier trim weigh nothing, so that a second one changes nothing.
+func (p *parser) resultList(c value) (n, pictures int64) {
+	p.pictures = p.pictures[:0]
+	s := p.nested(c)
+	if !s.open() {
+		return 0, 0
+	}
+	m := member{first: true}
+	for s.next(&m) {
+		at := span{from: m.start}
+		if m.kind != '{' {
+			v, ok := p.skip(s, &m)
+			if !ok {
+				return n, pictures
+			}
+			n += p.chars(v.span)
+			continue
+		}
+		var b blockFields
+		if !p.block(s, &b) {
+			return n, pictures
+		}
+		at.to = s.pos()
+		if string(p.word(b.typ)) == "text" {
+			if !p.note(b.text) {
+				n += p.textOf(b.text)
+			}
+			continue
+		}
+		pic, ok := p.picture(at, &b)
+		if !ok {
+			n += p.chars(at)
+			continue
+		}
+		n += at.size()
+		pictures += at.size()
+		if len(p.pictures) <= maxPictures {
+			p.pictures = append(p.pictures, pic)
+		}
+	}
+	return n, pictures
+}
+
+// picturesNote says what pictures went with a result.
+func picturesNote(all []picture) []byte {
+	if len(all) == 0 {
+		return nil
+	}
+	total := int64(0)
+	for _, pic := range all {
+		total += pic.bytes
+	}
+	if len(all) == 1 {
+		return fmt.Appendf(nil, ", 1 image (%s, %s bytes)", all[0].kind, thousands(total))
+	}
+	return fmt.Appendf(nil, ", %d images (%s, %s bytes)", len(all), all[0].kind, thousands(total))
+}
+
+// thousands writes a number with commas.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

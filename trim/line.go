@@ -1,0 +1,419 @@
+package trim
+
+import "slices"
+
+// parser makes the plan of lines.
+type parser struct {
+	source
+	threshold  int64
+	main       scan // of the line
+	sub, deep  scan // of a part of it that is scanned once more, and of a part of that
+	heads, ops []byte
+	last       int64  // of ops
+	flush      func() // takes ops away when they are many; nil for lines that are in memory
+	h          head
+	lists      int // of content, in this line
+	m          Metrics
+	pictures   []picture
+	el         elements
+	lab        []byte // scratch for labels
+
+	cutInputs, cutLeaves int64 // strings, in all
+	imagesIn             int64 // pictures that went with the results they were in
+	saved                int64 // bytes, of the copy at hand
+	copied               byte  // bits of the parts of the line in which something was cut
+	whole                [partList]span
+}
+
+// put writes one op into the plan.
+func (p *parser) put(o op) {
+	p.ops = appendOp(p.ops, o, &p.last)
+	if p.flush != nil && int64(len(p.ops)) > p.sizes.piece/4 {
+		p.flush()
+	}
+}
+
+// fields is what the members of a line and of its message say, while it is read.
+type fields struct {
+	typ, subtype, uuid, role, agent value
+	inner, mid                      value // the message's role and id
+	side, meta, leaf                value
+	message, content, top           value
+	preserved                       value
+}
+
+// value is a value of the line, kind 0 for none.
+type value struct {
+	span
+	kind byte
+	list part // of content that is a list
+	// chars are the UTF-16 units of a string. When it is not ASCII they are not counted yet, and chars is what its
+	// escapes take off its own, below 0.
+	chars int64
+}
+
+// mark is a place in the plan.
+type mark struct {
+	ops  int
+	last int64
+}
+
+func (p *parser) mark() mark { return mark{len(p.ops), p.last} }
+
+// line plans the line in span at, which scans from p.main, and reports whether it is JSON.
+func (p *parser) line(at span) (f fields, ok bool) {
+	p.h = head{start: at.from, size: at.size()}
+	p.lists, p.copied, p.whole = 0, 0, [partList]span{}
+	begin := p.mark()
+	s := &p.main
+	ok = p.object(s, &f)
+	if ok {
+		s.space()
+		ok = s.peek() == 0 && s.i >= len(s.data)
+	}
+	if !ok {
+		p.ops, p.last = p.ops[:begin.ops], begin.last
+		return f, false
+	}
+	p.judge(&f)
+	if len(p.ops) > begin.ops || p.flush != nil {
+		p.h.flags |= hasOps
+	}
+	return f, true
+}
+
+// object scans a line that is an object. Other values are lines that no rule knows.
+func (p *parser) object(s *scan, f *fields) bool {
+	if s.space() != '{' {
+		return s.value()
+	}
+	if !s.open() {
+		return false
+	}
+	m := member{first: true}
+	var gone removal
+	for s.next(&m) {
+		gone.next(p, m)
+		if !p.topMember(s, f, &m, &gone) {
+			return false
+		}
+	}
+	gone.end(p)
+	return m.ok
+}
+
+func (p *parser) topMember(s *scan, f *fields, m *member, gone *removal) bool {
+	switch string(m.name) {
+	case "message":
+		return p.message(s, f, m)
+	case "content":
+		return p.list(s, m, &f.top)
+	case "toolUseResult":
+		return p.copies(s, m, partCopy)
+	case "data":
+		return p.copies(s, m, partData)
+	case "attachment":
+		return p.attached(s, false)
+	}
+	to, link := (*value)(nil), link(0)
+	switch string(m.name) {
+	case "type":
+		to = &f.typ
+	case "subtype":
+		to = &f.subtype
+	case "uuid":
+		to = &f.uuid
+	case "role":
+		to = &f.role
+	case "agentId":
+		to = &f.agent
+	case "isSidechain":
+		to = &f.side
+	case "isMeta":
+		to = &f.meta
+	case "compactMetadata":
+		to = &f.preserved
+	case "parentUuid":
+		link = linkParent
+	case "logicalParentUuid":
+		link = linkLogical
+	case "sourceToolAssistantUUID":
+		link = linkSource
+	case "leafUuid":
+		link, to = linkLeaf, &f.leaf
+	}
+	usage := string(m.name) == "usage"
+	v, ok := p.skip(s, m)
+	if !ok {
+		return false
+	}
+	if to != nil {
+		*to = v
+	}
+	if link != 0 {
+		p.link(link, v)
+	}
+	if usage {
+		gone.take(p, m, v)
+	}
+	return true
+}
+
+// skip scans a value and says where it is.
+func (p *parser) skip(s *scan, m *member) (value, bool) {
+	v := value{span: span{from: m.start}, kind: m.kind}
+	s.escaped, s.bits = 0, 0
+	if !s.value() {
+		return v, false
+	}
+	v.to = s.pos()
+	v.count(s)
+	return v, true
+}
+
+// count takes what the scan of a string saw.
+func (v *value) count(s *scan) {
+	if v.chars = v.size() - 2 - s.escaped; s.bits&0x8080808080808080 != 0 {
+		v.chars = -1 - s.escaped
+	}
+}
+
+// link notes a field that names another line. Values that cannot be a name are taken for one that no line has.
+func (p *parser) link(l link, v value) {
+	o := op{kind: opLink, what: byte(l), span: v.span}
+	switch v.kind {
+	case '"':
+		if o.hash = p.id(v.span); o.hash == 0 {
+			return
+		}
+	case 'n', 'f':
+		return
+	default:
+		if l != linkParent {
+			return
+		}
+	}
+	p.put(o)
+}
+
+// message scans the member that holds the message.
+func (p *parser) message(s *scan, f *fields, m *member) bool {
+	f.message = value{kind: m.kind}
+	f.inner, f.mid, f.content = value{}, value{}, value{}
+	if m.kind != '{' {
+		return s.value()
+	}
+	if !s.open() {
+		return false
+	}
+	in := member{first: true}
+	var gone removal
+	for s.next(&in) {
+		gone.next(p, in)
+		if string(in.name) == "content" {
+			if !p.list(s, &in, &f.content) {
+				return false
+			}
+			continue
+		}
+		to := (*value)(nil)
+		switch string(in.name) {
+		case "role":
+			to = &f.inner
+		case "id":
+			to = &f.mid
+		}
+		usage := string(in.name) == "usage"
+		v, ok := p.skip(s, &in)
+		if !ok {
+			return false
+		}
+		if to != nil {
+			*to = v
+		}
+		if usage {
+			gone.take(p, &in, v)
+		}
+	}
+	gone.end(p)
+	return in.ok
+}
+
+// removal takes members out of an object, each with the one comma that goes with it.
+type removal struct {
+	kept    bool // a member before stays
+	open    bool // a member goes whose end is where the next begins
+	removed bool // the present member is taken out
+	seen    bool
+	cut     span
+}
+
+// next is told each member when it begins.
+func (g *removal) next(p *parser, m member) {
+	if g.open {
+		p.put(op{kind: opCut, span: span{g.cut.from, m.at}})
+		g.open = false
+	}
+	if g.seen && !g.removed {
+		g.kept = true
+	}
+	g.seen, g.removed = true, false
+}
+
+// take takes the present member out, whose value was scanned.
+func (g *removal) take(p *parser, m *member, v value) {
+	g.removed = true
+	if g.kept {
+		p.put(op{kind: opCut, span: span{m.prev, v.to}})
+		return
+	}
+	g.cut, g.open = span{m.at, v.to}, true
+}
+
+// end is told when the object closed.
+func (g *removal) end(p *parser) {
+	if g.open {
+		p.put(op{kind: opCut, span: g.cut})
+	}
+}
+
+// list scans content: a list of blocks, or something else. Of several the last counts, as of all equal keys.
+func (p *parser) list(s *scan, m *member, to *value) bool {
+	start, kind := m.start, m.kind
+	if kind != '[' {
+		v, ok := p.skip(s, m)
+		*to = v
+		return ok
+	}
+	which := partList + part(p.lists)
+	p.lists = min(p.lists+1, maxLists)
+	p.put(op{kind: opOpen, what: byte(which)})
+	p.el = elements{}
+	if !s.open() {
+		return false
+	}
+	el := member{first: true}
+	for s.next(&el) {
+		if !p.element(s, &el) {
+			return false
+		}
+	}
+	p.put(op{kind: opClose})
+	*to = value{span: span{start, s.pos()}, kind: kind, list: which}
+	return el.ok
+}
+
+// maxLists bounds the lists of content in one line that are told apart.
+const maxLists = 200
+
+var notMessages = []string{"system", "summary", "progress", "attachment", "queue-operation", "file-history-snapshot"}
+
+// judge says what the line is, when all of it was read.
+func (p *parser) judge(f *fields) {
+	h := &p.h
+	typ := string(p.word(f.typ))
+	switch typ {
+	case "file-history-snapshot":
+		h.flags |= isHistory
+		p.m.FileHistoryRemoved++
+		return
+	case "queue-operation":
+		h.flags |= isQueue
+		p.m.QueueOperationsRemoved++
+		return
+	case "progress":
+		h.flags |= isProgress
+	}
+	p.judgeCopies()
+	if f.uuid.kind == '"' {
+		h.uuid = p.id(f.uuid.span)
+	}
+	content := f.content
+	if f.message.kind != '{' || content.kind == 0 || content.kind == 'n' {
+		content = f.top
+	}
+	h.list = content.list
+	role := p.role(f, typ)
+	switch role {
+	case "user":
+		p.m.UserMessages++
+	case "assistant":
+		p.m.AssistantResponses++
+		h.flags |= isAssistant
+	}
+	if (role != "user" && role != "assistant") || slices.Contains(notMessages, typ) {
+		h.flags &^= isAssistant
+		return
+	}
+	h.flags |= isMessage
+	if truthy(p, f.side) {
+		h.flags |= isSide
+		if f.agent.kind == '"' {
+			h.agent = p.id(f.agent.span)
+		}
+	}
+	if truthy(p, f.meta) {
+		h.flags |= isMeta
+	}
+	if f.mid.kind == '"' && role == "assistant" {
+		h.id = p.id(f.mid.span)
+	}
+	if content.kind == '"' {
+		h.flags |= hasString
+		h.chars = p.textOf(content)
+	}
+}
+
+// judgeCopies says whether the copies in the line are replaced as a whole.
+func (p *parser) judgeCopies() {
+	which := partCopy
+	if p.h.flags&isProgress != 0 {
+		which = partData
+	}
+	if at := p.whole[which]; at.size() > 0 {
+		p.h.flags |= hasWhole
+		p.h.whole = at
+	}
+	if p.h.flags&hasWhole != 0 || p.copied>>partCopy&1 != 0 || p.copied>>which&1 != 0 {
+		p.m.CopiesStubbed++
+	}
+}
+
+// word returns the text of a short string.
+func (p *parser) word(v value) []byte {
+	if v.kind != '"' {
+		return nil
+	}
+	return p.str(v.span)
+}
+
+// role is who speaks: what the message says, else the line, else its type.
+func (p *parser) role(f *fields, typ string) string {
+	role := ""
+	if f.message.kind == '{' {
+		role = string(p.word(f.inner))
+	}
+	if role == "" {
+		role = string(p.word(f.role))
+	}
+	if role == "" {
+		role = typ
+	}
+	if role == "human" {
+		return "user"
+	}
+	return role
+}
+
+// truthy is what other languages take for true.
+func truthy(p *parser, v value) bool {
+	switch v.kind {
+	case 0, 'n', 'f':
+		return false
+	case '"', '[', '{':
+		return v.size() > 2
+	case '0':
+		return v.size() > 1 && string(p.raw(v.span)) != "0.0"
+	}
+	return true
+}

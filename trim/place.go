@@ -1,0 +1,263 @@
+package trim
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// privateMode is the mode of a file that nobody asked another one for: logs hold what people said.
+const privateMode fs.FileMode = 0o600
+
+// Temporary files are called .NAME.RANDOM.tidemark-tmp, beside the file they are to become.
+const tempSuffix = ".tidemark-tmp"
+
+// Placing says how a file takes its place. The zero value makes a new file that only its owner reads.
+type Placing struct {
+	Mode    fs.FileMode // of a file that was not there; 0 is 0600. What is replaced keeps its own
+	Replace bool        // what stands there may be replaced
+	Not     []string    // files that the place must not be, under whatever name
+}
+
+// Place writes a file whole or not at all: into a temporary file beside it that nobody else has, which is synced and
+// then takes the name. What is there is never open for writing, so whoever reads it meanwhile reads all of it. A file
+// that another process puts there meanwhile is not replaced, unless p says so. Leftovers of processes that were killed
+// are removed. A symbolic link is followed.
+//
+// # Errors
+//
+// tidemark.ErrConflict when there is a file and p does not allow to replace it, tidemark.ErrInvalid for a place that
+// is one of p.Not or no file, and those of write and of the file system. Then nothing was changed.
+func Place(path string, p Placing, write func(io.Writer) error) error {
+	t, err := placeTemp(path, p)
+	if err != nil {
+		return err
+	}
+	defer t.drop()
+	b := bufio.NewWriterSize(t, placeBuffer)
+	if err := write(b); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	return t.commit()
+}
+
+const placeBuffer = 64 << 10
+
+// temp is a file on its way to its place.
+type temp struct {
+	f       *os.File
+	path    string // where it is to be, links followed
+	asked   string // where it is to be, as it was called
+	lock    *flock.Flock
+	replace bool
+	closed  bool
+}
+
+// placeTemp checks the place and opens a temporary file for it.
+func placeTemp(path string, p Placing) (*temp, error) {
+	mode, target, err := checkPlace(path, p)
+	if err != nil {
+		return nil, err
+	}
+	dir, base := filepath.Split(target)
+	removeStale(dir, base)
+	name := filepath.Join(dir, "."+base+"."+rand.Text()+tempSuffix)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, plainPath(err))
+	}
+	t := &temp{f: f, path: target, asked: path, replace: p.Replace}
+	if locksFiles {
+		t.lock = flock.New(name)
+		_, _ = t.lock.TryLock() // without it nobody takes the file for a leftover sooner than it is one
+	}
+	if err := f.Chmod(mode); err != nil { // past the umask: the mode is that of the file it is made of
+		t.drop()
+		return nil, fmt.Errorf("write %s: %w", path, plainPath(err))
+	}
+	return t, nil
+}
+
+// locksFiles says that a lock tells a temporary file in use from a leftover. Windows refuses to remove what is open,
+// and to write what is locked; under js there are no locks, and leftovers stay.
+const locksFiles = runtime.GOOS != "windows" && runtime.GOOS != "js"
+
+// staleAge is how old a leftover is at least: between the making of a file and its lock nothing holds it.
+const staleAge = time.Minute
+
+// checkPlace says which file a path means, and with which mode it is written.
+func checkPlace(path string, p Placing) (fs.FileMode, string, error) {
+	if path == "" {
+		return 0, "", fmt.Errorf("write a file: the path is empty: %w", tidemark.ErrInvalid)
+	}
+	mode := p.Mode.Perm()
+	if mode == 0 {
+		mode = privateMode
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return 0, "", fmt.Errorf("write %s: it is a link to a file that is not there: %w", path, tidemark.ErrInvalid)
+		}
+		return mode, filepath.Clean(path), nil
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))
+	}
+	for _, other := range p.Not {
+		o, err := os.Stat(other)
+		if err == nil && os.SameFile(info, o) {
+			return 0, "", fmt.Errorf("write %s: it is the same file as %s, which is never changed in place: %w", path, other, tidemark.ErrInvalid)
+		}
+	}
+	switch {
+	case info.IsDir():
+		return 0, "", fmt.Errorf("write %s: it is a folder, want a file: %w", path, tidemark.ErrInvalid)
+	case !info.Mode().IsRegular():
+		return 0, "", fmt.Errorf("write %s: it is a device or a pipe, want a file: %w", path, tidemark.ErrInvalid)
+	case !p.Replace:
+		return 0, "", fmt.Errorf("write %s: there is a file of that name: %w", path, tidemark.ErrConflict)
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))
+	}
+	return info.Mode().Perm(), target, nil
+}
+
+// removeStale removes temporary files for the same place that nobody holds any more.
+func removeStale(dir, base string) {
+	if !locksFiles {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Clean(dir + "."))
+	if err != nil {
+		return // the writing will say what is wrong with the folder
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, "."+base+".") || !strings.HasSuffix(name, tempSuffix) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < staleAge {
+			continue
+		}
+		name = filepath.Join(dir, name)
+		lock := flock.New(name)
+		if held, err := lock.TryLock(); err == nil && held {
+			_ = os.Remove(name)
+		}
+		_ = lock.Close()
+	}
+}
+
+// Write implements io.Writer. Its errors name the file that was asked for.
+func (t *temp) Write(p []byte) (int, error) {
+	n, err := t.f.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("write %s: %w", t.asked, plainPath(err))
+	}
+	return n, nil
+}
+
+// sync makes the bytes durable; what comes later is only the name.
+func (t *temp) sync() error {
+	if err := t.f.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", t.asked, plainPath(err))
+	}
+	return nil
+}
+
+// commit syncs the file and gives it its name.
+func (t *temp) commit() error {
+	if err := t.sync(); err != nil {
+		return err
+	}
+	return t.name()
+}
+
+// name gives the file its name, and makes that durable. It was synced.
+func (t *temp) name() error {
+	t.closed = true
+	if err := t.f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", t.asked, plainPath(err))
+	}
+	if err := t.move(); err != nil {
+		return fmt.Errorf("write %s: %w", t.asked, err)
+	}
+	return syncFolder(filepath.Dir(t.path))
+}
+
+// move renames. A new file is linked to its name, which fails where one has come to be; file systems without links
+// have the check before and no more.
+func (t *temp) move() error {
+	if t.replace {
+		return plainPath(os.Rename(t.f.Name(), t.path))
+	}
+	err := os.Link(t.f.Name(), t.path)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("there is a file of that name by now: %w", tidemark.ErrConflict)
+	}
+	if err == nil {
+		return nil // the temporary name goes with drop
+	}
+	if _, err := os.Lstat(t.path); err == nil {
+		return fmt.Errorf("there is a file of that name by now: %w", tidemark.ErrConflict)
+	}
+	return plainPath(os.Rename(t.f.Name(), t.path))
+}
+
+// drop removes what is left of the temporary file: nothing, when it has been renamed.
+func (t *temp) drop() {
+	if t == nil {
+		return
+	}
+	if !t.closed {
+		_ = t.f.Close()
+		t.closed = true
+	}
+	_ = os.Remove(t.f.Name())
+	if t.lock != nil {
+		_ = t.lock.Close()
+	}
+}
+
+// plainPath takes the path out of an error of the file system: it is that of a temporary file, and the caller names
+// the one that was asked for.
+func plainPath(err error) error {
+	var one *fs.PathError
+	var two *os.LinkError
+	switch {
+	case errors.As(err, &one):
+		return one.Err
+	case errors.As(err, &two):
+		return two.Err
+	}
+	return err
+}
+
+// syncFolder makes a new name durable. What cannot be opened or synced there (some network file systems) is no
+// reason to fail: the file is whole.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	_ = f.Sync()
+	return f.Close()
+}

@@ -1,0 +1,185 @@
+//go:build !js
+
+package trim
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+func put(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func writeFile(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// names lists a folder, so that leftovers show.
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return strings.Join(out, " ")
+}
+
+// A new file has the mode that was asked for, 0600 without; one that is replaced keeps its own.
+func TestPlaceModes(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "old"), "old", 0o640)
+	for name, c := range map[string]struct {
+		p    Placing
+		want fs.FileMode
+	}{
+		"new":   {Placing{}, 0o600},
+		"asked": {Placing{Mode: 0o664}, 0o664},
+		"old":   {Placing{Mode: 0o600, Replace: true}, 0o640},
+	} {
+		path := filepath.Join(dir, name)
+		if err := Place(path, c.p, put("text of "+name)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != c.want || readText(t, path) != "text of "+name {
+			t.Errorf("%s: %v, mode %v, want %v", name, err, info.Mode(), c.want)
+		}
+	}
+	if got := names(t, dir); got != "asked new old" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// Whatever is refused changes nothing and leaves nothing.
+func TestPlaceRefused(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	writeFile(t, at("log"), "log", 0o600)
+	if err := errors.Join(os.Mkdir(at("folder"), 0o700), os.Symlink("log", at("symlink")), os.Link(at("log"), at("hardlink")),
+		os.Symlink("nothing", at("dangling")), syscall.Mkfifo(at("pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, dir)
+	replace := Placing{Replace: true, Not: []string{at("log")}}
+	for name, c := range map[string]struct {
+		path string
+		p    Placing
+		want error
+		text string
+	}{
+		"exists":    {at("log"), Placing{}, tidemark.ErrConflict, "there is a file"},
+		"same":      {at("log"), replace, tidemark.ErrInvalid, "the same file"},
+		"same else": {at("folder/../log"), replace, tidemark.ErrInvalid, "the same file"},
+		"symlink":   {at("symlink"), replace, tidemark.ErrInvalid, "the same file"},
+		"hardlink":  {at("hardlink"), replace, tidemark.ErrInvalid, "the same file"},
+		"dangling":  {at("dangling"), replace, tidemark.ErrInvalid, "link to a file that is not there"},
+		"folder":    {at("folder"), replace, tidemark.ErrInvalid, "is a folder"},
+		"pipe":      {at("pipe"), replace, tidemark.ErrInvalid, "a device or a pipe"},
+		"empty":     {"", replace, tidemark.ErrInvalid, "empty"},
+		"no folder": {at("no/where"), Placing{}, fs.ErrNotExist, at("no/where") + ": no such"},
+	} {
+		wrote := false
+		err := Place(c.path, c.p, func(io.Writer) error { wrote = true; return nil })
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || wrote {
+			t.Errorf("%s: %v, wrote %t", name, err, wrote)
+		}
+	}
+	if got := names(t, dir); got != before || readText(t, at("log")) != "log" {
+		t.Errorf("left: %s, were %s", got, before)
+	}
+}
+
+// A link is followed: the file that it names is replaced, and the link stays.
+func TestPlaceLink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	writeFile(t, file, "old", 0o600)
+	if err := errors.Join(os.Symlink("file", link), Place(link, Placing{Replace: true}, put("new"))); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 || readText(t, file) != "new" {
+		t.Errorf("%v, %v, file has %q", err, info.Mode(), readText(t, file))
+	}
+}
+
+// A failure, such as of a full disk, leaves what was there, and nothing else.
+func TestPlaceFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	writeFile(t, path, "old", 0o600)
+	full := errors.New("no space left on device")
+	err := Place(path, Placing{Replace: true}, func(w io.Writer) error { return errors.Join(put(strings.Repeat("x", 1<<20))(w), full) })
+	if !errors.Is(err, full) || readText(t, path) != "old" || names(t, dir) != "file" {
+		t.Errorf("%v, file %q, left %s", err, readText(t, path), names(t, dir))
+	}
+}
+
+// A file that another process puts there while ours is written is not replaced.
+func TestPlaceRaced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	err := Place(path, Placing{}, func(w io.Writer) error {
+		writeFile(t, path, "theirs", 0o600)
+		return put("ours")(w)
+	})
+	if !errors.Is(err, tidemark.ErrConflict) || readText(t, path) != "theirs" || names(t, dir) != "file" {
+		t.Errorf("%v, file %q, left %s", err, readText(t, path), names(t, dir))
+	}
+}
+
+// Leftovers of a process that was killed go with the next file for the same place; those of one that lives, of other
+// places and of others stay.
+func TestPlaceStale(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * staleAge)
+	for _, name := range []string{".file.DEAD.tidemark-tmp", ".file.LIVES.tidemark-tmp", ".file2.DEAD.tidemark-tmp", ".file.DEAD.tmp"} {
+		writeFile(t, filepath.Join(dir, name), "x", 0o600)
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(dir, ".file.YOUNG.tidemark-tmp"), "x", 0o600)
+	lives := flock.New(filepath.Join(dir, ".file.LIVES.tidemark-tmp"))
+	if held, err := lives.TryLock(); err != nil || !held {
+		t.Fatal(held, err)
+	}
+	defer lives.Close()
+	if err := Place(filepath.Join(dir, "file"), Placing{}, put("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), ".file.DEAD.tmp .file.LIVES.tidemark-tmp .file.YOUNG.tidemark-tmp .file2.DEAD.tidemark-tmp file"; got != want {
+		t.Errorf("left: %s\nwant: %s", got, want)
+	}
+}

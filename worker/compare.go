@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// getCompare puts two branches or snapshots of a conversation side by side.
+func (c *call) getCompare() error {
+	var sides [2]string
+	for i, name := range []string{"a", "b"} {
+		s := c.r.URL.Query().Get(name)
+		if isSnapshotID(s) {
+			sides[i] = s
+			continue
+		}
+		if s == "" {
+			return fmt.Errorf("%s: want the key of a session, or the id of a snapshot: %w", name, tidemark.ErrInvalid)
+		}
+		key, err := tidemark.ParseKey(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		sides[i] = string(key)
+	}
+	s, err := c.home()
+	if err != nil {
+		return err
+	}
+	out, err := s.Compare(c.r.Context(), sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, out)
+}

@@ -1,0 +1,271 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// bounded refuses a text of a body that is too long.
+func bounded(name, text string, most int) error {
+	if n := utf8.RuneCountInString(text); n > most {
+		return fmt.Errorf("body: %q has %d characters, at most %d: %w", name, n, most, tidemark.ErrTooLarge)
+	}
+	return nil
+}
+
+// ofSnapshot are the fields that describe a snapshot which is to be taken.
+func ofSnapshot(o *session.SnapshotOptions) []field {
+	const text = "a string"
+	return []field{{"name", text, &o.Name}, {"description", text, &o.Description}, {"tags", "a list of strings", &o.Tags}, {"at", "the id of a message", &o.At}}
+}
+
+// postSnapshot takes a snapshot.
+func (c *call) postSnapshot() error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	var o session.SnapshotOptions
+	if err := decodeBody(raw, ofSnapshot(&o)...); err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	n, err := s.Snapshot(c.r.Context(), o)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusCreated, n)
+}
+
+// wireNodes is a list of snapshots and branches.
+type wireNodes struct {
+	Nodes []snapshot.Node `json:"nodes"`
+	Next  string          `json:"next,omitempty"`
+}
+
+// listSnapshots lists those of a conversation, whichever of its branches they are of.
+func (c *call) listSnapshots() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	all, err := s.Snapshots(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, wireNodes{Nodes: listed(all)})
+}
+
+func (c *call) getSnapshot() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	n, err := s.SnapshotNode(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, n)
+}
+
+// getTree lists the snapshots and branches of all sessions of an agent, page by page.
+func (c *call) getTree() error {
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	q := c.r.URL.Query()
+	a, _, err := c.owner(cmp.Or(q.Get("agent"), "main"))
+	if err != nil {
+		return err
+	}
+	page, next, err := a.Tree(c.r.Context(), q.Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, wireNodes{listed(page), next})
+}
+
+// findSnapshot tells what an agent knows of a snapshot: the session it is of, above all.
+func (c *call) findSnapshot() error {
+	n, err := c.knownSnapshot(c.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, n)
+}
+
+// postBranch makes a branch, trimmed unless the body says otherwise.
+func (c *call) postBranch() error { return c.branch(true) }
+
+// postTrim is the primitive: a snapshot of the session as it is, and a trimmed branch of it.
+func (c *call) postTrim() error { return c.branch(false) }
+
+func (c *call) branch(choice bool) error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	o := session.BranchOptions{Trim: true}
+	var of json.RawMessage
+	fields := []field{{"snapshot", "the id of a snapshot", &o.Snapshot}, {"name", "a string", &o.Name}, {"orientation", "a string", &o.Orientation},
+		{"threshold", "a whole number of characters", &o.Threshold}, {"of", "an object", &of}}
+	if choice {
+		fields = append(fields, field{"trim", "true or false", &o.Trim})
+	}
+	if err := decodeBody(raw, fields...); err != nil {
+		return err
+	}
+	if err := decodeBody(of, ofSnapshot(&o.Of)...); err != nil {
+		return fmt.Errorf("of: %w", err)
+	}
+	if len(of) > 0 && o.Snapshot != "" {
+		return fmt.Errorf("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them: %w", tidemark.ErrInvalid)
+	}
+	if err := bounded("orientation", o.Orientation, session.MaxOrientation); err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	b, err := s.Branch(c.r.Context(), o)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusCreated, b)
+}
+
+// postMerge brings the outcome of a branch back as a note.
+func (c *call) postMerge() error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	var o session.MergeOptions
+	var from string
+	if err := decodeBody(raw, field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note}); err != nil {
+		return err
+	}
+	if from == "" {
+		return fmt.Errorf("body: \"from\" is missing; want the key of a branch: %w", tidemark.ErrInvalid)
+	}
+	if o.From, err = tidemark.ParseKey(from); err != nil {
+		return fmt.Errorf("body: \"from\": want the key of a branch: %w", err)
+	}
+	if err := bounded("note", o.Note, session.MaxNote); err != nil {
+		return err
+	}
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	m, err := s.Merge(c.r.Context(), o)
+	if err != nil {
+		return err
+	}
+	status := http.StatusCreated
+	if m.Again {
+		status = http.StatusOK
+	}
+	return c.reply(status, m)
+}
+
+// getSnapshotArchive sends a snapshot with its lineage, of the session that the path names.
+func (c *call) getSnapshotArchive() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	return c.sendSnapshot(s)
+}
+
+// getArchiveByID is the same of the session that has the snapshot.
+func (c *call) getArchiveByID() error {
+	s, err := c.home()
+	if err != nil {
+		return err
+	}
+	return c.sendSnapshot(s)
+}
+
+func (c *call) sendSnapshot(s *session.Session) error {
+	id := c.r.PathValue("id")
+	out := bufio.NewWriterSize(&headed{c: c, id: id}, 64<<10) // what fails before that much is there is told in words
+	if err := s.ExportSnapshot(c.r.Context(), id, out); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// headed sends the head of an archive with its first bytes.
+type headed struct {
+	c  *call
+	id string
+}
+
+// Write implements io.Writer.
+func (w *headed) Write(p []byte) (int, error) {
+	if h := w.c.w.Header(); w.c.w.status == 0 {
+		h.Set("Content-Type", "application/gzip")
+		h.Set("Content-Disposition", `attachment; filename="`+w.id+`.tar.gz"`)
+	}
+	return w.c.w.Write(p)
+}
+
+// putArchiveByID reads an archive into a session of its own.
+func (c *call) putArchiveByID() error {
+	key, err := c.target()
+	if err != nil {
+		return err
+	}
+	body, err := c.sound(c.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	s, err := c.enter(key, true)
+	if err != nil {
+		return err
+	}
+	in, err := s.ImportSnapshotOf(c.r.Context(), c.r.PathValue("id"), body)
+	if err != nil {
+		return err
+	}
+	status := http.StatusCreated
+	if in.Again {
+		status = http.StatusOK
+	}
+	return c.reply(status, in)
+}
+
+// sound gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused
+// makes no session. Of one that is longer than may be held only what it is of is known.
+func (c *call) sound(id string) (io.Reader, error) {
+	most := int64(maxProbe)
+	if c.MaxSpool > 0 {
+		most = min(spoolProbe, c.MaxSpool)
+	}
+	var start bytes.Buffer
+	n, err := io.CopyN(&start, c.r.Body, most)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read archive: %w", err)
+	}
+	if err := session.CheckSnapshot(bytes.NewReader(start.Bytes()), id, n == most); err != nil {
+		return nil, err
+	}
+	return io.MultiReader(&start, c.r.Body), nil
+}
