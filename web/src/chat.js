@@ -39,6 +39,7 @@ export class Conversation {
     this.link = signal({ state: fresh ? "live" : "connecting" }); // live, offline {error, at}, refused {error}
     this.listeners = new Set();
     this.live = { subscribe: (f) => (this.listeners.add(f), () => this.listeners.delete(f)) };
+    this.early = []; // replies noticed before the log was read
     this.asked = 0; // numbers the looks at log and queue, so that only the last counts
     this.sending = new Set();
     this.away = null;
@@ -211,25 +212,35 @@ export class Conversation {
     for (const f of this.listeners) f(n);
   }
 
-  // committed shows a reply as it stands in the log before the log was read again.
+  // committed shows a reply as it stands in the log before the log was read again. Before it was read at all the
+  // reply waits: it would stand there without its question.
   committed(n) {
+    this.said = n.message;
+    if (this.loaded.peek()) this.place(n);
+    else this.early.push(n);
+    this.begin(n.run);
+  }
+
+  place(n) {
     const log = this.log.peek();
     if (n.message && n.entry && !log.entries.some((e) => e.id === n.entry)) {
       const entry = { id: n.entry, seq: Infinity, kind: "message", at: new Date().toISOString(), origin: { from: "model" }, call: n.call, message: n.message, provisional: true };
       this.log.value = { ...log, entries: [...log.entries, entry] };
     }
-    this.said = n.message;
-    this.begin(n.run);
   }
 
   ended(failed) {
-    const said = failed ? null : this.said;
+    const said = failed ? null : this.said, answer = this.answer.peek();
+    const over = () => {
+      if (this.answer.peek() === answer) this.answer.value = null;
+    };
     this.said = null;
     this.doing.value = "";
+    if (this.loaded.peek()) over();
     this.sync().then(() => {
+      over();
       if (said) this.onSaid?.(said);
     });
-    this.answer.value = null;
     this.onChange(this.key);
   }
 
@@ -252,7 +263,7 @@ export class Conversation {
           this.api.get(`${this.path}/queue`, { signal: closed }),
           this.api.get(this.path, { signal: closed }),
         ]);
-        if (turn === this.asked) batch(() => this.settle(page, queue, info));
+        if (turn === this.asked || !this.loaded.peek()) batch(() => this.settle(page, queue, info));
         return;
       } catch (e) {
         if (closed.aborted || turn !== this.asked || !e.again) return;
@@ -268,6 +279,7 @@ export class Conversation {
   settle(page, queue, info) {
     this.log.value = merge(this.log.peek(), page.entries, page.next);
     this.loaded.value = true;
+    for (const n of this.early.splice(0)) this.place(n);
     this.info.value = info;
     const here = new Set(page.entries.map((e) => e.origin?.input).filter(Boolean));
     this.waiting.value = queue.waiting;
