@@ -4,7 +4,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
+
+// MaxFields bounds the fields listed for one object, so that a line of nothing but keys does not
+// fill the memory. Fields that this package knows by name are listed beyond it.
+const MaxFields = 1024
 
 // Kind is the first byte of a JSON value, '0' for every number.
 type Kind byte
@@ -21,7 +26,7 @@ const (
 )
 
 func kindOf(c byte) Kind {
-	if c == '-' || isDigit(c) {
+	if c == '-' || c-'0' <= 9 {
 		return Number
 	}
 	return Kind(c)
@@ -39,116 +44,58 @@ type Field struct {
 // Size returns the length of the value in bytes.
 func (f Field) Size() int64 { return f.End - f.Start }
 
-// begin scans up to the next value of the container that is open on top of the stack, and says in f
-// where it is. It reports false when the container closed, and when the scan failed.
-func (s *scanner) begin(f *Field, first bool) bool {
-	closer := s.stack[len(s.stack)-1]
-	c := s.space()
-	if c == closer {
-		s.pop()
-		return false
+// fieldOf says where a member is; its end is not known yet.
+func fieldOf(m *scan.Member) Field {
+	f := Field{Key: -1, Start: m.Start, Kind: kindOf(m.Kind)}
+	if m.Name != nil {
+		f.Key, f.Name = m.At, nameOf(m)
 	}
-	if !first {
-		if c != ',' {
-			return s.fail("want a comma or the end of the list or object")
-		}
-		s.i++
-		c = s.space()
-	}
-	f.Name, f.Key = "", -1
-	if closer == '}' {
-		f.Key = s.pos()
-		if !s.name(f) {
-			return false
-		}
-		c = s.space()
-	}
-	f.Start, f.Kind = s.pos(), kindOf(c)
-	return true
+	return f
 }
 
-// name scans the key of f and its colon.
-func (s *scanner) name(f *Field) bool {
-	if s.space() != '"' {
-		return s.fail("want a key in quotes")
+// nameOf decodes the name of a member; it is empty when it is too long to keep.
+func nameOf(m *scan.Member) (name string) {
+	if !m.Escaped {
+		return intern(m.Name)
 	}
-	start := s.i
-	s.i++
-	// The usual key has no escapes, stands in one piece and has its colon behind it.
-	for end := s.i; end+1 < len(s.data) && s.data[end] >= ' ' && s.data[end] != '\\'; end++ {
-		if s.data[end] != '"' {
-			continue
-		}
-		f.Name = intern(s.data[s.i:end])
-		s.i = end + 1
-		if s.data[s.i] == ':' {
-			s.i++
-			return true
-		}
-		return s.colon()
+	quoted := append(append([]byte{'"'}, m.Name...), '"')
+	if json.Unmarshal(quoted, &name) != nil || len(name) > scan.MaxName {
+		return ""
 	}
-	return s.oddName(f, start)
-}
-
-// oddName scans a key with escapes, or one that goes on in the next piece, whose quote stands at
-// start. Of the pieces it keeps as much as a name may have.
-func (s *scanner) oddName(f *Field, start int) bool {
-	s.key = s.key[:0]
-	keep := func(b []byte) {
-		s.key = append(s.key, b[:min(len(b), 6*maxKey+2-min(len(s.key), 6*maxKey+2))]...)
-	}
-	if next := s.next; next != nil {
-		s.next = func() []byte {
-			keep(s.data[start:])
-			start = 0
-			return next()
-		}
-		defer func() {
-			if s.next != nil {
-				s.next = next
-			}
-		}()
-	}
-	if !s.str() {
-		return false
-	}
-	keep(s.data[start:s.i])
-	if json.Unmarshal(s.key, &f.Name) != nil || len(f.Name) > maxKey {
-		f.Name = ""
-	}
-	return s.colon()
+	return name
 }
 
 // object scans an object, whose bracket is next, and appends its fields to fields. The fields of
 // its member "message" go to inner, when that is not nil.
-func (s *scanner) object(fields, inner *[]Field) bool {
-	if !s.push('}') {
+func object(s *scan.Scanner, fields, inner *[]Field) bool {
+	if !s.Open() {
 		return false
 	}
-	var f Field
-	for first := true; s.begin(&f, first); first = false {
-		if !s.member(f, inner) {
+	var m scan.Member
+	for s.Next(&m) {
+		f := fieldOf(&m)
+		if !member(s, f, inner) {
 			return false
 		}
-		if f.End = s.pos(); len(*fields) < MaxFields {
+		if f.End = s.Pos(); len(*fields) < MaxFields {
 			*fields = append(*fields, f)
 		} else {
 			record(fields, f)
 		}
 	}
-	return s.err == nil
+	return s.Err == nil
 }
 
 // member scans the value of a field. The fields of the member "message" go to inner.
-func (s *scanner) member(f Field, inner *[]Field) bool {
+func member(s *scan.Scanner, f Field, inner *[]Field) bool {
 	if inner == nil || f.Name != "message" {
-		return s.value()
+		return s.Value()
 	}
 	*inner = (*inner)[:0] // of two equal keys the last one counts
 	if f.Kind != Object {
-		return s.value()
+		return s.Value()
 	}
-	return s.object(inner, nil)
+	return object(s, inner, nil)
 }
 
 // record lists a field beyond the bound: only one with a known name, and of equal ones the last.
@@ -219,14 +166,14 @@ func names(list ...string) nameTable {
 
 // intern returns b as a string, without an allocation for what real logs repeat.
 func intern(b []byte) string {
-	if s := known(b); s != "" || len(b) > maxKey {
+	if s := known(b); s != "" || len(b) > scan.MaxName {
 		return s
 	}
 	name := string(b)
 	if !utf8.ValidString(name) {
 		name = string([]rune(name)) // as encoding/json reads it
 	}
-	if len(name) > maxKey {
+	if len(name) > scan.MaxName {
 		return ""
 	}
 	return name

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // maxText bounds the strings that [Line.Text] reads: ids, types, names and paths.
@@ -191,46 +192,45 @@ func role(s string) tidemark.Role {
 // in order and one at a time, so that a value of any length can be walked. An error is the last.
 func (l Line) Members(f Field) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
-		var s scanner
+		var s scan.Scanner
 		if l.Raw != nil {
-			s.reset(l.Raw[f.Start:f.End], f.Start, nil)
+			s.Reset(l.Raw[f.Start:f.End], f.Start, nil)
 		} else {
-			s.reset(nil, f.Start, pieces(l.section(f.Start, f.End), &s))
+			s.Reset(nil, f.Start, pieces(l.section(f.Start, f.End), &s))
 		}
-		if err := s.each(func(m Field) bool { return yield(m, nil) }); err != nil {
+		if err := each(&s, func(m Field) bool { return yield(m, nil) }); err != nil {
 			yield(Field{}, fmt.Errorf("walk line %d: %w", l.Number, err))
 		}
 	}
 }
 
 // each calls visit for every member of the container that is next.
-func (s *scanner) each(visit func(Field) bool) error {
-	closer := byte('}')
-	switch s.space() {
-	case '{':
-	case '[':
-		closer = ']'
-	default:
-		s.fail("want an object or a list")
-		return s.err
+func each(s *scan.Scanner, visit func(Field) bool) error {
+	if c := s.Space(); c != '{' && c != '[' {
+		s.Fail("want an object or a list")
+		return s.Err
 	}
-	s.push(closer)
-	var f Field
-	for first := true; s.begin(&f, first) && s.value(); first = false {
-		if f.End = s.pos(); !visit(f) {
+	s.Open()
+	var m scan.Member
+	for s.Next(&m) {
+		f := fieldOf(&m)
+		if !s.Value() {
+			break
+		}
+		if f.End = s.Pos(); !visit(f) {
 			return nil
 		}
 	}
-	return s.err
+	return s.Err
 }
 
 // pieces reads r piece by piece for s.
-func pieces(r io.Reader, s *scanner) func() []byte {
+func pieces(r io.Reader, s *scan.Scanner) func() []byte {
 	buf := make([]byte, 64<<10)
 	return func() []byte {
 		n, err := io.ReadFull(r, buf)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && s.err == nil {
-			s.err = err
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && s.Err == nil {
+			s.Err = err
 		}
 		return buf[:n]
 	}

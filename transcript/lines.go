@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Defaults of [Options].
@@ -98,7 +99,7 @@ type lineReader struct {
 	start, end int   // what is read of buf and not yet given out
 	off        int64 // of buf[start]
 	number     int64
-	sc         scanner
+	sc         scan.Scanner
 	fields     []Field
 	inner      []Field
 }
@@ -208,29 +209,29 @@ func (r *lineReader) line(have int) (Line, error) {
 // scan finds the value of a line and its fields.
 func (r *lineReader) scan(l *Line, data []byte, next func() []byte) {
 	s := &r.sc
-	s.reset(data, 0, next)
+	s.Reset(data, 0, next)
 	r.fields, r.inner = r.fields[:0], r.inner[:0]
-	if l.Number == 1 && !s.atEnd() && bytes.HasPrefix(s.data, []byte("\xef\xbb\xbf")) {
-		s.i = 3
+	if l.Number == 1 {
+		s.SkipMark()
 	}
-	c := s.space()
-	if s.atEnd() {
+	c := s.Space()
+	if s.AtEnd() {
 		return
 	}
-	l.Value = Field{Key: -1, Start: s.pos(), Kind: kindOf(c)}
+	l.Value = Field{Key: -1, Start: s.Pos(), Kind: kindOf(c)}
 	if c == '{' {
-		s.object(&r.fields, &r.inner)
+		object(s, &r.fields, &r.inner)
 	} else {
-		s.value()
+		s.Value()
 	}
-	l.Value.End = s.pos()
-	if s.err == nil {
-		if s.space(); !s.atEnd() {
-			s.fail("more behind the value")
+	l.Value.End = s.Pos()
+	if s.Err == nil {
+		if s.Space(); !s.AtEnd() {
+			s.Fail("more behind the value")
 		}
 	}
-	if s.err != nil {
-		l.Err, l.Value = s.err, Field{}
+	if s.Err != nil {
+		l.Err, l.Value = s.Err, Field{}
 		return
 	}
 	l.Fields, l.Inner = r.fields, r.inner

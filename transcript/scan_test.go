@@ -8,35 +8,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // scanPieces scans a whole input as one line, in pieces of n bytes.
 func scanPieces(data []byte, n int) (value Field, fields, inner []Field, err error) {
-	var s scanner
+	var s scan.Scanner
 	rest := data
-	s.reset(nil, 0, func() []byte {
+	s.Reset(nil, 0, func() []byte {
 		k := min(n, len(rest))
 		piece := bytes.Clone(rest[:k]) // the real pieces are overwritten too
 		rest = rest[k:]
 		return piece
 	})
-	c := s.space()
-	if s.atEnd() {
+	c := s.Space()
+	if s.AtEnd() {
 		return Field{}, nil, nil, nil
 	}
-	value = Field{Key: -1, Start: s.pos(), Kind: kindOf(c)}
+	value = Field{Key: -1, Start: s.Pos(), Kind: kindOf(c)}
 	if c == '{' {
-		s.object(&fields, &inner)
+		object(&s, &fields, &inner)
 	} else {
-		s.value()
+		s.Value()
 	}
-	value.End = s.pos()
-	if s.err == nil {
-		if s.space(); !s.atEnd() {
-			s.fail("more")
+	value.End = s.Pos()
+	if s.Err == nil {
+		if s.Space(); !s.AtEnd() {
+			s.Fail("more")
 		}
 	}
-	return value, fields, inner, s.err
+	return value, fields, inner, s.Err
 }
 
 // stdFields lists the members of an object as encoding/json finds them.
@@ -59,7 +61,7 @@ func stdFields(data []byte, base int64) []Field {
 		}
 		end := d.InputOffset()
 		name := key.(string)
-		if len(name) > maxKey {
+		if len(name) > scan.MaxName {
 			name = ""
 		}
 		out = append(out, Field{name, base + quote, base + end - int64(len(raw)), base + end, kindOf(raw[0])})
@@ -125,8 +127,8 @@ var scanCases = []string{
 	` { "a" : [ 1 , { "b" : [ ] } ] , "c" : "d" } `, `{"a":{"b":{"c":"\\\"}"}}}`, `{"a":"}"}`, `[1]x`, `{}{}`,
 	`{"` + strings.Repeat("0", 240) + "\xba\xba\xba\xba\xba\xba" + `":0}`, // longer once decoded
 	`{"` + strings.Repeat("k", 300) + `":1}`, `{"` + strings.Repeat(`\u0041`, 256) + `":1}`, `{"` + strings.Repeat(`\u0041`, 257) + `":1}`,
-	strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
-	strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth), strings.Repeat(`{"a":`, maxDepth+1) + "1" + strings.Repeat("}", maxDepth+1),
+	strings.Repeat("[", scan.MaxDepth) + strings.Repeat("]", scan.MaxDepth), strings.Repeat("[", scan.MaxDepth+1) + strings.Repeat("]", scan.MaxDepth+1),
+	strings.Repeat(`{"a":`, scan.MaxDepth) + "1" + strings.Repeat("}", scan.MaxDepth), strings.Repeat(`{"a":`, scan.MaxDepth+1) + "1" + strings.Repeat("}", scan.MaxDepth+1),
 }
 
 func TestScannerAgreesWithEncodingJSON(t *testing.T) {
@@ -188,29 +190,6 @@ func randomString(r *rand.Rand) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-func TestBodyFindsTheFirst(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 50000 {
-		b := make([]byte, r.IntN(40))
-		for i := range b {
-			b[i] = "abc \xff\x80\x7f!#[]\xa2\xdcnu\"\\\\\x1f\x02"[r.IntN(20)]
-		}
-		from := r.IntN(len(b) + 1)
-		want := from
-		for ; want < len(b) && b[want] >= ' ' && b[want] != '"'; want++ {
-			if b[want] == '\\' {
-				if want+1 == len(b) || !strings.ContainsRune(`"\/bfnrt`, rune(b[want+1])) {
-					break
-				}
-				want++
-			}
-		}
-		if got := body(b, from); got != want {
-			t.Fatalf("body(%q, %d) = %d, want %d", b, from, got, want)
-		}
-	}
 }
 
 func TestKnownNamesAreFound(t *testing.T) {

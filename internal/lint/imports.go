@@ -32,6 +32,9 @@ var table = []row{
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
+	{pkg: "internal/scan", why: "bytes in, places out"},
+	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
+
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
 	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
@@ -40,12 +43,12 @@ var table = []row{
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
-	{pkg: "transcript", why: "logs of other tools must be readable without a session or a host"},
-	{pkg: "trim", may: "transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
+	{pkg: "transcript", may: "internal/scan", why: "logs of other tools must be readable without a session or a host"},
+	{pkg: "trim", may: "internal/scan internal/place transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
 	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
-	{pkg: "claude", may: "internal/near transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
+	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/near paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 

@@ -1,0 +1,358 @@
+// Package scan walks over JSON that is given in pieces, checks its grammar exactly as encoding/json does, and decodes
+// nothing. The readers of session logs stand on it: they ask member by member where a value begins and ends, so that a
+// line of any length is read once and none of it is kept.
+package scan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// MaxDepth is how deep values may nest; encoding/json has the same limit.
+const MaxDepth = 10_000
+
+// Scanner walks over one JSON value. Places are absolute: they count from what Reset called the beginning. A method
+// that reports false has met broken grammar, and Err says why.
+type Scanner struct {
+	Err error // why the value is not JSON, or what the giver of pieces met
+
+	// What was seen in strings since they were set to zero: bytes that an escape has more than its character has
+	// UTF-16 units, and the bits of all other bytes. The characters of a string that is ASCII are known by that.
+	Escaped int64
+	Bits    uint64
+
+	data  []byte        // the piece at hand
+	i     int           // the next byte in data
+	base  int64         // where data begins
+	more  func() []byte // the piece behind data, empty at the end; nil when there is only one
+	stack []byte        // the closers of the containers that are open
+	key   []byte        // a name that did not stand in one piece
+}
+
+// Reset begins with a value whose first byte is at base. more gives the piece behind data, which may take its place,
+// and an empty one at the end; it is nil when data is all.
+func (s *Scanner) Reset(data []byte, base int64, more func() []byte) {
+	*s = Scanner{data: data, base: base, more: more, stack: s.stack[:0], key: s.key[:0]}
+}
+
+// Pos is the place of the next byte.
+func (s *Scanner) Pos() int64 { return s.base + int64(s.i) }
+
+// Depth is how many containers are open.
+func (s *Scanner) Depth() int { return len(s.stack) }
+
+// fill goes on to the next piece; false at the end.
+func (s *Scanner) fill() bool {
+	if s.more == nil {
+		return false
+	}
+	s.base, s.i = s.base+int64(len(s.data)), 0
+	s.data = s.more()
+	if len(s.data) == 0 {
+		s.more = nil
+		return false
+	}
+	return true
+}
+
+// Fail notes why the value is not what was wanted, and reports false.
+func (s *Scanner) Fail(why string) bool {
+	if s.Err == nil {
+		s.Err = fmt.Errorf("byte %d: %s: %w", s.Pos(), why, tidemark.ErrInvalid)
+	}
+	return false
+}
+
+// AtEnd reports whether there is no byte more.
+func (s *Scanner) AtEnd() bool { return s.i >= len(s.data) && !s.fill() }
+
+// SkipMark steps over a byte order mark that is next.
+func (s *Scanner) SkipMark() {
+	if !s.AtEnd() && len(s.data)-s.i >= 3 && string(s.data[s.i:s.i+3]) == "\xef\xbb\xbf" {
+		s.i += 3
+	}
+}
+
+// peek returns the next byte, 0 at the end: no JSON outside of strings has a NUL.
+func (s *Scanner) peek() byte {
+	if s.AtEnd() {
+		return 0
+	}
+	return s.data[s.i]
+}
+
+// Space steps over white space and returns the byte behind it, 0 at the end.
+func (s *Scanner) Space() (c byte) {
+	if s.i < len(s.data) {
+		c = s.data[s.i]
+	}
+	if c <= ' ' {
+		c = s.skipSpace()
+	}
+	return c
+}
+
+func (s *Scanner) skipSpace() byte {
+	for {
+		for s.i < len(s.data) {
+			if c := s.data[s.i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+				return c
+			}
+			s.i++
+		}
+		if !s.fill() {
+			return 0
+		}
+	}
+}
+
+// shortEscape holds the bytes that make an escape with the backslash before them alone.
+var shortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
+// String steps over the string whose quote is next.
+func (s *Scanner) String() bool {
+	s.i++
+	return s.str()
+}
+
+// str scans a string behind its quote.
+func (s *Scanner) str() bool {
+	for {
+		i := s.plain(s.i)
+		if i == len(s.data) {
+			s.i = i
+			if !s.fill() {
+				return s.Fail("string without an end")
+			}
+			continue
+		}
+		s.i = i + 1
+		switch s.data[i] {
+		case '"':
+			return true
+		case '\\':
+			if !s.escape() {
+				return false
+			}
+		default:
+			s.i--
+			return s.Fail("control character in a string")
+		}
+	}
+}
+
+// escape scans what follows a backslash when that is not a short escape in the same piece.
+func (s *Scanner) escape() bool {
+	c := s.peek()
+	if shortEscape[c] {
+		s.i++
+		s.Escaped++
+		return true
+	}
+	if c != 'u' {
+		return s.Fail("unknown escape")
+	}
+	s.i++
+	s.Escaped += 5
+	for range 4 {
+		if !isHex(s.peek()) {
+			return s.Fail("want four hexadecimal digits")
+		}
+		s.i++
+	}
+	return true
+}
+
+func isHex(c byte) bool { return isDigit(c) || c|0x20-'a' < 6 }
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+// plain returns where from i on the first byte of the piece stands that ends a string or needs a closer look: a quote,
+// a control character, the backslash of an escape that is not short or not complete. Without one it returns the length
+// of the piece. Most of a log stands in long strings: it looks at eight bytes at a time, and steps over the short
+// escapes itself.
+func (s *Scanner) plain(i int) int {
+	data, seen, escaped := s.data, s.Bits, int64(0)
+	for i+8 <= len(data) {
+		w := binary.LittleEndian.Uint64(data[i:])
+		seen |= w
+		hit := special(w)
+		if hit == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(hit) / 8
+		if data[i] != '\\' || i+1 >= len(data) || !shortEscape[data[i+1]] {
+			s.Bits, s.Escaped = seen, s.Escaped+escaped
+			return i
+		}
+		escaped++
+		i += 2
+	}
+	for ; i < len(data); i++ {
+		c := data[i]
+		seen |= uint64(c)
+		switch {
+		case c == '\\' && i+1 < len(data) && shortEscape[data[i+1]]:
+			escaped++
+			i++
+		case c < ' ' || c == '"' || c == '\\':
+			s.Bits, s.Escaped = seen, s.Escaped+escaped
+			return i
+		}
+	}
+	s.Bits, s.Escaped = seen, s.Escaped+escaped
+	return len(data)
+}
+
+// special has the top bit of the first byte of w that is a quote, a backslash or a control character, and no bit when
+// there is none; what it says of the bytes behind the first is worthless.
+func special(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	// With bit 1 flipped, control characters stay below 0x20 and the quote, 0x22, becomes 0x20. A byte that is below
+	// what is taken from it borrows into its top bit; those that have it are excluded.
+	return ((w ^ 2*ones - 0x21*ones) | (w ^ '\\'*ones - ones)) &^ w & tops
+}
+
+// Value scans one value, whose first byte is next, spaces aside.
+func (s *Scanner) Value() bool {
+	base := len(s.stack)
+	for {
+		switch c := s.Space(); c {
+		case '"':
+			if !s.String() {
+				return false
+			}
+		case '{', '[':
+			if !s.Open() {
+				return false
+			}
+			if s.Space() != s.stack[len(s.stack)-1] {
+				if c == '{' && !s.skipKey() {
+					return false
+				}
+				continue
+			}
+			s.close()
+		default:
+			if !s.scalar(c) {
+				return false
+			}
+		}
+		if more, ok := s.leave(base); !more {
+			return ok
+		}
+	}
+}
+
+// leave steps out of the containers that end behind a value, down to the base-th. more says that another value follows.
+func (s *Scanner) leave(base int) (more, ok bool) {
+	for len(s.stack) > base {
+		closer := s.stack[len(s.stack)-1]
+		switch s.Space() {
+		case ',':
+			s.i++
+			return true, closer != '}' || s.skipKey()
+		case closer:
+			s.close()
+		default:
+			return false, s.Fail("want a comma or the end of the list or object")
+		}
+	}
+	return false, true
+}
+
+// Open enters the object or list whose bracket is next.
+func (s *Scanner) Open() bool {
+	if len(s.stack) == MaxDepth {
+		return s.Fail("nested too deep")
+	}
+	s.stack = append(s.stack, s.peek()+2) // in ASCII each bracket stands two before its closer
+	s.i++
+	return true
+}
+
+func (s *Scanner) close() {
+	s.stack = s.stack[:len(s.stack)-1]
+	s.i++
+}
+
+// skipKey scans a key and its colon.
+func (s *Scanner) skipKey() bool {
+	if s.Space() != '"' {
+		return s.Fail("want a key in quotes")
+	}
+	return s.String() && s.colon()
+}
+
+func (s *Scanner) colon() bool {
+	if s.Space() != ':' {
+		return s.Fail("want a colon behind the key")
+	}
+	s.i++
+	return true
+}
+
+func (s *Scanner) scalar(c byte) bool {
+	switch {
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	case c == '-' || isDigit(c):
+		return s.number()
+	case s.AtEnd():
+		return s.Fail("the value is cut off")
+	}
+	return s.Fail("want a value")
+}
+
+func (s *Scanner) literal(word string) bool {
+	for i := range len(word) {
+		if s.peek() != word[i] {
+			return s.Fail("want " + word)
+		}
+		s.i++
+	}
+	return true
+}
+
+func (s *Scanner) number() bool {
+	if s.peek() == '-' {
+		s.i++
+	}
+	if s.peek() == '0' {
+		s.i++
+	} else if !s.digits() {
+		return false
+	}
+	if s.peek() == '.' {
+		s.i++
+		if !s.digits() {
+			return false
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.i++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.i++
+		}
+		return s.digits()
+	}
+	return true
+}
+
+func (s *Scanner) digits() bool {
+	if !isDigit(s.peek()) {
+		return s.Fail("want a digit")
+	}
+	for isDigit(s.peek()) {
+		s.i++
+	}
+	return true
+}
