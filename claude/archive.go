@@ -115,6 +115,9 @@ func (s *Store) importArchive(ctx context.Context, in io.Reader) (snapshot.Node,
 		return m.Node, err
 	}
 	defer release()
+	if err := s.clearTemp(); err != nil {
+		return m.Node, err
+	}
 	objects := s.objects()
 	files, err := objects.receive(ctx, a)
 	if err != nil {
@@ -214,7 +217,7 @@ func (o *objects) receiveFile(a *snapshot.Reader, m snapshot.Member) (kept, erro
 		}
 		return c.finish()
 	}
-	for l, err := range transcript.Lines(a, transcript.Options{MaxLine: maxLine, TempDir: filepath.Dir(o.dir)}) {
+	for l, err := range transcript.Lines(a, transcript.Options{MaxLine: maxLine, TempDir: filepath.Join(filepath.Dir(o.dir), tempName)}) {
 		if err == nil {
 			err = c.line(l)
 		}

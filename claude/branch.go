@@ -11,21 +11,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
 // MaxOrientation bounds the first message of a branch, in characters.
 const MaxOrientation = 100_000
-
-// tempName begins the names of what is being made; such a file is no session.
-const tempName = ".tidemark-"
 
 // Branch makes a session of a snapshot, which is named by its id or its name: a log with an id of its own in the folder
 // where Claude Code looks for sessions of the project.
@@ -166,6 +163,11 @@ func (b *branching) prepare(ctx context.Context) error {
 	if err := b.out.Node.Check(); err != nil {
 		return err
 	}
+	if !b.o.DryRun {
+		if err := b.store.clearTemp(); err != nil {
+			return err
+		}
+	}
 	found, err := outlineOf(ctx, b.log(), b.temp())
 	if err != nil {
 		return err
@@ -196,25 +198,15 @@ func (b *branching) project() (string, error) {
 
 // write makes the log and what lies beside it. The log comes last and by a rename: with it the session is there.
 func (b *branching) write(ctx context.Context) error {
-	folder := filepath.Dir(b.out.Log)
-	if b.o.DryRun || b.o.Trim {
-		folder = b.temp()
+	at := b.out.Log
+	if b.o.DryRun || b.o.Trim { // then it is what the trim reads
+		at = filepath.Join(b.temp(), filepath.Base(at))
 	}
-	if !b.o.DryRun {
-		if err := os.MkdirAll(folder, folderMode); err != nil {
-			return err
-		}
-		removeStale(folder, b.store.now())
-		removeStale(filepath.Dir(b.out.Log), b.store.now())
-	}
-	whole, err := os.CreateTemp(folder, tempName+"*")
+	whole, err := b.open(at)
 	if err != nil {
 		return err
 	}
-	defer func() { // gone already when it was given its name
-		_ = whole.Close()
-		_ = os.Remove(whole.Name())
-	}()
+	defer whole.Drop()
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(io.MultiWriter(whole, sum), 1<<16)
 	err = b.re.log(ctx, buffered, b.log())
@@ -238,18 +230,29 @@ func (b *branching) write(ctx context.Context) error {
 	return b.settle(whole)
 }
 
+// open opens a log that is on its way to its place. Until then it is no session.
+func (b *branching) open(path string) (*place.File, error) {
+	if !b.o.DryRun {
+		if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
+			return nil, err
+		}
+		place.Sweep(filepath.Dir(path)) // what killed processes left has names of other sessions
+	}
+	return place.Open(path, place.Options{})
+}
+
 // temp is where files lie that are needed for a while: with what is kept, or with nothing of ours when nothing shall be
 // written.
 func (b *branching) temp() string {
 	if b.o.DryRun {
 		return os.TempDir()
 	}
-	return b.store.folder()
+	return b.store.temp()
 }
 
 // trimmed writes the trimmed form of the whole log. The cuts are there before it is.
-func (b *branching) trimmed(ctx context.Context, whole *os.File) error {
-	size, err := whole.Seek(0, io.SeekEnd)
+func (b *branching) trimmed(ctx context.Context, whole *place.File) error {
+	size, err := whole.Size()
 	if err != nil {
 		return err
 	}
@@ -259,18 +262,11 @@ func (b *branching) trimmed(ctx context.Context, whole *os.File) error {
 		b.weigh(&m)
 		return err
 	}
-	folder := filepath.Dir(b.out.Log)
-	if err := os.MkdirAll(folder, folderMode); err != nil {
-		return err
-	}
-	out, err := os.CreateTemp(folder, tempName+"*")
+	out, err := b.open(b.out.Log)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = out.Close()
-		_ = os.Remove(out.Name())
-	}()
+	defer out.Drop()
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(io.MultiWriter(out, sum), 1<<16)
 	m, err := b.trimInto(ctx, whole, size, buffered, options)
@@ -284,7 +280,7 @@ func (b *branching) trimmed(ctx context.Context, whole *os.File) error {
 		return errors.Join(tidemark.ErrNoGain, os.Remove(b.out.Cuts))
 	}
 	b.out.Node.Hash = tidemark.Hash(hex.EncodeToString(sum.Sum(nil)))
-	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes), b.store.folder())
+	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes), b.temp())
 	if err != nil {
 		return err
 	}
@@ -302,12 +298,12 @@ func (b *branching) weigh(m *trim.Metrics) {
 }
 
 // trimInto trims, and keeps what undoes it.
-func (b *branching) trimInto(ctx context.Context, whole *os.File, size int64, out io.Writer, o trim.Options) (m trim.Metrics, err error) {
+func (b *branching) trimInto(ctx context.Context, whole *place.File, size int64, out io.Writer, o trim.Options) (m trim.Metrics, err error) {
 	b.out.Cuts = b.store.Cuts(b.out.Session)
 	if err := os.MkdirAll(filepath.Dir(b.out.Cuts), folderMode); err != nil {
 		return m, err
 	}
-	err = trim.Place(b.out.Cuts, trim.Placing{}, func(w io.Writer) error {
+	err = place.Write(b.out.Cuts, place.Options{}, func(w io.Writer) error {
 		cuts, err := trim.NewCutsWriter(w, whole, size, o.Effective(), b.store.now())
 		if err != nil {
 			return err
@@ -330,23 +326,6 @@ func (b *branching) undo() {
 	}
 	_ = os.Remove(b.store.Cuts(b.out.Session))
 	_ = os.RemoveAll(strings.TrimSuffix(b.out.Log, logSuffix))
-}
-
-// removeStale removes what killed processes left in a folder: no branch takes that long.
-func removeStale(folder string, now time.Time) {
-	const age = 24 * time.Hour
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), tempName) || !e.Type().IsRegular() {
-			continue
-		}
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > age {
-			_ = os.Remove(filepath.Join(folder, e.Name()))
-		}
-	}
 }
 
 // sides writes what lies beside the log.
@@ -384,29 +363,20 @@ func (b *branching) sides(ctx context.Context) error {
 		}
 	}
 	for dir := range folders {
-		syncFolder(dir)
+		place.SyncFolder(dir)
 	}
 	return nil
 }
 
 // settle gives a log its name, on the disk.
-func (b *branching) settle(f *os.File) error {
-	if _, err := os.Lstat(b.out.Log); err == nil {
-		return fmt.Errorf("write %s: it is there already: %w", b.out.Log, tidemark.ErrConflict)
+func (b *branching) settle(f *place.File) error {
+	var err error
+	if b.bytes, err = f.Size(); err != nil {
+		return err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("write %s: %w", b.out.Log, err)
-	}
-	b.bytes = info.Size()
-	err = errors.Join(f.Chmod(fileMode), f.Sync(), f.Close()) // not every system renames an open file
-	if err == nil {
-		err = os.Rename(f.Name(), b.out.Log)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", b.out.Log, err)
+	if err := f.Commit(); err != nil {
+		return err
 	}
 	b.settled = true
-	syncFolder(filepath.Dir(b.out.Log))
 	return nil
 }

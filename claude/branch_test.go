@@ -243,19 +243,34 @@ func TestBranchFails(t *testing.T) {
 func TestStaleTemps(t *testing.T) {
 	w := newWorld(t)
 	w.snap(w.write(idOne, w.talk(idOne, 1)), "a")
-	old, young := filepath.Join(filepath.Dir(w.path(idOne)), tempName+"old"), filepath.Join(filepath.Dir(w.path(idOne)), tempName+"young")
-	for _, path := range []string{old, young} {
-		must(t, os.WriteFile(path, nil, 0o600))
-	}
+	must(t, w.store.clearTemp())
+	logs := filepath.Dir(w.path(idOne))
 	then := time.Now().Add(-48 * time.Hour)
-	must(t, os.Chtimes(old, then, then))
-	_, err := w.store.Branch(t.Context(), "a", BranchOptions{})
-	must(t, err)
-	if _, err := os.Stat(old); err == nil {
-		t.Error("an old one is left")
+	for path, old := range map[string]bool{
+		filepath.Join(logs, "."+idTwo+".jsonl.DEAD.tidemark-tmp"):  true,
+		filepath.Join(logs, "."+idTwo+".jsonl.YOUNG.tidemark-tmp"): false,
+		filepath.Join(w.store.temp(), "tidemark-line-1"):           true,
+		filepath.Join(w.store.temp(), "tidemark-line-2"):           false,
+	} {
+		must(t, os.WriteFile(path, nil, 0o600))
+		if old {
+			must(t, os.Chtimes(path, then, then))
+		}
 	}
-	if _, err := os.Stat(young); err != nil {
-		t.Error("a young one is gone")
+	_, err := w.store.Branch(t.Context(), "a", BranchOptions{Trim: true})
+	must(t, err)
+	var left []string
+	for _, dir := range []string{logs, w.store.temp()} {
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, "-tmp") || strings.HasPrefix(name, "tidemark") {
+				left = append(left, name)
+			}
+		}
+	}
+	if got, want := strings.Join(left, " "), "."+idTwo+".jsonl.YOUNG.tidemark-tmp tidemark-line-2"; got != want {
+		t.Errorf("left: %s\nwant: %s", got, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -242,7 +243,7 @@ func appendJournal(path string, size int64, lines []byte) error {
 		err = closed
 	}
 	if err == nil && size == 0 {
-		syncFolder(filepath.Dir(path))
+		place.SyncFolder(filepath.Dir(path))
 	}
 	return err
 }

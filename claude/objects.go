@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
 // maxObject bounds the content of an object, so that a broken one cannot fill the memory.
@@ -51,23 +52,19 @@ func (o *objects) put(content []byte) (tidemark.Hash, error) {
 	if need := s2.MaxEncodedLen(len(content)); need > cap(o.buf) {
 		o.buf = make([]byte, need)
 	}
-	temp, err := os.CreateTemp(folder, ".new-*")
+	f, err := place.Open(path, place.Options{Replace: true}) // another process may put the same meanwhile
 	if err != nil {
 		return "", fmt.Errorf("keep object: %w", err)
 	}
-	_, err = temp.Write(s2.Encode(o.buf[:cap(o.buf)], content))
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
+	defer f.Drop()
+	if _, err = f.Write(s2.Encode(o.buf[:cap(o.buf)], content)); err == nil {
+		err = f.Sync()
 	}
 	if err == nil {
-		err = os.Rename(temp.Name(), path)
+		err = f.Rename()
 	}
 	if err != nil {
-		_ = os.Remove(temp.Name())
-		return "", fmt.Errorf("keep object %s: %w", h, err)
+		return "", fmt.Errorf("keep object: %w", err)
 	}
 	o.dirty[folder] = true
 	return h, nil
@@ -76,10 +73,10 @@ func (o *objects) put(content []byte) (tidemark.Hash, error) {
 // sync makes the names of what was put last.
 func (o *objects) sync() {
 	for folder := range o.dirty {
-		syncFolder(folder)
+		place.SyncFolder(folder)
 	}
 	if len(o.dirty) > 0 {
-		syncFolder(o.dir)
+		place.SyncFolder(o.dir)
 	}
 	clear(o.dirty)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
 // Events of Claude Code at which our hook runs (https://docs.claude.com/en/docs/claude-code/hooks).
@@ -230,11 +231,12 @@ func (c Change) Apply() error {
 }
 
 // keepOnce writes a file unless it is there.
-func keepOnce(path string, data []byte, mode fs.FileMode) error {
-	if _, err := os.Lstat(path); err == nil {
+func keepOnce(path string, content []byte, mode fs.FileMode) error {
+	err := place.Bytes(path, place.Options{Mode: mode}, content)
+	if errors.Is(err, tidemark.ErrConflict) {
 		return nil
 	}
-	return replaceFile(path, data, mode)
+	return err
 }
 
 // ours is a hook of ours by its place: the list of its event, and which group and which hook of the group it is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 	useName     = "objects.lock" // shared by who adds objects, alone by who removes some
 	objectsName = "objects"
 	cutsName    = "cuts"
+	tempName    = "temp"
 )
 
 func (s *Store) folder() string { return filepath.Join(s.Home, folderName) }
@@ -208,6 +210,27 @@ func (s *Store) Active(of Session) bool {
 	}
 	made, ok := j.byID[of.ID]
 	return !ok || made.Bytes != of.Bytes
+}
+
+// temp is the folder for what is needed for a while.
+func (s *Store) temp() string { return filepath.Join(s.folder(), tempName) }
+
+// clearTemp makes that folder, and removes what killed processes left there: nothing that is made takes that long.
+func (s *Store) clearTemp() error {
+	const age = 24 * time.Hour
+	if err := os.MkdirAll(s.temp(), folderMode); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.temp())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() && s.now().Sub(info.ModTime()) > age {
+			_ = os.Remove(filepath.Join(s.temp(), e.Name()))
+		}
+	}
+	return nil
 }
 
 // Finder returns a finder that keeps what it read in the store's home.

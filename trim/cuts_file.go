@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
 // CutsSuffix makes the name of a cuts file of that of the trimmed log.
@@ -36,7 +37,7 @@ type Job struct {
 //
 // # Errors
 //
-// Those of [Place] and [Trim]. Then no file is in its place.
+// Those of [place.Write] and [Trim]. Then no file is in its place.
 func (j Job) Run(ctx context.Context) (Metrics, error) {
 	info, err := j.In.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -46,8 +47,8 @@ func (j Job) Run(ctx context.Context) (Metrics, error) {
 		return Metrics{}, fmt.Errorf("read log: %w", err)
 	}
 	out, cuts, err := j.places(info.Mode().Perm())
-	defer out.drop()
-	defer cuts.drop()
+	defer out.Drop()
+	defer cuts.Drop()
 	if err != nil {
 		return Metrics{}, err
 	}
@@ -62,17 +63,17 @@ func (j Job) Run(ctx context.Context) (Metrics, error) {
 }
 
 // places opens what is written to; nil where nothing is.
-func (j Job) places(mode fs.FileMode) (out, cuts *temp, err error) {
+func (j Job) places(mode fs.FileMode) (out, cuts *place.File, err error) {
 	if j.Out != "" && j.Cuts != "" && sameFolderEntry(j.Out, j.Cuts) {
 		return nil, nil, fmt.Errorf("write %s: the trimmed log and its cuts cannot be one file: %w", j.Out, tidemark.ErrInvalid)
 	}
 	if j.Out != "" {
-		if out, err = placeTemp(j.Out, Placing{Mode: mode, Replace: j.Replace, Not: j.not(j.Cuts)}); err != nil {
+		if out, err = place.Open(j.Out, place.Options{Mode: mode, Replace: j.Replace, Not: j.not(j.Cuts)}); err != nil {
 			return nil, nil, err
 		}
 	}
 	if j.Cuts != "" {
-		cuts, err = placeTemp(j.Cuts, Placing{Mode: mode, Replace: j.Replace, Not: j.not(j.Out)})
+		cuts, err = place.Open(j.Cuts, place.Options{Mode: mode, Replace: j.Replace, Not: j.not(j.Out)})
 	}
 	return out, cuts, err
 }
@@ -95,7 +96,7 @@ func sameFolderEntry(a, b string) bool {
 const outBuffer = 256 << 10
 
 // write trims into what was opened.
-func (j Job) write(ctx context.Context, size int64, out, cuts *temp) (Metrics, error) {
+func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metrics, error) {
 	do, in, to := j.trim, io.ReaderAt(j.In), j.To
 	if do == nil {
 		do = Trim
@@ -141,32 +142,32 @@ func (o Options) Effective() int {
 }
 
 // commitBoth syncs two files at once, then gives them their names, the first one first. nil is nothing to commit.
-func commitBoth(first, second *temp) error {
+func commitBoth(first, second *place.File) error {
 	synced := make(chan error, 1)
 	go func() { // it ends before this function does
 		if first == nil {
 			synced <- nil
 			return
 		}
-		synced <- first.sync()
+		synced <- first.Sync()
 	}()
 	var err error
 	if second != nil {
-		err = second.sync()
+		err = second.Sync()
 	}
 	if err := errors.Join(<-synced, err); err != nil {
 		return err
 	}
 	if first != nil {
-		if err := first.name(); err != nil {
+		if err := first.Settle(); err != nil {
 			return err
 		}
 	}
 	if second == nil {
 		return nil
 	}
-	if err = second.name(); err != nil && first != nil && !first.replace {
-		_ = os.Remove(first.path) // it is new, and alone it would stand in the way of the next try
+	if err = second.Settle(); err != nil && first != nil {
+		first.Undo() // it is new, and alone it would stand in the way of the next try
 	}
 	return err
 }

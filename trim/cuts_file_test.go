@@ -7,14 +7,46 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 )
+
+func writeFile(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// names lists a folder, so that leftovers show.
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return strings.Join(out, " ")
+}
 
 // randomTrim stands in for Trim, so that these tests are about files.
 func randomTrim(_ context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, _ Options) (Metrics, error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
-	"github.com/tidemark-ai/tidemark/trim"
 )
 
 func (m *Main) snapshotExport() *cobra.Command {
@@ -55,7 +55,7 @@ func (m *Main) export(ctx context.Context, c *client, n snapshot.Node, to string
 	if to == "" {
 		to = n.ID + ".tar.gz"
 	}
-	if err := trim.Place(to, trim.Placing{Replace: force}, write); err != nil {
+	if err := place.Write(to, place.Options{Replace: force}, write); err != nil {
 		return err
 	}
 	info, err := os.Stat(to)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -139,9 +140,9 @@ func (m *Main) untrim(ctx context.Context, u untrimming) error {
 		_, err := trim.Untrim(ctx, log, info.Size(), cuts, m.out)
 		return err
 	}
-	p := trim.Placing{Mode: info.Mode().Perm(), Replace: u.force, Not: []string{u.log, u.cuts}}
+	p := place.Options{Mode: info.Mode().Perm(), Replace: u.force, Not: []string{u.log, u.cuts}}
 	var done trim.Untrimmed
-	err = trim.Place(u.out, p, func(w io.Writer) error {
+	err = place.Write(u.out, p, func(w io.Writer) error {
 		done, err = trim.Untrim(ctx, log, info.Size(), cuts, w)
 		return err
 	})

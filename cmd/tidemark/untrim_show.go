@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -38,7 +39,7 @@ func (m *Main) showOriginal(ctx context.Context, u untrimming, cuts *trim.CutsFi
 	if u.out == "" || u.out == "-" {
 		return write(m.out)
 	}
-	return u.fix(trim.Place(u.out, trim.Placing{Replace: u.force, Not: []string{u.log, u.cuts}}, write))
+	return u.fix(place.Write(u.out, place.Options{Replace: u.force, Not: []string{u.log, u.cuts}}, write))
 }
 
 // findCut finds the one piece whose handle begins so, and where it stood. Equal pieces are one. What no note stands

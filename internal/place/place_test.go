@@ -1,6 +1,6 @@
 //go:build !js
 
-package trim
+package place
 
 import (
 	"errors"
@@ -56,19 +56,19 @@ func names(t *testing.T, dir string) string {
 }
 
 // A new file has the mode that was asked for, 0600 without; one that is replaced keeps its own.
-func TestPlaceModes(t *testing.T) {
+func TestModes(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "old"), "old", 0o640)
 	for name, c := range map[string]struct {
-		p    Placing
+		o    Options
 		want fs.FileMode
 	}{
-		"new":   {Placing{}, 0o600},
-		"asked": {Placing{Mode: 0o664}, 0o664},
-		"old":   {Placing{Mode: 0o600, Replace: true}, 0o640},
+		"new":   {Options{}, 0o600},
+		"asked": {Options{Mode: 0o664}, 0o664},
+		"old":   {Options{Mode: 0o600, Replace: true}, 0o640},
 	} {
 		path := filepath.Join(dir, name)
-		if err := Place(path, c.p, put("text of "+name)); err != nil {
+		if err := Write(path, c.o, put("text of "+name)); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(path)
@@ -82,7 +82,7 @@ func TestPlaceModes(t *testing.T) {
 }
 
 // Whatever is refused changes nothing and leaves nothing.
-func TestPlaceRefused(t *testing.T) {
+func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	writeFile(t, at("log"), "log", 0o600)
@@ -91,14 +91,14 @@ func TestPlaceRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := names(t, dir)
-	replace := Placing{Replace: true, Not: []string{at("log")}}
+	replace := Options{Replace: true, Not: []string{at("log")}}
 	for name, c := range map[string]struct {
 		path string
-		p    Placing
+		o    Options
 		want error
 		text string
 	}{
-		"exists":    {at("log"), Placing{}, tidemark.ErrConflict, "there is a file"},
+		"exists":    {at("log"), Options{}, tidemark.ErrConflict, "there is a file"},
 		"same":      {at("log"), replace, tidemark.ErrInvalid, "the same file"},
 		"same else": {at("folder/../log"), replace, tidemark.ErrInvalid, "the same file"},
 		"symlink":   {at("symlink"), replace, tidemark.ErrInvalid, "the same file"},
@@ -107,10 +107,10 @@ func TestPlaceRefused(t *testing.T) {
 		"folder":    {at("folder"), replace, tidemark.ErrInvalid, "is a folder"},
 		"pipe":      {at("pipe"), replace, tidemark.ErrInvalid, "a device or a pipe"},
 		"empty":     {"", replace, tidemark.ErrInvalid, "empty"},
-		"no folder": {at("no/where"), Placing{}, fs.ErrNotExist, at("no/where") + ": no such"},
+		"no folder": {at("no/where"), Options{}, fs.ErrNotExist, at("no/where") + ": no such"},
 	} {
 		wrote := false
-		err := Place(c.path, c.p, func(io.Writer) error { wrote = true; return nil })
+		err := Write(c.path, c.o, func(io.Writer) error { wrote = true; return nil })
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || wrote {
 			t.Errorf("%s: %v, wrote %t", name, err, wrote)
 		}
@@ -121,11 +121,11 @@ func TestPlaceRefused(t *testing.T) {
 }
 
 // A link is followed: the file that it names is replaced, and the link stays.
-func TestPlaceLink(t *testing.T) {
+func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	writeFile(t, file, "old", 0o600)
-	if err := errors.Join(os.Symlink("file", link), Place(link, Placing{Replace: true}, put("new"))); err != nil {
+	if err := errors.Join(os.Symlink("file", link), Write(link, Options{Replace: true}, put("new"))); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(link)
@@ -135,22 +135,22 @@ func TestPlaceLink(t *testing.T) {
 }
 
 // A failure, such as of a full disk, leaves what was there, and nothing else.
-func TestPlaceFails(t *testing.T) {
+func TestFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	writeFile(t, path, "old", 0o600)
 	full := errors.New("no space left on device")
-	err := Place(path, Placing{Replace: true}, func(w io.Writer) error { return errors.Join(put(strings.Repeat("x", 1<<20))(w), full) })
+	err := Write(path, Options{Replace: true}, func(w io.Writer) error { return errors.Join(put(strings.Repeat("x", 1<<20))(w), full) })
 	if !errors.Is(err, full) || readText(t, path) != "old" || names(t, dir) != "file" {
 		t.Errorf("%v, file %q, left %s", err, readText(t, path), names(t, dir))
 	}
 }
 
 // A file that another process puts there while ours is written is not replaced.
-func TestPlaceRaced(t *testing.T) {
+func TestRaced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	err := Place(path, Placing{}, func(w io.Writer) error {
+	err := Write(path, Options{}, func(w io.Writer) error {
 		writeFile(t, path, "theirs", 0o600)
 		return put("ours")(w)
 	})
@@ -161,7 +161,7 @@ func TestPlaceRaced(t *testing.T) {
 
 // Leftovers of a process that was killed go with the next file for the same place; those of one that lives, of other
 // places and of others stay.
-func TestPlaceStale(t *testing.T) {
+func TestStale(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * staleAge)
 	for _, name := range []string{".file.DEAD.tidemark-tmp", ".file.LIVES.tidemark-tmp", ".file2.DEAD.tidemark-tmp", ".file.DEAD.tmp"} {
@@ -176,10 +176,74 @@ func TestPlaceStale(t *testing.T) {
 		t.Fatal(held, err)
 	}
 	defer lives.Close()
-	if err := Place(filepath.Join(dir, "file"), Placing{}, put("x")); err != nil {
+	if err := Write(filepath.Join(dir, "file"), Options{}, put("x")); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := names(t, dir), ".file.DEAD.tmp .file.LIVES.tidemark-tmp .file.YOUNG.tidemark-tmp .file2.DEAD.tidemark-tmp file"; got != want {
 		t.Errorf("left: %s\nwant: %s", got, want)
+	}
+}
+
+// A name of as many bytes as a file system takes is no problem of the temporary one's.
+func TestLongName(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("n", 255)
+	for range 2 {
+		if err := Bytes(filepath.Join(dir, long), Options{Replace: true}, []byte("x")); err != nil || names(t, dir) != long {
+			t.Fatalf("%v, left %s", err, names(t, dir))
+		}
+	}
+}
+
+// A folder is swept of leftovers for all places, and of nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Open(filepath.Join(dir, "held"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Drop()
+	for _, name := range []string{".a.DEAD.tidemark-tmp", ".b.DEAD.tidemark-tmp", "a.tidemark-tmp", ".a"} {
+		writeFile(t, filepath.Join(dir, name), "x", 0o600)
+	}
+	old := time.Now().Add(-2 * staleAge)
+	for _, name := range strings.Fields(names(t, dir)) {
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(dir, ".a.YOUNG.tidemark-tmp"), "x", 0o600)
+	Sweep(dir)
+	if err := held.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), ".a .a.YOUNG.tidemark-tmp a.tidemark-tmp held"; got != want {
+		t.Errorf("left: %s\nwant: %s", got, want)
+	}
+}
+
+// What was put can be read back and taken away again, but not what stood there before.
+func TestUndo(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "old"), "old", 0o600)
+	for name, replace := range map[string]bool{"old": true, "new": false} {
+		f, err := Open(filepath.Join(dir, name), Options{Replace: replace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Drop()
+		back := make([]byte, 3)
+		_, err = f.Write([]byte("text"))
+		_, e := f.ReadAt(back, 1)
+		if n, sized := f.Size(); errors.Join(err, e, sized) != nil || n != 4 || string(back) != "ext" {
+			t.Fatal(err, e, sized, n, string(back))
+		}
+		if err := f.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		f.Undo()
+	}
+	if names(t, dir) != "old" || readText(t, filepath.Join(dir, "old")) != "text" {
+		t.Errorf("left %s", names(t, dir))
 	}
 }

@@ -1,4 +1,6 @@
-package trim
+// Package place puts files in their place: whole or not at all, synced, with the mode that was there, and never over
+// what nobody asked to replace. It is for the commands of a native host.
+package place
 
 import (
 	"bufio"
@@ -24,42 +26,56 @@ const privateMode fs.FileMode = 0o600
 // Temporary files are called .NAME.RANDOM.tidemark-tmp, beside the file they are to become.
 const tempSuffix = ".tidemark-tmp"
 
-// Placing says how a file takes its place. The zero value makes a new file that only its owner reads.
-type Placing struct {
+// Options say how a file takes its place. The zero value makes a new file that only its owner reads.
+type Options struct {
 	Mode    fs.FileMode // of a file that was not there; 0 is 0600. What is replaced keeps its own
 	Replace bool        // what stands there may be replaced
 	Not     []string    // files that the place must not be, under whatever name
 }
 
-// Place writes a file whole or not at all: into a temporary file beside it that nobody else has, which is synced and
+// Write writes a file whole or not at all: into a temporary file beside it that nobody else has, which is synced and
 // then takes the name. What is there is never open for writing, so whoever reads it meanwhile reads all of it. A file
-// that another process puts there meanwhile is not replaced, unless p says so. Leftovers of processes that were killed
+// that another process puts there meanwhile is not replaced, unless o says so. Leftovers of processes that were killed
 // are removed. A symbolic link is followed.
 //
 // # Errors
 //
-// tidemark.ErrConflict when there is a file and p does not allow to replace it, tidemark.ErrInvalid for a place that
-// is one of p.Not or no file, and those of write and of the file system. Then nothing was changed.
-func Place(path string, p Placing, write func(io.Writer) error) error {
-	t, err := placeTemp(path, p)
+// tidemark.ErrConflict when there is a file and o does not allow to replace it, tidemark.ErrInvalid for a place that
+// is one of o.Not or no file, and those of write and of the file system. Then nothing was changed.
+func Write(path string, o Options, write func(io.Writer) error) error {
+	t, err := Open(path, o)
 	if err != nil {
 		return err
 	}
-	defer t.drop()
-	b := bufio.NewWriterSize(t, placeBuffer)
+	defer t.Drop()
+	b := bufio.NewWriterSize(t, buffer)
 	if err := write(b); err != nil {
 		return err
 	}
 	if err := b.Flush(); err != nil {
 		return err
 	}
-	return t.commit()
+	return t.Commit()
 }
 
-const placeBuffer = 64 << 10
+// Bytes writes a small file as [Write] does.
+func Bytes(path string, o Options, content []byte) error {
+	t, err := Open(path, o)
+	if err != nil {
+		return err
+	}
+	defer t.Drop()
+	if _, err := t.Write(content); err != nil {
+		return err
+	}
+	return t.Commit()
+}
 
-// temp is a file on its way to its place.
-type temp struct {
+const buffer = 64 << 10
+
+// File is a file on its way to its place. Whoever opens one drops it in the end, which does nothing to one that has
+// its name. It is used by one caller at a time.
+type File struct {
 	f       *os.File
 	path    string // where it is to be, links followed
 	asked   string // where it is to be, as it was called
@@ -68,26 +84,27 @@ type temp struct {
 	closed  bool
 }
 
-// placeTemp checks the place and opens a temporary file for it.
-func placeTemp(path string, p Placing) (*temp, error) {
-	mode, target, err := checkPlace(path, p)
+// Open checks the place and opens a temporary file for it. Its errors are those of [Write].
+func Open(path string, o Options) (*File, error) {
+	mode, target, err := check(path, o)
 	if err != nil {
 		return nil, err
 	}
 	dir, base := filepath.Split(target)
-	removeStale(dir, base)
-	name := filepath.Join(dir, "."+base+"."+rand.Text()+tempSuffix)
+	begin := tempBegin(base)
+	sweep(dir, begin)
+	name := filepath.Join(dir, begin+rand.Text()+tempSuffix)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, plainPath(err))
 	}
-	t := &temp{f: f, path: target, asked: path, replace: p.Replace}
+	t := &File{f: f, path: target, asked: path, replace: o.Replace}
 	if locksFiles {
 		t.lock = flock.New(name)
 		_, _ = t.lock.TryLock() // without it nobody takes the file for a leftover sooner than it is one
 	}
 	if err := f.Chmod(mode); err != nil { // past the umask: the mode is that of the file it is made of
-		t.drop()
+		t.Drop()
 		return nil, fmt.Errorf("write %s: %w", path, plainPath(err))
 	}
 	return t, nil
@@ -100,12 +117,12 @@ const locksFiles = runtime.GOOS != "windows" && runtime.GOOS != "js"
 // staleAge is how old a leftover is at least: between the making of a file and its lock nothing holds it.
 const staleAge = time.Minute
 
-// checkPlace says which file a path means, and with which mode it is written.
-func checkPlace(path string, p Placing) (fs.FileMode, string, error) {
+// check says which file a path means, and with which mode it is written.
+func check(path string, o Options) (fs.FileMode, string, error) {
 	if path == "" {
 		return 0, "", fmt.Errorf("write a file: the path is empty: %w", tidemark.ErrInvalid)
 	}
-	mode := p.Mode.Perm()
+	mode := o.Mode.Perm()
 	if mode == 0 {
 		mode = privateMode
 	}
@@ -119,9 +136,9 @@ func checkPlace(path string, p Placing) (fs.FileMode, string, error) {
 	if err != nil {
 		return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))
 	}
-	for _, other := range p.Not {
-		o, err := os.Stat(other)
-		if err == nil && os.SameFile(info, o) {
+	for _, other := range o.Not {
+		its, err := os.Stat(other)
+		if err == nil && os.SameFile(info, its) {
 			return 0, "", fmt.Errorf("write %s: it is the same file as %s, which is never changed in place: %w", path, other, tidemark.ErrInvalid)
 		}
 	}
@@ -130,7 +147,7 @@ func checkPlace(path string, p Placing) (fs.FileMode, string, error) {
 		return 0, "", fmt.Errorf("write %s: it is a folder, want a file: %w", path, tidemark.ErrInvalid)
 	case !info.Mode().IsRegular():
 		return 0, "", fmt.Errorf("write %s: it is a device or a pipe, want a file: %w", path, tidemark.ErrInvalid)
-	case !p.Replace:
+	case !o.Replace:
 		return 0, "", fmt.Errorf("write %s: there is a file of that name: %w", path, tidemark.ErrConflict)
 	}
 	target, err := filepath.EvalSymlinks(path)
@@ -140,18 +157,27 @@ func checkPlace(path string, p Placing) (fs.FileMode, string, error) {
 	return info.Mode().Perm(), target, nil
 }
 
-// removeStale removes temporary files for the same place that nobody holds any more.
-func removeStale(dir, base string) {
+// tempBegin is how the temporary files for a place are called. A name may have 255 bytes.
+func tempBegin(base string) string {
+	const most = 200
+	return "." + base[:min(len(base), most)] + "."
+}
+
+// Sweep removes temporary files from a folder that nobody holds any more, for whatever place they were.
+func Sweep(dir string) { sweep(dir, ".") }
+
+// sweep removes those whose names begin so.
+func sweep(dir, begin string) {
 	if !locksFiles {
 		return
 	}
-	entries, err := os.ReadDir(filepath.Clean(dir + "."))
+	entries, err := os.ReadDir(filepath.Join(dir, "."))
 	if err != nil {
 		return // the writing will say what is wrong with the folder
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, "."+base+".") || !strings.HasSuffix(name, tempSuffix) || !e.Type().IsRegular() {
+		if !strings.HasPrefix(name, begin) || !strings.HasSuffix(name, tempSuffix) || !e.Type().IsRegular() {
 			continue
 		}
 		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < staleAge {
@@ -167,7 +193,7 @@ func removeStale(dir, base string) {
 }
 
 // Write implements io.Writer. Its errors name the file that was asked for.
-func (t *temp) Write(p []byte) (int, error) {
+func (t *File) Write(p []byte) (int, error) {
 	n, err := t.f.Write(p)
 	if err != nil {
 		return n, fmt.Errorf("write %s: %w", t.asked, plainPath(err))
@@ -175,24 +201,45 @@ func (t *temp) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// sync makes the bytes durable; what comes later is only the name.
-func (t *temp) sync() error {
+// Sync makes the bytes durable; what comes later is only the name.
+func (t *File) Sync() error {
 	if err := t.f.Sync(); err != nil {
 		return fmt.Errorf("write %s: %w", t.asked, plainPath(err))
 	}
 	return nil
 }
 
-// commit syncs the file and gives it its name.
-func (t *temp) commit() error {
-	if err := t.sync(); err != nil {
-		return err
+// ReadAt implements io.ReaderAt over what was written.
+func (t *File) ReadAt(p []byte, at int64) (int, error) { return t.f.ReadAt(p, at) }
+
+// Size is how many bytes were written.
+func (t *File) Size() (int64, error) {
+	info, err := t.f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", t.asked, plainPath(err))
 	}
-	return t.name()
+	return info.Size(), nil
 }
 
-// name gives the file its name, and makes that durable. It was synced.
-func (t *temp) name() error {
+// Commit syncs the file and gives it its name.
+func (t *File) Commit() error {
+	if err := t.Sync(); err != nil {
+		return err
+	}
+	return t.Settle()
+}
+
+// Settle gives the file its name, and makes that durable. It was synced.
+func (t *File) Settle() error {
+	if err := t.Rename(); err != nil {
+		return err
+	}
+	SyncFolder(filepath.Dir(t.path))
+	return nil
+}
+
+// Rename gives the file its name. It was synced; who writes many files calls [SyncFolder] behind the last one.
+func (t *File) Rename() error {
 	t.closed = true
 	if err := t.f.Close(); err != nil {
 		return fmt.Errorf("write %s: %w", t.asked, plainPath(err))
@@ -200,12 +247,19 @@ func (t *temp) name() error {
 	if err := t.move(); err != nil {
 		return fmt.Errorf("write %s: %w", t.asked, err)
 	}
-	return syncFolder(filepath.Dir(t.path))
+	return nil
+}
+
+// Undo removes a file again that was given its name, when nothing stood there before.
+func (t *File) Undo() {
+	if !t.replace {
+		_ = os.Remove(t.path)
+	}
 }
 
 // move renames. A new file is linked to its name, which fails where one has come to be; file systems without links
 // have the check before and no more.
-func (t *temp) move() error {
+func (t *File) move() error {
 	if t.replace {
 		return plainPath(os.Rename(t.f.Name(), t.path))
 	}
@@ -214,7 +268,8 @@ func (t *temp) move() error {
 		return fmt.Errorf("there is a file of that name by now: %w", tidemark.ErrConflict)
 	}
 	if err == nil {
-		return nil // the temporary name goes with drop
+		_ = os.Remove(t.f.Name())
+		return nil
 	}
 	if _, err := os.Lstat(t.path); err == nil {
 		return fmt.Errorf("there is a file of that name by now: %w", tidemark.ErrConflict)
@@ -222,8 +277,8 @@ func (t *temp) move() error {
 	return plainPath(os.Rename(t.f.Name(), t.path))
 }
 
-// drop removes what is left of the temporary file: nothing, when it has been renamed.
-func (t *temp) drop() {
+// Drop removes what is left of the temporary file: nothing, when it has been renamed.
+func (t *File) Drop() {
 	if t == nil {
 		return
 	}
@@ -251,13 +306,11 @@ func plainPath(err error) error {
 	return err
 }
 
-// syncFolder makes a new name durable. What cannot be opened or synced there (some network file systems) is no
-// reason to fail: the file is whole.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil //nolint:nilerr // see above
+// SyncFolder makes new names in a folder durable. What cannot be opened or synced there (some network file systems) is
+// no reason to fail: the files are whole.
+func SyncFolder(dir string) {
+	if f, err := os.Open(dir); err == nil {
+		_ = f.Sync()
+		_ = f.Close()
 	}
-	_ = f.Sync()
-	return f.Close()
 }
