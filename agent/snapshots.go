@@ -16,6 +16,9 @@ var snapshotTables = [][]string{{
 	`CREATE TABLE agent_snapshots(agent TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
 		node TEXT NOT NULL, PRIMARY KEY(agent, id)) WITHOUT ROWID`,
 	`CREATE INDEX agent_snapshots_created ON agent_snapshots(agent, created, id)`,
+}, {
+	// One that was removed stays as a row: what tells of its making may come behind what tells of its end.
+	`ALTER TABLE agent_snapshots ADD COLUMN gone INTEGER NOT NULL DEFAULT 0`,
 }}
 
 const snapshotSpace = "agent_snapshots"
@@ -23,7 +26,14 @@ const snapshotSpace = "agent_snapshots"
 // maxNodes bounds what one report may hold.
 const maxNodes = 1000
 
-// Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes.
+// takeNode takes up a node: the first that tells of it, and its end when the same conversation tells of that. One that was
+// read into another conversation since is that one's.
+const takeNode = `INSERT INTO agent_snapshots(agent, id, key, parent, created, node, gone) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO UPDATE SET
+	key = excluded.key, parent = excluded.parent, created = excluded.created, node = excluded.node, gone = excluded.gone
+	WHERE CASE agent_snapshots.key WHEN excluded.key THEN excluded.gone > agent_snapshots.gone ELSE agent_snapshots.gone > excluded.gone END`
+
+// Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
+// it is removed, and then it stays so.
 func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	if len(nodes) == 0 {
 		return nil
@@ -43,8 +53,11 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 		if err != nil {
 			return fmt.Errorf("report snapshot %s: %w", n.ID, err)
 		}
-		stmts[i] = tidemark.Stmt{SQL: `INSERT INTO agent_snapshots(agent, id, key, parent, created, node) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
-			Args: []any{a.cfg.Name, n.ID, n.Session, n.Parent, n.Created.UnixMilli(), string(raw)}}
+		gone := 0
+		if n.Gone {
+			gone = 1
+		}
+		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{a.cfg.Name, n.ID, n.Session, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
 	}
 	if err := a.openSnapshots(ctx); err != nil {
 		return fmt.Errorf("report snapshots: %w", err)
@@ -55,14 +68,19 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	return nil
 }
 
-// Tree lists the snapshots and branches of all sessions, the oldest first. next is empty on the last page.
-func (a *Agent) Tree(ctx context.Context, cursor string, limit int) (page []snapshot.Node, next string, err error) {
+// Tree lists the snapshots and branches of all sessions, the oldest first, or with newest the newest. next is empty on the
+// last page.
+func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []snapshot.Node, next string, err error) {
 	limit = pageLimit(limit)
 	ms, id, _ := strings.Cut(cursor, "@")
-	after := int64(-1)
-	if cursor != "" {
-		if after, err = parseCursor(ms); err != nil {
-			return nil, "", err
+	after, err := parseCursor(ms)
+	if err != nil {
+		return nil, "", err
+	}
+	order := `(created, id) < (?, ?) ORDER BY created DESC, id DESC`
+	if !newest {
+		if order = `(created, id) > (?, ?) ORDER BY created, id`; cursor == "" {
+			after = -1
 		}
 	}
 	page = []snapshot.Node{}
@@ -70,7 +88,7 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int) (page []snap
 	if err != nil || !there {
 		return page, "", err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_snapshots WHERE agent = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?`,
+	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_snapshots WHERE agent = ? AND gone = 0 AND `+order+` LIMIT ?`,
 		a.cfg.Name, after, id, limit+1)
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots: %w", err)
@@ -95,7 +113,7 @@ func (a *Agent) Snapshot(ctx context.Context, id string) (snapshot.Node, error) 
 		return snapshot.Node{}, err
 	}
 	if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_snapshots WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
+		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_snapshots WHERE agent = ? AND id = ? AND gone = 0 LIMIT 1`, a.cfg.Name, id)
 		if err != nil {
 			return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 		}

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 // TestTree: what sessions tell comes back page by page, each node once, the oldest first.
 func TestTree(t *testing.T) {
 	w := newWorld(t)
-	if page, next, err := w.Tree(t.Context(), "", 10); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := w.Tree(t.Context(), "", 10, false); err != nil || len(page) != 0 || next != "" {
 		t.Fatalf("an empty tree: %v, %q, %v", page, next, err)
 	}
 	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
@@ -29,7 +31,7 @@ func TestTree(t *testing.T) {
 	}
 	var got []string
 	for cursor := ""; ; {
-		page, next, err := w.Tree(t.Context(), cursor, 4)
+		page, next, err := w.Tree(t.Context(), cursor, 4, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,7 @@ func TestTree(t *testing.T) {
 	if _, err := w.Snapshot(t.Context(), "snap-99"); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, _, err := w.Tree(t.Context(), "x", 4); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, _, err := w.Tree(t.Context(), "x", 4, false); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
 	other := nodes[0]
@@ -60,5 +62,81 @@ func TestTree(t *testing.T) {
 	other.Session, other.Name = key, "a/b"
 	if err := w.Snapshots(t.Context(), []snapshot.Node{other}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// TestTreeNewest: the other way round a tree is the same.
+func TestTreeNewest(t *testing.T) {
+	w := newWorld(t)
+	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	var nodes []snapshot.Node
+	for i := range 25 {
+		nodes = append(nodes, aNode(w, fmt.Sprintf("snap-%02d", i), "main", at.Add(time.Duration(i/3)*time.Second)))
+	}
+	if err := w.Snapshots(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for cursor := ""; ; {
+		page, next, err := w.Tree(t.Context(), cursor, 4, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range page {
+			got = append(got, n.ID)
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if len(got) != 25 || got[0] != "snap-24" || got[24] != "snap-00" || !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("pages %q", got)
+	}
+}
+
+// aNode is a snapshot of a session of an agent.
+func aNode(w *world, id, session string, at time.Time) snapshot.Node {
+	return snapshot.Node{ID: id, Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Name: "n", Session: "agent:" + w.cfg.Name + ":" + session, Created: at, Messages: 1}
+}
+
+// TestTreeGone: what was removed is in no list whatever is heard first, of the session that it was of alone.
+func TestTreeGone(t *testing.T) {
+	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name string
+		told string // in this order: m made, r removed; M and R in another session
+		want string // session that it is of in the end, "" for none
+	}{
+		{"removed", "mr", ""}, {"removed first", "rm", ""}, {"told again", "mrmr", ""}, {"made", "mm", "main"},
+		{"imported elsewhere", "mM", "main"}, {"removed elsewhere", "mMR", "main"}, {"imported behind its end", "mrM", "main:x"},
+		{"and told of again", "mrMmr", "main:x"}, {"both removed", "mrMR", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, c := range row.told {
+				n := aNode(w, "snap-1", "main", at)
+				if c == 'M' || c == 'R' {
+					n = aNode(w, "snap-1", "main:x", at)
+				}
+				n.Gone = c == 'r' || c == 'R'
+				if err := w.Snapshots(t.Context(), []snapshot.Node{n}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			page, _, err := w.Tree(t.Context(), "", 10, false)
+			if err != nil || len(page) > 1 || (len(page) == 1) != (row.want != "") {
+				t.Fatalf("tree %+v, %v", page, err)
+			}
+			n, err := w.Snapshot(t.Context(), "snap-1")
+			if row.want == "" {
+				if !errors.Is(err, tidemark.ErrNotFound) {
+					t.Errorf("%+v, %v", n, err)
+				}
+				return
+			}
+			if err != nil || n.Session != "agent:"+w.cfg.Name+":"+row.want || page[0].Session != n.Session {
+				t.Errorf("%+v, %v", n, err)
+			}
+		})
 	}
 }

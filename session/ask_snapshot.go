@@ -13,7 +13,11 @@ func (s *Session) askSnapshot(ctx context.Context, r *run, name string, owner bo
 	if !owner && s.Scope().Owner {
 		return s.notYours(), nil
 	}
-	n, err := s.Snapshot(ctx, SnapshotOptions{Name: name, id: s.askedID(r)})
+	o := SnapshotOptions{Name: name, id: s.askedID(r)}
+	if !owner {
+		o.most = guestNodes
+	}
+	n, err := s.Snapshot(ctx, o)
 	if err != nil {
 		return notMade("No snapshot was taken", err)
 	}

@@ -99,7 +99,9 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 			}
 		}
 	} else {
-		g.from, err = s.snapshotOf(ctx, o.Snapshot)
+		if g.from, err = s.snapshotOf(ctx, o.Snapshot); err == nil {
+			err = s.haveRoom(ctx, MaxNodes)
+		}
 	}
 	if err == nil {
 		err = s.mayContinue(ctx, g.from)

@@ -145,7 +145,7 @@ func TestKillCarry(t *testing.T) {
 				}
 				runtime.Gosched()
 			}
-			nodes, e := h.Snapshots(t.Context())
+			nodes, e := h.nodes()
 			said := len(h.originals())
 			if e != nil || (len(nodes) == 0) != (said == 0) || err == nil && said != n.Messages || said != 0 && said != n.Messages {
 				t.Errorf("write %d after=%v: %d nodes, %d messages, %v, %v", k, after, len(nodes), said, err, e)

@@ -306,7 +306,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		return Carried{}, err
 	}
 	node := im.m.Node
-	node.Session = string(s.Key)
+	node.Session, node.Gone = string(s.Key), false
 	n := stored{Node: node, log: im.at.Log, seq: im.at.To, state: im.more.Kept}
 	head := tidemark.NewID(now)
 	segments, err := s.log.Segments(ctx, n.log, n.seq)
@@ -336,7 +336,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		if !ok || a.Kind != snapshot.KindSnapshot {
 			continue
 		}
-		a.Session = string(s.Key)
+		a.Session, a.Gone = string(s.Key), false
 		stmts = append(stmts, s.carriedSnapshot(stored{Node: a, log: at.Log, seq: at.To})...)
 	}
 	more, err := s.keptStmts(ctx, s.Key, n)

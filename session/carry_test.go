@@ -82,7 +82,7 @@ func TestCarry(t *testing.T) {
 	if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw[:len(raw)-30])); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("again, cut off: %v", err)
 	}
-	nodes, err := o.Snapshots(t.Context())
+	nodes, err := o.nodes()
 	if err != nil || len(nodes) != 2 || nodes[0].Name != "ground" || nodes[1].Parent != nodes[0].ID {
 		t.Errorf("nodes %+v, %v", nodes, err)
 	}
@@ -171,7 +171,7 @@ func TestCarryHome(t *testing.T) {
 		if err != nil || own.Session != string(x.key) {
 			t.Errorf("%s has %+v, %v", x.key, own, err)
 		}
-		all, err := x.Snapshots(t.Context())
+		all, err := x.nodes()
 		if err != nil || !slices.ContainsFunc(all, func(s snapshot.Node) bool { return s.ID == n.ID }) {
 			t.Errorf("%s lists %+v, %v", x.key, all, err)
 		}
@@ -275,7 +275,7 @@ func TestCarryTampered(t *testing.T) {
 			if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(bad)); !errors.Is(err, tidemark.ErrInvalid) {
 				t.Errorf("%v", err)
 			}
-			if nodes, err := o.Snapshots(t.Context()); err != nil || len(nodes) != 0 || len(o.originals()) != 0 {
+			if nodes, err := o.nodes(); err != nil || len(nodes) != 0 || len(o.originals()) != 0 {
 				t.Errorf("something is left: %v, %v", nodes, err)
 			}
 			if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {

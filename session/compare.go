@@ -185,7 +185,7 @@ func (s *Session) commonAt(ctx context.Context, cut host.Segment) (Common, error
 	if there, err := s.hasSnapshots(ctx); err != nil || !there {
 		return c, err
 	}
-	rows, err := s.DB.Query(ctx, `SELECT id FROM snapshots WHERE root = ? AND log = ? AND seq = ? ORDER BY created LIMIT 1`,
+	rows, err := s.DB.Query(ctx, `SELECT id FROM snapshots WHERE root = ? AND log = ? AND seq = ? AND gone = 0 ORDER BY created LIMIT 1`,
 		string(s.Key.Root()), cut.Log, cut.To)
 	if err == nil && len(rows) > 0 {
 		c.Snapshot = rows[0].Text(0)

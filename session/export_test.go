@@ -5,6 +5,9 @@ import "context"
 // Tune is tune for tests.
 var Tune = tune
 
+// GuestNodes is how many snapshots a conversation has when only its owner takes more.
+const GuestNodes = guestNodes
+
 // RowsOf is the positions that a recall looks between for its times.
 func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole bool, err error) {
 	r, err := s.rowsOf(ctx, w)

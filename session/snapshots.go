@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed: a
-// snapshot is a place in a log, and a log only grows.
+// snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed but
+// whether a snapshot is still told of: it is a place in a log, and a log only grows.
 var snapshotTables = [][]string{{
 	// What an agent keeps beside the log, as it was there: state. Conversations that share a database, as natively those
 	// of an agent do, may each have read the same snapshot in: root is whose it is.
@@ -33,6 +33,10 @@ var snapshotTables = [][]string{{
 	// Which outcome of a branch, up to its last message, stands as a note in which log.
 	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
 		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
+}, {
+	// One that was removed stays as a row, so that nothing brings it back: a command that is carried out again, or an
+	// archive of it.
+	`ALTER TABLE snapshots ADD COLUMN gone INTEGER NOT NULL DEFAULT 0`,
 }}
 
 // snapshotSpace is the name of the tables' version.
@@ -46,7 +50,8 @@ type SnapshotOptions struct {
 	Tags        []string         `json:"tags,omitempty"`
 	At          tidemark.EntryID `json:"at,omitempty"` // the last message of it; "" is the newest that it can end with
 
-	id string // of what may be asked for twice: one that is there is taken for it
+	id   string // of what may be asked for twice: one that is there is taken for it
+	most int    // of the conversation; 0 is MaxNodes
 }
 
 // Snapshot names a place in the session: its messages up to there, as they are shown. It costs a row, copies nothing
@@ -89,9 +94,12 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 		return stored{}, nil, err
 	}
 	if o.id != "" {
-		if n, err := s.snapshotOf(ctx, o.id); !errors.Is(err, tidemark.ErrNotFound) {
+		if n, err := s.snapshotAs(ctx, o.id, true); !errors.Is(err, tidemark.ErrNotFound) {
 			return n, nil, err
 		}
+	}
+	if err := s.haveRoom(ctx, cmp.Or(o.most, MaxNodes)); err != nil {
+		return stored{}, nil, err
 	}
 	h, err := s.head(ctx)
 	if err != nil {
@@ -172,55 +180,13 @@ func labelOf(title string) string {
 	return clean
 }
 
-// Snapshots lists the snapshots and branches of the whole conversation, whichever of its sessions they are of, in the
-// order in which they were made.
-func (s *Session) Snapshots(ctx context.Context) ([]snapshot.Node, error) {
-	const most = 100_000
-	out := []snapshot.Node{}
-	if there, err := s.hasSnapshots(ctx); err != nil || !there {
-		return out, err
-	}
-	root := string(s.Key.Root())
-	rows, err := s.DB.Query(ctx, `SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ?
-		UNION ALL SELECT created, 1, log, node FROM branches WHERE key BETWEEN ? AND ? AND node <> '' ORDER BY 1, 2, 3 LIMIT ?`,
-		root, root+"#", root+"#~", most)
-	if err != nil {
-		return nil, fmt.Errorf("list snapshots of %s: %w", root, err)
-	}
-	for _, r := range rows {
-		var n snapshot.Node
-		if err := json.Unmarshal(r.Bytes(3), &n); err != nil {
-			return nil, fmt.Errorf("read snapshot %s: %w", r.Text(2), err)
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
-
-// SnapshotNode returns one of them by its id: a branch's is its key. An unknown one is tidemark.ErrNotFound.
-func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, error) {
-	if n, err := s.snapshotOf(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
-		return n.Node, err
-	}
-	there, err := s.hasSnapshots(ctx)
-	if err != nil {
-		return snapshot.Node{}, err
-	}
-	if there && tidemark.Key(id).Root() == s.Key.Root() {
-		rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
-		if err != nil {
-			return snapshot.Node{}, fmt.Errorf("read branch %.80q: %w", id, err)
-		}
-		if len(rows) > 0 {
-			var n snapshot.Node
-			return n, json.Unmarshal(rows[0].Bytes(0), &n)
-		}
-	}
-	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
-}
-
 // snapshotOf reads a snapshot of this conversation.
 func (s *Session) snapshotOf(ctx context.Context, id string) (stored, error) {
+	return s.snapshotAs(ctx, id, false)
+}
+
+// snapshotAs is snapshotOf, also of one that was removed if gone is set.
+func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (stored, error) {
 	there, err := s.hasSnapshots(ctx)
 	if err != nil {
 		return stored{}, err
@@ -229,7 +195,11 @@ func (s *Session) snapshotOf(ctx context.Context, id string) (stored, error) {
 	if !there {
 		return stored{}, missing
 	}
-	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? LIMIT 1`, id, string(s.Key.Root()))
+	most := 0
+	if gone {
+		most = 1
+	}
+	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
 	if err != nil {
 		return stored{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 	}

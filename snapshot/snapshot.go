@@ -42,6 +42,7 @@ type Node struct {
 	Tokens      tidemark.Tokens `json:"tokens,omitempty"`  // of the context there, system prompt and tools too: as last reported, else estimated
 	Hash        tidemark.Hash   `json:"hash,omitempty"`    // of the content: the chain of a session, or SHA-256 of a log
 	Trimmed     bool            `json:"trimmed,omitempty"` // of a branch
+	Gone        bool            `json:"gone,omitempty"`    // it was removed: what a session tells its agent, in no list
 }
 
 // Bounds of what people say of a snapshot.

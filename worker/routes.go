@@ -114,14 +114,15 @@ func ofSnapshots() []route {
 	const key = "/v1/sessions/{key}"
 	return []route{
 		{"POST " + key + "/snapshots", "", false, (*call).postSnapshot},
-		{"GET " + key + "/snapshots", "", false, (*call).listSnapshots},
+		{"GET " + key + "/snapshots", paged + " order", false, (*call).listSnapshots},
 		{"GET " + key + "/snapshots/{id}", "", false, (*call).getSnapshot},
+		{"DELETE " + key + "/snapshots/{id}", "", false, (*call).deleteSnapshot},
 		{"GET " + key + "/snapshots/{id}/archive", "", false, (*call).getSnapshotArchive},
 		{"POST " + key + "/branch", "", false, (*call).postBranch},
 		{"POST " + key + "/trim", "", false, (*call).postTrim},
 		{"POST " + key + "/merge", "", false, (*call).postMerge},
 		{"GET " + key + "/cost", "model hitRate threshold", false, (*call).getCost},
-		{"GET /v1/tree", "agent " + paged, false, (*call).getTree},
+		{"GET /v1/tree", "agent order " + paged, false, (*call).getTree},
 		{"GET /v1/snapshots/{id}", "agent", false, (*call).findSnapshot},
 		{"GET /v1/snapshots/{id}/archive", "session agent", false, (*call).getArchiveByID},
 		{"PUT /v1/snapshots/{id}/archive", "session", false, (*call).putArchiveByID},
@@ -135,7 +136,7 @@ func (c *call) session(create bool) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.r.Method == http.MethodPost {
+	if c.r.Method == http.MethodPost || c.r.Method == http.MethodDelete {
 		if err := writable(key); err != nil {
 			return nil, err
 		}

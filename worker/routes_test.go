@@ -46,6 +46,8 @@ var requests = []struct {
 	{"GET", "/v1/snapshots/snap-00000000000000000000000000", "", 404},
 	{"GET", "/v1/snapshots/snap-00000000000000000000000000/archive", "", 404},
 	{"PUT", "/v1/snapshots/snap-00000000000000000000000000/archive", "no archive", 400},
+	{"DELETE", "/v1/sessions/main/snapshots/snap-00000000000000000000000000", "", 404},
+	{"DELETE", "/v1/sessions/main/snapshots/agent:main:main%23roses", "", 400},
 	{"POST", "/v1/sessions/main/commands", `{"line":"/snapshot by a word"}`, 200},
 	{"POST", "/v1/sessions/main/abort", "", 200},
 	{"POST", "/v1/sessions/main/compact", `{"instructions":"keep the garden"}`, 200},

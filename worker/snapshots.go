@@ -57,17 +57,49 @@ type wireNodes struct {
 	Next  string          `json:"next,omitempty"`
 }
 
-// listSnapshots lists those of a conversation, whichever of its branches they are of.
+// Orders of lists of nodes.
+const (
+	oldestFirst = "oldest"
+	newestFirst = "newest"
+)
+
+// nodePage reads what page of a list of nodes is asked for.
+func (c *call) nodePage() (cursor string, limit int, newest bool, err error) {
+	if limit, err = c.limit(); err != nil {
+		return "", 0, false, err
+	}
+	order, err := c.one("order", oldestFirst, newestFirst)
+	return c.r.URL.Query().Get("cursor"), limit, order == newestFirst, err
+}
+
+// listSnapshots lists those of a conversation, whichever of its branches they are of, page by page.
 func (c *call) listSnapshots() error {
+	cursor, limit, newest, err := c.nodePage()
+	if err != nil {
+		return err
+	}
 	s, err := c.session(false)
 	if err != nil {
 		return err
 	}
-	all, err := s.Snapshots(c.r.Context())
+	page, next, err := s.Snapshots(c.r.Context(), cursor, limit, newest)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, wireNodes{Nodes: listed(all)})
+	return c.reply(http.StatusOK, wireNodes{listed(page), next})
+}
+
+// deleteSnapshot removes one from all lists.
+func (c *call) deleteSnapshot() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	n, err := s.RemoveSnapshot(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, n)
 }
 
 func (c *call) getSnapshot() error {
@@ -84,16 +116,15 @@ func (c *call) getSnapshot() error {
 
 // getTree lists the snapshots and branches of all sessions of an agent, page by page.
 func (c *call) getTree() error {
-	limit, err := c.limit()
+	cursor, limit, newest, err := c.nodePage()
 	if err != nil {
 		return err
 	}
-	q := c.r.URL.Query()
-	a, _, err := c.owner(cmp.Or(q.Get("agent"), "main"))
+	a, _, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
 	if err != nil {
 		return err
 	}
-	page, next, err := a.Tree(c.r.Context(), q.Get("cursor"), limit)
+	page, next, err := a.Tree(c.r.Context(), cursor, limit, newest)
 	if err != nil {
 		return err
 	}

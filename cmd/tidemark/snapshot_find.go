@@ -62,16 +62,17 @@ func sessionNodes(ctx context.Context, c *client, w worlds) ([]snapshot.Node, er
 		Nodes []snapshot.Node `json:"nodes"`
 		Next  string          `json:"next"`
 	}
-	if w.session != "" {
-		var p page
-		err := c.get(ctx, sessionPath(w.session, "/snapshots"), &p)
-		return p.Nodes, err
-	}
 	const most = "1000" // tens of thousands shall be there at once, so they are read once each: less than pages does
+	path, of := "/v1/tree", url.Values{"agent": {w.agent}}
+	if w.session != "" {
+		path, of = sessionPath(w.session, "/snapshots"), url.Values{}
+	}
+	of.Set("limit", most)
 	var list []snapshot.Node
 	for cursor := ""; ; {
 		var p page
-		if err := c.get(ctx, "/v1/tree?"+url.Values{"agent": {w.agent}, "limit": {most}, "cursor": {cursor}}.Encode(), &p); err != nil {
+		of.Set("cursor", cursor)
+		if err := c.get(ctx, path+"?"+of.Encode(), &p); err != nil {
 			return nil, err
 		}
 		list = append(list, p.Nodes...)

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -143,35 +144,51 @@ func ancestors(all []snapshot.Node, n snapshot.Node) []string {
 }
 
 func (m *Main) snapshotRm() *cobra.Command {
-	c := &cobra.Command{Use: "rm REF", Short: "Forget a snapshot or branch of Claude Code", Args: oneRef,
-		Long: `Forget a snapshot or branch of Claude Code, and remove what only it needed. Sessions that
-were made of it stay, and so do their logs. Snapshots of sessions of Tidemark are rows
-that cost nothing and are never removed.`,
-		Example: `  tidemark snapshot rm analysed`,
+	var w worlds
+	c := &cobra.Command{Use: "rm REF", Short: "Remove a snapshot", Args: oneRef,
+		Long: `Take a snapshot out of all lists, and its name with it. No message goes with it, and
+sessions that were made of it stay.
+
+A snapshot of a session of Tidemark that a session began at is not removed: the tree
+would not hold together. Of Claude Code a branch can be removed as well, which forgets
+that it was one; what only the snapshot needed is freed.`,
+		Example: `  tidemark snapshot rm before-refactor
+  tidemark snapshot rm analysed --claude`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.HasPrefix(args[0], "snap-") {
-				return usagef("%s: %s is a snapshot of a session of Tidemark: those never change and cost a row each; rm is for Claude Code's", cmd.CommandPath(), args[0])
-			}
-			n, err := m.findNode(cmd.Context(), nil, worlds{claude: true}, args[0])
-			if errors.Is(err, tidemark.ErrNotFound) {
-				return &fixed{err, "rm forgets what `tidemark snapshot ls --claude` shows; snapshots of sessions of Tidemark are rows that stay"}
-			}
-			if err != nil {
-				return err
-			}
-			store, err := m.claudeStore()
-			if err != nil {
-				return err
-			}
-			n, freed, err := store.Drop(cmd.Context(), n.ID)
-			if err != nil {
-				return err
-			}
-			if m.json {
-				return m.printJSON(map[string]any{"removed": n, "bytes": freed})
-			}
-			m.out.printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, size(freed))
-			return nil
+			return m.withNode(cmd.Context(), w, args[0], func(c *client, n snapshot.Node) error {
+				if n.Of == snapshot.OfSession {
+					return m.removeSnapshot(cmd.Context(), c, n)
+				}
+				store, err := m.claudeStore()
+				if err != nil {
+					return err
+				}
+				n, freed, err := store.Drop(cmd.Context(), n.ID)
+				if err != nil {
+					return err
+				}
+				if m.json {
+					return m.printJSON(map[string]any{"removed": n, "bytes": freed})
+				}
+				m.out.printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, size(freed))
+				return nil
+			})
 		}}
+	w.flags(c)
 	return m.jsonFlag(c)
+}
+
+// removeSnapshot removes one of a session.
+func (m *Main) removeSnapshot(ctx context.Context, c *client, n snapshot.Node) error {
+	if n.Kind == snapshot.KindBranch {
+		return &fixed{fmt.Errorf("%s is a branch, which is a session of its own: %w", plainKey(n.ID), tidemark.ErrInvalid), "only snapshots are removed; what a branch said stays"}
+	}
+	if err := c.call(ctx, http.MethodDelete, sessionPath(n.Session, "/snapshots/"+url.PathEscape(n.ID)), nil, &n); err != nil {
+		return err
+	}
+	if m.json {
+		return m.printJSON(map[string]any{"removed": n})
+	}
+	m.out.printf("snapshot %q of %s is removed; its messages stay\n", n.Name, plainKey(n.Session))
+	return nil
 }

@@ -64,8 +64,12 @@ func (k *kept) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(map[string]any{"nodes": k.nodes[:2], "next": "2"})
 	case path == "/v1/tree":
 		reply(map[string]any{"nodes": k.nodes[2:]})
+	case r.Method == http.MethodGet && strings.HasSuffix(path, "/snapshots") && r.URL.Query().Get("cursor") == "":
+		reply(map[string]any{"nodes": k.nodes[:3], "next": "3"})
 	case r.Method == http.MethodGet && strings.HasSuffix(path, "/snapshots"):
-		reply(map[string]any{"nodes": k.nodes})
+		reply(map[string]any{"nodes": k.nodes[3:]})
+	case r.Method == http.MethodDelete && strings.HasSuffix(path, "/snapshots/"+firstID):
+		reply(k.nodes[0])
 	case strings.HasSuffix(path, "/snapshots"):
 		reply(k.nodes[0])
 	case strings.HasSuffix(path, "/branch"), strings.HasSuffix(path, "/trim"):
@@ -115,9 +119,11 @@ func TestSnapshotCommands(t *testing.T) {
 		{"snapshot before", `POST /v1/sessions/main/snapshots? {"at":"","description":"","name":"before","tags":null}`, `"before" of main, 120 messages, 84k tokens`},
 		{"snapshot --session garden --tag a --tag b", `POST /v1/sessions/garden/snapshots? {"at":"","description":"","name":"","tags":["a","b"]}`, firstID},
 		{"snapshot ls --tag plan", "GET /v1/tree?agent=main&cursor=2&limit=1000", twinID},
-		{"snapshot ls --session garden", "GET /v1/sessions/garden/snapshots?", secondID},
+		{"snapshot ls --session garden", "GET /v1/sessions/garden/snapshots?cursor=3&limit=1000", secondID},
 		{"snapshot show before", "GET /v1/tree", "made of it  branch try  main#try"},
 		{"snapshot show main#try", "GET /v1/tree", "from      before"},
+		{"snapshot rm before", "DELETE /v1/sessions/agent:main:main/snapshots/" + firstID + "?", `snapshot "before" of main is removed`},
+		{"snapshot rm " + firstID + " --session main", "DELETE /v1/sessions/agent:main:main/snapshots/" + firstID + "?", "removed"},
 		{"branch before", `POST /v1/sessions/agent:main:main/branch? {"name":"","orientation":"","snapshot":"` + firstID + `","trim":true}`, "84k -> 42k tokens (50% less): 7 outputs and 0 inputs of tools, 0 thoughts, 0 images"},
 		{"branch " + twinID + " --no-trim --name x", `POST /v1/sessions/agent:main:local:dm:garden/branch? {"name":"x","orientation":"","snapshot":"` + twinID + `","trim":false}`, "main#try"},
 		{"branch before --threshold 700 --orientation Go", `"orientation":"Go","snapshot":"` + firstID + `","threshold":700,"trim":true}`, "main#try"},
@@ -196,7 +202,8 @@ func TestSnapshotMistakes(t *testing.T) {
 		{"snapshot show later", exitFailed, secondID},
 		{"snapshot show befor", exitFailed, "did you mean before?"},
 		{"snapshot show cc-123456", exitFailed, "not found"},
-		{"snapshot rm " + firstID, exitUsage, "never change"},
+		{"snapshot rm later", exitFailed, secondID},
+		{"snapshot rm main#try", exitFailed, "only snapshots are removed"},
 		{"snapshot export main#try", exitFailed, "take a snapshot of it"},
 		{"snapshot import nosuchfile", exitFailed, "no such file"},
 		{"branch", exitUsage, "which one?"},
