@@ -3,6 +3,7 @@ package trim
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -13,8 +14,20 @@ type elements struct {
 
 // blockFields is what the members of a block say, while it is read.
 type blockFields struct {
-	typ, id, name, input, content, callID, text, thinking, data, source value
+	typ, id, name, input, content, callID, text, thinking, data value
+	label                                                       value  // of an input, the member that says best what it is about
+	source                                                      inner  // of a picture
+	list                                                        listed // what content holds, when it is a list
 }
+
+// inner is the source of a picture.
+type inner struct {
+	kind             byte // 0 for none
+	typ, media, data value
+}
+
+// listed is how large the content of a result is, pictures included, and how much of that is pictures.
+type listed struct{ chars, pictures int64 }
 
 // element scans one block of content.
 func (p *parser) element(s *scan, el *member) bool {
@@ -25,7 +38,7 @@ func (p *parser) element(s *scan, el *member) bool {
 	var b blockFields
 	at := span{from: el.start}
 	prev := el.prev
-	if !p.block(s, &b) {
+	if !p.block(s, &b, true) {
 		return false
 	}
 	at.to = s.pos()
@@ -50,8 +63,9 @@ func (p *parser) element(s *scan, el *member) bool {
 	return true
 }
 
-// block scans an object and notes what a block may consist of.
-func (p *parser) block(s *scan, b *blockFields) bool {
+// block scans an object and notes what a block may consist of; of one in a message also what is in the content of a
+// result and in the input of a call.
+func (p *parser) block(s *scan, b *blockFields, outer bool) bool {
 	if !s.open() {
 		return false
 	}
@@ -78,7 +92,49 @@ func (p *parser) block(s *scan, b *blockFields) bool {
 		case "data":
 			to = &b.data
 		case "source":
-			to = &b.source
+			if !p.sourceOf(s, &m, &b.source) {
+				return false
+			}
+			continue
+		}
+		v, ok := value{}, false
+		switch {
+		case outer && to == &b.content && m.kind == '[':
+			v, ok = p.resultList(s, &m, &b.list)
+		case outer && to == &b.input && m.kind == '{':
+			v, ok = p.inputOf(s, &m, &b.label)
+		default:
+			v, ok = p.skip(s, &m)
+		}
+		if !ok {
+			return false
+		}
+		if to != nil {
+			*to = v
+		}
+	}
+	return m.ok
+}
+
+// sourceOf scans the source of a picture.
+func (p *parser) sourceOf(s *scan, of *member, in *inner) bool {
+	*in = inner{kind: of.kind}
+	if of.kind != '{' {
+		return s.value()
+	}
+	if !s.open() {
+		return false
+	}
+	m := member{first: true}
+	for s.next(&m) {
+		var to *value
+		switch string(m.name) {
+		case "type":
+			to = &in.typ
+		case "media_type":
+			to = &in.media
+		case "data":
+			to = &in.data
 		}
 		v, ok := p.skip(s, &m)
 		if !ok {
@@ -89,6 +145,30 @@ func (p *parser) block(s *scan, b *blockFields) bool {
 		}
 	}
 	return m.ok
+}
+
+// inputOf scans the input of a call, and finds what says best what that is about.
+func (p *parser) inputOf(s *scan, of *member, best *value) (value, bool) {
+	v := value{span: span{from: of.start}, kind: of.kind}
+	*best = value{}
+	s.escaped, s.bits = 0, 0
+	if !s.open() {
+		return v, false
+	}
+	rank := len(labelKeys)
+	m := member{first: true}
+	for s.next(&m) {
+		r := slices.Index(labelKeys[:rank], string(m.name))
+		if !s.value() {
+			return v, false
+		}
+		if at := (span{m.start, s.pos()}); r >= 0 && m.kind == '"' && at.size() > 2 {
+			rank, *best = r, value{span: at, kind: m.kind}
+		}
+	}
+	v.to = s.pos()
+	v.count(s)
+	return v, m.ok
 }
 
 // stays notes that an element stays in any case.
@@ -152,52 +232,18 @@ type picture struct {
 	bytes int64  // without the coding
 }
 
-// picture reports whether a block is one whose bytes stand in it. It scans the source once more.
+// picture reports whether a block is one whose bytes stand in it.
 func (p *parser) picture(at span, b *blockFields) (picture, bool) {
-	pic := picture{span: at, form: formImage}
+	pic, data := picture{span: at, form: formImage}, b.source.data
 	if string(p.word(b.typ)) == "document" {
 		pic.form = formDocument
 	}
-	if b.source.kind != '{' {
+	if b.source.kind != '{' || data.kind != '"' || string(p.word(b.source.typ)) == "text" {
 		return pic, false
 	}
-	s := p.nestedSource(b.source)
-	var typ, media, data value
-	if !s.open() {
-		return pic, false
-	}
-	m := member{first: true}
-	for s.next(&m) {
-		var to *value
-		switch string(m.name) {
-		case "type":
-			to = &typ
-		case "media_type":
-			to = &media
-		case "data":
-			to = &data
-		}
-		v, ok := p.skip(s, &m)
-		if !ok {
-			return pic, false
-		}
-		if to != nil {
-			*to = v
-		}
-	}
-	if data.kind != '"' || string(p.word(typ)) == "text" {
-		return pic, false
-	}
-	pic.kind = mediaType(p.word(media))
+	pic.kind = mediaType(p.word(b.source.media))
 	pic.data, pic.bytes = data.span, p.decoded(data.span)
 	return pic, true
-}
-
-// nestedSource scans with a third scanner: the second may be within the content of a result.
-func (p *parser) nestedSource(v value) *scan {
-	next := p.pieces(v.span)
-	p.deep.reset(next(), v.from, next)
-	return &p.deep
 }
 
 // decoded is how many bytes base64 in a string stands for.
@@ -285,19 +331,17 @@ var labelKeys = []string{"file_path", "notebook_path", "path", "command", "patte
 // label says what a call was: the tool, and the path or the beginning of the command.
 func (p *parser) label(b *blockFields) []byte {
 	out := clip(p.lab[:0], p.word(b.name), maxTool)
-	if b.input.kind == '{' {
-		if v := p.labelValue(p.nested(b.input)); v.kind == '"' {
-			raw := p.raw(v.span)
-			raw = raw[1:min(len(raw), 6*maxLabel)]
-			if v.size() <= int64(len(raw)+1) {
-				raw = raw[:v.size()-2]
-			}
-			p.text = unescape(p.text[:0], whole(raw))
-			if len(out) > 0 {
-				out = append(out, ' ')
-			}
-			out = clip(out, p.text, maxLabel)
+	if v := b.label; b.input.kind == '{' && v.kind == '"' {
+		raw := p.raw(v.span)
+		raw = raw[1:min(len(raw), 6*maxLabel)]
+		if v.size() <= int64(len(raw)+1) {
+			raw = raw[:v.size()-2]
 		}
+		p.text = unescape(p.text[:0], whole(raw))
+		if len(out) > 0 {
+			out = append(out, ' ')
+		}
+		out = clip(out, p.text, maxLabel)
 	}
 	p.lab = out
 	return out
@@ -307,31 +351,6 @@ func (p *parser) label(b *blockFields) []byte {
 func whole(raw []byte) []byte {
 	_, used := charsOf(raw)
 	return raw[:used]
-}
-
-func (p *parser) labelValue(s *scan) (best value) {
-	rank := len(labelKeys)
-	if !s.open() {
-		return best
-	}
-	m := member{first: true}
-	for s.next(&m) {
-		r := rank
-		for i, k := range labelKeys[:rank] {
-			if string(m.name) == k {
-				r = i
-				break
-			}
-		}
-		v, ok := p.skip(s, &m)
-		if !ok {
-			return best
-		}
-		if r < rank && v.kind == '"' && v.size() > 2 {
-			rank, best = r, v
-		}
-	}
-	return best
 }
 
 // clip appends at most limit characters of text, and says when there were more.
@@ -365,15 +384,15 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 		o.chars = p.textOf(c)
 		p.special(o)
 		if o.chars > p.threshold && !p.note(c) {
-			p.put(op{kind: opStub, what: byte(formResult), span: c.span, n: o.chars, chars: o.chars, handle: p.handle(c.span)})
+			p.put(op{kind: opStub, what: byte(formResult), span: c.span, n: o.chars, chars: o.chars, handle: p.named(c.span, o.chars)})
 		}
 	case '[':
-		n, noted := p.resultList(c)
-		o.chars = n - noted
+		n := b.list.chars
+		o.chars = n - b.list.pictures
 		p.special(o)
 		switch {
 		case n > p.threshold || len(p.pictures) > maxPictures:
-			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.handle(c.span), extra: picturesNote(p.pictures)})
+			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.named(c.span, n), extra: picturesNote(p.pictures)})
 			p.imagesIn += int64(len(p.pictures))
 		default:
 			for _, pic := range p.pictures {
@@ -385,13 +404,13 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 	}
 }
 
-// resultList scans the content of a result that is a list: how large it is, pictures included, and how much of that
-// is pictures. Notes of an earlier trim weigh nothing, so that a second one changes nothing.
-func (p *parser) resultList(c value) (n, pictures int64) {
-	p.pictures = p.pictures[:0]
-	s := p.nested(c)
+// resultList scans the content of a result that is a list: how large it is, pictures included. Notes of an earlier trim
+// weigh nothing, so that a second one changes nothing.
+func (p *parser) resultList(s *scan, of *member, l *listed) (value, bool) {
+	c := value{span: span{from: of.start}, kind: of.kind}
+	*l, p.pictures = listed{}, p.pictures[:0]
 	if !s.open() {
-		return 0, 0
+		return c, false
 	}
 	m := member{first: true}
 	for s.next(&m) {
@@ -399,34 +418,35 @@ func (p *parser) resultList(c value) (n, pictures int64) {
 		if m.kind != '{' {
 			v, ok := p.skip(s, &m)
 			if !ok {
-				return n, pictures
+				return c, false
 			}
-			n += p.chars(v.span)
+			l.chars += p.chars(v.span)
 			continue
 		}
 		var b blockFields
-		if !p.block(s, &b) {
-			return n, pictures
+		if !p.block(s, &b, false) {
+			return c, false
 		}
 		at.to = s.pos()
 		if string(p.word(b.typ)) == "text" {
 			if !p.note(b.text) {
-				n += p.textOf(b.text)
+				l.chars += p.textOf(b.text)
 			}
 			continue
 		}
 		pic, ok := p.picture(at, &b)
 		if !ok {
-			n += p.chars(at)
+			l.chars += p.chars(at)
 			continue
 		}
-		n += at.size()
-		pictures += at.size()
+		l.chars += at.size()
+		l.pictures += at.size()
 		if len(p.pictures) <= maxPictures {
 			p.pictures = append(p.pictures, pic)
 		}
 	}
-	return n, pictures
+	c.to = s.pos()
+	return c, m.ok
 }
 
 // picturesNote says what pictures went with a result.

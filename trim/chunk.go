@@ -32,6 +32,8 @@ type planner struct {
 	size  int64
 	limit int64 // the threshold
 	spill *spill
+
+	nameless bool // nobody asks for the originals of stubs
 }
 
 const maxWorkers = 2
@@ -84,7 +86,7 @@ func (pl *planner) plan(ctx context.Context) ([]*chunk, error) {
 }
 
 func (pl *planner) parser() *parser {
-	return &parser{source: source{sizes: pl.sizes, in: pl.in}, threshold: pl.limit}
+	return &parser{source: source{sizes: pl.sizes, in: pl.in}, threshold: pl.limit, nameless: pl.nameless}
 }
 
 // lastLines returns the whole lines before end that make a chunk, or the one line that is longer.

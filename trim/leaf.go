@@ -93,7 +93,7 @@ func (p *parser) leaf(v value, f form, limit int64) {
 	}
 	o := op{kind: opStub, what: byte(f), span: v.span, n: n}
 	if f == formInput {
-		o.chars, o.handle = n, p.handle(v.span)
+		o.chars, o.handle = n, p.named(v.span, n)
 		p.cutInputs++
 	} else {
 		p.cutLeaves++
@@ -121,13 +121,13 @@ func (p *parser) attached(s *scan, element bool) bool {
 		if c == '[' || m.kind == '[' || m.kind == '{' && name != "source" {
 			ok = p.attached(s, c == '[')
 		} else {
-			var v value
-			v, ok = p.skip(s, &m)
-			switch name {
-			case "type":
-				b.typ = v
-			case "source":
-				b.source = v
+			if name == "source" {
+				ok = p.sourceOf(s, &m, &b.source)
+			} else {
+				var v value
+				if v, ok = p.skip(s, &m); name == "type" {
+					b.typ = v
+				}
 			}
 		}
 		if !ok {

@@ -6,8 +6,9 @@ import "slices"
 type parser struct {
 	source
 	threshold  int64
+	nameless   bool // stubs of shortNote characters name no original, and no cut is kept
 	main       scan // of the line
-	sub, deep  scan // of a part of it that is scanned once more, and of a part of that
+	sub        scan // of a part of it that is scanned once more
 	heads, ops []byte
 	last       int64  // of ops
 	flush      func() // takes ops away when they are many; nil for lines that are in memory

@@ -161,6 +161,14 @@ func (r *source) handle(s span) (h [6]byte) {
 	return h
 }
 
+// named is the handle of what a stub of so many characters stands for, when the stub or the cut is to name it.
+func (p *parser) named(s span, chars int64) (h [6]byte) {
+	if p.nameless && chars >= shortNote {
+		return h
+	}
+	return p.handle(s)
+}
+
 // fileHandle is the handle of what base64 in a span stands for, false when it is none.
 func (r *source) fileHandle(s span) (h [6]byte, ok bool) {
 	coded := make([]byte, min(32<<10, max(4, (s.size()+3)&^3)))

@@ -84,7 +84,7 @@ func Trim(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts S
 func trim(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, o Options, sz sizes) (Metrics, error) {
 	sp := &spill{sizes: sz, dir: o.TempDir}
 	defer sp.close()
-	pl := &planner{sizes: sz, in: in, size: size, limit: int64(o.Effective()), spill: sp}
+	pl := &planner{sizes: sz, in: in, size: size, limit: int64(o.Effective()), spill: sp, nameless: o.How == "" && cuts == nil}
 	chunks, err := pl.plan(ctx)
 	if err != nil {
 		return Metrics{}, fmt.Errorf("trim: %w", err)
