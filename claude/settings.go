@@ -120,7 +120,7 @@ func (s Settings) Installed() ([]string, error) {
 	if err != nil || c.Before == nil {
 		return nil, err
 	}
-	found, err := s.find(c.Before)
+	found, err := s.find(bytes.TrimPrefix(c.Before, byteOrderMark))
 	if err != nil {
 		return nil, fmt.Errorf("read settings %s: %w", s.Path, err)
 	}
@@ -322,7 +322,25 @@ func literal(v hujson.ValueTrimmed) string {
 	return l.String()
 }
 
-func (s Settings) install(raw []byte) ([]byte, error) {
+// byteOrderMark begins files that some editors of Windows write. It is no JSON, and it stays.
+var byteOrderMark = []byte("\ufeff")
+
+// marked does something to a document without its byte order mark.
+func marked(raw []byte, do func([]byte) ([]byte, error)) ([]byte, error) {
+	rest, has := bytes.CutPrefix(raw, byteOrderMark)
+	if !has {
+		return do(raw)
+	}
+	out, err := do(rest)
+	if err != nil {
+		return nil, err
+	}
+	return append(bytes.Clone(byteOrderMark), out...), nil
+}
+
+func (s Settings) install(raw []byte) ([]byte, error) { return marked(raw, s.installed) }
+
+func (s Settings) installed(raw []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{\n}\n")
 	}
@@ -339,7 +357,7 @@ func (s Settings) install(raw []byte) ([]byte, error) {
 	if len(found) == 2 && have[EventPreCompact] == 1 && have[EventPostToolUse] == 1 {
 		return raw, nil
 	}
-	if raw, err = s.uninstall(raw); err != nil {
+	if raw, err = s.uninstalled(raw); err != nil {
 		return nil, err
 	}
 	for _, event := range []string{EventPreCompact, EventPostToolUse} {
@@ -409,8 +427,11 @@ func member(name string, v any) func(indent string, lines bool) []byte {
 	}
 }
 
-// uninstall takes our hooks out one by one, with the group, the event and the object that hold nothing else.
-func (s Settings) uninstall(raw []byte) ([]byte, error) {
+func (s Settings) uninstall(raw []byte) ([]byte, error) { return marked(raw, s.uninstalled) }
+
+// uninstalled takes our hooks out one by one, with the group, the event and the object that hold nothing else, comments
+// included.
+func (s Settings) uninstalled(raw []byte) ([]byte, error) {
 	for {
 		found, err := s.find(raw)
 		if err != nil || len(found) == 0 {
@@ -420,9 +441,9 @@ func (s Settings) uninstall(raw []byte) ([]byte, error) {
 		at, i := f.list, f.hook
 		if len(partsOf(at).values) == 1 {
 			at, i = f.groups, f.group
-			if len(partsOf(at).values) == 1 {
+			if alone(raw, at) {
 				at, i = f.hooks, f.at
-				if len(partsOf(at).values) == 1 {
+				if alone(raw, at) {
 					root, _, _, err := parseSettings(raw)
 					if err != nil {
 						return nil, err

@@ -53,6 +53,8 @@ var documents = map[string]string{
 	"empty lists":            "{\n  \"hooks\": {\n    \"PreCompact\": [],\n    \"PostToolUse\": [\n    ]\n  }\n}\n",
 	"a group without a list": `{"hooks":{"PreCompact":[{}, 5, null]}}`,
 	"a comment at the end":   "{\n  \"a\": 1 // one\n  // two\n}",
+	"byte order mark":        "\ufeff{\r\n  \"model\": \"opus\"\r\n}\r\n",
+	"comments in the way":    "{\"hooks\": { // mine\n  // before\n  \"PreCompact\": [ /* none */], /* between */ \"PostToolUse\": [ // none\n]}}",
 	"odd names":              `{"hook\u0073": {"x": 1}}`,
 }
 
@@ -122,7 +124,7 @@ func contains(a, b string) bool {
 // meaning is a document without comments, on one line.
 func meaning(t *testing.T, raw string) string {
 	t.Helper()
-	std, err := hujson.Standardize([]byte(raw))
+	std, err := hujson.Standardize([]byte(strings.TrimPrefix(raw, "\ufeff")))
 	must(t, err)
 	var v any
 	must(t, json.Unmarshal(std, &v))
@@ -139,13 +141,17 @@ func TestUninstallChanged(t *testing.T) {
 			c, err := s.Install()
 			must(t, err)
 			must(t, c.Apply())
-			changed := "// added later\n" + readFile(t, s.Path)
+			mark, rest := "", readFile(t, s.Path)
+			if strings.HasPrefix(rest, "\ufeff") {
+				mark, rest = "\ufeff", rest[len("\ufeff"):]
+			}
+			changed := mark + "// added later\n" + rest
 			must(t, os.WriteFile(s.Path, []byte(changed), 0o600))
 			out, err := s.Uninstall()
 			must(t, err)
 			must(t, out.Apply())
 			got := readFile(t, s.Path)
-			if strings.Contains(got, ownCommand+`"`) || !strings.HasPrefix(got, "// added later\n") {
+			if strings.Contains(got, ownCommand+`"`) || !strings.HasPrefix(got, mark+"// added later\n") {
 				t.Errorf("left\n%s", got)
 			}
 			want := meaning(t, raw)
@@ -180,7 +186,7 @@ func TestOtherVersion(t *testing.T) {
 }
 
 func TestBrokenSettings(t *testing.T) {
-	for _, raw := range []string{"{", "[]", "5", `{"hooks":[]}`, `{"hooks":{"PreCompact":{}}}`, `{"hooks":{},"hooks":{}}`, "{\"a\":1}\n{}", "\xef\xbb\xbf{}"} {
+	for _, raw := range []string{"{", "[]", "5", `{"hooks":[]}`, `{"hooks":{"PreCompact":{}}}`, `{"hooks":{},"hooks":{}}`, "{\"a\":1}\n{}", "\ufeff\ufeff{}", "\xff\xfe{\x00}\x00"} {
 		s := settingsOf(t, raw)
 		if _, err := s.Install(); !errors.Is(err, tidemark.ErrInvalid) {
 			t.Errorf("%q: %v", raw, err)

@@ -3,6 +3,7 @@ package claude
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
 )
@@ -29,6 +30,7 @@ func splice(raw []byte, edits []edit) []byte {
 // whether a comma follows the last one.
 type parts struct {
 	starts   []int
+	before   []hujson.Extra // what stands before each
 	values   []*hujson.Value
 	trailing bool
 }
@@ -38,12 +40,12 @@ func partsOf(v *hujson.Value) parts {
 	switch c := v.Value.(type) {
 	case *hujson.Object:
 		for i := range c.Members {
-			p.starts = append(p.starts, c.Members[i].Name.StartOffset)
+			p.starts, p.before = append(p.starts, c.Members[i].Name.StartOffset), append(p.before, c.Members[i].Name.BeforeExtra)
 			p.values = append(p.values, &c.Members[i].Value)
 		}
 	case *hujson.Array:
 		for i := range c.Elements {
-			p.starts = append(p.starts, c.Elements[i].StartOffset)
+			p.starts, p.before = append(p.starts, c.Elements[i].StartOffset), append(p.before, c.Elements[i].BeforeExtra)
 			p.values = append(p.values, &c.Elements[i])
 		}
 	}
@@ -51,6 +53,17 @@ func partsOf(v *hujson.Value) parts {
 		p.trailing = p.values[n-1].AfterExtra != nil
 	}
 	return p
+}
+
+// alone reports whether a list or an object has one item and no comment, beside the item or before itself.
+func alone(raw []byte, at *hujson.Value) bool {
+	p := partsOf(at)
+	if len(p.values) != 1 || bytes.IndexByte(at.BeforeExtra, '/') >= 0 {
+		return false
+	}
+	inside := func(c rune) bool { return c == ',' || c < utf8.RuneSelf && isSpace(byte(c)) }
+	before, after := raw[at.StartOffset+1:p.starts[0]], raw[p.values[0].EndOffset:at.EndOffset-1]
+	return len(bytes.TrimFunc(before, inside))+len(bytes.TrimFunc(after, inside)) == 0
 }
 
 // appendTo adds an item at the end of a list or an object, laid out as its neighbours are. lay gives the item: for an
@@ -83,7 +96,7 @@ func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) 
 	if len(p.starts) == 0 && !lines && bytes.IndexByte(raw, '\n') >= 0 {
 		text = append(text, "\n"+outer...)
 	}
-	edits := []edit{{from, from, text}}
+	edits := []edit{{from, from, bytes.ReplaceAll(text, []byte("\n"), lineBreak(raw))}}
 	if n := len(p.values); n > 0 && !p.trailing {
 		end := p.values[n-1].EndOffset
 		edits = []edit{{end, end, []byte(",")}, edits[0]}
@@ -99,6 +112,9 @@ func removeFrom(raw []byte, at *hujson.Value, i int) []edit {
 	from := p.starts[i]
 	for from > at.StartOffset+1 && isSpace(raw[from-1]) {
 		from--
+	}
+	if endsInLine(p.before[i]) { // the line break is the comment's
+		from += bytes.IndexByte(raw[from:], '\n') + 1
 	}
 	edits := []edit{{from, v.EndOffset, nil}}
 	switch comma := v.EndOffset + len(v.AfterExtra); {
@@ -116,6 +132,27 @@ func removeFrom(raw []byte, at *hujson.Value, i int) []edit {
 		edits = append(edits, edit{comma, comma + 1, nil})
 	}
 	return edits
+}
+
+// endsInLine reports whether the last comment in a space is one that its line break ends.
+func endsInLine(space []byte) bool {
+	last := false
+	for space = bytes.TrimLeft(space, " \t\r\n"); len(space) > 0; space = bytes.TrimLeft(space, " \t\r\n") {
+		end := "*/"
+		if last = bytes.HasPrefix(space, []byte("//")); last {
+			end = "\n"
+		}
+		_, space, _ = bytes.Cut(space[2:], []byte(end))
+	}
+	return last
+}
+
+// lineBreak is how the first line of a document ends.
+func lineBreak(raw []byte) []byte {
+	if i := bytes.IndexByte(raw, '\n'); i > 0 && raw[i-1] == '\r' {
+		return []byte("\r\n")
+	}
+	return []byte("\n")
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
