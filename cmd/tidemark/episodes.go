@@ -103,14 +103,14 @@ func readEpisodes(ctx context.Context, c *client, key string, all bool) (v episo
 	return v, nil
 }
 
-// aloneEpisode refuses what has no part in the reading of an episode.
-func aloneEpisode(cmd *cobra.Command, args []string) error {
+// readAlone refuses what has no part in the reading of an entry or an episode.
+func readAlone(cmd *cobra.Command, args []string, whole string) error {
 	if len(args) > 0 {
-		return usagef("%s: %s beside --episode: an episode is read whole, ask for one of them", cmd.CommandPath(), oneLine(args[0], 80))
+		return usagef("%s: %s beside --%s: that is read whole, ask for one of them", cmd.CommandPath(), oneLine(args[0], 80), whole)
 	}
-	for _, name := range []string{"k", "budget", "all", "since", "until", "scope", "agent", "peer"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("%s: --%s beside --episode: an episode is read whole, ask for one of them", cmd.CommandPath(), name)
+	for _, name := range []string{"k", "budget", "all", "since", "until", "scope", "agent", "peer", "entry", "episode"} {
+		if name != whole && cmd.Flags().Changed(name) {
+			return usagef("%s: --%s beside --%s: that is read whole, ask for one of them", cmd.CommandPath(), name, whole)
 		}
 	}
 	return nil

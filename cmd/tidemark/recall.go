@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -38,11 +40,13 @@ func (m *Main) recallCommand() *cobra.Command {
 	var key, since, until, scope, agent, peer string
 	var k, budget int
 	var all bool
-	var episode *string
+	var entry, episode *string
 	c := &cobra.Command{Use: "recall QUERY", Short: "Find what was said, as the model's tool does",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("episode") {
-				return aloneEpisode(cmd, args)
+			for _, whole := range []string{"entry", "episode"} {
+				if cmd.Flags().Changed(whole) {
+					return readAlone(cmd, args, whole)
+				}
 			}
 			return cobra.MinimumNArgs(1)(cmd, args)
 		},
@@ -53,6 +57,9 @@ Names, numbers and rare words find best. Without --session it is the session mai
 --scope agent searches all sessions of an agent, --scope peer those with one peer: at
 most eight that may hold the words. --session beside it: only what that one may find.
 
+--entry ID, in the place of QUERY, prints one message whole, and --entry ID#N its block N:
+what stood where a stub says recall({"entry": "ID#N"}), to the byte into a file or a pipe.
+
 --episode NAME, in the place of QUERY, reads back what an agent marked by that name,
 word for word, whatever of it left the context. tidemark episodes KEY lists the names;
 work without a name goes by its "from" in tidemark episodes KEY --json.`,
@@ -60,10 +67,14 @@ work without a name goes by its "from" in tidemark episodes KEY --json.`,
   tidemark recall NEEDLE_FACT_7 --session main -k 3 --since 2026-05-01 --json
   tidemark recall "the key of the boathouse" --scope agent
   tidemark recall "opening hours" --scope peer --peer whatsapp:+4915123456789
+  tidemark recall --entry '01jx0m2b7k9q#0' --session 'work#try-one' > original.txt
   tidemark recall --episode "auth flow" --session main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("episode") {
 				return m.readEpisode(cmd.Context(), key, *episode)
+			}
+			if cmd.Flags().Changed("entry") {
+				return m.with(cmd.Context(), func(c *client) error { return m.readHandle(cmd.Context(), c, key, *entry) })
 			}
 			if peer != "" && scope != "peer" {
 				return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", oneLine(peer, 80), tidemark.ErrInvalid)
@@ -102,6 +113,7 @@ work without a name goes by its "from" in tidemark episodes KEY --json.`,
 			})
 		}}
 	f := c.Flags()
+	entry = f.String("entry", "", "read this entry whole, or with #N its block N, as a stub names it")
 	episode = f.String("episode", "", "read this episode back, by its name")
 	f.StringVar(&key, "session", "main", "key of the session")
 	f.IntVarP(&k, "k", "k", 8, "how many at most")
@@ -113,6 +125,20 @@ work without a name goes by its "from" in tidemark episodes KEY --json.`,
 	f.StringVar(&agent, "agent", "main", "whose sessions, with --scope")
 	f.StringVar(&peer, "peer", "", "whose conversations, with --scope peer")
 	return m.jsonFlag(c)
+}
+
+// readHandle prints what the handle of a stub stands for. Who has it from a branch may not have named that.
+func (m *Main) readHandle(ctx context.Context, c *client, key, handle string) error {
+	id, _, _ := strings.Cut(handle, "#")
+	if strings.TrimSpace(id) == "" || strings.ContainsAny(id, "{}\"/ ") {
+		return usagef("--entry %q: want what stands between the quotes of a stub's recall({\"entry\": \"…\"}), such as 01jx0m2b7k9q#0", oneLine(handle, 80))
+	}
+	err := m.showEntry(ctx, c, key, handle)
+	var answer *apiError
+	if errors.As(err, &answer) && answer.Type == "not_found" {
+		return &fixed{err, "name the session in which the stub stands by --session; `tidemark sessions` lists them"}
+	}
+	return err
 }
 
 func (m *Main) printRecalled(found recalled, query string) error {
