@@ -97,7 +97,8 @@ func (p *parser) block(s *scan, b *blockFields, outer bool) bool {
 			}
 			continue
 		}
-		v, ok := value{}, false
+		var v value
+		var ok bool
 		switch {
 		case outer && to == &b.content && m.kind == '[':
 			v, ok = p.resultList(s, &m, &b.list)

@@ -185,7 +185,7 @@ func (s *scan) plain(i int) int {
 // special has the top bit of the first byte of w that is a quote, a backslash or a control character, and no bit when
 // there is none; what it says of the bytes behind the first is worthless.
 func special(w uint64) uint64 {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	const ones = 0x0101010101010101
 	// With bit 1 flipped, control characters stay below 0x20 and the quote, 0x22, becomes 0x20. A byte that is below
 	// what is taken from it borrows into its top bit; those that have it are excluded.
 	return ((w ^ 2*ones - 0x21*ones) | (w ^ '\\'*ones - ones)) &^ w & tops

@@ -30,12 +30,13 @@ var seed = maphash.MakeSeed()
 // source gives spans of the log: out of the piece that is in memory, or from the log itself.
 type source struct {
 	sizes
-	in   io.ReaderAt
-	data []byte // what is in memory
-	base int64  // where it begins
-	text []byte // scratch
-	long []byte // scratch for pieces
-	err  error  // the first error of in
+	in    io.ReaderAt
+	data  []byte // what is in memory
+	base  int64  // where it begins
+	text  []byte // scratch
+	long  []byte // scratch for pieces
+	plain []byte // scratch for what base64 stands for
+	err   error  // the first error of in
 }
 
 func (r *source) held(s span) bool {
@@ -171,21 +172,43 @@ func (p *parser) named(s span, chars int64) (h [6]byte) {
 
 // fileHandle is the handle of what base64 in a span stands for, false when it is none.
 func (r *source) fileHandle(s span) (h [6]byte, ok bool) {
-	coded := make([]byte, min(32<<10, max(4, (s.size()+3)&^3)))
-	plain := make([]byte, base64.StdEncoding.DecodedLen(len(coded)))
-	from, sum := pieceReader{next: r.pieces(s)}, sha256.New()
-	for more := true; more; {
-		n, err := io.ReadFull(&from, coded)
-		more = err == nil
-		k, err := base64.StdEncoding.Decode(plain, coded[:n])
-		s.from += int64(n)
-		if err != nil || s.size() > 0 && k < len(plain) {
+	if r.plain == nil {
+		r.plain = make([]byte, base64.StdEncoding.DecodedLen(codedBytes))
+	}
+	sum, next, left := sha256.New(), r.fours(s), s.size()
+	for {
+		coded := next()
+		left -= int64(len(coded))
+		n, err := base64.StdEncoding.Decode(r.plain, coded)
+		if err != nil || left > 0 && (n == 0 || n < len(coded)/4*3) {
 			return h, false // padding ends it
 		}
-		_, _ = sum.Write(plain[:k])
+		_, _ = sum.Write(r.plain[:n])
+		if left == 0 {
+			break
+		}
 	}
 	copy(h[:], sum.Sum(nil))
 	return h, true
+}
+
+const codedBytes = 32 << 10
+
+// fours gives a span of base64 in pieces that can be decoded alone.
+func (r *source) fours(s span) func() []byte {
+	if r.held(s) {
+		b := r.raw(s)
+		return func() []byte {
+			piece := b[:min(codedBytes, len(b))]
+			b = b[len(piece):]
+			return piece
+		}
+	}
+	from, coded := pieceReader{next: r.pieces(s)}, make([]byte, codedBytes)
+	return func() []byte {
+		n, _ := io.ReadFull(&from, coded) // what cannot be read is remembered
+		return coded[:n]
+	}
 }
 
 // pieceReader reads the pieces of a span.

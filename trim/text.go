@@ -32,25 +32,18 @@ func charsOf(raw []byte) (n int64, used int) {
 	return units(raw[:used]) - escapes, used
 }
 
-// units counts the UTF-16 units of UTF-8.
+// units counts the UTF-16 units of UTF-8: one for each byte, but none for those behind the first of a character, and one
+// more for characters of four bytes. Of 32 bytes at a time each such byte leaves one bit.
 func units(raw []byte) int64 {
-	const tops = 0x8080808080808080
 	n := int64(len(raw))
-	i := 0
-	for ; i+8 <= len(raw); i += 8 {
-		for i+40 <= len(raw) && (binary.LittleEndian.Uint64(raw[i:])|binary.LittleEndian.Uint64(raw[i+8:])|
-			binary.LittleEndian.Uint64(raw[i+16:])|binary.LittleEndian.Uint64(raw[i+24:]))&tops == 0 {
-			i += 32
-		}
-		w := binary.LittleEndian.Uint64(raw[i:])
-		if w&tops == 0 {
-			continue
-		}
-		n -= int64(bits.OnesCount64(w & tops &^ (w << 1)))                      // bytes behind the first of a character
-		n += int64(bits.OnesCount64(w & (w << 1) & (w << 2) & (w << 3) & tops)) // characters of four bytes are two units
+	for ; len(raw) >= 32; raw = raw[32:] {
+		w0, w1 := binary.LittleEndian.Uint64(raw), binary.LittleEndian.Uint64(raw[8:])
+		w2, w3 := binary.LittleEndian.Uint64(raw[16:]), binary.LittleEndian.Uint64(raw[24:])
+		n -= int64(bits.OnesCount64(behind(w0)>>7 | behind(w1)>>6 | behind(w2)>>5 | behind(w3)>>4))
+		n += int64(bits.OnesCount64(ofFour(w0)>>7 | ofFour(w1)>>6 | ofFour(w2)>>5 | ofFour(w3)>>4))
 	}
-	for ; i < len(raw); i++ {
-		switch c := raw[i]; {
+	for _, c := range raw {
+		switch {
 		case c >= 0xF0:
 			n++
 		case c >= 0x80 && c < 0xC0:
@@ -58,6 +51,17 @@ func units(raw []byte) int64 {
 		}
 	}
 	return n
+}
+
+const tops = 0x8080808080808080
+
+// behind has the top bits of the bytes of w that stand behind the first of a character.
+func behind(w uint64) uint64 { return w &^ (w << 1) & tops }
+
+// ofFour has the top bits of the bytes of w that begin a character of four bytes.
+func ofFour(w uint64) uint64 {
+	w &= w << 1
+	return w & (w << 2) & tops
 }
 
 // unescape appends the text of a JSON string, given without its quotes. A lone surrogate becomes the three bytes that

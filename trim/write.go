@@ -22,6 +22,7 @@ type writer struct {
 	ops     decoder
 	how     string
 	m       Metrics
+	size    int64 // of the log
 	pos     int64 // what lies before is written or cut
 	buf     []byte
 	failed  error
@@ -57,13 +58,12 @@ func newWriter(in io.ReaderAt, out io.Writer, cuts Sink, l *ledger, how string) 
 }
 
 func (w *writer) write(ctx context.Context, chunks []*chunk, size int64) error {
-	ahead := w.readAhead(chunks)
-	defer ahead.end()
+	w.size = size
 	for _, c := range chunks {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.chunk(c, ahead); err != nil {
+		if err := w.chunk(c); err != nil {
 			return err
 		}
 	}
@@ -85,12 +85,7 @@ func (w *writer) fault() error {
 	return nil
 }
 
-func (w *writer) chunk(c *chunk, ahead *ahead) error {
-	w.data, w.base = nil, c.from
-	if !c.long {
-		w.data, w.err = ahead.next()
-		defer ahead.back(w.data)
-	}
+func (w *writer) chunk(c *chunk) error {
 	if w.pos < c.from {
 		w.cut(span{w.pos, c.from}, nil, "")
 	}
@@ -175,15 +170,29 @@ func (w *writer) answers(to int64) {
 // copyTo writes the log up to a place as it stands.
 func (w *writer) copyTo(to int64) {
 	for w.pos < to && w.fault() == nil {
-		n := to - w.pos
-		if s := (span{w.pos, to}); w.held(s) {
-			w.put(w.data[s.from-w.base : s.to-w.base])
-		} else {
-			n = min(n, pieceOfLine)
-			w.put(w.bit(w.pos, w.pos+n))
+		end := w.base + int64(len(w.data))
+		if w.pos < w.base || w.pos >= end {
+			w.look()
+			continue
 		}
-		w.pos += n
+		end = min(end, to)
+		w.put(w.data[w.pos-w.base : end-w.base])
+		w.pos = end
 	}
+}
+
+// look reads some of the log from the present place on: little behind a cut, since the next may be near and long, and
+// more where nothing was cut for long. Most of a log is cut, and what is cut is not read again.
+func (w *writer) look() {
+	most := w.sizes.piece
+	if cap(w.data) == 0 {
+		w.data = make([]byte, 0, most)
+	}
+	n := min(most, pieceOfLine)
+	if w.pos == w.base+int64(len(w.data)) {
+		n = min(most, max(n, 2*int64(len(w.data))))
+	}
+	w.load(span{w.pos, min(w.size, w.pos+n)})
 }
 
 // cut writes put instead of a span of the log.
