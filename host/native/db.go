@@ -4,6 +4,7 @@ package native
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -40,7 +41,8 @@ type DB struct {
 	lock *os.File // nil in memory
 
 	writer  chan *conn    // holds the connection that writes while nobody does
-	readers chan *conn    // idle connections that read; nil in memory, where the writer reads
+	readers chan *conn    // idle connections that read; nil in memory
+	shadow  *conn         // reads in memory; belongs to who holds the writer
 	unused  chan struct{} // readers that may still be opened
 	done    chan struct{} // closed by Close
 	once    sync.Once
@@ -75,8 +77,9 @@ func (e *LockedError) Is(target error) bool { return target == tidemark.ErrBusy 
 func OpenDB(path string) (*DB, error) {
 	d := &DB{path: path, writer: make(chan *conn, 1), done: make(chan struct{})}
 	if path == memoryPath {
-		d.dsn = "file::memory:?" + pragmas("foreign_keys(1)")
-		return d, d.openWriter()
+		// Connections of one process share what this VFS keeps under a name, until the last is closed.
+		d.dsn = "file:/" + rand.Text() + "?vfs=memdb&"
+		return d, d.openMemory()
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -128,11 +131,11 @@ func folderFix(err error) string {
 // openWriter opens the writing connection and reads the schema, which is what finds a file that is
 // no database.
 func (d *DB) openWriter() error {
-	dsn := d.dsn
+	dsn := pragmas("foreign_keys(1)")
 	if d.readers != nil {
-		dsn += pragmas("journal_mode(wal)", "synchronous(full)", "foreign_keys(1)", "journal_size_limit("+walLimit+")")
+		dsn = pragmas("journal_mode(wal)", "synchronous(full)", "foreign_keys(1)", "journal_size_limit("+walLimit+")")
 	}
-	c, err := openConn(dsn)
+	c, err := openConn(d.dsn + dsn)
 	if err != nil {
 		return d.fail("open", err)
 	}
@@ -141,6 +144,19 @@ func (d *DB) openWriter() error {
 		return d.fail("open", err)
 	}
 	d.writer <- c
+	return nil
+}
+
+// openMemory opens the two connections of a database in memory, of which one is used at a time. One alone
+// would need PRAGMA query_only around each query, which has SQLite compile every statement again.
+func (d *DB) openMemory() error {
+	if err := d.openWriter(); err != nil {
+		return err
+	}
+	var err error
+	if d.shadow, err = openConn(d.dsn + pragmas("query_only(1)")); err != nil {
+		return errors.Join(d.fail("open reader", err), (<-d.writer).close())
+	}
 	return nil
 }
 
@@ -243,7 +259,11 @@ func (d *DB) Close() error {
 			case <-d.unused:
 			}
 		}
-		err = errors.Join(err, (<-d.writer).close()) // last: it folds the write-ahead log in
+		writer := <-d.writer
+		if d.shadow != nil {
+			err = errors.Join(err, d.shadow.close())
+		}
+		err = errors.Join(err, writer.close()) // last: it folds the write-ahead log in
 		if d.lock != nil {
 			err = errors.Join(err, d.lock.Truncate(0), d.lock.Close())
 		}
@@ -283,11 +303,7 @@ func (d *DB) reader(ctx context.Context) (*conn, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if _, err := c.exec("PRAGMA query_only=1", nil); err != nil {
-			d.writer <- c
-			return nil, nil, err
-		}
-		return c, func() { _, _ = c.exec("PRAGMA query_only=0", nil); d.writer <- c }, nil
+		return d.shadow, func() { d.writer <- c }, nil
 	}
 	c, err := d.idleReader(ctx)
 	if err != nil {
