@@ -284,13 +284,19 @@ func (c *call) putArchiveByID() error {
 }
 
 // sound gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused
-// makes no session. Of one that is longer than may be held only what it is of is known.
+// makes no session. Of one that is longer than may be held only what it is of is known, and only that is held.
 func (c *call) sound(id string) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)
 	}
 	var start bytes.Buffer
+	if told := c.r.ContentLength; told > most {
+		err := session.CheckSnapshot(io.TeeReader(io.LimitReader(c.r.Body, most), &start), id, true)
+		return io.MultiReader(&start, c.r.Body), err
+	} else if told > 0 {
+		start.Grow(int(told) + bytes.MinRead) // not doubled again and again
+	}
 	n, err := io.CopyN(&start, c.r.Body, most)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read archive: %w", err)
