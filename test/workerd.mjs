@@ -56,7 +56,7 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
   const base = await mf.ready;
   const url = (p) => new URL(p, base).href;
   const own = token && { authorization: `Bearer ${token}` };
-  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(20_000), ...init, headers: { ...own, ...init?.headers } });
+  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(60_000), ...init, headers: { ...own, ...init?.headers } });
   const json = async (p, init) => {
     const r = await get(p, init);
     const text = await r.text();
@@ -66,8 +66,8 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
   return { url, get, json, mf, dispose: () => mf.dispose() };
 }
 
-// wait polls until f gives a truthy value; it fails after ms.
-export async function wait(f, ms = 8000) {
+// wait polls until f gives a truthy value; it fails after ms, on a machine that may be busy.
+export async function wait(f, ms = 30_000) {
   const end = Date.now() + ms;
   for (;;) {
     const v = await f();

@@ -213,7 +213,7 @@ function sockets(name, begin, worker) {
         if (i % 20 === 0) await wait(() => quick.text().length === i * piece.length);
       }
       await model.end();
-      await quick.next("done", undefined, 30_000);
+      await quick.next("done", undefined, 60_000);
       assert.equal(quick.got.find((m) => m.type === "reply").message.content[0].text.length, 80 * piece.length);
       await new Promise((r) => setTimeout(r, 6000)); // longer than the patience that it has
       quick.say({ type: "typing" });
@@ -232,12 +232,12 @@ function sockets(name, begin, worker) {
       await first.next("hello");
       const all = [first];
       for (let i = 0; i < 20; i++) all.push(...await Promise.all(range(i === 19 ? 49 : 50, () => open("session=many"))));
-      await first.next("presence", (m) => m.count === 1000 && m.people === undefined, 30_000);
+      await first.next("presence", (m) => m.count === 1000 && m.people === undefined, 60_000);
       first.say({ type: "post", text: "[[plain]]" });
-      await Promise.all(all.map((c) => c.next("done", undefined, 30_000)));
+      await Promise.all(all.map((c) => c.next("done", undefined, 60_000)));
       for (const c of all) assert.equal(c.text(), "Noted.");
       for (const c of all.slice(1)) c.close();
-      await first.next("presence", (m) => m.count === 1, 30_000);
+      await first.next("presence", (m) => m.count === 1, 60_000);
       first.close();
     });
 
@@ -318,5 +318,8 @@ function sleepers({ open, call, model }) {
   });
 }
 
-sockets("native", native, undefined);
-for (const mode of ["shared", "object"]) sockets(`workerd, ${mode}`, (model) => workerd(model, mode), sleepers);
+// Side by side: each has a server of its own, and waits for readers that are slow and objects that fall asleep.
+describe("sockets", { concurrency: 3 }, () => {
+  sockets("native", native, undefined);
+  for (const mode of ["shared", "object"]) sockets(`workerd, ${mode}`, (model) => workerd(model, mode), sleepers);
+});

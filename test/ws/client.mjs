@@ -53,7 +53,7 @@ export class Client {
   close() { this.ws.close(); }
 
   // next gives the oldest message of a type that was not given, and that f accepts.
-  async next(type, f = () => true, ms = 10_000) {
+  async next(type, f = () => true, ms = 30_000) {
     const look = () => {
       while (this.#read < this.got.length) this.#kept.push(this.got[this.#read++]);
       const i = this.#kept.findIndex((m) => m.type === type && f(m));
