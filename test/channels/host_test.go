@@ -46,8 +46,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built makes what is run, once.
+// built makes what is run, once, unless TIDEMARK_BIN names it.
 var built = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("TIDEMARK_BIN"); given != "" {
+		return given, nil
+	}
 	out, err := exec.Command("go", "build", "-o", filepath.Join(scratch, "tidemark"), "github.com/tidemark-ai/tidemark/cmd/tidemark").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

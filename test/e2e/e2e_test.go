@@ -30,7 +30,7 @@ var (
 )
 
 // patience is how long anything may take that should take a moment; the machine may be busy.
-const patience = 60 * time.Second
+const patience = 120 * time.Second
 
 // scratch is a folder for all that a run builds and leaves.
 var scratch string
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	var err error
 	if scratch, err = os.MkdirTemp("", "tidemark-e2e"); err == nil {
 		// Tests wait for servers more than they work.
-		if err = flag.Set("test.parallel", "24"); err == nil {
+		if err = flag.Set("test.parallel", "12"); err == nil {
 			code = m.Run()
 			if err = closeShared(); err != nil {
 				code = 1

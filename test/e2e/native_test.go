@@ -25,8 +25,11 @@ type binary struct {
 
 var _ target = (*binary)(nil)
 
-// program builds the binary once.
+// program builds the binary once, unless TIDEMARK_BIN names one.
 var program = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("TIDEMARK_BIN"); given != "" {
+		return given, nil
+	}
 	out := filepath.Join(scratch, "tidemark")
 	build := exec.Command("go", "build", "-o", out, "github.com/tidemark-ai/tidemark/cmd/tidemark")
 	if said, err := build.CombinedOutput(); err != nil {

@@ -104,9 +104,14 @@ func newSite(name, disk string, env []string) *site {
 	return s
 }
 
+// starting is full while so many servers start: all at once they would outlast patience on a busy machine.
+var starting = make(chan struct{}, 3)
+
 // run starts the target on the disk as it is.
 func (s *site) run() error {
+	starting <- struct{}{}
 	at, err := s.start(s.env)
+	<-starting
 	if err != nil {
 		return fmt.Errorf("start %s: %w\n%s", s.name, err, s.said())
 	}

@@ -16,27 +16,37 @@ import (
 	"testing"
 )
 
-// binary is the program under test, built once.
-var binary string
+// binary is the program under test, built once, unless TIDEMARK_BIN names one.
+var binary = os.Getenv("TIDEMARK_BIN")
+
+// scratch is a folder for what a run builds.
+var scratch string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "tidemark-fault")
-	if err != nil {
+	var err error
+	if scratch, err = os.MkdirTemp("", "tidemark-fault"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	binary = filepath.Join(dir, "tidemark")
-	build := exec.Command("go", "build", "-o", binary, "github.com/tidemark-ai/tidemark/cmd/tidemark")
-	build.Stdout, build.Stderr = os.Stdout, os.Stderr
 	// Tests wait for processes more than they work.
 	flag.Parse()
 	code := 1
-	if err := errors.Join(flag.Set("test.parallel", "6"), build.Run()); err == nil {
+	if err := errors.Join(flag.Set("test.parallel", "6"), build()); err == nil {
 		code = m.Run()
 		fmt.Printf("binary %s\nworker %s\n", &binaryTally, &workerTally)
 	}
-	_ = os.RemoveAll(dir) // a folder for temporary files
+	_ = os.RemoveAll(scratch) // a folder for temporary files
 	os.Exit(code)
+}
+
+func build() error {
+	if binary != "" {
+		return nil
+	}
+	binary = filepath.Join(scratch, "tidemark")
+	build := exec.Command("go", "build", "-o", binary, "github.com/tidemark-ai/tidemark/cmd/tidemark")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	return build.Run()
 }
 
 // kills is how many random kills are asked for: few in a normal run, 500 in `make fault`.

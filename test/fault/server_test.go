@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long anything may take that should take a moment; the machine may be busy.
-const patience = 60 * time.Second
+const patience = 120 * time.Second
 
 // fixture is a home folder with a configuration; its server comes and goes.
 type fixture struct {

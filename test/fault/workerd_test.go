@@ -42,7 +42,7 @@ var module = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("TIDEMARK_WORKER"); given != "" {
 		return filepath.Abs(given)
 	}
-	out := filepath.Join(filepath.Dir(binary), "worker")
+	out := filepath.Join(scratch, "worker")
 	build := exec.Command("go", "run", "./build", "-out", out)
 	build.Dir = "../.."
 	if said, err := build.CombinedOutput(); err != nil {
