@@ -23,11 +23,15 @@ func (m *Main) allNodes(ctx context.Context, w worlds) (bothWorlds, error) {
 		all.claude, ofClaude = m.claudeNodes(ctx)
 	}
 	if !w.claude {
-		ofSessions = m.with(ctx, func(c *client) error {
-			var err error
+		looked := false
+		ofSessions = m.with(ctx, func(c *client) (err error) {
+			looked = true
 			all.sessions, err = sessionNodes(ctx, c, w)
 			return err
 		})
+		if ofSessions != nil && !looked {
+			all.sessions, ofSessions = m.storedNodes(ctx, w, ofSessions)
+		}
 	}
 	if all.err = errors.Join(ofSessions, ofClaude); len(all.sessions)+len(all.claude) == 0 {
 		return all, all.err
