@@ -39,12 +39,15 @@ with = build/packages.sh $(1) | xargs -r
 # Two targets at a time, each on a processor, which tells what it did at its end. What it builds on is there.
 pair = @$(MAKE) -j2 --output-sync=target -o wasm -o build -o web
 
+# The program and the Worker that are there, for tests that would make their own.
+BUILT = env TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_WORKER=$(CURDIR)/dist
+
 define title
 @printf '\n== %s\n' '$(1)'
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-storm e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -104,10 +107,9 @@ chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECO
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
 e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
-	go run ./build -main ./host/probe -out .cache/probe
-	$(call title,end to end$(comma) two suites at a time)
-	$(pair) LOG_MB=12 e2e-limits e2e-web e2e-bridge e2e-proxy e2e-native e2e-whatsapp e2e-clients
-	@$(MAKE) -o wasm -o build -o web e2e-worker
+	$(call title,end to end$(comma) three suites at a time)
+	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-clients
+	@$(MAKE) -o wasm -o build -o web e2e-storm
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
@@ -174,10 +176,14 @@ test-once:
 	$(call title,each benchmark once)
 	$(call with,with 'func Benchmark') go test -run '^$$' -bench . -benchtime=1x -timeout 10m
 
-e2e-native: build $(NODE_MODULES)
+e2e-native: build
 	$(call title,end to end: native)
-	go list ./test/... | grep -vE '/test/(e2e|channels)' | xargs go test -count=1 -timeout 15m
-	go test -count=1 -timeout 4m ./test/e2e -targets in-process,native
+	$(BUILT) go test -count=1 -timeout 10m ./test/e2e -targets in-process,native
+
+# Kills, full disks and lost buckets, the binary's and workerd's, and what has a test beside its program.
+e2e-fault: wasm build $(NODE_MODULES)
+	$(call title,end to end: faults)
+	go list ./test/... | grep -vE '/test/(ai|e2e|channels)$$' | $(BUILT) xargs go test -count=1 -timeout 15m
 
 # The bridge under faults, by a Worker that misbehaves on request, and the contracts of its ports.
 e2e-bridge: wasm build $(NODE_MODULES)
@@ -186,18 +192,21 @@ e2e-bridge: wasm build $(NODE_MODULES)
 	node test/worker.mjs .cache/probe
 	node test/front.mjs .cache/probe dist
 	node test/deploy.mjs
-	TIDEMARK_PROBE=$(CURDIR)/.cache/probe TIDEMARK_WORKER=$(CURDIR)/dist go test -count=1 -timeout 3m ./test/ai
+	TIDEMARK_PROBE=$(CURDIR)/.cache/probe $(BUILT) go test -count=1 -timeout 10m ./test/ai
 	node test/contract.mjs
 
 e2e-limits: wasm build $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=30)
 	$(call title,end to end: sizes)
 	LOG_MB=$(LOG_MB) node test/limits.mjs dist $(BIN)
 
-# The Worker itself; what is a matter of time there has the machine for itself.
-e2e-worker: wasm build $(NODE_MODULES)
+e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
-	test/again.sh go test -count=1 -timeout 4m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
-	$(MAKE) chaos CHAOS_SECONDS=15
+	test/again.sh go test -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
+
+# What is a matter of time has the machine for itself.
+e2e-storm: build $(NODE_MODULES)
+	$(call title,end to end: chaos and sockets)
+	$(MAKE) chaos CHAOS_SECONDS=8
 	node test/ws.mjs .cache/chaos $(BIN)
 
 # What a deployment would send, for each environment of wrangler.toml.
@@ -210,10 +219,10 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
-e2e-whatsapp: wasm $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
+e2e-whatsapp: wasm build $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(call title,end to end: WhatsApp)
 	node --test test/whatsapp/adapter.test.mjs
-	go test -count=1 -timeout 8m ./test/channels -worker $(CURDIR)/dist
+	$(BUILT) go test -count=1 -timeout 10m ./test/channels -worker $(CURDIR)/dist
 
 e2e-web: wasm build $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	$(call title,end to end: the page)

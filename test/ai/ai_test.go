@@ -38,7 +38,7 @@ func start(t *testing.T, variable string, vars ...string) worker {
 	t.Helper()
 	folder := os.Getenv(variable)
 	if folder == "" {
-		t.Skip(variable + " is not set to a folder that go run ./build made: make e2e-worker does it")
+		t.Skip(variable + " is not set to a folder that go run ./build made: make e2e-bridge does it")
 	}
 	api := tidemarktest.NewAPI(t)
 	cmd := exec.Command("node", append([]string{"serve.mjs", folder, api.URL + "/ai/binding"}, vars...)...)
