@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if scratch, err = os.MkdirTemp("", "channels"); err != nil {
 		panic(err)
 	}
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	os.RemoveAll(scratch)
 	os.Exit(code)
@@ -291,9 +294,13 @@ func (h *host) ledger(key string) []owed {
 	return out.Outbound
 }
 
-// everywhere runs a test on each host.
+// everywhere runs a test on each host, beside other tests: each has hosts of its own, and mostly waits.
 func everywhere(t *testing.T, test func(t *testing.T, target string)) {
+	t.Parallel()
 	for _, target := range strings.Split(*targetFlag, ",") {
-		t.Run(target, func(t *testing.T) { test(t, target) })
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			test(t, target)
+		})
 	}
 }
