@@ -353,20 +353,22 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestLaunch runs what is called claude in the project, without a shell.
-func TestLaunch(t *testing.T) {
+// TestResume runs what is called claude in the project, without a shell.
+func TestResume(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	b := Branch{Project: t.TempDir(), Session: "id; exit 3"}
-	if err := b.Launch(t.Context(), nil, nil, nil); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), b.Command()) {
+	if _, err := b.Resume(); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), b.Command()) {
 		t.Errorf("without the program: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\npwd\nprintf '%s|' \"$@\"\n"), 0o700))
-	var out strings.Builder
-	if err := b.Launch(t.Context(), nil, &out, nil); err != nil {
+	cmd, err := b.Resume()
+	must(t, err)
+	out, err := cmd.Output()
+	if err != nil {
 		t.Skip("no shell here to stand in for the program:", err)
 	}
-	if got := out.String(); got != canonical(b.Project)+"\n--resume|id; exit 3|" {
+	if got := string(out); got != canonical(b.Project)+"\n--resume|id; exit 3|" {
 		t.Errorf("%q", got)
 	}
 }

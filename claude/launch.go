@@ -1,9 +1,7 @@
 package claude
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
 
@@ -18,22 +16,20 @@ func (b Branch) Command() string {
 	return "cd " + shellQuote(b.Project) + " && " + program + " --resume " + b.Session
 }
 
-// Launch runs Claude Code in the branch's project, on the given terminal, and waits for its end. No shell is involved.
+// Resume is the command that goes on in the session: Claude Code, in the branch's project. No shell is involved, and it
+// is for the caller to start it on a terminal.
 //
 // # Errors
 //
-// tidemark.ErrNotFound when there is no program of that name; then nothing was started.
-func (b Branch) Launch(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+// tidemark.ErrNotFound when there is no program of that name.
+func (b Branch) Resume() (*exec.Cmd, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return fmt.Errorf("launch %s: there is no such program in PATH; go on with: %s: %w", program, b.Command(), tidemark.ErrNotFound)
+		return nil, fmt.Errorf("launch %s: there is no such program in PATH; go on with: %s: %w", program, b.Command(), tidemark.ErrNotFound)
 	}
-	cmd := exec.CommandContext(ctx, path, "--resume", b.Session)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.Project, stdin, stdout, stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("launch %s: %w", program, err)
-	}
-	return nil
+	cmd := exec.Command(path, "--resume", b.Session) //nolint:noctx,gosec // it ends when its user ends it
+	cmd.Dir = b.Project
+	return cmd, nil
 }
 
 // shellQuote makes one word of a text for a POSIX shell. What has none but harmless characters stays as it is.

@@ -34,7 +34,11 @@ type to resume it is printed (--launch does it).`,
 			if err := p.check(m); err != nil {
 				return err
 			}
-			return m.withNode(cmd.Context(), w, args[0], func(c *client, n snapshot.Node) error { return m.branch(cmd.Context(), c, n, p) })
+			err := m.withNode(cmd.Context(), w, args[0], func(c *client, n snapshot.Node) error { return m.branch(cmd.Context(), c, n, p) })
+			if err != nil {
+				return err
+			}
+			return m.launchMade(p)
 		},
 	}
 	w.flags(c)

@@ -74,16 +74,20 @@ const (
 	exitSignal    = 128
 )
 
-// runChild runs a command with the standard streams of this process and hands it the signals that it
-// would have got. A command that ends with another code than 0 is a *childEnded.
+// runChild runs a command as runCommand does.
 func (m *Main) runChild(args, environ []string) error {
-	child := exec.Command(args[0], args[1:]...) //nolint:noctx,gosec // it ends when it will; running it is what was asked for
+	return m.runCommand(exec.Command(args[0], args[1:]...), environ) //nolint:noctx,gosec // it ends when it will; running it is what was asked for
+}
+
+// runCommand runs a command with the standard streams of this process, be they a terminal, and hands it the signals that
+// it would have got. A command that ends with another code than 0 is a *childEnded.
+func (m *Main) runCommand(child *exec.Cmd, environ []string) error {
 	child.Stdin, child.Stdout, child.Stderr, child.Env = m.Stdin, m.Stdout, m.Stderr, environ
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
-		m.err.printf("tidemark proxy: %v\n", err)
+		m.err.printf("tidemark: %v\n", err)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return &childEnded{exitNoCommand, true}
 		}

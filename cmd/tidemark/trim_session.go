@@ -20,8 +20,9 @@ type primitive struct {
 	name, orientation, dir      string
 	threshold                   int
 	launch, dryRun, allProjects bool
-	whole                       bool // not trimmed
-	kept                        bool // the snapshot is there already
+	whole                       bool           // not trimmed
+	kept                        bool           // the snapshot is there already
+	made                        *claude.Branch // what is to be launched, see [primitive.check]
 
 	// Of the snapshot that is taken.
 	snapshot, description string
@@ -47,6 +48,7 @@ func (p *primitive) snapshotFlags(fl *pflag.FlagSet) {
 
 // check refuses what no server need be asked for.
 func (p *primitive) check(m *Main) error {
+	p.made = &claude.Branch{}
 	for _, told := range []struct {
 		flag  string
 		check error
@@ -216,14 +218,17 @@ func (m *Main) trimClaude(ctx context.Context, ref string, p primitive) error {
 	if err != nil {
 		return err
 	}
-	return m.tellClaude(ctx, node, made, p)
+	if err := m.tellClaude(ctx, node, made, p); err != nil {
+		return err
+	}
+	return m.launchMade(p)
 }
 
 func (p *primitive) claudeOptions() claude.BranchOptions {
 	return claude.BranchOptions{Name: p.name, Trim: !p.whole, Threshold: p.threshold, Orientation: p.orientation, Dir: p.dir, DryRun: p.dryRun}
 }
 
-// tellClaude prints what was made for Claude Code, and resumes it where that was asked for.
+// tellClaude prints what was made for Claude Code. What is to be launched is for [Main.launchMade].
 func (m *Main) tellClaude(ctx context.Context, node snapshot.Node, made claude.Branch, p primitive) error {
 	for _, n := range made.Notes {
 		m.err.line(n)
@@ -250,12 +255,29 @@ func (m *Main) tellClaude(ctx context.Context, node snapshot.Node, made claude.B
 		return nil
 	}
 	if p.launch {
-		err := made.Launch(ctx, m.Stdin, m.out, m.err)
-		if errors.Is(err, tidemark.ErrNotFound) {
-			return &fixed{errors.New("launch: there is no program claude on the path"), "go on where it is with: " + made.Command()}
-		}
-		return err
+		*p.made = made
+		return nil
 	}
 	m.out.printf("go on     %s\n", made.Command())
+	return nil
+}
+
+// launchMade resumes what was made, when that was asked for. It comes last: the store is free again while somebody
+// talks to Claude Code.
+func (m *Main) launchMade(p primitive) error {
+	if !p.launch || p.made.Session == "" {
+		return nil
+	}
+	child, err := p.made.Resume()
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return &fixed{errors.New("launch: there is no program claude on the path"), "go on where it is with: " + p.made.Command()}
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.runCommand(child, m.Environ); err != nil {
+		m.err.printf("claude did not end well; the session is there: %s\n", p.made.Command())
+		return err
+	}
 	return nil
 }
