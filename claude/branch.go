@@ -303,6 +303,7 @@ func (b *branching) trimInto(ctx context.Context, whole *place.File, size int64,
 	if err := os.MkdirAll(filepath.Dir(b.out.Cuts), folderMode); err != nil {
 		return m, err
 	}
+	place.Sweep(filepath.Dir(b.out.Cuts))
 	err = place.Write(b.out.Cuts, place.Options{}, func(w io.Writer) error {
 		cuts, err := trim.NewCutsWriter(w, whole, size, o.Effective(), b.store.now())
 		if err != nil {

@@ -243,12 +243,14 @@ func TestBranchFails(t *testing.T) {
 func TestStaleTemps(t *testing.T) {
 	w := newWorld(t)
 	w.snap(w.write(idOne, w.talk(idOne, 1)), "a")
-	must(t, w.store.clearTemp())
+	cuts := filepath.Dir(w.store.Cuts(idTwo))
+	must(t, errors.Join(w.store.clearTemp(), os.MkdirAll(cuts, 0o700)))
 	logs := filepath.Dir(w.path(idOne))
 	then := time.Now().Add(-48 * time.Hour)
 	for path, old := range map[string]bool{
 		filepath.Join(logs, "."+idTwo+".jsonl.DEAD.tidemark-tmp"):  true,
 		filepath.Join(logs, "."+idTwo+".jsonl.YOUNG.tidemark-tmp"): false,
+		filepath.Join(cuts, "."+idTwo+".cuts.DEAD.tidemark-tmp"):   true,
 		filepath.Join(w.store.temp(), "tidemark-line-1"):           true,
 		filepath.Join(w.store.temp(), "tidemark-line-2"):           false,
 	} {
@@ -260,7 +262,7 @@ func TestStaleTemps(t *testing.T) {
 	_, err := w.store.Branch(t.Context(), "a", BranchOptions{Trim: true})
 	must(t, err)
 	var left []string
-	for _, dir := range []string{logs, w.store.temp()} {
+	for _, dir := range []string{logs, cuts, w.store.temp()} {
 		entries, err := os.ReadDir(dir)
 		must(t, err)
 		for _, e := range entries {
