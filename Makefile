@@ -47,7 +47,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-storm e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -102,14 +102,17 @@ fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \
 		grep -vE '^ *(=== |--- PASS: .*/|[a-z_]+\.go:[0-9]+: kills=1 )'
 
-chaos: $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
-	go run ./build -tags chaos -out .cache/chaos
+chaos: chaos-worker $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
 e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
 	$(call title,end to end$(comma) three suites at a time)
-	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-clients
-	@$(MAKE) -o wasm -o build -o web e2e-storm
+	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-sockets e2e-clients
+	@$(MAKE) -o chaos-worker e2e-storm
+
+# The Worker with the doors that break it.
+chaos-worker:
+	go run ./build -tags chaos -out .cache/chaos
 
 wasm: ## Build the Worker and gate its size
 	$(call title,the Worker)
@@ -203,11 +206,14 @@ e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
 	test/again.sh go test -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
 
-# What is a matter of time has the machine for itself.
-e2e-storm: build $(NODE_MODULES)
-	$(call title,end to end: chaos and sockets)
-	$(MAKE) chaos CHAOS_SECONDS=8
+e2e-sockets: build chaos-worker $(NODE_MODULES)
+	$(call title,end to end: sockets)
 	node test/ws.mjs .cache/chaos $(BIN)
+
+# What is a matter of time has the machine for itself.
+e2e-storm: chaos-worker $(NODE_MODULES)
+	$(call title,end to end: chaos)
+	CHAOS_SECONDS=8 node test/chaos.mjs .cache/chaos
 
 # What a deployment would send, for each environment of wrangler.toml.
 dry-run: web $(NODE_MODULES)
