@@ -19,6 +19,9 @@ FAULT_KILLS ?= 500
 CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; `make test` has a shorter one.
 LOG_MB ?= 30
+# The tests of ./test/e2e that depend on how many Go instances there are; the others run with one for all
+# objects only. `make e2e-worker OBJECT=` runs all in both modes.
+OBJECT ?= ^Test(Host|Chat|Duplicate|Tools|Queue|OneSession|ManySessions|Abort|Stream|FirstPiece|KeepAlive|TwoTabs|LateTab|Disconnect|Compaction|MemoryFile|RecallAcross|IdleReset|DailyReset|Restart|PowerCut|Snapshots|LargeMessage)$$
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
@@ -204,7 +207,7 @@ e2e-limits: wasm build $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_
 
 e2e-worker: wasm $(NODE_MODULES)
 	$(call title,end to end: Worker)
-	test/again.sh go test -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -worker $(CURDIR)/dist
+	test/again.sh go test -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
 
 e2e-sockets: build chaos-worker $(NODE_MODULES)
 	$(call title,end to end: sockets)

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ var (
 
 	targetsFlag = flag.String("targets", strings.Join(names, ","), "targets to run, separated by commas")
 	workerFlag  = flag.String("worker", "", "folder of the built Worker; empty builds one")
+	objectFlag  = flag.String("object", "", "tests to run in workerd-object, a pattern; empty runs all")
 	updateFlag  = flag.Bool("update", false, "write testdata anew")
 )
 
@@ -55,15 +57,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// chosen are the targets of this run.
+// chosen are the targets of this run for a test.
 func chosen(t *testing.T) []string {
 	t.Helper()
+	object, err := regexp.Compile(*objectFlag)
+	if err != nil {
+		t.Fatalf("-object: %v", err)
+	}
 	var out []string
 	for _, name := range strings.Split(*targetsFlag, ",") {
 		if !slices.Contains(names, name) {
 			t.Fatalf("-targets %s: want some of %s", *targetsFlag, strings.Join(names, ","))
 		}
-		out = append(out, name)
+		if name != "workerd-object" || object.MatchString(t.Name()) {
+			out = append(out, name)
+		}
 	}
 	return out
 }
