@@ -27,6 +27,13 @@ describe("tree", () => {
     assert.deepEqual(drawn([stamped("c", ".95"), stamped("b", ".9"), stamped("a", ""), stamped("d", ".951")]), ["a", "b", "c", "d"]);
   });
 
+  test("newest first, roots change their places and nothing below them does", () => {
+    const nodes = [snap("a", 1), snap("c", 3, "a"), snap("d", 4, "a"), snap("b", 2), snap("e", 5, "lost")];
+    assert.deepEqual(grow(nodes, true).rows.map((r) => r.node.id), ["e", "b", "a", "c", "d"]);
+    assert.deepEqual(grow(nodes).rows.map((r) => r.node.id), ["a", "c", "d", "b", "e"]);
+    assert.deepEqual(lines(grow(nodes, true).rows[3]).marks, ["├"]);
+  });
+
   test("a lost parent makes a root, circles are cut once, of two with one id the first counts", () => {
     assert.deepEqual(drawn([snap("x", 1, "gone")]), ["x?"]);
     const { rows, circles } = grow([snap("a", 1, "b"), snap("b", 2, "a"), snap("c", 3), snap("self", 4, "self")]);

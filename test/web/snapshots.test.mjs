@@ -91,6 +91,26 @@ for (const kind of hosts) {
       quiet(page);
     });
 
+    test("a snapshot is removed from the tree, when nothing was made of it", async () => {
+      const key = await begun("We build a chair.");
+      const keep = await server.ask("POST", `${at(key)}/snapshots`, { name: "keep" });
+      await server.ask("POST", `${at(key)}/snapshots`, { name: "wrong" });
+      await server.ask("POST", `${at(key)}/branch`, { snapshot: keep.id, name: "on" });
+      const page = await open(key), { panel } = page;
+      await page.node(/^keep/).click();
+      await panel.getByRole("button", { name: "Export" }).waitFor();
+      assert.equal(await panel.getByRole("button", { name: "Remove…" }).count(), 0);
+      await page.node(/^wrong/).click();
+      await panel.getByRole("button", { name: "Remove…" }).click();
+      await panel.getByRole("button", { name: "Keep it" }).click();
+      await panel.getByRole("button", { name: "Remove…" }).click();
+      await panel.getByRole("button", { name: "Remove", exact: true }).click();
+      await page.node(/^wrong/).waitFor({ state: "detached" });
+      assert.deepEqual((await nodes(key)).map((n) => n.name).sort(), ["keep", "on"]);
+      await shown(page, "We build a chair.");
+      quiet(page);
+    });
+
     test("two are compared side by side, and nothing in them is markup", async () => {
       const key = await begun("We build a table.");
       const snap = await server.ask("POST", `${at(key)}/snapshots`, { name: "base", description: hostile, tags: ["v1"] });
@@ -152,7 +172,7 @@ for (const kind of hosts) {
       const page = await open(key);
       const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label")?.split(",")[0]);
       await page.node(/^first/).focus();
-      for (const [press, want] of [["ArrowDown", "side"], ["ArrowLeft", "first"], ["ArrowRight", "side"], ["End", "second"], ["ArrowDown", "second"], ["Home", "first"]]) {
+      for (const [press, want] of [["ArrowDown", "side"], ["ArrowLeft", "first"], ["ArrowRight", "side"], ["End", "side"], ["ArrowDown", "side"], ["Home", "second"], ["ArrowDown", "first"]]) {
         await page.keyboard.press(press);
         assert.equal(await focused(), want, `${press} of ${await page.panel.getByRole("treeitem").evaluateAll((all) => all.map((e) => `${e.dataset.at} ${e.getAttribute("aria-label")}`))}`);
       }
@@ -177,11 +197,15 @@ for (const kind of hosts) {
       let asked = 0;
       await page.route(/\/v1\/tree/, (r) => r.fulfill({ json: { nodes: many(1000, 1000 * asked++), next: "more" } }));
       await page.panel.getByRole("checkbox", { name: "Of all conversations" }).check();
-      await page.panel.getByText("There are more; these are the 2,000 oldest.").waitFor();
+      await page.panel.getByText("These are the 2,000 newest.").waitFor();
       assert.deepEqual([asked, await page.panel.getByRole("treeitem").count()], [2, 150]);
       await page.panel.getByRole("button", { name: "Show 500 more of 2,000" }).click();
       await page.panel.getByRole("button", { name: "Show 500 more of 2,000" }).waitFor();
       assert.equal(await page.panel.getByRole("treeitem").count(), 650);
+      asked = 0;
+      await page.panel.getByRole("button", { name: "Read older ones" }).click();
+      await page.panel.getByText("These are the 4,000 newest.").waitFor();
+      assert.equal(asked, 4);
       quiet(page);
     });
 

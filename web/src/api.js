@@ -29,6 +29,7 @@ export const agentPath = (agent) => `/v1/agents/${encodeURIComponent(agent)}`;
 // another one; fetch and base are for tests.
 //
 //   get(path, options)              the decoded JSON
+//   delete(path, options)           the same
 //   post, put, patch(path, body, options)   body: a value is sent as JSON, a string or Blob as it is
 //   stream(path, {onEvent, …})      reads server-sent events; resolves when they end
 //
@@ -70,6 +71,7 @@ export function createApi({ token = () => "", refused = () => {}, base = "", fet
     post: (path, body = {}, options) => call("POST", path, body, options),
     put: (path, body, options) => call("PUT", path, body, options),
     patch: (path, body, options) => call("PATCH", path, body, options),
+    delete: (path, options) => call("DELETE", path, undefined, options),
 
     // stream calls onOpen when the server has accepted, onEvent({event, data}) for each event with its
     // data decoded, onBeat for every sign of life, pings included.

@@ -24,7 +24,7 @@ export function Cost({ api, path, session, view, client, openSession }) {
     <section class="p-section" aria-labelledby="p-cost">
       <h2 id="p-cost" class="p-fill">{v.next ? <><span class="p-big">{money(v.next.likely)}</span> to read with the next turn</> : "Cost"}</h2>
       {v.next ? <p class="p-lead">{money(v.next.cached)} when all of it is in the cache, {money(v.next.uncached)} when nothing is.</p> : <p class="p-lead">{v.why ? "The prices of this model are not known; choose one whose are." : ""}</p>}
-      <Bars trim={v.trim} />
+      {gain > 0 && <Bars trim={v.trim} />}
       <p>{gain > 0 ? <>A trimmed branch would have {tokens(gain)} tokens less ({Math.round(v.trim.reduction)} %).{v.next && ` ${paysOf(v.trim)}`}</> : "There is nothing to trim."}</p>
       <p class="p-actions">
         <label class="p-check">Prices of <Models all={v.models} is={model} now={v.model} onChange={choose} /></label>

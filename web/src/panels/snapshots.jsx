@@ -10,7 +10,7 @@ import { Status, Trouble } from "./parts.jsx";
 import { snapshotID } from "./snapshotfile.js";
 import { grow, homeKey, lines, moved, shortKey, told } from "./tree.js";
 
-const PAGE = 1000, MOST = 2000; // nodes of all conversations that are read
+const PAGE = 1000, MOST = 2000; // nodes that are read at a time, and before somebody asks for more
 const FIRST = 150; // rows that are drawn until more are asked for
 
 export function Snapshots({ api, session, exists, live, openSession, sessions, shown }) {
@@ -18,7 +18,12 @@ export function Snapshots({ api, session, exists, live, openSession, sessions, s
   const [at, choose] = useState("");
   const [picked, pick] = useState(null); // {id, name}, the first of two
   const [pair, compare] = useState(null); // [a, b], each {id, name}
-  const list = useLoad((signal) => read(api, session, exists, all, signal), [api, session, exists, all]);
+  const most = useRef(MOST);
+  const list = useLoad((signal) => read(api, session, exists, all, most.current, signal), [api, session, exists, all]);
+  const older = () => {
+    most.current = nodes.length + MOST;
+    list.reload();
+  };
   const stale = useRef(false);
   useNotices(live, () => {
     stale.current = !shown;
@@ -53,8 +58,8 @@ export function Snapshots({ api, session, exists, live, openSession, sessions, s
         <p class="p-actions"><label class="p-check"><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> Of all conversations</label></p>
         {list.data ? <Trouble error={list.error} again={list.reload} what="Not up to date" /> : <Status busy={list.busy} error={list.error} again={list.reload} what="The snapshots" />}
         {list.data && nodes.length === 0 && <p class="p-empty">None yet. A snapshot names a place in this conversation; a branch goes on from there, and neither sees what the other says.</p>}
-        {list.data?.more && <p class="p-note">There are more; these are the {MOST.toLocaleString("en")} oldest.</p>}
-        <Tree key={`${session} ${all}`} nodes={nodes} session={session} all={all} sessions={sessions} at={at} choose={choose} open={(n) => n.kind === "branch" && openSession(n.session)}>
+        {list.data?.more && <p class="p-note">These are the {nodes.length.toLocaleString("en")} newest. <button type="button" class="inline" disabled={list.busy} onClick={older}>{list.busy ? "Reading…" : "Read older ones"}</button></p>}
+        <Tree key={`${session} ${all}`} nodes={nodes} more={list.data?.more} session={session} all={all} sessions={sessions} at={at} choose={choose} open={(n) => n.kind === "branch" && openSession(n.session)}>
           {(n) => <Node key={n.id} api={api} node={n} nodes={nodes} session={session} picked={picked} onCompare={onCompare} onDone={done} openSession={openSession} />}
         </Tree>
       </section>
@@ -63,24 +68,22 @@ export function Snapshots({ api, session, exists, live, openSession, sessions, s
   );
 }
 
-// read gives {nodes, more}.
-async function read(api, session, exists, all, signal) {
-  if (!all) {
-    if (!exists) return { nodes: [] };
-    try {
-      return await api.get(`${sessionPath(session)}/snapshots`, { signal });
-    } catch (e) {
-      if (e.status === 404) return { nodes: [] };
-      throw e;
-    }
-  }
+// read gives {nodes, more}: the newest, and whether there are older ones.
+async function read(api, session, exists, all, most, signal) {
+  if (!all && !exists) return { nodes: [] };
+  const path = all ? "/v1/tree" : `${sessionPath(session)}/snapshots`;
   const nodes = [];
   let next;
   do {
-    const page = await api.get("/v1/tree", { query: { agent: agentOf(session), cursor: next, limit: PAGE }, signal });
-    nodes.push(...page.nodes);
-    next = page.next;
-  } while (next && nodes.length < MOST);
+    try {
+      const page = await api.get(path, { query: { agent: all ? agentOf(session) : undefined, order: "newest", cursor: next, limit: PAGE }, signal });
+      nodes.push(...page.nodes);
+      next = page.next;
+    } catch (e) {
+      if (!all && e.status === 404) return { nodes: [] };
+      throw e;
+    }
+  } while (next && nodes.length < most);
   return { nodes, more: Boolean(next) };
 }
 
@@ -144,8 +147,8 @@ function Branch({ api, path, snapshot, from, onCancel, openSession, onDone }) {
 }
 
 // Tree is the rows with their lines. One is chosen, and beneath it stands what can be done with it.
-function Tree({ nodes, session, all, sessions, at, choose, open, children }) {
-  const { rows, circles } = useMemo(() => grow(nodes), [nodes]);
+function Tree({ nodes, more, session, all, sessions, at, choose, open, children }) {
+  const { rows, circles } = useMemo(() => grow(nodes, true), [nodes]);
   const [most, setMost] = useState(FIRST);
   const box = useRef(null);
   const here = rows.findIndex((r) => r.node.id === at);
@@ -168,7 +171,7 @@ function Tree({ nodes, session, all, sessions, at, choose, open, children }) {
       <div class="p-tree" role="tree" aria-label="Snapshots and branches" ref={box} onKeyDown={onKey}>
         {drawn.map((r, i) => (
           <div key={r.node.id} role="presentation">
-            <Row row={r} i={i} chosen={r.node.id === at} stop={i === stop} here={r.node.kind === "branch" && r.node.session === session} all={all} sessions={sessions} choose={choose} />
+            <Row row={r} i={i} chosen={r.node.id === at} stop={i === stop} here={r.node.kind === "branch" && r.node.session === session} more={more} all={all} sessions={sessions} choose={choose} />
             {r.node.id === at && children(r.node)}
           </div>
         ))}
@@ -178,7 +181,7 @@ function Tree({ nodes, session, all, sessions, at, choose, open, children }) {
   );
 }
 
-function Row({ row, i, chosen, stop, here, all, sessions, choose }) {
+function Row({ row, i, chosen, stop, here, more, all, sessions, choose }) {
   const { node: n, depth } = row, branch = n.kind === "branch";
   const of = all && !branch && nameOf(sessions.find((s) => s.key === n.session) ?? { key: n.session });
   const title = branch ? n.name || shortKey(n.session) : n.name;
@@ -188,7 +191,7 @@ function Row({ row, i, chosen, stop, here, all, sessions, choose }) {
       <Lines row={row} />
       <span class="p-nodetext" title={n.id}>
         <span class="p-what"><Kind branch={branch} /> <b>{title}</b>{here && <span class="p-badge">here</span>}</span>
-        <span class="p-faint">{told(n)}{of && `; of ${of}`}{!branch && n.session.includes("#") && `; in #${n.session.split("#")[1]}`}{row.lost && "; its parent is not here"}</span>
+        <span class="p-faint">{told(n)}{of && `; of ${of}`}{!branch && n.session.includes("#") && `; in #${n.session.split("#")[1]}`}{row.lost && (more ? "; its parent is an older one" : "; its parent is not here")}</span>
       </span>
     </div>
   );
@@ -240,12 +243,35 @@ function Node({ api, node: n, nodes, session, picked, onCompare, onDone, openSes
           {branch && <button type="button" onClick={() => act("merge")}>Merge back…</button>}
           <button type="button" aria-pressed={picked?.id === n.id} onClick={() => onCompare(side)}>{picked && picked.id !== n.id ? `Compare with “${picked.name}”` : "Compare"}</button>
           {!branch && <button type="button" disabled={saving.busy} onClick={save}>{saving.busy ? "Exporting…" : "Export"}</button>}
+          {!branch && !nodes.some((o) => o.parent === n.id) && <button type="button" onClick={() => act("remove")}>Remove…</button>}
         </p>
       )}
       <Trouble error={saving.error} what="Not exported" />
       {doing === "branch" && <Branch api={api} path={path} snapshot={branch ? undefined : n.id} from={`“${name}”`} onCancel={end} openSession={openSession} onDone={onDone} />}
+      {doing === "remove" && <Remove api={api} path={`${path}/snapshots/${encodeURIComponent(n.id)}`} name={name} onCancel={end} onDone={onDone} />}
       {doing === "merge" && <Merge api={api} from={n.session} to={homeKey(n, nodes)} name={name} onCancel={end} openSession={openSession} />}
     </div>
+  );
+}
+
+// Remove takes a snapshot out of the tree.
+function Remove({ api, path, name, onCancel, onDone }) {
+  const act = useAct();
+  const first = useRef(null);
+  useEffect(() => first.current?.focus(), []);
+  const go = (e) => {
+    e.preventDefault();
+    act.run(async () => {
+      await api.delete(path);
+      onDone();
+    });
+  };
+  return (
+    <form class="p-form" aria-label={`Remove “${name}”`} onSubmit={go} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); onCancel(); } }}>
+      <p>“{name}” leaves the tree for good. No message goes with it.</p>
+      <p class="p-actions"><button type="submit" disabled={act.busy}>{act.busy ? "Removing…" : "Remove"}</button><button type="button" ref={first} onClick={onCancel}>Keep it</button></p>
+      <Trouble error={act.error} what="Not removed" />
+    </form>
   );
 }
 

@@ -4,11 +4,12 @@ import { ago, count } from "../words.js";
 import { few } from "./format.js";
 
 // grow gives {rows, circles} of nodes as the server lists them: rows are in the order in which the tree is drawn, each {node,
-// depth, last, up}: last says that nothing follows it under its parent, up is the row of the parent, null of a root. One
-// whose parent is not there is a root, and lost. A circle is cut where its oldest node stands.
+// depth, last, up}: last says that nothing follows it under its parent, up is the row of the parent, null of a root. Roots
+// stand by age, with newest the other way round. One whose parent is not there is a root, and lost. A circle is cut where
+// its oldest node stands.
 //
 // It does not recurse, since lines of snapshots may be longer than a stack is deep.
-export function grow(nodes) {
+export function grow(nodes, newest = false) {
   const byId = new Map(), under = new Map();
   for (const n of nodes) if (typeof n?.id === "string" && !byId.has(n.id)) byId.set(n.id, n);
   const roots = [];
@@ -20,7 +21,8 @@ export function grow(nodes) {
   for (const list of under.values()) list.sort(order);
   const rows = [], seen = new Set();
   const draw = (starts) => {
-    const todo = starts.sort(born).map((node) => ({ node, depth: 0, last: true, up: null })).reverse();
+    const todo = starts.sort(born).map((node) => ({ node, depth: 0, last: true, up: null }));
+    if (!newest) todo.reverse();
     while (todo.length) {
       const row = todo.pop();
       if (seen.has(row.node.id)) continue;
