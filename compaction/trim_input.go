@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/paging"
@@ -19,12 +20,9 @@ var (
 	written = []string{"content", "old_string", "new_string", "new_source"}
 )
 
-// told are fields that say what a call does, as the paper's trimmer names them: at the top of an input they stay however
-// long they are, in a deeper place up to so many thresholds. Up to that stay those of other agents' tools, too.
-var (
-	told    = []string{"file_path", "notebook_path", "command", "description", "pattern", "path", "url", "skill", "args", "replace_all", "edit_mode", "cell_type", "cell_id"}
-	toldToo = []string{"filename", "file", "target_file", "absolute_path", "uri", "relative_path", "relative_workspace_path", "cmd", "query", "regex", "title", "name", "id"}
-)
+// toldToo are fields in which other agents' tools say what a call does, beside those that [calls.Tells] knows. Those stay at
+// the top of an input however long they are, and both stay up to so many thresholds.
+var toldToo = []string{"filename", "file", "target_file", "absolute_path", "uri", "relative_path", "relative_workspace_path", "cmd", "query", "regex", "title", "name", "id"}
 
 const toldTimes = 10
 
@@ -114,7 +112,7 @@ func (c inputCut) stub(raw []byte, name string, depth int, first bool) []byte {
 	case c.writer && !slices.Contains(written, name):
 		return nil
 	case c.writer:
-	case slices.Contains(told, name):
+	case calls.Tells([]byte(name)):
 		if limit *= toldTimes; depth == 1 {
 			return nil
 		}

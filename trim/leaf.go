@@ -1,5 +1,7 @@
 package trim
 
+import "github.com/tidemark-ai/tidemark/internal/calls"
+
 // maxCopy bounds the copies of a result that stay, when their long strings are cut.
 const maxCopy = 64 << 10
 
@@ -21,16 +23,6 @@ func (p *parser) copies(s *scan, m *member, which part) bool {
 		p.whole[which] = at
 	}
 	return true
-}
-
-// kept are the inputs by which a call is known; at the top they stay however long they are.
-func kept(name []byte) bool {
-	switch string(name) {
-	case "file_path", "notebook_path", "command", "description", "pattern", "path", "url", "skill", "args", "replace_all",
-		"edit_mode", "cell_type", "cell_id":
-		return true
-	}
-	return false
 }
 
 // stubBytes is more than a note of a cut string takes: what is left of a copy is never taken for less than it will be, so
@@ -61,7 +53,7 @@ func (p *parser) leaves(s *scan, f form, limit int64) bool {
 	m := member{first: true}
 	for s.next(&m) {
 		limit := int64(0)
-		if f == formInput && kept(m.name) {
+		if f == formInput && calls.Tells(m.name) {
 			limit = 10 * p.threshold
 			if len(s.stack) == 1 {
 				limit = 1 << 62
