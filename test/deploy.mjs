@@ -54,6 +54,7 @@ async function cloud() {
     res.writeHead(got.status ?? 200, { "content-type": "application/json" });
     res.end(JSON.stringify(got.body ?? { success: true, errors: [], messages: [], result: got }));
   });
+  server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
   await new Promise((r) => server.listen(0, "127.0.0.1", r));
   return { ...seen, url: `http://127.0.0.1:${server.address().port}/client/v4`, close: () => server.close() };
 }

@@ -67,6 +67,7 @@ async function fakeModel() {
     send({ type: "message_stop" });
     res.end();
   });
+  server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
   await new Promise((r) => server.listen(0, "127.0.0.1", r));
   it.url = `http://127.0.0.1:${server.address().port}`;
   it.close = () => { server.closeAllConnections(); server.close(); };

@@ -295,6 +295,7 @@ const server = createServer(async (req, res) => {
     res.writeHead(500).end(String(e?.stack ?? e));
   }
 });
+server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
 await new Promise((done) => server.listen(0, "127.0.0.1", done));
 const healthy = await fetch(`${url}/healthz`);
 if (!healthy.ok) throw new Error(`/healthz: ${healthy.status} ${await healthy.text()}`);

@@ -51,6 +51,7 @@ async function upstream() {
     }
     res.end();
   });
+  server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
   await new Promise((r) => server.listen(0, "127.0.0.1", r));
   return { url: `http://127.0.0.1:${server.address().port}`, open: () => open, close: () => server.close() };
 }

@@ -22,6 +22,7 @@ export class Model {
 
   async start() {
     this.server = http.createServer((req, res) => this.#serve(req, res).catch((e) => res.destroy(e)));
+    this.server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
     this.server.listen(0, "127.0.0.1");
     await once(this.server, "listening");
     this.url = `http://127.0.0.1:${this.server.address().port}`;

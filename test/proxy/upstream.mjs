@@ -39,6 +39,7 @@ export class Upstream {
   async start() {
     this.server = http.createServer((req, res) => this.#serve(req, res).catch((e) => { this.failed ??= e; res.destroy(); }));
     this.server.requestTimeout = 0;
+    this.server.keepAliveTimeout = 300_000; // closing an idle connection would race with its next request
     this.server.listen(0, "127.0.0.1");
     await once(this.server, "listening");
     this.url = `http://127.0.0.1:${this.server.address().port}`;
