@@ -39,6 +39,7 @@ func (w *writer) answer(a added) []byte {
 	}
 	id := append([]byte(nil), w.raw(a.id)...)
 	uuid := newUUID(id, parent)
+	w.made[nameHash(uuid)] = true // an earlier trim made the same, if a line names it already
 	if a.uuid != 0 {
 		w.heirs[a.uuid] = []byte(`"` + uuid + `"`)
 	}

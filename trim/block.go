@@ -44,8 +44,13 @@ func (p *parser) element(s *scan, el *member) bool {
 	at.to = s.pos()
 	switch string(p.word(b.typ)) {
 	case "text":
+		chars := p.textOf(b.text)
+		if p.blank(b.text) {
+			p.special(op{kind: opBlank, span: at, prev: prev, chars: chars})
+			break
+		}
 		p.stays(at.from)
-		p.weigh(p.textOf(b.text))
+		p.weigh(chars)
 	case "thinking":
 		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.thinking)})
 	case "redacted_thinking":
@@ -201,6 +206,17 @@ func (p *parser) textOf(v value) int64 {
 		return units(p.raw(in)) + v.chars + 1
 	}
 	return p.chars(in)
+}
+
+// blank reports whether a string has nothing but white space, which the API refuses as text.
+func (p *parser) blank(v value) bool {
+	if v.kind != '"' || v.size() > maxText {
+		return false
+	}
+	if first := p.raw(v.span)[1]; first > ' ' && first != '"' && first != '\\' && first < utf8.RuneSelf {
+		return false
+	}
+	return len(bytes.TrimSpace(p.str(v.span))) == 0
 }
 
 // nested scans a value of the line once more, from memory or from the log.

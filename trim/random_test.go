@@ -1,6 +1,7 @@
 package trim
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,7 +15,9 @@ func randomLog(r *rand.Rand) string {
 	uuids := 0
 	block := func() string {
 		id := fmt.Sprint("t", r.IntN(6))
-		switch r.IntN(9) {
+		switch r.IntN(10) {
+		case 9:
+			return `{"type":"text","text":"` + pick("", " ", `\n\u0009`, "\u2003") + `"}`
 		case 0:
 			return `{"type":"text","text":"` + fmt.Sprint("text ", r.IntN(1000)) + `"}`
 		case 1:
@@ -87,5 +90,40 @@ func TestRandomLogs(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, in)
 		}
+	}
+}
+
+// keptLog is a random log with a compaction that names lines before it as kept.
+func keptLog(r *rand.Rand) string {
+	lines := strings.SplitAfter(randomLog(r), "\n")
+	uuid := func() string { return fmt.Sprintf(`"u%d"`, 1+r.IntN(8)) }
+	segment := `"preservedSegment":{"headUuid":` + uuid() + `,"tailUuid":` + uuid() + `}`
+	list := `[` + uuid() + `,` + uuid() + `,` + uuid() + `]`
+	kept := []string{segment, `"preservedMessages":{"uuids":` + list + `}`, segment + `,"preservedMessages":` + list}[r.IntN(3)]
+	at := r.IntN(len(lines))
+	return strings.Join(lines[:at], "") + `{"type":"system","subtype":"compact_boundary","uuid":"b","compactMetadata":{` + kept + "}}\n" + strings.Join(lines[at:], "")
+}
+
+// To trim a trimmed log changes nothing, whatever a compaction kept: a result that was made for a call of a kept line is
+// made again, and is named by the same lines.
+func TestKeptLogs(t *testing.T) {
+	rounds, kept, made := 6000, 0, 0
+	if testing.Short() {
+		rounds = 600
+	}
+	for seed := range uint64(rounds) {
+		in := []byte(keptLog(rand.New(rand.NewPCG(seed, 79))))
+		o := Options{How: strings.Repeat("how ", int(seed%2))}
+		out, cuts, m := trimmed(t, in, o)
+		if back, err := rebuild(in, out, cuts); err != nil || !bytes.Equal(back, in) {
+			t.Fatalf("seed %d: the log cannot be made again from its cuts: %v\n%s", seed, err, in)
+		}
+		if again, _, _ := trimmed(t, out, o); !bytes.Equal(again, out) {
+			t.Fatalf("seed %d: a second trim changes the log:\n%s\n\n%s", seed, in, firstDifference(out, again))
+		}
+		kept, made = kept+int(m.LinesPreserved), made+int(m.CallsRepaired)
+	}
+	if kept == 0 || made == 0 {
+		t.Errorf("%d lines kept, %d results made", kept, made)
 	}
 }

@@ -18,6 +18,7 @@ type writer struct {
 	l       *ledger
 	labels  labels
 	heirs   map[uint64][]byte // by a line with a call: the line with the result that was made for it
+	made    map[uint64]bool   // lines with such results
 	heads   decoder
 	ops     decoder
 	how     string
@@ -54,7 +55,7 @@ func newWriter(in io.ReaderAt, out io.Writer, cuts Sink, l *ledger, how string) 
 	if utf8.RuneCountInString(how) > maxHow {
 		how = tooLong
 	}
-	return &writer{source: source{sizes: l.spill.sizes, in: in}, out: out, cuts: cuts, l: l, how: how, buf: make([]byte, 0, outBytes), added: l.added, heirs: map[uint64][]byte{}}
+	return &writer{source: source{sizes: l.spill.sizes, in: in}, out: out, cuts: cuts, l: l, how: how, buf: make([]byte, 0, outBytes), added: l.added, heirs: map[uint64][]byte{}, made: map[uint64]bool{}}
 }
 
 func (w *writer) write(ctx context.Context, chunks []*chunk, size int64) error {
@@ -262,7 +263,7 @@ func (e *edit) skip(o *op) {
 	case opResult:
 		e.item()
 		e.w.m.OrphansRemoved++
-	case opCall:
+	case opCall, opBlank:
 		e.item()
 	default:
 		return
@@ -295,6 +296,8 @@ func (e *edit) op(o *op) {
 		if stays := !e.message || e.thinks; !e.element(o, stays) {
 			w.m.SignaturesStripped++
 		}
+	case opBlank:
+		e.element(o, e.item())
 	case opResult:
 		e.result = o.hash
 		if !e.element(o, e.item()) {
@@ -457,7 +460,7 @@ func (e *edit) link(o *op) {
 		w.cut(o.span, heir, "")
 		return
 	}
-	if o.hash != 0 && w.l.kept.get(o.hash) != nil {
+	if o.hash != 0 && (w.l.kept.get(o.hash) != nil || w.made[o.hash]) {
 		return
 	}
 	which := link(o.what)
@@ -467,7 +470,9 @@ func (e *edit) link(o *op) {
 		return // a title may be of another session, and without a leaf it would be taken for a boundary
 	}
 	to := []byte("null")
-	if found {
+	if heir := w.heirs[hash]; found && heir != nil && which == linkParent {
+		to = heir
+	} else if found {
 		to = append([]byte(nil), w.raw(name)...)
 	}
 	if which == linkParent {
