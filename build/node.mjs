@@ -40,15 +40,34 @@ const withNul = new WeakSet();
 function* run(db, sql, args) {
   if (REFUSED.test(sql)) throw new Error("not authorized: use a transaction of the host");
   if (args.some((v) => typeof v === "string" && v.includes("\0"))) withNul.add(db);
-  let statement = db.prepare(sql);
   const whole = withNul.has(db) && /^\s*(select|with)\b/i.test(sql);
+  const key = whole ? `whole ${sql}` : sql;
+  const idle = prepared.get(db) ?? prepared.set(db, new Map()).get(db);
+  const statement = idle.get(key) ?? prepare(db, sql, whole);
+  idle.delete(key); // its rows are being read, and another reader needs another
+  let done = false;
+  try {
+    for (const row of statement.iterate(...args)) {
+      const values = row.map((v) => (typeof v === "bigint" ? Number(v) : v));
+      yield whole ? fromPairs(values) : values;
+    }
+    done = true;
+  } finally {
+    if (done && idle.size < MAX_PREPARED) idle.set(key, statement);
+  }
+}
+
+// Statements that nobody uses, by their text: compiling one takes longer than most of them run.
+const prepared = new WeakMap();
+const MAX_PREPARED = 256;
+
+// prepare hides the value of a LIMIT from SQLite: it would compile anew for each, see host/native/conn.go.
+function prepare(db, sql, whole) {
+  let statement = db.prepare(sql.replaceAll("LIMIT ?", "LIMIT coalesce(?, NULL)"));
   if (whole) statement = db.prepare(textAsBlob(sql, statement.columns().length));
   statement.setReturnArrays(true);
   statement.setReadBigInts(true); // a Number of exactly 2^53 would be refused
-  for (const row of statement.iterate(...args)) {
-    const values = row.map((v) => (typeof v === "bigint" ? Number(v) : v));
-    yield whole ? fromPairs(values) : values;
-  }
+  return statement;
 }
 
 // textAsBlob reads each column as its type and its value, text as its bytes.
