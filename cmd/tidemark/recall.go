@@ -36,10 +36,37 @@ type recalled struct {
 	} `json:"results"`
 }
 
+// looking is what the command of that name looks for, and where.
+type looking struct {
+	key, since, until, scope, agent, peer string
+	k, budget                             int
+	all                                   bool
+}
+
+// path is the request; within says that the session was named.
+func (l looking) path(query string, within bool) string {
+	q := url.Values{"q": {query}, "k": {strconv.Itoa(l.k)}, "since": {l.since}, "until": {l.until}}
+	if l.budget != 0 { // one below is for the server to refuse
+		q.Set("budget", strconv.Itoa(l.budget))
+	}
+	if l.all {
+		q.Set("all", "true")
+	}
+	if l.scope == "session" {
+		return sessionPath(l.key, "/recall?"+q.Encode())
+	}
+	q.Set("scope", l.scope)
+	q.Set("agent", l.agent)
+	q.Set("peer", l.peer)
+	if within {
+		q.Set("session", l.key)
+		q.Del("agent")
+	}
+	return "/v1/recall?" + q.Encode()
+}
+
 func (m *Main) recallCommand() *cobra.Command {
-	var key, since, until, scope, agent, peer string
-	var k, budget int
-	var all bool
+	var l looking
 	var entry, episode *string
 	c := &cobra.Command{Use: "recall QUERY", Short: "Find what was said, as the model's tool does",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -71,33 +98,16 @@ work without a name goes by its "from" in tidemark episodes KEY --json.`,
   tidemark recall --episode "auth flow" --session main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("episode") {
-				return m.readEpisode(cmd.Context(), key, *episode)
+				return m.readEpisode(cmd.Context(), l.key, *episode)
 			}
 			if cmd.Flags().Changed("entry") {
-				return m.with(cmd.Context(), func(c *client) error { return m.readHandle(cmd.Context(), c, key, *entry) })
+				return m.with(cmd.Context(), func(c *client) error { return m.readHandle(cmd.Context(), c, l.key, *entry) })
 			}
-			if peer != "" && scope != "peer" {
-				return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", oneLine(peer, 80), tidemark.ErrInvalid)
+			if l.peer != "" && l.scope != "peer" {
+				return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", oneLine(l.peer, 80), tidemark.ErrInvalid)
 			}
 			return m.with(cmd.Context(), func(c *client) error {
-				q := url.Values{"q": {strings.Join(args, " ")}, "k": {strconv.Itoa(k)}, "since": {since}, "until": {until}}
-				if budget != 0 { // one below is for the server to refuse
-					q.Set("budget", strconv.Itoa(budget))
-				}
-				if all {
-					q.Set("all", "true")
-				}
-				path := sessionPath(key, "/recall?"+q.Encode())
-				if scope != "session" {
-					q.Set("scope", scope)
-					q.Set("agent", agent)
-					q.Set("peer", peer)
-					if cmd.Flags().Changed("session") {
-						q.Set("session", key)
-						q.Del("agent")
-					}
-					path = "/v1/recall?" + q.Encode()
-				}
+				path := l.path(strings.Join(args, " "), cmd.Flags().Changed("session"))
 				var raw json.RawMessage
 				if err := c.get(cmd.Context(), path, &raw); err != nil {
 					return err
@@ -115,15 +125,15 @@ work without a name goes by its "from" in tidemark episodes KEY --json.`,
 	f := c.Flags()
 	entry = f.String("entry", "", "read this entry whole, or with #N its block N, as a stub names it")
 	episode = f.String("episode", "", "read this episode back, by its name")
-	f.StringVar(&key, "session", "main", "key of the session")
-	f.IntVarP(&k, "k", "k", 8, "how many at most")
-	f.IntVar(&budget, "budget", 0, "tokens that the texts may have together; different ones come first then (0: no bound)")
-	f.BoolVar(&all, "all", false, "also turns that the reconciler skipped (recall.reconcile)")
-	f.StringVar(&since, "since", "", "from this day or time on, such as 2026-05-31")
-	f.StringVar(&until, "until", "", "up to this day or time")
-	f.StringVar(&scope, "scope", "session", "how far: session, agent or peer")
-	f.StringVar(&agent, "agent", "main", "whose sessions, with --scope")
-	f.StringVar(&peer, "peer", "", "whose conversations, with --scope peer")
+	f.StringVar(&l.key, "session", "main", "key of the session")
+	f.IntVarP(&l.k, "k", "k", 8, "how many at most")
+	f.IntVar(&l.budget, "budget", 0, "tokens that the texts may have together; different ones come first then (0: no bound)")
+	f.BoolVar(&l.all, "all", false, "also turns that the reconciler skipped (recall.reconcile)")
+	f.StringVar(&l.since, "since", "", "from this day or time on, such as 2026-05-31")
+	f.StringVar(&l.until, "until", "", "up to this day or time")
+	f.StringVar(&l.scope, "scope", "session", "how far: session, agent or peer")
+	f.StringVar(&l.agent, "agent", "main", "whose sessions, with --scope")
+	f.StringVar(&l.peer, "peer", "", "whose conversations, with --scope peer")
 	return m.jsonFlag(c)
 }
 
