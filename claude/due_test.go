@@ -1,0 +1,88 @@
+package claude
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// TestDue: another branch is due from a quarter more on, behind a compaction, and when what is remembered cannot be read:
+// it must not silence the hook for good.
+func TestDue(t *testing.T) {
+	w := newWorld(t)
+	h := Hook{Store: w.store}
+	path := h.statePath(idOne)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	for _, r := range []struct {
+		name, state string
+		tokens      tidemark.Tokens
+		want        bool
+	}{
+		{"less than a quarter more", `{"tokens":100000}`, 124_999, false},
+		{"a quarter more", `{"tokens":100000}`, 125_000, true},
+		{"as it was", `{"tokens":100000}`, 100_000, false},
+		{"a little less", `{"tokens":100000}`, 80_000, false},
+		{"compacted", `{"tokens":100000}`, 79_999, true},
+		{"broken", `{"tokens":`, 100_000, true},
+		{"empty", ``, 100_000, true},
+	} {
+		must(t, os.WriteFile(path, []byte(r.state), 0o600))
+		if got := h.due(idOne, r.tokens); got != r.want {
+			t.Errorf("%s: due %t", r.name, got)
+		}
+	}
+	must(t, os.Remove(path))
+	if !h.due(idOne, 1) {
+		t.Error("the first is not due")
+	}
+}
+
+// TestCacheRests: a listing that found nothing new writes nothing, so it goes well where nothing can be written.
+func TestCacheRests(t *testing.T) {
+	w := newWorld(t)
+	w.write(idOne, w.talk(idOne, 1))
+	list := func() {
+		_, err := w.store.Finder().Sessions(t.Context(), "")
+		must(t, err)
+	}
+	list()
+	cache := w.store.Finder().Cache
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	must(t, os.Chtimes(cache, old, old))
+	list()
+	if info, err := os.Stat(cache); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("%v, %v", info, err)
+	}
+	w.write(idTwo, w.talk(idTwo, 1))
+	list()
+	if info, err := os.Stat(cache); err != nil || info.ModTime().Equal(old) {
+		t.Errorf("a new one: %v, %v", info, err)
+	}
+}
+
+// TestCarriedPieces: what comes from elsewhere is cut as it was there, logs beside the log too, so that the same content is
+// kept once.
+func TestCarriedPieces(t *testing.T) {
+	w := newWorld(t)
+	s := w.write(idOne, w.talk(idOne, 2_000))
+	must(t, os.MkdirAll(filepath.Join(s.folder(), "subagents"), 0o700))
+	must(t, os.WriteFile(filepath.Join(s.folder(), "subagents", "agent-1.jsonl"), []byte(w.talk(idTwo, 1_500)), 0o600))
+	must(t, os.WriteFile(filepath.Join(s.folder(), "out.txt"), bytes.Repeat([]byte("0123456789"), 300_000), 0o600))
+	node := w.snap(s, "a")
+	var file bytes.Buffer
+	must(t, w.store.Export(t.Context(), node.ID, &file))
+	there := newWorld(t)
+	_, err := there.store.Import(t.Context(), &file)
+	must(t, err)
+	here, err := w.store.record(t.Context(), node.ID)
+	must(t, err)
+	carried, err := there.store.record(t.Context(), node.ID)
+	must(t, err)
+	if here.Content != carried.Content {
+		t.Error("the same files are another content")
+	}
+}
