@@ -69,8 +69,9 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 }
 
 // Tree lists the snapshots and branches of all sessions, the oldest first, or with newest the newest. next is empty on the
-// last page.
-func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []snapshot.Node, next string, err error) {
+// last page. Each is the JSON of a [snapshot.Node], as it was checked and stored: trees are large, and whoever asks wants
+// to send them.
+func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
 	limit = pageLimit(limit)
 	ms, id, _ := strings.Cut(cursor, "@")
 	after, err := parseCursor(ms)
@@ -83,7 +84,7 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 			after = -1
 		}
 	}
-	page = []snapshot.Node{}
+	page = []json.RawMessage{}
 	there, err := a.hasSnapshots(ctx)
 	if err != nil || !there {
 		return page, "", err
@@ -97,11 +98,7 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 		if len(page) == limit {
 			return page, fmt.Sprintf("%d@%s", rows[i-1].Int(1), rows[i-1].Text(2)), nil
 		}
-		n, err := scanNode(r)
-		if err != nil {
-			return nil, "", err
-		}
-		page = append(page, n)
+		page = append(page, r.Bytes(0))
 	}
 	return page, "", nil
 }

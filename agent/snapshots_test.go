@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // TestTree: what sessions tell comes back page by page, each node once, the oldest first.
 func TestTree(t *testing.T) {
 	w := newWorld(t)
-	if page, next, err := w.Tree(t.Context(), "", 10, false); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := w.tree(t, "", 10, false); err != nil || len(page) != 0 || next != "" {
 		t.Fatalf("an empty tree: %v, %q, %v", page, next, err)
 	}
 	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
@@ -31,7 +32,7 @@ func TestTree(t *testing.T) {
 	}
 	var got []string
 	for cursor := ""; ; {
-		page, next, err := w.Tree(t.Context(), cursor, 4, false)
+		page, next, err := w.tree(t, cursor, 4, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func TestTree(t *testing.T) {
 	if _, err := w.Snapshot(t.Context(), "snap-99"); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, _, err := w.Tree(t.Context(), "x", 4, false); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, _, err := w.tree(t, "x", 4, false); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
 	other := nodes[0]
@@ -63,6 +64,20 @@ func TestTree(t *testing.T) {
 	if err := w.Snapshots(t.Context(), []snapshot.Node{other}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
+}
+
+// tree is a page of the tree, read.
+func (w *world) tree(t *testing.T, cursor string, limit int, newest bool) (page []snapshot.Node, next string, err error) {
+	t.Helper()
+	raw, next, err := w.Tree(t.Context(), cursor, limit, newest)
+	for _, r := range raw {
+		var n snapshot.Node
+		if err := json.Unmarshal(r, &n); err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, n)
+	}
+	return page, next, err
 }
 
 // TestTreeNewest: the other way round a tree is the same.
@@ -78,7 +93,7 @@ func TestTreeNewest(t *testing.T) {
 	}
 	var got []string
 	for cursor := ""; ; {
-		page, next, err := w.Tree(t.Context(), cursor, 4, true)
+		page, next, err := w.tree(t, cursor, 4, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +138,7 @@ func TestTreeGone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			page, _, err := w.Tree(t.Context(), "", 10, false)
+			page, _, err := w.tree(t, "", 10, false)
 			if err != nil || len(page) > 1 || (len(page) == 1) != (row.want != "") {
 				t.Fatalf("tree %+v, %v", page, err)
 			}

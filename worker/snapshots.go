@@ -57,6 +57,12 @@ type wireNodes struct {
 	Next  string          `json:"next,omitempty"`
 }
 
+// wireTree is the same of all conversations: nodes as they are stored.
+type wireTree struct {
+	Nodes []json.RawMessage `json:"nodes"`
+	Next  string            `json:"next,omitempty"`
+}
+
 // Orders of lists of nodes.
 const (
 	oldestFirst = "oldest"
@@ -128,7 +134,7 @@ func (c *call) getTree() error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, wireNodes{listed(page), next})
+	return c.reply(http.StatusOK, wireTree{page, next})
 }
 
 // findSnapshot tells what an agent knows of a snapshot: the session it is of, above all.
