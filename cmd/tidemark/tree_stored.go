@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -73,7 +74,11 @@ func nodesOfCopy(ctx context.Context, path, dir string, w worlds) ([]snapshot.No
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range nodes {
+		for _, raw := range nodes {
+			var n snapshot.Node
+			if err := json.Unmarshal(raw, &n); err != nil {
+				return nil, fmt.Errorf("read snapshots: %w", err)
+			}
 			if only == "" || tidemark.Key(n.Session).Root() == only.Root() {
 				all = append(all, n)
 			}
