@@ -44,13 +44,12 @@ func (p *parser) element(s *scan, el *member) bool {
 	at.to = s.pos()
 	switch string(p.word(b.typ)) {
 	case "text":
-		chars := p.textOf(b.text)
-		if p.blank(b.text) {
-			p.special(op{kind: opBlank, span: at, prev: prev, chars: chars})
+		if b.text.empty() {
+			p.special(op{kind: opEmpty, span: at, prev: prev})
 			break
 		}
 		p.stays(at.from)
-		p.weigh(chars)
+		p.weigh(p.textOf(b.text))
 	case "thinking":
 		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.thinking)})
 	case "redacted_thinking":
@@ -208,16 +207,9 @@ func (p *parser) textOf(v value) int64 {
 	return p.chars(in)
 }
 
-// blank reports whether a string has nothing but white space, which the API refuses as text.
-func (p *parser) blank(v value) bool {
-	if v.kind != '"' || v.size() > maxText {
-		return false
-	}
-	if first := p.raw(v.span)[1]; first > ' ' && first != '"' && first != '\\' && first < utf8.RuneSelf {
-		return false
-	}
-	return len(bytes.TrimSpace(p.str(v.span))) == 0
-}
+// empty reports an empty string, which the API refuses as text. White space alone stays: the model writes it between its
+// thinking and a call, and who sends it knows what becomes of it.
+func (v value) empty() bool { return v.kind == '"' && v.size() == 2 }
 
 // nested scans a value of the line once more, from memory or from the log.
 func (p *parser) nested(v value) *scan {

@@ -115,7 +115,7 @@ func (r *report) messages(rows []map[string]any) (all []*said) {
 			blocks = []any{map[string]any{"type": "text", "text": s}}
 		}
 		for _, b := range blocks {
-			if b, ok := b.(map[string]any); ok && b["type"] == "text" && !wordless(b) {
+			if b, ok := b.(map[string]any); ok && b["type"] == "text" && !emptyText(b) {
 				r.texts[fmt.Sprintf("%s: %v", role, b["text"])]++
 			}
 		}
@@ -145,11 +145,11 @@ func (r *report) messages(rows []map[string]any) (all []*said) {
 	return all
 }
 
-// wordless reports a block of text that the API refuses.
-func wordless(b any) bool {
+// emptyText reports a block of text without text, which the API refuses.
+func emptyText(b any) bool {
 	m, _ := b.(map[string]any)
 	text, ok := m["text"].(string)
-	return ok && m["type"] == "text" && strings.TrimSpace(text) == ""
+	return ok && m["type"] == "text" && text == ""
 }
 
 // ids are the values of a field of the blocks of a type.
@@ -169,8 +169,8 @@ func (r *report) judge(all []*said, kept []string) {
 		if len(m.blocks) == 0 || m.empty > 0 {
 			r.add("message %d is empty", i)
 		}
-		if slices.ContainsFunc(m.blocks, wordless) {
-			r.add("message %d has a text without a word", i)
+		if slices.ContainsFunc(m.blocks, emptyText) {
+			r.add("message %d has an empty text", i)
 		}
 		calls, results := ids(m, "tool_use", "id"), ids(m, "tool_result", "tool_use_id")
 		before, behind := kept, []string(nil)

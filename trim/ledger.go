@@ -294,7 +294,7 @@ func (l *ledger) message(c *chunk, h *head, ops *decoder, up *parent) byte {
 		case opThink:
 			stays = stays || thinks
 			return
-		case opBlank:
+		case opEmpty:
 			c.items = append(c.items, item)
 		case opResult:
 			if role == 0 && l.answers(ch, o.hash, at-1) {

@@ -359,7 +359,7 @@ func (p *parser) judge(f *fields) {
 	if f.mid.kind == '"' && role == "assistant" {
 		h.id = p.id(f.mid.span)
 	}
-	if content.kind == '"' && !p.blank(content) {
+	if content.kind == '"' && !content.empty() {
 		h.flags |= hasString
 		h.chars = p.textOf(content)
 	}

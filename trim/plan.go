@@ -29,7 +29,7 @@ const (
 	opClose                //
 	opKept                 // elements of the content begin that stay
 	opThink                // an element: thinking
-	opBlank                // an element: a text without a word
+	opEmpty                // an element: an empty text
 	opResult               // an element: the result of a call
 	opCall                 // an element: a call
 	opStub                 // the span is replaced
@@ -103,7 +103,7 @@ func appendOp(b []byte, o op, last *int64) []byte {
 		b = append(b, o.what)
 		place()
 		b = binary.LittleEndian.AppendUint64(b, o.hash)
-	case opThink, opBlank, opResult, opCall:
+	case opThink, opEmpty, opResult, opCall:
 		place()
 		num(o.from - o.prev)
 		num(o.chars)
@@ -197,7 +197,7 @@ func (d *decoder) op(o *op) {
 		o.what = d.byte()
 		d.place(o)
 		o.hash = d.hash()
-	case opThink, opBlank, opResult, opCall:
+	case opThink, opEmpty, opResult, opCall:
 		d.place(o)
 		o.prev = o.from - d.num()
 		o.chars = d.num()

@@ -17,7 +17,7 @@ func randomLog(r *rand.Rand) string {
 		id := fmt.Sprint("t", r.IntN(6))
 		switch r.IntN(10) {
 		case 9:
-			return `{"type":"text","text":"` + pick("", " ", `\n\u0009`, "\u2003") + `"}`
+			return `{"type":"text","text":"` + pick("", "", " ", `\n\u0009`) + `"}`
 		case 0:
 			return `{"type":"text","text":"` + fmt.Sprint("text ", r.IntN(1000)) + `"}`
 		case 1:

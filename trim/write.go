@@ -263,7 +263,7 @@ func (e *edit) skip(o *op) {
 	case opResult:
 		e.item()
 		e.w.m.OrphansRemoved++
-	case opCall, opBlank:
+	case opCall, opEmpty:
 		e.item()
 	default:
 		return
@@ -296,7 +296,7 @@ func (e *edit) op(o *op) {
 		if stays := !e.message || e.thinks; !e.element(o, stays) {
 			w.m.SignaturesStripped++
 		}
-	case opBlank:
+	case opEmpty:
 		e.element(o, e.item())
 	case opResult:
 		e.result = o.hash
