@@ -101,6 +101,20 @@ func (s *Store) Node(ctx context.Context, ref string) (snapshot.Node, error) {
 	return *r.Node, nil
 }
 
+// Has reports whether there is a snapshot with this id, and with what it is of: of an ancestor that came with another's
+// archive there is the name only.
+func (s *Store) Has(ctx context.Context, id string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	j, err := s.journal()
+	if err != nil {
+		return false, fmt.Errorf("find snapshot: %w", err)
+	}
+	r, ok := j.byID[id]
+	return ok && r.Content != "", nil
+}
+
 func (s *Store) record(ctx context.Context, ref string) (*record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/session"
@@ -55,7 +56,9 @@ func (m *Main) export(ctx context.Context, c *client, n snapshot.Node, to string
 	if to == "" {
 		to = n.ID + ".tar.gz"
 	}
-	if err := place.Write(to, place.Options{Replace: force}, write); err != nil {
+	if err := place.Write(to, place.Options{Replace: force}, write); errors.Is(err, tidemark.ErrConflict) {
+		return &fixed{err, "choose another -o, or replace it with --force"}
+	} else if err != nil {
 		return err
 	}
 	info, err := os.Stat(to)
@@ -171,14 +174,24 @@ func (m *Main) importArchive(ctx context.Context, file *os.File, into string) er
 	if err != nil {
 		return err
 	}
+	again, err := store.Has(ctx, r.Manifest().Node.ID)
+	if err != nil {
+		return err
+	}
 	n, err := store.Import(ctx, file)
 	if err != nil {
 		return err
 	}
 	if m.json {
-		return m.printJSON(map[string]any{"snapshot": n})
+		return m.printJSON(struct {
+			Snapshot snapshot.Node `json:"snapshot"`
+			Again    bool          `json:"again,omitempty"`
+		}{n, again})
 	}
 	m.tellSnapshot("snapshot", n)
+	if again {
+		m.err.line("it was here already")
+	}
 	m.out.printf("go on     tidemark branch %s\n", n.ID)
 	return nil
 }
