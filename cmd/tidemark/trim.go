@@ -33,9 +33,9 @@ func (m *Main) trimCommand() *cobra.Command {
 	var session, claude string
 	c := &cobra.Command{Use: "trim IN|- -o OUT", Short: "Make a session log of Claude Code smaller, so that it can be undone",
 		Args: cobra.MaximumNArgs(1),
-		Long: `Write a smaller form of a session log of Claude Code (.jsonl): raw outputs and long
-inputs of tools, images, thinking, copies and bookkeeping go, as does what lies before
-the last compaction. What a person or the model said stays word for word, lines that
+		Long: `Write a smaller form of a session log of Claude Code (~/.claude/projects/*/*.jsonl): raw
+outputs and long inputs of tools, copies of outputs, images, thinking and bookkeeping
+go, as does what lies before the last compaction. What a person or the model said stays word for word, lines that
 nothing changes stay byte for byte, and each call has its result, so that the log can
 be resumed. A note stands where an output was, which says what it was and how it is
 read again.
@@ -44,7 +44,8 @@ The log itself is never changed. What was cut is kept in OUT.cuts: ` + "`tidemar
 brings one piece back or the whole log.
 
 With --session or --claude instead of a file, a snapshot of the session is taken and a
-trimmed session of its own begins there.`,
+trimmed session of its own begins there, to go on in: a trimmed file that lies elsewhere
+is none that Claude Code finds.`,
 		Example: `  tidemark trim log.jsonl -o small.jsonl
   tidemark trim log.jsonl -o small.jsonl --threshold 2000 --json
   tidemark untrim small.jsonl -o again.jsonl
