@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -85,4 +86,23 @@ func TestCarriedPieces(t *testing.T) {
 	if here.Content != carried.Content {
 		t.Error("the same files are another content")
 	}
+}
+
+// TestSideBySide: who adds to the store, or makes a branch of what is in it, waits for nobody who does the same.
+func TestSideBySide(t *testing.T) {
+	w := newWorld(t)
+	s := w.write(idOne, w.talk(idOne, 1))
+	release, err := w.store.hold(t.Context(), useName, true)
+	must(t, err)
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), lockWait/2)
+	defer cancel()
+	node, err := w.store.Snapshot(ctx, s, SnapshotOptions{Name: "a"})
+	must(t, err)
+	_, err = w.store.Branch(ctx, "a", BranchOptions{Trim: true})
+	must(t, err)
+	var file bytes.Buffer
+	must(t, w.store.Export(ctx, node.ID, &file))
+	_, err = w.store.Import(ctx, &file)
+	must(t, err)
 }

@@ -50,7 +50,7 @@ func TestPreCompact(t *testing.T) {
 	log := w.talk(idOne, 3)
 	w.write(idOne, log)
 	first := w.hook(EventPreCompact)
-	if !strings.Contains(first.Message, "tidemark branch cc-") {
+	if !strings.Contains(first.Message, "tidemark branch cc-") || !first.Quiet { // what it prints is no part of the talk
 		t.Errorf("%+v", first)
 	}
 	if again := w.hook(EventPreCompact); again.Message != first.Message {
