@@ -176,6 +176,19 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// Where nothing changes, the next turn costs what the one before did.
+func TestLiveUnchanged(t *testing.T) {
+	m := at(t, "opus", DefaultHitRate)
+	l := m.Live(Change{Pre: 84_000, Post: 84_000, Same: 84_000})
+	if turn := m.Turn(84_000); !near(l.First, turn) || !near(l.FirstWithout, turn) || l.Penalty != 0 || l.Savings != 0 {
+		t.Errorf("%+v, a turn costs %v", l, turn)
+	}
+	// As much as before, but other: what is behind the change is written again.
+	if l := m.Live(Change{Pre: 84_000, Post: 84_000, Same: 20_000}); !near(l.First, m.Branch(20_000).Later+m.Cold(64_000)) || l.Penalty <= 0 {
+		t.Errorf("changed: %+v", l)
+	}
+}
+
 // Whatever is asked, the truer model never finds a trim dearer than the paper does.
 func FuzzLive(f *testing.F) {
 	f.Add(int64(84_000), int64(67_200), int64(20_000), int64(0), 0.9)

@@ -129,6 +129,16 @@ func TestPause(t *testing.T) {
 			t.Errorf("after %s: now %+v, warm %+v", tc.pause, l.Trim, w)
 		}
 	}
+	// A log that tells no time, or a reader that has none: the cache is taken to be warm.
+	for name, o := range map[string]Options{"no clock": options(t, "opus"), "no time": options(t, "opus")} {
+		timeless := log(lines...)
+		if name == "no time" {
+			o.Now, timeless = last, strings.ReplaceAll(timeless, `"timestamp"`, `"at"`)
+		}
+		if l := measure(t, timeless, o).Live; l.Cold || l.Pause != 0 {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
 }
 
 func TestMeasureFails(t *testing.T) {

@@ -216,6 +216,10 @@ func TestVision(t *testing.T) {
 	if c := readAll(t, log(`{"type":"user","message":{"content":[{"type":"document","source":{"type":"text","data":"`+strings.Repeat("d", 1000)+`"}}]}}`)); c.Weight != 300 {
 		t.Errorf("a document of 1,000 characters: %d tokens", c.Weight)
 	}
+	inside := `[{"type":"text","text":"` + strings.Repeat("d", 973) + `"}]` // 1,000 characters as they are written
+	if c := readAll(t, log(`{"type":"user","message":{"content":[{"type":"document","source":{"type":"content","content":`+inside+`}}]}}`)); c.Weight != 300 {
+		t.Errorf("a document of content of %d characters: %d tokens", len(inside), c.Weight)
+	}
 }
 
 func TestContext(t *testing.T) {
