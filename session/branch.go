@@ -34,7 +34,7 @@ type BranchOptions struct {
 // Bounds of branches.
 const (
 	MaxOrientation = 8_000  // characters
-	maxDepth       = 100    // branches of branches; beyond it an export that is imported begins anew
+	maxDepth       = 100    // branches of branches; an export that is imported into another store begins anew
 	maxAlike       = 10_000 // branches whose names begin alike
 )
 
@@ -155,7 +155,7 @@ func (o BranchOptions) check() error {
 func (s *Session) mayContinue(ctx context.Context, from stored) error {
 	all, err := s.log.Segments(ctx, from.log, 0)
 	if err == nil && len(all) > maxDepth {
-		err = fmt.Errorf("snapshot %s: it is in a branch of %d others, at most %d: export it and import it into a new session: %w", from.ID, len(all), maxDepth, tidemark.ErrTooLarge)
+		err = fmt.Errorf("snapshot %s: it is in a branch of %d others, at most %d: branch an earlier one, or export it and import it under another agent or on another server, where it has none before it: %w", from.ID, len(all), maxDepth, tidemark.ErrTooLarge)
 	}
 	return err
 }

@@ -194,6 +194,9 @@ func (e *apiError) fix() string {
 		if e.about("/import") || e.about("/restore") || e.about("/archive?") || strings.HasSuffix(e.path, "/archive") {
 			return "choose another --session; `tidemark sessions ls` shows which names are taken"
 		}
+		if e.about("/snapshots/") {
+			return "leave it where it is: the tree needs it for what was made of it, which `tidemark snapshot show REF` lists"
+		}
 		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
 	case "busy":
 		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
@@ -204,6 +207,12 @@ func (e *apiError) fix() string {
 	case "auth":
 		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
 	case "overflow", "too_large":
+		switch {
+		case strings.Contains(e.Message, "snapshots and branches"):
+			return "`tidemark snapshot ls` shows what there is, and `tidemark snapshot rm REF` takes one away"
+		case e.about("/snapshots"), e.about("/branch"), e.about("/trim"):
+			return "correct what is named above"
+		}
 		return "raise the session's window with `tidemark sessions set KEY --window N`, or send less"
 	case "no_gain":
 		return "nothing needs to be done: there is nothing to make smaller yet"

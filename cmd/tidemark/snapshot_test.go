@@ -85,6 +85,9 @@ func (k *kept) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(k.archive)
 	case strings.HasSuffix(path, "/archive"):
 		reply(map[string]any{"snapshot": k.nodes[0], "key": "agent:main:local:dm:again", "messages": 3})
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusConflict)
+		reply(map[string]any{"error": map[string]any{"type": "conflict", "message": "the session main#try began at it"}})
 	default:
 		w.WriteHeader(http.StatusNotFound)
 		reply(map[string]any{"error": map[string]any{"type": "not_found", "message": "there is no such session"}})
@@ -203,6 +206,7 @@ func TestSnapshotMistakes(t *testing.T) {
 		{"snapshot show befor", exitFailed, "did you mean before?"},
 		{"snapshot show cc-123456", exitFailed, "not found"},
 		{"snapshot rm later", exitFailed, secondID},
+		{"snapshot rm " + twinID, exitFailed, "the tree needs it"},
 		{"snapshot rm main#try", exitFailed, "only snapshots are removed"},
 		{"snapshot export main#try", exitFailed, "take a snapshot of it"},
 		{"snapshot import nosuchfile", exitFailed, "no such file"},
