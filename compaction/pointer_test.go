@@ -45,7 +45,7 @@ func TestPointerMarkers(t *testing.T) {
 		w := &world{}
 		b := compaction.Budget{Window: 4000, Keep: 1500}
 		cycles := 0
-		for i := 0; cycles < 250; i++ {
+		for i := 0; cycles < max(fewer(150), 50); i++ {
 			w.turnOf(i, 40+i%90)
 			v, shown := w.view(t)
 			if !b.Over(v) {

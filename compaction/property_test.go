@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // world is a small log with its overlays, as a session would hold it.
@@ -186,13 +186,8 @@ func TestRandomHistories(t *testing.T) {
 // histories is how many of them for each list of strategies; 10,000 take some minutes.
 var histories = flag.Int("histories", fewer(100), "random histories for each list of strategies")
 
-// fewer is how many of some costly rounds are played: of the ten times slower js/wasm a few.
-func fewer(n int) int {
-	if runtime.GOOS == "js" {
-		return max(n/4, 1)
-	}
-	return n
-}
+// fewer is how many of some costly rounds are played.
+func fewer(n int) int { return tidemarktest.Rounds(n) }
 
 // sets are the lists of strategies that every law is held for.
 var sets = [][]compaction.Strategy{

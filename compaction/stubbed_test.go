@@ -68,7 +68,7 @@ var (
 // what they put there: by pointers, by paging with and without what it knew before, and by what a model asks for.
 func TestBlocksOfTheEntry(t *testing.T) {
 	edited := map[string]int{}
-	for seed := range uint64(fewer(200)) { //nolint:gosec // a count
+	for seed := range uint64(fewer(60)) { //nolint:gosec // a count
 		r := rand.New(rand.NewPCG(seed, 31))
 		known := eager()
 		w := carved(t, r, func(v compaction.View) { known.State(v, wide) })

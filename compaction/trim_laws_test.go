@@ -298,7 +298,7 @@ func FuzzTrim(f *testing.F) {
 // TestTrimOfEpisodes holds the laws where episodes left before and leave afterwards.
 func TestTrimOfEpisodes(t *testing.T) {
 	edits := 0
-	for seed := range uint64(fewer(60)) { //nolint:gosec // a count
+	for seed := range uint64(fewer(12)) { //nolint:gosec // a count
 		r := rand.New(rand.NewPCG(seed, 43))
 		w := newAnnotated(r, false)
 		e := &compaction.Episodes{}

@@ -15,7 +15,7 @@ import (
 )
 
 // histories is how many random histories each law is held for.
-var histories = flag.Int("histories", 300, "random histories for each law")
+var histories = flag.Int("histories", tidemarktest.Rounds(100), "random histories for each law")
 
 // draw draws the episodes of a graph: name, type, and its blocks.
 func draw(g *episodes.Graph) (out []string) {

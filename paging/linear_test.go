@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // stepped is a pager that has taken all steps of a session.
@@ -114,8 +116,8 @@ func cuts(t testing.TB, seed uint64) Session {
 
 // TestCutLong: a session with long steps that are cut again and again decides as it does without what was cut away.
 func TestCutLong(t *testing.T) {
-	faults, stages := 0, 0
-	for seed := range uint64(12) {
+	faults, stages, seeds := 0, 0, tidemarktest.Rounds(4)
+	for seed := range uint64(seeds) { //nolint:gosec // a count
 		for _, name := range Policies() {
 			for _, o := range []Options{{Policy: name, Tau: int(seed%4) + 1, MinBytes: 100}, {Policy: name, Tau: 2, MinBytes: 100, Window: 3000}} {
 				s := cuts(t, seed)
@@ -127,7 +129,7 @@ func TestCutLong(t *testing.T) {
 			}
 		}
 	}
-	if faults < 50 || stages < 100 {
+	if faults < 4*seeds || stages < 8*seeds {
 		t.Errorf("%d faults, %d states amid steps: too few to show anything", faults, stages)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestRelease has a row for what a model changes that takes part.
@@ -198,8 +199,8 @@ func helped(s Session, seed uint64) Session {
 // TestReleaseRandom: what a model asks for is undone by a cut as all else is, each fault is of its own eviction,
 // and what came after a release does not go with it.
 func TestReleaseRandom(t *testing.T) {
-	faults := 0
-	for seed := range uint64(60) {
+	faults, seeds := 0, tidemarktest.Rounds(20)
+	for seed := range uint64(seeds) { //nolint:gosec // a count
 		for _, name := range Policies() {
 			s := helped(random(t, seed, 25), seed)
 			o := Options{Policy: name, Tau: int(seed % 5), MinBytes: 400}
@@ -213,7 +214,7 @@ func TestReleaseRandom(t *testing.T) {
 			zoneLaws(t, o, reported(s, seed))
 		}
 	}
-	if faults < 100 {
+	if faults < 2*seeds {
 		t.Errorf("only %d faults", faults)
 	}
 }

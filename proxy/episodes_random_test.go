@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestRandomMarks: whatever an agent marks, in legs of its own and among the client's calls, rightly and wrongly, and whatever
@@ -19,7 +20,7 @@ import (
 // has all that people said; between two acts what was sent is sent again; and a restart changes nothing.
 func TestRandomMarks(t *testing.T) {
 	whole, part, refused, short := 0, 0, 0, 0
-	for seed := range uint64(8) {
+	for seed := range uint64(tidemarktest.Rounds(8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			one, two := playMarks(t, seed, 70, false), playMarks(t, seed, 70, true)
 			compareSent(t, one, two)

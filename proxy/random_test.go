@@ -12,13 +12,14 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestRandomClients: whatever clients do (edit, rewind, ask again, branch, leave) and whatever the model does (our tools
 // alone and among others, tags that fit and that do not), each request that is sent keeps the API's rules, has in it each
 // message of the client's as it is or as a stub, and a replay of the log decides as was decided.
 func TestRandomClients(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(tidemarktest.Rounds(8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			if c := play(t, seed, 80); c.stubs == 0 || c.phantoms == 0 {
 				t.Errorf("%d stubs, %d calls of ours: the client did too little", c.stubs, c.phantoms)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +12,12 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestManyInputs: ten thousand inputs that wait are all answered, in order and in bounded steps.
 func TestManyInputs(t *testing.T) {
-	n := 10_000
-	if testing.Short() || runtime.GOOS == "js" {
-		n = 2000
-	}
+	n := tidemarktest.Rounds(2500)
 	h, _ := newTimed(t, session.Settings{Window: 20_000, Reserve: 5000, Keep: 2000}, noon)
 	hold := make(chan struct{})
 	h.model.hold, h.model.entered = hold, make(chan struct{}, n)

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // fragments are what generated texts are made of: tags whole, broken, quoted, and what looks like one.
@@ -80,10 +80,7 @@ func verify(t testing.TB, d Dialect, legs []answer, out string, turn Turn) {
 // TestChunkings: what comes out of generated answers depends on their bytes alone, not on where they were
 // cut, whatever the dialect, the ends of lines and the size of deltas.
 func TestChunkings(t *testing.T) {
-	chunkings, each := 100_000, 100
-	if runtime.GOOS == "js" || testing.Short() {
-		chunkings = 2_000
-	}
+	chunkings, each := tidemarktest.Rounds(8_000), 20
 	r := rand.New(rand.NewPCG(7, 2026))
 	for done := 0; done < chunkings; done += each {
 		legs := generate(r)
