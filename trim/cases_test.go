@@ -214,6 +214,8 @@ var cases = []trimCase{
 	{name: "copy of which only one string is long", in: []string{called("t1", "Bash", `{}`), `{"type":"user","toolUseResult":{"stdout":"` + long(70_000) + `","n":1},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"r"}]}}`},
 		want: []string{`"toolUseResult":{"stdout":"[Trimmed: ~70000 chars]","n":1}`}},
 	{name: "a document of words", in: []string{`{"type":"user","message":{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"words"}}]}}`}, same: true},
+	{name: "C5 parents in a circle", in: []string{user("q"), `{"type":"assistant","uuid":"b","parentUuid":"c","message":{"role":"assistant","content":[{"type":"thinking","thinking":"x"}]}}`,
+		`{"type":"user","uuid":"c","parentUuid":"b","message":{"role":"user","content":"c"}}`}, want: []string{`"uuid":"c","parentUuid":null`}},
 	{name: "C4 a segment begins with the first line of a name, and has no bookkeeping", in: []string{`{"type":"user","uuid":"h","message":{"role":"user","content":"kept1"}}`, `{"type":"file-history-snapshot"}`,
 		`{"type":"user","uuid":"h","message":{"role":"user","content":"kept2"}}`, `{"type":"user","uuid":"t","message":{"role":"user","content":"kept3"}}`,
 		`{"type":"system","subtype":"compact_boundary","compactMetadata":{"preservedSegment":{"headUuid":"h","tailUuid":"t"}}}`, user("c")},
