@@ -38,3 +38,14 @@ func TestLongWayBack(t *testing.T) {
 		}
 	}
 }
+
+// A cut that is kept has the name of what was cut, whether its note says how to read that or not.
+func TestHandleWithoutWayBack(t *testing.T) {
+	body := `"` + long(600) + `"`
+	in := called("t1", "Bash", `{"command":"ls"}`) + "\n" + result("t1", body) + "\n"
+	_, cuts, _ := trimmed(t, []byte(in), Options{})
+	want := fmt.Sprintf("%x", sha256.Sum256([]byte(body)))[:12]
+	if len(cuts) != 1 || cuts[0].Handle != want {
+		t.Errorf("want one cut called %s, got %+v", want, cuts)
+	}
+}
