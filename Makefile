@@ -12,6 +12,7 @@ ENV      ?=
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 20s
+ROUNDS   ?= 20
 # How many random kills `make fault` does of the binary, and a fifth of it of workerd; tests of the name
 # TestKill* read it and do few without.
 FAULT_KILLS ?= 500
@@ -49,7 +50,7 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak-episodes fault chaos e2e wasm test-js clean \
+.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak soak-episodes fault chaos e2e wasm test-js clean \
 	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
@@ -97,6 +98,9 @@ lint: $(LINT) ## Lint on both targets
 
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
+
+soak: ## Play ROUNDS times (20) as many random rounds as the tests do
+	TIDEMARK_ROUNDS=$(ROUNDS) go test -count=1 -timeout 100m ./compaction ./episodes ./paging ./proxy/... ./session
 
 soak-episodes: ## Hold the laws of episodes over a million annotated histories
 	go test -count=1 -run '^TestSoak$$' -soak 1000000 -timeout 100m -v ./compaction
