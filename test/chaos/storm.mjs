@@ -38,13 +38,14 @@ export class Storm {
       }
     };
     const many = (n, f) => Array.from({ length: n }, f);
+    const often = (pause, share) => Math.min(pause, seconds * 1000 * share); // a short storm has some of each, too
     await Promise.all([
       ...many(clients, () => loop(20, () => this.#visit())),
-      loop(this.shared ? 4000 : 400, () => this.#unlessHogged(), mild),
+      loop(this.shared ? often(4000, 0.25) : 400, () => this.#unlessHogged(), mild),
       loop(400, () => this.evict(this.#object("/debug/evict"))),
       loop(250, () => this.panic()),
       loop(1000, () => this.#collect()),
-      loop(10_000, () => this.#hog(), mild),
+      loop(often(10_000, 0.45), () => this.#hog(), mild),
       loop(200, () => this.#ping()),
       this.shared && loop(80, () => this.#touch()), // else each has its own instance, and keeps it
     ]);
