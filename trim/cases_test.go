@@ -3,6 +3,8 @@ package trim
 import (
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark"
 )
 
 // a trimCase is a log and what must be and must not be in its trimmed form.
@@ -214,6 +216,9 @@ var cases = []trimCase{
 	{name: "copy of which only one string is long", in: []string{called("t1", "Bash", `{}`), `{"type":"user","toolUseResult":{"stdout":"` + long(70_000) + `","n":1},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"r"}]}}`},
 		want: []string{`"toolUseResult":{"stdout":"[Trimmed: ~70000 chars]","n":1}`}},
 	{name: "a document of words", in: []string{`{"type":"user","message":{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"words"}}]}}`}, same: true},
+	{name: "equal keys of a result", in: []string{called("t1", "Bash", `{}`), result("t1", `[{"type":"text","text":"`+long(400)+`"}],"content":[{"type":"text","text":"`+long(400)+`"}]`)}, same: true},
+	{name: "escapes of a key and of a name count once", in: []string{called("t1", strings.Repeat(`\n`, 60), `{"`+strings.Repeat(`\n`, 60)+`\u0041":1}`), result("t1", `"r"`)}, same: true,
+		check: func(m Metrics) bool { return m.LiveTokensBefore == tidemark.EstimateChars(len(`{"":1}`)+61+len("r")) }},
 	{name: "C5 parents in a circle", in: []string{user("q"), `{"type":"assistant","uuid":"b","parentUuid":"c","message":{"role":"assistant","content":[{"type":"thinking","thinking":"x"}]}}`,
 		`{"type":"user","uuid":"c","parentUuid":"b","message":{"role":"user","content":"c"}}`}, want: []string{`"uuid":"c","parentUuid":null`}},
 	{name: "C4 a segment begins with the first line of a name, and has no bookkeeping", in: []string{`{"type":"user","uuid":"h","message":{"role":"user","content":"kept1"}}`, `{"type":"file-history-snapshot"}`,
