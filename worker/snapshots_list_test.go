@@ -28,7 +28,7 @@ func TestSnapshotLists(t *testing.T) {
 	slices.Sort(want) // of one moment
 	read := func(path string) (ids []string) {
 		t.Helper()
-		next := ""
+		next, last := "", ""
 		for {
 			p := get[nodesPage](s, 200, "GET", path+"limit=2&cursor="+next, "")
 			if len(p.Nodes) > 2 {
@@ -36,6 +36,11 @@ func TestSnapshotLists(t *testing.T) {
 			}
 			for _, n := range p.Nodes {
 				ids = append(ids, n.ID)
+				at := fmt.Sprintf("%d %s", n.Created.UnixMilli(), n.ID)
+				if newest := strings.Contains(path, "newest"); last != "" && (at < last) != newest {
+					t.Errorf("%s: %s stands behind %s", path, at, last)
+				}
+				last = at
 			}
 			if next = p.Next; next == "" {
 				return ids
