@@ -84,8 +84,7 @@ function browserPath() {
   throw new Error("no Chromium here: run test/web/chromium.sh, or set CHROMIUM to one");
 }
 
-// Without the GPU process, which without a GPU plays one: that was half of the processor time of these tests.
-export const launch = () => chromium.launch({ executablePath: browserPath(), args: ["--disable-gpu", ...(process.getuid?.() === 0 ? ["--no-sandbox"] : [])] });
+export const launch = () => chromium.launch({ executablePath: browserPath(), args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
 
 // visit opens the page as a person with the token. What it complains of, and every request to elsewhere, is in
 // complaints; a test that expects some takes them out by allow, a pattern.
