@@ -1,7 +1,7 @@
 // Package transcript reads the session logs of other tools: the JSONL files of Claude Code
 // (https://docs.anthropic.com/en/docs/claude-code).
 //
-// Three readers stand on one raw scanner, which finds where the fields of a line begin and end and
+// Three readers stand on one raw scanner (internal/scan), which finds where the fields of a line begin and end and
 // checks the JSON grammar without decoding anything:
 //
 //   - [Lines] gives every line as it is, with the extents of its fields. The bytes of all lines

@@ -3,6 +3,8 @@ package trim
 import (
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // sessionFields are what every line of a session says again.
@@ -15,12 +17,12 @@ const noResult = "[No result was recorded for this call.]"
 func (w *writer) answer(a added) []byte {
 	p := &parser{source: source{sizes: w.sizes, in: w.in}}
 	next := p.pieces(span{a.line, a.at})
-	p.main.reset(next(), a.line, next)
+	p.main.Reset(next(), a.line, next)
 	found := map[string][]byte{}
-	if s := &p.main; s.space() == '{' && s.open() {
-		m := member{first: true}
-		for s.next(&m) {
-			name := string(m.name)
+	if s := &p.main; s.Space() == '{' && s.Open() {
+		var m scan.Member
+		for s.Next(&m) {
+			name := string(nameOf(&m))
 			v, ok := p.skip(s, &m)
 			if !ok {
 				break

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // elements follows the elements of a list of content.
@@ -30,18 +32,18 @@ type inner struct {
 type listed struct{ chars, pictures int64 }
 
 // element scans one block of content.
-func (p *parser) element(s *scan, el *member) bool {
-	if el.kind != '{' {
-		p.stays(el.start)
-		return s.value()
+func (p *parser) element(s *scan.Scanner, el *scan.Member) bool {
+	if el.Kind != '{' {
+		p.stays(el.Start)
+		return s.Value()
 	}
 	var b blockFields
-	at := span{from: el.start}
-	prev := el.prev
+	at := span{from: el.Start}
+	prev := el.Prev
 	if !p.block(s, &b, true) {
 		return false
 	}
-	at.to = s.pos()
+	at.to = s.Pos()
 	switch string(p.word(b.typ)) {
 	case "text":
 		if b.text.empty() {
@@ -69,14 +71,14 @@ func (p *parser) element(s *scan, el *member) bool {
 
 // block scans an object and notes what a block may consist of; of one in a message also what is in the content of a
 // result and in the input of a call.
-func (p *parser) block(s *scan, b *blockFields, outer bool) bool {
-	if !s.open() {
+func (p *parser) block(s *scan.Scanner, b *blockFields, outer bool) bool {
+	if !s.Open() {
 		return false
 	}
-	m := member{first: true}
-	for s.next(&m) {
+	var m scan.Member
+	for s.Next(&m) {
 		var to *value
-		switch string(m.name) {
+		switch string(nameOf(&m)) {
 		case "type":
 			to = &b.typ
 		case "id":
@@ -104,9 +106,9 @@ func (p *parser) block(s *scan, b *blockFields, outer bool) bool {
 		var v value
 		var ok bool
 		switch {
-		case outer && to == &b.content && m.kind == '[':
+		case outer && to == &b.content && m.Kind == '[':
 			v, ok = p.resultList(s, &m, &b.list)
-		case outer && to == &b.input && m.kind == '{':
+		case outer && to == &b.input && m.Kind == '{':
 			v, ok = p.inputOf(s, &m, &b.label)
 		default:
 			v, ok = p.skip(s, &m)
@@ -118,22 +120,22 @@ func (p *parser) block(s *scan, b *blockFields, outer bool) bool {
 			*to = v
 		}
 	}
-	return m.ok
+	return s.Err == nil
 }
 
 // sourceOf scans the source of a picture.
-func (p *parser) sourceOf(s *scan, of *member, in *inner) bool {
-	*in = inner{kind: of.kind}
-	if of.kind != '{' {
-		return s.value()
+func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
+	*in = inner{kind: of.Kind}
+	if of.Kind != '{' {
+		return s.Value()
 	}
-	if !s.open() {
+	if !s.Open() {
 		return false
 	}
-	m := member{first: true}
-	for s.next(&m) {
+	var m scan.Member
+	for s.Next(&m) {
 		var to *value
-		switch string(m.name) {
+		switch string(nameOf(&m)) {
 		case "type":
 			to = &in.typ
 		case "media_type":
@@ -149,31 +151,31 @@ func (p *parser) sourceOf(s *scan, of *member, in *inner) bool {
 			*to = v
 		}
 	}
-	return m.ok
+	return s.Err == nil
 }
 
 // inputOf scans the input of a call, and finds what says best what that is about.
-func (p *parser) inputOf(s *scan, of *member, best *value) (value, bool) {
-	v := value{span: span{from: of.start}, kind: of.kind}
+func (p *parser) inputOf(s *scan.Scanner, of *scan.Member, best *value) (value, bool) {
+	v := value{span: span{from: of.Start}, kind: of.Kind}
 	*best = value{}
-	s.escaped, s.bits = 0, 0
-	if !s.open() {
+	s.Escaped, s.Bits = 0, 0
+	if !s.Open() {
 		return v, false
 	}
 	rank := len(labelKeys)
-	m := member{first: true}
-	for s.next(&m) {
-		r := slices.Index(labelKeys[:rank], string(m.name))
-		if !s.value() {
+	var m scan.Member
+	for s.Next(&m) {
+		r := slices.Index(labelKeys[:rank], string(nameOf(&m)))
+		if !s.Value() {
 			return v, false
 		}
-		if at := (span{m.start, s.pos()}); r >= 0 && m.kind == '"' && at.size() > 2 {
-			rank, *best = r, value{span: at, kind: m.kind}
+		if at := (span{m.Start, s.Pos()}); r >= 0 && m.Kind == '"' && at.size() > 2 {
+			rank, *best = r, value{span: at, kind: m.Kind}
 		}
 	}
-	v.to = s.pos()
+	v.to = s.Pos()
 	v.count(s)
-	return v, m.ok
+	return v, s.Err == nil
 }
 
 // stays notes that an element stays in any case.
@@ -212,10 +214,10 @@ func (p *parser) textOf(v value) int64 {
 func (v value) empty() bool { return v.kind == '"' && v.size() == 2 }
 
 // nested scans a value of the line once more, from memory or from the log.
-func (p *parser) nested(v value) *scan {
+func (p *parser) nested(v value) *scan.Scanner {
 	s := &p.sub
 	next := p.pieces(v.span)
-	s.reset(next(), v.from, next)
+	s.Reset(next(), v.from, next)
 	return s
 }
 
@@ -415,16 +417,16 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 
 // resultList scans the content of a result that is a list: how large it is, pictures included. Notes of an earlier trim
 // weigh nothing, so that a second one changes nothing.
-func (p *parser) resultList(s *scan, of *member, l *listed) (value, bool) {
-	c := value{span: span{from: of.start}, kind: of.kind}
+func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value, bool) {
+	c := value{span: span{from: of.Start}, kind: of.Kind}
 	*l, p.pictures = listed{}, p.pictures[:0]
-	if !s.open() {
+	if !s.Open() {
 		return c, false
 	}
-	m := member{first: true}
-	for s.next(&m) {
-		at := span{from: m.start}
-		if m.kind != '{' {
+	var m scan.Member
+	for s.Next(&m) {
+		at := span{from: m.Start}
+		if m.Kind != '{' {
 			v, ok := p.skip(s, &m)
 			if !ok {
 				return c, false
@@ -436,7 +438,7 @@ func (p *parser) resultList(s *scan, of *member, l *listed) (value, bool) {
 		if !p.block(s, &b, false) {
 			return c, false
 		}
-		at.to = s.pos()
+		at.to = s.Pos()
 		if string(p.word(b.typ)) == "text" {
 			if !p.note(b.text) {
 				l.chars += p.textOf(b.text)
@@ -454,8 +456,8 @@ func (p *parser) resultList(s *scan, of *member, l *listed) (value, bool) {
 			p.pictures = append(p.pictures, pic)
 		}
 	}
-	c.to = s.pos()
-	return c, m.ok
+	c.to = s.Pos()
+	return c, s.Err == nil
 }
 
 // picturesNote says what pictures went with a result.

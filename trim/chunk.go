@@ -189,7 +189,7 @@ func (w *planWriter) short() {
 		if blank(line) {
 			continue
 		}
-		p.main.reset(line, start, nil)
+		p.main.Reset(line, start, nil)
 		w.line(span{start, start + int64(n)})
 	}
 }
@@ -207,8 +207,8 @@ func (w *planWriter) long() {
 		p.ops = p.ops[:0]
 	}
 	next := p.pieces(w.c.span)
-	p.main.reset(next(), w.c.from, next)
-	if p.main.space() != 0 || p.main.i < len(p.main.data) { // it is not blank
+	p.main.Reset(next(), w.c.from, next)
+	if p.main.Space() != 0 || !p.main.AtEnd() { // it is not blank
 		w.line(w.c.span)
 	}
 	p.flush = nil

@@ -1,13 +1,16 @@
 package trim
 
-import "github.com/tidemark-ai/tidemark/internal/calls"
+import (
+	"github.com/tidemark-ai/tidemark/internal/calls"
+	"github.com/tidemark-ai/tidemark/internal/scan"
+)
 
 // maxCopy bounds the copies of a result that stay, when their long strings are cut.
 const maxCopy = 64 << 10
 
 // copies scans a member that the API never gets: the copy of a result for the screen, or what progress carries.
-func (p *parser) copies(s *scan, m *member, which part) bool {
-	start := m.start
+func (p *parser) copies(s *scan.Scanner, m *scan.Member, which part) bool {
+	start := m.Start
 	p.put(op{kind: opOpen, what: byte(which)})
 	p.saved = 0
 	before := p.cutLeaves
@@ -15,7 +18,7 @@ func (p *parser) copies(s *scan, m *member, which part) bool {
 		return false
 	}
 	p.put(op{kind: opClose})
-	at := span{start, s.pos()}
+	at := span{start, s.Pos()}
 	if p.cutLeaves > before {
 		p.copied |= 1 << which
 	}
@@ -30,47 +33,45 @@ func (p *parser) copies(s *scan, m *member, which part) bool {
 const stubBytes = 64
 
 // leaves scans a value and cuts the long strings in it.
-func (p *parser) leaves(s *scan, f form, limit int64) bool {
-	switch s.space() {
+func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
+	switch s.Space() {
 	case '"':
-		v := value{span: span{from: s.pos()}, kind: '"'}
-		s.i++
-		s.escaped, s.bits = 0, 0
-		if !s.str() {
+		v := value{span: span{from: s.Pos()}, kind: '"'}
+		s.Escaped, s.Bits = 0, 0
+		if !s.String() {
 			return false
 		}
-		v.to = s.pos()
+		v.to = s.Pos()
 		v.count(s)
 		p.leaf(v, f, max(limit, p.threshold))
 		return true
 	case '[', '{':
 	default:
-		return s.value()
+		return s.Value()
 	}
-	if !s.open() {
+	if !s.Open() {
 		return false
 	}
-	m := member{first: true}
-	for s.next(&m) {
+	var m scan.Member
+	for s.Next(&m) {
 		limit := int64(0)
-		if f == formInput && calls.Tells(m.name) {
+		if f == formInput && calls.Tells(nameOf(&m)) {
 			limit = 10 * p.threshold
-			if len(s.stack) == 1 {
+			if s.Depth() == 1 {
 				limit = 1 << 62
 			}
 		}
 		var ok bool
-		if m.kind == '"' || m.kind == '[' || m.kind == '{' {
+		if m.Kind == '"' || m.Kind == '[' || m.Kind == '{' {
 			ok = p.leaves(s, f, limit)
 		} else {
-			ok = s.value()
+			ok = s.Value()
 		}
 		if !ok {
-			m.ok = false
 			return false
 		}
 	}
-	return m.ok
+	return s.Err == nil
 }
 
 // leaf cuts a string that is longer than a limit. A copy gets no handle: nobody reads the note but a person who looks
@@ -96,21 +97,21 @@ func (p *parser) leaf(v value, f form, limit int64) {
 
 // attached scans what was attached to a message, from which blocks with pictures go. Its other parts are told to the
 // model in ways of which only their writer knows, so they stay.
-func (p *parser) attached(s *scan, element bool) bool {
-	c := s.space()
+func (p *parser) attached(s *scan.Scanner, element bool) bool {
+	c := s.Space()
 	if c != '[' && c != '{' {
-		return s.value()
+		return s.Value()
 	}
-	at := span{from: s.pos()}
-	if !s.open() {
+	at := span{from: s.Pos()}
+	if !s.Open() {
 		return false
 	}
 	var b blockFields
-	m := member{first: true}
-	for s.next(&m) {
+	var m scan.Member
+	for s.Next(&m) {
 		var ok bool
-		name := string(m.name)
-		if c == '[' || m.kind == '[' || m.kind == '{' && name != "source" {
+		name := string(nameOf(&m))
+		if c == '[' || m.Kind == '[' || m.Kind == '{' && name != "source" {
 			ok = p.attached(s, c == '[')
 		} else {
 			if name == "source" {
@@ -126,10 +127,10 @@ func (p *parser) attached(s *scan, element bool) bool {
 			return false
 		}
 	}
-	if !m.ok || !element || c != '{' || p.last > at.from {
-		return m.ok
+	if s.Err != nil || !element || c != '{' || p.last > at.from {
+		return s.Err == nil
 	}
-	at.to = s.pos()
+	at.to = s.Pos()
 	if t := string(p.word(b.typ)); t == "image" || t == "document" {
 		if pic, ok := p.picture(at, &b); ok {
 			p.putPicture(pic)

@@ -1,14 +1,18 @@
 package trim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
+)
 
 // parser makes the plan of lines.
 type parser struct {
 	source
 	threshold  int64
-	nameless   bool // stubs of shortNote characters name no original, and no cut is kept
-	main       scan // of the line
-	sub        scan // of a part of it that is scanned once more
+	nameless   bool         // stubs of shortNote characters name no original, and no cut is kept
+	main       scan.Scanner // of the line
+	sub        scan.Scanner // of a part of it that is scanned once more
 	heads, ops []byte
 	last       int64  // of ops
 	flush      func() // takes ops away when they are many; nil for lines that are in memory
@@ -69,8 +73,8 @@ func (p *parser) line(at span) (f fields, ok bool) {
 	s := &p.main
 	ok = p.object(s, &f)
 	if ok {
-		s.space()
-		ok = s.peek() == 0 && s.i >= len(s.data)
+		s.Space()
+		ok = s.AtEnd()
 	}
 	if !ok {
 		p.ops, p.last = p.ops[:begin.ops], begin.last
@@ -84,27 +88,28 @@ func (p *parser) line(at span) (f fields, ok bool) {
 }
 
 // object scans a line that is an object. Other values are lines that no rule knows.
-func (p *parser) object(s *scan, f *fields) bool {
-	if s.space() != '{' {
-		return s.value()
+func (p *parser) object(s *scan.Scanner, f *fields) bool {
+	if s.Space() != '{' {
+		return s.Value()
 	}
-	if !s.open() {
+	if !s.Open() {
 		return false
 	}
-	m := member{first: true}
+	var m scan.Member
 	var gone removal
-	for s.next(&m) {
+	for s.Next(&m) {
 		gone.next(p, m)
 		if !p.topMember(s, f, &m, &gone) {
 			return false
 		}
 	}
 	gone.end(p)
-	return m.ok
+	return s.Err == nil
 }
 
-func (p *parser) topMember(s *scan, f *fields, m *member, gone *removal) bool {
-	switch string(m.name) {
+func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *removal) bool {
+	name := nameOf(m)
+	switch string(name) {
 	case "message":
 		return p.message(s, f, m)
 	case "content":
@@ -117,7 +122,7 @@ func (p *parser) topMember(s *scan, f *fields, m *member, gone *removal) bool {
 		return p.attached(s, false)
 	}
 	to, link := (*value)(nil), link(0)
-	switch string(m.name) {
+	switch string(name) {
 	case "type":
 		to = &f.typ
 	case "subtype":
@@ -143,7 +148,7 @@ func (p *parser) topMember(s *scan, f *fields, m *member, gone *removal) bool {
 	case "leafUuid":
 		link, to = linkLeaf, &f.leaf
 	}
-	usage := string(m.name) == "usage"
+	usage := string(name) == "usage"
 	v, ok := p.skip(s, m)
 	if !ok {
 		return false
@@ -161,21 +166,21 @@ func (p *parser) topMember(s *scan, f *fields, m *member, gone *removal) bool {
 }
 
 // skip scans a value and says where it is.
-func (p *parser) skip(s *scan, m *member) (value, bool) {
-	v := value{span: span{from: m.start}, kind: m.kind}
-	s.escaped, s.bits = 0, 0
-	if !s.value() {
+func (p *parser) skip(s *scan.Scanner, m *scan.Member) (value, bool) {
+	v := value{span: span{from: m.Start}, kind: m.Kind}
+	s.Escaped, s.Bits = 0, 0
+	if !s.Value() {
 		return v, false
 	}
-	v.to = s.pos()
+	v.to = s.Pos()
 	v.count(s)
 	return v, true
 }
 
 // count takes what the scan of a string saw.
-func (v *value) count(s *scan) {
-	if v.chars = v.size() - 2 - s.escaped; s.bits&0x8080808080808080 != 0 {
-		v.chars = -1 - s.escaped
+func (v *value) count(s *scan.Scanner) {
+	if v.chars = v.size() - 2 - s.Escaped; s.Bits&0x8080808080808080 != 0 {
+		v.chars = -1 - s.Escaped
 	}
 }
 
@@ -198,33 +203,34 @@ func (p *parser) link(l link, v value) {
 }
 
 // message scans the member that holds the message.
-func (p *parser) message(s *scan, f *fields, m *member) bool {
-	f.message = value{kind: m.kind}
+func (p *parser) message(s *scan.Scanner, f *fields, m *scan.Member) bool {
+	f.message = value{kind: m.Kind}
 	f.inner, f.mid, f.content = value{}, value{}, value{}
-	if m.kind != '{' {
-		return s.value()
+	if m.Kind != '{' {
+		return s.Value()
 	}
-	if !s.open() {
+	if !s.Open() {
 		return false
 	}
-	in := member{first: true}
+	var in scan.Member
 	var gone removal
-	for s.next(&in) {
+	for s.Next(&in) {
 		gone.next(p, in)
-		if string(in.name) == "content" {
+		name := nameOf(&in)
+		if string(name) == "content" {
 			if !p.list(s, &in, &f.content) {
 				return false
 			}
 			continue
 		}
 		to := (*value)(nil)
-		switch string(in.name) {
+		switch string(name) {
 		case "role":
 			to = &f.inner
 		case "id":
 			to = &f.mid
 		}
-		usage := string(in.name) == "usage"
+		usage := string(name) == "usage"
 		v, ok := p.skip(s, &in)
 		if !ok {
 			return false
@@ -237,7 +243,7 @@ func (p *parser) message(s *scan, f *fields, m *member) bool {
 		}
 	}
 	gone.end(p)
-	return in.ok
+	return s.Err == nil
 }
 
 // removal takes members out of an object, each with the one comma that goes with it.
@@ -250,9 +256,9 @@ type removal struct {
 }
 
 // next is told each member when it begins.
-func (g *removal) next(p *parser, m member) {
+func (g *removal) next(p *parser, m scan.Member) {
 	if g.open {
-		p.put(op{kind: opCut, span: span{g.cut.from, m.at}})
+		p.put(op{kind: opCut, span: span{g.cut.from, m.At}})
 		g.open = false
 	}
 	if g.seen && !g.removed {
@@ -262,13 +268,13 @@ func (g *removal) next(p *parser, m member) {
 }
 
 // take takes the present member out, whose value was scanned.
-func (g *removal) take(p *parser, m *member, v value) {
+func (g *removal) take(p *parser, m *scan.Member, v value) {
 	g.removed = true
 	if g.kept {
-		p.put(op{kind: opCut, span: span{m.prev, v.to}})
+		p.put(op{kind: opCut, span: span{m.Prev, v.to}})
 		return
 	}
-	g.cut, g.open = span{m.at, v.to}, true
+	g.cut, g.open = span{m.At, v.to}, true
 }
 
 // end is told when the object closed.
@@ -279,8 +285,8 @@ func (g *removal) end(p *parser) {
 }
 
 // list scans content: a list of blocks, or something else. Of several the last counts, as of all equal keys.
-func (p *parser) list(s *scan, m *member, to *value) bool {
-	start, kind := m.start, m.kind
+func (p *parser) list(s *scan.Scanner, m *scan.Member, to *value) bool {
+	start, kind := m.Start, m.Kind
 	if kind != '[' {
 		v, ok := p.skip(s, m)
 		*to = v
@@ -290,18 +296,18 @@ func (p *parser) list(s *scan, m *member, to *value) bool {
 	p.lists = min(p.lists+1, maxLists)
 	p.put(op{kind: opOpen, what: byte(which)})
 	p.el = elements{}
-	if !s.open() {
+	if !s.Open() {
 		return false
 	}
-	el := member{first: true}
-	for s.next(&el) {
+	var el scan.Member
+	for s.Next(&el) {
 		if !p.element(s, &el) {
 			return false
 		}
 	}
 	p.put(op{kind: opClose})
-	*to = value{span: span{start, s.pos()}, kind: kind, list: which}
-	return el.ok
+	*to = value{span: span{start, s.Pos()}, kind: kind, list: which}
+	return s.Err == nil
 }
 
 // maxLists bounds the lists of content in one line that are told apart.

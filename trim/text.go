@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // charsOf counts the UTF-16 units of the text of a JSON string, or of a part of one: an escape at the end that is not
@@ -64,6 +66,14 @@ func ofFour(w uint64) uint64 {
 	return w & (w << 2) & tops
 }
 
+// nameOf is the name of a member, without escapes.
+func nameOf(m *scan.Member) []byte {
+	if m.Escaped {
+		return unescape(nil, m.Name)
+	}
+	return m.Name
+}
+
 // unescape appends the text of a JSON string, given without its quotes. A lone surrogate becomes the three bytes that
 // its number has, so that different strings stay different.
 func unescape(dst, raw []byte) []byte {
@@ -100,6 +110,16 @@ func unescape(dst, raw []byte) []byte {
 		}
 	}
 	return dst
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c-'0' <= 9:
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
 }
 
 func unit(hex []byte) rune {

@@ -51,22 +51,21 @@ func (s *Scanner) Next(m *Member) bool {
 	return true
 }
 
-// name scans a name behind its quote. The usual one has no escapes and stands in one piece.
+// name scans a name behind its quote. The usual one stands in one piece.
 func (s *Scanner) name(m *Member) bool {
-	from := s.i
-	for end := from; end < len(s.data) && s.data[end] >= ' ' && s.data[end] != '\\'; end++ {
-		if s.data[end] != '"' {
-			continue
-		}
-		m.Name, s.i = s.data[from:end], end+1
-		if s.more != nil && (end+2 >= len(s.data) || s.data[end+1] != ':' || s.data[end+2] <= ' ') {
-			// The next piece may take the place of this one before the value is reached.
-			s.key = append(s.key[:0], m.Name[:min(len(m.Name), maxRaw)]...)
-			m.Name = s.key
-		}
-		return true
+	from, escaped := s.i, s.Escaped
+	end := s.plain(from)
+	if end == len(s.data) || s.data[end] != '"' {
+		s.Escaped = escaped // it is scanned from its beginning
+		return s.oddName(m, from)
 	}
-	return s.oddName(m, from)
+	m.Name, m.Escaped, s.i = s.data[from:end], s.Escaped > escaped, end+1
+	if s.more != nil && (end+2 >= len(s.data) || s.data[end+1] != ':' || s.data[end+2] <= ' ') {
+		// The next piece may take the place of this one before the value is reached.
+		s.key = append(s.key[:0], m.Name[:min(len(m.Name), maxRaw)]...)
+		m.Name = s.key
+	}
+	return true
 }
 
 // maxRaw is as much as a name of MaxName bytes, and one more, takes when each is an escape.
