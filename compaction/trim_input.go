@@ -9,19 +9,11 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
-// writers are tools that put text into files, and written the fields of theirs that hold it, at any depth
-// (papers/cmv §3.2).
-var (
-	writers = []string{"write", "edit", "multiedit", "notebookedit"}
-	written = []string{"content", "old_string", "new_string", "new_source"}
-)
-
-// toldToo are fields in which other agents' tools say what a call does, beside those that [calls.Tells] knows. Those stay at
-// the top of an input however long they are, and both stay up to so many thresholds.
+// toldToo are fields in which other agents' tools say what a call does, beside those of Claude Code that [calls.Tells]
+// knows. Those stay at the top of an input however long they are, and both stay up to so many thresholds.
 var toldToo = []string{"filename", "file", "target_file", "absolute_path", "uri", "relative_path", "relative_workspace_path", "cmd", "query", "regex", "title", "name", "id"}
 
 const toldTimes = 10
@@ -34,12 +26,7 @@ func (p *trimming) input(b *tidemark.Block, handle string) *tidemark.Block {
 	if len(b.Input) <= p.most || slices.Contains(readAgain, b.Name) {
 		return nil
 	}
-	cut := inputCut{most: p.most, handle: handle, writer: slices.Contains(writers, near.Plain(b.Name))}
-	out := cut.strings(b.Input)
-	if out == nil && cut.writer {
-		cut.writer = false
-		out = cut.strings(b.Input)
-	}
+	out := inputCut{most: p.most, handle: handle}.strings(b.Input)
 	if out == nil {
 		return nil
 	}
@@ -50,7 +37,6 @@ func (p *trimming) input(b *tidemark.Block, handle string) *tidemark.Block {
 type inputCut struct {
 	most   int
 	handle string
-	writer bool
 }
 
 // strings returns the JSON with stubs, nil when it has none, or is no object.
@@ -59,15 +45,17 @@ func (c inputCut) strings(raw []byte) []byte {
 		return nil
 	}
 	var out []byte
-	var open []byte // { and [ around this place
-	var name string // of the newest field, of which an element of a list is one, too
+	var open []byte    // { and [ around this place
+	var names []string // of the field before each of them, of which an element of a list is one, too
+	var name string    // of the newest field
 	from, key := 0, false
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '{', '[':
-			open, key = append(open, raw[i]), raw[i] == '{'
+			open, names, key = append(open, raw[i]), append(names, name), raw[i] == '{'
 		case '}', ']':
-			open, key = open[:len(open)-1], false
+			name = names[len(names)-1]
+			open, names, key = open[:len(open)-1], names[:len(names)-1], false
 		case ',':
 			key = open[len(open)-1] == '{'
 		case '"':
@@ -109,9 +97,6 @@ func (c inputCut) stub(raw []byte, name string, depth int, first bool) []byte {
 	}
 	limit := c.most
 	switch {
-	case c.writer && !slices.Contains(written, name):
-		return nil
-	case c.writer:
 	case calls.Tells([]byte(name)):
 		if limit *= toldTimes; depth == 1 {
 			return nil

@@ -1,5 +1,6 @@
-// Package calls knows what fields of a tool's input are for. The trims of a session and of a session log both keep what
-// says what a call does, and must agree on what that is.
+// Package calls knows what fields of a tool's input are for. The trims of a session and of a session log both keep the
+// fields by which the tools of Claude Code say what a call does; the one of a session, where any client's tools are, knows
+// some names more.
 package calls
 
 // maxField is the longest name that [Tells] knows, in bytes.
