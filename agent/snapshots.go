@@ -19,6 +19,15 @@ var snapshotTables = [][]string{{
 }, {
 	// One that was removed stays as a row: what tells of its making may come behind what tells of its end.
 	`ALTER TABLE agent_snapshots ADD COLUMN gone INTEGER NOT NULL DEFAULT 0`,
+}, {
+	// Conversations may have the same one, where it was read in: each tells of its own, and of its end. told orders those of
+	// one id.
+	`CREATE TABLE agent_nodes(agent TEXT NOT NULL, id TEXT NOT NULL, root TEXT NOT NULL, told INTEGER NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
+		node TEXT NOT NULL, gone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, id, root)) WITHOUT ROWID`,
+	`INSERT INTO agent_nodes(agent, id, root, told, parent, created, node, gone)
+		SELECT agent, id, CASE instr(key, '#') WHEN 0 THEN key ELSE substr(key, 1, instr(key, '#') - 1) END, 1, parent, created, node, gone FROM agent_snapshots`,
+	`DROP TABLE agent_snapshots`,
+	`CREATE INDEX agent_nodes_created ON agent_nodes(agent, created, id)`,
 }}
 
 const snapshotSpace = "agent_snapshots"
@@ -26,14 +35,16 @@ const snapshotSpace = "agent_snapshots"
 // maxNodes bounds what one report may hold.
 const maxNodes = 1000
 
-// takeNode takes up a node: the first that tells of it, and its end when the same conversation tells of that. One that was
-// read into another conversation since is that one's.
-const takeNode = `INSERT INTO agent_snapshots(agent, id, key, parent, created, node, gone) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO UPDATE SET
-	key = excluded.key, parent = excluded.parent, created = excluded.created, node = excluded.node, gone = excluded.gone
-	WHERE CASE agent_snapshots.key WHEN excluded.key THEN excluded.gone > agent_snapshots.gone ELSE agent_snapshots.gone > excluded.gone END`
+// takeNode takes up what a conversation tells of a node: that it has it, and its end.
+const takeNode = `INSERT INTO agent_nodes(agent, id, root, told, parent, created, node, gone)
+	VALUES(?, ?, ?, (SELECT coalesce(max(told), 0) + 1 FROM agent_nodes WHERE agent = ? AND id = ?), ?, ?, ?, ?)
+	ON CONFLICT(agent, id, root) DO UPDATE SET gone = 1 WHERE excluded.gone > agent_nodes.gone`
+
+// isShown is of the row that stands for a node: of the conversations that have it, the first that told of it.
+const isShown = `gone = 0 AND NOT EXISTS (SELECT 1 FROM agent_nodes o WHERE o.agent = n.agent AND o.id = n.id AND o.gone = 0 AND o.told < n.told)`
 
 // Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
-// it is removed, and then it stays so.
+// it is removed, and then it stays so. One that several conversations have is there until the last has removed it.
 func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	if len(nodes) == 0 {
 		return nil
@@ -57,7 +68,8 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 		if n.Gone {
 			gone = 1
 		}
-		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{a.cfg.Name, n.ID, n.Session, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
+		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{a.cfg.Name, n.ID, string(tidemark.Key(n.Session).Root()),
+			a.cfg.Name, n.ID, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
 	}
 	if err := a.openSnapshots(ctx); err != nil {
 		return fmt.Errorf("report snapshots: %w", err)
@@ -89,7 +101,7 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 	if err != nil || !there {
 		return page, "", err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_snapshots WHERE agent = ? AND gone = 0 AND `+order+` LIMIT ?`,
+	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_nodes n WHERE agent = ? AND `+isShown+` AND `+order+` LIMIT ?`,
 		a.cfg.Name, after, id, limit+1)
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots: %w", err)
@@ -110,7 +122,7 @@ func (a *Agent) Snapshot(ctx context.Context, id string) (snapshot.Node, error) 
 		return snapshot.Node{}, err
 	}
 	if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_snapshots WHERE agent = ? AND id = ? AND gone = 0 LIMIT 1`, a.cfg.Name, id)
+		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, a.cfg.Name, id)
 		if err != nil {
 			return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 		}
