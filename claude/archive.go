@@ -86,8 +86,8 @@ func (j *journal) lineage(r *record) []snapshot.Node {
 	return up
 }
 
-// Import takes in an archive. Its snapshot keeps its id, so the same archive twice is one snapshot; ancestors that are
-// not here come as names without content. Nothing is listed before the archive was read to its end and found whole.
+// Import takes in an archive. Its snapshot keeps its id, so the same archive twice is one snapshot, and what was damaged
+// of it here is whole again; ancestors that are not here come as names without content. Nothing is listed before the archive was read to its end and found whole.
 //
 // # Errors
 //
@@ -136,12 +136,15 @@ func (s *Store) importArchive(ctx context.Context, in io.Reader) (snapshot.Node,
 		extra = more{}
 	}
 	node := m.Node
+	var other *record // of the same log, with something else beside it
 	err = s.write(ctx, func(j *journal) ([]*record, error) {
 		if have, ok := j.byID[node.ID]; ok && have.Content != "" {
 			if have.Node.Hash != node.Hash {
 				return nil, fmt.Errorf("snapshot %s is here with another content: %w", node.ID, tidemark.ErrConflict)
 			}
-			node = *have.Node
+			if node = *have.Node; have.Content != content {
+				other = have
+			}
 			return nil, nil
 		}
 		var records []*record
@@ -152,6 +155,9 @@ func (s *Store) importArchive(ctx context.Context, in io.Reader) (snapshot.Node,
 		}
 		return append(records, &record{Op: opSnapshot, Node: &node, Content: content, Bytes: files.Files[0].Size, Project: extra.Project}), nil
 	})
+	if err == nil && other != nil { // what it has of its own was not held against anything yet
+		err = (&checking{objects: objects, seen: map[tidemark.Hash]error{}}).snapshot(ctx, other)
+	}
 	return node, err
 }
 

@@ -124,7 +124,8 @@ func (s *Store) branch(ctx context.Context, ref string, o BranchOptions) (Branch
 		return b.out, err
 	}
 	if err == nil {
-		err = s.write(ctx, func(*journal) ([]*record, error) {
+		err = s.write(ctx, func(j *journal) ([]*record, error) {
+			s.sweepCuts(j)
 			return []*record{{Op: opBranch, Node: &b.out.Node, Project: b.out.Project, Log: b.out.Log, Bytes: b.bytes}}, nil
 		})
 	}
@@ -313,11 +314,6 @@ func (b *branching) trimInto(ctx context.Context, whole *place.File, size int64,
 		return errors.Join(err, cuts.Close(err))
 	})
 	return m, err
-}
-
-// Cuts is where the cuts of a trimmed branch are kept, by the id of its session.
-func (s *Store) Cuts(session string) string {
-	return filepath.Join(s.folder(), cutsName, session+".cuts")
 }
 
 // undo removes what was made for a session that there will not be. Nobody knows its id yet.

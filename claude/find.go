@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// Latest is the reference that means the newest session.
+// Latest is the reference that means the session that was worked in last.
 const Latest = "latest"
 
 // minPrefix is how much of an id names a session.
@@ -28,7 +28,8 @@ type Finder struct {
 	Dir   string // the configuration folder of Claude Code, see [ConfigDir]
 	Cache string // file that keeps what was read of each log; "" for none
 
-	read int64 // bytes of logs that were read
+	read      int64                // bytes of logs that were read
+	untouched func(s Session) bool // says of a branch that nobody worked in yet; nil is none
 }
 
 // Sessions lists the sessions of a project by its folder, newest first; of all projects when cwd is "".
@@ -140,8 +141,8 @@ func (f *Finder) look(path string, cache *cache) (Session, error) {
 }
 
 // Pick finds one session: by its id, by the beginning of its id (at least four characters), by the path of its log,
-// or as [Latest]: the newest of the project whose folder is cwd, or of all projects when cwd is "". Ids are looked up
-// in all projects.
+// or as [Latest]: the one that was worked in last of the project whose folder is cwd, or of all projects when cwd is "".
+// Ids are looked up in all projects.
 //
 // # Errors
 //
@@ -208,16 +209,26 @@ func (f *Finder) named(ref string) ([]string, error) {
 	return begins, nil
 }
 
-// latest is the newest session that is no talk of a subagent alone.
+// latest is the newest session that is no talk of a subagent alone, and no branch as it was made: whoever trimmed a
+// session, or let a hook do so, and went on in it still means that one. Where there are only such branches it is the
+// newest of them.
 func (f *Finder) latest(ctx context.Context, cwd string) (Session, error) {
 	all, err := f.Sessions(ctx, cwd)
 	if err != nil {
 		return Session{}, err
 	}
-	for _, s := range all {
-		if !s.Side {
+	var branch *Session
+	for i, s := range all {
+		switch {
+		case s.Side:
+		case f.untouched == nil || !f.untouched(s):
 			return s, nil
+		case branch == nil:
+			branch = &all[i]
 		}
+	}
+	if branch != nil {
+		return *branch, nil
 	}
 	if cwd == "" {
 		return Session{}, fmt.Errorf("find the latest session: %s has none: %w", filepath.Join(f.Dir, projectsName), tidemark.ErrNotFound)

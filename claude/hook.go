@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +26,10 @@ const DefaultHookTokens tidemark.Tokens = 120_000
 
 // Bounds of a hook.
 const (
-	maxHookInput = 64 << 20 // bytes; the results of tools are in it
-	hookTail     = 256 << 10
+	maxHookInput = 64 << 20  // bytes; the results of tools are in it
+	hookTail     = 256 << 10 // of a log's end that are read at first
+	maxHookTail  = 16 << 20  // behind results that fill more, no size is known
+	hookTailStep = 4
 	// growth is by how much a context has to grow before another branch is prepared: a quarter. Without it each call
 	// of a tool over the size would make one.
 	growthOver, growthPart = 5, 4
@@ -215,7 +216,8 @@ func (h Hook) due(session string, tokens tidemark.Tokens) bool {
 	return tokens*growthPart >= last.Tokens*growthOver || tokens*growthOver < last.Tokens*growthPart
 }
 
-// contextOf is the size of a context by the end of its log alone: this runs at every call of a tool. 0 is not known.
+// contextOf is the size of a context by the end of its log alone: this runs at every call of a tool. It goes further back
+// only while it met nothing but results: those of a few screenshots fill a megabyte. 0 is not known.
 func contextOf(path string) (tidemark.Tokens, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -229,22 +231,31 @@ func contextOf(path string) (tidemark.Tokens, error) {
 	if err != nil {
 		return 0, err
 	}
-	from := max(0, info.Size()-hookTail)
-	tail, err := section(f, from, info.Size()-from)
-	if err != nil {
-		return 0, err
+	for back := int64(hookTail); ; back *= hookTailStep {
+		from := max(0, info.Size()-back)
+		m, err := meterFrom(f, from, info.Size())
+		if err != nil {
+			return 0, err
+		}
+		if m.sent != 0 {
+			return m.tokens(), nil
+		}
+		if from == 0 || back >= maxHookTail {
+			return 0, nil
+		}
 	}
-	if from > 0 {
-		_, tail, _ = bytes.Cut(tail, []byte("\n"))
-	}
-	var m meter
-	for l, err := range transcript.Lines(bytes.NewReader(tail), transcript.Options{}) {
-		if err == nil {
+}
+
+// meterFrom reads the lines that begin behind a place in a log.
+func meterFrom(log io.ReaderAt, from, size int64) (*meter, error) {
+	m := &meter{}
+	for l, err := range transcript.Lines(io.NewSectionReader(log, from, size-from), transcript.Options{MaxLine: maxLine}) {
+		if err != nil {
+			return m, err
+		}
+		if from == 0 || l.Offset > 0 { // the first one began before
 			m.add(l)
 		}
 	}
-	if m.sent == 0 {
-		return 0, nil
-	}
-	return m.tokens(), nil
+	return m, nil
 }

@@ -57,7 +57,8 @@ func (r *record) check() error {
 type journal struct {
 	records []*record
 	byID    map[string]*record
-	size    int64 // up to the end of the last whole line
+	gone    map[string]bool // ids that were dropped
+	size    int64           // up to the end of the last whole line
 }
 
 // journal reads the journal. A line without an end is one that is being written, or that was when the power failed; it
@@ -129,6 +130,10 @@ func (j *journal) apply(r *record) int {
 			return 0
 		}
 		delete(j.byID, r.ID)
+		if j.gone == nil {
+			j.gone = map[string]bool{}
+		}
+		j.gone[r.ID] = true
 		return 1
 	}
 	old, there := j.byID[r.Node.ID]
@@ -150,6 +155,12 @@ func (j *journal) snapshotOf(session string) string {
 		return r.Node.Parent
 	}
 	return ""
+}
+
+// untouched reports whether a session is a branch that is still as it was made.
+func (j *journal) untouched(of Session) bool {
+	r, ok := j.byID[of.ID]
+	return ok && r.Op == opBranch && r.Bytes == of.Bytes
 }
 
 // find resolves a reference: an id, else a name, else the beginning of an id.

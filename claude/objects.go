@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 
@@ -26,23 +28,30 @@ type objects struct {
 	dirty map[string]bool // folders to sync
 	dry   bool            // nothing is kept: what it would be called is told
 	buf   []byte
+
+	raw, plain []byte // of what is read back
+	mended     int    // objects that were there and damaged
+	tell       func(int)
 }
 
 func (s *Store) objects() *objects {
-	return &objects{dir: filepath.Join(s.folder(), objectsName), dirty: map[string]bool{}}
+	return &objects{dir: filepath.Join(s.folder(), objectsName), dirty: map[string]bool{}, tell: s.Mended}
 }
 
 func (o *objects) path(h tidemark.Hash) string { return filepath.Join(o.dir, string(h[:2]), string(h)) }
 
 // put keeps content. An object is written beside its place and moved there when it lies on the disk, so what has a name
-// is whole.
+// was whole. One that is there is read back, which costs a tenth of a snapshot, and written again where it differs:
+// else what a disk or another program damaged would be damaged in each snapshot to come.
 func (o *objects) put(content []byte) (tidemark.Hash, error) {
 	h := tidemark.HashOf(content)
 	if o.dry {
 		return h, nil
 	}
 	path := o.path(h)
-	if _, err := os.Stat(path); err == nil {
+	info, err := os.Stat(path)
+	there := err == nil
+	if there && o.holds(path, info, content) {
 		return h, nil
 	}
 	folder := filepath.Dir(path)
@@ -66,12 +75,43 @@ func (o *objects) put(content []byte) (tidemark.Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("keep object: %w", err)
 	}
-	o.dirty[folder] = true
+	if o.dirty[folder] = true; there {
+		o.mended++
+	}
 	return h, nil
 }
 
-// sync makes the names of what was put last.
+// holds reports whether an object that is there has this content.
+func (o *objects) holds(path string, info fs.FileInfo, content []byte) bool {
+	if !info.Mode().IsRegular() || info.Size() > int64(s2.MaxEncodedLen(len(content))) {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	o.raw = slices.Grow(o.raw[:0], int(info.Size()))[:info.Size()]
+	if _, err := io.ReadFull(f, o.raw); err != nil {
+		return false
+	}
+	if n, err := s2.DecodedLen(o.raw); err != nil || n != len(content) {
+		return false
+	}
+	got, err := s2.Decode(o.plain[:cap(o.plain)], o.raw)
+	if err != nil {
+		return false
+	}
+	o.plain = got
+	return bytes.Equal(got, content)
+}
+
+// sync makes the names of what was put last, and tells of what was mended.
 func (o *objects) sync() {
+	if o.mended > 0 && o.tell != nil {
+		o.tell(o.mended)
+	}
+	o.mended = 0
 	for folder := range o.dirty {
 		place.SyncFolder(folder)
 	}

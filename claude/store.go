@@ -21,6 +21,9 @@ type Store struct {
 	Home string           // Tidemark's home folder
 	Dir  string           // the configuration folder of Claude Code, see [ConfigDir]
 	Now  func() time.Time // nil is time.Now
+
+	// Mended, when given, is told how many objects a snapshot or an import found damaged and wrote again.
+	Mended func(objects int)
 }
 
 // Names in the store's folder.
@@ -175,6 +178,7 @@ func (s *Store) Drop(ctx context.Context, ref string) (snapshot.Node, int64, err
 			return nil, err
 		}
 		dropped = *r.Node
+		s.sweepCuts(j)
 		// What the others need is known before anything is written, so that an unreadable one stops the drop.
 		return []*record{{Op: opDrop, ID: r.Node.ID}}, s.use(used, j, r)
 	})
@@ -222,8 +226,7 @@ func (s *Store) Active(of Session) bool {
 	if err != nil {
 		return true
 	}
-	made, ok := j.byID[of.ID]
-	return !ok || made.Bytes != of.Bytes
+	return !j.untouched(of)
 }
 
 // temp is the folder for what is needed for a while.
@@ -247,7 +250,17 @@ func (s *Store) clearTemp() error {
 	return nil
 }
 
-// Finder returns a finder that keeps what it read in the store's home.
+// Finder returns a finder that keeps what it read in the store's home, and to which a branch is not the latest session
+// before somebody worked in it.
 func (s *Store) Finder() *Finder {
-	return &Finder{Dir: s.Dir, Cache: filepath.Join(s.folder(), cacheName)}
+	var j *journal
+	return &Finder{Dir: s.Dir, Cache: filepath.Join(s.folder(), cacheName), untouched: func(of Session) bool {
+		if j == nil {
+			var err error
+			if j, err = s.journal(); err != nil {
+				j = &journal{} // a journal that cannot be read is told of by who needs it
+			}
+		}
+		return j.untouched(of)
+	}}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -61,9 +60,8 @@ break-even behind turn 60 counts as 60.`,
   tidemark cost --tokens 84000 --reduction 39
   tidemark cost --session main`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
 			return m.runCost(ctx, cmd, c, args)
 		}}
 	f := cmd.Flags()
@@ -193,8 +191,7 @@ func (m *Main) claudeLog(ctx context.Context, c *costing) (string, error) {
 			return "", fmt.Errorf("--claude %s: %w", c.claude, err)
 		}
 	}
-	f := claude.Finder{Dir: dir, Cache: filepath.Join(home, "claude", "sessions.json")}
-	s, err := f.Pick(ctx, c.claude, cwd)
+	s, err := (&claude.Store{Home: home, Dir: dir}).Finder().Pick(ctx, c.claude, cwd)
 	switch {
 	case err != nil && c.claude == claude.Latest && errors.Is(err, tidemark.ErrNotFound) && !c.allProjects:
 		return "", &fixed{err, "--all-projects takes the newest of all projects"}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -243,6 +244,7 @@ func (m *Main) hookRun() *cobra.Command {
 			}
 			var out claude.HookOutput
 			if err == nil {
+				h.Store.Mended = func(objects int) { m.hookSays(h.Store, errors.New(mended(objects))) }
 				ctx, cancel := context.WithTimeout(cmd.Context(), hookTime)
 				defer cancel()
 				out, err = h.Run(ctx, m.Stdin)

@@ -41,8 +41,8 @@ func (m *Main) snapshotCommand() *cobra.Command {
 kept. The session goes on as if nothing had happened; a snapshot never changes.
 
 A snapshot is of a session of Tidemark (--session KEY, main when nothing is said) or of
-a session of Claude Code (--claude ID, or latest for the newest of the project in this
-folder). NAME is a label of letters, digits, spaces and - _ . and may be used again; the
+a session of Claude Code (--claude ID, or latest for the one that was last worked in of
+the project in this folder; a branch that nobody went on in is not it). NAME is a label of letters, digits, spaces and - _ . and may be used again; the
 id that is printed is not.
 
 A snapshot of a session of Tidemark costs a row, one of Claude Code what is new in its
@@ -69,12 +69,12 @@ log since the last one.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&t.session, "session", "", "the session to keep (default main)")
-	fl.StringVar(&t.claude, "claude", "", "the session of Claude Code to keep: its id, or latest")
-	fl.BoolVar(&t.allProjects, "all-projects", false, "with --claude latest: the newest of all projects, not of this folder's")
+	fl.StringVar(&t.claude, "claude", "", "the session of Claude Code to keep: its id, or latest, the one last worked in")
+	fl.BoolVar(&t.allProjects, "all-projects", false, "with --claude latest: of all projects, not of this folder's")
 	fl.StringVar(&t.at, "at", "", "the id of its last message, as the command log shows it (default the newest)")
 	fl.StringVar(&t.description, "description", "", "what it is for")
 	fl.StringArrayVar(&t.tags, "tag", nil, "a tag; may be repeated")
-	c.AddCommand(m.snapshotLs(), m.snapshotShow(), m.snapshotExport(), m.snapshotImport(), m.snapshotRm())
+	c.AddCommand(m.snapshotLs(), m.snapshotShow(), m.snapshotExport(), m.snapshotImport(), m.snapshotCheck(), m.snapshotRm())
 	return m.jsonFlag(c)
 }
 

@@ -106,7 +106,8 @@ func (m *Main) snapshotImport() *cobra.Command {
 	c := &cobra.Command{Use: "import FILE", Short: "Read in a snapshot that was exported", Args: cobra.ExactArgs(1),
 		Long: `Read in a file that ` + "`tidemark snapshot export`" + ` wrote, here or elsewhere, - for standard
 input. Sizes, names and hashes are checked. The same file twice is one snapshot, and an
-import that was cut off can be made again.
+import that was cut off can be made again. Of Claude Code, what is damaged of a snapshot
+that is here already is written again.
 
 A snapshot of a session of Tidemark becomes a new session, which goes on from it; one of
 Claude Code is kept beside the others, and ` + "`tidemark branch`" + ` makes a session of it.`,

@@ -43,7 +43,7 @@ func (p *primitive) snapshotFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&p.snapshot, "snapshot", "", "name of the snapshot (default: made of the session's title)")
 	fl.StringVar(&p.description, "description", "", "what the snapshot is for")
 	fl.StringArrayVar(&p.tags, "tag", nil, "tag of the snapshot; may be repeated")
-	fl.BoolVar(&p.allProjects, "all-projects", false, "Claude Code: latest is the newest of all projects, not of this folder's")
+	fl.BoolVar(&p.allProjects, "all-projects", false, "Claude Code: latest is the one last worked in of all projects, not of this folder's")
 }
 
 // check refuses what no server need be asked for.
@@ -164,7 +164,7 @@ func (m *Main) claudeStore() (*claude.Store, error) {
 	if err != nil {
 		return nil, &fixed{err, "set HOME or CLAUDE_CONFIG_DIR"}
 	}
-	return &claude.Store{Home: home, Dir: dir}, nil
+	return &claude.Store{Home: home, Dir: dir, Mended: func(objects int) { m.err.line(mended(objects)) }}, nil
 }
 
 // pickClaude finds a session of Claude Code and says which one it took.
