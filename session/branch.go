@@ -204,7 +204,7 @@ func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch
 	if err != nil {
 		return Branch{}, err
 	}
-	stmts := append(slices.Clone(g.stmts),
+	stmts := append(s.stillThere(g),
 		s.log.CreateStmt(host.Info{ID: g.log, Key: key, BaseLog: g.from.log, BaseSeq: g.from.seq, Created: g.at}),
 		s.log.RefStmt(headRef(key), "", g.log),
 		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
@@ -225,11 +225,23 @@ func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch
 	due.Args[0] = string(key)
 	if err := s.DB.Tx(ctx, append(stmts, due)); err != nil {
 		if errors.Is(err, tidemark.ErrConflict) {
+			if _, gone := s.snapshotOf(ctx, g.from.ID); gone != nil && len(g.stmts) == 0 {
+				return Branch{}, fmt.Errorf("it was removed meanwhile: %w", gone)
+			}
 			err = fmt.Errorf("name %q: the session %s is there already: give another name: %w", name, key, tidemark.ErrConflict)
 		}
 		return Branch{}, err
 	}
 	return Branch{Node: node, Key: key, Snapshot: g.from.Node, Trim: g.gain}, nil
+}
+
+// stillThere stores the snapshot of a branch, or asks that it was not removed since it was read: nothing may hang at one
+// that is gone.
+func (s *Session) stillThere(g *growing) []tidemark.Stmt {
+	if len(g.stmts) > 0 {
+		return slices.Clone(g.stmts)
+	}
+	return []tidemark.Stmt{{SQL: `UPDATE snapshots SET gone = 0 WHERE id = ? AND root = ? AND gone = 0`, Args: []any{g.from.ID, string(s.Key.Root())}, Want: 1}}
 }
 
 // freeName returns the label of a branch and its key: as it was asked for, or the first that is free; in a crowd with

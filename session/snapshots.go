@@ -257,12 +257,12 @@ type shower interface {
 	Snapshots(ctx context.Context, nodes []snapshot.Node) error
 }
 
-// tellStmt has the agent told of a snapshot or branch.
+// tellStmt has the agent told of a snapshot or branch. Conversations that share a database may each have the same one.
 func (s *Session) tellStmt(n snapshot.Node) []tidemark.Stmt {
 	if _, ok := s.Agent.(shower); !ok {
 		return nil
 	}
-	return []tidemark.Stmt{s.outboxStmt("snapshot:"+n.ID, outSnapshot, n), s.dueStmt(dueOutbox, s.Runtime.Now(), "")}
+	return []tidemark.Stmt{s.outboxStmt("snapshot:"+n.ID+" "+n.Session, outSnapshot, n), s.dueStmt(dueOutbox, s.Runtime.Now(), "")}
 }
 
 // tellSnapshot hands one to the agent.

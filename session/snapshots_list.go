@@ -165,7 +165,7 @@ func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node,
 	gone.Gone = true
 	stmts := []tidemark.Stmt{{SQL: `UPDATE snapshots SET gone = 1 WHERE id = ? AND root = ? AND NOT EXISTS (SELECT 1 ` + made + `)`, Args: append([]any{id, root}, of...), Want: 1}}
 	if tell := s.tellStmt(gone); tell != nil {
-		tell[0].Args[0] = "snapshot-gone:" + id // beside what tells of its making, in whatever order
+		tell[0].Args[0] = "snapshot-gone:" + id + " " + gone.Session // beside what tells of its making, in whatever order
 		stmts = append(stmts, tell...)
 	}
 	if err := s.DB.Tx(ctx, stmts); errors.Is(err, tidemark.ErrConflict) {

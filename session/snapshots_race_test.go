@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -102,5 +103,47 @@ func TestSnapshotBesideTurn(t *testing.T) {
 			}
 			b.stop()
 		}
+	}
+}
+
+// TestRemoveBesideBranch: a snapshot that is removed while a branch of it is made has no branch, or stays.
+func TestRemoveBesideBranch(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 2_000_000})
+	h.stop()
+	m := &beside{DB: h.db, act: func() {}}
+	h.db = m
+	h.open()
+	h.say("hello")
+	const looks = 40 // that a branch takes at most
+	met, gone, stayed := true, 0, 0
+	for k := 1; met && k <= looks; k++ {
+		met = false
+		n := h.snap(session.SnapshotOptions{Name: fmt.Sprint("s", k)})
+		var removed error
+		m.mu.Lock()
+		m.left, m.act = k, func() { met = true; _, removed = h.RemoveSnapshot(t.Context(), n.ID) }
+		m.mu.Unlock()
+		o := session.BranchOptions{Snapshot: n.ID, Trim: k%2 == 0}
+		b, err := h.Branch(context.WithValue(t.Context(), counted{}, true), o)
+		m.mu.Lock()
+		m.left = 0
+		m.mu.Unlock()
+		_, missing := h.SnapshotNode(t.Context(), n.ID)
+		switch {
+		case !met:
+		case removed == nil:
+			gone++
+			if !errors.Is(err, tidemark.ErrNotFound) || !errors.Is(missing, tidemark.ErrNotFound) {
+				t.Errorf("removed before query %d: branch %s, %v; asked for: %v", k, b.Key, err, missing)
+			}
+		default:
+			stayed++
+			if err != nil || missing != nil || !errors.Is(removed, tidemark.ErrConflict) {
+				t.Errorf("kept at query %d: %v; branch %v, asked for: %v", k, removed, err, missing)
+			}
+		}
+	}
+	if met || gone < 3 {
+		t.Errorf("removed %d times, kept %d times, still met %v", gone, stayed, met)
 	}
 }
