@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
 	"path"
 	"strconv"
 	"strings"
@@ -207,7 +205,7 @@ func (m *Main) archiveRestore() *cobra.Command {
 			if session == "" {
 				return usagef("--session is missing: into which session?")
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			raw, err := json.Marshal(map[string]string{"archive": archiveName(args[0])})
 			if err != nil {

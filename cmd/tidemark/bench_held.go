@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
@@ -35,7 +34,7 @@ func (m *Main) runHeld(cmd *cobra.Command, list []bench.Conversation, rankings s
 	if len(list) < 2 {
 		return usagef("%s --leave-one-out: %d file; want two or more, to choose on others than the one that is judged", cmd.CommandPath(), len(list))
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	ctx, stop := untilInterrupt(cmd.Context())
 	defer stop()
 	tell, done := m.telling(), 0
 	got, ranked, err := bench.LeaveOneOut(ctx, list, func(f bench.Fold) {

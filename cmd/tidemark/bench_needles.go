@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -85,7 +84,7 @@ ten calls a trace; --offline does without it. Columns, shares in percent:
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
+			ctx, stop := untilInterrupt(cmd.Context()) // else its folder stays
 			defer stop()
 			return refused(cmd, m.runNeedles(ctx, n, folder, cmd.Flags().Changed))
 		}}

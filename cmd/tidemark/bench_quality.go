@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
@@ -129,7 +128,7 @@ func (m *Main) runQuality(cmd *cobra.Command, q *quality, files []string) (err e
 	if slices.Contains(files, "-") {
 		return usagef("%s -: files are read several times, standard input only once: give a FILE", cmd.CommandPath())
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	ctx, stop := untilInterrupt(cmd.Context())
 	defer stop()
 	if err := m.qualityModel(ctx, q); err != nil {
 		return err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +21,7 @@ are nowhere. --beside puts another conversation into the same database.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt) // else its folder stays
+			ctx, stop := untilInterrupt(cmd.Context()) // else its folder stays
 			defer stop()
 			s.Told = m.telling()
 			got, err := s.Run(ctx, folder)

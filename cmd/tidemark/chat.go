@@ -32,7 +32,7 @@ agent:{agent}:{channel}:{kind}:{peer}. On a terminal it answers as you type;
 from a pipe each line is a message. Answers go to standard output; from a pipe,
 everything else goes to standard error.
 
-Commands begin with a slash, as at every other door:
+Commands begin with a slash, as at every other door; two say it to the model:
 
 ` + chatHelp() + `
 
@@ -68,7 +68,7 @@ Ctrl-C stops the answer, and leaves when none is on its way.`,
 			})
 		},
 	}
-	c.Flags().StringVarP(&message, "message", "m", "", "say one thing, print the answer and leave")
+	c.Flags().StringVarP(&message, "message", "m", "", "say one thing or give one command, print the answer and leave")
 	c.Flags().Int64Var(&window, "window", 0, "give the session a context window of its own, in tokens")
 	return m.jsonFlag(c)
 }
@@ -103,12 +103,17 @@ func (t *talk) begin(ctx context.Context, window int64) error {
 	return t.c.call(ctx, http.MethodPatch, sessionPath(t.key, ""), map[string]any{"window": window}, nil)
 }
 
-// once says one thing.
+// once says one thing, or carries out one command, as a line of input would.
 func (t *talk) once(ctx context.Context, message string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	if err := checkText(message); err != nil {
 		return err
+	}
+	if said, literal := strings.CutPrefix(message, "//"); literal {
+		message = "/" + said
+	} else if strings.HasPrefix(message, "/") {
+		return t.onceCommand(ctx, message)
 	}
 	if t.m.json {
 		var out json.RawMessage
@@ -118,6 +123,19 @@ func (t *talk) once(ctx context.Context, message string) error {
 		return t.m.printJSON(out)
 	}
 	return t.say(ctx, message)
+}
+
+// onceCommand carries out one command. Nobody reads on, so one that is no command is a failure.
+func (t *talk) onceCommand(ctx context.Context, text string) error {
+	name, _, _ := strings.Cut(text, " ")
+	if t.m.json {
+		return usagef("%s is a command, and --json prints answers to messages; leave it out, or begin with // to say that to the model", name)
+	}
+	if _, _, err := tidemark.ParseCommand(text); err != nil && name != "/view" && name != "/?" {
+		return &fixed{err, "begin with // to say it to the model"}
+	}
+	_, err := t.command(ctx, text)
+	return err
 }
 
 // loop reads messages until the input ends.
@@ -388,7 +406,7 @@ func (m *Main) abortCommand() *cobra.Command {
 
 // act carries out a command of a session and prints what people should know.
 func (m *Main) act(ctx context.Context, key, path string, body any) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	return m.with(ctx, func(c *client) error {
 		if path == "/compact" { // a reset goes on without what the model would remember

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"sync/atomic"
 
@@ -36,7 +35,7 @@ ended when it is imported again.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			in, size, err := m.open(args[0])
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -78,9 +77,8 @@ logs give the same bytes, wherever they lie. --compare says what is other than i
   tidemark probe ~/.claude/projects/x --chart probe.svg --snapshot probe.json
   tidemark probe ~/.claude/projects --compare probe.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
 			return m.runProbe(ctx, p, args)
 		}}
 	f := c.Flags()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -49,7 +48,7 @@ trimmed session of Claude Code its id does, or how that begins.
 			if err := u.given(cmd); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			return m.untrim(ctx, u)
 		}}

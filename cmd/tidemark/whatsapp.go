@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -86,7 +85,7 @@ const simulateDocument = `{
 `
 
 func (p *simulation) run(ctx context.Context, script, access string) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	in, err := p.lines(script)
 	if err != nil {
