@@ -298,12 +298,14 @@ func (im *carrier) carry(ctx context.Context) (out Carried, err error) {
 	}
 	defer s.kick()
 	defer s.release(im.r.ID)
-	err = im.all(ctx)
+	if err = s.isEmpty(ctx); err == nil { // still: a turn may have begun and ended before the run did
+		err = im.all(ctx)
+	}
 	if err == nil {
 		out, err = im.move(ctx)
 	}
 	if err != nil {
-		if errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrTooLarge) { // it comes to nothing, now or later
+		if errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrTooLarge) || errors.Is(err, errAstray) { // it comes to nothing, now or later
 			err = errors.Join(err, im.discard(s.life))
 		}
 		return out, errors.Join(err, s.step(s.life, im.r, stateFailed, s.endStmts(outboxRetry)...))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -39,11 +38,6 @@ type carrier struct {
 	page []carriedEntry
 	size int
 }
-
-// staging is the key of logs that are written by an import in work: no session has it.
-func (s *Session) staging() string { return stagingPrefix + string(s.Key) }
-
-const stagingPrefix = "import:"
 
 // all reads the members of the archive.
 func (im *carrier) all(ctx context.Context) error {
@@ -148,14 +142,6 @@ func (e *carriedEntry) check() error {
 	return nil
 }
 
-// known is an entry as this store has it.
-type known struct {
-	host.Segment
-	kind  string
-	hash  string
-	chain string
-}
-
 // flush takes the entries that were gathered, in one transaction.
 func (im *carrier) flush(ctx context.Context) error {
 	if len(im.page) == 0 {
@@ -171,7 +157,7 @@ func (im *carrier) flush(ctx context.Context) error {
 		e := im.page[i]
 		k, ok := there[e.ID]
 		if ok && im.own != "" && k.Log != im.own {
-			return fmt.Errorf("entry %s: this store has it in another place: %w", e.ID, tidemark.ErrConflict)
+			return fmt.Errorf("entry %s: %w", e.ID, errAstray)
 		}
 		more, err := im.entry(ctx, e, k, ok)
 		if err != nil {
@@ -216,26 +202,6 @@ func (im *carrier) ends(id tidemark.EntryID, at host.Segment) {
 	}
 }
 
-// known looks which entries of the page are here.
-func (im *carrier) known(ctx context.Context) (map[tidemark.EntryID]known, error) {
-	args := make([]any, len(im.page))
-	for i, e := range im.page {
-		args[i] = string(e.ID)
-	}
-	rows, err := im.s.DB.Query(ctx, `SELECT e.id, e.log, e.seq, e.kind, e.hash, e.chain, l.key FROM entries e JOIN logs l ON l.id = e.log WHERE e.id IN (?`+strings.Repeat(",?", len(args)-1)+`) LIMIT ?`, append(args, len(args))...)
-	if err != nil {
-		return nil, fmt.Errorf("look for entries: %w", err)
-	}
-	out := map[tidemark.EntryID]known{}
-	for _, r := range rows {
-		if key := r.Text(6); strings.HasPrefix(key, stagingPrefix) && key != im.s.staging() {
-			return nil, fmt.Errorf("entry %s: an import of the same conversation into %s was not finished: do that first: %w", r.Text(0), key[len(stagingPrefix):], tidemark.ErrConflict)
-		}
-		out[tidemark.EntryID(r.Text(0))] = known{host.Segment{Log: r.Text(1), To: r.Int(2)}, r.Text(3), r.Text(4), r.Text(5)}
-	}
-	return out, nil
-}
-
 // entry returns what stores an entry, or what this session needs of one that is here.
 func (im *carrier) entry(ctx context.Context, c carriedEntry, k known, here bool) ([]tidemark.Stmt, error) {
 	var stmts []tidemark.Stmt
@@ -259,7 +225,7 @@ func (im *carrier) entry(ctx context.Context, c carriedEntry, k known, here bool
 	if im.own == "" {
 		now := im.s.Runtime.Now()
 		im.own = tidemark.NewID(now)
-		stmts = append(stmts, im.s.log.CreateStmt(host.Info{ID: im.own, Key: tidemark.Key(im.s.staging()), BaseLog: im.at.Log, BaseSeq: im.at.To, Created: now}))
+		stmts = append(stmts, im.s.log.CreateStmt(host.Info{ID: im.own, Key: tidemark.Key(im.s.staging()), BaseLog: im.at.Log, BaseSeq: im.at.To, Created: now}), im.s.dueStagingStmt())
 	}
 	more, err := im.s.log.AppendStmts(im.own, e)
 	return append(stmts, more...), err
@@ -322,6 +288,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	}
 	stmts = append(stmts, []tidemark.Stmt{
 		{SQL: `UPDATE logs SET key = ? WHERE key = ? AND id IN (SELECT value FROM json_each(?))`, Args: []any{string(s.Key), s.staging(), mustJSON(logs)}},
+		s.undueStagingStmt(),
 		s.log.CreateStmt(host.Info{ID: head, Key: s.Key, BaseLog: n.log, BaseSeq: n.seq, Created: now}),
 		s.log.RefStmt(headRef(s.Key), im.r.Log, head),
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
@@ -351,24 +318,6 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	s.forget()
 	s.indexed.Store(false)
 	return Carried{Node: node, Key: s.Key, Messages: im.messages}, nil
-}
-
-// discard takes out what an archive brought that is refused: nobody has seen it, and the right one is not to meet it.
-func (im *carrier) discard(ctx context.Context) error {
-	const most = 500 // rows at a time
-	for {
-		rows, err := im.s.DB.Query(ctx, `SELECT 1 FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, im.s.staging())
-		if err != nil {
-			return fmt.Errorf("discard: %w", err)
-		}
-		stmts := []tidemark.Stmt{{SQL: `DELETE FROM entries WHERE seq IN (SELECT seq FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) LIMIT ?)`, Args: []any{im.s.staging(), most}}}
-		if len(rows) == 0 {
-			stmts[0] = tidemark.Stmt{SQL: `DELETE FROM logs WHERE key = ?`, Args: []any{im.s.staging()}}
-		}
-		if err := im.s.step(ctx, im.r, stateCalling, stmts...); err != nil || len(rows) == 0 {
-			return err
-		}
-	}
 }
 
 // continues is the row of a log that goes on from a snapshot without being a branch that somebody made.

@@ -21,6 +21,7 @@ const (
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
 	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
+	dueStaging = "import"   // clear what an import left that broke off
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
 	dueSitting = "episode"  // tell the agent of sittings that are over
@@ -143,6 +144,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.indexQuietly(ctx)
 		case dueSpool:
 			err = s.sweepSpool(ctx)
+		case dueStaging:
+			err = s.sweepStaging(ctx)
 		case dueSitting:
 			err = s.closeSittings(ctx)
 		case dueEmbed:
