@@ -49,6 +49,9 @@ func (s *Store) Trim(ctx context.Context, of Session, so SnapshotOptions, bo Bra
 		}
 		return node, b, err
 	}
+	if err := bo.check(); err != nil { // before a snapshot is there that nobody would be told of
+		return snapshot.Node{}, Branch{}, fmt.Errorf("trim session %s: %w", of.ID, err)
+	}
 	if of.Project != "" { // else the log is to be read for it
 		look := branching{o: bo, of: &record{Node: &snapshot.Node{ID: of.ID}, Project: of.Project}}
 		if _, err := look.project(); err != nil {
@@ -149,13 +152,8 @@ func (b *branching) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case !utf8.ValidString(b.o.Orientation):
-		return fmt.Errorf("orientation: is no UTF-8: %w", tidemark.ErrInvalid)
-	case utf8.RuneCountInString(b.o.Orientation) > MaxOrientation:
-		return fmt.Errorf("orientation: over %d characters: %w", MaxOrientation, tidemark.ErrTooLarge)
-	case b.o.Threshold < 0:
-		return fmt.Errorf("threshold: %d is below zero: %w", b.o.Threshold, tidemark.ErrInvalid)
+	if err := b.o.check(); err != nil {
+		return err
 	}
 	id := uuid.NewString()
 	b.out = Branch{Session: id, Project: project, Log: filepath.Join(projectFolder(b.store.Dir, project), id+logSuffix),
@@ -177,6 +175,19 @@ func (b *branching) prepare(ctx context.Context) error {
 		return fmt.Errorf("snapshot %s has no message, so there is nothing to resume: %w", b.of.Node.ID, tidemark.ErrInvalid)
 	}
 	b.re = &rewriter{session: id, title: b.o.Name, from: b.of.Project, to: project, now: now, orient: strings.TrimSpace(b.o.Orientation), temp: b.temp(), outline: found}
+	return nil
+}
+
+// check looks at what can be known to be wrong before anything is read.
+func (o BranchOptions) check() error {
+	switch {
+	case !utf8.ValidString(o.Orientation):
+		return fmt.Errorf("orientation: is no UTF-8: %w", tidemark.ErrInvalid)
+	case utf8.RuneCountInString(o.Orientation) > MaxOrientation:
+		return fmt.Errorf("orientation: over %d characters: %w", MaxOrientation, tidemark.ErrTooLarge)
+	case o.Threshold < 0:
+		return fmt.Errorf("threshold: %d is below zero: %w", o.Threshold, tidemark.ErrInvalid)
+	}
 	return nil
 }
 
@@ -277,9 +288,7 @@ func (b *branching) trimmed(ctx context.Context, whole *place.File) error {
 	if err != nil {
 		return err
 	}
-	if b.weigh(&m); b.o.worth != nil && !b.o.worth(m) {
-		return errors.Join(tidemark.ErrNoGain, os.Remove(b.out.Cuts))
-	}
+	b.weigh(&m)
 	b.out.Node.Hash = tidemark.Hash(hex.EncodeToString(sum.Sum(nil)))
 	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes), b.temp())
 	if err != nil {

@@ -140,6 +140,14 @@ func TestOrphanCuts(t *testing.T) {
 	for _, b := range []Branch{forgotten, moved} { // their logs lie elsewhere now
 		must(t, os.Remove(b.Log))
 	}
+	gone := branch()
+	must(t, os.Remove(gone.Log))
+	if _, freed, err := w.store.Drop(t.Context(), gone.Session); err != nil || freed == 0 {
+		t.Errorf("a branch whose log is gone: %d bytes freed, %v", freed, err)
+	}
+	if _, err := os.Stat(gone.Cuts); err == nil {
+		t.Error("cuts of a branch whose log is gone stay")
+	}
 	w.write(idTwo, w.talk(idTwo, 1)) // killed between the log and the journal
 	old := time.Now().Add(-8 * 24 * time.Hour)
 	spare := branch()
@@ -227,5 +235,21 @@ func TestHookBehindLarge(t *testing.T) {
 	w.write(idOne, w.talk(idOne, 9)+strings.Split(compacted(w.project, idOne), "\n")[0]+"\n")
 	if tokens, err := contextOf(w.path(idOne)); err != nil || tokens != 0 {
 		t.Errorf("compacted: %d, %v", tokens, err)
+	}
+}
+
+// TestTrimRefusesFirst: what is wrong with the branch is told before a snapshot is there.
+func TestTrimRefusesFirst(t *testing.T) {
+	w := newWorld(t)
+	of := w.write(idOne, w.talk(idOne, 2))
+	for name, o := range map[string]BranchOptions{
+		"orientation": {Orientation: strings.Repeat("x", MaxOrientation+1)}, "no UTF-8": {Orientation: "\xff"}, "threshold": {Threshold: -1},
+	} {
+		if _, _, err := w.store.Trim(t.Context(), of, SnapshotOptions{}, o); !errors.Is(err, tidemark.ErrInvalid) && !errors.Is(err, tidemark.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s, b := w.nodes(); s+b != 0 {
+		t.Errorf("%d snapshots, %d branches", s, b)
 	}
 }

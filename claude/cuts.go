@@ -35,6 +35,17 @@ func (s *Store) sweepCuts(j *journal) {
 	}
 }
 
+// dropCuts removes the cuts of a branch that is forgotten, unless its log may be there: the cuts are what brings back what
+// was cut from it. It returns the bytes freed.
+func (s *Store) dropCuts(session string) int64 {
+	path := s.Cuts(session)
+	info, err := os.Stat(path)
+	if err != nil || s.mayHaveLog(session) || os.Remove(path) != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // mayHaveLog reports whether there is a log of this session, or no way to know.
 func (s *Store) mayHaveLog(id string) bool {
 	if s.Dir == "" || !isFolder(filepath.Join(s.Dir, projectsName)) {

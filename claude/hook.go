@@ -17,7 +17,6 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/transcript"
-	"github.com/tidemark-ai/tidemark/trim"
 )
 
 // DefaultHookTokens is the size of a context from which on a trimmed branch is prepared: it leaves time to go over to
@@ -176,19 +175,21 @@ func (h Hook) postToolUse(ctx context.Context, of Session) (string, error) {
 	return message, errors.Join(failed, err)
 }
 
-// prepare makes the branch, unless a trim leaves nearly as much.
+// prepare makes the branch, and the snapshot that it is made of, unless a trim leaves nearly as much: then nothing is kept.
 func (h Hook) prepare(ctx context.Context, of Session, state *hookState) (string, error) {
+	_, tried, err := h.Store.tryTrim(ctx, of, SnapshotOptions{}, BranchOptions{Trim: true, DryRun: true})
+	if err != nil {
+		return "", err
+	}
+	if m := tried.Trim; m.LiveTokensAfter*gainPart > m.LiveTokensBefore*gainOver {
+		return "", nil
+	}
 	node, err := h.Store.snapshot(ctx, of, SnapshotOptions{Name: named("before trim", h.Store.now()), Tags: []string{AutoTag}}, anyNode)
 	if err != nil {
 		return "", err
 	}
 	state.Snapshot = node.ID
-	b, err := h.Store.Branch(ctx, node.ID, BranchOptions{Name: named("trimmed", h.Store.now()), Trim: true, worth: func(m trim.Metrics) bool {
-		return m.LiveTokensAfter*gainPart <= m.LiveTokensBefore*gainOver
-	}})
-	if errors.Is(err, tidemark.ErrNoGain) {
-		return "", nil
-	}
+	b, err := h.Store.Branch(ctx, node.ID, BranchOptions{Name: named("trimmed", h.Store.now()), Trim: true})
 	if err != nil {
 		return "", err
 	}

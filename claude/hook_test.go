@@ -100,8 +100,8 @@ func TestNoGain(t *testing.T) {
 	if out := w.hook(EventPostToolUse); out.Message != "" {
 		t.Errorf("%q", out.Message)
 	}
-	if _, branches := w.nodes(); branches != 0 {
-		t.Errorf("%d branches", branches)
+	if snapshots, branches := w.nodes(); snapshots+branches != 0 {
+		t.Errorf("%d snapshots, %d branches", snapshots, branches)
 	}
 	if (Hook{Store: w.store}).due(idOne, 9030) {
 		t.Error("it is tried at each call")

@@ -62,8 +62,6 @@ type BranchOptions struct {
 	Orientation string // the first message of the user in the new session; "" for none
 	Dir         string // the project's folder; "" is that of the snapshot's session
 	DryRun      bool   // nothing is written: what would be done is told, the metrics of the trim included
-
-	worth func(trim.Metrics) bool // says of a trim whether there is to be a branch; nil is yes
 }
 
 // Branch is a session that was made from a snapshot.
@@ -162,8 +160,8 @@ func (s *Store) Log(ctx context.Context, ref string, w io.Writer) error {
 	return nil
 }
 
-// Drop forgets a snapshot or a branch, and removes what only the snapshot needed. Sessions made of it stay, and so do
-// their logs. It returns the node and how many bytes were freed.
+// Drop forgets a snapshot or a branch, and removes what only it needed: objects of a snapshot, and the cuts of a branch
+// whose log is no more. Sessions made of it stay, and so do their logs. It returns the node and how many bytes were freed.
 func (s *Store) Drop(ctx context.Context, ref string) (snapshot.Node, int64, error) {
 	release, err := s.hold(ctx, useName, false)
 	if err != nil {
@@ -185,7 +183,12 @@ func (s *Store) Drop(ctx context.Context, ref string) (snapshot.Node, int64, err
 	if err != nil {
 		return dropped, 0, fmt.Errorf("drop snapshot: %w", err)
 	}
+	cuts := int64(0)
+	if dropped.Kind == snapshot.KindBranch {
+		cuts = s.dropCuts(dropped.Session)
+	}
 	freed, err := s.objects().sweep(ctx, used)
+	freed += cuts
 	if err != nil {
 		return dropped, freed, fmt.Errorf("drop snapshot %s: it is dropped, but: %w", dropped.ID, err)
 	}

@@ -160,7 +160,7 @@ func (m *Main) archiveFile(name string) (file *os.File, done func(), err error) 
 func (m *Main) importArchive(ctx context.Context, file *os.File, into string) error {
 	r, err := wholeArchive(file) // also of a snapshot that is there already
 	if err != nil {
-		return &fixed{err, "give a file that `tidemark snapshot export` wrote"}
+		return &fixed{err, "give a file that `tidemark snapshot export` wrote, whole; one that was cut off on its way is to be copied again"}
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read %s: %w", filepath.Base(file.Name()), err)

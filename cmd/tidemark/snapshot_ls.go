@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/claude"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -150,8 +151,10 @@ func (m *Main) snapshotRm() *cobra.Command {
 sessions that were made of it stay.
 
 A snapshot of a session of Tidemark that a session began at is not removed: the tree
-would not hold together. Of Claude Code a branch can be removed as well, which forgets
-that it was one; what only the snapshot needed is freed.`,
+would not hold together. Of Claude Code any can be removed, and what was made of it then
+stands for itself in the tree. A branch that is removed is forgotten to be one. What only
+it needed is freed: pieces of logs, and what undoes the trim of a branch whose log is no
+more.`,
 		Example: `  tidemark snapshot rm before-refactor
   tidemark snapshot rm analysed --claude`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -163,19 +166,37 @@ that it was one; what only the snapshot needed is freed.`,
 				if err != nil {
 					return err
 				}
-				n, freed, err := store.Drop(cmd.Context(), n.ID)
-				if err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(map[string]any{"removed": n, "bytes": freed})
-				}
-				m.out.printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, size(freed))
-				return nil
+				return m.dropClaude(cmd.Context(), store, n.ID)
 			})
 		}}
 	w.flags(c)
 	return m.jsonFlag(c)
+}
+
+// dropClaude removes one of Claude Code, and says what stands without it now.
+func (m *Main) dropClaude(ctx context.Context, store *claude.Store, id string) error {
+	n, freed, err := store.Drop(ctx, id)
+	if err != nil {
+		return err
+	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	alone := 0
+	for _, o := range nodes {
+		if o.Parent == n.ID {
+			alone++
+		}
+	}
+	if m.json {
+		return m.printJSON(map[string]any{"removed": n, "bytes": freed, "children": alone})
+	}
+	m.out.printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, size(freed))
+	if alone > 0 {
+		m.out.printf("%s made of it: in the tree without a parent now\n", plural(alone, "node"))
+	}
+	return nil
 }
 
 // removeSnapshot removes one of a session.
