@@ -41,7 +41,7 @@ func (s *Store) objects() *objects {
 func (o *objects) path(h tidemark.Hash) string { return filepath.Join(o.dir, string(h[:2]), string(h)) }
 
 // put keeps content. An object is written beside its place and moved there when it lies on the disk, so what has a name
-// was whole. One that is there is read back, which costs a tenth of a snapshot, and written again where it differs:
+// was whole. One that is there is read back, a twentieth of the work of a snapshot, and written again where it differs:
 // else what a disk or another program damaged would be damaged in each snapshot to come.
 func (o *objects) put(content []byte) (tidemark.Hash, error) {
 	h := tidemark.HashOf(content)
