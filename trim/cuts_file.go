@@ -23,6 +23,7 @@ const CutsSuffix = ".cuts"
 type Job struct {
 	Options
 	In      *os.File
+	Never   []place.Named                    // files beside In that no place may be: what In is a copy of
 	Out     string                           // place of the trimmed log; "" writes it to To instead
 	To      io.Writer                        // where it goes without a place
 	Cuts    string                           // place of the cuts file; "" keeps none, and nothing can be brought back
@@ -37,7 +38,9 @@ type Job struct {
 //
 // # Errors
 //
-// Those of [place.Write] and [Trim]. Then no file is in its place.
+// Those of [place.Write] and [Trim]. Then both places are as they were before: nothing, or what was to be replaced.
+// A process that is killed between the two names leaves new cuts beside the log that was there; its own cuts are kept
+// as their name and [place.KeptSuffix].
 func (j Job) Run(ctx context.Context) (Metrics, error) {
 	info, err := j.In.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -46,7 +49,7 @@ func (j Job) Run(ctx context.Context) (Metrics, error) {
 	if err != nil {
 		return Metrics{}, fmt.Errorf("read log: %w", err)
 	}
-	out, cuts, err := j.places(info.Mode().Perm())
+	out, cuts, err := j.places(info)
 	defer out.Drop()
 	defer cuts.Drop()
 	if err != nil {
@@ -63,27 +66,30 @@ func (j Job) Run(ctx context.Context) (Metrics, error) {
 }
 
 // places opens what is written to; nil where nothing is.
-func (j Job) places(mode fs.FileMode) (out, cuts *place.File, err error) {
+func (j Job) places(in fs.FileInfo) (out, cuts *place.File, err error) {
 	if j.Out != "" && j.Cuts != "" && sameFolderEntry(j.Out, j.Cuts) {
 		return nil, nil, fmt.Errorf("write %s: the trimmed log and its cuts cannot be one file: %w", j.Out, tidemark.ErrInvalid)
 	}
+	o := place.Options{Mode: in.Mode().Perm(), Replace: j.Replace, Never: append([]place.Named{{Name: j.In.Name(), File: in}}, j.Never...)}
 	if j.Out != "" {
-		if out, err = place.Open(j.Out, place.Options{Mode: mode, Replace: j.Replace, Not: j.not(j.Cuts)}); err != nil {
+		o.Not = other(j.Cuts)
+		if out, err = place.Open(j.Out, o); err != nil {
 			return nil, nil, err
 		}
 	}
 	if j.Cuts != "" {
-		cuts, err = place.Open(j.Cuts, place.Options{Mode: mode, Replace: j.Replace, Not: j.not(j.Out)})
+		o.Not, o.Keep = other(j.Out), j.Out != ""
+		cuts, err = place.Open(j.Cuts, o)
 	}
 	return out, cuts, err
 }
 
-// not lists the files that a place must not be: the log, and the other place.
-func (j Job) not(other string) []string {
-	if other == "" {
-		return []string{j.In.Name()}
+// other is what one place must not be, of the other one.
+func other(path string) []string {
+	if path == "" {
+		return nil
 	}
-	return []string{j.In.Name(), other}
+	return []string{path}
 }
 
 // sameFolderEntry reports whether two paths name one file that is not there yet.
@@ -166,8 +172,13 @@ func commitBoth(first, second *place.File) error {
 	if second == nil {
 		return nil
 	}
-	if err = second.Settle(); err != nil && first != nil {
-		first.Undo() // it is new, and alone it would stand in the way of the next try
+	err = second.Settle()
+	switch {
+	case first == nil:
+	case err != nil:
+		err = errors.Join(err, first.Undo()) // new, it would stand in the way of the next try; replaced, it is of the log that is still there
+	default:
+		first.Done()
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
 func writeFile(t *testing.T, path, text string, mode fs.FileMode) {
@@ -100,8 +101,8 @@ func TestJob(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	j.Replace = true
-	if _, err := j.Run(context.Background()); err != nil {
-		t.Errorf("replaced: %v", err)
+	if _, err := j.Run(context.Background()); err != nil || names(t, dir) != "log out out.cuts" {
+		t.Errorf("replaced: %v, left %s", err, names(t, dir))
 	}
 }
 
@@ -206,5 +207,47 @@ func TestJobGrows(t *testing.T) {
 	back, _, err := untrimBytes([]byte(readText(t, j.Out)), openCuts(t, []byte(readText(t, j.Cuts))))
 	if err != nil || !bytes.Equal(back, raw) {
 		t.Errorf("%v, equal %t", err, bytes.Equal(back, raw))
+	}
+}
+
+// A trim that cannot replace the log leaves the cuts that were beside it, which are of it.
+func TestJobReplaceFails(t *testing.T) {
+	j, dir, _ := jobFor(t, 100_000)
+	writeFile(t, j.Out, "old", 0o600)
+	writeFile(t, j.Cuts, "old cuts", 0o600)
+	j.Replace = true
+	j.trim = func(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, o Options) (Metrics, error) {
+		m, err := randomTrim(ctx, in, size, out, cuts, o)
+		return m, errors.Join(err, os.Remove(j.Out), os.MkdirAll(filepath.Join(j.Out, "in the way"), 0o700))
+	}
+	if _, err := j.Run(context.Background()); err == nil || names(t, dir) != "log out out.cuts" || readText(t, j.Cuts) != "old cuts" {
+		t.Errorf("%v, left %s", err, names(t, dir))
+	}
+	if err := os.Remove(j.Cuts); err != nil { // new ones go again
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(j.Out), os.WriteFile(j.Out, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Run(context.Background()); err == nil || names(t, dir) != "log out" {
+		t.Errorf("%v, left %s", err, names(t, dir))
+	}
+}
+
+// What the log is a copy of is no place either.
+func TestJobNever(t *testing.T) {
+	j, dir, _ := jobFor(t, 1_000)
+	writeFile(t, filepath.Join(dir, "source"), "source", 0o600)
+	info, err := os.Stat(filepath.Join(dir, "source"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Never, j.Replace = []place.Named{{Name: "standard input", File: info}}, true
+	source := filepath.Join(dir, "source")
+	for _, places := range [][2]string{{source, ""}, {j.Out, source}} {
+		j.Out, j.Cuts = places[0], places[1]
+		if _, err := j.Run(context.Background()); !errors.Is(err, tidemark.ErrInvalid) || readText(t, source) != "source" {
+			t.Errorf("%v: %v", places, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
 // The first pass writes down of every line what the second needs to know and what may be cut, as a plan: so the log
@@ -288,8 +289,9 @@ type spill struct {
 	sizes
 	dir  string
 	used atomic.Int64 // bytes of plans that are in memory
-	mu   sync.Mutex   // guards following 2 fields
+	mu   sync.Mutex   // guards following 3 fields
 	file *os.File
+	drop func()
 	end  int64
 }
 
@@ -302,11 +304,11 @@ func (s *spill) put(b []byte) (span, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {
-		f, err := os.CreateTemp(s.dir, "tidemark-trim-*")
+		f, drop, err := place.Temp(s.dir, "tidemark-trim-*")
 		if err != nil {
 			return span{}, fmt.Errorf("keep the plan of a trim: %w", err)
 		}
-		s.file = f
+		s.file, s.drop = f, drop
 	}
 	at := span{s.end, s.end + int64(len(b))}
 	if at.to > maxPlan {
@@ -321,9 +323,7 @@ func (s *spill) put(b []byte) (span, error) {
 
 func (s *spill) close() {
 	if s.file != nil {
-		name := s.file.Name()
-		_ = s.file.Close()
-		_ = os.Remove(name)
+		s.drop()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -63,7 +63,7 @@ is none that Claude Code finds.`,
 			if p.threshold > 0 && p.threshold < trim.MinThreshold {
 				m.err.printf("--threshold %d: acts as %d, the least\n", p.threshold, trim.MinThreshold)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			switch {
 			case cmd.Flags().Changed("session"):
@@ -149,24 +149,31 @@ const trimMemory = 36 << 20
 // trimFile trims a file into a file.
 func (m *Main) trimFile(ctx context.Context, path string, t trimming) error {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(trimMemory))
-	in, done, err := m.logFile(path)
+	in, never, done, err := m.logFile(ctx, path)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("read log: %w", err)
+	}
 	if err != nil {
 		return &fixed{fmt.Errorf("read log: %w", err), "check the path; - reads standard input"}
 	}
 	defer done()
 	job := trim.Job{
 		Options: trim.Options{Threshold: t.threshold, How: t.how()},
-		In:      in, Out: t.out, Cuts: t.cuts, Replace: t.force, Watch: m.watch(in),
+		In:      in, Never: never, Out: t.out, Cuts: t.cuts, Replace: t.force, Watch: m.watch(in),
 	}
 	tell := m.out
 	if t.out == "-" {
 		job.Out, job.To, tell = "", m.out, m.err
+		if err := m.notInto(in, never); err != nil {
+			return t.fix(err)
+		}
 	}
 	got, err := job.Run(ctx)
 	m.progressEnd()
 	if err != nil {
 		return t.fix(err)
 	}
+	m.staleCuts(ctx, t, in)
 	if got.UserMessages+got.AssistantResponses == 0 {
 		m.err.line("no message stands in " + path + "; is it a session log of Claude Code?")
 	}
@@ -211,58 +218,14 @@ func shellWord(name string) string {
 // fix adds what a person can do.
 func (t *trimming) fix(err error) error {
 	switch {
+	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), place.KeptSuffix):
+		return &fixed{err, "see with `tidemark untrim OUT --check` which cuts OUT has: where those in place do not fit, rename the kept ones to their name; else remove them"}
 	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), "there is a file"):
 		return &fixed{err, "choose another -o, or replace it with --force"}
 	case errors.Is(err, tidemark.ErrInvalid) && strings.Contains(err.Error(), "the same file"):
 		return &fixed{err, "write to another file with -o; the program that writes the log may have it open"}
 	}
 	return err
-}
-
-// noPipe refuses a named pipe: to open one waits for whoever writes it. Those of a shell's <(…) are open already.
-func noPipe(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode()&os.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
-		return nil //nolint:nilerr // who opens it says so
-	}
-	return &fixed{fmt.Errorf("%s is a pipe, want a file", path), "give a file; where standard input is taken, give - and `< " + path + "`"}
-}
-
-// logFile opens a log. What is no file is copied to one: the log is read more than once.
-func (m *Main) logFile(path string) (f *os.File, done func(), err error) {
-	from := m.Stdin
-	if path != "-" {
-		if err := noPipe(path); err != nil {
-			return nil, nil, err
-		}
-		if f, err = os.Open(path); err != nil {
-			return nil, nil, err
-		}
-		info, err := f.Stat()
-		switch {
-		case err != nil:
-			return nil, nil, errors.Join(err, f.Close())
-		case info.IsDir():
-			return nil, nil, errors.Join(fmt.Errorf("%s is a folder, want a file", path), f.Close())
-		case info.Mode().IsRegular():
-			return f, func() { _ = f.Close() }, nil
-		}
-		defer f.Close()
-		from = f
-	}
-	spool, err := os.CreateTemp("", "tidemark-trim-*")
-	if err != nil {
-		return nil, nil, err
-	}
-	done = func() {
-		_ = spool.Close()
-		_ = os.Remove(spool.Name())
-	}
-	if _, err := io.Copy(spool, from); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return spool, done, nil
 }
 
 // watch shows how far a trim is, when a person sees it.

@@ -31,7 +31,19 @@ type Options struct {
 	Mode    fs.FileMode // of a file that was not there; 0 is 0600. What is replaced keeps its own
 	Replace bool        // what stands there may be replaced
 	Not     []string    // files that the place must not be, under whatever name
+	Never   []Named     // the same of files that are open, and may have no name by now
+	Keep    bool        // what is replaced stays beside it until [File.Done], so that [File.Undo] puts it back
 }
+
+// Named is an open file, and what a person knows it as.
+type Named struct {
+	Name string
+	File fs.FileInfo
+}
+
+// KeptSuffix makes the name of a file that was replaced and is kept. A process that is killed leaves it: no other one
+// takes it for a leftover.
+const KeptSuffix = tempSuffix
 
 // Write writes a file whole or not at all: into a temporary file beside it that nobody else has, which is synced and
 // then takes the name. What is there is never open for writing, so whoever reads it meanwhile reads all of it. A file
@@ -40,8 +52,9 @@ type Options struct {
 //
 // # Errors
 //
-// tidemark.ErrConflict when there is a file and o does not allow to replace it, tidemark.ErrInvalid for a place that
-// is one of o.Not or no file, and those of write and of the file system. Then nothing was changed.
+// tidemark.ErrConflict when there is a file and o does not allow to replace it, or what it replaced was kept by a
+// process that was killed, tidemark.ErrInvalid for a place that is one of o.Not or o.Never or no file, and those of
+// write and of the file system. Then nothing was changed.
 func Write(path string, o Options, write func(io.Writer) error) error {
 	t, err := Open(path, o)
 	if err != nil {
@@ -81,7 +94,10 @@ type File struct {
 	asked   string // where it is to be, as it was called
 	lock    *flock.Flock
 	replace bool
+	keep    bool
+	kept    string // where that is which it replaced, "" when nothing is kept
 	closed  bool
+	named   bool // it has its name
 }
 
 // Open checks the place and opens a temporary file for it. Its errors are those of [Write].
@@ -89,6 +105,11 @@ func Open(path string, o Options) (*File, error) {
 	mode, target, err := check(path, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.Keep && o.Replace {
+		if err := oldKept(path, target); err != nil {
+			return nil, err
+		}
 	}
 	dir, base := filepath.Split(target)
 	begin := tempBegin(base)
@@ -98,7 +119,7 @@ func Open(path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, plainPath(err))
 	}
-	t := &File{f: f, path: target, asked: path, replace: o.Replace}
+	t := &File{f: f, path: target, asked: path, replace: o.Replace, keep: o.Keep && o.Replace}
 	if locksFiles {
 		t.lock = flock.New(name)
 		_, _ = t.lock.TryLock() // without it nobody takes the file for a leftover sooner than it is one
@@ -139,7 +160,12 @@ func check(path string, o Options) (fs.FileMode, string, error) {
 	for _, other := range o.Not {
 		its, err := os.Stat(other)
 		if err == nil && os.SameFile(info, its) {
-			return 0, "", fmt.Errorf("write %s: it is the same file as %s, which is never changed in place: %w", path, other, tidemark.ErrInvalid)
+			return 0, "", sameFile(path, other)
+		}
+	}
+	for _, open := range o.Never {
+		if os.SameFile(info, open.File) {
+			return 0, "", sameFile(path, open.Name)
 		}
 	}
 	switch {
@@ -155,6 +181,34 @@ func check(path string, o Options) (fs.FileMode, string, error) {
 		return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))
 	}
 	return info.Mode().Perm(), target, nil
+}
+
+// keptPath is where that is kept which a file replaces. A name may have 255 bytes.
+func keptPath(target string) string {
+	const most = 255 - len(KeptSuffix)
+	dir, base := filepath.Split(target)
+	return filepath.Join(dir, base[:min(len(base), most)]+KeptSuffix)
+}
+
+func sameFile(path, other string) error {
+	return fmt.Errorf("write %s: it is the same file as %s, which is never changed in place: %w", path, other, tidemark.ErrInvalid)
+}
+
+// oldKept refuses to go on over what a process kept that was killed: only a person knows which of the two is wanted.
+// One that was killed before it replaced anything left a second name of the file itself, which says nothing.
+func oldKept(path, target string) error {
+	kept := keptPath(target)
+	old, err := os.Lstat(kept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, plainPath(err))
+	}
+	if now, err := os.Lstat(target); err == nil && os.SameFile(old, now) {
+		return plainPath(os.Remove(kept))
+	}
+	return fmt.Errorf("write %s: a process that was stopped in its midst kept what it replaced as %s: %w", path, kept, tidemark.ErrConflict)
 }
 
 // tempBegin is how the temporary files for a place are called. A name may have 255 bytes.
@@ -247,21 +301,71 @@ func (t *File) Rename() error {
 	if err := t.move(); err != nil {
 		return fmt.Errorf("write %s: %w", t.asked, err)
 	}
+	t.named = true
 	return nil
 }
 
-// Undo removes a file again that was given its name, when nothing stood there before.
-func (t *File) Undo() {
-	if !t.replace {
+// Undo takes a file away again that was given its name. What it replaced is put back when it was kept; when it was
+// not, the file stays.
+func (t *File) Undo() error {
+	if !t.named {
+		return nil
+	}
+	t.named = false
+	switch {
+	case t.kept != "":
+		if err := os.Rename(t.kept, t.path); err != nil {
+			return fmt.Errorf("put %s back, which is kept as %s: %w", t.asked, t.kept, plainPath(err))
+		}
+		t.kept = ""
+	case !t.replace || t.keep:
 		_ = os.Remove(t.path)
 	}
+	SyncFolder(filepath.Dir(t.path))
+	return nil
+}
+
+// Done removes what was replaced and kept: the file stays.
+func (t *File) Done() {
+	if t.kept != "" {
+		_ = os.Remove(t.kept)
+		t.kept = ""
+	}
+}
+
+// over renames over what stands there, which is kept when that was asked for: by a second name, so that there is
+// always a file of its name; on a file system without links by another name.
+func (t *File) over() error {
+	if !t.keep {
+		return plainPath(os.Rename(t.f.Name(), t.path))
+	}
+	kept := keptPath(t.path)
+	err := os.Link(t.path, kept)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		err = os.Rename(t.path, kept)
+	}
+	switch {
+	case err == nil:
+		t.kept = kept
+	case !errors.Is(err, fs.ErrNotExist):
+		return plainPath(err)
+	}
+	err = os.Rename(t.f.Name(), t.path)
+	if err == nil || t.kept == "" {
+		return plainPath(err)
+	}
+	if _, gone := os.Lstat(t.path); gone != nil {
+		return errors.Join(plainPath(err), os.Rename(t.kept, t.path))
+	}
+	t.Done() // it still has its name
+	return plainPath(err)
 }
 
 // move renames. A new file is linked to its name, which fails where one has come to be; file systems without links
 // have the check before and no more.
 func (t *File) move() error {
 	if t.replace {
-		return plainPath(os.Rename(t.f.Name(), t.path))
+		return t.over()
 	}
 	err := os.Link(t.f.Name(), t.path)
 	if errors.Is(err, fs.ErrExist) {
@@ -313,4 +417,20 @@ func SyncFolder(dir string) {
 		_ = f.Sync()
 		_ = f.Close()
 	}
+}
+
+// Temp makes a temporary file for what does not fit into memory. It has no name where the system lets an open file
+// have none: then nothing is left of it, however the process ends. drop closes it, and removes it elsewhere.
+func Temp(dir, pattern string) (f *os.File, drop func(), err error) {
+	f, err = os.CreateTemp(dir, pattern)
+	if err != nil {
+		return nil, nil, err
+	}
+	named := !locksFiles || os.Remove(f.Name()) != nil
+	return f, func() {
+		_ = f.Close()
+		if named {
+			_ = os.Remove(f.Name())
+		}
+	}, nil
 }

@@ -241,9 +241,114 @@ func TestUndo(t *testing.T) {
 		if err := f.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		f.Undo()
+		if err := f.Undo(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if names(t, dir) != "old" || readText(t, filepath.Join(dir, "old")) != "text" {
+		t.Errorf("left %s", names(t, dir))
+	}
+}
+
+// What is replaced is kept until it is clear which of the two stays; where nothing was, nothing is put back.
+func TestKeep(t *testing.T) {
+	for name, c := range map[string]struct{ was, undone string }{"replaced": {"old", "file"}, "new": {"", ""}} {
+		for _, undo := range []bool{true, false} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "file")
+			if c.was != "" {
+				writeFile(t, path, c.was, 0o600)
+			}
+			f, err := Open(path, Options{Replace: true, Keep: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.Write([]byte("new"))
+			if err = errors.Join(err, f.Undo(), f.Commit()); err != nil || readText(t, path) != "new" {
+				t.Fatal(name, err)
+			}
+			if c.was != "" && readText(t, path+KeptSuffix) != c.was {
+				t.Errorf("%s: kept %q", name, readText(t, path+KeptSuffix))
+			}
+			want, text := "file", "new"
+			if undo {
+				err, want, text = errors.Join(f.Undo(), f.Undo()), c.undone, c.was
+			} else {
+				f.Done()
+			}
+			f.Drop()
+			if err != nil || names(t, dir) != want || want != "" && readText(t, path) != text {
+				t.Errorf("%s, undone %t: %v, left %s", name, undo, err, names(t, dir))
+			}
+		}
+	}
+}
+
+// What cannot be replaced stays, and nothing is left of the try.
+func TestKeepFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	writeFile(t, path, "old", 0o600)
+	f, err := Open(path, Options{Replace: true, Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.f.Name()); err != nil { // so that it cannot be renamed
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err == nil || readText(t, path) != "old" || names(t, dir) != "file" {
+		t.Errorf("%v, left %s", err, names(t, dir))
+	}
+	f.Drop()
+}
+
+// What a process kept that was killed is not lost to the next one, unless it is the file that is there.
+func TestKeptByAKilledOne(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, strings.Repeat("n", 255)) // whose kept name is cut short
+	writeFile(t, path, "new", 0o600)
+	kept := keptPath(path)
+	writeFile(t, kept, "old", 0o600)
+	o := Options{Replace: true, Keep: true}
+	if err := Bytes(path, o, []byte("newer")); !errors.Is(err, tidemark.ErrConflict) || !strings.Contains(err.Error(), kept) {
+		t.Errorf("%v", err)
+	}
+	if readText(t, path) != "new" || readText(t, kept) != "old" {
+		t.Errorf("left %q and %q", readText(t, path), readText(t, kept))
+	}
+	if err := errors.Join(os.Remove(kept), os.Link(path, kept), Bytes(path, o, []byte("newer"))); err != nil || readText(t, path) != "newer" || readText(t, kept) != "new" {
+		t.Errorf("%v, %q", err, readText(t, path))
+	}
+}
+
+// An open file is none to be replaced, whatever it is called by now.
+func TestNever(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "log"), "log", 0o600)
+	info, err := os.Stat(filepath.Join(dir, "log"))
+	if err = errors.Join(err, os.Rename(filepath.Join(dir, "log"), filepath.Join(dir, "moved"))); err != nil {
+		t.Fatal(err)
+	}
+	err = Bytes(filepath.Join(dir, "moved"), Options{Replace: true, Never: []Named{{"standard input", info}}}, nil)
+	if !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "the same file as standard input") || readText(t, filepath.Join(dir, "moved")) != "log" {
+		t.Error(err)
+	}
+}
+
+// A temporary file has no name while it is used, and takes what any file takes.
+func TestTemp(t *testing.T) {
+	dir := t.TempDir()
+	f, drop, err := Temp(dir, "x-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := make([]byte, 2)
+	_, err = f.WriteString("text")
+	_, e := f.ReadAt(back, 1)
+	if err := errors.Join(err, e); err != nil || string(back) != "ex" || locksFiles && names(t, dir) != "" {
+		t.Errorf("%v, %q, left %s", err, back, names(t, dir))
+	}
+	if drop(); names(t, dir) != "" {
 		t.Errorf("left %s", names(t, dir))
 	}
 }
