@@ -2,7 +2,6 @@ package trim
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -28,8 +27,9 @@ type inner struct {
 	typ, media, data value
 }
 
-// listed is how large the content of a result is, pictures included, and how much of that is pictures.
-type listed struct{ chars, pictures int64 }
+// listed is how large the content of a result is, pictures included, and how much of that is pictures; how many there
+// are, and how large their files.
+type listed struct{ chars, pictures, many, files int64 }
 
 // element scans one block of content.
 func (p *parser) element(s *scan.Scanner, el *scan.Member) bool {
@@ -222,7 +222,7 @@ func (p *parser) nested(v value) *scan.Scanner {
 }
 
 // noteChars bounds the notes that a trim leaves, which it knows again.
-const noteChars = 700
+const noteChars = 700 + maxNamed
 
 // note reports whether a string is what a trim left in the place of something.
 func (p *parser) note(v value) bool {
@@ -232,79 +232,6 @@ func (p *parser) note(v value) bool {
 	raw := p.raw(v.span)
 	return bytes.HasPrefix(raw, []byte(`"[Trimmed: ~`)) || bytes.HasPrefix(raw, []byte(`"[Image removed: `)) ||
 		bytes.HasPrefix(raw, []byte(`"[Document removed: `))
-}
-
-// picture is an image or a document whose bytes stand in the log.
-type picture struct {
-	span
-	data  span // its bytes in base64, with the quotes
-	form  form
-	kind  string // its media type
-	bytes int64  // without the coding
-}
-
-// picture reports whether a block is one whose bytes stand in it.
-func (p *parser) picture(at span, b *blockFields) (picture, bool) {
-	pic, data := picture{span: at, form: formImage}, b.source.data
-	if string(p.word(b.typ)) == "document" {
-		pic.form = formDocument
-	}
-	if b.source.kind != '{' || data.kind != '"' || string(p.word(b.source.typ)) == "text" {
-		return pic, false
-	}
-	pic.kind = mediaType(p.word(b.source.media))
-	pic.data, pic.bytes = data.span, p.decoded(data.span)
-	return pic, true
-}
-
-// decoded is how many bytes base64 in a string stands for.
-func (p *parser) decoded(s span) int64 {
-	n := s.size() - 2
-	if n >= 2 {
-		tail := p.tail(s)
-		n -= int64(bytes.Count(tail, []byte("=")))
-	}
-	return n * 3 / 4
-}
-
-// tail returns the last two characters of a string.
-func (p *parser) tail(s span) []byte { return p.raw(span{max(s.from, s.to-3), s.to - 1}) }
-
-// mediaType makes a name that may stand in a note.
-func mediaType(raw []byte) string {
-	out := make([]byte, 0, 40)
-	for _, c := range raw[:min(len(raw), 40)] {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '/', c == '-', c == '+', c == '.':
-			out = append(out, c)
-		}
-	}
-	if len(out) == 0 {
-		return "unknown type"
-	}
-	return string(out)
-}
-
-func (p *parser) imageBlock(at span, b *blockFields) {
-	pic, ok := p.picture(at, b)
-	if !ok {
-		if b.text.kind != 0 {
-			p.weigh(p.textOf(b.text))
-		}
-		return
-	}
-	p.putPicture(pic)
-}
-
-// putPicture plans the note of a picture. Its hash is that of the file it was, so that who has the file finds it; what
-// is no base64 has that of the block.
-func (p *parser) putPicture(pic picture) {
-	said := pic.kind + ", " + thousands(pic.bytes) + " bytes, sha256"
-	sum, ok := p.fileHandle(span{pic.data.from + 1, pic.data.to - 1})
-	if !ok {
-		said, sum = pic.kind+", no base64, handle", p.handle(pic.span)
-	}
-	p.put(op{kind: opStub, what: byte(pic.form), span: pic.span, n: pic.bytes, handle: sum, extra: []byte(said)})
 }
 
 // call plans a block that calls a tool.
@@ -403,8 +330,8 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 		p.special(o)
 		switch {
 		case n > p.threshold || len(p.pictures) > maxPictures:
-			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.named(c.span, n), extra: picturesNote(p.pictures)})
-			p.imagesIn += int64(len(p.pictures))
+			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.named(c.span, n), extra: p.picturesNote(&b.list)})
+			p.imagesIn += b.list.many
 		default:
 			for _, pic := range p.pictures {
 				p.putPicture(pic)
@@ -452,34 +379,12 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 		}
 		l.chars += at.size()
 		l.pictures += at.size()
+		l.many++
+		l.files += pic.bytes
 		if len(p.pictures) <= maxPictures {
 			p.pictures = append(p.pictures, pic)
 		}
 	}
 	c.to = s.Pos()
 	return c, s.Err == nil
-}
-
-// picturesNote says what pictures went with a result.
-func picturesNote(all []picture) []byte {
-	if len(all) == 0 {
-		return nil
-	}
-	total := int64(0)
-	for _, pic := range all {
-		total += pic.bytes
-	}
-	if len(all) == 1 {
-		return fmt.Appendf(nil, ", 1 image (%s, %s bytes)", all[0].kind, thousands(total))
-	}
-	return fmt.Appendf(nil, ", %d images (%s, %s bytes)", len(all), all[0].kind, thousands(total))
-}
-
-// thousands writes a number with commas.
-func thousands(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -65,7 +65,7 @@ var cases = []trimCase{
 	{name: "list result", in: []string{called("t1", "Bash", `{}`), result("t1", `[{"type":"text","text":"`+long(600)+`"}]`)},
 		want: []string{`"content":[{"type":"text","text":"[Trimmed: ~600 chars; Bash; how `}},
 	{name: "image beside a short text", in: []string{called("t1", "Shot", `{}`), result("t1", `[{"type":"text","text":"ok"},`+image(2000)+`]`)},
-		want: []string{"1 image (image/png, 1,500 bytes); Shot"}, not: []string{"AAAA"}, check: func(m Metrics) bool { return m.ImagesStripped == 1 && m.ToolResultsStubbed == 1 }},
+		want: []string{"~2080 chars, 1 image (image/png, 1,500 bytes, sha256 6249da5c681d); Shot; how "}, not: []string{"AAAA"}, check: func(m Metrics) bool { return m.ImagesStripped == 1 && m.ToolResultsStubbed == 1 }},
 	{name: "small image alone", in: []string{called("t1", "Shot", `{}`), result("t1", `[`+image(40)+`]`)},
 		want: []string{`"content":[{"type":"text","text":"[Image removed: image/png, 30 bytes, sha256 `}},
 	{name: "pasted image", in: []string{`{"type":"user","message":{"role":"user","content":[` + image(4000) + `,{"type":"text","text":"look"}]}}`},
@@ -228,7 +228,7 @@ var cases = []trimCase{
 			return m.LinesPreserved == 3 && m.FileHistoryRemoved == 0 && m.PreCompactionLinesSkipped == 1
 		}},
 	{name: "more pictures than get a note each", threshold: 1 << 20, in: []string{called("t1", "Shot", `{}`), result("t1", `[`+image(4)+strings.Repeat(`,`+image(4), maxPictures)+`]`)},
-		want: []string{`1001 images (image/png, 3,003 bytes)`}, check: func(m Metrics) bool { return m.ImagesStripped == maxPictures+1 && m.ToolResultsStubbed == 1 }},
+		want: []string{`, 1001 images (image/png, 3 bytes, sha256 709e80c88487; `, `; and 993 more, 3,003 bytes in all); Shot; how `}, check: func(m Metrics) bool { return m.ImagesStripped == maxPictures+1 && m.ToolResultsStubbed == 1 }},
 	{name: "equal keys of a message", in: []string{`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t9","content":"r"}],"content":"x"}}`}, same: true},
 	{name: "an id with escapes", in: []string{called("t\\u0031", "Bash", `{}`), result("t1", `"r"`)}, same: true},
 }

@@ -13,25 +13,22 @@ import (
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
-// A piece is shown as what it is: text as text, an image as a file, anything else as it stood.
+// A piece is shown as what it is: text as text, anything else as it stood.
 func TestShownPiece(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw, want string
-		file      bool
 	}{
-		"string":           {`"a\n\"b\" \u00e9"`, "a\n\"b\" é", false},
-		"blocks":           {`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, "a\nb", false},
-		"block":            {`{"type":"text","text":"a"}`, "a", false},
-		"image":            {`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`, false},
-		"image file":       {`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`, "hi", true},
-		"list of an image": {`[{"type":"image","source":{"type":"base64","data":"aGk="}}]`, "hi", true},
-		"text and image":   {`[{"type":"text","text":"a"},{"type":"image"}]`, `[{"type":"text","text":"a"},{"type":"image"}]`, true},
-		"bad base64":       {`{"type":"image","source":{"type":"base64","data":"?"}}`, `{"type":"image","source":{"type":"base64","data":"?"}}`, true},
-		"a line":           {`{"type":"queue-operation"}` + "\n", `{"type":"queue-operation"}` + "\n", false},
-		"a member":         {`,"usage":{"input_tokens":1}`, `,"usage":{"input_tokens":1}`, false},
-		"nothing":          {"", "", false},
+		"string":         {`"a\n\"b\" \u00e9"`, "a\n\"b\" é"},
+		"blocks":         {`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, "a\nb"},
+		"block":          {`{"type":"text","text":"a"}`, "a"},
+		"image":          {`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`},
+		"text and image": {`[{"type":"text","text":"a"},{"type":"image"}]`, `[{"type":"text","text":"a"},{"type":"image"}]`},
+		"bad base64":     {`{"type":"image","source":{"type":"base64","data":"?"}}`, `{"type":"image","source":{"type":"base64","data":"?"}}`},
+		"a line":         {`{"type":"queue-operation"}` + "\n", `{"type":"queue-operation"}` + "\n"},
+		"a member":       {`,"usage":{"input_tokens":1}`, `,"usage":{"input_tokens":1}`},
+		"nothing":        {"", ""},
 	} {
-		if got := string(shownPiece([]byte(c.raw), c.file)); got != c.want {
+		if got := string(shownPiece([]byte(c.raw))); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -67,26 +64,43 @@ func cutsOf(t *testing.T, cuts ...[2]string) *trim.CutsFile {
 	return f
 }
 
-// A beginning names a piece when one piece has it; equal pieces are one; what no note stands for comes last.
+// A beginning names a piece when one piece has it; equal pieces are one; what no note stands for comes last, and before
+// it the pictures in results.
 func TestFindCut(t *testing.T) {
-	const hello = "2cf24dba5fb0" // of the bytes of hello
-	f := cutsOf(t, [2]string{"one", "aaaa11"}, [2]string{"two", "aaaa22"}, [2]string{"one", "aaaa11"}, [2]string{"hello", ""}, [2]string{"other", "2cf2ff"})
+	const (
+		hello   = "2cf24dba5fb0" // of the bytes of hello
+		picture = `[{"type":"text","text":"x"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGVsbG8="}},` +
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"b3RoZXI="}}]`
+		other = "d9298a10d1b0" // of the bytes of other
+	)
+	plain := [][2]string{{"one", "aaaa11"}, {"two", "aaaa22"}, {"one", "aaaa11"}, {"hello", ""}, {"other", "2cf2ff"}}
 	for prefix, c := range map[string]struct {
 		handle string
 		at     int64
+		with   bool // the picture before them
 		want   error
 	}{
-		"aaaa1": {"aaaa11", 0, nil}, "aaaa22": {"aaaa22", 4, nil}, "2cf2": {"2cf2ff", 18, nil}, "2cf24": {hello, 12, nil},
-		"aaaa": {"", 0, tidemark.ErrConflict}, "bbbb": {"", 0, tidemark.ErrNotFound},
+		"aaaa1": {"aaaa11", 0, false, nil}, "aaaa22": {"aaaa22", 4, false, nil}, "2cf2": {"2cf2ff", 18, false, nil}, "2cf24": {hello, 12, false, nil},
+		"aaaa": {"", 0, false, tidemark.ErrConflict}, "bbbb": {"", 0, false, tidemark.ErrNotFound},
+		"d929": {other, 0, true, nil}, "2cf24d": {hello, 0, true, nil}, "1357": {"135713", 0, true, nil},
 	} {
-		handle, at, err := findCut(context.Background(), f, prefix)
-		if handle != c.handle || at != c.at || !errors.Is(err, c.want) {
-			t.Errorf("%s: %q at %d, %v", prefix, handle, at, err)
+		cuts := plain
+		if c.with {
+			cuts = append([][2]string{{picture, "135713"}, {picture, "135714"}}, plain...)
+		}
+		if prefix == "1357" {
+			cuts = cuts[:1]
+		}
+		f := cutsOf(t, cuts...)
+		got, err := findCut(context.Background(), f, prefix)
+		if got.handle != c.handle || got.at != c.at || !errors.Is(err, c.want) || (got.picture != nil) != (c.with && prefix != "1357") {
+			t.Errorf("%s: %+v, %v", prefix, got, err)
 		}
 	}
+	f := cutsOf(t, plain...)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := findCut(ctx, f, "aaaa1"); !errors.Is(err, context.Canceled) {
+	if _, err := findCut(ctx, f, "aaaa1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

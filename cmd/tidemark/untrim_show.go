@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,63 +20,147 @@ import (
 
 // showOriginal prints one piece, or writes it to a file.
 func (m *Main) showOriginal(ctx context.Context, u untrimming, cuts *trim.CutsFile) error {
-	handle, at, err := findCut(ctx, cuts, strings.ToLower(u.show))
+	found, err := findCut(ctx, cuts, strings.ToLower(u.show))
 	if err != nil {
 		return &fixed{err, "`tidemark untrim OUT --list` shows the handles there are, --all those of what no note stands for"}
 	}
-	write := func(w io.Writer) error {
-		for o, err := range cuts.All() {
-			if err != nil {
-				return err
-			}
-			if o.From == at {
-				return u.print(w, o)
-			}
-		}
-		return fmt.Errorf("cut %s: %w", handle, tidemark.ErrNotFound)
+	inside := found.picture != nil
+	switch {
+	case inside && u.out == "":
+		return usagef("--show %s: it is a picture (%s): want -o FILE, or -o - for standard output", u.show, found.picture.Kind)
+	case inside && u.raw:
+		return usagef("--raw: %s is a picture in a longer piece; want the handle of that", u.show)
 	}
-	if u.out == "" || u.out == "-" {
+	said := ""
+	if u.toFile() && !inside && !u.raw {
+		if said, err = found.look(ctx, cuts); err != nil {
+			return err
+		}
+	}
+	write := func(w io.Writer) error {
+		return found.read(ctx, cuts, func(o trim.Original) error {
+			if found.picture != nil {
+				return found.picture.Write(o.Body, w)
+			}
+			return u.print(w, o)
+		})
+	}
+	if !u.toFile() {
 		return write(m.out)
 	}
-	return u.fix(place.Write(u.out, place.Options{Replace: u.force, Not: []string{u.log, u.cuts}}, write))
+	if err := place.Write(u.out, place.Options{Replace: u.force, Not: []string{u.log, u.cuts}}, write); err != nil {
+		return u.fix(err)
+	}
+	if said != "" {
+		m.err.printf("%s: %s\n", u.out, said)
+	}
+	return nil
 }
 
-// findCut finds the one piece whose handle begins so, and where it stood. Equal pieces are one. What no note stands
-// for is looked at when no note has such a handle.
-func findCut(ctx context.Context, cuts *trim.CutsFile, prefix string) (handle string, at int64, err error) {
-	for _, noted := range []bool{true, false} {
-		var found []string
+func (u *untrimming) toFile() bool { return u.out != "" && u.out != "-" }
+
+// foundCut is what a handle names.
+type foundCut struct {
+	handle  string
+	at      int64         // of the cut, in the log
+	picture *trim.Picture // in the cut, when that is wanted and not the whole
+}
+
+// read gives the cut to use.
+func (f *foundCut) read(ctx context.Context, cuts *trim.CutsFile, use func(trim.Original) error) error {
+	for o, err := range cuts.All() {
+		if err = errors.Join(err, context.Cause(ctx)); err != nil {
+			return err
+		}
+		if o.From == f.at {
+			return use(o)
+		}
+	}
+	return fmt.Errorf("cut %s: %w", f.handle, tidemark.ErrNotFound)
+}
+
+// look takes the picture where a cut is one and nothing else, and says so of one that has pictures and more.
+func (f *foundCut) look(ctx context.Context, cuts *trim.CutsFile) (said string, err error) {
+	err = f.read(ctx, cuts, func(o trim.Original) error {
+		var first trim.Picture
+		n := 0
+		blocks, err := trim.Pictures(o.Body, func(p trim.Picture) {
+			if n++; n == 1 {
+				first = p
+			}
+		})
+		switch {
+		case err != nil || blocks == 0 || n == 0:
+		case blocks == 1:
+			f.picture = &first
+		default:
+			said = fmt.Sprintf("it is no picture but the JSON of %s, %s among them; --show %s is the first (%s)",
+				plural(blocks, "block"), plural(n, "picture"), first.Handle, first.Kind)
+		}
+		return err
+	})
+	return said, err
+}
+
+// findCut finds the one piece whose handle begins so, and where it stood. Equal pieces are one. What no note names a
+// piece by is looked at when no note has such a handle: first the pictures in results, then what has no note.
+func findCut(ctx context.Context, cuts *trim.CutsFile, prefix string) (foundCut, error) {
+	for _, handles := range []func(o trim.Original, visit func(string, *trim.Picture)) error{noted, pictured, unnoted} {
+		var found []foundCut
 		for o, err := range cuts.All() {
 			if err = errors.Join(err, context.Cause(ctx)); err != nil {
-				return "", 0, err
+				return foundCut{}, err
 			}
-			if (o.Handle != "") != noted {
-				continue
-			}
-			h, err := handleOf(o)
+			err := handles(o, func(h string, p *trim.Picture) {
+				known := slices.ContainsFunc(found, func(f foundCut) bool { return f.handle == h })
+				if strings.HasPrefix(h, prefix) && !known && len(found) <= maxAlike {
+					found = append(found, foundCut{h, o.From, p})
+				}
+			})
 			if err != nil {
-				return "", 0, err
-			}
-			if !strings.HasPrefix(h, prefix) || slices.Contains(found, h) {
-				continue
-			}
-			if found = append(found, h); len(found) == 1 {
-				at = o.From
+				return foundCut{}, err
 			}
 			if len(found) > maxAlike {
-				break
+				return foundCut{}, fmt.Errorf("handle %s: more than %d pieces begin so: %w", prefix, maxAlike, tidemark.ErrConflict)
 			}
 		}
 		switch {
 		case len(found) == 1:
-			return found[0], at, nil
-		case len(found) > maxAlike:
-			return "", 0, fmt.Errorf("handle %s: more than %d pieces begin so: %w", prefix, maxAlike, tidemark.ErrConflict)
+			return found[0], nil
 		case len(found) > 1:
-			return "", 0, fmt.Errorf("handle %s: several pieces begin so: %s: %w", prefix, strings.Join(found, ", "), tidemark.ErrConflict)
+			var all []string
+			for _, f := range found {
+				all = append(all, f.handle)
+			}
+			return foundCut{}, fmt.Errorf("handle %s: several pieces begin so: %s: %w", prefix, strings.Join(all, ", "), tidemark.ErrConflict)
 		}
 	}
-	return "", 0, fmt.Errorf("handle %s: %w", prefix, tidemark.ErrNotFound)
+	return foundCut{}, fmt.Errorf("handle %s: %w", prefix, tidemark.ErrNotFound)
+}
+
+func noted(o trim.Original, visit func(string, *trim.Picture)) error {
+	if o.Handle != "" {
+		visit(o.Handle, nil)
+	}
+	return nil
+}
+
+// pictured visits the pictures in the content of a result that was cut as a whole.
+func pictured(o trim.Original, visit func(string, *trim.Picture)) error {
+	if o.Handle == "" {
+		return nil
+	}
+	_, err := trim.Pictures(o.Body, func(p trim.Picture) { visit(p.Handle, &p) })
+	return err
+}
+
+func unnoted(o trim.Original, visit func(string, *trim.Picture)) error {
+	if o.Handle != "" {
+		return nil
+	}
+	h, err := handleOf(o)
+	visit(h, nil)
+	return err
 }
 
 // maxAlike bounds the handles that an error lists.
@@ -99,7 +182,7 @@ func handleOf(o trim.Original) (string, error) {
 // maxParsed bounds what is read as a whole to be shown well. Longer pieces are printed as they stood in the log.
 const maxParsed = 64 << 20
 
-// print writes a piece: a JSON string as its text, blocks as their texts, a picture into a file as what it is.
+// print writes a piece: a JSON string as its text, blocks as their texts.
 func (u untrimming) print(w io.Writer, o trim.Original) error {
 	if u.raw || o.To-o.From > maxParsed {
 		_, err := io.Copy(w, o.Body)
@@ -109,7 +192,7 @@ func (u untrimming) print(w io.Writer, o trim.Original) error {
 	if err != nil {
 		return err
 	}
-	text := shownPiece(raw, u.out != "" && u.out != "-")
+	text := shownPiece(raw)
 	if u.out == "" && !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(text, '\n')
 	}
@@ -118,7 +201,7 @@ func (u untrimming) print(w io.Writer, o trim.Original) error {
 }
 
 // shownPiece turns a piece of a log into what a person wants to see of it.
-func shownPiece(raw []byte, file bool) []byte {
+func shownPiece(raw []byte) []byte {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return []byte(s)
@@ -126,11 +209,6 @@ func shownPiece(raw []byte, file bool) []byte {
 	var blocks []json.RawMessage
 	if json.Unmarshal(raw, &blocks) != nil {
 		blocks = []json.RawMessage{raw}
-	}
-	if file && len(blocks) == 1 {
-		if media := mediaOf(blocks[0]); media != nil {
-			return media
-		}
 	}
 	var parts [][]byte
 	for _, b := range blocks {
@@ -143,22 +221,6 @@ func shownPiece(raw []byte, file bool) []byte {
 		parts = append(parts, []byte(block.Text))
 	}
 	return bytes.Join(parts, []byte("\n"))
-}
-
-// mediaOf returns what a block of an image or document holds, nil when it is another block.
-func mediaOf(raw []byte) []byte {
-	var block struct {
-		Type   string
-		Source struct{ Type, Data string }
-	}
-	if json.Unmarshal(raw, &block) != nil || block.Source.Type != "base64" {
-		return nil
-	}
-	media, err := base64.StdEncoding.DecodeString(block.Source.Data)
-	if err != nil {
-		return nil
-	}
-	return media
 }
 
 // cutShown is one line of the list.
@@ -261,7 +323,7 @@ func (l *lineReader) pass(p []byte) {
 
 // note reads what stands for a cut, as far as it is shown.
 func (l *lineReader) note(size int64) (string, error) {
-	const most = 400
+	const most = 2 << 10
 	p, err := l.r.Peek(int(min(size, most)))
 	if int64(len(p)) < min(size, most) {
 		return "", err
