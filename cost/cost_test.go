@@ -246,7 +246,7 @@ func TestPrices(t *testing.T) {
 		if err != nil || got.Input != want.Input || got.CacheWrite != want.CacheWrite || got.CacheRead != want.CacheRead || got.Output != want.Output {
 			t.Errorf("%s: %+v, %v", want.Model, got, err)
 		}
-		if !near(got.CacheWrite, 1.25*got.Input) || !near(got.CacheRead, 0.1*got.Input) || !near(got.hourWrite(), 2*got.Input) {
+		if !near(got.CacheWrite, 1.25*got.Input) || !near(got.CacheRead, 0.1*got.Input) || !near(got.HourWrite(), 2*got.Input) {
 			t.Errorf("%s: the ratios to the input are not 1.25, 2 and 0.1: %+v", want.Model, got)
 		}
 	}
@@ -280,7 +280,7 @@ func TestParsePrices(t *testing.T) {
 	one := func(fields string) string {
 		return `{"date":"2026-01-01","source":"here","models":[{"model":"m","input":1,"output":1,"cache_write":1,"cache_read":1` + fields + `}]}`
 	}
-	if p, err := ParsePrices([]byte(one(""))); err != nil || p.Models[0].hourWrite() != 2 {
+	if p, err := ParsePrices([]byte(one(""))); err != nil || p.Models[0].HourWrite() != 2 {
 		t.Errorf("a table of one: %+v, %v", p, err)
 	}
 	for name, bad := range map[string]string{

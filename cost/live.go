@@ -44,9 +44,7 @@ func (m Model) Live(c Change) LiveTrim {
 	if c.TTL == 0 {
 		c.TTL = ShortTTL
 	}
-	if c.TTL >= LongTTL {
-		m.Price.CacheWrite = m.Price.hourWrite()
-	}
+	m = m.Writing(c.TTL)
 	same := max(0, min(c.Same, c.Pre, c.Post))
 	l := LiveTrim{Same: same, HitRate: m.HitRate, Cold: c.Pause >= c.TTL}
 	l.Pre, l.Post, l.Reduction = c.Pre, c.Post, reduction(c.Pre, c.Post)
@@ -62,6 +60,15 @@ func (m Model) Live(c Change) LiveTrim {
 	l.Penalty = max(0, l.First-l.FirstWithout)
 	l.BreakEven = breakEven(l.Penalty, l.Savings)
 	return l
+}
+
+// Writing is the model for a session that writes to the cache that lives that long: its price of a write is
+// Price.CacheWrite, whichever cache it is.
+func (m Model) Writing(ttl time.Duration) Model {
+	if ttl >= LongTTL {
+		m.Price.CacheWrite = m.Price.HourWrite()
+	}
+	return m
 }
 
 // HitRate is the share of what was sent that was read from the cache, over the calls of a session; false when nothing

@@ -22,8 +22,8 @@ type Price struct {
 	IDs            []string `json:"ids,omitempty"` // how the ids of such models begin
 }
 
-// hourWrite is the price of writing to the cache that lives an hour.
-func (p Price) hourWrite() float64 {
+// HourWrite is the price of writing to the cache that lives an hour.
+func (p Price) HourWrite() float64 {
 	if p.CacheWriteHour > 0 {
 		return p.CacheWriteHour
 	}
@@ -38,7 +38,7 @@ func (p Price) Usage(u tidemark.Usage) float64 {
 
 // HourMore is what writing tokens to the cache that lives an hour costs on top of what [Price.Usage] counts for them.
 func (p Price) HourMore(written tidemark.Tokens) float64 {
-	return float64(written) / perMillion * (p.hourWrite() - p.CacheWrite)
+	return float64(written) / perMillion * (p.HourWrite() - p.CacheWrite)
 }
 
 func (p Price) check() error {

@@ -47,8 +47,9 @@ reported and a quarter of the characters since (without a report a quarter of al
 20,000), the reduction by bytes of the log, the hit rate by --hit-rate, and the whole
 cache lost by a trim. LIVE is what is known of the session: tokens that really go, with
 images by their pixels; what stands before the first change stays in the cache; the hit
-rate is the session's own; and a cache that nobody used for as long as it lives is cold
-anyway, so that a trim costs nothing.
+rate is the session's own, or the one given; a write has the price of the cache that the
+session writes to; and a cache that nobody used for as long as it lives is cold anyway,
+so that a trim costs nothing.
 
 Of a FOLDER all logs below it count that are no subagent's, have 10 messages and 5,000
 tokens: Tables 2 and 3 of the paper, and with --report its figures 2 to 5. A session is
@@ -66,7 +67,7 @@ break-even behind turn 60 counts as 60.`,
 		}}
 	f := cmd.Flags()
 	f.StringVar(&c.model, "model", cost.DefaultModel, "whose prices: a name of the table or the id of a model")
-	f.StringVar(&c.hitRate, "hit-rate", strconv.FormatFloat(cost.DefaultHitRate, 'g', -1, 64), "share of a turn that is read from the cache, 0 to 1, for the paper's model")
+	f.StringVar(&c.hitRate, "hit-rate", strconv.FormatFloat(cost.DefaultHitRate, 'g', -1, 64), "share of a turn that is read from the cache, 0 to 1; given, it is used for both models")
 	f.StringVar(&c.prices, "prices", "", "file with prices (JSON) instead of those of the program")
 	f.Int64Var(&c.tokens, "tokens", 0, "without a log: tokens of a context")
 	f.StringVar(&c.reduction, "reduction", "", "with --tokens: by how many percent a trim makes it smaller")
@@ -99,7 +100,7 @@ func (c *costing) options(cmd *cobra.Command) error {
 		}
 		c.given = &p
 	}
-	c.o = costlogs.Options{Prices: cost.DefaultPrices(), Trim: trim.Options{Threshold: c.threshold}, Now: time.Now()}
+	c.o = costlogs.Options{Prices: cost.DefaultPrices(), Trim: trim.Options{Threshold: c.threshold}, Now: time.Now(), Given: changed("hit-rate")}
 	if c.prices != "" {
 		if c.o.Prices, err = readPrices(c.prices); err != nil {
 			return &fixed{fmt.Errorf("--prices: %w", err), "give a table as docs/cost.md shows one: date, source and models"}
@@ -223,7 +224,7 @@ func (m *Main) costOfTokens(c *costing) error {
 	pre := tidemark.Tokens(c.tokens)
 	post := pre - tidemark.Tokens(float64(pre)*(*c.given)/percent+0.5)
 	model := c.o.Model
-	a := assumed{model.Price.Model, model.HitRate, model.Paper(pre, post), "", model.Project(pre, post), costlogs.Branch{Branch: model.Branch(pre), Trimmed: model.Branch(post)}}
+	a := assumed{model.Price.Model, model.HitRate, model.Paper(pre, post), "", model.Project(pre, post), costlogs.BranchOf(model, cost.ShortTTL, pre, post)}
 	a.Verdict = a.Paper.BreakEven.Verdict()
 	if m.json {
 		return m.printJSON(a)
@@ -263,6 +264,9 @@ func measureFile(ctx context.Context, path string, o costlogs.Options) (costlogs
 	r, err := costlogs.Measure(ctx, f, size, o)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.AllMessages.Messages() == 0 {
+		return r, &fixed{fmt.Errorf("no message stands in %s: %w", path, tidemark.ErrInvalid), "give a session log of Claude Code; a subagent's own is none"}
 	}
 	return r, nil
 }

@@ -160,7 +160,7 @@ func drawBreakEvens(w io.Writer, sessions []costlogs.Session, by reckoning) erro
 			fmt.Fprintf(&f.b, `<circle cx="%.1f" cy="%.1f" r="5" fill="var(--%s)" fill-opacity=".6" stroke="var(--fg)" stroke-width=".7"><title>%s</title></circle>`, x, y, paintTalk, says)
 		}
 	}
-	f.legend(figureBottom+66, []swatch{{paintMixed, "■ mixed"}, {paintTalk, "● conversational"}})
+	f.legend(figureBottom+66, []swatch{{paintMixed, "mixed, as squares"}, {paintTalk, "conversational, as circles"}})
 	return f.end(w)
 }
 
@@ -242,16 +242,28 @@ func drawCosts(w io.Writer, all []costs, at int, title string) error {
 	line(one.without, one.without*turns, paintPlain, `stroke-width="3.5"`)
 	line(one.with(1), one.with(turns), paintTrim, `stroke-width="3.5"`)
 	if n := float64(one.even); one.even <= cost.TableCap && n >= 1 {
-		x, y := f.px(n), f.py(one.with(n))
-		const room = 40 // below, for words
-		below := 20.0
-		if y > figureBottom-room {
-			below = -14
-		}
-		fmt.Fprintf(&f.b, `<circle cx="%.1f" cy="%.1f" r="6" fill="var(--bg)" stroke="var(--fg)" stroke-width="2.5"/><text x="%.1f" y="%.1f">break-even: %s</text>`, x, y, x+10, y+below, turnsOf(one.even))
+		f.meeting(one, n)
 	}
 	f.legend(figureBottom+66, []swatch{{paintPlain, "without a trim"}, {paintTrim, "with a trim"}, {"bg", fmt.Sprintf("thick: %s, %.0f %% reduction", one.name, one.reduction)}})
 	return f.end(w)
+}
+
+// meeting marks where the two costs meet at turn n, and says so where no line of the two runs: right below; where the
+// axis is too near, above both, and a thin line leads there; at the right edge, left above.
+func (f *figure) meeting(k costs, n float64) {
+	const room, wide, high = 40, 160, 12 // of the words, and what they need below
+	x, y := f.px(n), f.py(k.with(n))
+	at, anchor, to := y+20, "start", x+10
+	switch {
+	case to+wide > chartLeft+chartWidth:
+		at, anchor, to = y-high, "end", x-10
+	case y > figureBottom-room:
+		end := n + wide*f.mostX/chartWidth
+		at, to = max(f.py(max(k.without*end, k.with(end)))-high, chartTop+high), x
+		fmt.Fprintf(&f.b, `<line stroke="var(--fg)" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x, x, y, at+4)
+	}
+	fmt.Fprintf(&f.b, `<circle cx="%.1f" cy="%.1f" r="6" fill="var(--bg)" stroke="var(--fg)" stroke-width="2.5"/><text x="%.1f" y="%.1f" text-anchor="%s" paint-order="stroke" stroke="var(--bg)" stroke-width="4">break-even: %s</text>`,
+		x, y, to, at, anchor, turnsOf(k.even))
 }
 
 // drawComposition is Figure 5: what sessions are made of, those with the largest contexts.

@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark/cost"
 	costlogs "github.com/tidemark-ai/tidemark/cost/logs"
@@ -86,7 +87,8 @@ func (r *report) end(w io.Writer) error {
 
 // priced says by which prices a report reckons.
 func priced(p cost.Price, hitRate float64, date, source string) string {
-	return fmt.Sprintf("%s: $%g input, $%g cache write, $%g cache read for a million tokens, as of %s (%s). Hit rate of the paper's model: %g.", cmp.Or(p.Name, p.Model), p.Input, p.CacheWrite, p.CacheRead, date, source, hitRate)
+	return fmt.Sprintf("%s: $%g input, $%g cache write (%s to the cache that lives an hour, for sessions that write to it), $%g cache read for a million tokens, as of %s (%s). Hit rate of the paper's model: %g.",
+		cmp.Or(p.Name, p.Model), p.Input, p.CacheWrite, perMillion(p.HourWrite()), p.CacheRead, date, source, hitRate)
 }
 
 // reckoning is a study by one of the two models.
@@ -120,7 +122,7 @@ func pageStudy(w io.Writer, f costlogs.Findings) error {
 	both := reckonings(f)
 	r.study(f, both[0])
 	r.figure(func(w io.Writer) error { return drawComposition(w, f.Sessions) })
-	r.heading("By what is known of the sessions", "Tokens that really go, images by their pixels; what stands before the first change stays in the cache; the hit rate is each session's own.")
+	r.heading("By what is known of the sessions", "Tokens that really go, images by their pixels; what stands before the first change stays in the cache; "+rateOf(f)+"; a write has the price of the cache that each writes to.")
 	r.study(f, both[1])
 	if all := compactionsOf(f.Sessions); len(all) > 0 {
 		r.heading("Native compactions", "What the tool's own compaction left of the messages.")
@@ -129,6 +131,14 @@ func pageStudy(w io.Writer, f costlogs.Findings) error {
 	r.heading("Sessions", "")
 	r.table("By path; PAPER and LIVE as above", sessionRows(f.Sessions))
 	return r.end(w)
+}
+
+// rateOf says at which hit rate the live model reckons.
+func rateOf(f costlogs.Findings) string {
+	if f.Given {
+		return fmt.Sprintf("the hit rate is %g, as it was given", f.HitRate)
+	}
+	return "the hit rate is each session's own"
 }
 
 // study writes tables and figures by one of the models.
@@ -177,15 +187,13 @@ func pageLog(w io.Writer, s costlogs.Session, o costlogs.Options) error {
 	r := newReport("What trimming costs and saves: "+oneLine(s.String(), 80), priced(o.Model.Price, o.Model.HitRate, o.Prices.Date, o.Prices.Source))
 	r.cards([][2]string{{"context before", count(l.Pre)}, {"after", count(l.Post)}, {"less", inPercent(l.Reduction / 100)}, {"penalty, once", dollars(l.Penalty)},
 		{"savings a turn", dollars(l.Savings)}, {"break-even", turnsOf(l.BreakEven)}, {"verdict", string(s.Verdict.Live)}})
-	hit := inPercent(warm.HitRate)
-	if !l.Known {
-		hit += " (assumed)"
-	}
+	hit, write := hitRateOf(l), writing(l.Write, time.Duration(l.TTL)*time.Second)
 	r.table("Both models", [][]string{
 		{"", "Paper", "Live, cache warm", "Live, now"},
 		{"tokens before", count(s.Paper.Pre), count(warm.Pre), count(l.Pre)},
 		{"tokens after", count(s.Paper.Post), count(warm.Post), count(l.Post)},
 		{"read from the cache", inPercent(s.HitRate), hit, hit},
+		{"cache write, a million", writing(o.Model.Price.CacheWrite, cost.ShortTTL), write, write},
 		{"penalty, once", dollars(s.Paper.Penalty), dollars(warm.Penalty), dollars(l.Penalty)},
 		{"savings a turn", dollars(s.Paper.Savings), dollars(warm.Savings), dollars(l.Savings)},
 		{"break-even", turnsOf(s.Paper.BreakEven), turnsOf(warm.BreakEven), turnsOf(l.BreakEven)},

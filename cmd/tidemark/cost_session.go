@@ -17,11 +17,15 @@ import (
 type toldCost struct {
 	Context tidemark.Tokens `json:"contextTokens"`
 	Model   string          `json:"model"`
+	Models  []string        `json:"models"`
 	Why     string          `json:"why"`
 	Price   *struct {
 		Name   string `json:"name"`
 		Date   string `json:"date"`
 		Source string `json:"source"`
+
+		Write float64 `json:"cache_write"`
+		Read  float64 `json:"cache_read"`
 	} `json:"price"`
 	HitRate  float64 `json:"hitRate"`
 	Measured bool    `json:"measured"`
@@ -99,13 +103,16 @@ func (m *Main) printToldCost(key string, t toldCost) {
 	m.out.printf("  after   %s %5s  %s less on a trimmed branch\n", m.paint(green, bar(float64(t.Trim.After)/float64(window), cells)), count(t.Trim.After), inPercent(t.Trim.Reduction/100))
 	if t.Price == nil || t.Next == nil {
 		m.out.printf("no dollars are told: %s\n", safe(cmp.Or(t.Why, "no price for "+t.Model)))
+		if len(t.Models) > 0 {
+			m.out.printf("  what to do: reckon at the prices of another: tidemark cost --session %s --model %s\n", shellWord(key), safe(t.Models[0]))
+		}
 		return
 	}
 	basis := "assumed"
 	if t.Measured {
 		basis = "measured"
 	}
-	m.out.printf("at the prices of %s (%s, %s)\n\n", safe(t.Price.Name), safe(t.Price.Date), safe(t.Price.Source))
+	m.out.printf("at the prices of %s: $%g cache write (%s), $%g cache read for a million tokens (%s, %s)\n\n", safe(t.Price.Name), t.Price.Write, longAgo(cost.ShortTTL), t.Price.Read, safe(t.Price.Date), safe(t.Price.Source))
 	table(m.out, [][]string{
 		{"MODEL", "PAPER", "LIVE"},
 		{"penalty, once", dollars(t.Trim.Penalty), dollars(t.Trim.Live.Penalty)},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -67,7 +68,8 @@ func turnsOf(n cost.Turns) string {
 // printCost prints what a log is made of and what trimming it costs.
 func (m *Main) printCost(c *costing, path string, r costlogs.Report) {
 	name := cmp.Or(r.Title, r.Session, filepath.Base(path))
-	m.out.printf("%s: %s, %s of user and model, %s, %s of it live\n", safe(oneLine(name, 80)), plural(r.Built.Calls, "call"), plural(int(r.AllMessages.Messages()), "line"), size(r.Bytes), size(r.LiveBytes))
+	m.out.printf("%s: %s; %s of user and model in %s, of which %d in %s are live\n", safe(oneLine(name, 80)), plural(r.Built.Calls, "call"),
+		plural(int(r.AllMessages.Messages()), "line"), size(r.Bytes), r.Messages.Messages(), size(r.LiveBytes))
 	m.printPrices(c)
 	if other := otherModel(c, r.Built); other != "" {
 		m.out.printf("Most of its calls went to another model: --model %s\n", other)
@@ -75,7 +77,7 @@ func (m *Main) printCost(c *costing, path string, r costlogs.Report) {
 	m.out.line()
 	m.printContext(r)
 	m.printComposition(r)
-	m.printModels(r)
+	m.printModels(c, r)
 	m.printProjections(r.Projections)
 	m.printCompactions(r.Compactions)
 	m.printBranch(r.Branch, r.Built)
@@ -85,7 +87,27 @@ func (m *Main) printCost(c *costing, path string, r costlogs.Report) {
 
 func (m *Main) printPrices(c *costing) {
 	p := c.o.Model.Price
-	m.out.printf("%s: $%g in, $%g cache write, $%g cache read, $%g out for a million tokens (%s, %s)\n", safe(cmp.Or(p.Name, p.Model)), p.Input, p.CacheWrite, p.CacheRead, p.Output, safe(c.o.Prices.Date), safe(c.o.Prices.Source))
+	m.out.printf("%s: $%g in, $%g cache write (%s for an hour), $%g cache read, $%g out for a million tokens (%s, %s)\n", safe(cmp.Or(p.Name, p.Model)), p.Input, p.CacheWrite, perMillion(p.HourWrite()), p.CacheRead, p.Output, safe(c.o.Prices.Date), safe(c.o.Prices.Source))
+}
+
+// perMillion writes a price.
+func perMillion(v float64) string { return fmt.Sprintf("$%g", v) }
+
+// writing is a price of writing to the cache, and how long that cache lives.
+func writing(price float64, ttl time.Duration) string {
+	return perMillion(price) + " (" + longAgo(ttl) + ")"
+}
+
+// hitRateOf is the live model's hit rate, and where it is from.
+func hitRateOf(l costlogs.Live) string {
+	hit := inPercent(l.HitRate)
+	switch {
+	case l.Given:
+		return hit + " (given)"
+	case !l.Known:
+		return hit + " (assumed)"
+	}
+	return hit
 }
 
 // otherModel is the model that most calls of a log went to, when its prices are others than those reckoned with.
@@ -153,18 +175,15 @@ func (m *Main) printComposition(r costlogs.Report) {
 	}
 }
 
-func (m *Main) printModels(r costlogs.Report) {
+func (m *Main) printModels(c *costing, r costlogs.Report) {
 	p, l := r.Paper, r.Live
-	hit := fmt.Sprintf("%.1f %%", 100*l.HitRate)
-	if !l.Known {
-		hit += " (assumed)"
-	}
 	table(m.out, [][]string{
 		{"MODEL", "PAPER", "LIVE"},
 		{"tokens before", count(p.Pre), count(l.Pre)},
 		{"tokens after", count(p.Post), count(l.Post)},
 		{"reduction", inPercent(p.Reduction / 100), inPercent(l.Reduction / 100)},
-		{"read from the cache", fmt.Sprintf("%g %%", 100*r.HitRate), hit},
+		{"read from the cache", fmt.Sprintf("%g %%", 100*r.HitRate), hitRateOf(l)},
+		{"cache write, a million", writing(c.o.Model.Price.CacheWrite, cost.ShortTTL), writing(l.Write, time.Duration(l.TTL)*time.Second)},
 		{"penalty, once", dollars(p.Penalty), dollars(l.Penalty)},
 		{"savings a turn", dollars(p.Savings), dollars(l.Savings)},
 		{"break-even", turnsOf(p.BreakEven), turnsOf(l.BreakEven)},
@@ -230,6 +249,7 @@ func (m *Main) printBranch(b costlogs.Branch, built costlogs.Built) {
 	if b.Trimmed.Tokens < b.Tokens {
 		m.out.printf("; trimmed: %s and %s", dollars(b.Trimmed.First), dollars(b.Trimmed.Later))
 	}
+	m.out.printf("; cache write at %s", writing(b.Write, time.Duration(b.TTL)*time.Second))
 	m.out.line()
 	if built.Calls == 0 {
 		return
@@ -301,6 +321,14 @@ func (m *Main) printStudy(f costlogs.Findings) {
 	m.out.line("\nBreak-evens behind turn 60 count as 60. --json has each session, --report draws them.")
 }
 
+// halves writes a number as a whole one, but for a half, which the median of two turns may be: it is not rounded to either.
+func halves(v float64) string {
+	if f := v - math.Floor(v); f == 0.5 {
+		return fixedPoint(v, 1)
+	}
+	return whole(v)
+}
+
 // shownTable is a table as text and page show it.
 type shownTable struct {
 	title string
@@ -317,7 +345,7 @@ func studyTables(by reckoning) []shownTable {
 	for _, r := range by.tables.Profiles {
 		row := []string{r.Profile, strconv.Itoa(r.Sessions), "-", "-", "-", "-"}
 		if r.Sessions > 0 {
-			row = []string{r.Profile, strconv.Itoa(r.Sessions), whole(r.Reduction.Mean) + " %", whole(r.Reduction.Median) + " %", whole(r.BreakEven.Mean) + " turns", count(tidemark.Tokens(r.Context))}
+			row = []string{r.Profile, strconv.Itoa(r.Sessions), whole(r.Reduction.Mean) + " %", whole(r.Reduction.Median) + " %", halves(r.BreakEven.Mean) + " turns", count(tidemark.Tokens(r.Context))}
 		}
 		rows = append(rows, row)
 	}
@@ -326,7 +354,7 @@ func studyTables(by reckoning) []shownTable {
 			{"METRIC", "MIN", "MEDIAN", "MEAN", "MAX"},
 			spread("token reduction (%)", by.tables.Reduction, whole),
 			spread("cache miss penalty ($)", by.tables.Penalty, money),
-			spread("break-even (turns)", by.tables.BreakEven, whole),
+			spread("break-even (turns)", by.tables.BreakEven, halves),
 		}},
 		{"TABLE 3, " + by.name, rows},
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +171,66 @@ func TestVerdictsInColour(t *testing.T) {
 			t.Errorf("%s: %q", tc.even, b.String())
 		}
 	}
+}
+
+// A half is told as one, and is not rounded to the even number beside it: medians of 8 and 9 turns would read as 8.
+func TestHalves(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 8: "8", 8.5: "8.5", 9.5: "9.5", 8.4: "8", 8.6: "9", 34.87: "35", -0.5: "-0.5"} {
+		if got := halves(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// The words at the break-even of Figure 4 stand on neither of the two lines.
+func TestCostMeetingIsReadable(t *testing.T) {
+	words := regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)" text-anchor="([a-z]+)" paint-order="stroke"[^>]*>break-even: (turn [0-9]+)<`)
+	price, err := cost.DefaultPrices().Find("opus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, drawn := cost.Model{Price: price, HitRate: cost.DefaultHitRate}, 0
+	for less := tidemark.Tokens(8); less < 90; less++ {
+		s := costlogs.Session{Path: "a.jsonl", Report: costlogs.Report{Paper: m.Paper(100_000, 100_000-1000*less)}}
+		k := paperCosts(&s, m)
+		var b strings.Builder
+		if err := drawCosts(&b, []costs{k}, 0, "Figure 4"); err != nil {
+			t.Fatal(err)
+		}
+		at := words.FindStringSubmatch(b.String())
+		if at == nil {
+			continue // behind the last turn
+		}
+		drawn++
+		x, y := number(t, at[1]), number(t, at[2])
+		const letter, high, deep = 7.5, 11, 3
+		from, to := x, x+letter*float64(len("break-even: "+at[4]))
+		if at[3] == "end" {
+			from, to = x-(to-x), x
+		}
+		f := newFigure(float64(cost.TableCap), roundUp(max(k.without*60, k.with(60))))
+		for px := from; px <= to; px++ {
+			n := (px - chartLeft) / chartWidth * f.mostX
+			for name, v := range map[string]float64{"without": k.without * n, "with": k.with(n)} {
+				if line := f.py(v); n >= 1 && n <= f.mostX && line > y-high && line < y+deep {
+					t.Fatalf("%d %% less, %s: the line of costs %s a trim runs through the words", less, at[4], name)
+				}
+			}
+		}
+		if from < chartLeft || to > chartLeft+chartWidth || y < chartTop || y > figureBottom {
+			t.Errorf("%d %% less: the words stand outside of the chart, at %v, %v", less, x, y)
+		}
+	}
+	if drawn < 50 {
+		t.Errorf("%d break-evens were drawn", drawn)
+	}
+}
+
+func number(t *testing.T, s string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }

@@ -22,6 +22,9 @@ type Options struct {
 	Model  cost.Model // at which price, and at which hit rate the paper's model reckons
 	Trim   trim.Options
 	Now    time.Time // for how long ago the last call was; zero is the end of the log
+	// Given says that the hit rate of Model was asked for: then the live model reckons with it too, and not with the
+	// session's own.
+	Given bool
 }
 
 // Report is what trimming a log costs and saves.
@@ -64,16 +67,21 @@ type Live struct {
 	cost.LiveTrim
 	Measured bool            `json:"measured"` // Pre is what the last call reported and what came since
 	Known    bool            `json:"hit_rate_measured"`
-	Prefix   tidemark.Tokens `json:"prefix"` // system prompt and tools, which no trim changes
+	Given    bool            `json:"hit_rate_given,omitempty"` // somebody asked for it
+	Write    float64         `json:"cache_write"`              // dollars for a million tokens that are written to the session's cache
+	Prefix   tidemark.Tokens `json:"prefix"`                   // system prompt and tools, which no trim changes
 	TTL      int64           `json:"ttl_seconds"`
 	Pause    int64           `json:"pause_seconds"` // since the last call
 	// Warm is what it would be with the last call just made, when it is not.
 	Warm *cost.LiveTrim `json:"warm,omitempty"`
 }
 
-// Branch is what beginning with the context that is there costs, beside what making it cost.
+// Branch is what beginning with the context that is there costs, beside what making it cost. It is written to the cache
+// that the session writes to.
 type Branch struct {
 	cost.Branch
+	Write   float64     `json:"cache_write"` // the price of that, for a million tokens
+	TTL     int64       `json:"ttl_seconds"` // how long that cache lives
 	Trimmed cost.Branch `json:"trimmed"`
 	Rebuild float64     `json:"rebuild"` // dollars of the calls that made it, as the log reports them
 }
@@ -145,8 +153,16 @@ func report(c, after Contents, m trim.Metrics, o Options) Report {
 	r.Projections = o.Model.Project(c.Estimate, post)
 	r.Live = live(c, after, o)
 	r.Verdict = Verdicts{r.Paper.BreakEven.Verdict(), r.Live.BreakEven.Verdict()}
-	r.Branch = Branch{o.Model.Branch(r.Live.Pre), o.Model.Branch(r.Live.Post), c.Built.Dollars}
+	r.Branch = BranchOf(o.Model, c.Built.TTL, r.Live.Pre, r.Live.Post)
+	r.Branch.Rebuild = c.Built.Dollars
 	return r
+}
+
+// BranchOf is the cost of beginning with a context, and with what a trim leaves of it, in a cache that lives that long;
+// nothing is known of what making it cost.
+func BranchOf(m cost.Model, ttl time.Duration, pre, post tidemark.Tokens) Branch {
+	m = m.Writing(ttl)
+	return Branch{Branch: m.Branch(pre), Write: m.Price.CacheWrite, TTL: int64(ttl / time.Second), Trimmed: m.Branch(post)}
 }
 
 // byBytes is the size of a context behind a trim by the share of the bytes that is left, as papers/cmv §4.2 reckons:
@@ -179,12 +195,13 @@ func live(c, after Contents, o Options) Live {
 	if !o.Now.IsZero() && !c.Last.IsZero() {
 		ch.Pause = max(0, o.Now.Sub(c.Last))
 	}
-	m, known := o.Model, c.Built.HitRate != nil
+	m, known := o.Model, c.Built.HitRate != nil && !o.Given
 	if known {
 		m.HitRate = *c.Built.HitRate
 	}
-	l := Live{LiveTrim: m.Live(ch), Measured: c.Measured, Known: known, Prefix: c.Prefix,
-		TTL: int64(ch.TTL / time.Second), Pause: int64(ch.Pause / time.Second)}
+	l := Live{LiveTrim: m.Live(ch), Measured: c.Measured, Known: known, Given: o.Given, Prefix: c.Prefix,
+		Write: m.Writing(ch.TTL).Price.CacheWrite,
+		TTL:   int64(ch.TTL / time.Second), Pause: int64(ch.Pause / time.Second)}
 	if l.Cold {
 		ch.Pause = 0
 		warm := m.Live(ch)

@@ -234,3 +234,46 @@ func TestRealLogs(t *testing.T) {
 		t.Logf("%s: paper %+v, live %+v, built for $%.2f, %d compactions", filepath.Base(file), r.Paper, r.Live.Working(), r.Built.Dollars, len(r.Compactions))
 	}
 }
+
+// What is written to the cache of an hour has its price in the live model and in the cost of a branch, so that both can
+// be reckoned again with the price that the report tells; a hit rate that is asked for counts in both models.
+func TestOnePriceOfASession(t *testing.T) {
+	usage := func(hour int) string {
+		return fmt.Sprintf(`,"usage":{"input_tokens":0,"output_tokens":1,"cache_read_input_tokens":30000,"cache_creation_input_tokens":10000,"cache_creation":{"ephemeral_1h_input_tokens":%d}}}}`, hour)
+	}
+	lines := heavy(8, 4000)
+	for _, tc := range []struct {
+		name  string
+		hour  int
+		write float64
+		ttl   time.Duration
+	}{{"five minutes", 0, 6.25, cost.ShortTTL}, {"an hour", 10_000, 10, cost.LongTTL}} {
+		t.Run(tc.name, func(t *testing.T) {
+			text := strings.Join(append(lines[:len(lines):len(lines)], `{"type":"assistant","uuid":"z","message":{"id":"z","role":"assistant","model":"claude-opus-4-6","content":[{"type":"text","text":"done"}]`+usage(tc.hour)), "\n") + "\n"
+			o := options(t, "opus")
+			r := measure(t, text, o)
+			if r.Branch.Write != tc.write || r.Live.Write != tc.write || r.Branch.TTL != int64(tc.ttl/time.Second) || r.Live.TTL != r.Branch.TTL {
+				t.Errorf("branch at %v for %d s, live at %v for %d s; want %v and %v", r.Branch.Write, r.Branch.TTL, r.Live.Write, r.Live.TTL, tc.write, tc.ttl)
+			}
+			read, write := 0.5, tc.write
+			turn := func(n tidemark.Tokens, h float64) float64 { return float64(n) / 1e6 * (h*read + (1-h)*write) }
+			near := func(what string, got, want float64) {
+				if math.Abs(got-want) > 1e-12 {
+					t.Errorf("%s: %v, by hand %v", what, got, want)
+				}
+			}
+			near("branch", r.Branch.First, float64(r.Live.Pre)/1e6*write)
+			near("trimmed branch", r.Branch.Trimmed.First, float64(r.Live.Post)/1e6*write)
+			near("live savings", r.Live.Savings, turn(r.Live.Pre, 0.75)-turn(r.Live.Post, 0.75))
+			if !r.Live.Known || r.Live.Given {
+				t.Errorf("hit rate measured %v, given %v", r.Live.Known, r.Live.Given)
+			}
+			o.Given, o.Model.HitRate = true, 0.5
+			r = measure(t, text, o)
+			near("given: live savings", r.Live.Savings, turn(r.Live.Pre, 0.5)-turn(r.Live.Post, 0.5))
+			if r.Live.HitRate != 0.5 || r.Live.Known || !r.Live.Given || r.HitRate != 0.5 {
+				t.Errorf("given 0.5: live %v, paper %v, measured %v, given %v", r.Live.HitRate, r.HitRate, r.Live.Known, r.Live.Given)
+			}
+		})
+	}
+}

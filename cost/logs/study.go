@@ -147,6 +147,7 @@ type Tables struct {
 type Findings struct {
 	Model    cost.Price `json:"model"`
 	HitRate  float64    `json:"hit_rate"`
+	Given    bool       `json:"hit_rate_given,omitempty"` // for the live model too
 	Date     string     `json:"prices_date"`
 	Source   string     `json:"prices_source"`
 	Sessions []Session  `json:"sessions"`
@@ -157,7 +158,7 @@ type Findings struct {
 
 // Findings gives what was found so far. The sessions are in the order of their paths.
 func (s *Study) Findings() Findings {
-	f := Findings{Model: s.o.Model.Price, HitRate: s.o.Model.HitRate, Date: s.o.Prices.Date, Source: s.o.Prices.Source,
+	f := Findings{Model: s.o.Model.Price, HitRate: s.o.Model.HitRate, Given: s.o.Given, Date: s.o.Prices.Date, Source: s.o.Prices.Source,
 		Sessions: slices.Clone(s.sessions), Skipped: s.skipped}
 	slices.SortStableFunc(f.Sessions, func(a, b Session) int { return strings.Compare(a.Path, b.Path) })
 	if f.Sessions == nil {

@@ -29,7 +29,7 @@ export function Timeline({ calls, acts, view }) {
       {all.length > 0 && <Sums sums={totals(all, prices)} more={Boolean(calls.next)} />}
       <More pages={calls}>Load earlier calls</More>
       {all.length > 0 && <Fold summary="As a table"><Table all={all} prices={prices} /></Fold>}
-      <Fold summary="Prices"><Prices models={models} prices={prices} onChange={change} /></Fold>
+      <Fold summary="Prices of your own, for the calls above"><Prices models={models} prices={prices} onChange={change} /></Fold>
     </section>
   );
 }
@@ -41,7 +41,7 @@ function Sums({ sums, more }) {
       <div><dt>Calls</dt><dd>{tokens(sums.calls)}{more && ", more are not loaded"}</dd></div>
       {fields.map(([name, title]) => sums.usage[name] > 0 && <div key={name}><dt>{title}</dt><dd>{few(sums.usage[name])} tokens</dd></div>)}
       {inner > 0 && <div><dt>Used by compactions</dt><dd>{few(inner)} tokens</dd></div>}
-      <div><dt>Cost</dt><dd>{sums.cost === null ? "enter prices below" : money(sums.cost)}</dd></div>
+      <div><dt>Cost, at prices of your own</dt><dd>{sums.cost === null ? "enter prices below" : money(sums.cost)}</dd></div>
     </dl>
   );
 }
