@@ -92,6 +92,7 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 	g := &growing{BranchOptions: o}
 	var err error
 	if o.Snapshot == "" {
+		o.Of.more = 1
 		g.from, g.stmts, err = s.snapshotStmts(ctx, o.Of)
 		if err == nil && len(g.stmts) == 0 {
 			if b, ok, err := s.firstBranch(ctx, g.from); ok || err != nil {
@@ -100,7 +101,7 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 		}
 	} else {
 		if g.from, err = s.snapshotOf(ctx, o.Snapshot); err == nil {
-			err = s.haveRoom(ctx, MaxNodes)
+			err = s.haveRoom(ctx, MaxNodes, 1)
 		}
 	}
 	if err == nil {
@@ -115,7 +116,7 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 	const tries = 5 // others may take the names that are free
 	for n := 1; ; n++ {
 		b, err := s.tryBranch(ctx, g, n == tries)
-		if !errors.Is(err, tidemark.ErrConflict) || o.Name != "" || n == tries {
+		if !errors.Is(err, tidemark.ErrConflict) || slugOf(o.Name) != "" || n == tries {
 			return b, err
 		}
 	}
@@ -256,10 +257,13 @@ func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string,
 	if slug == "" { // no letter that a key may have
 		slug = "branch"
 	}
-	if crowd && g.Name == "" {
+	if crowd {
 		const letters = 8
 		number := "-" + strings.ToLower(g.log[len(g.log)-letters:])
-		return numbered(label, number), tidemark.Key(root + slug + number), nil
+		if g.Name == "" {
+			label = numbered(label, number)
+		}
+		return label, tidemark.Key(root + slug + number), nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT key FROM heads WHERE key >= ? AND key <= ? LIMIT ?`, root+slug, root+slug+"~", maxAlike)
 	if err != nil {

@@ -222,8 +222,14 @@ func TestBranchNames(t *testing.T) {
 	}
 }
 
-// TestBranchCrowd: branches without a name that are made at once all get one.
+// TestBranchCrowd: branches without a name, or with one that no key can have, that are made at once all get a key.
 func TestBranchCrowd(t *testing.T) {
+	for _, name := range []string{"", "日本語"} {
+		t.Run(name, func(t *testing.T) { crowd(t, name) })
+	}
+}
+
+func crowd(t *testing.T, name string) {
 	h := newHarness(t, session.Settings{})
 	h.say("hello")
 	n := h.snap(session.SnapshotOptions{Name: "base"})
@@ -231,9 +237,12 @@ func TestBranchCrowd(t *testing.T) {
 	const many = 24
 	for range many {
 		go func() {
-			b, err := h.Branch(context.Background(), session.BranchOptions{Snapshot: n.ID})
+			b, err := h.Branch(context.Background(), session.BranchOptions{Snapshot: n.ID, Name: name})
 			if err == nil {
 				err = b.Node.Check()
+			}
+			if name != "" && b.Node.Name != name {
+				err = errors.Join(err, fmt.Errorf("it is called %q", b.Node.Name))
 			}
 			made <- fmt.Sprint(b.Key, err)
 		}()

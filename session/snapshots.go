@@ -52,6 +52,7 @@ type SnapshotOptions struct {
 
 	id   string // of what may be asked for twice: one that is there is taken for it
 	most int    // of the conversation; 0 is MaxNodes
+	more int    // that are made with it: its branch
 }
 
 // Snapshot names a place in the session: its messages up to there, as they are shown. It costs a row, copies nothing
@@ -98,7 +99,7 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 			return n, nil, err
 		}
 	}
-	if err := s.haveRoom(ctx, cmp.Or(o.most, MaxNodes)); err != nil {
+	if err := s.haveRoom(ctx, cmp.Or(o.most, MaxNodes), 1+o.more); err != nil {
 		return stored{}, nil, err
 	}
 	h, err := s.head(ctx)
@@ -109,10 +110,14 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 	if err != nil {
 		return stored{}, nil, err
 	}
+	state, err := s.keptNow(ctx, p) // at once: what follows takes a while, and a card of later is of what was said later
+	if err != nil {
+		return stored{}, nil, err
+	}
 	now := s.Runtime.Now()
-	out := stored{log: h.Log, seq: p.seq, Node: snapshot.Node{
+	out := stored{log: h.Log, seq: p.seq, state: state, Node: snapshot.Node{
 		ID: cmp.Or(o.id, snapID(tidemark.NewID(now))), Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Session: string(s.Key),
-		Name: cmp.Or(o.Name, labelOf(h.Title), now.In(s.settings().Zone).Format("2006-01-02 15.04")), Description: o.Description, Tags: o.Tags,
+		Name: cmp.Or(o.Name, labelOf(h.Title), now.In(s.settings().Zone).Format("2006-01-02 15.04.05")), Description: o.Description, Tags: o.Tags,
 		Created: now.UTC().Truncate(time.Millisecond)}}
 	if out.Parent, err = s.parentOf(ctx, h.Log); err != nil {
 		return out, nil, err
@@ -124,9 +129,6 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 		return out, nil, err
 	}
 	if out.Tokens, err = s.weighAt(ctx, h, p); err != nil {
-		return out, nil, err
-	}
-	if out.state, err = s.keptNow(ctx, p); err != nil {
 		return out, nil, err
 	}
 	return out, append(s.storeSnapshot(out), s.tellStmt(out.Node)...), nil

@@ -19,8 +19,8 @@ const (
 	guestNodes = 200 // beyond which only the owner takes more: others ask over a channel, and cannot remove one
 )
 
-// haveRoom refuses one more snapshot or branch than a conversation may have.
-func (s *Session) haveRoom(ctx context.Context, most int) error {
+// haveRoom refuses more snapshots and branches than a conversation may have: so many are to be made.
+func (s *Session) haveRoom(ctx context.Context, most, made int) error {
 	there, err := s.hasSnapshots(ctx)
 	if err != nil || !there {
 		return err
@@ -31,7 +31,7 @@ func (s *Session) haveRoom(ctx context.Context, most int) error {
 	if err != nil {
 		return fmt.Errorf("count snapshots of %s: %w", root, err)
 	}
-	if rows[0].Int(0) < int64(most) {
+	if rows[0].Int(0)+int64(made) <= int64(most) {
 		return nil
 	}
 	if most < MaxNodes {

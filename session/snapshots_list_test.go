@@ -159,6 +159,9 @@ func TestSnapshotRoom(t *testing.T) {
 		t.Errorf("the owner: %s", got)
 	}
 	fill(session.MaxNodes - 4) // beside the first and the two that were asked for
+	if _, err := h.Trim(t.Context(), session.BranchOptions{}); !errors.Is(err, tidemark.ErrTooLarge) {
+		t.Errorf("a snapshot and its branch where there is room for one: %v", err)
+	}
 	last := h.snap(session.SnapshotOptions{})
 	for what, err := range map[string]error{
 		"snapshot": func() error { _, err := h.Snapshot(t.Context(), session.SnapshotOptions{}); return err }(),
