@@ -118,11 +118,16 @@ func (p *trimming) result(b *tidemark.Block, handle string) (*tidemark.Block, *T
 	back := wayBack(b, handle, "reads")
 	if n := trimChars(b); n > p.most {
 		said := []string{"~" + strconv.Itoa(n) + " chars", p.named(b.ToolUseID)}
-		const most = 6 // of many images the first tell enough
+		const most = 4 // of many images the first tell enough
+		named := 0
 		for i := range b.Content {
-			if c := &b.Content[i]; leaves(c) && len(said) < most {
+			if c := &b.Content[i]; leaves(c) && named < most {
 				said = append(said, mediaName(c))
+				named++
 			}
+		}
+		if media > named {
+			said = append(said, "and "+strconv.Itoa(media-named)+" more images")
 		}
 		return withValue(b, "content", json.AppendString(nil, bracket(append(said, back)...))), &p.gain.Results
 	}
