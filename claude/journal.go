@@ -157,6 +157,15 @@ func (j *journal) snapshotOf(session string) string {
 	return ""
 }
 
+// made is the size of the context of a branch whose log has still as many bytes as it was made with.
+func (j *journal) made(session string, bytes int64) (tidemark.Tokens, bool) {
+	r, ok := j.byID[session]
+	if !ok || r.Op != opBranch || r.Bytes != bytes || r.Node.Tokens == 0 {
+		return 0, false
+	}
+	return r.Node.Tokens, true
+}
+
 // untouched reports whether a session is a branch that is still as it was made.
 func (j *journal) untouched(of Session) bool {
 	r, ok := j.byID[of.ID]

@@ -8,9 +8,6 @@ import (
 	"github.com/tidemark-ai/tidemark/transcript"
 )
 
-// typicalPrefix is what a system prompt and tools are taken to be of where no call says it, as papers/cmv §4.2 takes it.
-const typicalPrefix tidemark.Tokens = 20_000
-
 // meter counts the messages of a log, and what a model would read at its end: what the last call reported to have sent,
 // and an estimate of what came since. The command cost reckons alike, so that both tell one size.
 type meter struct {
@@ -34,7 +31,7 @@ func (m *meter) tokens() tidemark.Tokens {
 // fixed is what of the context is system prompt and tools.
 func (m *meter) fixed() tidemark.Tokens {
 	if m.prefix == 0 {
-		return typicalPrefix
+		return transcript.TypicalPrefix
 	}
 	return m.prefix
 }
@@ -42,13 +39,8 @@ func (m *meter) fixed() tidemark.Tokens {
 // trimmed is the size of the context when its messages are trimmed, from an estimate of before to one of after: system
 // prompt and tools stay, and the messages become less by the share that the estimates tell.
 func (m *meter) trimmed(before, after tidemark.Tokens) tidemark.Tokens {
-	all, fixed := m.tokens(), m.fixed()
-	// The report of a call says all of a context, and the log only some. Where it says less than the messages of the log
-	// can be, what the first call said was of another context.
-	const least = 4 // no text has that many times the characters of an estimate
-	if least*(all-fixed) < m.live {
-		fixed = min(fixed, max(all-m.live, min(typicalPrefix, all/2)))
-	}
+	all := m.tokens()
+	fixed := transcript.Prefix(m.fixed(), all, m.live)
 	if before <= 0 || after >= before {
 		return all
 	}

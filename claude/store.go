@@ -232,6 +232,16 @@ func (s *Store) Active(of Session) bool {
 	return !j.untouched(of)
 }
 
+// Made is the size of the context of a branch that is still as it was made here, and false of any other session. Its log
+// reports no calls, so it is known only of the session that it was made from.
+func (s *Store) Made(of Session) (tidemark.Tokens, bool) {
+	j, err := s.journal()
+	if err != nil {
+		return 0, false // a journal that cannot be read is told of by who needs it
+	}
+	return j.made(of.ID, of.Bytes)
+}
+
 // temp is the folder for what is needed for a while.
 func (s *Store) temp() string { return filepath.Join(s.folder(), tempName) }
 

@@ -72,6 +72,9 @@ func (s *Store) snapshot(ctx context.Context, of Session, o SnapshotOptions, sam
 			}
 		}
 		node.Parent = j.snapshotOf(of.ID)
+		if n, ok := j.made(of.ID, files.Files[0].Size); ok { // the log of a branch reports no calls
+			node.Tokens = n
+		}
 		first(&m.project, of.Project)
 		return []*record{{Op: opSnapshot, Node: &node, Content: content, Bytes: files.Files[0].Size, Project: m.project}}, nil
 	})

@@ -12,9 +12,6 @@ const (
 	LongTTL  = time.Hour
 )
 
-// Overhead is what system prompt and tools of a coding agent take where no call tells: the figure of papers/cmv §4.2.
-const Overhead tidemark.Tokens = 20_000
-
 // Change is a trim as the cache of a provider sees it.
 type Change struct {
 	Pre, Post tidemark.Tokens // of the whole context, system prompt and tools included

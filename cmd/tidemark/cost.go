@@ -192,13 +192,15 @@ func (m *Main) claudeLog(ctx context.Context, c *costing) (string, error) {
 			return "", fmt.Errorf("--claude %s: %w", c.claude, err)
 		}
 	}
-	s, err := (&claude.Store{Home: home, Dir: dir}).Finder().Pick(ctx, c.claude, cwd)
+	store := &claude.Store{Home: home, Dir: dir}
+	s, err := store.Finder().Pick(ctx, c.claude, cwd)
 	switch {
 	case err != nil && c.claude == claude.Latest && errors.Is(err, tidemark.ErrNotFound) && !c.allProjects:
 		return "", &fixed{err, "--all-projects takes the newest of all projects"}
 	case err != nil:
 		return "", err
 	}
+	c.o.Context, _ = store.Made(s)
 	m.err.printf("session %s of %s\n", s.ID, safe(cmp.Or(s.Project, filepath.Dir(s.Path))))
 	return s.Path, nil
 }

@@ -139,8 +139,11 @@ func (m *Main) printContext(r costlogs.Report) {
 	l := r.Live
 	window := windowOf(l.Pre)
 	basis := "estimated"
-	if l.Measured {
+	switch {
+	case l.Measured:
 		basis = "as the last call reported, and what came since"
+	case l.Lineage:
+		basis = "as the session that it was branched from tells"
 	}
 	m.out.printf("CONTEXT of %s, %s\n", count(window), basis)
 	for _, row := range []struct {

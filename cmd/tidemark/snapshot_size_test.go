@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +48,23 @@ func TestOneSize(t *testing.T) {
 			node, made, err := store.Trim(t.Context(), of, claude.SnapshotOptions{Name: "a"}, claude.BranchOptions{Dir: dir})
 			if err != nil {
 				t.Fatal(err)
+			}
+			branch, err := store.Finder().Pick(t.Context(), made.Node.ID, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := store.Snapshot(t.Context(), branch, claude.SnapshotOptions{Name: "of the branch"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			known, ok := store.Made(branch)
+			raw, err := os.ReadFile(branch.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, err := costlogs.Measure(t.Context(), bytes.NewReader(raw), int64(len(raw)), costlogs.Options{Prices: prices, Model: cost.Model{Price: price, HitRate: 0.9}, Context: known})
+			if err != nil || !ok || again.Tokens != made.Node.Tokens || told.Live.Pre != made.Node.Tokens || !told.Live.Lineage {
+				t.Errorf("the branch has %d tokens, its snapshot %d, the command cost says %d; %v", made.Node.Tokens, again.Tokens, told.Live.Pre, err)
 			}
 			for what, pair := range map[string][2]tidemark.Tokens{
 				"snapshot":  {node.Tokens, want.Live.Pre},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/transcript"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -25,6 +26,9 @@ type Options struct {
 	// Given says that the hit rate of Model was asked for: then the live model reckons with it too, and not with the
 	// session's own.
 	Given bool
+	// Context is the size of the context where it is known and no call of the log reports it: of a branch, from the
+	// session that it was made from. 0 is not known.
+	Context tidemark.Tokens
 }
 
 // Report is what trimming a log costs and saves.
@@ -65,7 +69,8 @@ type Verdicts struct {
 // cache, how much of a turn was read from it, and how long it lives.
 type Live struct {
 	cost.LiveTrim
-	Measured bool            `json:"measured"` // Pre is what the last call reported and what came since
+	Measured bool            `json:"measured"`               // Pre is what the last call reported and what came since
+	Lineage  bool            `json:"from_lineage,omitempty"` // Pre is [Options.Context]
 	Known    bool            `json:"hit_rate_measured"`
 	Given    bool            `json:"hit_rate_given,omitempty"` // somebody asked for it
 	Write    float64         `json:"cache_write"`              // dollars for a million tokens that are written to the session's cache
@@ -97,7 +102,7 @@ func Measure(ctx context.Context, in io.ReaderAt, size int64, o Options) (Report
 	if err != nil {
 		return Report{}, err
 	}
-	rd := reader{prices: o.Prices, fallback: o.Model.Price, changes: ch.at, more: ch.more}
+	rd := reader{prices: o.Prices, fallback: o.Model.Price, changes: ch.at, more: ch.more, context: o.Context}
 	c, err := rd.read(ctx, io.NewSectionReader(in, 0, size))
 	if err != nil {
 		return Report{}, err
@@ -171,7 +176,7 @@ func byBytes(estimate tidemark.Tokens, after, before int64) tidemark.Tokens {
 	if before <= 0 || after >= before {
 		return estimate
 	}
-	messages := max(0, estimate-cost.Overhead)
+	messages := max(0, estimate-transcript.TypicalPrefix)
 	return estimate - messages + scale(messages, after, before)
 }
 
@@ -199,7 +204,7 @@ func live(c, after Contents, o Options) Live {
 	if known {
 		m.HitRate = *c.Built.HitRate
 	}
-	l := Live{LiveTrim: m.Live(ch), Measured: c.Measured, Known: known, Given: o.Given, Prefix: c.Prefix,
+	l := Live{LiveTrim: m.Live(ch), Measured: c.Measured, Lineage: o.Context > 0 && !c.Measured, Known: known, Given: o.Given, Prefix: c.Prefix,
 		Write: m.Writing(ch.TTL).Price.CacheWrite,
 		TTL:   int64(ch.TTL / time.Second), Pause: int64(ch.Pause / time.Second)}
 	if l.Cold {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/transcript"
 	"github.com/tidemark-ai/tidemark/trim/logtest"
 )
 
@@ -89,11 +90,11 @@ func TestMeasure(t *testing.T) {
 	if want := tidemark.Tokens(20_000 + 20*8000/4); r.Paper.Pre < want || r.Paper.Pre > want+1000 {
 		t.Errorf("paper: %d tokens before, want about %d", r.Paper.Pre, want)
 	}
-	if r.Paper.Post < cost.Overhead || r.Paper.Post > 25_000 || r.Live.Post < cost.Overhead || r.Live.Post > 25_000 {
+	if r.Paper.Post < transcript.TypicalPrefix || r.Paper.Post > 25_000 || r.Live.Post < transcript.TypicalPrefix || r.Live.Post > 25_000 {
 		t.Errorf("after: %d by the paper, %d live, want little more than what stands before the messages", r.Paper.Post, r.Live.Post)
 	}
 	// All behind the first output changes, but not what stands before it.
-	if r.Live.Same < cost.Overhead || r.Live.Same > cost.Overhead+100 || r.Live.Penalty > max(0, r.Paper.Penalty) {
+	if r.Live.Same < transcript.TypicalPrefix || r.Live.Same > transcript.TypicalPrefix+100 || r.Live.Penalty > max(0, r.Paper.Penalty) {
 		t.Errorf("live: %+v", r.Live)
 	}
 	if r.After.ToolResults.Bytes >= r.Composition.ToolResults.Bytes/5 || r.After.Conversation.Tokens != r.Composition.Conversation.Tokens {
@@ -195,7 +196,7 @@ func lawful(t *testing.T, name, text string, r Report) {
 	if r.Composition.bytes() != r.LiveBytes {
 		t.Errorf("%s: parts have %d of %d live bytes", name, r.Composition.bytes(), r.LiveBytes)
 	}
-	if r.Paper.Post > r.Paper.Pre || r.Paper.Pre >= cost.Overhead && r.Paper.Post < cost.Overhead {
+	if r.Paper.Post > r.Paper.Pre || r.Paper.Pre >= transcript.TypicalPrefix && r.Paper.Post < transcript.TypicalPrefix {
 		t.Errorf("%s: paper %+v", name, r.Paper)
 	}
 	for _, l := range []cost.LiveTrim{r.Live.LiveTrim, r.Live.Working()} {

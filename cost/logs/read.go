@@ -27,6 +27,8 @@ type reader struct {
 	maxLine  int64   // 0 is defaultMaxLine
 	changes  []int64 // offsets at which trimming changes the log, ascending; those behind the first that counts are of no use
 
+	context tidemark.Tokens // of a log without a report, where it is known; else 0
+
 	more bool // there are changes behind those, which nobody kept
 
 	c     Contents
@@ -357,7 +359,7 @@ func (r *reader) prefix() tidemark.Tokens {
 	if r.c.Prefix > 0 {
 		return r.c.Prefix
 	}
-	return cost.Overhead
+	return transcript.TypicalPrefix
 }
 
 // end works out what only the whole log tells.
@@ -371,19 +373,16 @@ func (r *reader) end() {
 	}
 	const quarter = 4
 	rounded := func(chars int64) tidemark.Tokens { return tidemark.Tokens((chars + quarter/2) / quarter) }
-	c.Estimate = rounded(v.paper) + cost.Overhead
+	c.Estimate = rounded(v.paper) + transcript.TypicalPrefix
 	c.Prefix, c.Weight = r.prefix(), v.all.tokens()
 	c.Context = c.Prefix + c.Weight
 	if v.sent > 0 {
 		c.Estimate = v.sent + rounded(v.paper-v.at)
 		c.Context, c.Measured = v.sent+v.since(), true
-		// The report of a call says all of a context, and the log only some. Where it says less than the messages of the
-		// log can be, what the first call said was of another context.
-		const least = 4 // no text has that many times the characters of an estimate
-		if least*(c.Context-c.Prefix) < c.Weight {
-			c.Prefix = min(c.Prefix, max(c.Context-c.Weight, min(cost.Overhead, c.Context/2)))
-		}
+	} else if r.context > 0 {
+		c.Context = r.context
 	}
+	c.Prefix = transcript.Prefix(c.Prefix, c.Context, c.Weight)
 	if c.Same = c.Weight; v.changed {
 		c.Same = v.same
 	}

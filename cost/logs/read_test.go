@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/transcript"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -230,7 +231,7 @@ func TestContext(t *testing.T) {
 		t.Errorf("prefix %d, context %d measured %v", c.Prefix, c.Context, c.Measured)
 	}
 	c = readAll(t, log(says("user", long)))
-	if c.Prefix != cost.Overhead || c.Measured || c.Context != 23_000 {
+	if c.Prefix != transcript.TypicalPrefix || c.Measured || c.Context != 23_000 {
 		t.Errorf("without usage: prefix %d, context %d measured %v", c.Prefix, c.Context, c.Measured)
 	}
 }
