@@ -153,4 +153,11 @@ func TestFileSumPieces(t *testing.T) {
 			}
 		}
 	}
+	f := fileSum{sum: sha256.New()}
+	for _, piece := range []string{"AA==", "AAAA"} {
+		f.add([]byte(piece))
+	}
+	if f.handle() != "" {
+		t.Error("what goes on behind padding was taken for base64")
+	}
 }
