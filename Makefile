@@ -138,7 +138,7 @@ test-js: $(NODE_MODULES) $(WEB_MODULES) ## Tests under js/wasm, with Go timers a
 	$(call title,tests of the shim and of pure parts of the page)
 	node --test build/*.test.mjs test/web/*pure.test.mjs
 	$(call title,tests under js/wasm)
-	$(call with,js) env $(JS) go test -timeout 20m -exec '$(EXEC)'
+	$(call with,worker) env $(JS) go test -timeout 20m -exec '$(EXEC)'
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules web/node_modules test/web/node_modules web/dist/[!.]*

@@ -2,6 +2,7 @@
 # Lists packages as ./folder, one a line, for the Makefile:
 #   packages.sh native     all that have tests of their own, run natively
 #   packages.sh js         all that build for js/wasm: they do not link the native host
+#   packages.sh worker     those that the Worker links, and what tests them: their tests run under js/wasm
 #   packages.sh lint-native, lint-js   each to be linted where its code is built
 #   packages.sh with TEXT  folders with a test that begins so, such as "func Benchmark"
 set -euo pipefail
@@ -23,6 +24,12 @@ js)
 				for (i in no) if (index(" " $0 " ", " " module "/" no[i] " ")) next
 				sub("^" module, ".", $1); print $1
 			}' ;;
+worker)
+	# The longest begin. What else builds for js/wasm runs natively only: vet is enough for it.
+	{
+		printf "$module/%s\n" session compaction paging tidemarktest host/hosttest
+		GOOS=js GOARCH=wasm go list -deps ./cmd/worker | grep "^$module"
+	} | sed "s,^$module,.," | awk '!seen[$0]++' ;;
 lint-native)
 	go list ./... | sed "s,^$module,.," | grep -vxE '\./(host/cloudflare|host/probe|cmd/worker)' ;;
 lint-js)
@@ -36,6 +43,6 @@ with)
 		xargs -r -n1 dirname | sort -u ||
 		{ echo "$0: no test begins with \"$2\"" >&2; exit 1; } ;;
 *)
-	echo "usage: $0 native | js | lint-native | lint-js | with TEXT" >&2
+	echo "usage: $0 native | js | worker | lint-native | lint-js | with TEXT" >&2
 	exit 2 ;;
 esac
