@@ -221,7 +221,7 @@ func (c *call) one(name string, words ...string) (string, error) {
 			return w, nil
 		}
 	}
-	return "", fmt.Errorf("%s=%s: want %q: %w", name, clip(s, 40), words, tidemark.ErrInvalid)
+	return "", fmt.Errorf("%s=%s: want %s: %w", name, clip(s, 40), strings.Join(words, " or "), tidemark.ErrInvalid)
 }
 
 // query reads ?q, which must be there.
