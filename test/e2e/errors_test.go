@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // refusal is a request that must be refused.
@@ -138,14 +139,20 @@ func TestOpenDoors(t *testing.T) {
 }
 
 // refused posts a body that is refused before it is read: the answer may be lost with the connection,
-// which the host then closes.
+// which the host then closes. Each further try leaves it more time to come before the body does.
 func (s *site) refused(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
 	const tries = 8
 	var err error
-	for range tries {
+	for n := range tries {
+		req, bad := http.NewRequestWithContext(t.Context(), "POST", s.base()+path, &late{strings.NewReader(body), time.Duration(n) * 500 * time.Millisecond})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		req.ContentLength = int64(len(body))
+		req.Header.Set("Authorization", "Bearer "+token)
 		var res *http.Response
-		if res, err = s.request(t.Context(), "POST", path, body); err != nil {
+		if res, err = client.Do(req); err != nil {
 			continue
 		}
 		raw, failed := io.ReadAll(res.Body)
@@ -155,4 +162,16 @@ func (s *site) refused(t *testing.T, path, body string) (status int, answer stri
 	}
 	t.Fatalf("POST %s: never an answer: %v", path, err)
 	return 0, ""
+}
+
+// late is a body that comes a while after the head of its request.
+type late struct {
+	body  io.Reader
+	pause time.Duration
+}
+
+func (l *late) Read(b []byte) (int, error) {
+	time.Sleep(l.pause)
+	l.pause = 0
+	return l.body.Read(b)
 }
