@@ -23,7 +23,7 @@ func (w *writer) answer(a added) []byte {
 		var m scan.Member
 		for s.Next(&m) {
 			name := string(nameOf(&m))
-			v, ok := p.skip(s, &m)
+			v, ok := p.skip(s, &m, nil)
 			if !ok {
 				break
 			}

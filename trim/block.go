@@ -103,21 +103,17 @@ func (p *parser) block(s *scan.Scanner, b *blockFields, outer bool) bool {
 			}
 			continue
 		}
-		var v value
 		var ok bool
 		switch {
 		case outer && to == &b.content && m.Kind == '[':
-			v, ok = p.resultList(s, &m, &b.list)
+			*to, ok = p.resultList(s, &m, &b.list)
 		case outer && to == &b.input && m.Kind == '{':
-			v, ok = p.inputOf(s, &m, &b.label)
+			*to, ok = p.inputOf(s, &m, &b.label)
 		default:
-			v, ok = p.skip(s, &m)
+			_, ok = p.skip(s, &m, to)
 		}
 		if !ok {
 			return false
-		}
-		if to != nil {
-			*to = v
 		}
 	}
 	return s.Err == nil
@@ -143,12 +139,8 @@ func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
 		case "data":
 			to = &in.data
 		}
-		v, ok := p.skip(s, &m)
-		if !ok {
+		if _, ok := p.skip(s, &m, to); !ok {
 			return false
-		}
-		if to != nil {
-			*to = v
 		}
 	}
 	return s.Err == nil
@@ -354,7 +346,7 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 	for s.Next(&m) {
 		at := span{from: m.Start}
 		if m.Kind != '{' {
-			v, ok := p.skip(s, &m)
+			v, ok := p.skip(s, &m, nil)
 			if !ok {
 				return c, false
 			}

@@ -118,7 +118,7 @@ func (p *parser) attached(s *scan.Scanner, element bool) bool {
 				ok = p.sourceOf(s, &m, &b.source)
 			} else {
 				var v value
-				if v, ok = p.skip(s, &m); name == "type" {
+				if v, ok = p.skip(s, &m, nil); name == "type" {
 					b.typ = v
 				}
 			}

@@ -149,12 +149,9 @@ func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *rem
 		link, to = linkLeaf, &f.leaf
 	}
 	usage := string(name) == "usage"
-	v, ok := p.skip(s, m)
+	v, ok := p.skip(s, m, to)
 	if !ok {
 		return false
-	}
-	if to != nil {
-		*to = v
 	}
 	if link != 0 {
 		p.link(link, v)
@@ -165,8 +162,8 @@ func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *rem
 	return true
 }
 
-// skip scans a value and says where it is.
-func (p *parser) skip(s *scan.Scanner, m *scan.Member) (value, bool) {
+// skip scans a value and says where it is, to its caller and, unless that is nil, in to.
+func (p *parser) skip(s *scan.Scanner, m *scan.Member, to *value) (value, bool) {
 	v := value{span: span{from: m.Start}, kind: m.Kind}
 	s.Escaped, s.Bits = 0, 0
 	if !s.Value() {
@@ -174,6 +171,9 @@ func (p *parser) skip(s *scan.Scanner, m *scan.Member) (value, bool) {
 	}
 	v.to = s.Pos()
 	v.count(s)
+	if to != nil {
+		*to = v
+	}
 	return v, true
 }
 
@@ -231,12 +231,9 @@ func (p *parser) message(s *scan.Scanner, f *fields, m *scan.Member) bool {
 			to = &f.mid
 		}
 		usage := string(name) == "usage"
-		v, ok := p.skip(s, &in)
+		v, ok := p.skip(s, &in, to)
 		if !ok {
 			return false
-		}
-		if to != nil {
-			*to = v
 		}
 		if usage {
 			gone.take(p, &in, v)
@@ -288,8 +285,7 @@ func (g *removal) end(p *parser) {
 func (p *parser) list(s *scan.Scanner, m *scan.Member, to *value) bool {
 	start, kind := m.Start, m.Kind
 	if kind != '[' {
-		v, ok := p.skip(s, m)
-		*to = v
+		_, ok := p.skip(s, m, to)
 		return ok
 	}
 	which := partList + part(p.lists)
