@@ -9,7 +9,7 @@ import { failure, front, lost, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
 import { Porch } from "./webhook.mjs";
-import { keepName, nameOf, platformOf } from "./workerd.mjs";
+import { keepName, mustHaveName, nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
 // objects?"). With TIDEMARK_INSTANCE=object each object has its own.
@@ -148,6 +148,7 @@ class Host extends DurableObject {
   }
 
   async fetch(request) {
+    mustHaveName(this.ctx);
     if (this.env.TIDEMARK_DEBUG === "1") {
       const { pathname } = new URL(request.url);
       if (pathname.endsWith("/debug/host")) return this.#debug();
@@ -207,7 +208,10 @@ export class Agent extends Host {
     return { ...platform, alarm: this.#porch.clock(platform.alarm) };
   }
 
-  fetch(request) { return this.#porch.take(request) ?? super.fetch(request); }
+  fetch(request) {
+    mustHaveName(this.ctx); // the porch keeps what it takes under it
+    return this.#porch.take(request) ?? super.fetch(request);
+  }
 
   async alarm(info) {
     await super.alarm(info);

@@ -1,11 +1,22 @@
 // What a Durable Object of workerd gives to an object in Go.
 
-// nameOf gives the name by which an object is found. It comes with each request; one that its alarm or a
-// socket wakes is not told any more.
+// nameOf gives the name by which an object is found. It comes with the request that wakes it; one that its
+// alarm or a socket wakes is not told any more.
 export function nameOf({ id, storage }) {
   const name = id.name ?? storage.kv.get("name");
   if (name === undefined) throw new Error("an object without a name: it was not reached by the front");
   return name;
+}
+
+// mustHaveName ends an object that was woken without its name, so that the next request wakes it with it.
+// workerd plans an alarm before what goes with it is stored: killed in between, it wakes an object that
+// has stored nothing, and would hold it nameless for as long as requests come.
+export function mustHaveName(ctx) {
+  try {
+    nameOf(ctx);
+  } catch (e) {
+    ctx.abort(e.message);
+  }
 }
 
 // keepName is for the alarm and for sockets, and not before: an object that was only looked for stores nothing.

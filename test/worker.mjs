@@ -105,6 +105,14 @@ describe("the bridge", { concurrency: 3 }, () => {
         }
       });
 
+      // As an alarm does that was planned in a transaction which a kill undid.
+      test("an object that was woken without its name has it from the next request on", async () => {
+        const space = await w.mf.getDurableObjectNamespace("SESSION");
+        const woken = space.get(space.idFromString(space.idFromName("nameless").toString()));
+        await assert.rejects(woken.fetch("http://object/rows"), /without a name/);
+        assert.deepEqual(await w.json(at("nameless", "rows")), [["nameless", "rows"]]);
+      });
+
       test("a branch lives with its session", async () => {
         await w.json(at("root#one", "write?text=a"));
         await w.json(at("root#two", "write?text=b"));

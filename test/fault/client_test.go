@@ -192,27 +192,36 @@ func get(ctx context.Context, base, path string, out any) error {
 	return call(ctx, http.MethodGet, base, path, "", out)
 }
 
-// call sends a request and decodes what comes back, whatever its status.
+// call sends a request and decodes what comes back. What a killed object left may have it restarted at the
+// first request, which is told to come again.
 func call(ctx context.Context, method, base, path, body string, out any) error {
+	status, err := callOnce(ctx, method, base, path, body, out)
+	if status == http.StatusServiceUnavailable {
+		_, err = callOnce(ctx, method, base, path, body, out)
+	}
+	return err
+}
+
+func callOnce(ctx context.Context, method, base, path, body string, out any) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, raw)
+		return resp.StatusCode, fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, raw)
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("%s %s: %w: %.200s", method, path, err, raw)
+		return resp.StatusCode, fmt.Errorf("%s %s: %w: %.200s", method, path, err, raw)
 	}
-	return nil
+	return resp.StatusCode, nil
 }
