@@ -40,8 +40,9 @@ const takeNode = `INSERT INTO agent_nodes(agent, id, root, told, parent, created
 	VALUES(?, ?, ?, (SELECT coalesce(max(told), 0) + 1 FROM agent_nodes WHERE agent = ? AND id = ?), ?, ?, ?, ?)
 	ON CONFLICT(agent, id, root) DO UPDATE SET gone = 1 WHERE excluded.gone > agent_nodes.gone`
 
-// isShown is of the row that stands for a node: of the conversations that have it, the first that told of it.
-const isShown = `gone = 0 AND NOT EXISTS (SELECT 1 FROM agent_nodes o WHERE o.agent = n.agent AND o.id = n.id AND o.gone = 0 AND o.told < n.told)`
+// isShown is of the row that stands for a node: of the conversations that have it, the first that told of it. That is
+// nearly always the only one, and needs no second look.
+const isShown = `gone = 0 AND (told = 1 OR NOT EXISTS (SELECT 1 FROM agent_nodes o WHERE o.agent = n.agent AND o.id = n.id AND o.gone = 0 AND o.told < n.told))`
 
 // Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
 // it is removed, and then it stays so. One that several conversations have is there until the last has removed it.
