@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -15,6 +16,8 @@ type Tool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 	// Idempotent says that a call which may have run before a crash may be run again.
 	Idempotent bool `json:"-"`
+	// Timeout is how long a call may take; 0: as long as the conversation's settings say.
+	Timeout time.Duration `json:"-"`
 }
 
 // Request is one call of a model.

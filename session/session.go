@@ -97,6 +97,7 @@ type Config struct {
 	Provider   tidemark.Provider
 	Summarizer tidemark.Provider // nil: Provider
 	Agent      Agent
+	Tools      tidemark.Toolbox // of others; nil: none
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.

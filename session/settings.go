@@ -18,7 +18,20 @@ type Override struct {
 	Window  tidemark.Tokens `json:"window,omitempty"`
 	Reserve tidemark.Tokens `json:"reserveTokens,omitempty"`
 	Keep    tidemark.Tokens `json:"keepRecentTokens,omitempty"`
+
+	Limits *tidemark.Limits `json:"limits,omitempty"` // of an errand; its Model and Window stand above
 }
+
+// with is o with what an errand sets.
+func (o Override) with(l tidemark.Limits) Override {
+	o.Model, o.Window = cmp.Or(l.Model, o.Model), cmp.Or(l.Window, o.Window)
+	l.Model, l.Window = "", 0
+	o.Limits = &l
+	return o
+}
+
+// equal reports whether two set the same.
+func (o Override) equal(p Override) bool { return mustJSON(o) == mustJSON(p) }
 
 // Bounds of an Override.
 const (
@@ -78,6 +91,9 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.Reserve = cmp.Or(o.Reserve, c.Reserve, compaction.DefaultReserve)
 	c.Keep = cmp.Or(o.Keep, c.Keep, compaction.DefaultKeep)
 	c.Zone = cmp.Or(c.Zone, time.UTC)
+	if o.Limits != nil {
+		c.MaxRounds = cmp.Or(o.Limits.Rounds, c.MaxRounds)
+	}
 	c.MaxRounds = cmp.Or(c.MaxRounds, DefaultRounds)
 	c.ToolTimeout = cmp.Or(c.ToolTimeout, DefaultToolTimeout)
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)

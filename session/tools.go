@@ -194,7 +194,15 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	case faultTool.Name:
 		return s.callFault(ctx, r, c)
 	}
+	if s.Tools != nil && !s.agents(c.Block.Name) {
+		return s.Tools.Call(ctx, s.Scope(), c.Block)
+	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
+}
+
+// agents reports whether a tool is one of the agent's.
+func (s *Session) agents(name string) bool {
+	return slices.ContainsFunc(s.Agent.Tools(s.Scope()), func(t tidemark.Tool) bool { return t.Name == name })
 }
 
 // bound cuts an oversized result in the middle and makes sure that it answers its call.

@@ -51,6 +51,10 @@ func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 			agent.AnswerRecall(rw, r, setup.Here(c.Session))
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, agent.ErrandPath) {
+			agent.AnswerErrand(rw, r, setup.Here(c.Session))
+			return
+		}
 		h.ServeHTTP(rw, r)
 	})}
 }

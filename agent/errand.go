@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+)
+
+// Errands is what [Sessions] are beside, where conversations may be given work.
+type Errands interface {
+	// Start gives a conversation an errand, and makes one that is not there. It returns when that is durable;
+	// the same twice is one.
+	Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error
+	// Work is Start, and waits for what comes of it. A failed turn is an Outcome with an Error.
+	Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error)
+	// Decide tells a conversation what the owner decided. A code that waits for nothing there is ErrNotFound.
+	Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error
+}
+
+// ErrandPath is where the object of a session takes errands, see [AnswerErrand]. A host must not let requests
+// from outside reach it.
+const ErrandPath = "/internal/errand/"
+
+// What is asked behind ErrandPath.
+const (
+	askStart  = "start"
+	askWork   = "work"
+	askDecide = "decide"
+)
+
+// sent is an errand or a decision on its way to the object of a session, come is what that one answers.
+type (
+	sent struct {
+		Key      tidemark.Key       `json:"key"`
+		Errand   *tidemark.Errand   `json:"errand,omitempty"`
+		Decision *tidemark.Decision `json:"decision,omitempty"`
+	}
+	come struct {
+		Outcome tidemark.Outcome `json:"outcome"`
+		host.Refusal
+	}
+)
+
+var _ Errands = (*FarSessions)(nil)
+
+// Start implements [Errands].
+func (s *FarSessions) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
+	_, err := s.send(ctx, askStart, sent{Key: key, Errand: &e})
+	return err
+}
+
+// Work implements [Errands].
+func (s *FarSessions) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error) {
+	return s.send(ctx, askWork, sent{Key: key, Errand: &e})
+}
+
+// Decide implements [Errands].
+func (s *FarSessions) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
+	_, err := s.send(ctx, askDecide, sent{Key: key, Decision: &d})
+	return err
+}
+
+func (s *FarSessions) send(ctx context.Context, what string, q sent) (tidemark.Outcome, error) {
+	var out come
+	err := host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
+	if err == nil {
+		err = out.Err()
+	}
+	if err != nil {
+		return out.Outcome, fmt.Errorf("ask session %s to %s: %w", q.Key, what, err)
+	}
+	return out.Outcome, nil
+}
+
+// AnswerErrand answers another object for the sessions that live here. It checks no token: the host must not
+// let requests from outside come here.
+func AnswerErrand(w http.ResponseWriter, r *http.Request, here Errands) {
+	var q sent
+	var out come
+	err := host.ReadQuestion(r, &q)
+	if err == nil {
+		out.Outcome, err = errand(r.Context(), strings.TrimPrefix(r.URL.Path, ErrandPath), q, here)
+	}
+	out.Refusal = host.Refuse(err)
+	host.WriteAnswer(w, out)
+}
+
+func errand(ctx context.Context, what string, q sent, here Errands) (out tidemark.Outcome, err error) {
+	switch {
+	case what == askStart && q.Errand != nil:
+		err = here.Start(ctx, q.Key, *q.Errand)
+	case what == askWork && q.Errand != nil:
+		out, err = here.Work(ctx, q.Key, *q.Errand)
+	case what == askDecide && q.Decision != nil:
+		err = here.Decide(ctx, q.Key, *q.Decision)
+	default:
+		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
+	}
+	return out, err
+}

@@ -1,0 +1,37 @@
+package setup
+
+import (
+	"context"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
+)
+
+var _ agent.Errands = Here(nil)
+
+// Start implements [agent.Errands].
+func (h Here) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
+	s, err := h(ctx, key, true)
+	if err != nil {
+		return err
+	}
+	return s.Start(ctx, e)
+}
+
+// Work implements [agent.Errands].
+func (h Here) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error) {
+	s, err := h(ctx, key, true)
+	if err != nil {
+		return tidemark.Outcome{}, err
+	}
+	return s.Work(ctx, e)
+}
+
+// Decide implements [agent.Errands].
+func (h Here) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
+	s, err := h(ctx, key, false)
+	if err != nil {
+		return err
+	}
+	return s.Decide(ctx, d)
+}
