@@ -19,9 +19,12 @@ const (
 
 	CommandSnapshot = "snapshot"
 	CommandBranch   = "branch"
+
+	CommandApprove = "approve" // with the code of a tool call that waits
+	CommandDeny    = "deny"
 )
 
-// maxCommandName bounds what /model, /snapshot and /branch may name.
+// maxCommandName bounds what /model, /snapshot, /branch, /approve and /deny may name.
 const maxCommandName = 200
 
 // ParseCommand reads a line that a person typed, such as "/compact keep the numbers", with its slash or
@@ -44,6 +47,10 @@ func ParseCommand(line string) (word, text string, err error) {
 	case CommandSnapshot, CommandBranch:
 		if len(text) > maxCommandName || strings.ContainsAny(text, "\r\n") {
 			return "", "", fmt.Errorf("/%s takes one name, of up to %d bytes: %w", word, maxCommandName, ErrInvalid)
+		}
+	case CommandApprove, CommandDeny:
+		if text == "" || strings.ContainsFunc(text, unicode.IsSpace) || len(text) > maxCommandName {
+			return "", "", fmt.Errorf("/%s takes the code of a call that waits: %w", word, ErrInvalid)
 		}
 	case CommandModel:
 		if strings.ContainsFunc(text, unicode.IsSpace) || len(text) > maxCommandName {

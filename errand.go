@@ -1,6 +1,9 @@
 package tidemark
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Errand is work that an actor gives a conversation, where no person writes: the run of a schedule, or what
 // another conversation delegates.
@@ -35,6 +38,19 @@ type Decision struct {
 	Code  string `json:"code"` // names the call, see the question that was asked
 	Allow bool   `json:"allow"`
 	By    Origin `json:"by"` // who decided
+}
+
+// Question is what the owner is asked about a tool call, as an agent knows it of all its conversations.
+type Question struct {
+	Code    string    `json:"code"`
+	Session Key       `json:"session"` // that asks
+	Tool    string    `json:"tool"`
+	Input   string    `json:"input"` // the beginning of its JSON
+	Asked   time.Time `json:"asked"`
+	Expires time.Time `json:"expires"`
+	Closed  bool      `json:"closed,omitempty"` // it was decided, or its turn has ended
+	// Elsewhere says that the owner is not in the conversation that asks: their main session asks for it.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Toolbox holds the tools of others that conversations may use: servers, modules. Its methods may be called

@@ -19,6 +19,8 @@ type Errands interface {
 	Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error)
 	// Decide tells a conversation what the owner decided. A code that waits for nothing there is ErrNotFound.
 	Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error
+	// Relay asks the owner in a conversation of theirs what another one asks; the same twice is one.
+	Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error
 }
 
 // ErrandPath is where the object of a session takes errands, see [AnswerErrand]. A host must not let requests
@@ -30,6 +32,7 @@ const (
 	askStart  = "start"
 	askWork   = "work"
 	askDecide = "decide"
+	askRelay  = "relay"
 )
 
 // sent is an errand or a decision on its way to the object of a session, come is what that one answers.
@@ -38,6 +41,7 @@ type (
 		Key      tidemark.Key       `json:"key"`
 		Errand   *tidemark.Errand   `json:"errand,omitempty"`
 		Decision *tidemark.Decision `json:"decision,omitempty"`
+		Question *tidemark.Question `json:"question,omitempty"`
 	}
 	come struct {
 		Outcome tidemark.Outcome `json:"outcome"`
@@ -61,6 +65,12 @@ func (s *FarSessions) Work(ctx context.Context, key tidemark.Key, e tidemark.Err
 // Decide implements [Errands].
 func (s *FarSessions) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
 	_, err := s.send(ctx, askDecide, sent{Key: key, Decision: &d})
+	return err
+}
+
+// Relay implements [Errands].
+func (s *FarSessions) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error {
+	_, err := s.send(ctx, askRelay, sent{Key: key, Question: &q})
 	return err
 }
 
@@ -97,6 +107,8 @@ func errand(ctx context.Context, what string, q sent, here Errands) (out tidemar
 		out, err = here.Work(ctx, q.Key, *q.Errand)
 	case what == askDecide && q.Decision != nil:
 		err = here.Decide(ctx, q.Key, *q.Decision)
+	case what == askRelay && q.Question != nil:
+		err = here.Relay(ctx, q.Key, *q.Question)
 	default:
 		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
 	}

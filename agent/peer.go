@@ -47,6 +47,13 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		err = a.Sittings(ctx, q.Sittings)
 	case what == askShow:
 		err = a.Snapshots(ctx, q.Nodes)
+	case what == askQuestion && q.Question != nil:
+		err = a.Question(ctx, *q.Question)
+	case what == askWaiting:
+		out.Questions, err = a.Questions(ctx)
+	case what == askAnswer && q.Decision != nil:
+		out.Questions = make([]tidemark.Question, 1)
+		out.Questions[0], err = a.Answer(ctx, *q.Decision)
 	case what == askDigests && q.Digests != nil:
 		out.Next, err = a.Digests(ctx, *q.Digests)
 	case what == askRecall && q.Ask != nil:

@@ -30,6 +30,9 @@ const (
 	askRecall   = "recall"
 	askSittings = "episodes"
 	askShow     = "snapshots"
+	askQuestion = "question"
+	askWaiting  = "questions"
+	askAnswer   = "answer"
 )
 
 // Bounds of one exchange.
@@ -51,6 +54,8 @@ type question struct {
 	Ask        *recall.Ask           `json:"ask,omitempty"`
 	Sittings   []memory.Sitting      `json:"episodes,omitempty"`
 	Nodes      []snapshot.Node       `json:"snapshots,omitempty"`
+	Question   *tidemark.Question    `json:"question,omitempty"`
+	Decision   *tidemark.Decision    `json:"decision,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -60,6 +65,8 @@ type reply struct {
 	Names  []string        `json:"names,omitempty"`
 	Next   int64           `json:"next,omitempty"`
 	Found  *recall.Answer  `json:"found,omitempty"`
+
+	Questions []tidemark.Question `json:"questions,omitempty"`
 	host.Refusal
 }
 
@@ -104,6 +111,27 @@ func (r *Remote) Sittings(ctx context.Context, sittings []memory.Sitting) error 
 func (r *Remote) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	_, err := r.ask(ctx, askShow, question{Nodes: nodes})
 	return err
+}
+
+// Question takes up what a conversation asks the owner, see [Agent.Question].
+func (r *Remote) Question(ctx context.Context, q tidemark.Question) error {
+	_, err := r.ask(ctx, askQuestion, question{Question: &q})
+	return err
+}
+
+// Questions lists what waits for the owner, see [Agent.Questions].
+func (r *Remote) Questions(ctx context.Context) ([]tidemark.Question, error) {
+	a, err := r.ask(ctx, askWaiting, question{})
+	return a.Questions, err
+}
+
+// Answer carries the owner's decision, see [Agent.Answer].
+func (r *Remote) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
+	a, err := r.ask(ctx, askAnswer, question{Decision: &d})
+	if err == nil && len(a.Questions) == 1 {
+		return a.Questions[0], nil
+	}
+	return tidemark.Question{}, err
 }
 
 // Tools lists the memory tools that the scope may use; nobody need be asked.

@@ -75,8 +75,3 @@ func (s *Session) outcome(ctx context.Context, id string) (out tidemark.Outcome,
 	out.Text = m.PlainText()
 	return out, true, nil
 }
-
-// Decide takes up what the owner decided of a call that waits.
-func (s *Session) Decide(context.Context, tidemark.Decision) error {
-	return fmt.Errorf("no call waits for a decision: %w", tidemark.ErrNotFound)
-}

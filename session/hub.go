@@ -24,6 +24,7 @@ const (
 	NoticeCompacting = "compacting" // a compaction begins
 	NoticeEvent      = "event"      // an event was logged: compaction, reset, …
 	NoticeReply      = "reply"      // a reply is in the log
+	NoticeApproval   = "approval"   // what waits for the owner's decision is Approvals now: a run rests, or a decision was taken
 	NoticeDone       = "done"       // the run has ended
 	NoticeError      = "error"      // the run has failed
 	NoticeStalled    = "stalled"    // it cannot go on, as Text says, and is tried again in Count seconds; without a text it goes on
@@ -43,9 +44,12 @@ type Notice struct {
 	Message *tidemark.Message `json:"message,omitempty"`
 	Call    *tidemark.Call    `json:"call,omitempty"`
 	Event   *tidemark.Event   `json:"event,omitempty"`
-	Checked *Checked          `json:"-"`
-	Verdict recall.Verdict    `json:"-"`
-	Count   int               `json:"-"`
+	// Approvals is all that waits in the conversation, of an approval; Text is what the owner is asked.
+	Approvals []Approval `json:"approvals,omitzero"`
+
+	Checked *Checked       `json:"-"`
+	Verdict recall.Verdict `json:"-"`
+	Count   int            `json:"-"`
 
 	err   error
 	final bool

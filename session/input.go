@@ -62,11 +62,22 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if in.ID == "" {
 		in.ID = tidemark.NewID(now)
 	}
+	in, err := s.decision(ctx, in)
+	if err != nil {
+		return Receipt{}, err
+	}
 	r := Receipt{ID: in.ID, State: "new"}
 	write := s.DB.Tx
 	if in.Kind == InputAsk && in.Text == tidemark.CommandStop { // it is for now, and not for behind what it stops
 		r.State = "done"
 		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
+	}
+	if d, ok := isDecision(in); ok { // nor is this for behind what waits for it
+		write = func(ctx context.Context, stmts []tidemark.Stmt) (err error) {
+			state, err := s.decideInput(ctx, in, d, stmts)
+			r.State = cmp.Or(state, r.State)
+			return err
+		}
 	}
 	stmts, hash, err := s.inputStmts(ctx, in, r.State, now)
 	if err != nil {
@@ -85,6 +96,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	s.setAlarm(ctx)
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID)
+		s.sayWaits(ctx, in)
 	}
 	if tries, _ := s.stalled(); tries > 0 {
 		s.Runtime.Go(s.goOn)

@@ -171,6 +171,11 @@ func (s *Session) work(r *run) worked {
 	if err == nil {
 		err = s.turn(limited, r)
 	}
+	if errors.Is(err, errParked) {
+		s.ended(r, cancel)
+		s.parked(r)
+		return workDone
+	}
 	if err != nil {
 		err = s.why(r, cause(limited, err))
 		s.fail(r, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
@@ -73,7 +74,10 @@ type Settings struct {
 	// PackTokens is the budget that what is pushed beside the view has its shares of, default 4,096; below 0
 	// nothing is pushed. It is in force with the strategy pointer only.
 	PackTokens tidemark.Tokens
-	TaskState  TaskState // when the tool for the task is offered, default [TaskAuto]
+	Approval   approval.Policy // which tool calls the owner is asked about
+	// ApprovalExpiry is how long a question waits for its answer, default an hour.
+	ApprovalExpiry time.Duration
+	TaskState      TaskState // when the tool for the task is offered, default [TaskAuto]
 }
 
 // Defaults of Settings.
@@ -129,14 +133,17 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	ledger  atomic.Bool  // the tables of the ledger are there
-	indexed atomic.Bool  // all messages are in the index of words
-	mute    atomic.Bool  // it was said that no courier is there
-	large   large        // the tables of large results that are there
-	napping atomic.Bool  // a goroutine waits for the next try to send
-	skip    skipping     // the turn whose words wait for its end
-	tasks   atomic.Int32 // whether the tables of the task are there
-	hearing hearing      // what persons said lately, for a task that is not kept
+	asks    atomic.Bool             // the tables of questions to the owner are there
+	frozen  atomic.Pointer[toolset] // the tools of others that are offered
+	thawed  atomic.Bool             // the system prompt was made anew, so they may be
+	ledger  atomic.Bool             // the tables of the ledger are there
+	indexed atomic.Bool             // all messages are in the index of words
+	mute    atomic.Bool             // it was said that no courier is there
+	large   large                   // the tables of large results that are there
+	napping atomic.Bool             // a goroutine waits for the next try to send
+	skip    skipping                // the turn whose words wait for its end
+	tasks   atomic.Int32            // whether the tables of the task are there
+	hearing hearing                 // what persons said lately, for a task that is not kept
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time

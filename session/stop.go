@@ -13,7 +13,22 @@ import (
 
 // Abort stops the run in work. What the model said so far stays in the log. It holds for this life only: a
 // process that dies first goes on with the run. What a person was told to be stopped is; see stop.
-func (s *Session) Abort() bool { return s.abort("", tidemark.ErrAborted) }
+func (s *Session) Abort() bool { return s.abort("", tidemark.ErrAborted) || s.abortParked(s.life) }
+
+// abortParked stops a run that nobody works on because a call of it waits for the owner.
+func (s *Session) abortParked(ctx context.Context) bool {
+	list, err := s.Approvals(ctx)
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET error = ? WHERE id = ? AND state = 'tools' AND error = ''`, Args: []any{stopMark + mustJSON(""), list[0].run}, Want: 1}})
+	if err != nil {
+		s.warn("stop what waits", err)
+		return false
+	}
+	s.Runtime.Go(s.goOn)
+	return true
+}
 
 // abort cancels a run of this life, or whichever is in work.
 func (s *Session) abort(run string, why error) bool {
@@ -139,25 +154,11 @@ func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tid
 		}
 		stmts = append(stmts, early...)
 	}
-	event := tidemark.Event{Type: "answer", Text: text}
-	more, err := s.eventStmts(h.Log, event)
-	if err != nil {
-		return err
-	}
-	lines, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{in.Origin}, text)
-	if err != nil {
-		return err
-	}
-	if err := s.DB.Tx(ctx, append(append(stmts, more...), lines...)); err != nil {
-		return err
-	}
-	if run != "" {
-		s.abort(run, &stopped{by: by})
-	}
-	name := "stop:" + in.ID // whoever waits for the command sees a run of its own
-	s.hub.send(Notice{Type: NoticeEvent, Run: name, Event: &event})
-	s.hub.send(Notice{Type: NoticeDone, Run: name, Inputs: []string{in.ID}})
-	return nil
+	return s.answerNow(ctx, in, h.Log, stmts, text, func() {
+		if run != "" && !s.abort(run, &stopped{by: by}) {
+			s.Runtime.Go(s.goOn) // nobody works on one that waits for a decision: it is ended by taking it up
+		}
+	})
 }
 
 // earlyStmts take up what a run would answer that took nothing up yet, for the run to end with: it may be at

@@ -26,15 +26,25 @@ const (
 	maxResult   = compaction.RecallBytes // bytes of one result that the model is shown
 )
 
-// tools lists what the model may call: the session's own and the agent's.
-func (s *Session) tools() []tidemark.Tool {
-	return append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...)
+// tools lists what the model may call: the session's own, the agent's, and those of others.
+func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
+	others, err := s.offer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...)
+	for _, t := range others {
+		if !slices.ContainsFunc(out, func(o tidemark.Tool) bool { return o.Name == t.Name }) { // ours come first
+			out = append(out, t)
+		}
+	}
+	return out, nil
 }
 
 // callStmts registers all calls of a reply before the first runs.
-func (s *Session) callStmts(r *run, m tidemark.Message) []tidemark.Stmt {
+func (s *Session) callStmts(r *run, m tidemark.Message, offered []tidemark.Tool) []tidemark.Stmt {
 	idempotent := map[string]bool{}
-	for _, t := range s.tools() {
+	for _, t := range offered {
 		idempotent[t.Name] = t.Idempotent
 	}
 	var stmts []tidemark.Stmt
@@ -62,7 +72,8 @@ type call struct {
 	State      string
 	Result     tidemark.Block
 
-	told tidemark.Block // result that was decided before it runs
+	told  tidemark.Block // result that was decided before it runs
+	waits bool           // for the owner's decision
 }
 
 func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
@@ -102,11 +113,9 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	results := make([]tidemark.Block, len(calls))
-	for at := 0; at < len(calls); at += maxParallel {
-		if err := s.runSome(ctx, r, calls[at:min(at+maxParallel, len(calls))], results[at:]); err != nil {
-			return err
-		}
+	results, err := s.runAll(ctx, r, calls)
+	if err != nil {
+		return err
 	}
 	stmts, err := s.resultStmts(ctx, r, calls, results)
 	if err != nil {
@@ -123,6 +132,28 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	return nil
 }
 
+// runAll runs the calls, some at a time, those first that wait for nobody. While any waits for the owner the
+// others are done already, and the run rests.
+func (s *Session) runAll(ctx context.Context, r *run, calls []call) ([]tidemark.Block, error) {
+	results := make([]tidemark.Block, len(calls))
+	for {
+		if err := s.judge(ctx, r, calls); err != nil {
+			return nil, err
+		}
+		for at := 0; at < len(calls); at += maxParallel {
+			if err := s.runSome(ctx, r, calls[at:min(at+maxParallel, len(calls))], results[at:]); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.ContainsFunc(calls, func(c call) bool { return c.waits }) {
+			return results, nil
+		}
+		if err := s.park(ctx, r, calls); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // runSome runs a few calls side by side and waits for all of them.
 func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []tidemark.Block) error {
 	type done struct {
@@ -131,7 +162,12 @@ func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []t
 		err    error
 	}
 	out := make(chan done, len(calls))
+	running := 0
 	for i, c := range calls {
+		if c.waits || results[i].Type != "" {
+			continue
+		}
+		running++
 		s.Runtime.Go(func() {
 			d := done{i: i, err: fmt.Errorf("tool %s panicked: %w", c.Block.Name, tidemark.ErrUnavailable)}
 			defer func() { out <- d }()
@@ -139,7 +175,7 @@ func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []t
 		})
 	}
 	var failed error
-	for range calls {
+	for range running {
 		var d done
 		select {
 		case d = <-out:
@@ -195,7 +231,9 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		return s.callFault(ctx, r, c)
 	}
 	if s.Tools != nil && !s.agents(c.Block.Name) {
-		return s.Tools.Call(ctx, s.Scope(), c.Block)
+		scope := s.Scope()
+		scope.Owner = scope.Owner && byOwner(r.origins...) // others may talk in the owner's conversation
+		return s.Tools.Call(ctx, scope, c.Block)
 	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
 }
@@ -283,6 +321,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
+	stmts = append(stmts, s.closeApprovals(r)...)
 	return append(stmts, tidemark.Stmt{SQL: `UPDATE calls SET state = ? WHERE run = ? AND round = ? AND state <> 'done'`, Args: []any{callInterrupted, r.ID, r.Round}}), nil
 }
 

@@ -277,7 +277,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	}
 	stmts = append(stmts, lines...)
 	next := stateDone
-	if calls := s.callStmts(r, reply.Message); len(calls) > 0 {
+	if calls := s.callStmts(r, reply.Message, view.Tools); len(calls) > 0 {
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {

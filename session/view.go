@@ -91,7 +91,9 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if v.System, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
-	v.Tools = s.tools()
+	if v.Tools, err = s.tools(ctx); err != nil {
+		return View{}, err
+	}
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
 	v.Size, v.Anchor = s.size(v, entries, now.newest)
 	return v, nil
@@ -317,6 +319,7 @@ func (s *Session) system(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("store prompt: %w", err)
 	}
+	s.thawed.Store(true)
 	return text, nil
 }
 

@@ -35,3 +35,12 @@ func (h Here) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision)
 	}
 	return s.Decide(ctx, d)
 }
+
+// Relay implements [agent.Errands].
+func (h Here) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error {
+	s, err := h(ctx, key, true)
+	if err != nil {
+		return err
+	}
+	return s.Relay(ctx, q)
+}

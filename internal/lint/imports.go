@@ -43,6 +43,7 @@ var table = []row{
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
+	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "transcript", may: "internal/scan", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "trim", may: "internal/calls internal/scan internal/place transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
@@ -51,7 +52,7 @@ var table = []row{
 	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
-	{pkg: "config", may: "internal/near paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
+	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
@@ -67,11 +68,11 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon cleanup compaction paging episodes archive memory recall reset host snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "memory archive recall reset host snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "approval paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 

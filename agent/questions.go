@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// questionTables are what the agent's conversations ask the owner about tool calls, made with the first question. The
+// conversation that asks has the truth; this is to find it by its code.
+var questionTables = [][]string{{
+	`CREATE TABLE agent_questions(agent TEXT NOT NULL, session TEXT NOT NULL, code TEXT NOT NULL, expires INTEGER NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
+		asked INTEGER NOT NULL, question TEXT NOT NULL, PRIMARY KEY(agent, code, session)) WITHOUT ROWID`,
+}}
+
+const questionSpace = "agent_questions"
+
+// maxQuestions bounds what is listed.
+const maxQuestions = 1000
+
+// questions says whether the tables are there.
+type questions struct{ there atomic.Bool }
+
+func (a *Agent) openQuestions(ctx context.Context) error {
+	if a.asked.there.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, a.cfg.DB, questionSpace, questionTables); err != nil {
+		return err
+	}
+	a.asked.there.Store(true)
+	return nil
+}
+
+// Question takes up what a conversation asks the owner, or that it asks no more. The same twice is one, and what is closed
+// stays closed. Where the owner is not in the conversation that asks, their main session asks for it.
+func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
+	if q.Session.Agent() != a.cfg.Name {
+		return fmt.Errorf("question of %.80q to agent %s: %w", q.Session, a.cfg.Name, tidemark.ErrForbidden)
+	}
+	if q.Code == "" || len(q.Code) > maxCode {
+		return fmt.Errorf("question code %.20q: want 1 to %d letters: %w", q.Code, maxCode, tidemark.ErrInvalid)
+	}
+	if err := a.openQuestions(ctx); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return fmt.Errorf("question %s: %w", q.Code, err)
+	}
+	closed := 0
+	if q.Closed {
+		closed = 1
+	}
+	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `INSERT INTO agent_questions(agent, session, code, expires, closed, asked, question) VALUES(?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT(agent, code, session) DO UPDATE SET closed = max(closed, excluded.closed)`,
+			Args: []any{a.cfg.Name, string(q.Session), q.Code, q.Expires.UnixMilli(), closed, q.Asked.UnixMilli(), string(raw)}},
+		{SQL: `DELETE FROM agent_questions WHERE agent = ? AND expires < ?`, Args: []any{a.cfg.Name, a.now().Add(-keepDone).UnixMilli()}},
+	})
+	if err != nil {
+		return fmt.Errorf("keep question %s: %w", q.Code, err)
+	}
+	main := tidemark.Key("agent:" + a.cfg.Name + ":main")
+	to, ok := a.cfg.Sessions.(Errands)
+	if !q.Elsewhere || q.Closed || !ok || q.Session == main {
+		return nil
+	}
+	if err := to.Relay(ctx, main, q); err != nil {
+		return fmt.Errorf("ask in %s: %w", main, err)
+	}
+	return nil
+}
+
+// maxCode bounds a code in bytes.
+const maxCode = 20
+
+// Questions lists what waits for the owner in all conversations of the agent, oldest first.
+func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
+	out := []tidemark.Question{}
+	if !a.asked.there.Load() { // reading makes no table
+		rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, questionSpace)
+		if err != nil || len(rows) == 0 {
+			return out, err
+		}
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
+		a.cfg.Name, a.now().UnixMilli(), maxQuestions)
+	if err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	for _, r := range rows {
+		var q tidemark.Question
+		if err := json.Unmarshal(r.Bytes(0), &q); err != nil {
+			return nil, fmt.Errorf("read question: %w", err)
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// Answer carries the owner's decision to the conversation that asked, and returns what was asked.
+//
+// # Errors
+//
+// ErrNotFound for a code that nobody waits under, ErrForbidden for anybody but the owner, ErrConflict for what is decided
+// already or over.
+func (a *Agent) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
+	if !d.By.Owner {
+		return tidemark.Question{}, fmt.Errorf("only the owner decides about tool calls: %w", tidemark.ErrForbidden)
+	}
+	list, err := a.Questions(ctx)
+	if err != nil {
+		return tidemark.Question{}, err
+	}
+	for _, q := range list {
+		if q.Code != strings.ToUpper(d.Code) {
+			continue
+		}
+		to, ok := a.cfg.Sessions.(Errands)
+		if !ok {
+			return q, fmt.Errorf("answer %s: this host reaches no sessions: %w", q.Code, tidemark.ErrUnavailable)
+		}
+		d.Code = q.Code
+		err := to.Decide(ctx, q.Session, d)
+		if err == nil || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrNotFound) {
+			q.Closed = true
+			err = errors.Join(err, a.Question(ctx, q))
+		}
+		return q, err
+	}
+	return tidemark.Question{}, fmt.Errorf("no call waits under the code %.20q: %w", d.Code, tidemark.ErrNotFound)
+}

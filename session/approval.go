@@ -1,0 +1,378 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// approvalTables keep what the owner is asked. They are made with the first question.
+var approvalTables = [][]string{{
+	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
+		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
+}}
+
+const approvalSpace = "session_approvals"
+
+// States of a question.
+const (
+	askWaiting = "waiting"
+	askAllowed = "allowed"
+	askDenied  = "denied"
+	askExpired = "expired"
+	askClosed  = "closed" // its turn has ended
+)
+
+// Bounds of questions.
+const (
+	DefaultApprovalExpiry = time.Hour
+	maxWaiting            = maxCalls // of one conversation that are listed
+	maxAskedInput         = 2000     // bytes of the arguments that are shown
+	maxAskedTold          = 400      // the same, over a channel
+	keepApprovals         = 30 * 24 * time.Hour
+)
+
+// Approval is a tool call that waits for the owner's decision.
+type Approval struct {
+	Code    string       `json:"code"` // that the answer names
+	Session tidemark.Key `json:"session"`
+	Tool    string       `json:"tool"`
+	Input   string       `json:"input"` // the beginning of its JSON
+	Asked   time.Time    `json:"asked"`
+	Expires time.Time    `json:"expires"`
+
+	run      string
+	round, n int
+	state    string
+}
+
+// same reports whether two questions are about one call.
+func (a Approval) same(b Approval) bool { return a.run == b.run && a.round == b.round && a.n == b.n }
+
+// errParked ends the work on a run whose calls wait for a decision. The run is not over: it goes on with the
+// decision, or when the time for it has passed.
+var errParked = errors.New("a tool call waits for the owner's decision")
+
+// openApprovals makes the tables, if they are not there.
+func (s *Session) openApprovals(ctx context.Context) error {
+	if s.asks.Load() {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, approvalSpace, approvalTables); err != nil {
+		return err
+	}
+	s.asks.Store(true)
+	return nil
+}
+
+// hasApprovals reports whether anything was ever asked here.
+func (s *Session) hasApprovals(ctx context.Context) (bool, error) {
+	if s.asks.Load() {
+		return true, nil
+	}
+	there, err := s.has(ctx, approvalSpace)
+	if err == nil && there {
+		err = s.openApprovals(ctx)
+	}
+	return there, err
+}
+
+const approvalColumns = `code, tool, input, state, asked, expires, run, round, n`
+
+func (s *Session) scanApproval(r tidemark.Row) Approval {
+	return Approval{Session: s.Key, Code: r.Text(0), Tool: r.Text(1), Input: r.Text(2), state: r.Text(3), Asked: time.UnixMilli(r.Int(4)).UTC(), Expires: time.UnixMilli(r.Int(5)).UTC(),
+		run: r.Text(6), round: int(r.Int(7)), n: int(r.Int(8))}
+}
+
+// Approvals lists the calls that wait for the owner's decision, oldest first.
+func (s *Session) Approvals(ctx context.Context) ([]Approval, error) {
+	out := []Approval{}
+	if there, err := s.hasApprovals(ctx); err != nil || !there {
+		return out, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND state = 'waiting' AND expires > ? ORDER BY asked, n LIMIT ?`,
+		string(s.Key), s.Runtime.Now().UnixMilli(), maxWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("read approvals: %w", err)
+	}
+	for _, r := range rows {
+		out = append(out, s.scanApproval(r))
+	}
+	return out, nil
+}
+
+// approvalOf returns the question of a code, whatever its state; ErrNotFound for none.
+func (s *Session) approvalOf(ctx context.Context, code string) (Approval, error) {
+	none := fmt.Errorf("no call of %s waits under the code %.20q: %w", s.Key, code, tidemark.ErrNotFound)
+	if there, err := s.hasApprovals(ctx); err != nil || !there {
+		return Approval{}, errors.Join(err, none)
+	}
+	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND code = ? LIMIT 1`, string(s.Key), strings.ToUpper(code))
+	if err != nil || len(rows) == 0 {
+		return Approval{}, errors.Join(err, none)
+	}
+	return s.scanApproval(rows[0]), nil
+}
+
+// judge says of each registered call whether it may run: by the rules, and by what the owner decided. A call that may
+// not is told so, one that waits for a decision is marked.
+func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
+	said := map[int]Approval{}
+	there, err := s.hasApprovals(ctx)
+	if err != nil {
+		return err
+	}
+	if there {
+		rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND run = ? AND round = ? LIMIT ?`, string(s.Key), r.ID, r.Round, maxCalls)
+		if err != nil {
+			return fmt.Errorf("read approvals: %w", err)
+		}
+		for _, row := range rows {
+			a := s.scanApproval(row)
+			said[a.n] = a
+		}
+	}
+	now := s.Runtime.Now()
+	for i := range calls {
+		c := &calls[i]
+		c.waits = false
+		if c.State != callRegistered || c.told.Type != "" {
+			continue
+		}
+		if a, asked := said[c.N]; asked {
+			c.waits = a.state == askWaiting && a.Expires.After(now)
+			c.told = s.refusalOf(c.ID, a, now)
+			continue
+		}
+		switch action, rule := s.settings().Approval.Decide(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name)); action {
+		case approval.Deny:
+			c.told = tidemark.ToolResult(c.ID, "not run: "+deniedBy(rule), true)
+		case approval.Ask:
+			c.waits = true
+		}
+	}
+	return nil
+}
+
+func deniedBy(rule int) string {
+	if rule == 0 {
+		return "toolApproval.default denies tools that no rule allows"
+	}
+	return fmt.Sprintf("rule %d of toolApproval.rules denies this call", rule)
+}
+
+// refusalOf is the result of a call that the owner did not allow, nothing for one that may run or waits.
+func (s *Session) refusalOf(id string, a Approval, now time.Time) tidemark.Block {
+	switch {
+	case a.state == askDenied:
+		return tidemark.ToolResult(id, "not run: the owner was asked and said no. Do not try it again in another way; ask what they want instead.", true)
+	case a.state == askWaiting && !a.Expires.After(now), a.state == askExpired:
+		return tidemark.ToolResult(id, fmt.Sprintf("not run: the owner was asked and did not answer until %s.", a.Expires.In(s.settings().Zone).Format("15:04 MST")), true)
+	case a.state == askClosed:
+		return tidemark.ToolResult(id, "not run: the turn that asked was stopped.", true)
+	}
+	return tidemark.Block{}
+}
+
+// builtin reports a tool of the conversation itself or of its agent's memory: rules may name it, the default is for
+// tools of others.
+func (s *Session) builtin(name string) bool { return ownTool(name) || s.agents(name) }
+
+// park asks the owner about the calls that wait and lets the run rest. Nothing is asked twice.
+func (s *Session) park(ctx context.Context, r *run, calls []call) error {
+	if err := s.openApprovals(ctx); err != nil {
+		return err
+	}
+	now := s.Runtime.Now()
+	next := now.Add(s.approvalExpiry())
+	var stmts []tidemark.Stmt
+	var fresh []Approval
+	for _, c := range calls {
+		if !c.waits {
+			continue
+		}
+		a := Approval{Session: s.Key, Code: approval.Code(r.ID, fmt.Sprint(r.Round, c.N)), Tool: c.Block.Name, Input: clipText(string(c.Block.Input), maxAskedInput),
+			Asked: now.UTC(), Expires: now.Add(s.approvalExpiry()).UTC(), run: r.ID, round: r.Round, n: c.N, state: askWaiting}
+		old, err := s.approvalOf(ctx, a.Code)
+		for err == nil && !old.same(a) { // another call's, by chance
+			a.Code = approval.Code(a.Code)
+			old, err = s.approvalOf(ctx, a.Code)
+		}
+		switch {
+		case err == nil: // asked by an earlier life, or before another call of the reply was decided
+			stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE approvals SET state = state WHERE key = ? AND code = ? AND state = 'waiting'`, Args: []any{string(s.Key), old.Code}, Want: 1})
+			next = minTime(next, old.Expires)
+			continue
+		case !errors.Is(err, tidemark.ErrNotFound):
+			return err
+		}
+		fresh, next = append(fresh, a), minTime(next, a.Expires)
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO approvals(key, code, run, round, n, tool, input, state, asked, expires) VALUES(?, ?, ?, ?, ?, ?, ?, 'waiting', ?, ?)`,
+			Args: []any{string(s.Key), a.Code, a.run, a.round, a.n, a.Tool, a.Input, a.Asked.UnixMilli(), a.Expires.UnixMilli()}, Want: 1})
+	}
+	asks, err := s.askStmts(ctx, r, fresh)
+	if err != nil {
+		return err
+	}
+	// Behind its time the run is taken up by the alarm that looks after runs; till then it costs nothing.
+	stmts = append(append(stmts, asks...), s.dueStmt(dueRun, next, ""))
+	err = s.step(ctx, r, stateTools, stmts...)
+	if errors.Is(err, tidemark.ErrConflict) && r.mark == "" {
+		if err := s.why(r, nil); err != nil { // it was stopped
+			return err
+		}
+		return nil // one was decided a moment ago: the caller looks again
+	}
+	if err != nil {
+		return fmt.Errorf("ask the owner: %w", err)
+	}
+	s.noticeApprovals(ctx, r.ID)
+	s.dispatch()
+	return errParked
+}
+
+// askStmts tell the owner of questions: an event of the log, a message over the channel that they write from, and the
+// agent, which has all questions of its conversations, and asks in the owner's main session where the owner is not here.
+func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tidemark.Stmt, error) {
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	stmts, err := s.eventStmts(r.Log, tidemark.Event{Type: "approval", Text: question(fresh, maxAskedTold), Data: []byte(mustJSON(fresh))})
+	if err != nil {
+		return nil, err
+	}
+	here, to := false, []tidemark.Origin(nil)
+	for _, o := range r.origins {
+		if o.Owner || o.From == tidemark.FromSystem && o.To != nil {
+			here, to = true, append(to, o)
+		}
+	}
+	lines, err := s.tellStmts(ctx, r.Log, to, question(fresh, maxAskedTold))
+	if err != nil {
+		return nil, err
+	}
+	stmts = append(stmts, lines...)
+	for _, a := range fresh {
+		q := tidemark.Question{Code: a.Code, Session: s.Key, Tool: a.Tool, Input: a.Input, Asked: a.Asked, Expires: a.Expires, Elsewhere: !here}
+		stmts = append(stmts, s.outboxStmt("question:"+a.Code+":"+a.run, outQuestion, q))
+	}
+	return append(stmts, s.dueStmt(dueOutbox, s.Runtime.Now(), "")), nil
+}
+
+// question is what the owner is asked, in words. What the model wrote stands in it as it is, in one line each, behind
+// words of ours, so that it cannot look like them.
+func question(list []Approval, most int) string {
+	var b strings.Builder
+	for _, a := range list {
+		fmt.Fprintf(&b, "May the tool %s run with %s?\n", a.Tool, oneLine(a.Input, most))
+	}
+	for _, a := range list {
+		fmt.Fprintf(&b, "Answer: yes %s, or no %s. ", a.Code, a.Code)
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(&b, "Until %s nothing else happens here.", list[0].Expires.Format("15:04 MST"))
+	}
+	return b.String()
+}
+
+// noticeApprovals tells those who listen what waits now.
+func (s *Session) noticeApprovals(ctx context.Context, run string) {
+	list, err := s.Approvals(ctx)
+	if err != nil {
+		s.warn("read approvals", err)
+		return
+	}
+	s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: question(list, maxAskedInput)})
+}
+
+func (s *Session) approvalExpiry() time.Duration {
+	if d := s.settings().ApprovalExpiry; d > 0 {
+		return d
+	}
+	return DefaultApprovalExpiry
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// clipText shortens a text to a number of bytes, between two characters.
+func clipText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// nothingDecided reports whether no call of a parked run was decided since it was looked at.
+func (s *Session) nothingDecided(ctx context.Context, run string) bool {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM approvals a JOIN calls c ON c.run = a.run AND c.round = a.round AND c.n = a.n
+		WHERE a.key = ? AND a.run = ? AND a.state <> 'waiting' AND c.state = 'registered' LIMIT 1`, string(s.Key), run)
+	return err != nil || len(rows) == 0
+}
+
+// closeApprovals are what ends the questions of a run that ends.
+func (s *Session) closeApprovals(r *run) []tidemark.Stmt {
+	if !s.asks.Load() {
+		return nil
+	}
+	return []tidemark.Stmt{
+		{SQL: `UPDATE approvals SET state = 'closed' WHERE key = ? AND run = ? AND state = 'waiting'`, Args: []any{string(s.Key), r.ID}},
+		{SQL: `DELETE FROM approvals WHERE key = ? AND state <> 'waiting' AND asked < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}},
+	}
+}
+
+// tellQuestion hands a question to the agent.
+func (s *Session) tellQuestion(ctx context.Context, raw []byte) error {
+	var q tidemark.Question
+	if err := json.Unmarshal(raw, &q); err != nil {
+		return fmt.Errorf("decode: %w: %w", err, tidemark.ErrInvalid)
+	}
+	to, ok := s.Agent.(questioner)
+	if !ok {
+		return nil
+	}
+	return to.Question(ctx, q)
+}
+
+// questioner is an agent that knows what its conversations ask the owner.
+type questioner interface {
+	// Question stores a question, or takes it back; the same twice is one.
+	Question(ctx context.Context, q tidemark.Question) error
+	// Answer carries a decision to the conversation that asked. A code that nobody asked under is ErrNotFound.
+	Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error)
+}
+
+// parked is behind the work on a run that was parked. A decision that came while it was still in work found nobody to go
+// on with it, so that is looked for once more.
+func (s *Session) parked(r *run) {
+	s.report(s.life)
+	s.setAlarm(s.life)
+	if !s.nothingDecided(s.life, r.ID) {
+		s.Runtime.Go(s.goOn)
+	}
+}
+
+// sayWaits tells who writes over a channel while a call waits that theirs comes behind it.
+func (s *Session) sayWaits(ctx context.Context, in Input) {
+	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.asks.Load() {
+		return
+	}
+	list, err := s.Approvals(ctx)
+	if err != nil || len(list) == 0 {
+		return
+	}
+	if err := s.Say(ctx, "waits/"+in.ID, *in.Origin.To, "Your message is kept and comes next. First: "+question(list, maxAskedTold)); err != nil {
+		s.warn("tell what waits", err)
+	}
+}
