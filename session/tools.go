@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -22,8 +21,7 @@ const (
 // Bounds of tools.
 const (
 	maxParallel = 8
-	maxCalls    = 128                    // in one reply
-	maxResult   = compaction.RecallBytes // bytes of one result that the model is shown
+	maxCalls    = 128 // in one reply
 )
 
 // tools lists what the model may call: the session's own, the agent's, and those of others.
@@ -89,6 +87,9 @@ func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
 		}
 		if c.State == callDone {
 			if err := json.Unmarshal(row.Bytes(5), &c.Result); err != nil {
+				return nil, fmt.Errorf("read result of %s: %w", c.ID, err)
+			}
+			if c.Result, err = s.keptResult(ctx, c.Result); err != nil {
 				return nil, fmt.Errorf("read result of %s: %w", c.ID, err)
 			}
 		}
@@ -211,8 +212,12 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
 	}
-	result = bound(c.ID, result)
-	return result, s.mark(ctx, r, c, callDone, string(result.AppendJSON(nil)))
+	result = answering(c.ID, result, s.mostKept())
+	kept, err := s.keepResult(ctx, result)
+	if err != nil {
+		return tidemark.Block{}, err
+	}
+	return result, s.mark(ctx, r, c, callDone, kept)
 }
 
 // resultOf has a call carried out.
@@ -241,22 +246,6 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 // agents reports whether a tool is one of the agent's.
 func (s *Session) agents(name string) bool {
 	return slices.ContainsFunc(s.Agent.Tools(s.Scope()), func(t tidemark.Tool) bool { return t.Name == name })
-}
-
-// bound cuts an oversized result in the middle and makes sure that it answers its call.
-func bound(id string, b tidemark.Block) tidemark.Block {
-	if b.Type != tidemark.TypeToolResult || b.ToolUseID != id {
-		return tidemark.ToolResult(id, "the tool gave no result", true)
-	}
-	if len(b.AppendJSON(nil)) <= maxResult {
-		return b
-	}
-	text := ""
-	for _, c := range b.Content {
-		text += c.Text
-	}
-	short, _ := compaction.Excerpt(text, maxResult/4, maxResult/8, "")
-	return tidemark.ToolResult(id, short, b.IsError)
 }
 
 // mark writes how far a call is. What a call has done is kept also of a run that was stopped meanwhile.
@@ -291,7 +280,11 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 		}
 	}
 	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
-	return append(stmts, s.countStmt()), err
+	if err != nil {
+		return nil, err
+	}
+	short, err := s.shortenStmts(r.Log, e, results)
+	return append(append(stmts, short...), s.countStmt()), err
 }
 
 // countStmt counts a message that is neither an input nor a whole reply.

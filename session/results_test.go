@@ -1,0 +1,130 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestLongResult: a result that is too long to be shown stands whole in the log, also after a kill between the tool and the
+// next call of the model; the model reads its ends, and the rest by recall.
+func TestLongResult(t *testing.T) {
+	for _, die := range []bool{false, true} {
+		t.Run(fmt.Sprintf("die %v", die), func(t *testing.T) {
+			h, _, b := newAsking(t, "agent:main:main", nil)
+			h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{}`)), tidemark.ToolUse("c2", "files__write", []byte(`{}`))))
+			var line strings.Builder
+			for i := range 60_000 {
+				fmt.Fprintf(&line, "line %d of it\n", i)
+			}
+			long := line.String()
+			b.call = func(_ context.Context, c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, long, false) }
+			code, r := h.parked(byOwner("go")) // the first has run, and its result is kept
+			if die {
+				h.stop()
+				h.idle()
+				h.open()
+				h.idle()
+			}
+			if err := h.Decide(t.Context(), tidemark.Decision{Code: code, Allow: true, By: tidemark.Origin{Owner: true}}); err != nil {
+				t.Fatal(err)
+			}
+			h.idle()
+			if _, failure, ok, err := h.Reply(t.Context(), r.ID); !ok || failure != "" || err != nil {
+				t.Fatalf("ended %v, %q, %v", ok, failure, err)
+			}
+			var entry tidemark.EntryID
+			for e, err := range h.History(t.Context(), true) {
+				m, bad := e.Message()
+				if err != nil || bad != nil {
+					t.Fatal(err, bad)
+				}
+				for _, res := range m.Results() {
+					entry = e.ID
+					_ = res
+				}
+				for _, c := range m.Content {
+					if c.Type == tidemark.TypeToolResult && c.Content[0].Text != long {
+						t.Errorf("the log has %d bytes of %d", len(c.Content[0].Text), len(long))
+					}
+				}
+			}
+			for _, m := range h.sent() {
+				for _, c := range m.Content {
+					if c.Type != tidemark.TypeToolResult {
+						continue
+					}
+					text := c.Content[0].Text
+					if len(text) > 200<<10 || !strings.HasPrefix(text, "line 0 of it\n") || !strings.HasSuffix(text, "line 59999 of it") || !strings.Contains(text, string(entry)) {
+						t.Errorf("the model reads %d bytes: %.80q", len(text), text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPictureOfATool: an image in a result is shown as it is, and two that are too large together are a note.
+func TestPictureOfATool(t *testing.T) {
+	image := func(n int) tidemark.Block {
+		var b tidemark.Block
+		if err := b.UnmarshalJSON([]byte(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("iVBORw0K", n/8) + `"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, row := range []struct {
+		name   string
+		images []int
+		shown  int
+	}{{"a small one", []int{8000}, 1}, {"a large one", []int{3 << 20}, 1}, {"two large ones", []int{3 << 20, 3 << 20}, 0}} {
+		t.Run(row.name, func(t *testing.T) {
+			h, _, b := newAsking(t, "agent:main:main", nil)
+			b.call = func(_ context.Context, c tidemark.Block) tidemark.Block {
+				out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: c.ID, Content: []tidemark.Block{tidemark.Text("a picture")}}
+				for _, n := range row.images {
+					out.Content = append(out.Content, image(n))
+				}
+				return out
+			}
+			h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{}`))))
+			if got := h.post(byOwner("go")); !strings.HasPrefix(got, "c1false a picture") {
+				t.Errorf("the model reads %.100q", got)
+			}
+			images := 0
+			for _, m := range h.sent() {
+				for _, c := range m.Content {
+					for _, in := range c.Content {
+						if in.Type == tidemark.TypeImage {
+							images++
+						}
+					}
+				}
+			}
+			if images != row.shown {
+				t.Errorf("%d images are shown, want %d", images, row.shown)
+			}
+		})
+	}
+}
+
+// TestHugeResult: what is beyond every bound is cut before it is kept, and says so.
+func TestHugeResult(t *testing.T) {
+	h, _, b := newAsking(t, "agent:main:main", nil)
+	b.call = func(_ context.Context, c tidemark.Block) tidemark.Block {
+		return tidemark.ToolResult(c.ID, strings.Repeat("0123456789", 2<<20), false)
+	}
+	h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{}`))))
+	if got := h.post(byOwner("go")); !strings.Contains(got, "of its middle are left out and kept nowhere. Ask the tool for less.") {
+		t.Errorf("the model reads %d bytes: %.100q", len(got), got)
+	}
+	b.call = func(_ context.Context, c tidemark.Block) tidemark.Block { return tidemark.Text("no result") }
+	h.post(session.Input{Kind: session.InputReset, Text: "manual"})
+	if got := h.post(byOwner("go")); got != "c1true the tool gave no result" {
+		t.Errorf("the model reads %.100q", got)
+	}
+}
