@@ -124,6 +124,10 @@ func (k Key) decode(value string) any {
 			list = append(list, json.Number(s))
 		}
 		return list
+	case Rules:
+		if v, err := json.DecodeAny([]byte(value)); err == nil {
+			return v
+		}
 	case Choices, Origins, Names:
 		if list := strings.TrimSpace(value); strings.HasPrefix(list, "[") { // as the document has it; no element begins so
 			v, err := json.DecodeAny([]byte(list))
@@ -146,6 +150,8 @@ func (k Key) form() string {
 	switch k.Type {
 	case Choices, Origins, Names:
 		return `; write A,B or ["A","B"]`
+	case Rules:
+		return `; write the list as it stands in the document`
 	case Percents:
 		return `; write A,B,C or [A,B,C]`
 	}

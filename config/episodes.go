@@ -67,6 +67,10 @@ func fix(err error) string {
 	if errors.As(err, &b) {
 		return ": " + b.Fix
 	}
+	var r *ruleError
+	if errors.As(err, &r) {
+		return ": " + r.text
+	}
 	if errors.Is(err, errTrim) {
 		return ": " + errTrim.Error()
 	}

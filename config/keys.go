@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/episodes"
 )
 
@@ -28,6 +29,7 @@ const (
 	Names   Type = "names" // short texts, none twice
 
 	Percents Type = "percents" // ascending, for each zone one
+	Rules    Type = "rules"    // of tool approval, as package approval has them
 	Budget   Type = "budget"   // tokens, or a part of the window, as episodes.ParseBudget reads it
 )
 
@@ -55,7 +57,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys(), approvalKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -447,6 +449,8 @@ func (k Key) want() string {
 		return "a list of three ascending percents of the window such as [30,50,60]"
 	case Budget:
 		return fmt.Sprintf(`tokens from %d to %d as 80000 or "80k", or "50%%" of the window`, episodes.MinBudget, episodes.MaxBudget)
+	case Rules:
+		return `a list of rules such as [{"tool": "files__*", "action": "ask"}]`
 	case Name:
 		return "1 to 64 lower case letters, digits, - and _"
 	}
@@ -480,6 +484,8 @@ func (k Key) value(c *Config, star string) any {
 	case *[]string:
 		return *p
 	case *[]int:
+		return *p
+	case *[]approval.Rule:
 		return *p
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -354,6 +355,12 @@ func (k Key) set(c *Config, star string, v any) error {
 		}
 		if !ok {
 			return misfit
+		}
+		*p = list
+	case *[]approval.Rule:
+		list, err := rules(v)
+		if err != nil {
+			return err
 		}
 		*p = list
 	case *[]int:

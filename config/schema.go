@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -109,6 +110,10 @@ func (k Key) schema() string {
 		add("minItems", 1)
 		add("uniqueItems", true)
 		add("items", map[string]any{"enum": strings.Fields(k.Values)})
+	case Rules:
+		add("type", "array")
+		add("maxItems", approval.MaxRules)
+		add("items", json.RawMessage(`{"type":"object","additionalProperties":false,"required":["tool","action"],"properties":{"tool":{"type":"string"},"action":{"enum":["allow","ask","deny"]},"when":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["path","op","value"],"properties":{"path":{"type":"string"},"op":{"enum":["equals","contains","startsWith","glob"]},"value":{"type":"string"}}}}}}`))
 	case Origins:
 		add("type", "array")
 		add("maxItems", maxNamed)

@@ -282,6 +282,18 @@ func question(list []Approval, most int) string {
 	return b.String()
 }
 
+// Resting returns what waits for the owner while nothing works here, and what they are asked, in words.
+func (s *Session) Resting(ctx context.Context) (list []Approval, text string, err error) {
+	s.mu.Lock()
+	working := s.active != ""
+	s.mu.Unlock()
+	if working {
+		return nil, "", nil
+	}
+	list, err = s.Approvals(ctx)
+	return list, question(list, maxAskedInput), err
+}
+
 // noticeApprovals tells those who listen what waits now.
 func (s *Session) noticeApprovals(ctx context.Context, run string) {
 	list, err := s.Approvals(ctx)

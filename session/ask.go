@@ -240,7 +240,8 @@ func commands(owner, owners bool) []commandLine {
 	}
 	if owner && owners {
 		out = append(out, commandLine{"/branch [name]", "go on from here in a session of its own, trimmed"},
-			commandLine{"/memory", "what is remembered"})
+			commandLine{"/memory", "what is remembered"},
+			commandLine{"/approve CODE, /deny CODE", "decide about a tool call that waits; yes CODE and no CODE do, too"})
 	}
 	return append(out, commandLine{"/help", "this"})
 }

@@ -22,7 +22,9 @@ func TestLongResult(t *testing.T) {
 				fmt.Fprintf(&line, "line %d of it\n", i)
 			}
 			long := line.String()
-			b.call = func(_ context.Context, c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, long, false) }
+			b.call = func(_ context.Context, c tidemark.Block) tidemark.Block {
+				return tidemark.ToolResult(c.ID, long, false)
+			}
 			code, r := h.parked(byOwner("go")) // the first has run, and its result is kept
 			if die {
 				h.stop()

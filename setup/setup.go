@@ -119,6 +119,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Sittings:      c.Memory.Digest,
 		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
+		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
 }

@@ -96,6 +96,8 @@ func (m *messages) tell(n session.Notice) error {
 		m.restart()
 	case session.NoticeReply:
 		return m.say(m.whole(flat(n.Message)))
+	case session.NoticeApproval:
+		return m.say(m.whole(n.Text))
 	}
 	return nil
 }

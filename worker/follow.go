@@ -145,6 +145,11 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 			return err
 		}
 	}
+	if receipt.State == "new" { // it may stand behind a turn that rests
+		if err := f.waits(ctx); err != nil {
+			return err
+		}
+	}
 	ticking, stop := context.WithCancel(ctx)
 	defer stop()
 	tick := f.every(ticking, f.Ping)
@@ -171,14 +176,27 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 // look asks the log whether the turn has ended.
 func (f *follower) look(ctx context.Context) error {
 	e, failure, ok, err := f.s.Reply(ctx, f.id)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return f.waits(ctx)
 	}
 	if err := f.catchUp(ctx, e.ID); err != nil {
 		return err
 	}
 	f.stored(failure)
 	return nil
+}
+
+// waits looks whether the turn, or the one before it, rests until the owner decides, and says so.
+func (f *follower) waits(ctx context.Context) error {
+	list, question, err := f.s.Resting(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	f.rests(list, question)
+	return f.to.tell(session.Notice{Type: session.NoticeApproval, Run: f.run, Text: question, Approvals: list})
 }
 
 // catchUp tells the replies to this input that were not heard, up to one: a turn has one before each round

@@ -96,6 +96,8 @@ func (o *completion) tell(n session.Notice) error {
 		o.restart()
 	case session.NoticeReply:
 		return o.say(o.whole(flat(n.Message)))
+	case session.NoticeApproval:
+		return o.say(o.whole(n.Text))
 	}
 	return nil
 }

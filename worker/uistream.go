@@ -160,6 +160,8 @@ func (u *uiStream) tell(n session.Notice) error {
 		return u.result(n.Text)
 	case session.NoticeReply:
 		return u.answered(n)
+	case session.NoticeApproval:
+		return u.say(u.whole(n.Text))
 	}
 	return nil
 }

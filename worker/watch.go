@@ -18,10 +18,12 @@ type outcome struct {
 	Entry     tidemark.EntryID  `json:"entry,omitempty"`
 	Reply     *tidemark.Message `json:"reply,omitempty"`
 	Text      string            `json:"text"`
-	Stop      string            `json:"stop,omitempty"`
-	Usage     tidemark.Usage    `json:"usage"` // of all calls of the turn
+	Stop      string            `json:"stop,omitempty"` // of the last call; "approval" for a turn that rests until the owner decides
+	Usage     tidemark.Usage    `json:"usage"`          // of all calls of the turn
 	Context   tidemark.Tokens   `json:"contextTokens"`
 	Events    []tidemark.Event  `json:"events"`
+
+	Approvals []session.Approval `json:"approvals,omitempty"` // what waits; Text is the question then
 }
 
 // maxEvents bounds what an outcome lists.
@@ -80,6 +82,10 @@ func (t *watch) see(n session.Notice) []session.Notice {
 		if ours {
 			t.answered(n)
 		}
+	case session.NoticeApproval:
+		if ours && len(n.Approvals) > 0 {
+			t.rests(n.Approvals, n.Text)
+		}
 	case session.NoticeDone:
 		t.ended = ours
 		return pass // the outcome stands for it
@@ -109,11 +115,21 @@ func (t *watch) answered(n session.Notice) {
 	}
 }
 
+// rests ends the following of a turn that goes on when the owner has decided: who asks for the same input later has its
+// answer.
+func (t *watch) rests(list []session.Approval, question string) {
+	t.ended = true
+	t.out.Stop, t.out.Approvals, t.out.Text, t.out.Reply = stopApproval, list, question, nil
+}
+
+// stopApproval is why an answer ends that is a question to the owner.
+const stopApproval = "approval"
+
 // outcome completes what the turn came to with what the session is now.
 func (t *watch) outcome(info tidemark.SessionInfo) outcome {
 	out := t.out
 	out.Session, out.Context = info.ID, info.ContextTokens
-	if out.Events = append(out.Events, t.events...); out.Reply == nil && len(out.Events) > 0 {
+	if out.Events = append(out.Events, t.events...); out.Reply == nil && out.Approvals == nil && len(out.Events) > 0 {
 		out.Text = out.Events[len(out.Events)-1].Text // of a command
 	}
 	return out

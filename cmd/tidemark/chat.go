@@ -316,6 +316,10 @@ func (t *talk) event(name string, data []byte) error {
 		}
 		t.m.out.put(text)
 		t.column = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.column
+	case session.NoticeApproval:
+		if len(n.Approvals) > 0 {
+			t.answer(n.Text)
+		}
 	case session.NoticeTool:
 		t.note("[" + n.Text + "]")
 	case session.NoticeRestart:

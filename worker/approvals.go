@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"net/http"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// getApprovals lists the tool calls of a conversation that wait for the owner's decision.
+func (c *call) getApprovals() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	list, err := s.Approvals(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Approvals []session.Approval `json:"approvals"`
+	}{list})
+}
+
+// wireDecision is what became of a decision.
+type wireDecision struct {
+	Code  string       `json:"code"`
+	Allow bool         `json:"allow"`
+	Key   tidemark.Key `json:"session"`
+	Tool  string       `json:"tool,omitempty"`
+}
+
+// decision reads one from the body: who holds the token is the owner.
+func (c *call) decision() (tidemark.Decision, error) {
+	d := tidemark.Decision{By: tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}}
+	raw, err := c.body()
+	if err != nil {
+		return d, err
+	}
+	return d, decodeBody(raw, field{"code", "a string", &d.Code}, field{"allow", "true or false", &d.Allow})
+}
+
+// postApproval decides about a call of a conversation. The turn goes on by itself; its answer is had as that of its input.
+func (c *call) postApproval() error {
+	s, err := c.session(false)
+	if err != nil {
+		return err
+	}
+	d, err := c.decision()
+	if err != nil {
+		return err
+	}
+	if err := s.Decide(c.r.Context(), d); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, wireDecision{Code: d.Code, Allow: d.Allow, Key: s.Key})
+}
+
+// listApprovals lists what waits in all conversations of an agent.
+func (c *call) listApprovals() error {
+	a, _, err := c.owner(c.r.PathValue("agent"))
+	if err != nil {
+		return err
+	}
+	list, err := a.Questions(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, struct {
+		Approvals []tidemark.Question `json:"approvals"`
+	}{list})
+}
+
+// decideApproval decides about a call of whichever conversation of the agent asked.
+func (c *call) decideApproval() error {
+	a, _, err := c.owner(c.r.PathValue("agent"))
+	if err != nil {
+		return err
+	}
+	d, err := c.decision()
+	if err != nil {
+		return err
+	}
+	q, err := a.Answer(c.r.Context(), d)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, wireDecision{Code: q.Code, Allow: d.Allow, Key: q.Session, Tool: q.Tool})
+}
