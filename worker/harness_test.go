@@ -40,6 +40,7 @@ type actors struct {
 	settings session.Settings
 	life     context.Context
 	planning func() []compaction.Strategy // of a session, nil for the usual
+	tools    tidemark.Toolbox
 
 	mu       sync.Mutex // guards the following
 	sessions map[tidemark.Key]*session.Session
@@ -70,7 +71,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}
