@@ -106,7 +106,7 @@ func (r *Remote) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	return err
 }
 
-// Tools lists the memory tools that the scope may use; nobody need be asked.
+// Tools lists the tools that the scope may use; nobody need be asked.
 func (r *Remote) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if scope.Agent != r.Name {
 		return nil

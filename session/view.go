@@ -91,7 +91,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if v.System, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
-	v.Tools = s.tools()
+	v.Tools = withSkills(v.System, s.tools())
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
 	v.Size, v.Anchor = s.size(v, entries, now.newest)
 	return v, nil
