@@ -27,6 +27,7 @@
 //     found can be trusted: confident, weak, nothing.
 //   - archive, part: gzipped JSON lines of a log in the bucket; of one span of it.
 //   - memory: what outlives a session: daily files, MEMORY.md, facts.
+//   - skill: instructions of the owner in the bucket, which a prompt names and a model reads when work calls for them.
 //   - sitting: a stretch of a conversation that silence, another task, a reset or an import ends; a line
 //     of the digest. What is stored calls it an episode.
 //   - reset: archive, extract memories, begin a new log under the same key.

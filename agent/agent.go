@@ -57,6 +57,7 @@ type Agent struct {
 	ledger  atomic.Bool // the tables of the ledger are there
 	snapped atomic.Bool // and those of snapshots
 	asked   questions   // to the owner
+	skilled atomic.Bool // and that of skills
 	filled  atomic.Bool // all facts are in the index of words
 	shelf   shelf       // digests that were read
 

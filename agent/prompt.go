@@ -43,11 +43,16 @@ func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time
 	if err != nil {
 		failed = err
 	}
+	skills, err := a.skillSection(ctx, scope, most/4)
+	if err != nil {
+		failed = errors.Join(failed, err)
+	}
 	p := memory.Prompt{
 		Soul: read(memory.Soul), Identity: read(memory.Identity), Human: read(memory.Human), Instructions: read(memory.Instructions),
 		LongTerm: read(memory.LongTerm), ToolNotes: read(memory.ToolNotes),
 		Yesterday: memory.Note{Path: yesterday, Text: memory.Without(read(yesterday), over[yesterday])},
 		Today:     memory.Note{Path: today, Text: memory.Without(read(today), over[today])},
+		Skills:    skills,
 		Runtime:   a.runtime(scope),
 	}
 	if failed != nil {

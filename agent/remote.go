@@ -134,7 +134,7 @@ func (r *Remote) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Ques
 	return tidemark.Question{}, err
 }
 
-// Tools lists the memory tools that the scope may use; nobody need be asked.
+// Tools lists the tools that the scope may use; nobody need be asked.
 func (r *Remote) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if scope.Agent != r.Name {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/skill"
 )
 
 // Names of the tools.
@@ -27,8 +28,9 @@ const (
 	listedFiles = 40
 )
 
-// Tools lists the memory tools that a scope may use. Their schemas are small on purpose: they are
-// paid with every call of the model.
+// Tools lists the tools of the agent that a scope may use. Their schemas are small on purpose: they are
+// paid with every call of the model. The one that reads skills is there whether there are any: it goes with a
+// prompt that lists them, see [skill.Listed].
 func (a *Agent) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if a.own(scope) != nil {
 		return nil
@@ -61,7 +63,7 @@ func toolsOf(scope tidemark.Scope) []tidemark.Tool {
 			InputSchema: schema(`"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"undo":{"type":"boolean"}`, "path"),
 		})
 	}
-	return tools
+	return append(tools, skillTool)
 }
 
 func schema(properties string, required ...string) json.RawMessage {
@@ -82,9 +84,11 @@ type input struct {
 	Old   string `json:"old"`
 	New   string `json:"new"`
 	Undo  bool   `json:"undo"`
+	Name  string `json:"name"`
+	File  string `json:"file"`
 }
 
-// Call runs a memory tool and returns its result block; what fails is a result with is_error that
+// Call runs a tool of the agent and returns its result block; what fails is a result with is_error that
 // tells the model what to do.
 func (a *Agent) Call(ctx context.Context, scope tidemark.Scope, call tidemark.Block) tidemark.Block {
 	text, err := a.run(ctx, scope, call)
@@ -115,6 +119,8 @@ func (a *Agent) run(ctx context.Context, scope tidemark.Scope, call tidemark.Blo
 		return a.searchTool(ctx, scope, in.Query)
 	case ToolEdit:
 		return a.editTool(ctx, scope, in)
+	case skill.Tool:
+		return a.skillTool(ctx, scope, in)
 	}
 	return "", fmt.Errorf("tool %.80q: %w", call.Name, tidemark.ErrNotFound)
 }
@@ -154,15 +160,20 @@ func (a *Agent) readTool(ctx context.Context, scope tidemark.Scope, in input) (s
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimRight(memory.Strip(string(f.Content)), "\n")
-	lines := strings.Split(text, "\n")
-	from := max(in.From, 1)
-	to := len(lines)
-	if in.To > 0 {
-		to = min(to, in.To)
+	text, err := piece(in.Path, memory.Strip(string(f.Content)), in.From, in.To)
+	return head(scope, in.Path) + text, err
+}
+
+// piece is what is read of a text at once: the lines from one to another, both counted from 1 and 0 for all, as
+// far as the bounds go. It says which they are when they are not all.
+func piece(name, text string, from, to int) (string, error) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	from = max(from, 1)
+	if to <= 0 || to > len(lines) {
+		to = len(lines)
 	}
 	if from > to {
-		return "", fmt.Errorf("%s has %d lines, %d to %d are none of them: %w", in.Path, len(lines), from, to, tidemark.ErrInvalid)
+		return "", fmt.Errorf("%s has %d lines, %d to %d are none of them: %w", name, len(lines), from, to, tidemark.ErrInvalid)
 	}
 	end := from - 1
 	for size := 0; end < min(to, from-1+readLines); end++ {
@@ -171,9 +182,9 @@ func (a *Agent) readTool(ctx context.Context, scope tidemark.Scope, in input) (s
 		}
 	}
 	if end == from-1 { // one line beyond the bound
-		return head(scope, in.Path) + strings.ToValidUTF8(lines[end][:readBytes], "") + fmt.Sprintf("\n[line %d is longer than this]", from), nil
+		return strings.ToValidUTF8(lines[end][:readBytes], "") + fmt.Sprintf("\n[line %d is longer than this]", from), nil
 	}
-	out := head(scope, in.Path) + strings.Join(lines[from-1:end], "\n")
+	out := strings.Join(lines[from-1:end], "\n")
 	if end < len(lines) || from > 1 {
 		out += fmt.Sprintf("\n[lines %d to %d of %d]", from, end, len(lines))
 	}

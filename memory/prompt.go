@@ -18,6 +18,7 @@ type Prompt struct {
 	LongTerm                            string
 	Yesterday, Today                    Note
 	ToolNotes                           string
+	Skills                              string // the section that lists them, within the share that the caller gives it
 	Runtime                             string // lines on where this runs; no clock, which would break the cached prefix
 }
 
@@ -41,7 +42,8 @@ func (p Prompt) Assemble(budget tidemark.Tokens) string {
 		budget = DefaultBudget
 	}
 	recent := tidemark.EstimateText(p.Yesterday.Text) + tidemark.EstimateText(p.Today.Text)
-	fixed := budget - min(recent, budget/3) - tidemark.EstimateText(p.Runtime) - 200 // for headings and remarks
+	behind := tidemark.EstimateText(p.Runtime) + tidemark.EstimateText(p.Skills)
+	fixed := budget - min(recent, budget/3) - behind - 200 // for headings and remarks
 	curated := []struct{ heading, path, text string }{
 		{"## Your Soul", Soul, p.Soul},
 		{"## Your Identity", Identity, p.Identity},
@@ -60,13 +62,16 @@ func (p Prompt) Assemble(budget tidemark.Tokens) string {
 			used += tidemark.EstimateText(text)
 		}
 	}
-	if text := p.recent(budget - used - tidemark.EstimateText(p.Runtime) - 100); text != "" {
+	if text := p.recent(budget - used - behind - 100); text != "" {
 		notes := 0 // tool notes stand behind the recent ones
 		if strings.TrimSpace(Strip(p.ToolNotes)) != "" {
 			notes = 1
 		}
 		at := len(parts) - notes
 		parts = append(parts[:at:at], append([]string{text}, parts[at:]...)...)
+	}
+	if p.Skills != "" {
+		parts = append(parts, p.Skills)
 	}
 	if p.Runtime != "" {
 		parts = append(parts, "## Runtime\n\n"+strings.TrimSpace(p.Runtime))

@@ -71,7 +71,7 @@ func textParts(m tidemark.Message) iter.Seq[string] {
 			case tidemark.TypeText:
 				ok = yield(tidemark.StripReminders(b.Text))
 			case tidemark.TypeToolUse:
-				if !ownTool(b.Name) || b.Name == delimiterTool.Name { // what was looked for is not what was said, and what was learned is
+				if !retold(b.Name) || b.Name == delimiterTool.Name { // what was looked for is not what was said, and what was learned is
 					ok = yield(b.Name) && yield(" ") && yield(string(b.Input))
 				}
 			case tidemark.TypeToolResult:

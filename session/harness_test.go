@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -283,12 +284,16 @@ type fakeAgent struct {
 	call     func(tidemark.Block) tidemark.Block
 	told     func()                          // if set, called by Report
 	remember func(tidemark.Extraction) error // if set, may refuse
+	system   string                          // if set, what it has in the prompt
+	more     []tidemark.Tool                 // that it offers, too
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
 
 func (a *fakeAgent) Prompt(context.Context, tidemark.Scope, time.Time) (string, error) {
-	return "## Recent Context", a.failure()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return cmp.Or(a.system, "## Recent Context"), a.fail
 }
 
 func (a *fakeAgent) failure() error {
@@ -326,8 +331,8 @@ func (a *fakeAgent) Report(_ context.Context, _ tidemark.SessionInfo, infos []ar
 }
 
 func (a *fakeAgent) Tools(tidemark.Scope) []tidemark.Tool {
-	return []tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`), Idempotent: true},
-		{Name: "send", Description: "send", InputSchema: []byte(`{"type":"object"}`)}}
+	return append([]tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`), Idempotent: true},
+		{Name: "send", Description: "send", InputSchema: []byte(`{"type":"object"}`)}}, a.more...)
 }
 
 func (a *fakeAgent) Call(_ context.Context, _ tidemark.Scope, c tidemark.Block) tidemark.Block {

@@ -273,7 +273,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	now := s.Runtime.Now()
 	m := tidemark.Message{Role: tidemark.User, Content: results}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
-	if !slices.ContainsFunc(calls, func(c call) bool { return !ownTool(c.Block.Name) }) {
+	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
 		if slices.ContainsFunc(calls, func(c call) bool { return bringsBack(c.Block.Name) }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}

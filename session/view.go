@@ -94,6 +94,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	if v.Tools, err = s.tools(ctx); err != nil {
 		return View{}, err
 	}
+	v.Tools = withSkills(v.System, v.Tools)
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
 	v.Size, v.Anchor = s.size(v, entries, now.newest)
 	return v, nil

@@ -79,7 +79,7 @@ func TestQueryOfAll(t *testing.T) {
 	tolerant := 0
 	for pattern, takes := range worker.Takes() {
 		method, path, _ := strings.Cut(methodOf(pattern), " ")
-		at := strings.NewReplacer("{key}", "main", "{agent}", "main", "{path...}", "MEMORY.md", "{name}", "x", "{id}", "x", "{id...}", "x", "{n}", "1", "{channel}", "whatsapp", "{file}", "x", "{$}", "").Replace(path)
+		at := strings.NewReplacer("{key}", "main", "{agent}", "main", "{path...}", "MEMORY.md", "{name}", "x", "{id}", "x", "{id...}", "x", "{n}", "1", "{channel}", "whatsapp", "{file}", "x", "{file...}", "x.md", "{$}", "").Replace(path)
 		res := s.do(method, at+"?zebra=1", "")
 		body, err := io.ReadAll(res.Body)
 		if err = errors.Join(err, res.Body.Close()); err != nil {

@@ -135,7 +135,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for _, p := range worker.Patterns() {
 		method, path, _ := strings.Cut(methodOf(p), " ")
-		path = strings.NewReplacer("{path...}", "{path}", "{id...}", "{id…}", "{$}", "").Replace(path)
+		path = strings.NewReplacer("{path...}", "{path}", "{id...}", "{id…}", "{file...}", "{file…}", "{$}", "").Replace(path)
 		short := "…" + strings.TrimPrefix(path, "/v1/sessions/{key}")
 		if doc := string(raw); path != "/" && !strings.Contains(doc, "`"+method+" "+path) && !strings.Contains(doc, "`"+method+" "+short) {
 			t.Errorf("docs/http.md does not speak of %s", p)

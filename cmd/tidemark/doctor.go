@@ -254,6 +254,7 @@ func (d *doctor) bucket(ctx context.Context) {
 		d.add("bucket", bad, fix, "%s: %s", where, err)
 	} else {
 		d.add("bucket", fine, "", "%s: write, read, condition and delete work", where)
+		d.skillsIn(ctx, blobs)
 	}
 }
 

@@ -41,6 +41,7 @@ var table = []row{
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
 	{pkg: "compaction", may: "internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
+	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
@@ -68,9 +69,9 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
-	{pkg: "agent", may: "memory archive recall reset host snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "agent", may: "internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
+	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "approval paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 

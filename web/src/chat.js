@@ -4,8 +4,10 @@
 
 import { batch, signal } from "@preact/signals";
 import { ApiError, sessionPath } from "./api.js";
+import { Approvals } from "./approvals.js";
 import { merge, prepend } from "./entries.js";
 import { keep, kept, keptJSON, keptNames, onChanged } from "./store.js";
+import { proxied } from "./words.js";
 
 const PAGE = 60;
 const QUIET = 40_000; // the server pings every 15 s
@@ -34,6 +36,7 @@ export class Conversation {
     this.answer = signal(null); // of the run in work: {run, text, thinking: signals, tools}
     this.doing = signal(""); // what it does beside answering
     this.failure = signal("");
+    this.approvals = new Approvals(api, this.path); // calls that wait for leave
     this.waiting = signal([]); // inputs in the server's queue
     this.outbox = signal([]); // inputs on their way there
     this.link = signal({ state: fresh ? "live" : "connecting" }); // live, offline {error, at}, refused {error}
@@ -61,6 +64,7 @@ export class Conversation {
   close() {
     this.away?.abort();
     this.away = null;
+    this.approvals.close();
     this.deaf?.();
   }
 
@@ -159,6 +163,7 @@ export class Conversation {
       case "hello":
         this.begin(n.run, n.text);
         this.sync();
+        if (!proxied(this.key)) this.approvals.read(); // there the client has its tools itself
         break;
       case "queued":
         this.soon();
@@ -188,6 +193,9 @@ export class Conversation {
         break;
       case "stalled":
         this.doing.value = n.text ? `Waiting: ${n.text}` : "";
+        break;
+      case "approval":
+        this.approvals.take(n.approvals);
         break;
       case "compacting":
         this.doing.value = n.text ? `Compacting: ${n.text}` : "Compacting";

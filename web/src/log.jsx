@@ -67,7 +67,7 @@ export function Log({ conversation: c, onEdit }) {
         {quiet && <Empty />}
         {list.map((row) => <Row key={row.key} row={row} conversation={c} />)}
         {c.failure.value && !answer && <div class="event error" role="alert">{c.failure.value}</div>}
-        {answer && <Answer answer={answer} doing={c.doing.value} onGrown={toEnd} />}
+        {answer && <Answer answer={answer} doing={c.approvals.all.value.length ? "Waiting for your decision" : c.doing.value} onGrown={toEnd} />}
         {!answer && c.doing.value && <p class="dots">{c.doing.value}…</p>}
         {waiting.map((w) => <Sent key={w.id} item={{ ...w, content: typedOf(w), state: "queued" }} />)}
         {c.outbox.value.map((m) => <Sent key={m.id} item={m} onRetry={() => c.retry(m.id)} onDrop={() => c.drop(m.id)} onEdit={() => onEdit(m)} />)}

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import "@preact/signals"; // components read signals
 import "./style.css";
 import { api, archive, current, dialog, drawer, listed, mainKey, newChat, panel, refusal, show, start, toast } from "./app.js";
+import { Approvals } from "./approvals.jsx";
 import { Composer, stop } from "./composer.jsx";
 import { Dialogs } from "./dialogs.jsx";
 import { Icon } from "./icons.jsx";
@@ -22,6 +23,7 @@ function Page() {
         <Head conversation={c} />
         <Link conversation={c} />
         <Log conversation={c} onEdit={(m) => { setEdit(m); c.drop(m.id); }} />
+        <Approvals key={c.key} conversation={c} />
         {proxied(c.key) ? <Elsewhere /> : <Composer conversation={c} edit={edit} />}
       </main>
       {panel.value && <Panels key={c.key} api={api} session={c.key} live={c.live} exists={!c.missing.value} wanted={archive.value} onWanted={() => { archive.value = null; }} mainSession={mainKey.value} sessions={listed.value} openSession={show} onClose={() => { panel.value = false; }} />}
