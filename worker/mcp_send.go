@@ -106,6 +106,7 @@ var _ dialect = (*mcpTalk)(nil)
 func (p *mcpTalk) open(r session.Receipt) error {
 	if p.id, p.again = r.ID, r.Duplicate; p.live {
 		p.stream = p.begin()
+		return p.stream.ping() // or the head of the stream would wait for the first piece
 	}
 	return nil
 }
