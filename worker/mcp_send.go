@@ -155,6 +155,9 @@ func (p *mcpTalk) end(out outcome) error {
 }
 
 func (p *mcpTalk) fail(err error) error {
+	if p.r.Context().Err() != nil {
+		return err // nobody is there to read it
+	}
 	var no *refused
 	if errors.As(err, &no) && no.status == http.StatusGatewayTimeout && p.id != "" {
 		return p.tellResult(working(p.id, p.again), nil)
