@@ -86,7 +86,7 @@ func (b *bridge) open(ctx context.Context) error {
 		return nil
 	}
 	if err := c.ready(); err != nil { // what needs no model works all the same
-		b.m.err.printf("tidemark mcp: send_message will fail: %v\n", err)
+		b.say("send_message will fail: %v", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -236,7 +236,7 @@ func (b *bridge) pass(ctx context.Context, line []byte, h rpcHead) {
 		return
 	}
 	if h.ID == nil && line != nil {
-		b.m.err.printf("tidemark mcp: %v\n", err)
+		b.say("%v", err)
 		return
 	}
 	b.refuse(h.ID, rpcNoDoor, err.Error())
@@ -252,11 +252,18 @@ func (b *bridge) refuse(id json.RawMessage, code int, text string) {
 	}
 }
 
+// say tells a person something: standard output is the protocol's.
+func (b *bridge) say(format string, args ...any) {
+	b.out.Lock()
+	defer b.out.Unlock()
+	b.m.err.printf("tidemark mcp: "+format+"\n", args...)
+}
+
 // write writes one message as a line.
 func (b *bridge) write(raw []byte) {
 	var line bytes.Buffer
 	if err := json.Compact(&line, raw); err != nil {
-		b.m.err.printf("tidemark mcp: the answer is no JSON: %v\n", err)
+		b.say("the answer is no JSON: %v", err)
 		return
 	}
 	b.out.Lock()
