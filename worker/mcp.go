@@ -34,7 +34,6 @@ const (
 	rpcNoRequest  = -32600
 	rpcNoMethod   = -32601
 	rpcBadParams  = -32602
-	rpcInternal   = -32603
 	rpcServer     = -32000 // what HTTP has a status for
 	rpcNoResource = -32002 // up to 2025-11-25
 	rpcHeaders    = -32020 // headers that are not what the body says
