@@ -36,6 +36,7 @@ NODE_MODULES := build/node_modules/.package-lock.json
 CLIENT_MODULES := test/clients/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
 WEB_TESTS := test/web/node_modules/.package-lock.json
+MCP_MODULES := test/mcp/node_modules/.package-lock.json
 WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
@@ -51,7 +52,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-proxy e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -152,6 +153,10 @@ e2e-proxy: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with offici
 	$(call title,the proxy)
 	node --test test/proxy/upstream.test.mjs
 	node test/proxy/proxy.mjs $(BIN) dist
+
+e2e-mcp: wasm build $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
+	$(call title,clients of the Model Context Protocol)
+	node test/mcp/mcp.mjs $(BIN) dist
 
 # What the targets above are made of.
 
@@ -259,6 +264,10 @@ $(WEB_MODULES): web/package-lock.json
 
 $(WHATSAPP_MODULES): test/whatsapp/package-lock.json
 	npm ci --prefix test/whatsapp --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(MCP_MODULES): test/mcp/package-lock.json
+	npm ci --prefix test/mcp --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .cache/web: $(shell find web/src -type f) build/web.go $(WEB_MODULES)

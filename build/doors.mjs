@@ -5,6 +5,7 @@
 import { joined } from "./body.mjs";
 import { rootKey } from "./key.mjs";
 import { faced, proxyKey, sessionOf, userOf, vendor } from "./proxy.mjs";
+import { agent } from "./route.mjs";
 
 // Requests without a conversation store nothing, so any object will do. The main agent's would be one thread
 // for all of them, and one for each request would be a new object each time: a few share them.
@@ -26,6 +27,7 @@ export async function door(request, path, query, most, token) {
     if (named) return { to: session(rootKey(named)) };
     return spoken(request, most, userSession);
   }
+  if (path === "/mcp") return request.method === "POST" ? spoken(request, most, called) : { to: shard() };
   const owner = query.get("agent") ?? "";
   if (path === "/api/chat" && request.method === "POST") {
     return spoken(request, most, async ({ id }) => (text(id) ? session(await keyOf(owner, "web", id)) : shard()));
@@ -42,6 +44,19 @@ const session = (name) => (name ? { kind: "session", name } : shard());
 const agentOf = (model) => (typeof model === "string" && model.startsWith("tidemark:") ? model.slice("tidemark:".length) : "");
 
 const userSession = async ({ user, model }) => (text(user) ? session(await keyOf(agentOf(model), "user", user)) : shard());
+
+// called says whose object a message of the Model Context Protocol is for, as worker/mcp_call.go does: a tool's is that of
+// the session that it names, else of the agent; a memory file is its agent's. The others are of nobody.
+async function called({ method, params }) {
+  const { arguments: args, uri } = params ?? {};
+  if (method === "tools/call") {
+    if (text(args?.session)) return session(rootKey(args.session));
+    return agent(text(args?.agent) ? args.agent : "main");
+  }
+  if (method === "resources/list") return agent("main");
+  if (method === "resources/read" && text(uri)) return agent(uri.match(/^tidemark:\/\/agents\/([^/]+)\/memory\//)?.[1] ?? "main");
+  return shard();
+}
 
 // passed says where a request of a client goes that keeps its history itself.
 async function passed({ chat, name, credential, sure, off }, request, most) {
@@ -111,6 +126,7 @@ export function tongueOf(path, headers) {
   const bare = path.replace(/^\/s\/[^/]*/, "");
   if (/^\/v1\/messages(\/|$)/.test(bare)) return "anthropic";
   if (bare === "/v1/chat/completions") return "openai";
+  if (bare === "/mcp") return "mcp";
   if (/^\/v1\/models(\/|$)/.test(bare)) return headers.get("anthropic-version") ? "anthropic" : "openai";
   return "native";
 }
@@ -132,6 +148,7 @@ export function put(tongue, status, { type, message, requestId }) {
     const kind = busy ? "overloaded_error" : ANTHROPIC[status] ?? (server ? "api_error" : "invalid_request_error");
     return [busy ? 529 : status, { type: "error", error: { type: kind, message }, request_id: requestId }];
   }
+  if (tongue === "mcp") return [status, { jsonrpc: "2.0", id: null, error: { code: -32000, message, data: { type, requestId } } }];
   return [status, { error: { type, message, requestId } }];
 }
 
@@ -200,7 +217,7 @@ export async function told(request, path, env, answer, final = false) {
     const { error } = await answer.json();
     const [status, body] = put(tongue, answer.status, error);
     out = new Response(`${JSON.stringify(body)}\n`, { status, headers: answer.headers });
-    out.headers.set("x-should-retry", String(answer.headers.has("retry-after")));
+    if (tongue !== "mcp") out.headers.set("x-should-retry", String(answer.headers.has("retry-after")));
     if (tongue === "anthropic") out.headers.set("request-id", error.requestId);
   }
   for (const [name, value] of Object.entries(headers)) out.headers.set(name, value);

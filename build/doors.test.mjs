@@ -90,6 +90,33 @@ test("a request of a door goes to the object of its conversation", async () => {
   assert.deepEqual((await front(new Request(`${site}/api/chat/aB3/stream`, { headers: bearer }), env)).to, await session("", "web", "aB3"));
 });
 
+test("a message of the Model Context Protocol goes to the object that it is about", async () => {
+  assert.ok(rows.calls.length > 10);
+  for (const { body, session, agent } of rows.calls) {
+    const sent = JSON.stringify({ jsonrpc: "2.0", id: 1, ...body });
+    for (const path of ["/mcp", `/t/${encodeURIComponent(token)}/mcp`]) {
+      const { to, request } = await post(path, sent);
+      assert.deepEqual(to, session ? { kind: "session", name: session } : { kind: "agent", name: agent }, sent);
+      assert.equal(await request.text(), sent, "what goes on");
+    }
+  }
+  const others = ["", "no json", "null", "5", "[]", '{"method":7}', '{"method":"tools/list","params":null}', '{"method":"initialize","params":{}}',
+    '{"method":"resources/read","params":{"uri":7}}', '{"method":"tools/call","params":{"arguments":{"session":"a:b:c"}}}'];
+  for (const body of others) assert.match((await post("/mcp", body)).to.name, /^door:\d+$/, body);
+  // What names no agent is told so by the main one's object.
+  assert.deepEqual((await post("/mcp", '{"method":"tools/call","params":{"arguments":{"agent":"../x"}}}')).to, { kind: "agent", name: "main" });
+  const get = await front(new Request(`${site}/mcp`, { headers: bearer }), env);
+  assert.match(get.to.name, /^door:\d+$/);
+});
+
+test("what the front refuses is an error of JSON-RPC to a client of that", async () => {
+  const { answer } = await front(new Request(`${site}/mcp`, { method: "POST", body: "{}" }), env);
+  const { jsonrpc, id, error } = await answer.json();
+  assert.deepEqual([answer.status, jsonrpc, id, error.code, error.data.type], [401, "2.0", null, -32000, "unauthorized"]);
+  assert.match(error.message, /TIDEMARK_TOKEN/);
+  assert.equal(answer.headers.get("x-should-retry"), null);
+});
+
 test("what is of no conversation is spread over a few objects, never the main agent's", async () => {
   const seen = new Set();
   for (let i = 0; i < 200; i++) {

@@ -58,7 +58,7 @@ function decoded(text) {
 // The agent that is always there.
 const MAIN = "main";
 
-const agent = (name) => ({ kind: "agent", name: !name.includes(":") && rootKey(`agent:${name}:main`) === `agent:${name}:main` ? name : MAIN });
+export const agent = (name) => ({ kind: "agent", name: !name.includes(":") && rootKey(`agent:${name}:main`) === `agent:${name}:main` ? name : MAIN });
 
 // How often an encoding may be encoded again until nobody reads it.
 const MAX_LAYERS = 5;

@@ -36,7 +36,7 @@ func readDoors(t *testing.T) (rows doors) {
 	return rows
 }
 
-var tongues = map[string]tongue{"native": native, "openai": openAI, "anthropic": anthropic}
+var tongues = map[string]tongue{"mcp": jsonRPC, "native": native, "openai": openAI, "anthropic": anthropic}
 
 // TestDoors holds the doors to testdata/doors.json; build/doors.test.mjs does the same to the front.
 func TestDoors(t *testing.T) {

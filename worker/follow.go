@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ type follower struct {
 // say makes an input durable and follows it. It listens before it posts, so that no notice is missed;
 // what is missed all the same is in the log.
 func (c *call) say(s *session.Session, in session.Input, to dialect) error {
-	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
+	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), cmp.Or(c.patience, c.Wait))
 	defer cancel()
 	f := &follower{call: c, s: s, to: to}
 	var err error

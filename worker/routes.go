@@ -111,6 +111,7 @@ func routes() []route {
 		{"POST " + agents + "/pairing", "", false, (*call).postPairing},
 		{"GET " + agents + "/owner", "", false, (*call).getOwner},
 		{"POST " + agents + "/owner", "", false, (*call).postOwner},
+		{"POST /mcp", anything, false, (*call).postMCP},
 		{"GET /webhooks/{channel}", anything, true, (*call).getWebhook},
 		{"POST /webhooks/{channel}", anything, true, (*call).postWebhook},
 		{"GET /metrics", anything, false, (*call).getMetrics},

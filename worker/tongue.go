@@ -12,6 +12,7 @@ const (
 	native    tongue = iota // docs/http.md
 	openAI                  // https://platform.openai.com/docs/guides/error-codes
 	anthropic               // https://docs.anthropic.com/en/api/errors
+	jsonRPC                 // https://www.jsonrpc.org/specification#error_object
 )
 
 // tongueOf says which one a path is of. build/doors.mjs says the same, by testdata/doors.json.
@@ -32,6 +33,8 @@ func tongueOf(r *http.Request) tongue {
 		return anthropic
 	case path == "/v1/chat/completions":
 		return openAI
+	case path == "/mcp":
+		return jsonRPC
 	case path == "/v1/models", strings.HasPrefix(path, "/v1/models/"):
 		if r.Header.Get("Anthropic-Version") != "" {
 			return anthropic
@@ -127,12 +130,15 @@ func (t tongue) put(f failure, a *answer) (status int, body any) {
 		}
 		return orStatus(w.status, f.status), anthropicError{"error", anthropicFault{w.kind, f.text}, a.id}
 	}
+	if t == jsonRPC {
+		return f.status, rpcAnswer{Version: "2.0", ID: orNull(nil), Error: &rpcError{rpcServer, f.text, map[string]string{"type": f.kind, "requestId": a.id}}}
+	}
 	return f.status, wireError{Error: f.wire(a)}
 }
 
 // heads sets what clients of these APIs look for beside the body.
 func (t tongue) heads(h http.Header, f failure, a *answer) {
-	if t == native {
+	if t == native || t == jsonRPC {
 		return
 	}
 	again := "false"

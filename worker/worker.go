@@ -180,7 +180,8 @@ type call struct {
 	w *answer
 	r *http.Request
 
-	release func() // gives back what Config.Admit gave
+	release  func()        // gives back what Config.Admit gave
+	patience time.Duration // how long this client waits for a turn, 0: Config.Wait
 }
 
 // end ends a request.
