@@ -47,6 +47,8 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		err = a.Sittings(ctx, q.Sittings)
 	case what == askShow:
 		err = a.Snapshots(ctx, q.Nodes)
+	case what == askRan && q.Ran != nil:
+		err = a.Ran(ctx, *q.Ran)
 	case what == askDigests && q.Digests != nil:
 		out.Next, err = a.Digests(ctx, *q.Digests)
 	case what == askRecall && q.Ask != nil:

@@ -30,6 +30,7 @@ const (
 	askRecall   = "recall"
 	askSittings = "episodes"
 	askShow     = "snapshots"
+	askRan      = "ran" // a run of a schedule is over
 )
 
 // Bounds of one exchange.
@@ -51,6 +52,7 @@ type question struct {
 	Ask        *recall.Ask           `json:"ask,omitempty"`
 	Sittings   []memory.Sitting      `json:"episodes,omitempty"`
 	Nodes      []snapshot.Node       `json:"snapshots,omitempty"`
+	Ran        *tidemark.Ran         `json:"ran,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -69,6 +71,8 @@ type Remote struct {
 	Name      string
 	Transport http.RoundTripper // reaches the object of that name
 	Runtime   tidemark.Runtime
+	// NoSchedules as in the agent's [Config]: it says what [Remote.Tools] lists.
+	NoSchedules bool
 }
 
 // Prompt asks for persona, instructions and memory, see [Agent.Prompt].
@@ -106,12 +110,18 @@ func (r *Remote) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	return err
 }
 
+// Ran tells what came of the run of a schedule, see [Agent.Ran].
+func (r *Remote) Ran(ctx context.Context, ran tidemark.Ran) error {
+	_, err := r.ask(ctx, askRan, question{Ran: &ran})
+	return err
+}
+
 // Tools lists the memory tools that the scope may use; nobody need be asked.
 func (r *Remote) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if scope.Agent != r.Name {
 		return nil
 	}
-	return toolsOf(scope)
+	return toolsOf(scope, !r.NoSchedules)
 }
 
 // Call runs a memory tool, see [Agent.Call].

@@ -100,3 +100,9 @@ func Words(s string) Spec {
 	}
 	return Spec{At: s}
 }
+
+// At is the time of a plan that is due once; zero for others.
+func (p Plan) At() time.Time { return p.at }
+
+// Zone is where the plan's clocks hang.
+func (p Plan) Zone() *time.Location { return p.zone }

@@ -182,7 +182,7 @@ func (p *Plan) wall(text string) (time.Time, error) {
 
 func (p *Plan) readEvery(now time.Time) error {
 	var err error
-	if p.every, err = period("every", p.spec.Every); err != nil {
+	if p.every, err = Period("every", p.spec.Every); err != nil {
 		return err
 	}
 	if p.anchor = now.Truncate(time.Second); p.spec.Anchor != "" {
@@ -200,7 +200,7 @@ func (p *Plan) readEvery(now time.Time) error {
 }
 
 func (p *Plan) readHeartbeat() (err error) {
-	if p.every, err = period("heartbeat", p.spec.Heartbeat); err != nil {
+	if p.every, err = Period("heartbeat", p.spec.Heartbeat); err != nil {
 		return err
 	}
 	if p.from, p.to = 0, 24*60; p.spec.Active == "" {
@@ -234,8 +234,8 @@ func clock(s string) (minute int, ok bool) {
 	return hour*60 + minute, true
 }
 
-// period is a duration within the bounds of one.
-func period(name, s string) (time.Duration, error) {
+// Period reads a duration of a named field within the bounds of one.
+func Period(name, s string) (time.Duration, error) {
 	d, err := duration(name, s)
 	if err == nil && (d < MinEvery || d > MaxEvery || d%time.Second != 0) {
 		return 0, fmt.Errorf("%s %.40q: want whole seconds from %s to %d days: %w", name, s, "1m", int(MaxEvery/(24*time.Hour)), tidemark.ErrInvalid)

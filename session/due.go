@@ -246,6 +246,7 @@ const (
 	outArchive  = "archive"  // an archive.Info
 	outSitting  = "episode"  // a memory.Sitting
 	outSnapshot = "snapshot" // a snapshot.Node
+	outRan      = "ran"      // a tidemark.Ran
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -323,6 +324,8 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		return nil, s.tellSitting(ctx, r.Bytes(2))
 	case outSnapshot:
 		return nil, s.tellSnapshot(ctx, r.Bytes(2))
+	case outRan:
+		return nil, s.tellRan(ctx, r.Bytes(2))
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {
