@@ -45,6 +45,8 @@ type Config struct {
 	// NoSchedules runs none and takes none. MaxRunning of them run at once; 0 is DefaultRunning.
 	NoSchedules bool
 	MaxRunning  int
+	// Resting reports a host that begins none by itself for now, as a command that soon ends; nil: none.
+	Resting func() bool
 	// Address finds the person whom a schedule's answers go to, named "platform:name", as they wrote last. One whom
 	// the owner has not let in is ErrForbidden, one who never wrote ErrNotFound. nil: no channel is set up.
 	Address func(ctx context.Context, to string) (tidemark.Origin, error)

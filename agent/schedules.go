@@ -292,7 +292,7 @@ func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
 	}
 	s.n, s.ID, s.State, s.Fails, s.Reason, s.Created = r.Int(0), scheduleID(r.Int(0)), r.Text(1), int(r.Int(3)), r.Text(4), time.UnixMilli(r.Int(5)).UTC()
 	if at := r.Int(2); at > 0 {
-		s.Next = time.UnixMilli(at).In(a.cfg.Zone)
+		s.Next = time.UnixMilli(at).In(s.plan.Zone())
 		s.Coming = []time.Time{s.Next}
 		const shown = 3
 		for t, ok := s.plan.Next(s.Next); ok && len(s.Coming) < shown; t, ok = s.plan.Next(t) {

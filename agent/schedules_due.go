@@ -31,7 +31,7 @@ const heartbeatOK = "HEARTBEAT_OK"
 // again; zero for never.
 func (a *Agent) wakeSchedules(ctx context.Context) (time.Time, error) {
 	there, err := a.hasSchedules(ctx)
-	if err != nil || !there || a.cfg.NoSchedules {
+	if err != nil || !there || a.cfg.NoSchedules || a.cfg.Resting != nil && a.cfg.Resting() {
 		return time.Time{}, err
 	}
 	a.soon.Store(0)

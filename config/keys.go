@@ -55,7 +55,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), scheduleKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -271,6 +271,21 @@ func agentAt(c *Config, star string) *Agent {
 		c.Agents = append(c.Agents, Agent{})
 	}
 	return &c.Agents[i]
+}
+
+func scheduleKeys() []Key {
+	return []Key{
+		{
+			Name: "schedules.enabled", Type: Switch, Default: "true",
+			Doc: "Agents do work by themselves, at times. Off, no schedule is taken and none runs; those that there are stay.",
+			at:  func(c *Config, _ string) any { return &c.Schedules.Enabled },
+		},
+		{
+			Name: "schedules.maxConcurrent", Type: Number, Default: "4", Min: 1, Max: 100,
+			Doc: "Runs of schedules of one agent at once.",
+			at:  func(c *Config, _ string) any { return &c.Schedules.MaxConcurrent },
+		},
+	}
 }
 
 func memoryKeys() []Key {

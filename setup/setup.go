@@ -80,10 +80,12 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	return agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
+	out := agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
 		Budget:    min(c.Memory.PromptTokens, c.Model.ContextWindow/memoryShare),
 		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
-		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}, nil
+		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}
+	scheduling(c, &out)
+	return out, nil
 }
 
 // reconcilers says who compares facts at night, by recall.reconcile.
