@@ -92,12 +92,6 @@ type Session struct {
 	MaxRounds          int
 }
 
-// Schedules holds what agents may do by themselves, at times.
-type Schedules struct {
-	Enabled       bool
-	MaxConcurrent int
-}
-
 // Policy says when a session is reset. Fields that are not set are those of the default policy.
 type Policy struct {
 	Mode        string

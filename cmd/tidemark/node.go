@@ -433,6 +433,7 @@ func (n *node) working() bool {
 
 // drain starts nothing more by itself and waits until no turn is in work.
 func (n *node) drain(ctx context.Context) {
+	n.awake.Store(false)
 	n.quiet.Do(n.alarms.Close)
 	const look = 20 * time.Millisecond
 	for n.working() && n.rt.Sleep(ctx, look) == nil {
@@ -449,6 +450,7 @@ const (
 // close ends what is in work and closes the store. What is unfinished goes on when it is opened
 // again; a caller that wants turns to finish drains first.
 func (n *node) close() error {
+	n.awake.Store(false) // agents settle below, and no session is opened any more
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
