@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/schedule"
 )
 
 const (
 	duePage     = 50             // schedules in one Wake
-	maxMissed   = 10_000         // that are counted
+	maxMissed   = 10_000         // times that are counted
 	farAhead    = 24 * time.Hour // further ahead than a schedule's own next time: a clock was set back
 	pauseAfter  = 10             // failures in a row
 	maxRest     = 6 * time.Hour  // after a failure
@@ -146,10 +147,7 @@ func (a *Agent) backInTime(ctx context.Context, now time.Time) error {
 // due does what is to be done about a schedule that is due: it begins a run, or says why there is none, and moves it
 // on to its next time. Of what was missed the last is done.
 func (a *Agent) due(ctx context.Context, s Schedule, now time.Time) error {
-	last, missed := s.Next, 0
-	for t, ok := s.plan.Next(last); ok && !t.After(now) && missed < maxMissed; t, ok = s.plan.Next(t) {
-		last, missed = t, missed+1
-	}
+	last, missed := s.lastDue(now)
 	run := begun{schedule: s, due: last.UnixMilli(), missed: missed}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, a.cfg.Name, s.n, run.due)
 	if err != nil {
@@ -182,6 +180,25 @@ func (a *Agent) due(ctx context.Context, s Schedule, now time.Time) error {
 		}
 	}
 	return a.moved(a.begin(ctx, run, now, a.moveStmt(s, now)))
+}
+
+// lastDue is the last time up to now that a schedule was due, and how many it missed before; of very many, not all are
+// counted.
+func (s Schedule) lastDue(now time.Time) (last time.Time, missed int) {
+	last = s.Next
+	t, ok := s.plan.Next(last)
+	for ; ok && !t.After(now); t, ok = s.plan.Next(t) {
+		if last, missed = t, missed+1; missed == maxMissed {
+			break
+		}
+	}
+	if !ok || t.After(now) {
+		return last, missed
+	}
+	for t, ok = s.plan.Next(now.Add(-min(s.catchUp(), maxMissed*schedule.MinEvery))); ok && !t.After(now); t, ok = s.plan.Next(t) {
+		last = t
+	}
+	return last, missed
 }
 
 // moved forgives that another Wake was first.

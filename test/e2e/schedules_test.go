@@ -27,6 +27,21 @@ type ranOnce struct {
 	}
 }
 
+// known is a talk with an agent that is there: on Workers, one that a session told of itself.
+func known(t *testing.T, s *site) *talk {
+	t.Helper()
+	k := begin(t, s, "web", "a")
+	k.say("Hello.")
+	eventually(t, s, func() string {
+		res, raw := s.fetch(t, "GET", k.agent("/schedules"), nil)
+		if res.StatusCode != 200 {
+			return raw
+		}
+		return ""
+	})
+	return k
+}
+
 // plan makes a schedule whose runs ask the model of the talk.
 func (k *talk) plan(body map[string]any) scheduled {
 	k.t.Helper()
@@ -55,7 +70,7 @@ func (k *talk) outcome(id string) ranOnce {
 // and its outcome is there to read. One that is run by hand goes on in the same session.
 func TestSchedules(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
+		k := known(t, s)
 		k.model.Push(tidemarktest.Step{Text: "All is quiet."}, tidemarktest.Step{Text: "Still quiet."})
 		at := time.Now().Add(2 * time.Second)
 		made := k.plan(map[string]any{"at": at.UTC().Format(time.RFC3339), "prompt": "Look around.", "session": "own"})
@@ -86,7 +101,7 @@ func TestSchedules(t *testing.T) {
 // TestSchedulesRefused: what cannot be is told by its field, and leaves nothing behind.
 func TestSchedulesRefused(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
+		k := known(t, s)
 		for field, body := range map[string]map[string]any{
 			"cron":   {"cron": "30 2 31 2 *", "prompt": "x"},
 			"zone":   {"every": "5m", "zone": "Nowhere/Land", "prompt": "x"},
@@ -107,7 +122,7 @@ func TestSchedulesRefused(t *testing.T) {
 // TestHeartbeat: without a file nothing is asked of the model; with one, it is; and its all-clear is no news.
 func TestSchedulesHeartbeat(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
+		k := known(t, s)
 		made := k.plan(map[string]any{"heartbeat": "30m"})
 		if res, raw := s.fetch(t, "POST", k.agent("/schedules/"+made.ID+"/run"), map[string]any{}); res.StatusCode != 400 || !strings.Contains(raw, "HEARTBEAT.md") {
 			t.Errorf("%d %s", res.StatusCode, raw)
@@ -120,7 +135,7 @@ func TestSchedulesHeartbeat(t *testing.T) {
 		first := k.outcome(made.ID)
 		ask[ranOnce](k, 202, "POST", k.agent("/schedules/"+made.ID+"/run"), map[string]any{})
 		second := k.outcome(made.ID)
-		if first.State != "ok" || second.State != "ok" || first.Session == second.Session || !strings.Contains(k.model.Calls()[0].LastText(), "the boiler") {
+		if first.State != "ok" || second.State != "ok" || first.Session == second.Session || !strings.Contains(k.model.Calls()[1].LastText(), "the boiler") {
 			t.Errorf("%+v, then %+v", first, second)
 		}
 	})
@@ -129,7 +144,7 @@ func TestSchedulesHeartbeat(t *testing.T) {
 // TestSchedulesMissed: what was due while the host was down is done once when it is back.
 func TestSchedulesMissed(t *testing.T) {
 	eachOwn(t, nil, func(t *testing.T, s *site) {
-		k := begin(t, s, "web", "a")
+		k := known(t, s)
 		k.model.Push(tidemarktest.Step{Text: "Late, but done."})
 		at := time.Now().Add(3 * time.Second)
 		made := k.plan(map[string]any{"at": at.UTC().Format(time.RFC3339), "prompt": "Water the garden."})
@@ -148,7 +163,7 @@ func TestSchedulesMissed(t *testing.T) {
 		if got := k.outcome(made.ID); got.State != "ok" || got.Text != "Late, but done." {
 			t.Errorf("%+v", got)
 		}
-		if runs := ask[scheduled](k, 200, "GET", k.agent("/schedules/"+made.ID+"/runs"), nil).Runs; len(runs) != 1 || len(k.model.Calls()) != 1 {
+		if runs := ask[scheduled](k, 200, "GET", k.agent("/schedules/"+made.ID+"/runs"), nil).Runs; len(runs) != 1 || len(k.model.Calls()) != 2 {
 			t.Errorf("%d runs, %d calls", len(runs), len(k.model.Calls()))
 		}
 	})
