@@ -282,6 +282,7 @@ type fakeAgent struct {
 	call     func(tidemark.Block) tidemark.Block
 	told     func()                          // if set, called by Report
 	remember func(tidemark.Extraction) error // if set, may refuse
+	ran      []tidemark.Ran                  // of schedules
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
