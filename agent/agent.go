@@ -47,8 +47,8 @@ type Config struct {
 	MaxRunning  int
 	// Resting reports a host that begins none by itself for now, as a command that soon ends; nil: none.
 	Resting func() bool
-	// Address finds the person whom a schedule's answers go to, named "platform:name", as they wrote last. One whom
-	// the owner has not let in is ErrForbidden, one who never wrote ErrNotFound. nil: no channel is set up.
+	// Address finds the person whom a schedule's answers go to, named "platform:name", and whether it is the
+	// owner. One whom the owner has not let in is ErrForbidden, a channel that is not set up ErrInvalid. nil: none is.
 	Address func(ctx context.Context, to string) (tidemark.Origin, error)
 	// FlushEvery is the shortest time between two writes of one object; 0 is DefaultFlush, which R2
 	// needs. A folder can do with less.

@@ -233,20 +233,37 @@ func clipped(s string) string {
 // addressed finds where the answer of a run goes. An owner who never wrote over a channel reads it in the session.
 func (a *Agent) addressed(ctx context.Context, h *handed) error {
 	o, err := tidemark.Origin{}, error(nil)
-	switch v, ok := a.cfg.Sessions.(Voices); {
-	case h.To == "":
-		return nil
-	case h.To == ToOwner && ok:
-		if o, err = v.Correspondent(ctx, a.mainKey()); errors.Is(err, tidemark.ErrNotFound) {
-			return nil
-		}
-	case h.To != ToOwner && a.cfg.Address != nil:
+	switch {
+	case h.To == ToOwner:
+		o, err = a.ownerAt(ctx)
+	case h.To != "" && a.cfg.Address != nil:
 		o, err = a.cfg.Address(ctx, h.To)
-	default:
-		return nil
 	}
 	h.Errand.Origin.To, h.Errand.Origin.Peer = o.To, o.Peer
 	return err
+}
+
+// ownerAt is where the owner wrote from last over a channel, if that is still the owner; else there is no To.
+func (a *Agent) ownerAt(ctx context.Context) (tidemark.Origin, error) {
+	v, ok := a.cfg.Sessions.(Voices)
+	if !ok {
+		return tidemark.Origin{}, nil
+	}
+	o, err := v.Correspondent(ctx, a.mainKey())
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return tidemark.Origin{}, nil
+	}
+	if err != nil || o.To == nil || a.cfg.Address == nil {
+		return o, err
+	}
+	now, err := a.cfg.Address(ctx, o.To.Platform+":"+o.To.Peer)
+	switch {
+	case errors.Is(err, tidemark.ErrForbidden) || err == nil && !now.Owner:
+		return tidemark.Origin{}, nil // a number that was the owner's
+	case err != nil && !errors.Is(err, tidemark.ErrInvalid): // which says that its channel is off: the ledger keeps it
+		return tidemark.Origin{}, err
+	}
+	return o, nil
 }
 
 func (a *Agent) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
@@ -355,11 +372,8 @@ func (a *Agent) tellOwner(ctx context.Context) {
 func (a *Agent) tellOne(ctx context.Context, v Voices, n int64, text string) error {
 	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	o, err := v.Correspondent(limited, a.mainKey())
-	if errors.Is(err, tidemark.ErrNotFound) || err == nil && o.To == nil {
-		return nil
-	}
-	if err != nil {
+	o, err := a.ownerAt(limited)
+	if err != nil || o.To == nil {
 		return err
 	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, a.cfg.Name, n)

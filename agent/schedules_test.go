@@ -385,6 +385,39 @@ func TestHeartbeatRules(t *testing.T) {
 	}
 }
 
+// TestScheduleToOwner: what was the owner's number gets nothing any more.
+func TestScheduleToOwner(t *testing.T) {
+	for name, row := range map[string]struct {
+		now  tidemark.Origin
+		err  error
+		want bool
+	}{
+		"the owner's":         {tidemark.Origin{Owner: true}, nil, true},
+		"a friend's by now":   {tidemark.Origin{}, nil, false},
+		"nobody's":            {tidemark.Origin{}, tidemark.ErrForbidden, false},
+		"its channel is off":  {tidemark.Origin{}, tidemark.ErrInvalid, true},
+		"never over channels": {tidemark.Origin{}, tidemark.ErrNotFound, false},
+	} {
+		p := newPlanner(t)
+		p.homes.person = tidemark.Origin{Peer: "ann", To: &tidemark.Address{Platform: "whatsapp", Peer: "49151"}}
+		if errors.Is(row.err, tidemark.ErrNotFound) {
+			p.homes.person = tidemark.Origin{}
+		}
+		p.cfg.Address = func(_ context.Context, to string) (tidemark.Origin, error) {
+			if to != "whatsapp:49151" {
+				t.Errorf("asked for %s", to)
+			}
+			return row.now, row.err
+		}
+		p.restart()
+		p.add(agent.Schedule{Spec: schedule.Spec{Cron: "0 15 * * *", Zone: "UTC"}, To: agent.ToOwner})
+		p.at(21, 15, 0)
+		if len(p.homes.given) != 1 || (p.homes.given[0].Origin.To != nil) != row.want {
+			t.Errorf("%s: %+v", name, p.homes.given)
+		}
+	}
+}
+
 // TestScheduleBounds: so many of an agent, and so many runs of each.
 func TestScheduleBounds(t *testing.T) {
 	p := newPlanner(t)

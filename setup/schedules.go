@@ -26,11 +26,8 @@ func Addressee(name string, channels map[string]channel.Channel, people func(ctx
 			return tidemark.Origin{}, err
 		}
 		ch, ok := channels[platform]
-		switch {
-		case !ok || ch.Rules.Agent != name:
+		if !ok || ch.Rules.Agent != name {
 			return tidemark.Origin{}, fmt.Errorf("channel %s is not set up for agent %s: %w", platform, name, tidemark.ErrInvalid)
-		case platform == whatsapp.Name && ch.Rules.Account == "":
-			return tidemark.Origin{}, fmt.Errorf("set channels.whatsapp.phoneNumberId, to say which number writes: %w", tidemark.ErrInvalid)
 		}
 		book, err := people(ctx, name)
 		if err != nil {
@@ -41,9 +38,13 @@ func Addressee(name string, channels map[string]channel.Channel, people func(ctx
 			return tidemark.Origin{}, err
 		}
 		for _, k := range list.People {
-			if k.Channel == platform && slices.Contains(k.Names, given) && (k.Standing == channel.Owner || k.Standing == channel.Approved) {
-				return tidemark.Origin{Peer: k.Name, To: &tidemark.Address{Platform: platform, Account: ch.Rules.Account, Peer: given}}, nil
+			if k.Channel != platform || !slices.Contains(k.Names, given) || k.Standing != channel.Owner && k.Standing != channel.Approved {
+				continue
 			}
+			if platform == whatsapp.Name && ch.Rules.Account == "" {
+				return tidemark.Origin{}, fmt.Errorf("set channels.whatsapp.phoneNumberId, to say which number writes: %w", tidemark.ErrInvalid)
+			}
+			return tidemark.Origin{Peer: k.Name, Owner: k.Standing == channel.Owner, To: &tidemark.Address{Platform: platform, Account: ch.Rules.Account, Peer: given}}, nil
 		}
 		return tidemark.Origin{}, fmt.Errorf("%s on %s is not somebody whom you have let in (`tidemark pairing ls`): %w", given, platform, tidemark.ErrForbidden)
 	}
