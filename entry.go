@@ -94,6 +94,8 @@ type Origin struct {
 
 	Message string   `json:"message,omitempty"` // platform's id of what a person wrote over a channel
 	To      *Address `json:"to,omitempty"`      // where its answer goes; nil: to whoever asks
+
+	Occasion *Occasion `json:"occasion,omitempty"` // of the run of a schedule
 }
 
 // Findable reports whether what was said is to be found, and may be a source of memory: what stands elsewhere already is found there.

@@ -9,6 +9,9 @@ import (
 // "agent:{agent}:{channel}:{kind}:{peer}"; "#{branch}" behind it names a branch.
 type Key string
 
+// ChannelSchedule is the channel of the conversations that schedules of the owner run in.
+const ChannelSchedule = "schedule"
+
 // maxKeyPart bounds each part of a key in bytes.
 const maxKeyPart = 128
 
@@ -95,11 +98,11 @@ func (k Key) Main() bool {
 
 // Local reports a conversation that only the holder of the token can reach: the main session and
 // those opened by the command line, the page or the API, also those of clients that keep their history
-// themselves ("proxy"). All others belong to a channel's peer, also those of the end users whom an API
+// themselves ("proxy") and the runs of schedules. All others belong to a channel's peer, also those of the end users whom an API
 // client names ("user").
 func (k Key) Local() bool {
 	switch k.Channel() {
-	case "", "local", "web", "api", "cli", "proxy":
+	case "", "local", "web", "api", "cli", "proxy", ChannelSchedule:
 		return true
 	}
 	return false

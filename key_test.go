@@ -97,6 +97,7 @@ func TestKeyParts(t *testing.T) {
 		"agent:a:local:dm:x":        {agent: "a", channel: "local", kind: "dm", peer: "x", root: "agent:a:local:dm:x", local: true, owner: true},
 		"agent:a:web:dm:main#b":     {agent: "a", channel: "web", kind: "dm", peer: "main", root: "agent:a:web:dm:main", local: true, owner: true},
 		"agent:a:api:dm:x":          {agent: "a", channel: "api", kind: "dm", peer: "x", root: "agent:a:api:dm:x", local: true, owner: true},
+		"agent:a:schedule:dm:s1.x":  {agent: "a", channel: "schedule", kind: "dm", peer: "s1.x", root: "agent:a:schedule:dm:s1.x", local: true, owner: true},
 		"agent:a:user:dm:anna":      {agent: "a", channel: "user", kind: "dm", peer: "anna", root: "agent:a:user:dm:anna", scopePeer: "user:anna"},
 		"agent:a:whatsapp:dm:+49":   {agent: "a", channel: "whatsapp", kind: "dm", peer: "+49", root: "agent:a:whatsapp:dm:+49", scopePeer: "whatsapp:+49"},
 		"agent:a:whatsapp:group:g#": {agent: "a", channel: "whatsapp", kind: "group", peer: "g", root: "agent:a:whatsapp:group:g", scopePeer: "whatsapp:g"},

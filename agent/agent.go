@@ -42,6 +42,14 @@ type Config struct {
 	DigestLines int
 	// Sessions answer what is looked for in all of them; nil: Recall is unavailable.
 	Sessions Sessions
+	// NoSchedules runs none and takes none. MaxRunning of them run at once; 0 is DefaultRunning.
+	NoSchedules bool
+	MaxRunning  int
+	// Resting reports a host that begins none by itself for now, as a command that soon ends; nil: none.
+	Resting func() bool
+	// Address finds the person whom a schedule's answers go to, named "platform:name", and whether it is the
+	// owner. One whom the owner has not let in is ErrForbidden, a channel that is not set up ErrInvalid. nil: none is.
+	Address func(ctx context.Context, to string) (tidemark.Origin, error)
 	// FlushEvery is the shortest time between two writes of one object; 0 is DefaultFlush, which R2
 	// needs. A folder can do with less.
 	FlushEvery time.Duration
@@ -60,6 +68,10 @@ type Agent struct {
 	skilled atomic.Bool // and that of skills
 	filled  atomic.Bool // all facts are in the index of words
 	shelf   shelf       // digests that were read
+
+	scheduled atomic.Int32 // what is known of the tables of schedules
+	soon      atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
+	seen      atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
 
 	mu    sync.Mutex // guards the following, see hold
 	fails int
@@ -81,6 +93,9 @@ func New(cfg Config) (*Agent, error) {
 	var err error
 	if cfg.Sharing, err = memory.ParseSharing(string(cfg.Sharing)); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if cfg.MaxRunning <= 0 {
+		cfg.MaxRunning = DefaultRunning
 	}
 	if cfg.FlushEvery <= 0 {
 		cfg.FlushEvery = DefaultFlush
@@ -158,6 +173,6 @@ func (a *Agent) now() time.Time { return a.cfg.Runtime.Now() }
 // schedule asks for a Wake.
 func (a *Agent) schedule(at time.Time) {
 	if a.cfg.Schedule != nil && !at.IsZero() {
-		a.cfg.Schedule(at)
+		a.cfg.Schedule(a.Soonest(at))
 	}
 }

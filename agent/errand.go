@@ -42,9 +42,12 @@ type (
 		Errand   *tidemark.Errand   `json:"errand,omitempty"`
 		Decision *tidemark.Decision `json:"decision,omitempty"`
 		Question *tidemark.Question `json:"question,omitempty"`
+		Say      *saying            `json:"say,omitempty"`
 	}
 	come struct {
-		Outcome tidemark.Outcome `json:"outcome"`
+		Outcome  tidemark.Outcome `json:"outcome"`
+		Occupied bool             `json:"occupied,omitempty"`
+		Origin   tidemark.Origin  `json:"origin,omitzero"`
 		host.Refusal
 	}
 )
@@ -75,15 +78,19 @@ func (s *FarSessions) Relay(ctx context.Context, key tidemark.Key, q tidemark.Qu
 }
 
 func (s *FarSessions) send(ctx context.Context, what string, q sent) (tidemark.Outcome, error) {
-	var out come
-	err := host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
+	out, err := s.exchange(ctx, what, q)
+	return out.Outcome, err
+}
+
+func (s *FarSessions) exchange(ctx context.Context, what string, q sent) (out come, err error) {
+	err = host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
 	if err == nil {
 		err = out.Err()
 	}
 	if err != nil {
-		return out.Outcome, fmt.Errorf("ask session %s to %s: %w", q.Key, what, err)
+		return out, fmt.Errorf("ask session %s to %s: %w", q.Key, what, err)
 	}
-	return out.Outcome, nil
+	return out, nil
 }
 
 // AnswerErrand answers another object for the sessions that live here. It checks no token: the host must not
@@ -93,24 +100,23 @@ func AnswerErrand(w http.ResponseWriter, r *http.Request, here Errands) {
 	var out come
 	err := host.ReadQuestion(r, &q)
 	if err == nil {
-		out.Outcome, err = errand(r.Context(), strings.TrimPrefix(r.URL.Path, ErrandPath), q, here)
+		err = errand(r.Context(), strings.TrimPrefix(r.URL.Path, ErrandPath), q, here, &out)
 	}
 	out.Refusal = host.Refuse(err)
 	host.WriteAnswer(w, out)
 }
 
-func errand(ctx context.Context, what string, q sent, here Errands) (out tidemark.Outcome, err error) {
+func errand(ctx context.Context, what string, q sent, here Errands, out *come) (err error) {
 	switch {
 	case what == askStart && q.Errand != nil:
-		err = here.Start(ctx, q.Key, *q.Errand)
+		return here.Start(ctx, q.Key, *q.Errand)
 	case what == askWork && q.Errand != nil:
-		out, err = here.Work(ctx, q.Key, *q.Errand)
+		out.Outcome, err = here.Work(ctx, q.Key, *q.Errand)
+		return err
 	case what == askDecide && q.Decision != nil:
-		err = here.Decide(ctx, q.Key, *q.Decision)
+		return here.Decide(ctx, q.Key, *q.Decision)
 	case what == askRelay && q.Question != nil:
-		err = here.Relay(ctx, q.Key, *q.Question)
-	default:
-		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
+		return here.Relay(ctx, q.Key, *q.Question)
 	}
-	return out, err
+	return voice(ctx, what, q, here, out)
 }

@@ -200,7 +200,7 @@ func (a *Agent) current(ctx context.Context, path string) ([]byte, tidemark.PutO
 }
 
 // Wake carries out what is due: sections of memory files, lines of the archive index, the nightly
-// sweep. It returns when it wants to be called again. It is called at the start of a host and by its
+// sweep, schedules. It returns when it wants to be called again. It is called at the start of a host and by its
 // alarm; calling it too often does no harm.
 func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
@@ -217,11 +217,16 @@ func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
 	if err := a.sweep(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
 	}
-	next = a.next(ctx)
-	if at, err := a.sweepAt(ctx); err == nil && (next.IsZero() || at.Before(next)) {
-		next = at
+	planned, err := a.wakeSchedules(ctx)
+	if err != nil { // it must not keep the rest, nor be kept by it
+		a.cfg.Logger.Warn("wake schedules", "agent", a.cfg.Name, "err", err)
+		planned = a.now().Add(retryHandOver)
 	}
-	return next, ctx.Err()
+	next = earliest(a.next(ctx), planned)
+	if at, err := a.sweepAt(ctx); err == nil {
+		next = earliest(next, at)
+	}
+	return a.Soonest(next), ctx.Err()
 }
 
 // next is when the earliest pending write is allowed; zero when nothing is pending.

@@ -33,6 +33,7 @@ const (
 	askQuestion = "question"
 	askWaiting  = "questions"
 	askAnswer   = "answer"
+	askRan      = "ran" // a run of a schedule is over
 )
 
 // Bounds of one exchange.
@@ -56,6 +57,7 @@ type question struct {
 	Nodes      []snapshot.Node       `json:"snapshots,omitempty"`
 	Question   *tidemark.Question    `json:"question,omitempty"`
 	Decision   *tidemark.Decision    `json:"decision,omitempty"`
+	Ran        *tidemark.Ran         `json:"ran,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -76,6 +78,8 @@ type Remote struct {
 	Name      string
 	Transport http.RoundTripper // reaches the object of that name
 	Runtime   tidemark.Runtime
+	// NoSchedules as in the agent's [Config]: it says what [Remote.Tools] lists.
+	NoSchedules bool
 }
 
 // Prompt asks for persona, instructions and memory, see [Agent.Prompt].
@@ -135,11 +139,18 @@ func (r *Remote) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Ques
 }
 
 // Tools lists the tools that the scope may use; nobody need be asked.
+// Ran tells what came of the run of a schedule, see [Agent.Ran].
+func (r *Remote) Ran(ctx context.Context, ran tidemark.Ran) error {
+	_, err := r.ask(ctx, askRan, question{Ran: &ran})
+	return err
+}
+
+// Tools lists the memory tools that the scope may use; nobody need be asked.
 func (r *Remote) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if scope.Agent != r.Name {
 		return nil
 	}
-	return toolsOf(scope)
+	return toolsOf(scope, !r.NoSchedules)
 }
 
 // Call runs a memory tool, see [Agent.Call].

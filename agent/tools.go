@@ -35,10 +35,10 @@ func (a *Agent) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if a.own(scope) != nil {
 		return nil
 	}
-	return toolsOf(scope)
+	return toolsOf(scope, !a.cfg.NoSchedules)
 }
 
-func toolsOf(scope tidemark.Scope) []tidemark.Tool {
+func toolsOf(scope tidemark.Scope, scheduling bool) []tidemark.Tool {
 	tools := []tidemark.Tool{
 		{
 			Name: ToolRead, Idempotent: true,
@@ -55,6 +55,9 @@ func toolsOf(scope tidemark.Scope) []tidemark.Tool {
 			Description: "Search memory of all days for words. Returns matching lines with path and line number.",
 			InputSchema: schema(`"query":{"type":"string"}`, "query"),
 		},
+	}
+	if scheduling && schedules(scope) {
+		tools = append(tools, scheduleTool())
 	}
 	if scope.Main() {
 		tools = append(tools, tidemark.Tool{
@@ -86,6 +89,11 @@ type input struct {
 	Undo  bool   `json:"undo"`
 	Name  string `json:"name"`
 	File  string `json:"file"`
+
+	Do     string `json:"do"`
+	When   string `json:"when"`
+	Prompt string `json:"prompt"`
+	ID     string `json:"id"`
 }
 
 // Call runs a tool of the agent and returns its result block; what fails is a result with is_error that
@@ -121,6 +129,8 @@ func (a *Agent) run(ctx context.Context, scope tidemark.Scope, call tidemark.Blo
 		return a.editTool(ctx, scope, in)
 	case skill.Tool:
 		return a.skillTool(ctx, scope, in)
+	case ToolSchedule:
+		return a.scheduleCall(ctx, scope, call.ID, in)
 	}
 	return "", fmt.Errorf("tool %.80q: %w", call.Name, tidemark.ErrNotFound)
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Proxy        Proxy
 	Recall       Recall
 	Session      Session
+	Schedules    Schedules
 	Agents       []Agent
 	Memory       Memory
 	Storage      Storage

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
-	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Decide takes up what the owner decided of a call that waits, and lets its turn go on.
@@ -83,6 +82,10 @@ func (s *Session) tellDecision(a Approval, text string) {
 	s.Runtime.Go(s.goOn)
 }
 
+// ofModels is the channel of programs whose model writes what they send: it decides about no tool call, whoever's token it
+// has.
+const ofModels = "mcp"
+
 // decision reads an input as the answer to a question of this conversation, or, in the owner's main session, of another
 // one of the agent. What is none stays the message that it is.
 func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
@@ -90,7 +93,7 @@ func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 		return in, nil
 	}
 	code, allow, ok := approval.Answer(in.Message.Content[0].Text)
-	if !ok {
+	if !ok || in.Origin.Channel == ofModels {
 		return in, nil
 	}
 	_, err := s.approvalOf(ctx, code)
@@ -247,11 +250,15 @@ func (s *Session) Relay(ctx context.Context, q tidemark.Question) error {
 	if err != nil {
 		return err
 	}
-	to, err := s.ownersAddress(ctx)
-	if err != nil {
-		return err
+	var lines []tidemark.Stmt
+	to, err := s.Correspondent(ctx)
+	if err == nil && to.Owner {
+		to.Message = "" // it answers nothing
+		lines, err = s.tellStmts(ctx, h.Log, []tidemark.Origin{to}, text)
 	}
-	lines, err := s.tellStmts(ctx, h.Log, to, text)
+	if errors.Is(err, tidemark.ErrNotFound) { // they use no channel: it stands in the log, and the doors list it
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
@@ -266,24 +273,4 @@ func (s *Session) Relay(ctx context.Context, q tidemark.Question) error {
 	s.setAlarm(ctx)
 	s.dispatch()
 	return nil
-}
-
-// ownersAddress is where the owner wrote from last over a channel, nothing when they never did.
-func (s *Session) ownersAddress(ctx context.Context) ([]tidemark.Origin, error) {
-	const newest = 200
-	rows, err := s.DB.Query(ctx, `SELECT origin FROM inputs WHERE key = ? AND kind <> 'say' ORDER BY n DESC LIMIT ?`, string(s.Key), newest)
-	if err != nil {
-		return nil, fmt.Errorf("find the owner: %w", err)
-	}
-	for _, r := range rows {
-		var o tidemark.Origin
-		if err := json.Unmarshal(r.Bytes(0), &o); err != nil {
-			return nil, fmt.Errorf("read origin: %w", err)
-		}
-		if o.Owner && o.To != nil && !o.To.Group {
-			o.Message = ""
-			return []tidemark.Origin{o}, nil
-		}
-	}
-	return nil, nil
 }

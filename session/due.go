@@ -247,6 +247,7 @@ const (
 	outSitting  = "episode"  // a memory.Sitting
 	outSnapshot = "snapshot" // a snapshot.Node
 	outQuestion = "question" // a tidemark.Question
+	outRan      = "ran"      // a tidemark.Ran
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -326,6 +327,8 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		return nil, s.tellSnapshot(ctx, r.Bytes(2))
 	case outQuestion:
 		return nil, s.tellQuestion(ctx, r.Bytes(2))
+	case outRan:
+		return nil, s.tellRan(ctx, r.Bytes(2))
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {

@@ -13,7 +13,8 @@ func (s *Session) Start(ctx context.Context, e tidemark.Errand) error {
 	if err != nil {
 		return err
 	}
-	if next := o.with(e.Limits); !next.equal(o) {
+	unbounded := o.Limits == nil && mustJSON(e.Limits) == mustJSON(tidemark.Limits{})
+	if next := o.with(e.Limits); !unbounded && !next.equal(o) {
 		if err := s.Configure(ctx, next); err != nil {
 			return err
 		}

@@ -286,6 +286,7 @@ type fakeAgent struct {
 	remember func(tidemark.Extraction) error // if set, may refuse
 	system   string                          // if set, what it has in the prompt
 	more     []tidemark.Tool                 // that it offers, too
+	ran      []tidemark.Ran                  // of schedules
 }
 
 var _ session.Agent = (*fakeAgent)(nil)

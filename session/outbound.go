@@ -204,11 +204,11 @@ type listener struct {
 	wrote  int              // messages that the run took up
 }
 
-// listeners are those who read the answer to some inputs, each once.
+// listeners are those who read what is said to some inputs, each once. Who is reached by schedules reads answers only.
 func listeners(from []tidemark.Origin) []listener {
 	var out []listener
 	for _, o := range from {
-		if o.To == nil {
+		if o.To == nil || o.Occasion != nil { // see audience
 			continue
 		}
 		who := readerOf(o)

@@ -316,6 +316,7 @@ func (s *Session) fail(r *run, why error) {
 		}
 		stmts = append(stmts, lines...)
 	}
+	stmts = append(stmts, s.ranStmts(ctx, r, tidemark.Outcome{Error: Explain(why)})...)
 	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {

@@ -271,7 +271,8 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	if strings.TrimSpace(said) == "" && len(reply.Message.Calls()) == 0 {
 		said = wordless // they see nothing else of a turn
 	}
-	lines, err := s.tellStmts(ctx, r.Log, r.origins, said)
+	final := len(reply.Message.Calls()) == 0
+	lines, err := s.tellStmts(ctx, r.Log, audience(r.origins, reply.Message, final), said)
 	if err != nil {
 		return err
 	}
@@ -285,7 +286,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		if err != nil {
 			return err
 		}
-		stmts = append(stmts, decided...)
+		stmts = append(append(stmts, decided...), s.ranStmts(ctx, r, tidemark.Outcome{Text: reply.Message.PlainText(), Entry: e.ID})...)
 		stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}

@@ -2,12 +2,16 @@ package setup
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 )
 
-var _ agent.Errands = Here(nil)
+var (
+	_ agent.Errands = Here(nil)
+	_ agent.Voices  = Here(nil)
+)
 
 // Start implements [agent.Errands].
 func (h Here) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
@@ -43,4 +47,25 @@ func (h Here) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) 
 		return err
 	}
 	return s.Relay(ctx, q)
+}
+
+// Occupied implements [agent.Voices].
+func (h Here) Occupied(ctx context.Context, key tidemark.Key) (bool, error) {
+	s, err := h(ctx, key, false)
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.Occupied(ctx)
+}
+
+// Correspondent implements [agent.Voices].
+func (h Here) Correspondent(ctx context.Context, key tidemark.Key) (tidemark.Origin, error) {
+	s, err := h(ctx, key, false)
+	if err != nil {
+		return tidemark.Origin{}, err
+	}
+	return s.Correspondent(ctx)
 }

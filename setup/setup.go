@@ -80,10 +80,12 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	return agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
+	out := agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
 		Budget:    min(c.Memory.PromptTokens, c.Model.ContextWindow/memoryShare),
 		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
-		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}, nil
+		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}
+	scheduling(c, &out)
+	return out, nil
 }
 
 // reconcilers says who compares facts at night, by recall.reconcile.
@@ -120,7 +122,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
+		ToolTimeout: milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
 }
 

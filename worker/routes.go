@@ -40,7 +40,7 @@ const hint = "GET /{$}"
 // routes is the table.
 func routes() []route {
 	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
-	return append(ofSnapshots(), []route{
+	return append(append(ofSnapshots(), ofSchedules()...), []route{
 		{"POST " + key + "/messages", said, false, (*call).postMessage},
 		{"GET /v1/sessions", "agent " + paged, false, (*call).listSessions},
 		{"GET " + key, "", false, (*call).getSession},

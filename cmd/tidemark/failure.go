@@ -208,6 +208,8 @@ func (e *apiError) fix() string {
 		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
 	case "overflow", "too_large":
 		switch {
+		case e.about("/schedules"):
+			return "make the prompt shorter, or remove a schedule with `tidemark schedule rm ID`"
 		case strings.Contains(e.Message, "snapshots and branches"):
 			return "`tidemark snapshot ls` shows what there is, and `tidemark snapshot rm REF` takes one away"
 		case e.about("/snapshots"), e.about("/branch"), e.about("/trim"):
@@ -259,6 +261,8 @@ func (e *apiError) lists() string {
 		return "`tidemark memory ls` shows the files there are"
 	case e.about("/pairing"), e.about("/owner"):
 		return "`tidemark pairing ls` shows the codes that people were told, and the names of who is known"
+	case e.about("/schedules"):
+		return "`tidemark schedule ls` shows the schedules there are"
 	case e.about("/archives"), e.about("/restore"):
 		return "`tidemark archive ls` shows the archives there are"
 	case e.about("/anatomy/") && strings.HasPrefix(e.Message, "call "):

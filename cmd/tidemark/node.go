@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -47,6 +48,7 @@ type node struct {
 	life     context.Context
 	end      context.CancelFunc
 	quiet    sync.Once                  // closes alarms
+	awake    atomic.Bool                // it serves, so schedules run by themselves
 	crash    *crash                     // for tests, else nil
 	channels map[string]channel.Channel // by name
 	courier  tidemark.Courier           // nil without any channel
@@ -192,7 +194,8 @@ func (n *node) openOwner(name string) (*native.DB, *agent.Agent, error) {
 	c.DB, c.Blobs, c.Runtime, c.Logger, c.FlushEvery = n.store(db), n.blobs, n.rt, n.log, n.flushEvery()
 	c.Model = n.provider
 	c.Schedule = func(at time.Time) { n.alarms.Set("agent/"+name, at) }
-	c.Sessions = setup.Here(n.Session)
+	c.Resting = func() bool { return !n.awake.Load() }
+	c.Sessions, c.Address = setup.Here(n.Session), setup.Addressee(name, n.channels, n.people)
 	a, err := agent.New(c)
 	if err == nil {
 		_, err = session.Migrate(n.life, db)
@@ -340,6 +343,11 @@ func (n *node) fire(ctx context.Context, what string) {
 	case "agent":
 		var a *agent.Agent
 		if a, err = n.Agent(ctx, name); err == nil {
+			defer func() { // what came up between the end of the wake and the alarm
+				if at := a.Soonest(again); !at.Equal(again) {
+					n.alarms.Set(what, at)
+				}
+			}()
 			again, err = a.Wake(ctx)
 		}
 	case "ingress":
@@ -370,14 +378,17 @@ func (n *node) start(ctx context.Context) error {
 		return err
 	}
 	waiting := 0
+	n.awake.Store(true)
 	for _, path := range found {
-		o, err := n.owner(filepath.Base(filepath.Dir(path)), false)
+		name := filepath.Base(filepath.Dir(path))
+		o, err := n.owner(name, false)
 		if err != nil {
 			return err
 		}
+		n.alarms.Set("agent/"+name, n.rt.Now()) // for its schedules
 		due, err := session.Due(ctx, o.db, n.rt.Now())
 		if err != nil {
-			return fmt.Errorf("agent %s: %w", filepath.Base(filepath.Dir(path)), err)
+			return fmt.Errorf("agent %s: %w", name, err)
 		}
 		for key, at := range due {
 			if at.IsZero() {
@@ -422,6 +433,7 @@ func (n *node) working() bool {
 
 // drain starts nothing more by itself and waits until no turn is in work.
 func (n *node) drain(ctx context.Context) {
+	n.awake.Store(false)
 	n.quiet.Do(n.alarms.Close)
 	const look = 20 * time.Millisecond
 	for n.working() && n.rt.Sleep(ctx, look) == nil {
@@ -438,6 +450,7 @@ const (
 // close ends what is in work and closes the store. What is unfinished goes on when it is opened
 // again; a caller that wants turns to finish drains first.
 func (n *node) close() error {
+	n.awake.Store(false) // agents settle below, and no session is opened any more
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()

@@ -128,6 +128,7 @@ func (w *owner) get(ctx context.Context, create bool) (*agent.Agent, error) {
 	}
 	c.DB, c.Blobs, c.Runtime, c.Logger, c.Schedule = w.o.DB(), w.o.Blobs(bucket), w.o, w.in.logger, w.schedule
 	c.Sessions = &agent.FarSessions{Transport: peers(w.o).Transport}
+	c.Address = setup.Addressee(name, setup.Channels(cfg, w.o, w.o.Transport()), w.people)
 	c.Model = setup.Provider(cfg, w.o, w.o.Transport())
 	a, err := agent.New(c)
 	if err != nil {

@@ -167,7 +167,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
 		Embedder: setup.Embedder(cfg, c.o, c.o.Transport()),
 		Courier:  setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
-		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o},
+		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o, NoSchedules: !cfg.Schedules.Enabled},
 	})
 	if err != nil {
 		end()

@@ -46,6 +46,7 @@ var table = []row{
 	{pkg: "provider", why: "a wire format; it knows one request, no session"},
 	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
+	{pkg: "schedule", why: "when something is due: a specification and a time in, a time out"},
 	{pkg: "transcript", may: "internal/scan", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "trim", may: "internal/calls internal/scan internal/place transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
@@ -70,8 +71,8 @@ var table = []row{
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
-	{pkg: "agent", may: "internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
+	{pkg: "worker", may: "internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "approval paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 

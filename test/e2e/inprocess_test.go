@@ -134,6 +134,11 @@ func (p *inProcess) fire(ctx context.Context, what string) {
 	if kind == "agent" {
 		var a *agent.Agent
 		if a, err = p.Agent(ctx, name); err == nil {
+			defer func() { // what came up between the end of the wake and the alarm
+				if at := a.Soonest(next); !at.Equal(next) {
+					p.alarms.Set(what, at)
+				}
+			}()
 			next, err = a.Wake(ctx)
 		}
 	} else {

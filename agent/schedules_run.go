@@ -1,0 +1,384 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// States of a run.
+const (
+	RunBegun   = "begun"   // about to be handed to its session
+	RunRunning = "running" // its session has it
+	RunOK      = "ok"
+	RunFailed  = "failed"
+	RunSkipped = "skipped" // nothing was to be done, see Reason
+	RunMissed  = "missed"  // nothing ran at the time, and then it was too late
+)
+
+const (
+	handOverTime  = 30 * time.Second // for a session to take a run
+	handOverTries = 3                // beside the first
+	retryHandOver = time.Minute      // before the first of these; doubled each time
+	lostAfter     = 6 * time.Hour    // without word of its end, a run is given up
+	maxReason     = 300
+)
+
+// ScheduleRun is one time of a schedule.
+type ScheduleRun struct {
+	Due       time.Time        `json:"due"`
+	State     string           `json:"state"` // begun, running, ok, failed, skipped, missed
+	Reason    string           `json:"reason,omitempty"`
+	Times     int              `json:"times,omitempty"`  // so often in a row, where nothing ran
+	Missed    int              `json:"missed,omitempty"` // times before it that this one stands for
+	Started   time.Time        `json:"started,omitzero"`
+	Finished  time.Time        `json:"finished,omitzero"`
+	Session   tidemark.Key     `json:"session,omitempty"`
+	Entry     tidemark.EntryID `json:"entry,omitempty"` // of the answer, in the log of the session
+	Text      string           `json:"text,omitempty"`  // the first 4 KiB of it
+	Delivered bool             `json:"delivered,omitempty"`
+	Usage     tidemark.Usage   `json:"usage,omitzero"`
+}
+
+// begun is a run that is about to begin.
+type begun struct {
+	schedule Schedule
+	due      int64
+	missed   int
+}
+
+// handed is what a row keeps of a run until its session has it.
+type handed struct {
+	Key    tidemark.Key    `json:"key"`
+	To     string          `json:"to,omitempty"`
+	Errand tidemark.Errand `json:"errand"`
+}
+
+const runColumns = `due, state, reason, times, missed, started, finished, ran`
+
+// ScheduleRuns lists the newest runs of a schedule, the newest first.
+func (a *Agent) ScheduleRuns(ctx context.Context, id string, limit int) ([]ScheduleRun, error) {
+	s, err := a.Schedule(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return a.runs(ctx, s.n, min(limit, MaxScheduleRuns))
+}
+
+func (a *Agent) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, a.cfg.Name, n, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list runs of schedule %s: %w", scheduleID(n), err)
+	}
+	out := make([]ScheduleRun, len(rows))
+	for i, r := range rows {
+		if err := json.Unmarshal(r.Bytes(7), &out[i]); err != nil {
+			return nil, fmt.Errorf("read a run of schedule %s: %w", scheduleID(n), err)
+		}
+		o := &out[i]
+		o.Due, o.State, o.Reason, o.Missed = a.at(r.Int(0)), r.Text(1), r.Text(2), int(r.Int(4))
+		if o.Times = 0; r.Int(3) > 1 {
+			o.Times = int(r.Int(3))
+		}
+		o.Started, o.Finished = a.at(r.Int(5)), a.at(r.Int(6))
+	}
+	return out, nil
+}
+
+// at is a stored time, in the agent's zone.
+func (a *Agent) at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).In(a.cfg.Zone)
+}
+
+// RunSchedule begins a run now, beside those that come by themselves.
+//
+// # Errors
+//
+// ErrBusy while one of the schedule's is at work, or as many of the agent as may.
+func (a *Agent) RunSchedule(ctx context.Context, id string) (ScheduleRun, error) {
+	s, err := a.Schedule(ctx, id)
+	if err != nil {
+		return ScheduleRun{}, err
+	}
+	if a.cfg.NoSchedules {
+		return ScheduleRun{}, fmt.Errorf("schedules are off here (schedules.enabled): %w", tidemark.ErrForbidden)
+	}
+	now := a.now()
+	if s.plan.Beats() && s.Prompt == "" { // whatever the hour is
+		text, err := a.beatFile(ctx)
+		if err != nil {
+			return ScheduleRun{}, err
+		}
+		if text == "" {
+			return ScheduleRun{}, fmt.Errorf("run schedule %s: agents/%s/%s is not there, or asks for nothing: %w", id, a.cfg.Name, HeartbeatFile, tidemark.ErrInvalid)
+		}
+	}
+	a.rouse(now.Add(retryHandOver)) // a life that ends here has left an alarm
+	err = a.begin(ctx, begun{schedule: s, due: now.UnixMilli()}, now)
+	if errors.Is(err, tidemark.ErrConflict) {
+		return ScheduleRun{}, fmt.Errorf("run schedule %s: it is at work, or %d others are, the most at once: %w", id, a.cfg.MaxRunning, tidemark.ErrBusy)
+	}
+	if err != nil {
+		return ScheduleRun{}, fmt.Errorf("run schedule %s: %w", id, err)
+	}
+	runs, err := a.runs(ctx, s.n, 1)
+	if err != nil || len(runs) == 0 {
+		return ScheduleRun{}, errors.Join(err, tidemark.ErrNotFound)
+	}
+	return runs[0], nil
+}
+
+// begin makes the row of a run, in one transaction with what moves its schedule on, and hands it to its session.
+// ErrConflict: somebody else did, or as many run as may.
+func (a *Agent) begin(ctx context.Context, run begun, now time.Time, move ...tidemark.Stmt) error {
+	s := run.schedule
+	e, err := a.errandOf(ctx, s, run.due)
+	if err != nil {
+		return err
+	}
+	h := handed{Key: a.sessionOf(s, run.due), To: s.To, Errand: e}
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("keep errand: %w", err)
+	}
+	ran, err := json.Marshal(ScheduleRun{Session: h.Key})
+	if err != nil {
+		return fmt.Errorf("keep run: %w", err)
+	}
+	insert := tidemark.Stmt{SQL: `INSERT INTO agent_schedule_runs(agent, schedule, due, state, again, missed, started, errand, ran) SELECT ?, ?, ?, 'begun', ?, ?, ?, ?, ?
+		WHERE (SELECT count(*) FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')) < ?
+		AND NOT EXISTS (SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND state IN ('begun', 'running'))
+		AND NOT EXISTS (SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ?)`,
+		Args: []any{a.cfg.Name, s.n, run.due, now.UnixMilli(), run.missed, now.UnixMilli(), string(raw), string(ran), a.cfg.Name, a.cfg.MaxRunning,
+			a.cfg.Name, s.n, a.cfg.Name, s.n, run.due}, Want: 1}
+	if err := a.cfg.DB.Tx(ctx, append(move, insert, a.pruneStmt(s.n))); err != nil {
+		return err
+	}
+	return a.handOver(ctx, s.n, run.due, 0, h)
+}
+
+// goOn takes up runs that an earlier life left, and those that a session did not take; one of which nothing was
+// heard for long is given up.
+func (a *Agent) goOn(ctx context.Context, now time.Time) error {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT schedule, due, state, tries, errand FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')
+		AND (again <= ? OR again > ?) LIMIT ?`, a.cfg.Name, now.UnixMilli(), now.Add(2*lostAfter).UnixMilli(), duePage)
+	if err != nil {
+		return fmt.Errorf("read runs: %w", err)
+	}
+	for _, r := range rows {
+		var h handed
+		switch {
+		case r.Text(2) == RunRunning:
+			err = a.finish(ctx, r.Int(0), r.Int(1), RunFailed, fmt.Sprintf("nothing was heard of it for %s", lostAfter), tidemark.Ran{})
+		case json.Unmarshal(r.Bytes(4), &h) != nil:
+			err = a.finish(ctx, r.Int(0), r.Int(1), RunFailed, "its errand cannot be read", tidemark.Ran{})
+		default:
+			err = a.handOver(ctx, r.Int(0), r.Int(1), int(r.Int(3)), h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOver gives a run to its session. What fails for reasons that pass is tried again later.
+func (a *Agent) handOver(ctx context.Context, n, due int64, tries int, h handed) error {
+	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	err := a.addressed(limited, &h)
+	if err == nil {
+		if to, ok := a.cfg.Sessions.(Errands); ok {
+			err = to.Start(limited, h.Key, h.Errand)
+		} else {
+			err = fmt.Errorf("no session can be given work here: %w", tidemark.ErrForbidden)
+		}
+	}
+	now := a.now()
+	switch {
+	case err == nil:
+		return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET state = 'running', again = ?, errand = '' WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
+			Args: []any{now.Add(lostAfter).UnixMilli(), a.cfg.Name, n, due}}})
+	case ctx.Err() != nil:
+		return ctx.Err() // this life ends; the next takes it up
+	case tries < handOverTries && !lasting(err):
+		a.cfg.Logger.Warn("hand over a scheduled run later", "agent", a.cfg.Name, "schedule", scheduleID(n), "err", err)
+		at := now.Add(retryHandOver << tries)
+		a.rouse(at)
+		return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET tries = tries + 1, again = ?, reason = ? WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
+			Args: []any{at.UnixMilli(), clipped(err.Error()), a.cfg.Name, n, due}}})
+	}
+	return a.finish(ctx, n, due, RunFailed, "it could not be begun: "+clipped(err.Error()), tidemark.Ran{})
+}
+
+// lasting reports an error that the same try would have again.
+func lasting(err error) bool {
+	return errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrForbidden) || errors.Is(err, tidemark.ErrTooLarge) || errors.Is(err, tidemark.ErrNotFound)
+}
+
+func clipped(s string) string {
+	if len(s) > maxReason {
+		return s[:maxReason] + "…"
+	}
+	return s
+}
+
+// addressed finds where the answer of a run goes. An owner who never wrote over a channel reads it in the session.
+func (a *Agent) addressed(ctx context.Context, h *handed) error {
+	o, err := tidemark.Origin{}, error(nil)
+	switch {
+	case h.To == ToOwner:
+		o, err = a.ownerAt(ctx)
+	case h.To != "" && a.cfg.Address != nil:
+		o, err = a.cfg.Address(ctx, h.To)
+	}
+	h.Errand.Origin.To, h.Errand.Origin.Peer = o.To, o.Peer
+	return err
+}
+
+// ownerAt is where the owner wrote from last over a channel, if that is still the owner; else there is no To.
+func (a *Agent) ownerAt(ctx context.Context) (tidemark.Origin, error) {
+	v, ok := a.cfg.Sessions.(Voices)
+	if !ok {
+		return tidemark.Origin{}, nil
+	}
+	o, err := v.Correspondent(ctx, a.mainKey())
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return tidemark.Origin{}, nil
+	}
+	if err != nil || o.To == nil || a.cfg.Address == nil {
+		return o, err
+	}
+	now, err := a.cfg.Address(ctx, o.To.Platform+":"+o.To.Peer)
+	switch {
+	case errors.Is(err, tidemark.ErrForbidden) || err == nil && !now.Owner:
+		return tidemark.Origin{}, nil // a number that was the owner's
+	case err != nil && !errors.Is(err, tidemark.ErrInvalid): // which says that its channel is off: the ledger keeps it
+		return tidemark.Origin{}, err
+	}
+	return o, nil
+}
+
+func (a *Agent) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
+
+// Ran takes up what came of a run. The same twice is one; one of a schedule that is gone is nobody's.
+func (a *Agent) Ran(ctx context.Context, ran tidemark.Ran) error {
+	n, err := scheduleNumber(ran.Schedule)
+	if err != nil || ran.Session.Agent() != a.cfg.Name {
+		return fmt.Errorf("report run of schedule %.40q by %.120q to agent %s: %w", ran.Schedule, ran.Session, a.cfg.Name, tidemark.ErrInvalid)
+	}
+	there, err := a.hasSchedules(ctx)
+	if err != nil || !there {
+		return err
+	}
+	state, reason := RunOK, ""
+	if ran.Outcome.Error != "" {
+		state, reason = RunFailed, clipped(ran.Outcome.Error)
+	}
+	if err := a.finish(ctx, n, ran.Due, state, reason, ran); err != nil {
+		return err
+	}
+	next, err := a.nextSchedule(ctx)
+	if err == nil && !next.IsZero() {
+		a.rouse(next) // one that waited for this one to end
+	}
+	return err
+}
+
+// finish ends a run, once, with what that means for its schedule.
+func (a *Agent) finish(ctx context.Context, n, due int64, state, reason string, ran tidemark.Ran) error {
+	s, err := a.Schedule(ctx, scheduleID(n))
+	if errors.Is(err, tidemark.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	key := ran.Session
+	if key == "" {
+		key = a.sessionOf(s, due)
+	}
+	o := ran.Outcome
+	raw, err := json.Marshal(ScheduleRun{Session: key, Entry: o.Entry, Text: o.Text, Delivered: ran.Delivered, Usage: o.Usage})
+	if err != nil {
+		return fmt.Errorf("keep run: %w", err)
+	}
+	said := ""
+	if ran.Delivered {
+		said = ran.Said
+	}
+	now := a.now()
+	stmts := []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET state = ?, reason = ?, finished = ?, said = ?, errand = '', ran = ?
+		WHERE agent = ? AND schedule = ? AND due = ? AND state IN ('begun', 'running')`,
+		Args: []any{state, reason, now.UnixMilli(), said, string(raw), a.cfg.Name, n, due}, Want: 1}}
+	return a.moved(a.cfg.DB.Tx(ctx, append(stmts, a.endStmt(s, state, reason, now))))
+}
+
+// endStmt is what the end of a run means for its schedule: one for one time is done; failures in a row put the next
+// time off, and in the end pause it, of which the owner is told.
+func (a *Agent) endStmt(s Schedule, state, reason string, now time.Time) tidemark.Stmt {
+	args := []any{a.cfg.Name, s.n}
+	called := s.ID
+	if s.Name != "" {
+		called += " (" + s.Name + ")"
+	}
+	fails := s.Fails + 1
+	switch failed := state == RunFailed; {
+	case s.plan.Once() && failed:
+		return tidemark.Stmt{SQL: `UPDATE agent_schedules SET state = 'done', fails = 1, notice = ? WHERE agent = ? AND n = ? AND next = 0`,
+			Args: append([]any{"Schedule " + called + " failed: " + reason}, args...)}
+	case s.plan.Once():
+		return tidemark.Stmt{SQL: `UPDATE agent_schedules SET state = 'done', fails = 0 WHERE agent = ? AND n = ? AND next = 0`, Args: args}
+	case !failed:
+		return tidemark.Stmt{SQL: `UPDATE agent_schedules SET fails = 0 WHERE agent = ? AND n = ? AND fails > 0`, Args: args}
+	case fails >= pauseAfter && s.State == ScheduleOn:
+		why := fmt.Sprintf("%d failures in a row, the last: %s", fails, reason)
+		return tidemark.Stmt{SQL: `UPDATE agent_schedules SET state = 'paused', next = 0, fails = ?, reason = ?, notice = ? WHERE agent = ? AND n = ?`,
+			Args: append([]any{fails, why, "Schedule " + called + " is paused: " + why + " (`tidemark schedule resume " + s.ID + "`)"}, args...)}
+	}
+	rest := min(time.Minute<<min(fails, 10), maxRest)
+	return tidemark.Stmt{SQL: `UPDATE agent_schedules SET fails = fails + 1, next = CASE WHEN next > 0 THEN max(next, ?) ELSE 0 END WHERE agent = ? AND n = ?`,
+		Args: append([]any{now.Add(rest).UnixMilli()}, args...)}
+}
+
+// tellOwner sends what the owner is to be told of schedules, once each. An owner who has no channel finds it where
+// schedules are listed.
+func (a *Agent) tellOwner(ctx context.Context) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT n, notice FROM agent_schedules WHERE agent = ? AND notice <> '' LIMIT ?`, a.cfg.Name, MaxSchedules)
+	v, ok := a.cfg.Sessions.(Voices)
+	for _, r := range rows {
+		if ok {
+			err = a.tellOne(ctx, v, r.Int(0), r.Text(1))
+		}
+		if err == nil {
+			err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET notice = '' WHERE agent = ? AND n = ? AND notice = ?`, Args: []any{a.cfg.Name, r.Int(0), r.Text(1)}}})
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err != nil {
+		a.cfg.Logger.Warn("tell the owner of a schedule", "agent", a.cfg.Name, "err", err)
+	}
+}
+
+func (a *Agent) tellOne(ctx context.Context, v Voices, n int64, text string) error {
+	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	o, err := a.ownerAt(limited)
+	if err != nil || o.To == nil {
+		return err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, a.cfg.Name, n)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return v.Say(limited, a.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), rows[0].Int(0)), *o.To, text)
+}

@@ -1,0 +1,22 @@
+package config
+
+// Schedules holds what agents may do by themselves, at times.
+type Schedules struct {
+	Enabled       bool
+	MaxConcurrent int
+}
+
+func scheduleKeys() []Key {
+	return []Key{
+		{
+			Name: "schedules.enabled", Type: Switch, Default: "true",
+			Doc: "Agents do work by themselves, at times. Off, no schedule is taken and none runs; those that there are stay.",
+			at:  func(c *Config, _ string) any { return &c.Schedules.Enabled },
+		},
+		{
+			Name: "schedules.maxConcurrent", Type: Number, Default: "4", Min: 1, Max: 100,
+			Doc: "Runs of schedules of one agent at once.",
+			at:  func(c *Config, _ string) any { return &c.Schedules.MaxConcurrent },
+		},
+	}
+}
