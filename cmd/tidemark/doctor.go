@@ -90,6 +90,7 @@ func (d *doctor) files(ctx context.Context) (err error) {
 	}
 	d.config(ctx)
 	d.folder()
+	d.modules()
 	if d.cfg != nil {
 		d.databases(ctx)
 		d.bucket(ctx)

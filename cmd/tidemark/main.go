@@ -105,7 +105,7 @@ anything: every original stays readable, searchable and recallable.`,
 	add("talk", m.chatCommand(), m.importCommand(), m.resetCommand(), m.compactCommand(), m.abortCommand())
 	add("look", m.sessionsCommand(), m.agentsCommand(), m.viewCommand(), m.logCommand(), m.exportCommand(), m.anatomyCommand(), m.episodesCommand(), m.recallCommand(), m.taskCommand(), m.memoryCommand(), m.skillCommand(), m.archiveCommand())
 	add("branch", m.snapshotCommand(), m.branchCommand(), m.treeCommand(), m.compareCommand(), m.mergeCommand(), m.trimCommand(), m.untrimCommand(), m.hookCommand())
-	add("run", m.serveCommand(), m.proxyCommand(), m.demoCommand(), m.benchCommand(), m.replayCommand(), m.probeCommand(), m.costCommand(), m.doctorCommand(), m.configCommand(), m.approvalsCommand(), m.pairingCommand(), m.ownerCommand(), m.telegramCommand(), m.whatsappCommand(), m.mcpCommand(), m.scheduleCommand(), m.versionCommand())
+	add("run", m.serveCommand(), m.proxyCommand(), m.demoCommand(), m.benchCommand(), m.replayCommand(), m.probeCommand(), m.costCommand(), m.doctorCommand(), m.configCommand(), m.approvalsCommand(), m.pairingCommand(), m.ownerCommand(), m.telegramCommand(), m.whatsappCommand(), m.mcpCommand(), m.scheduleCommand(), m.toolCommand(), m.versionCommand())
 	wantArgs(root)
 	return root
 }

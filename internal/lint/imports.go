@@ -86,6 +86,9 @@ var table = []row{
 
 	{pkg: "host/probe", may: "host host/cloudflare provider", test: true, why: "it proves the bridge in workerd, and a provider on it, without any business"},
 
+	{pkg: "wasi", may: "internal/near internal/place", why: "modules in, results out, natively only; who may call them is for others to say"},
+	{pkg: "examples/datecalc", why: "it is a tool, built for wasip1 and for nothing of ours; it imports what anybody has"},
+
 	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
 
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
@@ -111,13 +114,14 @@ var parted = []struct{ a, b, why string }{
 
 // homes are packages of others that have one place of ours (tests apart).
 var homes = []struct{ path, at, why string }{
-	{"encoding/json", "internal/json internal/lint", "JSON has one import, so that both hosts encode alike"},
+	{"encoding/json", "internal/json internal/lint examples/datecalc", "JSON has one import, so that both hosts encode alike"},
 	{"github.com/goccy/go-json", "internal/json", "JSON has one import, so that both hosts encode alike"},
 	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
 	{"github.com/syumai/workers", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
+	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
 	{"testing", "tidemarktest host/hosttest internal/lint test", "it registers flags in the program"},
 	{"github.com/evanw/esbuild", "build", "it bundles the page when that is built, nothing needs it later"},
