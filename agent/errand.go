@@ -21,6 +21,14 @@ type Errands interface {
 	Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error
 }
 
+// Delegates is what [Errands] are beside, where one conversation may delegate to others.
+type Delegates interface {
+	// Drop ends an errand; what was said stays in the log. One that is not there is no error.
+	Drop(ctx context.Context, key tidemark.Key, id string) error
+	// Read returns a page of the text of a message of a conversation, from an offset in bytes on.
+	Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error)
+}
+
 // ErrandPath is where the object of a session takes errands, see [AnswerErrand]. A host must not let requests
 // from outside reach it.
 const ErrandPath = "/internal/errand/"
@@ -30,6 +38,8 @@ const (
 	askStart  = "start"
 	askWork   = "work"
 	askDecide = "decide"
+	askDrop   = "drop"
+	askRead   = "read"
 )
 
 // sent is an errand or a decision on its way to the object of a session, come is what that one answers.
@@ -38,14 +48,20 @@ type (
 		Key      tidemark.Key       `json:"key"`
 		Errand   *tidemark.Errand   `json:"errand,omitempty"`
 		Decision *tidemark.Decision `json:"decision,omitempty"`
+		ID       string             `json:"id,omitempty"` // of an errand to be dropped, or an entry to be read
+		Offset   int                `json:"offset,omitempty"`
 	}
 	come struct {
 		Outcome tidemark.Outcome `json:"outcome"`
+		Text    string           `json:"text,omitempty"`
 		host.Refusal
 	}
 )
 
-var _ Errands = (*FarSessions)(nil)
+var (
+	_ Errands   = (*FarSessions)(nil)
+	_ Delegates = (*FarSessions)(nil)
+)
 
 // Start implements [Errands].
 func (s *FarSessions) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
@@ -55,7 +71,20 @@ func (s *FarSessions) Start(ctx context.Context, key tidemark.Key, e tidemark.Er
 
 // Work implements [Errands].
 func (s *FarSessions) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error) {
-	return s.send(ctx, askWork, sent{Key: key, Errand: &e})
+	out, err := s.send(ctx, askWork, sent{Key: key, Errand: &e})
+	return out.Outcome, err
+}
+
+// Drop implements [Delegates].
+func (s *FarSessions) Drop(ctx context.Context, key tidemark.Key, id string) error {
+	_, err := s.send(ctx, askDrop, sent{Key: key, ID: id})
+	return err
+}
+
+// Read implements [Delegates].
+func (s *FarSessions) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error) {
+	out, err := s.send(ctx, askRead, sent{Key: key, ID: string(entry), Offset: offset})
+	return out.Text, err
 }
 
 // Decide implements [Errands].
@@ -64,16 +93,16 @@ func (s *FarSessions) Decide(ctx context.Context, key tidemark.Key, d tidemark.D
 	return err
 }
 
-func (s *FarSessions) send(ctx context.Context, what string, q sent) (tidemark.Outcome, error) {
+func (s *FarSessions) send(ctx context.Context, what string, q sent) (come, error) {
 	var out come
 	err := host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
 	if err == nil {
 		err = out.Err()
 	}
 	if err != nil {
-		return out.Outcome, fmt.Errorf("ask session %s to %s: %w", q.Key, what, err)
+		return out, fmt.Errorf("ask session %s to %s: %w", q.Key, what, err)
 	}
-	return out.Outcome, nil
+	return out, nil
 }
 
 // AnswerErrand answers another object for the sessions that live here. It checks no token: the host must not
@@ -83,20 +112,25 @@ func AnswerErrand(w http.ResponseWriter, r *http.Request, here Errands) {
 	var out come
 	err := host.ReadQuestion(r, &q)
 	if err == nil {
-		out.Outcome, err = errand(r.Context(), strings.TrimPrefix(r.URL.Path, ErrandPath), q, here)
+		out, err = errand(r.Context(), strings.TrimPrefix(r.URL.Path, ErrandPath), q, here)
 	}
 	out.Refusal = host.Refuse(err)
 	host.WriteAnswer(w, out)
 }
 
-func errand(ctx context.Context, what string, q sent, here Errands) (out tidemark.Outcome, err error) {
+func errand(ctx context.Context, what string, q sent, here Errands) (out come, err error) {
+	far, _ := here.(Delegates)
 	switch {
 	case what == askStart && q.Errand != nil:
 		err = here.Start(ctx, q.Key, *q.Errand)
 	case what == askWork && q.Errand != nil:
-		out, err = here.Work(ctx, q.Key, *q.Errand)
+		out.Outcome, err = here.Work(ctx, q.Key, *q.Errand)
 	case what == askDecide && q.Decision != nil:
 		err = here.Decide(ctx, q.Key, *q.Decision)
+	case what == askDrop && far != nil:
+		err = far.Drop(ctx, q.Key, q.ID)
+	case what == askRead && far != nil:
+		out.Text, err = far.Read(ctx, q.Key, tidemark.EntryID(q.ID), q.Offset)
 	default:
 		err = fmt.Errorf("question %.40q: %w", what, tidemark.ErrInvalid)
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	Timeouts     Timeouts
 	Log          Log
 	Channels     Channels
+	Delegation   Delegation
 	UserTimezone string
 
 	AI      bool // the host is a Worker with models of Cloudflare bound

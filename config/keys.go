@@ -55,7 +55,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), delegationKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys()} {
 		all = append(all, group...)
 	}
 	return all

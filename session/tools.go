@@ -28,7 +28,7 @@ const (
 
 // tools lists what the model may call: the session's own and the agent's.
 func (s *Session) tools() []tidemark.Tool {
-	return append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...)
+	return s.leave(append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...))
 }
 
 // callStmts registers all calls of a reply before the first runs.
@@ -166,11 +166,12 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if err := s.mark(ctx, r, c, callStarted, ""); err != nil {
 		return tidemark.Block{}, err
 	}
-	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().ToolTimeout)
+	most := s.toolTime(c.Block.Name)
+	limited, stop := s.Runtime.WithTimeout(ctx, most)
 	defer stop()
 	result := s.resultOf(limited, r, c)
 	if err := context.Cause(limited); err != nil && ctx.Err() == nil {
-		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", s.settings().ToolTimeout), true)
+		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", most), true)
 	}
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
@@ -184,6 +185,9 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	if c.told.Type != "" {
 		return c.told
 	}
+	if !s.permits(c.Block.Name) {
+		return notPermitted(c)
+	}
 	switch c.Block.Name {
 	case recallTool.Name:
 		return s.callRecall(ctx, r, c)
@@ -193,6 +197,10 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		return s.callRelease(ctx, r, c)
 	case faultTool.Name:
 		return s.callFault(ctx, r, c)
+	case delegateName:
+		if s.delegates() {
+			return s.callDelegate(ctx, r, c)
+		}
 	}
 	if s.Tools != nil && !s.agents(c.Block.Name) {
 		return s.Tools.Call(ctx, s.Scope(), c.Block)
@@ -268,6 +276,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
+	s.dropChildren(ctx, r, calls)
 	results := make([]tidemark.Block, len(calls))
 	for i, c := range calls {
 		switch c.State {

@@ -19,6 +19,9 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if done, err := s.take(ctx, r); done || err != nil { // inputs, a command, a reset that is due
 				return err
 			}
+			if err := s.withinBudget(ctx, r); err != nil {
+				return err
+			}
 			view, err := s.light(ctx, r)
 			if err != nil {
 				return err

@@ -105,6 +105,9 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		p = config.Policy{Mode: "manual"}
 		window = c.Proxy.Window
 	}
+	if key.Channel() == tidemark.ChannelDelegate { // it is over when it has answered: an alarm would only cost
+		p = config.Policy{Mode: "manual"}
+	}
 	policy, err := reset.Parse(reset.Settings{Mode: p.Mode, AtHour: p.AtHour, IdleMinutes: p.IdleMinutes, Zone: p.Zone}, zone)
 	if err != nil {
 		return session.Settings{}, err
@@ -117,6 +120,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
 		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
 		Sittings:      c.Memory.Digest,
+		Delegation:    delegation(c.Delegation),
 		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
