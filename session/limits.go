@@ -111,9 +111,9 @@ func (s *Session) mayStart(l tidemark.Limits) error {
 	return validLimits(l)
 }
 
-// spendStmt counts a call towards the budget of the run in work, in the transaction that accounts it.
-func (s *Session) spendStmt(u tidemark.Usage) tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE runs SET spent = spent + ? WHERE key = ? AND state IN ('calling', 'tools')`, Args: []any{int64(u.Context()), string(s.Key)}}
+// spendStmt counts a call of the model towards the budget of a run, in the transaction that accounts it.
+func spendStmt(r *run, u tidemark.Usage) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE runs SET spent = spent + ? WHERE id = ?`, Args: []any{int64(u.Context()), r.ID}}
 }
 
 // spent is what a run has spent so far, with what its calls delegated.

@@ -263,7 +263,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	if err != nil {
 		return err
 	}
-	stmts = append(stmts, s.usageStmts(reply.Call)...)
+	stmts = append(stmts, s.usageStmts(r, reply.Call)...)
 	tidied, event, err := s.tidyStmts(ctx, r, view, e.ID)
 	if err != nil {
 		return fmt.Errorf("tidy: %w", err)
