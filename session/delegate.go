@@ -67,9 +67,9 @@ const childSystem = "Another agent delegated the task in the first message to yo
 func (s *Session) delegateTool() tidemark.Tool {
 	return tidemark.Tool{
 		Name: delegateName,
-		Description: "Give a task to a sub-agent with a context of its own and read its answer. For work that would fill yours: long searches, reading, steps that stand alone; several calls run side by side. " +
-			"It sees nothing of this conversation: say all that it must know.",
-		InputSchema: []byte(`{"type":"object","properties":{"task":{"type":"string"},"tools":{"type":"array","items":{"type":"string"},"description":"names or globs: fewer tools than you have"},"budget":{"type":"integer","description":"tokens"}},"required":["task"]}`),
+		Description: "Give a task to a sub-agent with a context of its own and read its answer: for long searches and work that stands alone. Calls run side by side. " +
+			"It sees nothing of this conversation, so say all that it must know.",
+		InputSchema: []byte(`{"type":"object","properties":{"task":{"type":"string"},"tools":{"type":"array","items":{"type":"string"},"description":"globs: fewer than you have"},"budget":{"type":"integer","description":"tokens"}},"required":["task"]}`),
 		Idempotent:  true, // the conversation and its errand are named by the call's place in its run
 		// It may wait for those before it. Its own time is less, so that it ends in words of its own.
 		Timeout: 2*s.settings().Delegation.Timeout + delegateSlack,
