@@ -256,3 +256,37 @@ func TestKillChild(t *testing.T) {
 		t.Errorf("its log: %v", roles)
 	}
 }
+
+// TestDelegateHeartbeat: an alarm that looks after the parent while it waits starts nothing twice.
+func TestDelegateHeartbeat(t *testing.T) {
+	h, f := parent(t, session.Settings{})
+	h.model.set(delegating(func(req tidemark.Request) (tidemark.Message, error) {
+		h.exec(`UPDATE due SET at = 1 WHERE kind = 'run'`)
+		child, err := f.at(f.first(), false)
+		if err != nil {
+			return tidemark.Message{}, err
+		}
+		for range 3 {
+			if err := errors.Join(h.Wake(t.Context()), child.Wake(t.Context())); err != nil {
+				return tidemark.Message{}, err
+			}
+		}
+		return obeys(req)
+	}, task("count")))
+	if got := h.say("please"); !strings.HasSuffix(got, "I counted for: count") {
+		t.Errorf("read %q", got)
+	}
+	if n := h.model.count(); n != 3 || f.asked != 1 {
+		t.Errorf("%d calls of the model, asked %d times", n, f.asked)
+	}
+}
+
+// first is the only child that was begun.
+func (f *family) first() tidemark.Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.begun {
+		return key
+	}
+	return ""
+}
