@@ -79,9 +79,9 @@ const maxFarEntry = 400
 // readChild reads a message of a conversation that was delegated to, KEY/ENTRY as answers name it. It is for the
 // owner's conversations of the same agent, which may search there, too.
 func (s *Session) readChild(ctx context.Context, name string, offset int) (string, error) {
-	at := strings.LastIndexByte(name, '/')
+	at := max(strings.LastIndexByte(name, '/'), 0)
 	key, err := tidemark.ParseKey(name[:at])
-	id := name[at+1:]
+	id := strings.TrimPrefix(name[at:], "/")
 	if err != nil || len(name) > maxFarEntry || len(id) > maxID || key.Channel() != tidemark.ChannelDelegate || key.Agent() != s.Key.Agent() {
 		return "", fmt.Errorf("entry %.80q: want the id of one here, or one of a conversation that was delegated to, as its answer names it: %w", name, tidemark.ErrInvalid)
 	}

@@ -66,24 +66,42 @@ func (s *Session) Work(ctx context.Context, e tidemark.Errand) (tidemark.Outcome
 		if ok || err != nil {
 			return out, s.orDead(err)
 		}
-		for over := false; !over; {
-			select {
-			case <-sub.Ready:
-			case <-s.life.Done():
-				return tidemark.Outcome{}, fmt.Errorf("wait for errand %s: %w", e.ID, tidemark.ErrDead)
-			case <-ctx.Done():
-				return tidemark.Outcome{}, fmt.Errorf("wait for errand %s: %w", e.ID, context.Cause(ctx))
+		if sub, err = s.nextEnd(ctx, sub); err != nil {
+			return tidemark.Outcome{}, fmt.Errorf("wait for errand %s: %w", e.ID, err)
+		}
+	}
+}
+
+// nextEnd waits until a turn has ended, as a subscription tells, which it renews when that fell behind. Nobody tells
+// of what another life of the object does, so it waits no longer than a run may be silent.
+func (s *Session) nextEnd(ctx context.Context, sub *Subscription) (*Subscription, error) {
+	pause, stop := s.Runtime.WithTimeout(ctx, heartbeat)
+	defer stop()
+	for {
+		select {
+		case <-sub.Ready:
+		case <-s.life.Done():
+			return sub, tidemark.ErrDead
+		case <-pause.Done():
+			if ctx.Err() != nil {
+				return sub, context.Cause(ctx)
 			}
-			for n, more := sub.Next(); more; n, more = sub.Next() {
-				over = over || n.Type == NoticeDone || n.Type == NoticeError
+			return sub, nil
+		}
+		over := false
+		for n, more := sub.Next(); more; n, more = sub.Next() {
+			over = over || n.Type == NoticeDone || n.Type == NoticeError
+		}
+		if sub.Behind() {
+			next, err := s.Subscribe()
+			if err != nil {
+				return sub, err
 			}
-			if sub.Behind() {
-				next, err := s.Subscribe()
-				if err != nil {
-					return tidemark.Outcome{}, err
-				}
-				sub, over = next, true
-			}
+			sub.Close()
+			return next, nil
+		}
+		if over {
+			return sub, nil
 		}
 	}
 }

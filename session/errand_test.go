@@ -61,6 +61,7 @@ func TestWork(t *testing.T) {
 	<-h.model.entered
 	close(h.model.hold)
 	all.Wait()
+	h.stop()
 	h.open() // a later life tells the same
 	h.model.entered = nil
 	for i, out := range append(outs, h.work(e)) {
@@ -180,6 +181,7 @@ func TestDrop(t *testing.T) {
 		}
 	}
 	check()
+	h.stop()
 	h.open()
 	check()
 	if n := h.model.count(); n != 1 {
@@ -281,6 +283,7 @@ func TestLimits(t *testing.T) {
 // TestStrategiesOfAnErrand: some of the configured ones, and never one that is not.
 func TestStrategiesOfAnErrand(t *testing.T) {
 	h := newHarness(t, session.Settings{})
+	h.stop()
 	h.strategies = []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}
 	h.open()
 	v, err := h.View(t.Context())
@@ -291,6 +294,7 @@ func TestStrategiesOfAnErrand(t *testing.T) {
 	if v, err = h.View(t.Context()); err != nil || strings.Contains(fmt.Sprint(v.Tools), "task_state") {
 		t.Errorf("with summary: %v, %v", v.Tools, err)
 	}
+	h.stop()
 	h.strategies = []compaction.Strategy{compaction.Pointer{}} // it is not configured any more
 	h.open()
 	if v, err = h.View(t.Context()); err != nil || !strings.Contains(fmt.Sprint(v.Tools), "task_state") {
@@ -318,5 +322,35 @@ func TestLimitsRefused(t *testing.T) {
 	}
 	if n := h.model.count(); n != 0 || len(h.originals()) != 0 {
 		t.Errorf("%d calls, log %q", n, h.originals())
+	}
+}
+
+// TestWorkOfAnotherLife: nobody tells a life what another one does, so it looks.
+func TestWorkOfAnotherLife(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
+	first, late := h.Session, make(chan struct{})
+	h.rt = &swift{Runtime: h.rt, late: late, of: time.Minute}
+	h.open() // the first life is there still
+	e := errand("e1", "count the boats", tidemark.Limits{})
+	if err := first.Start(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	<-h.model.entered
+	got := make(chan tidemark.Outcome)
+	go func() {
+		out, err := h.Work(t.Context(), e)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- out
+	}()
+	close(h.model.hold)
+	if out, err := first.Work(t.Context(), e); err != nil || out.Text != "ok 1" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	close(late)
+	if out := <-got; out.Text != "ok 1" {
+		t.Errorf("%+v", out)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			break
 		}
 		if in.Entry != "" {
-			if strings.Contains(in.Entry, "/") {
+			if strings.HasPrefix(in.Entry, "agent:") {
 				text, err = s.readChild(ctx, in.Entry, in.Offset)
 				break
 			}
