@@ -34,6 +34,7 @@
 //   - episode, snapshot, branch, trim: a span marked by the agent; a named ref; a session from a
 //     ref; stubbing bulk on a branch.
 //   - provider, host, blob: a model API; the platform beneath; bytes by key.
+//   - errand, child: work that an actor gives a conversation; one that another conversation delegated to.
 //   - door, dialect: a way in for one kind of client; how it writes what a turn does.
 //   - channel, platform: how people reach sessions by messages; the service that carries them
 //     (WhatsApp, Telegram).

@@ -70,6 +70,7 @@ const (
 	FromTool   = "tool"   // the result of a tool
 	FromRecall = "recall" // brought back from this log: never indexed again, never a memory
 	FromSystem = "system" // written by Tidemark
+	FromAgent  = "agent"  // asked by another conversation of the agent, which no person wrote
 )
 
 // SourceOf says who wrote a message of which nothing is known but its shape: that of another program's history.
@@ -85,7 +86,7 @@ func SourceOf(m Message) string {
 
 // Origin says where an entry came from.
 type Origin struct {
-	From    string `json:"from,omitempty"`    // person, model, tool, recall, system
+	From    string `json:"from,omitempty"`    // person, model, tool, recall, system, agent
 	Channel string `json:"channel,omitempty"` // whatsapp, web, cli, import, …
 	Peer    string `json:"peer,omitempty"`    // who, on that channel
 	Input   string `json:"input,omitempty"`   // id of the input that it was

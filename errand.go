@@ -30,7 +30,8 @@ type Outcome struct {
 	Text  string  `json:"text,omitempty"`  // the last words of the model
 	Error string  `json:"error,omitempty"` // why there is no answer, in words for people
 	Entry EntryID `json:"entry,omitempty"` // of the answer, in the log of the conversation
-	Usage Usage   `json:"usage"`           // of all calls of the conversation
+	Usage Usage   `json:"usage"`           // of all calls of the conversation since its last reset
+	Spent Tokens  `json:"spent,omitempty"` // of the turn, with what it delegated: what counts towards a budget
 }
 
 // Decision is what the owner says of a tool call that waits for it.

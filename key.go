@@ -96,13 +96,16 @@ func (k Key) Main() bool {
 	return strings.Count(string(k.Root()), ":") == 2
 }
 
+// ChannelDelegate is the channel of conversations that another one of the agent delegated work to.
+const ChannelDelegate = "delegate"
+
 // Local reports a conversation that only the holder of the token can reach: the main session and
 // those opened by the command line, the page or the API, also those of clients that keep their history
-// themselves ("proxy") and the runs of schedules. All others belong to a channel's peer, also those of the end users whom an API
-// client names ("user").
+// themselves ("proxy"). So are the runs of schedules, and those that an owner's conversation delegated to: nobody
+// else's may. All others belong to a channel's peer, also those of the end users whom an API client names ("user").
 func (k Key) Local() bool {
 	switch k.Channel() {
-	case "", "local", "web", "api", "cli", "proxy", ChannelSchedule:
+	case "", "local", "web", "api", "cli", "proxy", ChannelSchedule, ChannelDelegate:
 		return true
 	}
 	return false

@@ -23,6 +23,14 @@ type Errands interface {
 	Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error
 }
 
+// Delegates is what [Errands] are beside, where one conversation may delegate to others.
+type Delegates interface {
+	// Drop ends an errand; what was said stays in the log. One that is not there is no error.
+	Drop(ctx context.Context, key tidemark.Key, id string) error
+	// Read returns a page of the text of a message of a conversation, from an offset in bytes on.
+	Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error)
+}
+
 // ErrandPath is where the object of a session takes errands, see [AnswerErrand]. A host must not let requests
 // from outside reach it.
 const ErrandPath = "/internal/errand/"
@@ -33,6 +41,8 @@ const (
 	askWork   = "work"
 	askDecide = "decide"
 	askRelay  = "relay"
+	askDrop   = "drop"
+	askRead   = "read"
 )
 
 // sent is an errand or a decision on its way to the object of a session, come is what that one answers.
@@ -43,16 +53,22 @@ type (
 		Decision *tidemark.Decision `json:"decision,omitempty"`
 		Question *tidemark.Question `json:"question,omitempty"`
 		Say      *saying            `json:"say,omitempty"`
+		ID       string             `json:"id,omitempty"` // of an errand to be dropped, or an entry to be read
+		Offset   int                `json:"offset,omitempty"`
 	}
 	come struct {
 		Outcome  tidemark.Outcome `json:"outcome"`
 		Occupied bool             `json:"occupied,omitempty"`
 		Origin   tidemark.Origin  `json:"origin,omitzero"`
+		Text     string           `json:"text,omitempty"`
 		host.Refusal
 	}
 )
 
-var _ Errands = (*FarSessions)(nil)
+var (
+	_ Errands   = (*FarSessions)(nil)
+	_ Delegates = (*FarSessions)(nil)
+)
 
 // Start implements [Errands].
 func (s *FarSessions) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
@@ -62,7 +78,20 @@ func (s *FarSessions) Start(ctx context.Context, key tidemark.Key, e tidemark.Er
 
 // Work implements [Errands].
 func (s *FarSessions) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (tidemark.Outcome, error) {
-	return s.send(ctx, askWork, sent{Key: key, Errand: &e})
+	out, err := s.send(ctx, askWork, sent{Key: key, Errand: &e})
+	return out.Outcome, err
+}
+
+// Drop implements [Delegates].
+func (s *FarSessions) Drop(ctx context.Context, key tidemark.Key, id string) error {
+	_, err := s.send(ctx, askDrop, sent{Key: key, ID: id})
+	return err
+}
+
+// Read implements [Delegates].
+func (s *FarSessions) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error) {
+	out, err := s.send(ctx, askRead, sent{Key: key, ID: string(entry), Offset: offset})
+	return out.Text, err
 }
 
 // Decide implements [Errands].
@@ -77,13 +106,9 @@ func (s *FarSessions) Relay(ctx context.Context, key tidemark.Key, q tidemark.Qu
 	return err
 }
 
-func (s *FarSessions) send(ctx context.Context, what string, q sent) (tidemark.Outcome, error) {
-	out, err := s.exchange(ctx, what, q)
-	return out.Outcome, err
-}
-
-func (s *FarSessions) exchange(ctx context.Context, what string, q sent) (out come, err error) {
-	err = host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
+func (s *FarSessions) send(ctx context.Context, what string, q sent) (come, error) {
+	var out come
+	err := host.Exchange(ctx, s.Transport(q.Key), "http://session"+ErrandPath+what, q, &out)
 	if err == nil {
 		err = out.Err()
 	}
@@ -107,6 +132,7 @@ func AnswerErrand(w http.ResponseWriter, r *http.Request, here Errands) {
 }
 
 func errand(ctx context.Context, what string, q sent, here Errands, out *come) (err error) {
+	far, _ := here.(Delegates)
 	switch {
 	case what == askStart && q.Errand != nil:
 		return here.Start(ctx, q.Key, *q.Errand)
@@ -117,6 +143,11 @@ func errand(ctx context.Context, what string, q sent, here Errands, out *come) (
 		return here.Decide(ctx, q.Key, *q.Decision)
 	case what == askRelay && q.Question != nil:
 		return here.Relay(ctx, q.Key, *q.Question)
+	case what == askDrop && far != nil:
+		return far.Drop(ctx, q.Key, q.ID)
+	case what == askRead && far != nil:
+		out.Text, err = far.Read(ctx, q.Key, tidemark.EntryID(q.ID), q.Offset)
+		return err
 	}
 	return voice(ctx, what, q, here, out)
 }

@@ -35,19 +35,19 @@ var _ Voices = (*FarSessions)(nil)
 
 // Occupied implements [Voices].
 func (s *FarSessions) Occupied(ctx context.Context, key tidemark.Key) (bool, error) {
-	c, err := s.exchange(ctx, askOccupied, sent{Key: key})
+	c, err := s.send(ctx, askOccupied, sent{Key: key})
 	return c.Occupied, err
 }
 
 // Correspondent implements [Voices].
 func (s *FarSessions) Correspondent(ctx context.Context, key tidemark.Key) (tidemark.Origin, error) {
-	c, err := s.exchange(ctx, askWhere, sent{Key: key})
+	c, err := s.send(ctx, askWhere, sent{Key: key})
 	return c.Origin, err
 }
 
 // Say implements [Voices].
 func (s *FarSessions) Say(ctx context.Context, key tidemark.Key, id string, to tidemark.Address, text string) error {
-	_, err := s.exchange(ctx, askSay, sent{Key: key, Say: &saying{id, to, text}})
+	_, err := s.send(ctx, askSay, sent{Key: key, Say: &saying{id, to, text}})
 	return err
 }
 

@@ -40,6 +40,7 @@ type Config struct {
 	Log          Log
 	Channels     Channels
 	Approval     Approval
+	Delegation   Delegation
 	UserTimezone string
 
 	AI      bool // the host is a Worker with models of Cloudflare bound

@@ -57,7 +57,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), scheduleKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys(), approvalKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), delegationKeys(), scheduleKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys(), approvalKeys()} {
 		all = append(all, group...)
 	}
 	return all

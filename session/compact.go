@@ -350,7 +350,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		return err
 	}
 	stmts = append(stmts, more...)
-	stmts = append(stmts, s.addUsage(p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
+	stmts = append(stmts, s.addUsage(p.Usage), spendStmt(r, p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
 	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""))      // if this life cannot tell the agent
 	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() && !p.Act.Early { // the next turn would plan the same little again
 		stmts = append(stmts, s.pauseStmt())
@@ -383,7 +383,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 // dropPlan ends a plan that is not carried out, and accounts what it cost.
 func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
 	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
-	if err := s.step(ctx, r, stateCalling, s.addUsage(p.Usage), drop); err != nil {
+	if err := s.step(ctx, r, stateCalling, s.addUsage(p.Usage), spendStmt(r, p.Usage), drop); err != nil {
 		return fmt.Errorf("drop plan %s: %w", p.ID, err)
 	}
 	return nil

@@ -25,7 +25,7 @@ var _ tidier = (*compaction.Paging)(nil)
 
 // tidier is the strategy of that kind, nil when none is active.
 func (s *Session) tidier() tidier {
-	for _, x := range s.Strategies {
+	for _, x := range s.strategies() {
 		if t, ok := x.(tidier); ok {
 			return t
 		}

@@ -93,7 +93,8 @@ func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 		return in, nil
 	}
 	code, allow, ok := approval.Answer(in.Message.Content[0].Text)
-	if !ok || in.Origin.Channel == ofModels {
+	person := in.Origin.From == "" || in.Origin.From == tidemark.FromPerson
+	if !ok || !person || in.Origin.Channel == ofModels {
 		return in, nil
 	}
 	_, err := s.approvalOf(ctx, code)

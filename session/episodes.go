@@ -46,7 +46,7 @@ type marked struct {
 
 // episodic returns the strategy episodes, nil when it is not active.
 func (s *Session) episodic() *compaction.Episodes {
-	for _, x := range s.Strategies {
+	for _, x := range s.strategies() {
 		if e, ok := x.(*compaction.Episodes); ok {
 			return e
 		}

@@ -43,6 +43,7 @@ type harness struct {
 	embedder   session.Embedder
 	tools      tidemark.Toolbox
 	gate       memory.Gate
+	children   session.Children
 	*session.Session
 }
 
@@ -74,7 +75,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools})
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children})
 	if err == nil {
 		h.Session = s
 	}

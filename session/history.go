@@ -308,6 +308,12 @@ func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int
 	return out, nil
 }
 
+// ReadEntry returns a page of the text of a message of this conversation, from an offset in bytes on, and says where
+// the next begins.
+func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
+	return s.readEntry(ctx, id, offset)
+}
+
 // wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.
 func wholeRunes(text string) string {
 	for n := 1; n < utf8.UTFMax && n < len(text); n++ {

@@ -39,7 +39,7 @@ func (s *Session) ranStmts(ctx context.Context, r *run, out tidemark.Outcome) []
 			continue
 		}
 		if len(stmts) == 0 {
-			out.Usage = s.spent(ctx, r)
+			out.Usage = s.turnUsage(ctx, r)
 		}
 		ran := tidemark.Ran{Schedule: o.Occasion.Schedule, Due: o.Occasion.Due, Session: s.Key, At: s.Runtime.Now(), Outcome: out}
 		if out.Text != "" {
@@ -70,9 +70,9 @@ func (s *Session) tellRan(ctx context.Context, raw []byte) error {
 // callsRead is how many of the newest calls are read for what a turn has spent.
 const callsRead = 1000
 
-// spent is what the calls of a turn cost, as far as the newest records tell. An account that cannot be read is worth
+// turnUsage is what the calls of a turn cost, as far as the newest records tell. An account that cannot be read is worth
 // no failure.
-func (s *Session) spent(ctx context.Context, r *run) (sum tidemark.Usage) {
+func (s *Session) turnUsage(ctx context.Context, r *run) (sum tidemark.Usage) {
 	rows, err := s.DB.Query(ctx, `SELECT json_extract(record, '$.usage') FROM (SELECT record FROM anatomy WHERE key = ? ORDER BY n DESC LIMIT ?)
 		WHERE json_extract(record, '$.run') = ? LIMIT ?`, string(s.Key), callsRead, r.ID, callsRead)
 	if err != nil {

@@ -279,7 +279,7 @@ func asked(v View) string {
 	var parts []string
 	for i := len(v.Items) - 1; i >= 0; i-- {
 		it := v.Items[i]
-		if it.Source == tidemark.FromPerson && !it.Span() {
+		if (it.Source == tidemark.FromPerson || it.Source == tidemark.FromAgent) && !it.Span() {
 			parts = append([]string{ownWords(it.Message)}, parts...)
 		} else if len(parts) > 0 {
 			break

@@ -32,6 +32,9 @@ func TestPackLate(t *testing.T) {
 	var log bytes.Buffer
 	s.Logger, s.Runtime = slog.New(slog.NewTextHandler(&log, nil)), hasty{s.Runtime}
 	s.Strategies = []compaction.Strategy{compaction.Pointer{}}
+	if err := s.loadSettings(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	asked := compaction.Item{Message: tidemark.NewText(tidemark.User, "Where does the boathouse key hang?"), From: id, To: id, Source: tidemark.FromPerson}
 	v := View{Log: h.Log, View: compaction.View{Items: []compaction.Item{asked}}, Shown: []compaction.Replacement{{}}}
 	r := &run{ID: "r", Log: h.Log}

@@ -19,7 +19,7 @@ var _ pager = (*compaction.Paging)(nil)
 
 // paging is the strategy of that name, nil when it is not active.
 func (s *Session) paging() pager {
-	for _, x := range s.Strategies {
+	for _, x := range s.strategies() {
 		if p, ok := x.(pager); ok {
 			return p
 		}
@@ -30,7 +30,7 @@ func (s *Session) paging() pager {
 // asked returns the strategies that are to plan for a view, none where nothing is to be done. A view within the limit
 // is for those with a limit of their own, and so is every view while the summariser rests; rests says that.
 func (s *Session) asked(ctx context.Context, v View, mode fitMode, hard bool) (list []compaction.Strategy, rests bool, err error) {
-	list = s.Strategies
+	list = s.strategies()
 	if mode != fitAuto {
 		return list, false, nil
 	}

@@ -77,6 +77,10 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			break
 		}
 		if in.Entry != "" {
+			if strings.HasPrefix(in.Entry, "agent:") {
+				text, err = s.readChild(ctx, in.Entry, in.Offset)
+				break
+			}
 			if len(in.Entry) > maxID {
 				err = fmt.Errorf("entry %.40q…: an id has at most %d bytes: %w", in.Entry, maxID, tidemark.ErrInvalid)
 				break

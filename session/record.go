@@ -90,8 +90,8 @@ func (s *Session) eventStmts(log string, e tidemark.Event) ([]tidemark.Stmt, err
 }
 
 // usageStmts accounts a reply: what it cost, how large the context is, one message more.
-func (s *Session) usageStmts(c tidemark.Call) []tidemark.Stmt {
-	return []tidemark.Stmt{s.addUsage(c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
+func (s *Session) usageStmts(r *run, c tidemark.Call) []tidemark.Stmt {
+	return []tidemark.Stmt{s.addUsage(c.Usage), spendStmt(r, c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), int64(c.Usage.Context()), string(s.Key)}, Want: 1}}
 }
 

@@ -44,7 +44,7 @@ const (
 
 // reflects reports whether recalls are recorded and thresholds tuned: only a strategy that leaves pointers has any.
 func (s *Session) reflects() bool {
-	return s.settings().Reflection && slices.ContainsFunc(s.Strategies, func(st compaction.Strategy) bool { _, ok := st.(compaction.Pointer); return ok })
+	return s.settings().Reflection && slices.ContainsFunc(s.strategies(), func(st compaction.Strategy) bool { _, ok := st.(compaction.Pointer); return ok })
 }
 
 // NoteRecall records how a recall went. A failure to record is logged.

@@ -78,6 +78,11 @@ type Settings struct {
 	// ApprovalExpiry is how long a question waits for its answer, default an hour.
 	ApprovalExpiry time.Duration
 	TaskState      TaskState // when the tool for the task is offered, default [TaskAuto]
+
+	Delegation Delegation // what the model may hand to conversations of its own
+
+	limits     tidemark.Limits       // of the errand that is in force
+	strategies []compaction.Strategy // of Config.Strategies, those that it leaves
 }
 
 // Defaults of Settings.
@@ -102,6 +107,7 @@ type Config struct {
 	Summarizer tidemark.Provider // nil: Provider
 	Agent      Agent
 	Tools      tidemark.Toolbox // of others; nil: none
+	Children   Children         // conversations that this one may delegate to; nil: it may not
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
@@ -160,6 +166,8 @@ type Session struct {
 	descent  descent     // what it continues, as a branch
 	snapped  atomic.Bool // the tables of snapshots are there
 
+	slots chan struct{} // conversations that this one waits for at once
+
 	mu       sync.Mutex // guards the following 8 fields; never held over a wait
 	stall    stall
 	cancel   context.CancelCauseFunc
@@ -190,7 +198,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}}
+	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
 	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
 		if err := step(life); err != nil {

@@ -19,15 +19,24 @@ type Override struct {
 	Reserve tidemark.Tokens `json:"reserveTokens,omitempty"`
 	Keep    tidemark.Tokens `json:"keepRecentTokens,omitempty"`
 
-	Limits *tidemark.Limits `json:"limits,omitempty"` // of an errand; its Model and Window stand above
+	Limits *tidemark.Limits `json:"limits,omitempty"` // of the newest errand; its Model and Window go before those above
 }
 
-// with is o with what an errand sets.
+// with is o with what an errand sets, and without what an earlier one set.
 func (o Override) with(l tidemark.Limits) Override {
-	o.Model, o.Window = cmp.Or(l.Model, o.Model), cmp.Or(l.Window, o.Window)
-	l.Model, l.Window = "", 0
-	o.Limits = &l
+	o.Limits = nil
+	if mustJSON(l) != "{}" {
+		o.Limits = &l
+	}
 	return o
+}
+
+// limits are those of the newest errand, none where there was none.
+func (o Override) limits() tidemark.Limits {
+	if o.Limits == nil {
+		return tidemark.Limits{}
+	}
+	return *o.Limits
 }
 
 // equal reports whether two set the same.
@@ -50,7 +59,7 @@ func (o Override) Validate() error {
 	case len(o.Title) > maxTitle || len(o.Model) > maxTitle:
 		return fmt.Errorf("title and model may have %d bytes: %w", maxTitle, tidemark.ErrInvalid)
 	}
-	return nil
+	return validLimits(o.limits())
 }
 
 // settings returns what is in force now.
@@ -86,24 +95,28 @@ func (s *Session) loadSettings(ctx context.Context) error {
 		return err
 	}
 	c := s.Settings
-	c.Model = cmp.Or(o.Model, c.Model)
-	c.Window = cmp.Or(o.Window, c.Window, DefaultWindow)
+	c.limits = o.limits()
+	c.Model = cmp.Or(c.limits.Model, o.Model, c.Model)
+	c.Window = cmp.Or(c.limits.Window, o.Window, c.Window, DefaultWindow)
 	c.Reserve = cmp.Or(o.Reserve, c.Reserve, compaction.DefaultReserve)
 	c.Keep = cmp.Or(o.Keep, c.Keep, compaction.DefaultKeep)
 	c.Zone = cmp.Or(c.Zone, time.UTC)
-	if o.Limits != nil {
-		c.MaxRounds = cmp.Or(o.Limits.Rounds, c.MaxRounds)
-	}
-	c.MaxRounds = cmp.Or(c.MaxRounds, DefaultRounds)
+	c.MaxRounds = cmp.Or(c.limits.Rounds, c.MaxRounds, DefaultRounds)
 	c.ToolTimeout = cmp.Or(c.ToolTimeout, DefaultToolTimeout)
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)
 	c.ViewBytes = cmp.Or(c.ViewBytes, DefaultViewBytes)
 	c.PackTokens = cmp.Or(c.PackTokens, DefaultPack)
 	c.ArtifactChars = cmp.Or(c.ArtifactChars, DefaultArtifactChars)
-	if s.pointing() {
-		c.System = cmp.Or(c.System, pointerSystem)
+	c.strategies = narrowed(s.Strategies, c.limits.Strategies)
+	base := defaultSystem
+	if pointing(c.strategies) {
+		base = pointerSystem
 	}
-	c.System = cmp.Or(c.System, defaultSystem)
+	c.System = cmp.Or(c.System, base)
+	if s.Key.Channel() == tidemark.ChannelDelegate {
+		c.System += "\n\n" + childSystem
+	}
+	c.Delegation = c.Delegation.withDefaults()
 	s.now.Store(&c)
 	return nil
 }

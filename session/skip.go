@@ -138,6 +138,9 @@ func small(in queued) bool {
 
 // wants reports a message in which a person wants something.
 func wants(o tidemark.Origin, m tidemark.Message) bool {
+	if o.From == tidemark.FromAgent {
+		return true // it is a task
+	}
 	if o.From != "" && o.From != tidemark.FromPerson {
 		return false
 	}

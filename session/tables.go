@@ -70,7 +70,11 @@ var tables = [][]string{{
 }, {
 	// A log that an import reads twice, in pieces, while it does.
 	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
-}, wordsAnew, wordsAnew}
+}, wordsAnew, wordsAnew, {
+	// What a turn spent of its budget: its own calls, and what each of its tool calls delegated.
+	`ALTER TABLE runs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
+	`ALTER TABLE calls ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
+}}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
 // the entry's seq, home tells conversations that share a database apart. Session.catchUp fills it with what was

@@ -40,8 +40,10 @@ func ownTool(name string) bool {
 func bringsBack(name string) bool { return name == recallTool.Name || name == faultTool.Name }
 
 // pointing reports whether what leaves the view leaves pointers.
-func (s *Session) pointing() bool {
-	return slices.ContainsFunc(s.Strategies, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
+func (s *Session) pointing() bool { return pointing(s.strategies()) }
+
+func pointing(list []compaction.Strategy) bool {
+	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
 }
 
 // ownTools lists the tools of the session itself.
@@ -55,6 +57,9 @@ func (s *Session) ownTools() []tidemark.Tool {
 	}
 	if s.episodic() != nil {
 		out = append(out, delimiterTool)
+	}
+	if s.delegates() {
+		out = append(out, s.delegateTool())
 	}
 	return out
 }

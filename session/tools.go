@@ -36,7 +36,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 			out = append(out, t)
 		}
 	}
-	return out, nil
+	return s.leave(out), nil
 }
 
 // callStmts registers all calls of a reply before the first runs.
@@ -203,11 +203,12 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if err := s.mark(ctx, r, c, callStarted, ""); err != nil {
 		return tidemark.Block{}, err
 	}
-	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().ToolTimeout)
+	most := s.toolTime(ctx, c.Block.Name)
+	limited, stop := s.Runtime.WithTimeout(ctx, most)
 	defer stop()
 	result := s.resultOf(limited, r, c)
 	if err := context.Cause(limited); err != nil && ctx.Err() == nil {
-		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", s.settings().ToolTimeout), true)
+		result = tidemark.ToolResult(c.ID, fmt.Sprintf("the tool did not answer within %s", most), true)
 	}
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
@@ -225,6 +226,9 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	if c.told.Type != "" {
 		return c.told
 	}
+	if !s.permits(c.Block.Name) {
+		return notPermitted(c)
+	}
 	switch c.Block.Name {
 	case recallTool.Name:
 		return s.callRecall(ctx, r, c)
@@ -234,6 +238,10 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		return s.callRelease(ctx, r, c)
 	case faultTool.Name:
 		return s.callFault(ctx, r, c)
+	case delegateName:
+		if s.delegates() {
+			return s.callDelegate(ctx, r, c)
+		}
 	}
 	if s.Tools != nil && !s.agents(c.Block.Name) {
 		scope := s.Scope()
@@ -299,6 +307,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
+	s.dropChildren(ctx, r, calls)
 	results := make([]tidemark.Block, len(calls))
 	for i, c := range calls {
 		switch c.State {

@@ -19,6 +19,9 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if done, err := s.take(ctx, r); done || err != nil { // inputs, a command, a reset that is due
 				return err
 			}
+			if err := s.withinBudget(ctx, r); err != nil {
+				return err
+			}
 			view, err := s.light(ctx, r)
 			if err != nil {
 				return err
@@ -260,7 +263,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	if err != nil {
 		return err
 	}
-	stmts = append(stmts, s.usageStmts(reply.Call)...)
+	stmts = append(stmts, s.usageStmts(r, reply.Call)...)
 	tidied, event, err := s.tidyStmts(ctx, r, view, e.ID)
 	if err != nil {
 		return fmt.Errorf("tidy: %w", err)

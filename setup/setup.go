@@ -107,6 +107,9 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		p = config.Policy{Mode: "manual"}
 		window = c.Proxy.Window
 	}
+	if key.Channel() == tidemark.ChannelDelegate { // it is over when it has answered: an alarm would only cost
+		p = config.Policy{Mode: "manual"}
+	}
 	policy, err := reset.Parse(reset.Settings{Mode: p.Mode, AtHour: p.AtHour, IdleMinutes: p.IdleMinutes, Zone: p.Zone}, zone)
 	if err != nil {
 		return session.Settings{}, err
@@ -119,6 +122,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
 		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
 		Sittings:      c.Memory.Digest,
+		Delegation:    delegation(c.Delegation),
 		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,12 +30,20 @@ func (m *Main) sessionsCommand() *cobra.Command {
 
 func (m *Main) sessionsLs() *cobra.Command {
 	var agent string
+	var all bool
 	c := &cobra.Command{Use: "ls", Short: "List sessions, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return m.with(cmd.Context(), func(c *client) error {
 				list, err := pages[tidemark.SessionInfo](cmd.Context(), c, "/v1/sessions?agent="+url.QueryEscape(agent), "sessions")
 				if err != nil {
 					return err
+				}
+				if !all {
+					shown := slices.DeleteFunc(slices.Clone(list), func(s tidemark.SessionInfo) bool { return s.Key.Channel() == tidemark.ChannelDelegate })
+					if n := len(list) - len(shown); n > 0 && !m.json {
+						defer func() { m.err.line(plural(n, "delegated conversation") + " left out; --all lists them") }()
+					}
+					list = shown
 				}
 				if m.json {
 					return m.printJSON(list)
@@ -49,6 +58,7 @@ func (m *Main) sessionsLs() *cobra.Command {
 			})
 		}}
 	agentFlag(c, &agent)
+	c.Flags().BoolVar(&all, "all", false, "also those that an agent delegated work to")
 	return m.jsonFlag(c)
 }
 

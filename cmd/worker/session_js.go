@@ -168,6 +168,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 		Embedder: setup.Embedder(cfg, c.o, c.o.Transport()),
 		Courier:  setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
 		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o, NoSchedules: !cfg.Schedules.Enabled},
+		Children: &agent.FarSessions{Transport: peers(c.o).Transport},
 	})
 	if err != nil {
 		end()

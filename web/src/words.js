@@ -10,13 +10,14 @@ export function peerOf(key = "") {
   const parts = key.split(":");
   const name = parts.length > 2 ? parts.slice(parts.length === 5 ? 4 : 2).join(":") : key;
   if (proxied(key)) return `Client ${name.slice(0, 6)}`; // the rest is of a hash
+  if (parts[2] === "delegate") return `Task ${name.slice(0, 6)}`;
   return /^chat-[0-9a-z]+$/.test(name) ? "New chat" : name;
 }
 
 // proxied says that a client keeps the history of a conversation and goes on with it; here it is only shown.
 export const proxied = (key = "") => key.split(":")[2] === "proxy";
 
-const channels = { whatsapp: "WhatsApp", telegram: "Telegram", api: "API", proxy: "Proxy" };
+const channels = { whatsapp: "WhatsApp", telegram: "Telegram", api: "API", proxy: "Proxy", delegate: "Delegated" };
 
 // channelOf says by which channel a session is held, and if it is not with one person, how; empty for those
 // that begin on this machine, as most do.

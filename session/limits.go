@@ -1,0 +1,152 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+)
+
+// Bounds of the limits of an errand.
+const (
+	maxLimitRounds = 1_000
+	maxLimitBudget = tidemark.Tokens(1_000_000_000)
+	maxGlobs       = 128
+	maxGlob        = 200 // bytes of each
+	// MaxDepth bounds how many conversations may stand above one that was delegated.
+	MaxDepth = 3
+)
+
+// validLimits names the field that is out of bounds.
+func validLimits(l tidemark.Limits) error {
+	switch {
+	case l.Window != 0 && (l.Window < MinWindow || l.Window > MaxWindow):
+		return fmt.Errorf("limits.window %d: want %d to %d tokens: %w", l.Window, MinWindow, MaxWindow, tidemark.ErrInvalid)
+	case l.Rounds < 0 || l.Rounds > maxLimitRounds:
+		return fmt.Errorf("limits.maxRounds %d: want 1 to %d, or 0 for the configured bound: %w", l.Rounds, maxLimitRounds, tidemark.ErrInvalid)
+	case l.Budget < 0 || l.Budget > maxLimitBudget:
+		return fmt.Errorf("limits.budget %d: want 1 to %d tokens, or 0 for no bound: %w", l.Budget, maxLimitBudget, tidemark.ErrInvalid)
+	case l.Depth < 0 || l.Depth > MaxDepth:
+		return fmt.Errorf("limits.depth %d: want 0 to %d: %w", l.Depth, MaxDepth, tidemark.ErrInvalid)
+	case len(l.Model) > maxTitle:
+		return fmt.Errorf("limits.model may have %d bytes: %w", maxTitle, tidemark.ErrInvalid)
+	case len(l.Strategies) > maxGlobs:
+		return fmt.Errorf("limits.strategies names %d, at most %d: %w", len(l.Strategies), maxGlobs, tidemark.ErrInvalid)
+	}
+	return validGlobs("limits.tools", l.Tools)
+}
+
+// validGlobs names the pattern that is none.
+func validGlobs(field string, globs []string) error {
+	if len(globs) > maxGlobs {
+		return fmt.Errorf("%s has %d patterns, at most %d: %w", field, len(globs), maxGlobs, tidemark.ErrInvalid)
+	}
+	for _, g := range globs {
+		if _, err := path.Match(g, ""); err != nil || g == "" || len(g) > maxGlob {
+			return fmt.Errorf("%s: %.80q is no pattern: want 1 to %d bytes such as \"memory_*\": %w", field, g, maxGlob, tidemark.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// matches reports whether one of the globs names a tool.
+func matches(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, name); return ok && err == nil })
+}
+
+// permits reports whether the limits in force leave a tool.
+func (s *Session) permits(name string) bool {
+	globs := s.settings().limits.Tools
+	return len(globs) == 0 || matches(globs, name)
+}
+
+// leave takes out the tools that the limits in force do not leave.
+func (s *Session) leave(tools []tidemark.Tool) []tidemark.Tool {
+	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool { return !s.permits(t.Name) })
+}
+
+// notPermitted answers a call that the limits in force do not leave: a model may name what it was not offered.
+func notPermitted(c call) tidemark.Block {
+	return tidemark.ToolResult(c.ID, fmt.Sprintf("not run: this conversation may not use %.80q; use the tools that you have.", c.Block.Name), true)
+}
+
+// strategies are what makes the context smaller here, in the order in which they plan.
+func (s *Session) strategies() []compaction.Strategy {
+	if now := s.settings(); now != nil {
+		return now.strategies
+	}
+	return s.Strategies
+}
+
+// narrowed are the strategies that are named. All of them, where nothing is named or what is was configured once
+// and is not any more: a conversation without any ends at its window.
+func narrowed(all []compaction.Strategy, names []string) []compaction.Strategy {
+	var out []compaction.Strategy
+	for _, x := range all {
+		if slices.Contains(names, x.Name()) {
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
+}
+
+// mayStart refuses an errand that asks for strategies which are not configured.
+func (s *Session) mayStart(l tidemark.Limits) error {
+	have := make([]string, len(s.Strategies))
+	for i, x := range s.Strategies {
+		have[i] = x.Name()
+	}
+	for _, name := range l.Strategies {
+		if !slices.Contains(have, name) {
+			return fmt.Errorf("limits.strategies: %.40q is not configured: want some of %s (compaction.strategies): %w", name, strings.Join(have, ", "), tidemark.ErrInvalid)
+		}
+	}
+	return validLimits(l)
+}
+
+// spendStmt counts a call of the model towards the budget of a run, in the transaction that accounts it.
+func spendStmt(r *run, u tidemark.Usage) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE runs SET spent = spent + ? WHERE id = ?`, Args: []any{int64(u.Context()), r.ID}}
+}
+
+// spent is what a run has spent so far, with what its calls delegated.
+func (s *Session) spent(ctx context.Context, run string) (tidemark.Tokens, error) {
+	rows, err := s.DB.Query(ctx, `SELECT spent + (SELECT coalesce(sum(spent), 0) FROM calls WHERE run = runs.id) FROM runs WHERE id = ? LIMIT 1`, run)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return tidemark.Tokens(rows[0].Int(0)), nil
+}
+
+// withinBudget ends a turn that has spent what an errand allowed it, before it calls the model again.
+func (s *Session) withinBudget(ctx context.Context, r *run) error {
+	budget := s.settings().limits.Budget
+	if budget == 0 {
+		return nil
+	}
+	spent, err := s.spent(ctx, r.ID)
+	if err != nil {
+		return fmt.Errorf("read what the turn spent: %w", err)
+	}
+	if spent < budget {
+		return nil
+	}
+	return &overBudgetError{spent, budget}
+}
+
+// overBudgetError ends a turn visibly.
+type overBudgetError struct{ spent, budget tidemark.Tokens }
+
+func (e *overBudgetError) Error() string {
+	return fmt.Sprintf("The budget of this turn is used up: it spent %d tokens and may spend %d. What its tools brought is kept.", e.spent, e.budget)
+}
+
+// Unwrap makes it a bound.
+func (e *overBudgetError) Unwrap() error { return tidemark.ErrTooLarge }
