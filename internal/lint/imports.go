@@ -119,6 +119,7 @@ var homes = []struct{ path, at, why string }{
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
 	{"github.com/syumai/workers", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
+	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk mcp/mcptest", "everything else speaks toolbox.Source"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
 	{"testing", "tidemarktest host/hosttest internal/lint mcp/mcptest test", "it registers flags in the program"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -30,6 +31,10 @@ const (
 	lastRestart     = time.Minute
 	slack           = 64 << 10
 )
+
+// rejected is the code by which the SDK says that a request did not reach the server, or that the server was too
+// busy for it.
+const rejected = -32005
 
 // Client is one server: over HTTP when URL is set, else a process. It connects when it is first used, and again when
 // the connection is lost. Its methods may be called at once.
@@ -341,10 +346,13 @@ func (c *Client) meaning(ctx context.Context, w *wire, err error) error {
 		return context.Cause(ctx)
 	case w != nil && w.refused() != nil:
 		return w.refused()
-	case errors.As(err, &said):
+	case errors.As(err, &said) && said.Code != rejected:
 		return mcp.Refused(int(said.Code), mcp.Quote(said.Message, c.Token))
 	case tidemark.Sentinel(err) != nil:
 		return err
+	}
+	if short := (*url.Error)(nil); errors.As(err, &short) {
+		err = short.Err
 	}
 	return fmt.Errorf("the server cannot be reached: %s: %w", mcp.Quote(err.Error(), c.Token), tidemark.ErrUnavailable)
 }
