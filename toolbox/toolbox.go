@@ -87,7 +87,8 @@ type Config struct {
 	Servers []Server
 	Runtime tidemark.Runtime
 	Logger  *slog.Logger // nil: no logging; it never gets content
-	// SchemaTokens is what all definitions that are offered together may take before they are offered as stubs.
+	// SchemaTokens is what all definitions that are offered together may take before they are offered as stubs, 0 for
+	// the default; below it they always are.
 	SchemaTokens tidemark.Tokens
 	// Agents are globs of what an agent may use, by its name; one that is not in it may use all.
 	Agents map[string][]string

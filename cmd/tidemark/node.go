@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/toolbox"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -50,6 +51,8 @@ type node struct {
 	crash    *crash                     // for tests, else nil
 	channels map[string]channel.Channel // by name
 	courier  tidemark.Courier           // nil without any channel
+	tools    *toolbox.Box
+	servers  []io.Closer // of tools, which may be processes
 
 	mu      sync.Mutex // guards the following; never held while one opens
 	agents  map[string]*owner
@@ -105,6 +108,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	n.channels = setup.Channels(cfg, n.rt, native.Transport())
 	n.metrics, n.stemmer = worker.NewMetrics(n.rt.Now), &recall.Stemmer{}
 	n.courier = setup.Courier(n.channels, n.metrics.Sent)
+	n.openTools()
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -295,7 +299,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
+		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil
@@ -447,7 +451,7 @@ func (n *node) close() error {
 	n.wait(stopTime)
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	var errs []error
+	errs := n.closeTools()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, o := range n.agents {

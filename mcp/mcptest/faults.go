@@ -66,14 +66,16 @@ func endless(w http.ResponseWriter, piece string, most int) {
 	}
 }
 
-// testFaults: whatever a server does, a call ends, with an error that can be told apart and little memory.
-func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
-	const huge, small = 100 << 20, 64 << 10
-	for _, k := range []struct {
-		name string
-		want []error // one of these
-		call func(w http.ResponseWriter, id string)
-	}{
+// fault is what a server does to a call, and which errors it may be.
+type fault struct {
+	name string
+	want []error
+	call func(w http.ResponseWriter, id string)
+}
+
+func faults() []fault {
+	const huge = 100 << 20
+	return []fault{
 		{"100 MB of JSON", []error{tidemark.ErrTooLarge}, func(w http.ResponseWriter, id string) {
 			typed(w, "application/json")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id)
@@ -122,9 +124,14 @@ func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
 			typed(w, "application/json")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"path is required"}}`, id)
 		}},
-	} {
+	}
+}
+
+// testFaults: whatever a server does, a call ends, with an error that can be told apart and little memory.
+func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
+	for _, k := range faults() {
 		t.Run(k.name, func(t *testing.T) {
-			c := open(t, Options{URL: serve(t, script(k.call)), MaxBytes: small})
+			c := open(t, Options{URL: serve(t, script(k.call)), MaxBytes: 64 << 10})
 			if _, err := c.Tools(within(t, 10*time.Second)); err != nil {
 				t.Fatal(err)
 			}
