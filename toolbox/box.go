@@ -54,10 +54,10 @@ type entry struct {
 // definition is the tool as it is offered, stubbed or whole.
 func (e entry) definition(stubbed bool) tidemark.Tool {
 	t := e.Tool
-	t.Name = e.public
 	if stubbed {
-		t = stub(t)
+		t = e.short
 	}
+	t.Name = e.public
 	return t
 }
 
@@ -189,7 +189,9 @@ func (b *Box) wasTold(key tidemark.Key, name string) bool {
 func tokens(entries []entry, stubbed bool) tidemark.Tokens {
 	chars := 0
 	for _, e := range entries {
-		chars += tidemark.UTF16Len(encode(e.definition(stubbed)))
+		if chars += len(e.public) + e.chars; stubbed {
+			chars += e.shortChars - e.chars
+		}
 	}
 	return tidemark.EstimateChars(chars)
 }

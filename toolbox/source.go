@@ -19,6 +19,10 @@ import (
 type tool struct {
 	tidemark.Tool          // Name is the source's own
 	hash          [32]byte // of the definition
+
+	short      tidemark.Tool // the same as a stub
+	chars      int           // of the definition without its name
+	shortChars int           // of the stub without its name
 }
 
 // source is a server with what it was last heard to have.
@@ -167,8 +171,10 @@ func (s *source) shown(t tidemark.Tool) (tool, error) {
 	t.Timeout = s.Timeout
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%s", len(t.Description), t.Description, schema)
-	out := tool{Tool: t}
+	out := tool{Tool: t, short: stub(t)}
 	h.Sum(out.hash[:0])
+	out.chars = tidemark.UTF16Len(encode(t)) - len(t.Name)
+	out.shortChars = tidemark.UTF16Len(encode(out.short)) - len(t.Name)
 	return out, nil
 }
 
