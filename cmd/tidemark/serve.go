@@ -275,6 +275,9 @@ func gapFix(g setup.Gap) string {
 	if g.Fix != "" {
 		return g.Fix
 	}
+	if strings.HasPrefix(g.Setting, "TOOL_") {
+		return "set " + g.Setting + " in the environment and start again (docs/tools.md)"
+	}
 	return "set " + g.Setting + " in the environment and start again (docs/whatsapp.md, docs/telegram.md), or unset the others"
 }
 
