@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
