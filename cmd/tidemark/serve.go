@@ -13,8 +13,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"syscall"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
