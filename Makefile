@@ -233,9 +233,10 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
-e2e-tools: $(TOOL_MODULES) ## Servers of tools from npm with both clients of MCP
+e2e-tools: wasm $(NODE_MODULES) $(TOOL_MODULES) ## Servers of tools from npm with both clients of MCP, natively and in workerd
 	$(call title,end to end: servers of tools)
 	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules go test -count=1 -timeout 5m ./test/tools
+	node test/tools/worker.mjs dist
 
 e2e-whatsapp: wasm build $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(call title,end to end: WhatsApp)
