@@ -99,16 +99,20 @@ func (b *Box) none(scope tidemark.Scope) bool {
 	return len(b.sources) == 0 || limited && len(globs) == 0 || !scope.Owner && len(b.Peers) == 0
 }
 
-// refresh has all sources listed that are due, side by side.
-func (b *Box) refresh(ctx context.Context) {
-	done := make(chan struct{}, len(b.sources))
+// refresh has those sources listed that are due, of all or of which, side by side.
+func (b *Box) refresh(ctx context.Context, which func(*source) bool) {
+	done, n := make(chan struct{}, len(b.sources)), 0
 	for _, s := range b.sources {
+		if !which(s) {
+			continue
+		}
+		n++
 		b.Runtime.Go(func() {
 			defer func() { done <- struct{}{} }()
 			s.list(ctx)
 		})
 	}
-	for range b.sources {
+	for range n {
 		<-done // each ends with ctx
 	}
 }
@@ -119,7 +123,7 @@ func (b *Box) Tools(ctx context.Context, scope tidemark.Scope) (tools []tidemark
 	if b.none(scope) {
 		return nil, nil
 	}
-	b.refresh(ctx)
+	b.refresh(ctx, (*source).due)
 	entries := b.mayUse(scope)
 	stubbed := b.stubbed(entries)
 	said := offer{}

@@ -22,7 +22,7 @@ func (b *Box) Call(ctx context.Context, scope tidemark.Scope, call tidemark.Bloc
 		return failed(call, fmt.Sprintf("there is no tool %q", cut(call.Name, maxName)))
 	}
 	if call.Name == helpName {
-		b.known(ctx)
+		b.known(ctx, "")
 		return b.help(scope, call)
 	}
 	e, ok := b.find(ctx, scope, call.Name)
@@ -64,24 +64,18 @@ func (b *Box) try(ctx context.Context, e entry, call tidemark.Block) (tidemark.B
 	}
 }
 
-// known has those sources listed that never were: a conversation may go on where its tools were offered in another
-// life of this process. What has changed since is asked for by [Box.Tools].
-func (b *Box) known(ctx context.Context) {
-	for _, s := range b.sources {
-		_, change := s.told()
-		s.mu.Lock()
-		due := !s.asked || s.stale || s.err == nil && change != s.change
-		s.mu.Unlock()
-		if due {
-			b.refresh(ctx)
-			return
-		}
-	}
+// known has those sources listed that a name may be of, and that never were or say that they have changed: a
+// conversation may go on whose tools were offered in another life of this process. An empty name may be of any. What is
+// too old is asked for by [Box.Tools].
+func (b *Box) known(ctx context.Context, name string) {
+	b.refresh(ctx, func(s *source) bool {
+		return (name == "" || s.Name == "" || strings.HasPrefix(name, s.Name+between)) && s.unknown()
+	})
 }
 
 // find is a tool that the scope may use.
 func (b *Box) find(ctx context.Context, scope tidemark.Scope, name string) (entry, bool) {
-	b.known(ctx)
+	b.known(ctx, name)
 	for _, e := range b.mayUse(scope) {
 		if e.public == name {
 			return e, true

@@ -58,26 +58,39 @@ func (s *source) told() (ttl time.Duration, change int64) {
 	return 0, 0
 }
 
-// list waits for a list of the source where one is due: while there is an old one not long, and for none if the
-// source has failed a moment ago. Many may wait for the same.
-func (s *source) list(ctx context.Context) {
+// due reports whether the source is to be asked for its list: not while the last is good, and not if it has failed a
+// moment ago.
+func (s *source) due() bool {
+	if s.unknown() {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Source != nil && !s.rt.Now().Before(s.next)
+}
+
+// unknown reports whether what the source has is not known, or said to be another now.
+func (s *source) unknown() bool {
 	if s.Source == nil {
-		return
+		return false
 	}
 	_, change := s.told()
 	s.mu.Lock()
-	due := !s.asked || s.stale || change != s.change && s.err == nil || !s.rt.Now().Before(s.next)
-	if !due {
-		s.mu.Unlock()
-		return
-	}
+	defer s.mu.Unlock()
+	return !s.asked || s.stale || change != s.change && s.err == nil
+}
+
+// list waits for a list of the source, while there is an old one not long. Many may wait for the same.
+func (s *source) list(ctx context.Context) {
+	_, change := s.told() // what changes while the list comes is asked for again
+	s.mu.Lock()
 	if s.loading == nil {
 		s.loading = make(chan struct{})
 		done := s.loading
 		alone := context.WithoutCancel(ctx) // whoever else waits for it wants it too
 		s.rt.Go(func() {
 			defer close(done)
-			s.load(alone)
+			s.load(alone, change)
 		})
 	}
 	done, old := s.loading, len(s.tools) > 0
@@ -94,17 +107,17 @@ func (s *source) list(ctx context.Context) {
 }
 
 // load asks the source for its list. While it is down the old list is kept.
-func (s *source) load(ctx context.Context) {
+func (s *source) load(ctx context.Context, change int64) {
 	ctx, stop := s.rt.WithTimeout(ctx, min(listTimeout, s.Timeout))
 	defer stop()
 	listed, err := []tidemark.Tool(nil), fmt.Errorf("the list broke off: %w", tidemark.ErrUnavailable)
-	defer func() { s.took(listed, err) }() // also where the source panics
+	defer func() { s.took(listed, change, err) }() // also where the source panics
 	listed, err = s.Source.Tools(ctx)
 }
 
-func (s *source) took(listed []tidemark.Tool, err error) {
+func (s *source) took(listed []tidemark.Tool, change int64, err error) {
 	tools, dropped := s.admit(listed)
-	ttl, change := s.told()
+	ttl, _ := s.told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading, s.asked, s.err, s.stale, s.change = nil, true, err, false, change

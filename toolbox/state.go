@@ -42,9 +42,7 @@ type Report struct {
 
 // Report asks the sources that are due and tells how they are, and which tools a scope may use.
 func (b *Box) Report(ctx context.Context, scope tidemark.Scope) Report {
-	if len(b.sources) > 0 {
-		b.refresh(ctx)
-	}
+	b.refresh(ctx, (*source).due)
 	r := Report{Sources: []State{}, Tools: []Shown{}}
 	for _, s := range b.sources {
 		r.Sources = append(r.Sources, s.state())
