@@ -61,22 +61,22 @@ func (s *source) told() (ttl time.Duration, change int64) {
 // due reports whether the source is to be asked for its list: not while the last is good, and not if it has failed a
 // moment ago.
 func (s *source) due() bool {
-	if s.unknown() {
-		return true
-	}
+	_, change := s.told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.Source != nil && !s.rt.Now().Before(s.next)
+	return s.Source != nil && (s.outOfDate(change) || !s.rt.Now().Before(s.next))
 }
 
 // unknown reports whether what the source has is not known, or said to be another now.
 func (s *source) unknown() bool {
-	if s.Source == nil {
-		return false
-	}
 	_, change := s.told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.Source != nil && s.outOfDate(change)
+}
+
+// outOfDate is called with the lock held.
+func (s *source) outOfDate(change int64) bool {
 	return !s.asked || s.stale || change != s.change && s.err == nil
 }
 
@@ -84,6 +84,10 @@ func (s *source) unknown() bool {
 func (s *source) list(ctx context.Context) {
 	_, change := s.told() // what changes while the list comes is asked for again
 	s.mu.Lock()
+	if s.loading == nil && !s.outOfDate(change) && s.rt.Now().Before(s.next) { // somebody else's came meanwhile
+		s.mu.Unlock()
+		return
+	}
 	if s.loading == nil {
 		s.loading = make(chan struct{})
 		done := s.loading
