@@ -37,6 +37,7 @@ CLIENT_MODULES := test/clients/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
 WEB_TESTS := test/web/node_modules/.package-lock.json
 MCP_MODULES := test/mcp/node_modules/.package-lock.json
+TOOL_MODULES := test/tools/node_modules/.package-lock.json
 WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
@@ -52,7 +53,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-tools e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -237,6 +238,11 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
+e2e-tools: wasm $(NODE_MODULES) $(TOOL_MODULES) ## Servers of tools from npm with both clients of MCP, natively and in workerd
+	$(call title,end to end: servers of tools)
+	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules go test -count=1 -timeout 5m ./test/tools
+	node test/tools/worker.mjs dist
+
 e2e-whatsapp: wasm build $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(call title,end to end: WhatsApp)
 	node --test test/whatsapp/adapter.test.mjs
@@ -260,6 +266,10 @@ $(NODE_MODULES): build/package-lock.json
 
 $(WEB_MODULES): web/package-lock.json
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(TOOL_MODULES): test/tools/package-lock.json
+	npm ci --prefix test/tools --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 $(WHATSAPP_MODULES): test/whatsapp/package-lock.json

@@ -41,6 +41,7 @@ type Config struct {
 	Channels     Channels
 	Approval     Approval
 	Delegation   Delegation
+	Tools        Tools
 	UserTimezone string
 
 	AI      bool // the host is a Worker with models of Cloudflare bound
@@ -107,6 +108,7 @@ type Agent struct {
 	ID           string
 	SystemPrompt string
 	UserTimezone string
+	Tools        []string // globs of tools of others that it may use; nil: all
 }
 
 // Memory says who sees what was remembered, and how much of it.
@@ -190,6 +192,8 @@ type Secrets struct {
 	WhatsAppVerify Secret // WHATSAPP_VERIFY_TOKEN: of the handshake
 	TelegramToken  Secret // TELEGRAM_TOKEN: of the bot
 	TelegramSecret Secret // TELEGRAM_WEBHOOK_SECRET: comes with webhooks
+
+	Tools map[string]Secret // by the names of variables, TOOL_…: sent to servers of tools that name them
 }
 
 // Providers of model.provider.
@@ -292,6 +296,7 @@ func (c *Config) Agent(id string) Agent {
 		if a.ID == id {
 			out.SystemPrompt = cmp.Or(a.SystemPrompt, out.SystemPrompt)
 			out.UserTimezone = cmp.Or(a.UserTimezone, out.UserTimezone)
+			out.Tools = a.Tools
 		}
 	}
 	return out

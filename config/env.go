@@ -41,7 +41,8 @@ func (c *Config) override(environ []string) []Problem {
 	c.Secrets = Secrets{Anthropic: Secret(env["ANTHROPIC_API_KEY"]), OpenAI: Secret(env["OPENAI_API_KEY"]), Token: Secret(env["TIDEMARK_TOKEN"]),
 		Embedding:     Secret(env["EMBEDDINGS_API_KEY"]),
 		WhatsAppToken: Secret(env["WHATSAPP_TOKEN"]), WhatsAppSecret: Secret(env["WHATSAPP_APP_SECRET"]), WhatsAppVerify: Secret(env["WHATSAPP_VERIFY_TOKEN"]),
-		TelegramToken: Secret(env["TELEGRAM_TOKEN"]), TelegramSecret: Secret(env["TELEGRAM_WEBHOOK_SECRET"])}
+		TelegramToken: Secret(env["TELEGRAM_TOKEN"]), TelegramSecret: Secret(env["TELEGRAM_WEBHOOK_SECRET"]),
+		Tools: toolSecrets(env)}
 
 	var problems []Problem
 	known := map[string]bool{}
@@ -128,7 +129,7 @@ func (k Key) decode(value string) any {
 		if v, err := json.DecodeAny([]byte(value)); err == nil {
 			return v
 		}
-	case Choices, Origins, Names:
+	case Choices, Origins, Names, Globs, Texts:
 		if list := strings.TrimSpace(value); strings.HasPrefix(list, "[") { // as the document has it; no element begins so
 			v, err := json.DecodeAny([]byte(list))
 			if err != nil {
@@ -148,7 +149,7 @@ func (k Key) decode(value string) any {
 // form is how a variable writes a list, for messages; empty for what is none.
 func (k Key) form() string {
 	switch k.Type {
-	case Choices, Origins, Names:
+	case Choices, Origins, Names, Globs, Texts:
 		return `; write A,B or ["A","B"]`
 	case Rules:
 		return `; write the list as it stands in the document`

@@ -57,7 +57,7 @@ const (
 // Keys returns every key, in the order of the documentation.
 func Keys() []Key {
 	var all []Key
-	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), delegationKeys(), scheduleKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys(), approvalKeys()} {
+	for _, group := range [][]Key{modelKeys(), contextKeys(), pagingKeys(), episodeKeys(), proxyKeys(), recallKeys(), sessionKeys(), delegationKeys(), scheduleKeys(), memoryKeys(), storageKeys(), serverKeys(), channelKeys(), toolKeys(), approvalKeys()} {
 		all = append(all, group...)
 	}
 	return all
@@ -221,6 +221,11 @@ func sessionKeys() []Key {
 			Name: "agents.list.*.userTimezone", Type: Zone,
 			Doc: "The agent's own userTimezone.",
 			at:  func(c *Config, star string) any { return &agentAt(c, star).UserTimezone },
+		},
+		Key{
+			Name: "agents.list.*.tools", Type: Globs, Values: "files__*",
+			Doc: "Tools of servers and modules that the agent may use. When it is not set: all.",
+			at:  func(c *Config, star string) any { return &agentAt(c, star).Tools },
 		},
 	)
 }
@@ -445,6 +450,10 @@ func (k Key) want() string {
 		return `a list of origins such as "http://localhost:3000", with no path and no slash at the end`
 	case Names:
 		return "a list of names such as " + strconv.Quote(cmp.Or(k.Values, "+49 151 23456789"))
+	case Globs:
+		return "a list of names with * and ? such as " + strconv.Quote(k.Values) + ", none twice"
+	case Texts:
+		return "a list of strings"
 	case Percents:
 		return "a list of three ascending percents of the window such as [30,50,60]"
 	case Budget:

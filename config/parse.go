@@ -300,7 +300,7 @@ func (c *Config) check(at func(key string) string) []Problem {
 	if _, err := c.Compaction.Episodes.Levels(); err != nil {
 		out = append(out, Problem{Where: at("compaction.episodes.tools"), Key: "compaction.episodes.tools", Text: err.Error()})
 	}
-	return out
+	return append(out, c.checkTools(at)...)
 }
 
 // modelMissing is an endpoint of one's own, which was set where it says, without a model.
@@ -395,7 +395,8 @@ func (k Key) list(v any) ([]string, bool) {
 	for _, e := range elements {
 		s, ok := e.(string)
 		fits := slices.Contains(strings.Fields(k.Values), s) || k.Type == Origins && isOrigin(s) || k.Type == Names && isName(s)
-		if !ok || !fits || slices.Contains(out, s) {
+		fits = fits || k.Type == Globs && glob(s) || k.Type == Texts && len(s) <= maxArgument && !strings.ContainsRune(s, 0)
+		if !ok || !fits || k.Type != Texts && slices.Contains(out, s) {
 			return nil, false
 		}
 		out = append(out, s)

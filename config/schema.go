@@ -124,6 +124,11 @@ func (k Key) schema() string {
 		add("maxItems", maxNamed)
 		add("uniqueItems", true)
 		add("items", map[string]any{"type": "string", "minLength": 1, "maxLength": 256})
+	case Globs, Texts:
+		add("type", "array")
+		add("maxItems", maxNamed)
+		add("uniqueItems", k.Type == Globs)
+		add("items", map[string]any{"type": "string", "maxLength": map[Type]int{Globs: maxGlob, Texts: maxArgument}[k.Type]})
 	case Percents:
 		add("type", "array")
 		add("minItems", zoneCount)
@@ -209,6 +214,8 @@ func (c *Config) Values() []Value {
 			named(k, c.Compaction.Paging.tools())
 		case strings.HasPrefix(k.Name, "compaction.episodes.tools.*"):
 			named(k, c.Compaction.Episodes.tools())
+		case strings.HasPrefix(k.Name, "tools.mcp.*"):
+			named(k, c.Tools.servers())
 		case strings.HasPrefix(k.Name, "agents.list.*"):
 			for i := range c.Agents {
 				star := fmt.Sprint(i)

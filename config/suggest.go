@@ -32,6 +32,8 @@ func secretVariable(key string) string {
 		return ""
 	}
 	switch {
+	case strings.HasPrefix(key, "tools."):
+		return "TOOL_X, named by tools.mcp.*.secret,"
 	case strings.Contains(low, "whatsapp"):
 		return "WHATSAPP_TOKEN, WHATSAPP_APP_SECRET or WHATSAPP_VERIFY_TOKEN"
 	case strings.Contains(low, "telegram"):

@@ -106,6 +106,7 @@ func routes() []route {
 		{"POST /s/{key}/v1/messages/count_tokens", anything, false, (*call).countTokens},
 		{"POST /api/chat", anything, false, (*call).postUI},
 		{"GET /api/chat/{id}/stream", anything, false, (*call).getUI},
+		{"GET " + agents + "/tools", "", false, (*call).getTools},
 		{"GET " + agents + "/pairing", "", false, (*call).getPairing},
 		{"GET " + agents + "/webhooks", "", false, (*call).getWebhooks},
 		{"POST " + agents + "/pairing", "", false, (*call).postPairing},

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/toolbox"
 )
 
 // Actors finds the actors that a request is for. On Workers the front has found the object already,
@@ -86,6 +87,9 @@ type Config struct {
 	// Proxies finds the conversation of a client that keeps its history itself, and makes one that is not there.
 	// nil: such requests are passed on as they are.
 	Proxies func(ctx context.Context, key tidemark.Key) (*proxy.Conversation, error)
+
+	// Tools finds the tools of others; nil: there are none.
+	Tools func(context.Context) (*toolbox.Box, error)
 
 	MaxBody int64 // bytes of a body that is read whole, default 32 MB
 	// MaxMessage is how many bytes a message of an imported log may have, default those of its reader.

@@ -74,7 +74,7 @@ func (m *Main) configCheck() *cobra.Command {
 				return err
 			}
 			c.Warnings = append(c.Warnings, refusals(c)...)
-			for _, g := range setup.ChannelGaps(c) {
+			for _, g := range append(setup.ChannelGaps(c), setup.ToolGaps(c, true)...) {
 				c.Warnings = append(c.Warnings, g.Setting+" "+g.Message+"; "+gapFix(g))
 			}
 			if m.json {

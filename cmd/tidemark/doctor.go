@@ -138,6 +138,9 @@ func (d *doctor) config(ctx context.Context) {
 		}
 		d.add("channels", verdict, gapFix(g), "%s %s", g.Setting, g.Message)
 	}
+	for _, g := range setup.ToolGaps(cfg, true) {
+		d.add("tools", bad, gapFix(g), "%s %s", g.Setting, g.Message)
+	}
 }
 
 // warningFix says what to do about a warning, empty for one that says it itself.

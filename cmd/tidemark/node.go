@@ -24,6 +24,8 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/toolbox"
+	"github.com/tidemark-ai/tidemark/wasi"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -52,6 +54,9 @@ type node struct {
 	crash    *crash                     // for tests, else nil
 	channels map[string]channel.Channel // by name
 	courier  tidemark.Courier           // nil without any channel
+	tools    *toolbox.Box
+	servers  []io.Closer // of tools, which may be processes
+	modules  *wasi.Tools // in the tools folder of the home
 
 	mu      sync.Mutex // guards the following; never held while one opens
 	agents  map[string]*owner
@@ -107,6 +112,9 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	n.channels = setup.Channels(cfg, n.rt, native.Transport())
 	n.metrics, n.stemmer = worker.NewMetrics(n.rt.Now), &recall.Stemmer{}
 	n.courier = setup.Courier(n.channels, n.metrics.Sent)
+	if err := n.openTools(); err != nil {
+		return nil, err
+	}
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -298,7 +306,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
+		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()),
 		Children: setup.Here(n.Session),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
@@ -461,7 +469,7 @@ func (n *node) close() error {
 	n.wait(stopTime)
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	var errs []error
+	errs := n.closeTools()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, o := range n.agents {

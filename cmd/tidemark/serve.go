@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -183,7 +184,7 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 	for _, w := range cfg.Warnings {
 		m.err.printf("warning: %s\n", w)
 	}
-	for _, g := range setup.ChannelGaps(cfg) {
+	for _, g := range append(setup.ChannelGaps(cfg), setup.ToolGaps(cfg, true)...) {
 		m.err.printf("warning: %s %s\n  what to do: %s\n", g.Setting, g.Message, gapFix(g))
 	}
 }
@@ -245,7 +246,7 @@ func (n *node) handler(token string) http.Handler {
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people, GivenUp: n.givenUp,
-		Model: n.model, Proxies: n.proxied, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
+		Model: n.model, Proxies: n.proxied, Tools: n.toolbox, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
 }
 
 // model is what answers calls that belong to no conversation.
@@ -257,7 +258,7 @@ func (n *node) model(context.Context) (worker.Model, error) {
 // health says which model answers. A mistake in the settings kept the server from starting.
 func (n *node) health(context.Context) worker.Health {
 	h := worker.Health{Model: n.cfg.Model.Provider + " " + n.cfg.Model.ID, Warnings: n.cfg.Warnings}
-	for _, g := range setup.ChannelGaps(n.cfg) {
+	for _, g := range append(setup.ChannelGaps(n.cfg), setup.ToolGaps(n.cfg, true)...) {
 		if g.Odd {
 			h.Warnings = append(slices.Clone(h.Warnings), g.Setting+" "+g.Message+"; "+g.Fix)
 			continue
@@ -274,6 +275,9 @@ func (n *node) health(context.Context) worker.Health {
 func gapFix(g setup.Gap) string {
 	if g.Fix != "" {
 		return g.Fix
+	}
+	if strings.HasPrefix(g.Setting, "TOOL_") {
+		return "set " + g.Setting + " in the environment and start again (docs/tools.md)"
 	}
 	return "set " + g.Setting + " in the environment and start again (docs/whatsapp.md, docs/telegram.md), or unset the others"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/toolbox"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -30,6 +31,8 @@ type owner struct {
 	cfg        *config.Config // that it was opened with
 	introduced bool           // the main agent knows of it
 	book       *channel.Book  // nil until somebody asks
+	box        *toolbox.Box   // of the settings in boxOf, nil until somebody asks
+	boxOf      *config.Config
 }
 
 var (
@@ -41,7 +44,7 @@ var (
 func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 	w := &owner{in: in, o: o, clock: clock{o: o}}
 	c := in.door(o, w)
-	c.People, c.GivenUp = w.people, w.givenUp
+	c.People, c.GivenUp, c.Tools = w.people, w.givenUp, w.tools
 	door := worker.New(c)
 	onward := worker.OnwardOf(door)
 	return cloudflare.App{Alarm: w.wake, HTTP: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -59,6 +62,20 @@ func openAgent(in *instance, o *cloudflare.Obj) cloudflare.App {
 		}
 		door.ServeHTTP(rw, r)
 	})}
+}
+
+// tools are those of others, as its sessions have them, for people to look at.
+func (w *owner) tools(ctx context.Context) (*toolbox.Box, error) {
+	cfg, err := w.in.config(ctx, w.o)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.box == nil || w.boxOf != cfg {
+		w.box, w.boxOf = w.in.tools(cfg, w.o), cfg
+	}
+	return w.box, nil
 }
 
 // Session implements worker.Actors: sessions have objects of their own.

@@ -111,7 +111,7 @@ func (in *instance) health(ctx context.Context, o *cloudflare.Obj) worker.Health
 	h := worker.Health{Down: err != nil, Problems: problems(in.bad)}
 	if cfg != nil {
 		h.Model, h.Warnings = cfg.Model.Provider+" "+cfg.Model.ID, cfg.Warnings
-		for _, g := range setup.ChannelGaps(cfg) {
+		for _, g := range append(setup.ChannelGaps(cfg), setup.ToolGaps(cfg, false)...) {
 			if g.Odd {
 				h.Warnings = append(slices.Clone(h.Warnings), g.Setting+" "+g.Message+"; "+g.Fix)
 				continue

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/toolbox"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -139,6 +140,9 @@ func (in *instance) parse(raw string, now time.Time) (*config.Config, error) {
 	for _, g := range setup.ChannelGaps(cfg) {
 		in.logger.Warn("a channel does not work as it is set up", "setting", g.Setting, "problem", g.Message)
 	}
+	for _, g := range setup.ToolGaps(cfg, false) {
+		in.logger.Warn("a server of tools cannot be used as it is set up", "setting", g.Setting, "problem", g.Message)
+	}
 	return cfg, nil
 }
 
@@ -192,6 +196,14 @@ func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 		Model: func(ctx context.Context) (worker.Model, error) { return in.model(ctx, o) }, Network: o.Transport(),
 		Health: func(ctx context.Context) worker.Health { return in.health(ctx, o) },
 		Logger: in.logger, Metrics: in.metrics, MaxSpool: maxSpool, MaxBody: maxBody, MaxMessage: maxBody, Admit: in.admit}
+}
+
+// maxResult is how many bytes the result of a tool of others may have where nothing is configured: memory is scarce.
+const maxResult = 1 << 20
+
+// tools wires the tools of others for an object. It asks nobody for anything.
+func (in *instance) tools(cfg *config.Config, o *cloudflare.Obj) *toolbox.Box {
+	return setup.Tools(cfg, setup.ToolPorts{Runtime: o, Transport: o.Transport(), Logger: in.logger, MaxBytes: maxResult})
 }
 
 // model is what answers calls that belong to no conversation.

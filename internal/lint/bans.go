@@ -20,7 +20,7 @@ const (
 // [Reaching] adds what it links.
 var reaches = []string{
 	"tidemark", "internal/json", "internal/order", "compaction", "archive", "memory", "provider", "session", "reset",
-	"agent", "channel", "channel/markup", "channel/telegram", "channel/whatsapp", "config", "setup", "worker", "host", "host/cloudflare",
+	"agent", "channel", "channel/markup", "channel/telegram", "channel/whatsapp", "config", "setup", "worker", "host", "host/cloudflare", "toolbox", "mcp",
 }
 
 // exception lets one package break one rule, for a reason that a reader can judge.

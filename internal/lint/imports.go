@@ -58,10 +58,14 @@ var table = []row{
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
+	{pkg: "toolbox", may: "proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
+	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
 	{pkg: "proxy/stream", may: "cleanup", why: "an answer in, an answer out; it knows no conversation"},
 	{pkg: "proxy", may: "cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
+
+	{pkg: "mcp/sdk", may: "mcp host/native", why: "the same contract on the SDK; it starts processes, so it is native only"},
 
 	{pkg: "channel/markup", why: "text in, text out"},
 	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
@@ -72,14 +76,15 @@ var table = []row{
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "approval paging episodes proxy channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
+	{pkg: "mcp/mcptest", may: "mcp", test: true, why: "one contract test for both clients, and servers that break it"},
 	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
@@ -92,7 +97,7 @@ var table = []row{
 	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
 
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
-	{pkg: "cmd/worker", may: "*", not: "host/native web", why: "parts meet here, without what is native only"},
+	{pkg: "cmd/worker", may: "*", not: "host/native mcp/sdk web", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "build/tls", test: true, why: "it stands in for crypto/tls, by the compiler's hand"},
 	{pkg: "build/httpproxy", test: true, why: "it stands in for a package of net/http, by the compiler's hand"},
@@ -103,6 +108,7 @@ var table = []row{
 	{pkg: "test/whatsapp", may: "internal/graph", test: true, why: "it is the fake as a program, for tests in JavaScript"},
 	{pkg: "test/paging", may: "internal/json paging", test: true, why: "it runs another program beside ours, over sessions that paging makes"},
 	{pkg: "test/trim", may: "trim/logtest", test: true, why: "it runs another program beside ours, over logs that trim/logtest makes"},
+	{pkg: "test/tools", may: "*", test: true, why: "it runs servers of others beside our clients"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 }
 
@@ -120,10 +126,11 @@ var homes = []struct{ path, at, why string }{
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
 	{"github.com/syumai/workers", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
+	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk mcp/mcptest", "everything else speaks toolbox.Source"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
-	{"testing", "tidemarktest host/hosttest internal/lint test", "it registers flags in the program"},
+	{"testing", "tidemarktest host/hosttest internal/lint mcp/mcptest test", "it registers flags in the program"},
 	{"github.com/evanw/esbuild", "build", "it bundles the page when that is built, nothing needs it later"},
 	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
 	{"github.com/openai/openai-go", "", "tests only: it brings http.Client and 50 s of build"},

@@ -14,6 +14,11 @@ const (
 	maxLevels   = 2   // levels of arguments that keep their names
 )
 
+// ToolStub is a definition of the Messages API in short: the name, the first sentence of the description, and of
+// the schema the names of arguments, their types and which are required. It is nil where it would not be shorter,
+// where the definition is below [MinStub], and for what is no definition.
+func ToolStub(raw []byte) []byte { return stub(Messages, raw) }
+
 // stub is a definition that tells no more than which arguments the tool takes: its name, the first sentence of
 // its description, and of the schema names, types and which are required. What is unknown stays as it is, and so
 // does a cache marker. It is nil for a tool that the server runs, and where it would not be shorter.

@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// maxImage is how many bytes an image may have that is passed on: model APIs take no more
+// (https://docs.anthropic.com/en/docs/build-with-claude/vision).
+const maxImage = 5 << 20
+
+// maxBlocks bounds the parts of a result.
+const maxBlocks = 200
+
+// images are the types of images that model APIs take.
+var images = [...]string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// part is a content block of MCP
+// (https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result).
+type part struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Data        string `json:"data"`
+	MIME        string `json:"mimeType"`
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Resource    *struct {
+		URI  string  `json:"uri"`
+		MIME string  `json:"mimeType"`
+		Text *string `json:"text"`
+		Blob string  `json:"blob"`
+	} `json:"resource"`
+}
+
+// Result is the result of tools/call as a block that answers a call: texts and images as they are, of everything
+// else in words what it is.
+//
+// # Errors
+//
+// ErrUnavailable when it is no such result, ErrForbidden when the server asks for something first.
+func Result(id string, raw json.RawMessage) (tidemark.Block, error) {
+	var r struct {
+		Type       string          `json:"resultType"`
+		Content    []part          `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tidemark.Block{}, fmt.Errorf("the result of the tool cannot be read: %w", tidemark.ErrUnavailable)
+	}
+	if r.Type != "" && r.Type != "complete" {
+		return tidemark.Block{}, fmt.Errorf("the tool asks for more first (%.40q), which is not done here: %w", r.Type, tidemark.ErrForbidden)
+	}
+	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: id, IsError: r.IsError}
+	said := false
+	for i, p := range r.Content {
+		if i >= maxBlocks {
+			out.Content = append(out.Content, tidemark.Text(fmt.Sprintf("[%d more parts are left out]", len(r.Content)-i)))
+			break
+		}
+		b := p.block()
+		said = said || b.Type == tidemark.TypeText && p.Type == tidemark.TypeText
+		out.Content = append(out.Content, b)
+	}
+	if s := string(r.Structured); !said && s != "" && s != "null" { // else the text is to say the same
+		out.Content = append(out.Content, tidemark.Text(s))
+	}
+	return out, nil
+}
+
+func (p part) block() tidemark.Block {
+	switch {
+	case p.Type == "text":
+		return tidemark.Text(p.Text)
+	case p.Type == "image":
+		return image(p.MIME, p.Data)
+	case p.Type == "audio":
+		return tidemark.Text(fmt.Sprintf("[audio, %s, %d bytes: not shown]", short(p.MIME), decodedLen(p.Data)))
+	case p.Type == "resource_link":
+		return tidemark.Text(strings.TrimSpace(fmt.Sprintf("[link to %s %s %s]", short(p.Name), short(p.URI), short(p.Description))))
+	case p.Type == "resource" && p.Resource != nil && p.Resource.Text != nil:
+		return tidemark.Text("[" + short(p.Resource.URI) + "]\n" + *p.Resource.Text)
+	case p.Type == "resource" && p.Resource != nil && strings.HasPrefix(p.Resource.MIME, "image/"):
+		return image(p.Resource.MIME, p.Resource.Blob)
+	case p.Type == "resource" && p.Resource != nil:
+		return tidemark.Text(fmt.Sprintf("[file %s, %s, %d bytes: not shown]", short(p.Resource.URI), short(p.Resource.MIME), decodedLen(p.Resource.Blob)))
+	}
+	return tidemark.Text(fmt.Sprintf("[a part of the type %s, which is not known here]", short(p.Type)))
+}
+
+// image is an image block, or a note where model APIs would refuse it.
+func image(mime, data string) tidemark.Block {
+	known := false
+	for _, m := range images {
+		known = known || m == mime
+	}
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if !known || err != nil || len(raw) == 0 || len(raw) > maxImage {
+		return tidemark.Text(fmt.Sprintf("[image, %s, %d bytes: not shown; wanted are png, jpeg, gif and webp up to %d bytes]", short(mime), decodedLen(data), maxImage))
+	}
+	var b tidemark.Block
+	if err := json.Unmarshal([]byte(`{"type":"image","source":{"type":"base64","media_type":"`+mime+`","data":"`+base64.StdEncoding.EncodeToString(raw)+`"}}`), &b); err != nil {
+		return tidemark.Text("[image: not shown]")
+	}
+	return b
+}
+
+func decodedLen(data string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))
+}
+
+// short bounds a text that is quoted within a note, on one line.
+func short(s string) string {
+	const most = 300
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

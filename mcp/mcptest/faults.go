@@ -1,0 +1,167 @@
+package mcptest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// maxScripted bounds what a scripted server reads of a request.
+const maxScripted = 1 << 20
+
+// script is a server of the version 2025-11-25 with one tool, probe, whose calls do as told. id is as it stood in the
+// request.
+func script(call func(w http.ResponseWriter, id string)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.Error(w, "no", http.StatusMethodNotAllowed)
+			return
+		}
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		raw, err := io.ReadAll(io.LimitReader(r.Body, maxScripted))
+		if err != nil || json.Unmarshal(raw, &m) != nil {
+			http.Error(w, "no JSON", http.StatusBadRequest)
+			return
+		}
+		answer := func(result string) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, result)
+		}
+		switch m.Method {
+		case "initialize":
+			answer(`"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","version":"1"}}`)
+		case "tools/list":
+			answer(`"result":{"tools":[{"name":"probe","inputSchema":{"type":"object"}}]}`)
+		case "tools/call":
+			call(w, string(m.ID))
+		case "server/discover":
+			answer(`"error":{"code":-32601,"message":"unknown method"}`)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	})
+}
+
+func typed(w http.ResponseWriter, kind string) { w.Header().Set("Content-Type", kind) }
+
+// endless writes until nobody reads.
+func endless(w http.ResponseWriter, piece string, most int) {
+	block := strings.Repeat(piece, max(1, (64<<10)/len(piece)))
+	for n := 0; n < most; n += len(block) {
+		if _, err := io.WriteString(w, block); err != nil {
+			return
+		}
+	}
+}
+
+// fault is what a server does to a call, and which errors it may be.
+type fault struct {
+	name string
+	want []error
+	call func(w http.ResponseWriter, id string)
+}
+
+func faults() []fault {
+	const huge = 100 << 20
+	return []fault{
+		{"100 MB of JSON", []error{tidemark.ErrTooLarge}, func(w http.ResponseWriter, id string) {
+			typed(w, "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id)
+			endless(w, "a", huge)
+		}},
+		{"an event of 100 MB", []error{tidemark.ErrTooLarge, tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) {
+			typed(w, "text/event-stream")
+			fmt.Fprint(w, "data: ")
+			endless(w, "a", huge)
+		}},
+		{"events without end", []error{tidemark.ErrTooLarge, tidemark.ErrTimeout}, func(w http.ResponseWriter, _ string) {
+			typed(w, "text/event-stream")
+			endless(w, ": still here\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n", huge)
+		}},
+		{"a stream that ends too early", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) {
+			typed(w, "text/event-stream")
+			fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\"")
+		}},
+		{"less than announced", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, id string) {
+			typed(w, "application/json")
+			w.Header().Set("Content-Length", "100000")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{`, id)
+		}},
+		{"invalid JSON", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) {
+			typed(w, "application/json")
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":`)
+		}},
+		{"another id", []error{tidemark.ErrUnavailable, tidemark.ErrTimeout}, func(w http.ResponseWriter, _ string) {
+			typed(w, "application/json")
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":987654,"result":{"content":[]}}`)
+		}},
+		{"a page", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) {
+			typed(w, "text/html; charset=utf-8")
+			fmt.Fprint(w, "<html>sign in</html>")
+		}},
+		{"nothing, slowly", []error{tidemark.ErrTimeout}, func(w http.ResponseWriter, _ string) {
+			<-w.(interface{ CloseNotify() <-chan bool }).CloseNotify() //nolint:staticcheck // a handler without its request has nothing else
+		}},
+		{"a cut connection", []error{tidemark.ErrUnavailable}, func(http.ResponseWriter, string) { panic(http.ErrAbortHandler) }},
+		{"overloaded", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) { http.Error(w, "later", http.StatusServiceUnavailable) }},
+		{"an error of its own", []error{tidemark.ErrConflict}, func(w http.ResponseWriter, id string) {
+			typed(w, "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"the disk is full"}}`, id)
+		}},
+		{"refused arguments", []error{tidemark.ErrInvalid}, func(w http.ResponseWriter, id string) {
+			typed(w, "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"path is required"}}`, id)
+		}},
+	}
+}
+
+// testFaults: whatever a server does, a call ends, with an error that can be told apart and little memory.
+func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
+	for _, k := range faults() {
+		t.Run(k.name, func(t *testing.T) {
+			c := open(t, Options{URL: serve(t, script(k.call)), MaxBytes: 64 << 10})
+			if _, err := c.Tools(within(t, 10*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := c.Call(within(t, time.Second), use("probe", `{}`))
+			runtime.ReadMemStats(&after)
+			fits := false
+			for _, want := range k.want {
+				fits = fits || errors.Is(err, want)
+			}
+			if !fits {
+				t.Errorf("%v, want one of %v", err, k.want)
+			}
+			if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 16<<20 {
+				t.Errorf("took %d MB", used>>20)
+			}
+		})
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := "http://" + l.Addr().String()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, Options{URL: at}).Tools(within(t, 10*time.Second)); !errors.Is(err, tidemark.ErrUnavailable) {
+			t.Error(err)
+		}
+	})
+}
