@@ -40,7 +40,7 @@ const hint = "GET /{$}"
 // routes is the table.
 func routes() []route {
 	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
-	return append(append(ofSnapshots(), ofSchedules()...), []route{
+	return slices.Concat(ofSnapshots(), ofSchedules(), ofTools(), []route{
 		{"POST " + key + "/messages", said, false, (*call).postMessage},
 		{"GET /v1/sessions", "agent " + paged, false, (*call).listSessions},
 		{"GET " + key, "", false, (*call).getSession},
@@ -57,10 +57,6 @@ func routes() []route {
 		{"POST " + key + "/task", "", false, (*call).postTask},
 		{"GET " + key + "/events", "", false, (*call).liveEvents},
 		{"GET " + key + "/queue", "", false, (*call).getQueue},
-		{"GET " + key + "/approvals", "", false, (*call).getApprovals},
-		{"POST " + key + "/approvals", "", false, (*call).postApproval},
-		{"GET " + agents + "/approvals", "", false, (*call).listApprovals},
-		{"POST " + agents + "/approvals", "", false, (*call).decideApproval},
 		{"GET /ws", "session name create", false, (*call).openSocket},
 		{"GET /events", "session", false, (*call).rootEvents},
 		{"POST " + key + "/compact", said, false, (*call).postCompact},
@@ -82,13 +78,6 @@ func routes() []route {
 		{"PUT " + agents + "/memory/{path...}", "", false, (*call).putMemory},
 		{"POST " + agents + "/memory-undo", "", false, (*call).undoMemory},
 		{"GET " + agents + "/memory-search", "q limit", false, (*call).searchMemory},
-		{"GET " + agents + "/skills", "", false, (*call).listSkills},
-		{"GET " + agents + "/skills/{name}", "", false, (*call).getSkill},
-		{"PUT " + agents + "/skills/{name}", "", false, (*call).putSkill},
-		{"DELETE " + agents + "/skills/{name}", "", false, (*call).deleteSkill},
-		{"GET " + agents + "/skills/{name}/{file...}", "", false, (*call).getSkill},
-		{"PUT " + agents + "/skills/{name}/{file...}", "", false, (*call).putSkill},
-		{"DELETE " + agents + "/skills/{name}/{file...}", "", false, (*call).deleteSkill},
 		{"GET " + agents + "/archives", "session " + paged, false, (*call).listArchives},
 		{"GET " + agents + "/archives/{name}", "format", false, (*call).getArchive},
 		{"GET " + agents + "/archives-search", "q session limit", false, (*call).searchArchives},
@@ -106,20 +95,38 @@ func routes() []route {
 		{"POST /s/{key}/v1/messages/count_tokens", anything, false, (*call).countTokens},
 		{"POST /api/chat", anything, false, (*call).postUI},
 		{"GET /api/chat/{id}/stream", anything, false, (*call).getUI},
-		{"GET " + agents + "/tools", "", false, (*call).getTools},
 		{"GET " + agents + "/pairing", "", false, (*call).getPairing},
 		{"GET " + agents + "/webhooks", "", false, (*call).getWebhooks},
 		{"POST " + agents + "/pairing", "", false, (*call).postPairing},
 		{"GET " + agents + "/owner", "", false, (*call).getOwner},
 		{"POST " + agents + "/owner", "", false, (*call).postOwner},
-		{"POST /mcp", anything, false, (*call).postMCP},
 		{"GET /webhooks/{channel}", anything, true, (*call).getWebhook},
 		{"POST /webhooks/{channel}", anything, true, (*call).postWebhook},
 		{"GET /metrics", anything, false, (*call).getMetrics},
 		{"GET /healthz", anything, true, (*call).getHealth},
 		{hint, anything, true, (*call).getPage},
 		{"GET /assets/{file}", anything, true, (*call).getPage},
-	}...)
+	})
+}
+
+// ofTools are the rows about what agents do: tools, approvals, schedules, skills, and the tools that we are to others.
+func ofTools() []route {
+	const key, agents = "/v1/sessions/{key}", "/v1/agents/{agent}"
+	return []route{
+		{"GET " + key + "/approvals", "", false, (*call).getApprovals},
+		{"POST " + key + "/approvals", "", false, (*call).postApproval},
+		{"GET " + agents + "/approvals", "", false, (*call).listApprovals},
+		{"POST " + agents + "/approvals", "", false, (*call).decideApproval},
+		{"GET " + agents + "/skills", "", false, (*call).listSkills},
+		{"GET " + agents + "/skills/{name}", "", false, (*call).getSkill},
+		{"PUT " + agents + "/skills/{name}", "", false, (*call).putSkill},
+		{"DELETE " + agents + "/skills/{name}", "", false, (*call).deleteSkill},
+		{"GET " + agents + "/skills/{name}/{file...}", "", false, (*call).getSkill},
+		{"PUT " + agents + "/skills/{name}/{file...}", "", false, (*call).putSkill},
+		{"DELETE " + agents + "/skills/{name}/{file...}", "", false, (*call).deleteSkill},
+		{"GET " + agents + "/tools", "", false, (*call).getTools},
+		{"POST /mcp", anything, false, (*call).postMCP},
+	}
 }
 
 // ofSnapshots are the rows about snapshots, branches and what they cost.
