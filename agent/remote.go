@@ -138,14 +138,13 @@ func (r *Remote) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Ques
 	return tidemark.Question{}, err
 }
 
-// Tools lists the tools that the scope may use; nobody need be asked.
 // Ran tells what came of the run of a schedule, see [Agent.Ran].
 func (r *Remote) Ran(ctx context.Context, ran tidemark.Ran) error {
 	_, err := r.ask(ctx, askRan, question{Ran: &ran})
 	return err
 }
 
-// Tools lists the memory tools that the scope may use; nobody need be asked.
+// Tools lists the tools that the scope may use; nobody need be asked.
 func (r *Remote) Tools(scope tidemark.Scope) []tidemark.Tool {
 	if scope.Agent != r.Name {
 		return nil

@@ -298,12 +298,6 @@ func (a *fakeAgent) Prompt(context.Context, tidemark.Scope, time.Time) (string, 
 	return cmp.Or(a.system, "## Recent Context"), a.fail
 }
 
-func (a *fakeAgent) failure() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.fail
-}
-
 func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -187,7 +187,7 @@ func (s *source) shown(t tidemark.Tool) (tool, error) {
 	t.Idempotent = s.TrustHints && t.Idempotent || Matches(s.Idempotent, t.Name)
 	t.Timeout = s.Timeout
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %s%s", len(t.Description), t.Description, schema)
+	_, _ = fmt.Fprintf(h, "%d %s%s", len(t.Description), t.Description, schema) // a hash takes all
 	out := tool{Tool: t, short: stub(t)}
 	h.Sum(out.hash[:0])
 	out.chars = tidemark.UTF16Len(encode(t)) - len(t.Name)

@@ -61,7 +61,7 @@ func (c *compiler) engine(ctx context.Context, module []byte, l limits) (*engine
 	if err != nil {
 		return c.without(ctx, module, l, err)
 	}
-	defer os.RemoveAll(dir) // when it has no name yet
+	defer func() { _ = os.RemoveAll(dir) }() // when it has no name yet
 	e, err := compile(ctx, module, l, dir)
 	if err != nil {
 		if refused := (*refusedError)(nil); ctx.Err() != nil || errors.As(err, &refused) {

@@ -29,7 +29,7 @@ var builds sync.Map
 func build(t testing.TB, pkg string) []byte {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() ([]byte, error) {
-		dir, err := os.MkdirTemp("", "wasi-test-*")
+		dir, err := os.MkdirTemp("", "wasi-test-*") //nolint:usetesting // it outlives the test that builds it
 		if err != nil {
 			return nil, err
 		}
@@ -167,8 +167,10 @@ func (o opened) filled(t testing.TB, name string) (idle int) {
 		if !filling {
 			return idle
 		}
-		o.filler.Lock() // held while one starts
-		o.filler.Unlock()
+		func() {
+			o.filler.Lock() // held while one starts
+			defer o.filler.Unlock()
+		}()
 	}
 }
 

@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func (ts *Tools) open(ctx context.Context, t *tool) (*engine, error) {
 	}
 	if e, err = ts.compiler.engine(ctx, module, t.limits); err != nil {
 		err = fmt.Errorf("tool %s: %w", t.Name, err)
-		if tidemark.Sentinel(err) == tidemark.ErrInvalid && ctx.Err() == nil {
+		if errors.Is(err, tidemark.ErrInvalid) && ctx.Err() == nil {
 			t.broken = err
 		}
 		return nil, err

@@ -208,7 +208,7 @@ func (s Store) put(module []byte, m Manifest, replace bool) error {
 	if err := os.Mkdir(fresh, private); err != nil {
 		return fmt.Errorf("add tool %s: %w", m.Name, err)
 	}
-	defer os.RemoveAll(fresh) // when it has no name yet
+	defer func() { _ = os.RemoveAll(fresh) }() // when it has no name yet
 	raw, err := json.MarshalIndent(m)
 	if err != nil {
 		return err

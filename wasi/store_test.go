@@ -123,13 +123,13 @@ func TestTaken(t *testing.T) {
 	}
 	o.mu.Unlock()
 	manifest := filepath.Join(o.home, "tools", "tool-b", manifestName)
-	write(t, manifest, `{"name":"tool-b","descripton":"x"}`)
+	write(t, manifest, `{"name":"tool-b","descriptionn":"x"}`)
 	if n := names(); len(n) != 1 || !strings.Contains(o.log.String(), `did you mean \"description\"`) {
 		t.Errorf("a broken one: %q, log %s", n, o.log)
 	}
 	o.fails(t, "tool-b", `{}`, "not run: ", `did you mean "description"?`)
 	list, err := o.List()
-	if err != nil || len(list) != 2 || list[0].Broken != "" || !strings.Contains(list[1].Broken, "descripton") {
+	if err != nil || len(list) != 2 || list[0].Broken != "" || !strings.Contains(list[1].Broken, "descriptionn") {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if err := other.Remove("tool-a"); err != nil {

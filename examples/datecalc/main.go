@@ -91,7 +91,7 @@ func (q question) answer(now time.Time) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	to := from
+	var to time.Time
 	if q.To != "" {
 		if q.Add != (step{}) {
 			return answer{}, fmt.Errorf("give \"to\" or \"add\", not both")

@@ -112,7 +112,7 @@ func faults() []fault {
 			fmt.Fprint(w, "<html>sign in</html>")
 		}},
 		{"nothing, slowly", []error{tidemark.ErrTimeout}, func(w http.ResponseWriter, _ string) {
-			<-w.(interface{ CloseNotify() <-chan bool }).CloseNotify() //nolint:staticcheck // a handler without its request has nothing else
+			<-w.(interface{ CloseNotify() <-chan bool }).CloseNotify()
 		}},
 		{"a cut connection", []error{tidemark.ErrUnavailable}, func(http.ResponseWriter, string) { panic(http.ErrAbortHandler) }},
 		{"overloaded", []error{tidemark.ErrUnavailable}, func(w http.ResponseWriter, _ string) { http.Error(w, "later", http.StatusServiceUnavailable) }},

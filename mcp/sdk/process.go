@@ -40,12 +40,7 @@ type process struct {
 // secrets is in it.
 func (c *Client) start() (*process, error) {
 	cmd := exec.Command(c.Command, c.Args...)
-	for _, name := range []string{"PATH", "HOME", "LANG"} {
-		if v, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+v)
-		}
-	}
-	cmd.Env = append(cmd.Env, c.Env...)
+	cmd.Env = append(native.BaseEnviron(), c.Env...)
 	cmd.Stderr = &lines{log: c.log(), name: c.Name, hide: c.secrets()}
 	cmd.WaitDelay = endTime // what it started may hold its output
 	native.OwnGroup(cmd)
