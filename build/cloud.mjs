@@ -16,8 +16,9 @@ const quiet = {
   WRANGLER_SEND_METRICS: "false", WRANGLER_SEND_ERROR_REPORTS: "false", WRANGLER_HIDE_BANNER: "true", CLOUDFLARE_CF_FETCH_ENABLED: "false",
 };
 
-// The whole upload, compressed, as the strictest plan counts it.
-const MAX_UPLOAD = 3_000_000;
+// The whole upload, compressed, as the strictest plan counts it: uploads are refused with "exceeded the size limit of 3 MiB"
+// (https://github.com/cloudflare/workers-sdk/issues/9101).
+const MAX_UPLOAD = 3 * 1024 * 1024;
 
 const HOST = "127.0.0.1";
 // What make wasm touches and wrangler.toml has watched.
