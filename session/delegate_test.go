@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -334,7 +335,15 @@ func TestDelegateSideBySide(t *testing.T) {
 func TestDelegateBudget(t *testing.T) {
 	h, f := parent(t, session.Settings{})
 	h.model.usage = tidemark.Usage{Input: 1000}
-	h.model.set(delegating(obeys, task("a"), task("b"), task("c"), `{"task":"d","budget":2500}`))
+	var begun atomic.Int32
+	all := make(chan struct{})
+	h.model.set(delegating(func(req tidemark.Request) (tidemark.Message, error) {
+		if begun.Add(1) == 4 { // what one gives back is for those that come later
+			close(all)
+		}
+		<-all
+		return obeys(req)
+	}, task("a"), task("b"), task("c"), `{"task":"d","budget":2500}`))
 	out := h.work(errand("e1", "count", tidemark.Limits{Budget: 41_000}))
 	if out.Error != "" || out.Spent != 6000 { // two calls of its own, one of each child
 		t.Errorf("%+v", out)
