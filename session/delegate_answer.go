@@ -13,8 +13,10 @@ import (
 // earlier life keeps it.
 func (s *Session) grant(ctx context.Context, r *run, c call, most tidemark.Tokens) (tidemark.Tokens, error) {
 	rows, err := s.DB.Query(ctx, `SELECT (SELECT spent FROM calls WHERE run = ? AND round = ? AND n = ?),
-		(SELECT count(*) FROM calls WHERE run = ? AND round = ? AND spent = 0 AND state <> 'done' AND json_extract(call, '$.name') = ?)`,
-		r.ID, r.Round, c.N, r.ID, r.Round, delegateName)
+		(SELECT count(*) FROM calls WHERE run = ? AND round = ? AND spent = 0 AND state <> 'done' AND json_extract(call, '$.name') = ?),
+		(SELECT coalesce(sum(spent), 0) FROM calls WHERE run = ? AND round = ?),
+		(SELECT coalesce(sum(spent), 0) FROM calls WHERE run = ?) + (SELECT spent FROM runs WHERE id = ?)`,
+		r.ID, r.Round, c.N, r.ID, r.Round, delegateName, r.ID, r.Round, r.ID, r.ID)
 	if err != nil {
 		return 0, fmt.Errorf("read the budget: %w", err)
 	}
@@ -22,12 +24,10 @@ func (s *Session) grant(ctx context.Context, r *run, c call, most tidemark.Token
 		return had, nil
 	}
 	if budget := s.settings().limits.Budget; budget > 0 {
-		spent, err := s.spent(ctx, r.ID)
-		if err != nil {
-			return 0, fmt.Errorf("read the budget: %w", err)
-		}
-		left := budget - spent
-		most = min(most, (left-left/keptShare)/tidemark.Tokens(max(rows[0].Int(1), 1)))
+		given := tidemark.Tokens(rows[0].Int(2)) // to others of this round
+		left := budget - tidemark.Tokens(rows[0].Int(3))
+		before := left + given
+		most = min(most, (before-before/keptShare-given)/tidemark.Tokens(max(rows[0].Int(1), 1)))
 		if most < MinDelegateBudget {
 			return 0, fmt.Errorf("%d tokens are left of this turn's budget, too few to delegate: do it yourself, or say what is left: %w", max(left, 0), tidemark.ErrInvalid)
 		}

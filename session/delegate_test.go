@@ -351,7 +351,7 @@ func TestDelegateBudget(t *testing.T) {
 	var sum tidemark.Tokens
 	for key, e := range f.begun {
 		sum += e.Limits.Budget
-		if e.Text == "d" && e.Limits.Budget != 2500 || e.Text != "d" && (e.Limits.Budget > 10_000 || e.Limits.Budget < 7_000) || e.Limits.Depth != 1 {
+		if e.Text == "d" && e.Limits.Budget != 2500 || e.Text != "d" && (e.Limits.Budget > 12_500 || e.Limits.Budget < 7_000) || e.Limits.Depth != 1 {
 			t.Errorf("%s: %+v", key, e)
 		}
 	}
