@@ -70,8 +70,8 @@ type Policy struct {
 // Validate says what is wrong with a rule, by its field.
 func (r Rule) Validate() error {
 	switch {
-	case r.Tool == "" || len(r.Tool) > maxText:
-		return fmt.Errorf(`tool: want a name, or a glob such as "files__*", of up to %d bytes: %w`, maxText, tidemark.ErrInvalid)
+	case !IsGlob(r.Tool):
+		return fmt.Errorf(`tool: want a name, or a glob with * and ? such as "files__*", of up to %d bytes: %w`, MaxGlob, tidemark.ErrInvalid)
 	case !slices.Contains([]Action{Allow, Ask, Deny}, r.Action):
 		return fmt.Errorf("action %.40q: want allow, ask or deny: %w", r.Action, tidemark.ErrInvalid)
 	case len(r.When) > MaxConditions:
@@ -197,29 +197,4 @@ func text(v any) (string, bool) {
 		return "null", true
 	}
 	return "", false
-}
-
-// Glob reports whether a name matches a pattern, in which * stands for any text, also none, and ? for one
-// character. All else is as it is written. It takes time in proportion to both lengths.
-func Glob(pattern, name string) bool {
-	p, n := []rune(pattern), []rune(name)
-	i, star, mark := 0, -1, 0
-	for j := 0; j < len(n); {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == n[j]):
-			i, j = i+1, j+1
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -42,13 +41,12 @@ const toolPrefix = "TOOL_"
 const (
 	maxServers    = 50
 	maxServerName = 40
-	maxGlob       = 128
 	maxArgument   = 4096
 )
 
 // Globs of names, and any texts.
 const (
-	Globs Type = "globs" // as path.Match takes them, none twice
+	Globs Type = "globs" // as package approval takes them, none twice
 	Texts Type = "texts" // any, also twice
 )
 
@@ -104,12 +102,6 @@ func toolKeys() []Key {
 	add(Key{Name: "parallel", Type: Number, Min: 1, Max: 100, Doc: "Calls of the server at a time. When it is not set: 8."}, func(s *MCP) any { return &s.Parallel })
 	add(Key{Name: "enabled", Type: Switch, Doc: "Use the server. When it is not set: true."}, func(s *MCP) any { return &s.Enabled })
 	return keys
-}
-
-// glob reports whether a text is a glob that can be read.
-func glob(s string) bool {
-	_, err := path.Match(s, "")
-	return s != "" && len(s) <= maxGlob && err == nil
 }
 
 // checkTools reports servers that cannot be meant.

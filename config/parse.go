@@ -395,7 +395,7 @@ func (k Key) list(v any) ([]string, bool) {
 	for _, e := range elements {
 		s, ok := e.(string)
 		fits := slices.Contains(strings.Fields(k.Values), s) || k.Type == Origins && isOrigin(s) || k.Type == Names && isName(s)
-		fits = fits || k.Type == Globs && glob(s) || k.Type == Texts && len(s) <= maxArgument && !strings.ContainsRune(s, 0)
+		fits = fits || k.Type == Globs && approval.IsGlob(s) || k.Type == Texts && len(s) <= maxArgument && !strings.ContainsRune(s, 0)
 		if !ok || !fits || k.Type != Texts && slices.Contains(out, s) {
 			return nil, false
 		}

@@ -128,7 +128,7 @@ func (k Key) schema() string {
 		add("type", "array")
 		add("maxItems", maxNamed)
 		add("uniqueItems", k.Type == Globs)
-		add("items", map[string]any{"type": "string", "maxLength": map[Type]int{Globs: maxGlob, Texts: maxArgument}[k.Type]})
+		add("items", map[string]any{"type": "string", "maxLength": map[Type]int{Globs: approval.MaxGlob, Texts: maxArgument}[k.Type]})
 	case Percents:
 		add("type", "array")
 		add("minItems", zoneCount)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -224,7 +225,7 @@ func (s *Session) toolsOf(ctx context.Context, globs []string) ([]string, error)
 	}
 	for _, t := range offered {
 		have = append(have, t.Name)
-		if matches(globs, t.Name) {
+		if approval.Any(globs, t.Name) {
 			left = append(left, t.Name)
 		}
 	}

@@ -3,11 +3,11 @@ package session
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/compaction"
 )
 
@@ -16,7 +16,6 @@ const (
 	maxLimitRounds = 1_000
 	maxLimitBudget = tidemark.Tokens(1_000_000_000)
 	maxGlobs       = 128
-	maxGlob        = 200 // bytes of each
 	// MaxDepth bounds how many conversations may stand above one that was delegated.
 	MaxDepth = 3
 )
@@ -46,22 +45,17 @@ func validGlobs(field string, globs []string) error {
 		return fmt.Errorf("%s has %d patterns, at most %d: %w", field, len(globs), maxGlobs, tidemark.ErrInvalid)
 	}
 	for _, g := range globs {
-		if _, err := path.Match(g, ""); err != nil || g == "" || len(g) > maxGlob {
-			return fmt.Errorf("%s: %.80q is no pattern: want 1 to %d bytes such as \"memory_*\": %w", field, g, maxGlob, tidemark.ErrInvalid)
+		if !approval.IsGlob(g) {
+			return fmt.Errorf("%s: %.80q is no pattern: want 1 to %d bytes with * and ? such as \"memory_*\": %w", field, g, approval.MaxGlob, tidemark.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// matches reports whether one of the globs names a tool.
-func matches(globs []string, name string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, name); return ok && err == nil })
-}
-
 // permits reports whether the limits in force leave a tool.
 func (s *Session) permits(name string) bool {
 	globs := s.settings().limits.Tools
-	return len(globs) == 0 || matches(globs, name)
+	return len(globs) == 0 || approval.Any(globs, name)
 }
 
 // leave takes out the tools that the limits in force do not leave.

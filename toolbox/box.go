@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/proxy/body"
@@ -85,7 +86,7 @@ func (b *Box) table() []entry {
 // allowed reports whether a scope may use a tool, by its public name.
 func (b *Box) allowed(scope tidemark.Scope, name string) bool {
 	globs, limited := b.Agents[scope.Agent]
-	return (!limited || Matches(globs, name)) && (scope.Owner || Matches(b.Peers, name))
+	return (!limited || approval.Any(globs, name)) && (scope.Owner || approval.Any(b.Peers, name))
 }
 
 // mayUse is the part of the table that a scope may use.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/order"
 )
@@ -148,7 +149,7 @@ func (s *source) admit(listed []tidemark.Tool) (tools []tool, dropped []string) 
 			continue
 		}
 		seen[t.Name] = true
-		if s.Allow != nil && !Matches(s.Allow, t.Name) {
+		if s.Allow != nil && !approval.Any(s.Allow, t.Name) {
 			continue
 		}
 		if len(tools) >= maxTools {
@@ -184,7 +185,7 @@ func (s *source) shown(t tidemark.Tool) (tool, error) {
 		return tool{}, errors.New("its schema is no JSON object with plain keys")
 	}
 	t.InputSchema = schema
-	t.Idempotent = s.TrustHints && t.Idempotent || Matches(s.Idempotent, t.Name)
+	t.Idempotent = s.TrustHints && t.Idempotent || approval.Any(s.Idempotent, t.Name)
 	t.Timeout = s.Timeout
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d %s%s", len(t.Description), t.Description, schema) // a hash takes all

@@ -10,7 +10,6 @@ package toolbox
 import (
 	"context"
 	"log/slog"
-	"path"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -103,15 +102,4 @@ type Config struct {
 	Peers []string
 	// Reserved are names that modules may not have: tools of our own.
 	Reserved []string
-}
-
-// Matches reports whether a name fits one of some globs, as path.Match takes them. A glob that cannot be read fits
-// nothing.
-func Matches(globs []string, name string) bool {
-	for _, g := range globs {
-		if ok, err := path.Match(g, name); ok && err == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
@@ -9,12 +10,12 @@ import (
 
 // getApprovals lists the tool calls of a conversation that wait for the owner's decision.
 func (c *call) getApprovals() error {
+	list := []session.Approval{}
 	s, err := c.session(false)
-	if err != nil {
-		return err
+	if err == nil {
+		list, err = s.Approvals(c.r.Context())
 	}
-	list, err := s.Approvals(c.r.Context())
-	if err != nil {
+	if err != nil && !errors.Is(err, tidemark.ErrNotFound) { // nothing waits where nobody has said anything
 		return err
 	}
 	return c.reply(http.StatusOK, struct {

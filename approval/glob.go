@@ -1,0 +1,45 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+)
+
+// MaxGlob bounds a glob of names in bytes.
+const MaxGlob = 128
+
+// Glob reports whether a name matches a pattern, in which * stands for any text, also none, and ? for one
+// character. All else is as it is written. It takes time in proportion to both lengths.
+func Glob(pattern, name string) bool {
+	p, n := []rune(pattern), []rune(name)
+	i, star, mark := 0, -1, 0
+	for j := 0; j < len(n); {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == n[j]):
+			i, j = i+1, j+1
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
+
+// Any reports whether a name matches one of some globs.
+func Any(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { return Glob(g, name) })
+}
+
+// IsGlob reports whether a text may be a glob of names. Brackets and backslashes mean something to other globs, and stand in
+// no name: they are a mistake.
+func IsGlob(s string) bool {
+	return s != "" && len(s) <= MaxGlob && !strings.ContainsAny(s, `[]\`)
+}
