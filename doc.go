@@ -35,6 +35,11 @@
 //     ref; stubbing bulk on a branch.
 //   - provider, host, blob: a model API; the platform beneath; bytes by key.
 //   - errand, child: work that an actor gives a conversation; one that another conversation delegated to.
+//   - delegation: a model's call that gives a child a task and reads the answer as its result.
+//   - schedule: when an errand is due, what it asks, and who is told.
+//   - toolbox, source: what is offered of the tools of others; one server of them, or the folder of modules.
+//   - module: a tool that is a WebAssembly program.
+//   - approval, question: a decision of the owner's about one tool call; what is asked for it, under a code.
 //   - door, dialect: a way in for one kind of client; how it writes what a turn does.
 //   - channel, platform: how people reach sessions by messages; the service that carries them
 //     (WhatsApp, Telegram).
