@@ -69,7 +69,7 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 	}
 	main := tidemark.Key("agent:" + a.cfg.Name + ":main")
 	to, ok := a.cfg.Sessions.(Errands)
-	if !q.Elsewhere || q.Closed || !ok || q.Session == main {
+	if !q.Elsewhere || q.Closed || !ok {
 		return nil
 	}
 	if err := to.Relay(ctx, main, q); err != nil {

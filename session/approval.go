@@ -26,7 +26,6 @@ const (
 	askWaiting = "waiting"
 	askAllowed = "allowed"
 	askDenied  = "denied"
-	askExpired = "expired"
 	askClosed  = "closed" // its turn has ended
 )
 
@@ -173,7 +172,7 @@ func (s *Session) refusalOf(id string, a Approval, now time.Time) tidemark.Block
 	switch {
 	case a.state == askDenied:
 		return tidemark.ToolResult(id, "not run: the owner was asked and said no. Do not try it again in another way; ask what they want instead.", true)
-	case a.state == askWaiting && !a.Expires.After(now), a.state == askExpired:
+	case a.state == askWaiting && !a.Expires.After(now):
 		return tidemark.ToolResult(id, fmt.Sprintf("not run: the owner was asked and did not answer until %s.", a.Expires.In(s.settings().Zone).Format("15:04 MST")), true)
 	case a.state == askClosed:
 		return tidemark.ToolResult(id, "not run: the turn that asked was stopped.", true)
@@ -249,8 +248,8 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 		return nil, err
 	}
 	here, to := false, []tidemark.Origin(nil)
-	for _, o := range r.origins {
-		if o.Owner || o.From == tidemark.FromSystem && o.To != nil {
+	for _, o := range r.origins { // in the run of a schedule nobody is there, whoever made it
+		if o.Owner && o.Occasion == nil {
 			here, to = true, append(to, o)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Session) decisionStmts(ctx context.Context, a Approval, d tidemark.Deci
 		return nil, "", fmt.Errorf("the call %s was %s already: %w", a.Code, a.state, tidemark.ErrConflict)
 	case a.state == askClosed:
 		return nil, "", fmt.Errorf("the turn that asked under %s has ended; nothing was run: %w", a.Code, tidemark.ErrConflict)
-	case a.state == askExpired || !a.Expires.After(now):
+	case !a.Expires.After(now):
 		return nil, "", fmt.Errorf("the time to decide about %s was over at %s; nothing was run: %w", a.Code, a.Expires.In(s.settings().Zone).Format("15:04 MST"), tidemark.ErrConflict)
 	}
 	h, err := s.head(ctx)

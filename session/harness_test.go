@@ -288,6 +288,7 @@ type fakeAgent struct {
 	system   string                          // if set, what it has in the prompt
 	more     []tidemark.Tool                 // that it offers, too
 	ran      []tidemark.Ran                  // of schedules
+	asked    []tidemark.Question             // of the owner
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
@@ -353,3 +354,19 @@ func (a *fakeAgent) remembered() []string {
 	slices.Sort(out)
 	return out
 }
+
+// Question notes what the owner is asked.
+func (a *fakeAgent) Question(_ context.Context, q tidemark.Question) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, q)
+	return a.fail
+}
+
+// Answer knows of no other conversation.
+func (a *fakeAgent) Answer(_ context.Context, d tidemark.Decision) (tidemark.Question, error) {
+	return tidemark.Question{}, fmt.Errorf("code %s: %w", d.Code, tidemark.ErrNotFound)
+}
+
+// Questions lists none.
+func (a *fakeAgent) Questions(context.Context) ([]tidemark.Question, error) { return nil, nil }

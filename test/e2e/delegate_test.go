@@ -142,7 +142,7 @@ func TestDelegateOfOthers(t *testing.T) {
 			}
 			return tidemarktest.Step{Calls: calls("delegate", `{"task":"Read the owner's diary."}`)}
 		})
-		if got := k.say("Please.").Text; !strings.Contains(got, "not found") || len(k.model.Calls()) != 2 {
+		if got := k.say("Please.").Text; !strings.Contains(got, `there is no tool "delegate"`) || len(k.model.Calls()) != 2 {
 			t.Errorf("read %q in %d calls", got, len(k.model.Calls()))
 		}
 		if names := fmt.Sprint(k.model.Calls()[0].Tools); strings.Contains(names, "delegate") {
