@@ -24,6 +24,7 @@ export class Model {
   #held = []; // answers that wait: {say, release}
   #waiting = [];
   #parts = []; // {word, steps}
+  #uses = 0; // calls of tools that it made, for their ids
 
   // play gives it a part: what follows a message that holds a word is answered by one step after the other, the next when
   // the results of the last are there. A step is {text, calls: [[tool, input], …]}, or makes one of the results.
@@ -50,7 +51,7 @@ export class Model {
     if (!word) return;
     const step = steps[round] ?? { text: `the part ${word} has no step ${round}` };
     const { text = "", calls = [] } = typeof step === "function" ? step(results(body.messages.at(-1))) : step;
-    const uses = calls.map(([name, input], i) => ({ type: "tool_use", id: `toolu_${word}_${round}_${i}`, name, input }));
+    const uses = calls.map(([name, input]) => ({ type: "tool_use", id: `toolu_p${++this.#uses}`, name, input }));
     return { content: [...(text ? [{ type: "text", text }] : []), ...uses], stop: uses.length ? "tool_use" : "end_turn" };
   }
 

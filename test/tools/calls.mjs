@@ -14,9 +14,10 @@ export default function (w) {
     test(`server-everything as ${server}: texts and numbers come to the model byte for byte`, async () => {
       const message = 'low at "six"\n\t€ 𝄞 </x>';
       const { answer, results, word } = await w.turn("echo", { text: "I ask.", calls: [[`${server}__echo`, { message }], [`${server}__get-sum`, { a: 2, b: 40 }]] }, (r) => ({ text: r.map(words).join(" | ") }));
+      const ids = w.model.of(word)[1].messages.at(-2).content.filter((b) => b.type === "tool_use").map((b) => b.id);
       assert.deepEqual(results, [[
-        { type: "tool_result", tool_use_id: `toolu_${word}_0_0`, content: `Echo: ${message}` },
-        { type: "tool_result", tool_use_id: `toolu_${word}_0_1`, content: "The sum of 2 and 40 is 42." },
+        { type: "tool_result", tool_use_id: ids[0], content: `Echo: ${message}` },
+        { type: "tool_result", tool_use_id: ids[1], content: "The sum of 2 and 40 is 42." },
       ]]);
       assert.deepEqual([answer.text, answer.stop], [`Echo: ${message} | The sum of 2 and 40 is 42.`, "end_turn"]);
     });
@@ -59,8 +60,8 @@ export default function (w) {
   });
 
   test("a refusal of a server is an error to the model, and so is a tool that is not there", async () => {
-    const { results, answer } = await w.turn("refused", { calls: [["every__get-sum", { a: "two" }], ["every__nothing", {}], ["own__page", {}]] }, { text: "so be it" });
-    assert.deepEqual(results[0].map((r) => r.is_error), [true, true, undefined].slice(0, 2).concat(results[0][2].is_error));
+    const { results, answer } = await w.turn("refused", { calls: [["every__get-sum", { a: "two" }], ["every__nothing", {}]] }, { text: "so be it" });
+    assert.deepEqual(results[0].map((r) => r.is_error), [true, true], JSON.stringify(results[0]));
     assert.match(words(results[0][0]), /-32602/);
     assert.match(words(results[0][1]), /there is no tool "every__nothing"/);
     assert.equal(answer.text, "so be it");

@@ -11,8 +11,11 @@ export default function (w) {
   // interrupted has a call die while it runs, and then made anew in the same conversation.
   const interrupted = async (server, kill, mend) => {
     const word = w.fresh("dies");
-    w.model.play(word, { calls: [[`${server}__trigger-long-running-operation`, long], ["own__rest", { word }]].slice(0, 1) }, () => ({ calls: [[`${server}__echo`, { message: "back" }]] }), (r) => ({ text: words(r[0]) }));
+    w.model.play(word, { calls: [[`${server}__trigger-long-running-operation`, long]] }, () => ({ calls: [[`${server}__echo`, { message: "back" }]] }), (r) => ({ text: words(r[0]) }));
     const answer = w.say(word, `Go ${word}.`);
+    // The reply is in the log before its call begins, and a server says nothing of a call: a moment later it has it.
+    await w.until("call", async () => JSON.stringify(await w.api(`/v1/sessions/${word}/view?messages=1`).catch(() => "")).includes("trigger-long"));
+    await new Promise((on) => setTimeout(on, 500));
     await kill();
     await w.until("failure", () => w.model.of(word).length > 1);
     await mend();
@@ -26,11 +29,7 @@ export default function (w) {
   };
 
   test("a server over HTTP is killed in the middle of a call and started again: the next call works", async () => {
-    const before = w.every.said.length;
-    const failed = await interrupted("every", async () => {
-      await w.until("call", () => w.every.said.length > before && w.busy("every"));
-      await w.every.kill();
-    }, () => w.every.start());
+    const failed = await interrupted("every", () => w.every.kill(), () => w.every.start());
     assert.match(failed, /may have run|cannot be reached/);
   });
 
@@ -54,25 +53,23 @@ export default function (w) {
     assert.equal(down.state, "error");
     assert.ok(down.error.length > 10, down.error);
     await w.late.start();
-    const back = await w.until("tools of the server", async () => {
-      const { word, results } = await w.turn("back", { calls: [["late__knock", { n: 7 }]] }, { text: "there" });
-      return words(results[0][0]) === "knocked 7" && w.model.of(word);
+    await w.until("tools of the server", async () => {
+      const { results } = await w.turn("back", { calls: [["late__knock", { n: 7 }]] }, { text: "there" });
+      return words(results[0][0]) === "knocked 7";
     });
     await w.until("offer", async () => {
       const { word } = await w.turn("offer", { text: "there" });
       return w.model.of(word)[0].tools.some((t) => t.name === "late__knock");
     });
-    assert.ok(back.length > 0);
-    assert.equal((await source("late")).state, "reachable");
+    if (w.native) assert.equal((await source("late")).state, "reachable"); // on a Worker another instance answers, which asks later
   });
 
   test("a token that is refused: the message names the setting, and not the token", async () => {
     const locked = await source("locked");
     assert.equal(locked.state, "error");
-    assert.match(locked.error, /TOOL_LOCKED/);
-    assert.match(locked.error, /401|refused|token/);
+    assert.match(locked.error, /401.*tools\.mcp\.locked\.secret/);
     const { results } = await w.turn("locked", { calls: [["locked__knock", { n: 1 }]] }, { text: "no" });
-    assert.match(words(results[0][0]), /TOOL_LOCKED/);
+    assert.match(words(results[0][0]), /tools\.mcp\.locked\.secret/);
     w.hushed();
   });
 
@@ -89,10 +86,7 @@ export default function (w) {
     await w.turn("warm", { calls: [["pipe__echo", { message: "there" }]] }, { text: "ok" });
     const pid = () => execFileSync("pgrep", ["-P", String(w.site.pid), "-f", "server-everything"]).toString().trim().split("\n").map(Number);
     const [first] = pid();
-    await interrupted("pipe", async () => {
-      await w.until("call", () => w.busy("pipe"));
-      process.kill(first, "SIGKILL");
-    }, () => {});
+    await interrupted("pipe", () => process.kill(first, "SIGKILL"), () => {});
     assert.notEqual(pid()[0], first);
   });
 }

@@ -120,11 +120,6 @@ export class World {
     return r;
   }
 
-  // busy reports whether a call of a long operation was taken up by a server.
-  busy(server) {
-    return this.model.calls.some((c) => c.body.messages?.some((m) => JSON.stringify(m).includes(`${server}__trigger-long`)));
-  }
-
   // until waits for something that is true, for a minute.
   async until(what, look) {
     for (const end = Date.now() + 60_000; Date.now() < end; ) {
