@@ -125,6 +125,8 @@ func (b *Box) explain(ctx context.Context, scope tidemark.Scope, call tidemark.B
 	case errors.Is(err, tidemark.ErrInvalid):
 		s.outdated()
 		return failed(call, label(s)+" refused the arguments: "+said+b.schema(scope, e))
+	case errors.Is(err, tidemark.ErrBusy):
+		return failed(call, "not run: "+label(s)+" is not ready: "+said)
 	case errors.Is(err, tidemark.ErrTooLarge):
 		return failed(call, fmt.Sprintf("the answer of %s is larger than %s allows (%d bytes): ask for less (%s)", label(s), s.setting("maxBytes"), s.MaxBytes, said))
 	case errors.Is(err, tidemark.ErrTimeout):
