@@ -67,6 +67,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 		d.checks(ctx, c)
 		d.nights(ctx, c)
 		d.servedSkills(ctx, c)
+		d.servedTools(ctx, c)
 	}
 	if !h.dated {
 		d.add("clock", fine, "", "not compared: the server's answer has no date")

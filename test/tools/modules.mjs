@@ -39,7 +39,7 @@ export default function (w) {
     assert.equal(JSON.parse(answer.text).days, 2, answer.text);
     assert.match(words(results[0][1]), /2024-02-29/);
     const ls = await w.cli("tool", "ls");
-    for (const name of [/^datecalc /m, /own__knock/, /^locked .*TOOL_LOCKED/m]) assert.match(ls.stdout, name);
+    for (const name of [/^datecalc /m, /own__knock/, /^locked .*tools\.mcp\.locked\.secret/m, /^every +\d+ +reachable/m]) assert.match(ls.stdout, name);
     const again = await w.cli("tool", "add", wasm, "--manifest", path.join(example, "tool.json"));
     assert.ok(again.code !== 0 && /--force/.test(again.stderr), again.text);
     assert.equal((await w.cli("tool", "rm", "datecalc")).code, 0);
