@@ -39,7 +39,8 @@ export default function (w) {
     const q = await w.until("question", async () => (await w.api("/v1/agents/main/approvals")).approvals.find((q) => q.input.includes(child)));
     assert.match(q.session, /^agent:main:delegate:dm:/);
     assert.equal(w.own.done.filter((t) => t === child).length, 0);
-    await w.api("/v1/agents/main/approvals", { method: "POST", body: { code: q.code, allow: true } });
+    const main = await w.say("agent:main:main", `yes ${q.code}`);
+    assert.match(main.text, /own__note/, "the owner answers where they are");
     assert.match((await answer).text, /it said: noted$/);
     assert.equal(w.own.done.filter((t) => t === child).length, 1);
   });

@@ -39,6 +39,23 @@ export default function (w) {
     assert.ok(gone.code !== 0 && gone.stderr.includes(id), gone.text);
   });
 
+  test("a run that wants the owner's leave waits for it, with nobody there, and goes on", async () => {
+    const word = w.fresh("plan");
+    w.model.play(word, { calls: [["own__note", { text: word }]] }, (r) => ({ text: `it said: ${words(r[0])}` }));
+    const { id } = await w.api("/v1/agents/main/schedules", { method: "POST", body: { every: "1h", prompt: `Note ${word}.` }, status: 201 });
+    await w.api(`/v1/agents/main/schedules/${id}/run`, { method: "POST", body: {}, status: 202 });
+    const q = await w.until("question", async () => (await w.api("/v1/agents/main/approvals")).approvals.find((q) => q.input.includes(word)));
+    assert.match(q.session, /^agent:main:schedule/);
+    assert.equal(w.own.done.filter((t) => t === word).length, 0);
+    const ls = await w.cli("schedule", "runs", id);
+    assert.ok(ls.code === 0 && /running|waits/.test(ls.stdout), ls.text);
+    const allow = await w.cli("approvals", "allow", q.code);
+    assert.equal(allow.code, 0, allow.text);
+    const [run] = await ended(id, 1);
+    assert.deepEqual([run.state, run.text, w.own.done.filter((t) => t === word).length], ["ok", "it said: noted", 1], JSON.stringify(run));
+    await w.api(`/v1/agents/main/schedules/${id}`, { method: "DELETE" });
+  });
+
   test("what cannot be is refused by its field, in a shell too", async () => {
     for (const [args, want] of [[["30 2 31 2 *", "x"], /2 31 2|never/], [["every 2s", "x"], /2s.*1m/], [["--at", "yesterday", "x"], /at/]]) {
       const r = await w.cli("schedule", "add", ...args);
