@@ -30,7 +30,7 @@ func (d *doctor) servedTools(ctx context.Context, c *client) bool {
 		switch {
 		case s.Name == "":
 		case s.State == "error":
-			d.add("tools", odd, "see to it, or leave the server out by tools.mcp."+safe(s.Name)+".enabled (docs/tools.md)", "server %s: %s", safe(s.Name), safe(s.Error))
+			d.add("tools", odd, "bring it up, or set tools.mcp."+safe(s.Name)+".enabled to false (docs/tools.md)", "server %s: %s", safe(s.Name), safe(s.Error))
 		case s.State == "reachable":
 			good++
 		}

@@ -48,7 +48,7 @@ export default function (w) {
     assert.equal(missing.answer.text, "later then");
     const [{ tools }] = w.model.of(missing.word);
     assert.ok(!tools.some((t) => t.name.startsWith("late__")) && tools.some((t) => t.name.startsWith("own__")));
-    assert.match(words(missing.results[0][0]), /server late cannot be reached/);
+    assert.match(words(missing.results[0][0]), /tools of server late are not known: the server cannot be reached/);
     const down = await source("late");
     assert.equal(down.state, "error");
     assert.ok(down.error.length > 10, down.error);
