@@ -291,7 +291,10 @@ func (m *Main) toolRm() *cobra.Command {
 
 // toolFix gives an error of the folder of tools its advice.
 func toolFix(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, tidemark.ErrNotFound):
+		return &fixed{err, "`tidemark tool ls` lists those that are there"}
+	case errors.Is(err, fs.ErrPermission):
 		return &fixed{err, "make the folder writable"}
 	}
 	return err
