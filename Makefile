@@ -116,7 +116,7 @@ chaos: chaos-worker $(NODE_MODULES) ## Break the Worker in both instance modes f
 
 e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
 	$(call title,end to end$(comma) three suites at a time)
-	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-sockets e2e-clients
+	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-sockets e2e-clients e2e-tools
 	@$(MAKE) -o chaos-worker e2e-storm
 
 # The Worker with the doors that break it.
@@ -238,10 +238,12 @@ e2e-sdk:
 	$(call title,end to end: the SDKs of the vendors)
 	go -C test/sdk test -count=1 -timeout 10m ./...
 
-e2e-tools: wasm $(NODE_MODULES) $(TOOL_MODULES) ## Servers of tools from npm with both clients of MCP, natively and in workerd
-	$(call title,end to end: servers of tools)
+e2e-tools: wasm build $(NODE_MODULES) $(TOOL_MODULES) $(MCP_MODULES) ## Tools through whole turns with servers from npm, modules, approvals, on both hosts; our own server of MCP
+	$(call title,end to end: tools)
 	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules go test -count=1 -timeout 5m ./test/tools
 	node test/tools/worker.mjs dist
+	node test/tools/tools.mjs $(BIN) dist
+	node test/mcp/mcp.mjs $(BIN) dist
 
 e2e-whatsapp: wasm build $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(call title,end to end: WhatsApp)

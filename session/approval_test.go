@@ -293,6 +293,9 @@ func TestApprovalStopped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if err := h.Decide(t.Context(), tidemark.Decision{Code: code, Allow: true, By: tidemark.Origin{Owner: true}}); !errors.Is(err, tidemark.ErrConflict) {
+				t.Errorf("decided while it is stopped: %v", err)
+			}
 			h.idle()
 			if _, failure, ok, err := h.Reply(t.Context(), r.ID); !ok || err != nil || failure == "" {
 				t.Errorf("the turn: ended %v, %q, %v", ok, failure, err)

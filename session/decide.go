@@ -63,7 +63,7 @@ func (s *Session) decisionStmts(ctx context.Context, a Approval, d tidemark.Deci
 	}
 	stmts := append([]tidemark.Stmt{
 		{SQL: `UPDATE approvals SET state = ? WHERE key = ? AND code = ? AND state = 'waiting'`, Args: []any{state, string(s.Key), a.Code}, Want: 1},
-		{SQL: `UPDATE runs SET updated = updated WHERE id = ? AND state = 'tools'`, Args: []any{a.run}, Want: 1},
+		{SQL: `UPDATE runs SET updated = updated WHERE id = ? AND state = 'tools' AND error = ''`, Args: []any{a.run}, Want: 1}, // and nobody stopped it
 		s.closedStmt(a), s.dueStmt(dueRun, now, ""), s.dueStmt(dueOutbox, now, ""),
 	}, event...)
 	return stmts, text, nil

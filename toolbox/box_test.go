@@ -309,7 +309,7 @@ func TestResults(t *testing.T) {
 		err   error
 		words string
 	}{
-		{tidemark.ErrTooLarge, "tools.mcp.s.maxBytes"}, {tidemark.ErrTimeout, "tools.mcp.s.timeoutMs"}, {tidemark.ErrUnavailable, "may have run"},
+		{tidemark.ErrTooLarge, "tools.mcp.s.maxBytes"}, {tidemark.ErrTimeout, "tools.mcp.s.timeoutMs"}, {tidemark.ErrUnavailable, "may have run"}, {tidemark.ErrBusy, "not run: server s is not ready"},
 		{tidemark.ErrUnauthorized, "failed"}, {errors.New("<system-reminder>"), "‹system-reminder>"},
 	} {
 		s.set(func() {

@@ -100,7 +100,7 @@ func (b *Box) gone(scope tidemark.Scope, name string) string {
 		case s.Source == nil:
 			return "not run: " + label(s) + " cannot be used here: " + s.Gap
 		case len(tools) == 0 && err != nil:
-			return "not run: " + label(s) + " cannot be reached: " + Harmless(cut(err.Error(), maxSaid))
+			return "not run: the tools of " + label(s) + " are not known: " + saidBy(err)
 		case b.wasTold(scope.Key, name):
 			return fmt.Sprintf("not run: %s no longer has %q; its list is read again", label(s), short)
 		}
@@ -111,10 +111,19 @@ func (b *Box) gone(scope tidemark.Scope, name string) string {
 // maxSaid bounds what a source says of a failure, in bytes.
 const maxSaid = 2 << 10
 
+// saidBy is what a source says of a failure, without the word by which programs tell its kind.
+func saidBy(err error) string {
+	text := err.Error()
+	if kind := tidemark.Sentinel(err); kind != nil {
+		text = strings.TrimSuffix(text, ": "+kind.Error())
+	}
+	return Harmless(cut(text, maxSaid))
+}
+
 // explain is a result that says why a call failed.
 func (b *Box) explain(ctx context.Context, scope tidemark.Scope, call tidemark.Block, e entry, err error) tidemark.Block {
 	s := e.from
-	said := Harmless(cut(err.Error(), maxSaid))
+	said := saidBy(err)
 	b.Logger.Debug("tool failed", "source", s.Name, "tool", e.Name, "err", tidemark.Sentinel(err))
 	switch {
 	case ctx.Err() != nil:
@@ -125,6 +134,8 @@ func (b *Box) explain(ctx context.Context, scope tidemark.Scope, call tidemark.B
 	case errors.Is(err, tidemark.ErrInvalid):
 		s.outdated()
 		return failed(call, label(s)+" refused the arguments: "+said+b.schema(scope, e))
+	case errors.Is(err, tidemark.ErrBusy):
+		return failed(call, "not run: "+label(s)+" is not ready: "+said)
 	case errors.Is(err, tidemark.ErrTooLarge):
 		return failed(call, fmt.Sprintf("the answer of %s is larger than %s allows (%d bytes): ask for less (%s)", label(s), s.setting("maxBytes"), s.MaxBytes, said))
 	case errors.Is(err, tidemark.ErrTimeout):

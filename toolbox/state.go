@@ -75,7 +75,7 @@ func (s *source) state() State {
 	case !s.asked:
 		out.State = "not asked yet"
 	case s.err != nil:
-		out.State, out.Error = "error", Harmless(cut(s.err.Error(), maxSaid))
+		out.State, out.Error = "error", saidBy(s.err)
 	}
 	if !s.next.IsZero() {
 		out.Next = s.next.UTC().Format(time.RFC3339)

@@ -154,11 +154,11 @@ func (s Store) read(name string) (Installed, error) {
 func (s Store) missing(name string) error {
 	const long = 80
 	names, _ := s.names()
-	hint := "`tidemark tool ls` lists those that are there"
+	hint := ""
 	if n := near.Name(name, names); n != "" {
-		hint = fmt.Sprintf("did you mean %q?", n)
+		hint = fmt.Sprintf("; did you mean %q?", n)
 	}
-	return fmt.Errorf("there is no tool %q; %s: %w", name[:min(len(name), long)], hint, tidemark.ErrNotFound)
+	return fmt.Errorf("there is no tool %q%s: %w", name[:min(len(name), long)], hint, tidemark.ErrNotFound)
 }
 
 // check holds a manifest against this home.

@@ -95,7 +95,7 @@ func (m *Main) decideCall(ctx context.Context, c *client, code string, allow boo
 	err = c.post(ctx, agentPath(agent, "/approvals"), map[string]any{"code": code, "allow": allow}, &out)
 	var api *apiError
 	if errors.As(err, &api) && api.Status == http.StatusNotFound {
-		return &fixed{err, "tidemark approvals ls lists the calls that wait"}
+		return &fixed{err, "`tidemark approvals ls` lists the calls that wait"}
 	}
 	if err != nil {
 		return err

@@ -59,6 +59,7 @@ type doctor struct {
 	m     *Main
 	home  string
 	cfg   *config.Config
+	asked bool // the server that has this home was, and said how its tools are
 	found []finding
 }
 
@@ -93,6 +94,7 @@ func (d *doctor) files(ctx context.Context) (err error) {
 	d.modules()
 	if d.cfg != nil {
 		d.databases(ctx)
+		d.toolServers()
 		d.bucket(ctx)
 		d.provider(ctx)
 		d.embedder(ctx)
@@ -137,9 +139,6 @@ func (d *doctor) config(ctx context.Context) {
 			verdict = odd
 		}
 		d.add("channels", verdict, gapFix(g), "%s %s", g.Setting, g.Message)
-	}
-	for _, g := range setup.ToolGaps(cfg, true) {
-		d.add("tools", bad, gapFix(g), "%s %s", g.Setting, g.Message)
 	}
 }
 
@@ -230,6 +229,7 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 	}
 	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
 	d.problems(h)
+	d.asked = d.servedTools(ctx, d.m.remote(s.URL))
 }
 
 // bucket writes, reads and removes objects where agents keep theirs, and tries the conditions that archives rest on.

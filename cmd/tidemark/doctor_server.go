@@ -67,6 +67,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 		d.checks(ctx, c)
 		d.nights(ctx, c)
 		d.servedSkills(ctx, c)
+		d.servedTools(ctx, c)
 	}
 	if !h.dated {
 		d.add("clock", fine, "", "not compared: the server's answer has no date")
@@ -96,7 +97,7 @@ func (d *doctor) served(h health) {
 		d.add("settings", odd, "put the newer tidemark there", "the server is too old to tell")
 		return
 	case len(h.Problems) > 0 && h.OK:
-		d.add("settings", odd, "correct what is named above", "the last good ones are obeyed")
+		d.add("settings", odd, "correct what is named above", "what is named above is not in force; the last good ones are")
 	case len(h.Problems) == 0:
 		d.add("settings", fine, "", "obeyed as they are")
 	}

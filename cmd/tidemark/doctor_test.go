@@ -28,7 +28,7 @@ func TestDoctorServer(t *testing.T) {
 			[]string{"fail  settings   ANTHROPIC_API_KEY: is not set", "→ run: this", "ok    token"}, []string{"ok    settings", "fail  server"}},
 		{"turns fail and it does not know why", fine, 503, time.Now(), 1, []string{"fail  server     asked for its agents: configuration"}, []string{"token"}},
 		{"the last good ones", `{"ok":true,"version":"","status":"settings","model":"offline offline","problems":[{"setting":"log.level","message":"m","fix":"f"}]}`, 200, time.Now(), 1,
-			[]string{"fail  settings   log.level: m", "warn  settings   the last good ones are obeyed"}, []string{"ok    settings"}},
+			[]string{"fail  settings   log.level: m", "warn  settings   what is named above is not in force; the last good ones are"}, []string{"ok    settings"}},
 		{"the disk is full", `{"ok":false,"version":"","status":"storage","problems":[{"setting":"storage","message":"1 conversations wait: the disk is full","fix":"mend it"}]}`, 200, time.Now(), 1,
 			[]string{"fail  storage    1 conversations wait: the disk is full", "→ mend it"}, []string{"settings"}},
 		{"warnings", `{"ok":true,"version":"","status":"ok","warnings":["unknown TIDEMARK_X"]}`, 200, time.Now(), 0, []string{"warn  settings   unknown TIDEMARK_X"}, nil},

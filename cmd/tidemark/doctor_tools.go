@@ -1,8 +1,45 @@
 package main
 
 import (
+	"context"
+
+	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/wasi"
 )
+
+// toolServers looks whether servers of tools can be used as they are configured, with the secrets of this shell. One that
+// has the home and answered has its own.
+func (d *doctor) toolServers() {
+	if d.asked {
+		return
+	}
+	for _, g := range setup.ToolGaps(d.cfg, true) {
+		d.add("tools", bad, gapFix(g), "%s %s", g.Setting, g.Message)
+	}
+}
+
+// servedTools tells how the servers of tools are that a server uses, and reports whether it said so. What cannot be used
+// as it is configured stands among its problems.
+func (d *doctor) servedTools(ctx context.Context, c *client) bool {
+	var out served
+	if c.get(ctx, agentPath(mainAgent, "/tools"), &out) != nil {
+		return false // it is too old, or lets nobody in, which is told above
+	}
+	good := 0
+	for _, s := range out.Sources {
+		switch {
+		case s.Name == "":
+		case s.State == "error":
+			d.add("tools", odd, "bring it up, or set tools.mcp."+safe(s.Name)+".enabled to false (docs/tools.md)", "server %s: %s", safe(s.Name), safe(s.Error))
+		case s.State == "reachable":
+			good++
+		}
+	}
+	if good > 0 {
+		d.add("tools", fine, "", "%s reached", plural(good, "server"))
+	}
+	return true
+}
 
 // modules looks at the tools that are installed. None is the usual case, and nothing to say.
 func (d *doctor) modules() {

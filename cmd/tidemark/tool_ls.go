@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,17 +16,18 @@ import (
 
 // served is what a server says of the tools of an agent, which are not all modules of this machine.
 type served struct {
-	Sources []struct {
-		Name  string `json:"name"`
-		Kind  string `json:"kind"`
-		State string `json:"state"`
-		Error string `json:"error,omitempty"`
-		Tools int    `json:"tools"`
-	} `json:"sources"`
-	Tools []struct {
+	Sources []servedSource `json:"sources"`
+	Tools   []struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
 	} `json:"tools"`
+}
+
+type servedSource struct {
+	Name  string `json:"name"` // empty: modules
+	State string `json:"state"`
+	Error string `json:"error,omitempty"`
+	Tools int    `json:"tools"`
 }
 
 func (m *Main) toolLs() *cobra.Command {
@@ -112,13 +114,15 @@ func (m *Main) printTools(list []wasi.Installed, of served, base string) {
 		}
 		table(m.out, rows)
 	}
-	rows := [][]string{{"SOURCE", "KIND", "STATE", "TOOLS"}}
+	rows := [][]string{{"SERVER", "TOOLS", "STATE"}}
 	for _, s := range of.Sources {
 		state := s.State
 		if s.Error != "" {
-			state += ": " + oneLine(s.Error, wide)
+			state += ": " + oneLine(s.Error, 3*wide)
 		}
-		rows = append(rows, []string{oneLine(s.Name, wide), oneLine(s.Kind, wide), state, fmt.Sprint(s.Tools)})
+		if s.Name != "" || s.Error != "" {
+			rows = append(rows, []string{cmp.Or(oneLine(s.Name, wide), "(modules)"), fmt.Sprint(s.Tools), state})
+		}
 	}
 	if len(rows) > 1 {
 		table(m.out, rows)
@@ -132,9 +136,10 @@ func (m *Main) printTools(list []wasi.Installed, of served, base string) {
 	if len(rows) > 1 {
 		table(m.out, rows)
 	}
-	if len(list)+len(of.Sources)+len(of.Tools) == 0 && base == "" {
+	none := len(of.Tools) == 0 && !slices.ContainsFunc(of.Sources, func(s servedSource) bool { return s.Name != "" })
+	if len(list) == 0 && none && base == "" {
 		m.out.line("no tools yet; `tidemark tool add FILE.wasm` installs one, docs/modules.md says how to write it")
-	} else if len(of.Sources)+len(of.Tools) == 0 && base != "" {
+	} else if none && base != "" {
 		m.out.printf("%s offers no tools of others; its modules are listed on its own machine\n", base)
 	}
 }

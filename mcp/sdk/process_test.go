@@ -163,7 +163,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestProcessDies: one that ends is started again, later each time, and what is too long does not stay in memory.
+// TestProcessDies: one that ends is started again, for the next caller after a moment and then later each time, and what is
+// too long does not stay in memory.
 func TestProcessDies(t *testing.T) {
 	c, _ := process(t, "all")
 	pid := must(t, c, "pid")
@@ -171,15 +172,17 @@ func TestProcessDies(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	gone(t, pid)
-	if _, err := ask(t, c, "pid"); !errors.Is(err, tidemark.ErrUnavailable) || !strings.Contains(err.Error(), "started again in") {
-		t.Errorf("at once: %v", err)
-	}
-	time.Sleep(1100 * time.Millisecond) // the process is a real one, and so is its clock
 	if again := must(t, c, "pid"); again == pid {
 		t.Error("the same process")
 	}
-	if _, err := ask(t, c, "huge"); err == nil {
-		t.Error("10 MB came through")
+	if _, err := ask(t, c, "huge"); err == nil || errors.Is(err, tidemark.ErrBusy) {
+		t.Errorf("10 MB: %v", err)
+	}
+	if _, err := ask(t, c, "die"); !errors.Is(err, tidemark.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if _, err := ask(t, c, "pid"); !errors.Is(err, tidemark.ErrBusy) || !strings.Contains(err.Error(), "started again in") {
+		t.Errorf("after two in a row: %v", err)
 	}
 }
 

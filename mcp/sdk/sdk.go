@@ -220,8 +220,17 @@ func (c *Client) connected(ctx context.Context) (*session, error) {
 	if closed {
 		return nil, fmt.Errorf("the server is stopping: %w", tidemark.ErrUnavailable)
 	}
-	if wait > 0 {
-		return nil, fmt.Errorf("the process ended %d times; it is started again in %s: %w", deaths, wait.Round(time.Second), tidemark.ErrUnavailable)
+	if wait > firstRestart {
+		return nil, fmt.Errorf("the process has ended %d times in a row, and is started again in %s: %w", deaths, wait.Round(time.Second), tidemark.ErrBusy)
+	}
+	if wait > 0 { // a process that served and died once is there again before its caller would ask anew
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	s, err := c.connect(ctx)
 	if err != nil {

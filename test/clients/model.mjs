@@ -1,5 +1,5 @@
 // A model behind the Messages API for the tests of real clients: what it answers is said by the last message
-// of the user, and it keeps all that it was sent.
+// of the user, or by the part that it was given to play, and it keeps all that it was sent.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -10,6 +10,10 @@ const plain = (m) => (typeof m?.content === "string" ? m.content : (m?.content ?
 // last is what the user said, without the note that Tidemark puts behind it.
 const last = (body) => plain(body.messages.at(-1)).replace(/\n?\[It is [^\]]*\]$/, "");
 
+// results are the results of tools in a message, and words the text of one.
+const results = (m) => (Array.isArray(m?.content) ? m.content : []).filter((b) => b.type === "tool_result");
+export const words = (r) => (typeof r.content === "string" ? r.content : (r.content ?? []).map((b) => b.text ?? "").join(""));
+
 const failures = {
   400: ["invalid_request_error", "max_tokens: too many"], 401: ["authentication_error", "invalid x-api-key"], 413: ["invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum"],
   429: ["rate_limit_error", "slow down"], 500: ["api_error", "broken"], 529: ["overloaded_error", "Overloaded"],
@@ -19,6 +23,37 @@ export class Model {
   calls = []; // {path, query, headers, raw, body, gone}
   #held = []; // answers that wait: {say, release}
   #waiting = [];
+  #parts = []; // {word, steps}
+  #uses = 0; // calls of tools that it made, for their ids
+
+  // play gives it a part: what follows a message that holds a word is answered by one step after the other, the next when
+  // the results of the last are there. A step is {text, calls: [[tool, input], …]}, or makes one of the results.
+  play(word, ...steps) {
+    this.#parts.push({ word, steps });
+  }
+
+  // of gives the bodies that a part was asked with.
+  of(word) {
+    return this.calls.map((c) => c.body).filter((b) => this.#part(b)?.word === word);
+  }
+
+  // #part finds the part of the newest message that has one, and how far it is.
+  #part(body) {
+    const all = body.messages ?? [];
+    for (let at = all.length - 1; at >= 0; at--) {
+      const part = all[at].role === "user" && this.#parts.find((p) => plain(all[at]).includes(p.word));
+      if (part) return { ...part, round: all.slice(at).filter((m) => results(m).length > 0).length };
+    }
+  }
+
+  #played(body) {
+    const { word, steps, round } = this.#part(body) ?? {};
+    if (!word) return;
+    const step = steps[round] ?? { text: `the part ${word} has no step ${round}` };
+    const { text = "", calls = [] } = typeof step === "function" ? step(results(body.messages.at(-1))) : step;
+    const uses = calls.map(([name, input]) => ({ type: "tool_use", id: `toolu_p${++this.#uses}`, name, input }));
+    return { content: [...(text ? [{ type: "text", text }] : []), ...uses], stop: uses.length ? "tool_use" : "end_turn" };
+  }
 
   async start() {
     this.server = http.createServer((req, res) => this.#serve(req, res).catch((e) => res.destroy(e)));
@@ -65,7 +100,7 @@ export class Model {
         .end(JSON.stringify({ type: "error", error: { type, message }, request_id: "req_fake" }));
     }
     if (said.startsWith("late")) await this.#hold(said, call);
-    const { content, stop } = answer(call.body, said);
+    const { content, stop } = this.#played(call.body) ?? answer(call.body, said);
     const usage = { input_tokens: 10 + call.body.messages.length, cache_read_input_tokens: 4, cache_creation_input_tokens: 0 };
     if (!call.body.stream) {
       return res.writeHead(200, { "content-type": "application/json", "request-id": "req_fake", "x-odd": "kept" })
@@ -97,9 +132,9 @@ export class Model {
 }
 
 function answer(body, said) {
-  const results = (Array.isArray(body.messages.at(-1).content) ? body.messages.at(-1).content : []).filter((b) => b.type === "tool_result");
+  const told = results(body.messages.at(-1));
   const text = (t) => ({ content: [{ type: "text", text: t }], stop: "end_turn" });
-  if (results.length > 0) return text(`The tool said: ${typeof results[0].content === "string" ? results[0].content : results[0].content.map((b) => b.text).join("")}`);
+  if (told.length > 0) return text(`The tool said: ${words(told[0])}`);
   if (said.startsWith("tool") && body.tools?.length) {
     return { content: [{ type: "text", text: "Let me look. " }, { type: "tool_use", id: "toolu_1", name: body.tools[0].name, input: { city: "Oslo" } }], stop: "tool_use" };
   }

@@ -14,13 +14,15 @@ const variables = (model) => ({
   TIDEMARK_SERVER_ORIGINS: page, TIDEMARK_LOG_LEVEL: "warn", TIDEMARK_SERVER_PINGSECONDS: "2",
 });
 
-// native serves with a binary. With home, a folder, what it keeps outlives it; more are variables of the server.
-export async function native(binary, model, { home: kept, more } = {}) {
+// native serves with a binary. With home, a folder, what it keeps outlives it; more are variables of the server; hear is
+// told what it writes.
+export async function native(binary, model, { home: kept, more, hear } = {}) {
   const home = kept ?? mkdtempSync(path.join(tmpdir(), "clients-"));
   const child = spawn(path.resolve(binary), ["serve", "--listen", "127.0.0.1:0"], {
     env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, TIDEMARK_SERVER_GRACESECONDS: "1", ...variables(model), ...more },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", hear ? "pipe" : "inherit"],
   });
+  if (hear) for (const s of [child.stdout, child.stderr]) s.on("data", (d) => hear(String(d)));
   const ended = new Promise((done) => child.once("exit", done));
   let said = "";
   const url = await new Promise((found, failed) => {
@@ -38,10 +40,13 @@ export async function native(binary, model, { home: kept, more } = {}) {
   return { url, stop, pid: child.pid };
 }
 
-// workerd serves the Worker that was built into a folder; home and more are those of native.
-export async function workerd(folder, model, { home, more } = {}) {
+// workerd serves the Worker that was built into a folder; home, more and hear are those of native. bucket is its own.
+export async function workerd(folder, model, { home, more, hear } = {}) {
   const { start } = await import("../workerd.mjs");
   const { TIDEMARK_TOKEN, ...bindings } = { ...variables(model), ...more };
-  const w = await start(path.resolve(folder), bindings, { token: TIDEMARK_TOKEN, disk: home });
-  return { url: w.url("/").replace(/\/$/, ""), stop: w.dispose, get: w.get };
+  const w = await start(path.resolve(folder), bindings, {
+    token: TIDEMARK_TOKEN, disk: home,
+    more: hear && { handleRuntimeStdio: (out, err) => { for (const s of [out, err]) s.on("data", (d) => hear(String(d))); } },
+  });
+  return { url: w.url("/").replace(/\/$/, ""), stop: w.dispose, get: w.get, bucket: () => w.mf.getR2Bucket("BUCKET") };
 }
