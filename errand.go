@@ -51,7 +51,8 @@ type Question struct {
 	Expires time.Time `json:"expires"`
 	Closed  bool      `json:"closed,omitempty"` // it was decided, or its turn has ended
 	// Elsewhere says that the owner is not in the conversation that asks: their main session asks for it.
-	Elsewhere bool `json:"elsewhere,omitempty"`
+	Elsewhere bool     `json:"elsewhere,omitempty"`
+	To        *Address `json:"to,omitempty"` // where the owner is asked; nil: in the log of their main session alone
 }
 
 // Toolbox holds the tools of others that conversations may use: servers, modules. Its methods may be called

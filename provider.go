@@ -18,6 +18,8 @@ type Tool struct {
 	Idempotent bool `json:"-"`
 	// Timeout is how long a call may take; 0: as long as the conversation's settings say.
 	Timeout time.Duration `json:"-"`
+	// Mark names the definition as its source has it, of a tool of others; empty: it never changes.
+	Mark string `json:"-"`
 }
 
 // Request is one call of a model.

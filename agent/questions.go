@@ -67,13 +67,21 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 	if err != nil {
 		return fmt.Errorf("keep question %s: %w", q.Code, err)
 	}
-	main := tidemark.Key("agent:" + a.cfg.Name + ":main")
 	to, ok := a.cfg.Sessions.(Errands)
-	if !q.Elsewhere || q.Closed || !ok {
+	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(a.now()) {
 		return nil
 	}
-	if err := to.Relay(ctx, main, q); err != nil {
-		return fmt.Errorf("ask in %s: %w", main, err)
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, a.cfg.Name, q.Code, string(q.Session))
+	if err != nil || len(rows) > 0 { // it was decided meanwhile
+		return err
+	}
+	o, err := a.ownerAt(ctx)
+	if err != nil {
+		return fmt.Errorf("find the owner: %w", err)
+	}
+	q.To = o.To
+	if err := to.Relay(ctx, a.mainKey(), q); err != nil {
+		return fmt.Errorf("ask in %s: %w", a.mainKey(), err)
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, er
 	maker = or(maker, tidemark.NewID(now))
 	err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_schedules(agent, state, next, created, maker, body) SELECT ?, 'on', ?, ?, ?, ?
-			WHERE (SELECT count(*) FROM agent_schedules WHERE agent = ?) < ?`,
+			WHERE (SELECT count(*) FROM agent_schedules WHERE agent = ? AND state <> 'done') < ?`,
 		Args: []any{a.cfg.Name, next.UnixMilli(), now.UnixMilli(), maker, s.stored(), a.cfg.Name, MaxSchedules}, Want: 1,
 	}})
 	if errors.Is(err, tidemark.ErrConflict) {

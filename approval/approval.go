@@ -104,7 +104,7 @@ func (c Condition) validate() error {
 func (p Policy) Decide(tool string, input []byte, others bool) (Action, int) {
 	var args any
 	if len(input) <= maxValue {
-		if v, err := json.DecodeAny(input); err == nil {
+		if v, err := json.DecodeAny(input); err == nil && !twice(v) {
 			args = v
 		}
 	}
@@ -119,19 +119,22 @@ func (p Policy) Decide(tool string, input []byte, others bool) (Action, int) {
 	return p.Default, 0
 }
 
-// holds reports whether all conditions do. Of arguments that cannot be read it is not known: a rule that lets
-// a call pass then does not hold, and one that stops it does.
+// holds reports whether all conditions do. What cannot be told for sure (arguments that cannot be read, a list or an object
+// where a text was meant) never lets a call pass, and never keeps a rule from stopping one.
 func (r Rule) holds(args any) bool {
+	lets := r.Action == Allow
 	if args == nil && len(r.When) > 0 {
-		return r.Action != Allow
+		return !lets
 	}
 	for _, c := range r.When {
-		values := at(args, strings.Split(c.Path, "."))
-		if !slices.ContainsFunc(values, c.holds) {
-			return false
-		}
-		if r.Action == Allow && slices.ContainsFunc(values, func(v string) bool { return !c.holds(v) }) {
+		found := places{exact: lets}
+		found.at(args, strings.Split(c.Path, "."))
+		fits := func(v string) bool { return c.holds(v) }
+		switch {
+		case lets && (found.odd || len(found.values) == 0 || slices.ContainsFunc(found.values, func(v string) bool { return !fits(v) })):
 			return false // of several elements one that is not allowed is enough
+		case !lets && !found.odd && !slices.ContainsFunc(found.values, fits):
+			return false
 		}
 	}
 	return true
@@ -151,38 +154,65 @@ func (c Condition) holds(value string) bool {
 	return false
 }
 
-// at returns what stands at a path, as text; objects and lists have none.
-func at(v any, path []string) []string {
+// places are what stands at a path.
+type places struct {
+	exact  bool // names count as they are written; else in any case, as some servers read them
+	values []string
+	odd    bool // something there is no plain value, or an element under * has no such path
+}
+
+// at looks along a path.
+func (p *places) at(v any, path []string) {
 	if len(path) == 0 {
 		if s, ok := text(v); ok {
-			return []string{s}
+			p.values = append(p.values, s)
+		} else {
+			p.odd = true
 		}
-		return nil
+		return
 	}
-	var out []string
 	switch v := v.(type) {
 	case map[string]any:
-		if path[0] == "*" {
-			for _, e := range v {
-				out = append(out, at(e, path[1:])...)
+		for name, e := range v {
+			if path[0] == "*" || name == path[0] || !p.exact && strings.EqualFold(name, path[0]) {
+				p.at(e, path[1:])
 			}
-			return out
 		}
-		if e, ok := v[path[0]]; ok {
-			return at(e, path[1:])
+		if _, ok := v[path[0]]; p.exact && path[0] != "*" && !ok {
+			p.odd = true
 		}
 	case []any:
-		if path[0] == "*" {
-			for _, e := range v {
-				out = append(out, at(e, path[1:])...)
-			}
-			return out
-		}
 		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(v) {
-			return at(v[i], path[1:])
+			p.at(v[i], path[1:])
+			return
 		}
+		for _, e := range v {
+			if path[0] == "*" {
+				p.at(e, path[1:])
+			}
+		}
+		p.odd = p.odd || path[0] != "*"
+	default:
+		p.odd = true
 	}
-	return out
+}
+
+// twice reports an object with two members whose names differ in case alone: which of them counts, servers do not agree on.
+func twice(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		seen := map[string]bool{}
+		for name, e := range v {
+			low := strings.ToLower(name)
+			if seen[low] || twice(e) {
+				return true
+			}
+			seen[low] = true
+		}
+	case []any:
+		return slices.ContainsFunc(v, twice)
+	}
+	return false
 }
 
 func text(v any) (string, bool) {

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,10 +152,16 @@ func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 			c.told = s.refusalOf(c.ID, a, now)
 			continue
 		}
-		switch action, rule := s.settings().Approval.Decide(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name)); action {
-		case approval.Deny:
+		if s.Tools != nil && s.anew(c.Block.Name) {
+			c.told = tidemark.ToolResult(c.ID, "not run: the tool was changed by its server since you were told of it. Read its definition, which is made anew, before you call it.", true)
+			continue
+		}
+		switch action, rule := s.settings().Approval.Decide(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name)); {
+		case action == approval.Deny:
 			c.told = tidemark.ToolResult(c.ID, "not run: "+deniedBy(rule), true)
-		case approval.Ask:
+		case action == approval.Ask && !s.mayAsk(ctx, r, c.Block.Name):
+			c.told = tidemark.ToolResult(c.ID, fmt.Sprintf("not run: you have no tool %.80q in this turn.", c.Block.Name), true)
+		case action == approval.Ask:
 			c.waits = true
 		}
 	}
@@ -180,9 +188,23 @@ func (s *Session) refusalOf(id string, a Approval, now time.Time) tidemark.Block
 	return tidemark.Block{}
 }
 
-// builtin reports a tool of the conversation itself or of its agent's memory: rules may name it, the default is for
-// tools of others.
-func (s *Session) builtin(name string) bool { return ownTool(name) || s.agents(name) }
+// mayAsk reports whether a call could run at all: nobody is asked about one that could not, and no stranger has the
+// owner asked about a tool of the owner's.
+func (s *Session) mayAsk(ctx context.Context, r *run, name string) bool {
+	if !s.permits(name) || s.Scope().Owner && !byOwner(r.origins...) && !s.builtin(name) {
+		return false
+	}
+	offered, err := s.tools(ctx)
+	return err != nil || slices.ContainsFunc(offered, func(t tidemark.Tool) bool { return t.Name == name })
+}
+
+// helpTool is the toolbox's own, which tells of others.
+const helpTool = "tool_help"
+
+// builtin reports a tool of ours: rules may name it, the default is for tools of others.
+func (s *Session) builtin(name string) bool {
+	return ownTool(name) || name == delegateName || name == helpTool || s.agents(name)
+}
 
 // park asks the owner about the calls that wait and lets the run rest. Nothing is asked twice.
 func (s *Session) park(ctx context.Context, r *run, calls []call) error {
@@ -197,7 +219,7 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 		if !c.waits {
 			continue
 		}
-		a := Approval{Session: s.Key, Code: approval.Code(r.ID, fmt.Sprint(r.Round, c.N)), Tool: c.Block.Name, Input: clipText(string(c.Block.Input), maxAskedInput),
+		a := Approval{Session: s.Key, Code: approval.Code(r.ID, fmt.Sprint(r.Round, c.N)), Tool: c.Block.Name, Input: shownInput(c.Block.Input, maxAskedInput),
 			Asked: now.UTC(), Expires: now.Add(s.approvalExpiry()).UTC(), run: r.ID, round: r.Round, n: c.N, state: askWaiting}
 		old, err := s.approvalOf(ctx, a.Code)
 		for err == nil && !old.same(a) { // another call's, by chance
@@ -227,6 +249,9 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 		if err := s.why(r, nil); err != nil { // it was stopped
 			return err
 		}
+		if s.nothingDecided(ctx, r.ID) { // another life has the run
+			return fmt.Errorf("ask the owner: %w", err)
+		}
 		return nil // one was decided a moment ago: the caller looks again
 	}
 	if err != nil {
@@ -249,7 +274,7 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 	}
 	here, to := false, []tidemark.Origin(nil)
 	for _, o := range r.origins { // in the run of a schedule nobody is there, whoever made it
-		if o.Owner && o.Occasion == nil {
+		if o.Owner && o.Occasion == nil && o.Channel != ofModels {
 			here, to = true, append(to, o)
 		}
 	}
@@ -270,7 +295,7 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 func question(list []Approval, most int) string {
 	var b strings.Builder
 	for _, a := range list {
-		fmt.Fprintf(&b, "May the tool %s run with %s?\n", a.Tool, oneLine(a.Input, most))
+		fmt.Fprintf(&b, "May the tool %s run with %s?\n", a.Tool, oneLine(shownInput([]byte(a.Input), most), most+1))
 	}
 	for _, a := range list {
 		fmt.Fprintf(&b, "Answer: yes %s, or no %s. ", a.Code, a.Code)
@@ -303,11 +328,17 @@ func (s *Session) noticeApprovals(ctx context.Context, run string) {
 	s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: question(list, maxAskedInput)})
 }
 
+// approvalExpiry is how long a question waits: no longer than whoever waits for its turn.
 func (s *Session) approvalExpiry() time.Duration {
-	if d := s.settings().ApprovalExpiry; d > 0 {
-		return d
+	const ofSchedules = 5 * time.Hour // an agent gives up a run of which it hears nothing for longer
+	d := cmp.Or(s.settings().ApprovalExpiry, DefaultApprovalExpiry)
+	switch s.Key.Channel() {
+	case tidemark.ChannelDelegate:
+		d = min(d, cmp.Or(s.settings().Delegation.Timeout, d))
+	case tidemark.ChannelSchedule:
+		d = min(d, ofSchedules)
 	}
-	return DefaultApprovalExpiry
+	return d
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -317,14 +348,6 @@ func minTime(a, b time.Time) time.Time {
 	return a
 }
 
-// clipText shortens a text to a number of bytes, between two characters.
-func clipText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
 // nothingDecided reports whether no call of a parked run was decided since it was looked at.
 func (s *Session) nothingDecided(ctx context.Context, run string) bool {
 	rows, err := s.DB.Query(ctx, `SELECT 1 FROM approvals a JOIN calls c ON c.run = a.run AND c.round = a.round AND c.n = a.n
@@ -332,15 +355,23 @@ func (s *Session) nothingDecided(ctx context.Context, run string) bool {
 	return err != nil || len(rows) == 0
 }
 
-// closeApprovals are what ends the questions of a run that ends.
-func (s *Session) closeApprovals(r *run) []tidemark.Stmt {
-	if !s.asks.Load() {
-		return nil
+// closeApprovals are what ends the questions of a run that ends, and lets go of old ones.
+func (s *Session) closeApprovals(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
+	if there, err := s.hasApprovals(ctx); err != nil || !there {
+		return nil, err
 	}
-	return []tidemark.Stmt{
+	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND run = ? AND state = 'waiting' LIMIT ?`, string(s.Key), r.ID, maxWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("read approvals: %w", err)
+	}
+	stmts := []tidemark.Stmt{
 		{SQL: `UPDATE approvals SET state = 'closed' WHERE key = ? AND run = ? AND state = 'waiting'`, Args: []any{string(s.Key), r.ID}},
-		{SQL: `DELETE FROM approvals WHERE key = ? AND state <> 'waiting' AND asked < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}},
+		{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ? AND run <> ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli(), r.ID}},
 	}
+	for _, row := range rows {
+		stmts = append(stmts, s.closedStmt(s.scanApproval(row)))
+	}
+	return stmts, nil
 }
 
 // tellQuestion hands a question to the agent.

@@ -251,15 +251,7 @@ func (s *Session) Relay(ctx context.Context, q tidemark.Question) error {
 	if err != nil {
 		return err
 	}
-	var lines []tidemark.Stmt
-	to, err := s.Correspondent(ctx)
-	if err == nil && to.Owner {
-		to.Message = "" // it answers nothing
-		lines, err = s.tellStmts(ctx, h.Log, []tidemark.Origin{to}, text)
-	}
-	if errors.Is(err, tidemark.ErrNotFound) { // they use no channel: it stands in the log, and the doors list it
-		err = nil
-	}
+	lines, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: q.To}}, text)
 	if err != nil {
 		return err
 	}

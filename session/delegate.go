@@ -94,12 +94,11 @@ func (s *Session) delegates() bool {
 }
 
 // toolTime is how long a call of a tool may take.
-func (s *Session) toolTime(ctx context.Context, name string) time.Duration {
-	list, err := s.tools(ctx)
-	if err != nil {
-		s.warn("read how long a tool may take", err)
+func (s *Session) toolTime(name string) time.Duration {
+	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
+		return t.Timeout
 	}
-	for _, t := range list {
+	for _, t := range s.ownTools() {
 		if t.Name == name && t.Timeout > 0 {
 			return t.Timeout
 		}

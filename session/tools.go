@@ -200,10 +200,13 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	case c.State == callStarted && !c.Idempotent:
 		return tidemark.ToolResult(c.ID, "interrupted, may have run", true), nil
 	}
+	if c.told.Type != "" { // it is not run, in no life
+		return c.told, s.mark(ctx, r, c, callDone, string(c.told.AppendJSON(nil)))
+	}
 	if err := s.mark(ctx, r, c, callStarted, ""); err != nil {
 		return tidemark.Block{}, err
 	}
-	most := s.toolTime(ctx, c.Block.Name)
+	most := s.toolTime(c.Block.Name)
 	limited, stop := s.Runtime.WithTimeout(ctx, most)
 	defer stop()
 	result := s.resultOf(limited, r, c)
@@ -248,7 +251,20 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		scope.Owner = scope.Owner && byOwner(r.origins...) // others may talk in the owner's conversation
 		return s.Tools.Call(ctx, scope, c.Block)
 	}
+	if c.Block.Name == scheduleTool && !ownersTurn(r.origins) {
+		return tidemark.ToolResult(c.ID, "not run: schedules are the owner's, and it is not the owner who speaks in this turn.", true)
+	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
+}
+
+// scheduleTool is the agent's tool that has work done later, as the owner's.
+const scheduleTool = "schedule"
+
+// ownersTurn reports whether a turn answers the owner and nobody and nothing else: no schedule, no task, no stranger.
+func ownersTurn(origins []tidemark.Origin) bool {
+	return len(origins) > 0 && !slices.ContainsFunc(origins, func(o tidemark.Origin) bool {
+		return !o.Owner || o.Occasion != nil || o.From != "" && o.From != tidemark.FromPerson
+	})
 }
 
 // agents reports whether a tool is one of the agent's.
@@ -323,7 +339,11 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	stmts = append(stmts, s.closeApprovals(r)...)
+	closed, err := s.closeApprovals(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	stmts = append(stmts, closed...)
 	return append(stmts, tidemark.Stmt{SQL: `UPDATE calls SET state = ? WHERE run = ? AND round = ? AND state <> 'done'`, Args: []any{callInterrupted, r.ID, r.Round}}), nil
 }
 

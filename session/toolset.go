@@ -26,8 +26,9 @@ type toolset struct {
 // toolOffer is a tool with what is not told to models.
 type toolOffer struct {
 	tidemark.Tool
-	Idempotent bool  `json:"idempotent,omitempty"`
-	TimeoutMs  int64 `json:"timeoutMs,omitempty"`
+	Idempotent bool   `json:"idempotent,omitempty"`
+	TimeoutMs  int64  `json:"timeoutMs,omitempty"`
+	Mark       string `json:"mark,omitempty"`
 }
 
 // Bounds of making a list.
@@ -82,7 +83,7 @@ func readToolset(raw []byte) (*toolset, error) {
 	}
 	for _, t := range set.Tools {
 		tool := t.Tool
-		tool.Idempotent, tool.Timeout = t.Idempotent, time.Duration(t.TimeoutMs)*time.Millisecond
+		tool.Idempotent, tool.Timeout, tool.Mark = t.Idempotent, time.Duration(t.TimeoutMs)*time.Millisecond, t.Mark
 		set.offered = append(set.offered, tool)
 	}
 	return set, nil
@@ -122,7 +123,7 @@ func (s *Session) freezeTools(ctx context.Context, old *toolset) ([]tidemark.Too
 		set.Mark = m.Mark()
 	}
 	for _, t := range tools {
-		set.Tools = append(set.Tools, toolOffer{Tool: t, Idempotent: t.Idempotent, TimeoutMs: t.Timeout.Milliseconds()})
+		set.Tools = append(set.Tools, toolOffer{Tool: t, Idempotent: t.Idempotent, TimeoutMs: t.Timeout.Milliseconds(), Mark: t.Mark})
 	}
 	if old != nil && old.Mark == set.Mark {
 		set.Tools = append(set.Tools, old.of(missing)...)
@@ -142,4 +143,35 @@ func (s *Session) freezeTools(ctx context.Context, old *toolset) ([]tidemark.Too
 	}
 	s.frozen.Store(kept)
 	return kept.offered, nil
+}
+
+// drifting is a toolbox whose sources may change a tool behind a list that was made of it.
+type drifting interface {
+	Changed(scope tidemark.Scope, name, mark string) bool
+}
+
+// frozenTool returns a tool of the list that the model was told of last.
+func (s *Session) frozenTool(name string) (tidemark.Tool, bool) {
+	set := s.frozen.Load()
+	if set == nil {
+		return tidemark.Tool{}, false
+	}
+	for _, t := range set.offered {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return tidemark.Tool{}, false
+}
+
+// anew reports whether a tool is another than the one that the model was told of, and has the list made anew then: what
+// nobody has read must not run.
+func (s *Session) anew(name string) bool {
+	t, ok := s.frozenTool(name)
+	c, may := s.Tools.(drifting)
+	if !ok || !may || t.Mark == "" || !c.Changed(s.Scope(), name, t.Mark) {
+		return false
+	}
+	s.thawed.Store(true)
+	return true
 }

@@ -3,6 +3,7 @@ package toolbox
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -129,19 +130,37 @@ func (b *Box) Tools(ctx context.Context, scope tidemark.Scope) (tools []tidemark
 	stubbed := b.stubbed(entries)
 	said := offer{}
 	for _, e := range entries {
-		tools = append(tools, e.definition(stubbed))
+		t := e.definition(stubbed)
+		t.Mark = e.mark()
+		tools = append(tools, t)
 		said[e.public] = e.hash
 	}
 	if stubbed {
 		tools = append(tools, helpTool())
 	}
 	for _, s := range b.sources {
-		if known, err := s.known(); s.Source == nil || len(known) == 0 && err != nil || !s.was() {
+		if s.Source == nil { // it will not be there by itself: the state says why
+			continue
+		}
+		if known, err := s.known(); len(known) == 0 && err != nil || !s.was() {
 			missing = append(missing, cmp.Or(s.Name, "modules"))
 		}
 	}
 	b.remember(scope.Key, said)
 	return tools, missing
+}
+
+// mark names the definition of a tool, as its source has it.
+func (e entry) mark() string { return hex.EncodeToString(e.hash[:8]) }
+
+// Changed reports whether a tool that a scope may use is another now than it was when it was offered under a mark.
+func (b *Box) Changed(scope tidemark.Scope, name, mark string) bool {
+	for _, e := range b.mayUse(scope) {
+		if e.public == name {
+			return e.mark() != mark
+		}
+	}
+	return false
 }
 
 // was reports whether the source answered once, well or not.
