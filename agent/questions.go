@@ -80,8 +80,12 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 		return fmt.Errorf("find the owner: %w", err)
 	}
 	q.To = o.To
-	if err := to.Relay(ctx, a.mainKey(), q); err != nil {
-		return fmt.Errorf("ask in %s: %w", a.mainKey(), err)
+	where := q.Where
+	if where.Agent() != a.cfg.Name || where.Channel() == tidemark.ChannelDelegate || !where.Local() { // nobody reads there
+		where = a.mainKey()
+	}
+	if err := to.Relay(ctx, where, q); err != nil {
+		return fmt.Errorf("ask in %s: %w", where, err)
 	}
 	return nil
 }

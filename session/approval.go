@@ -152,6 +152,10 @@ func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 			c.told = s.refusalOf(c.ID, a, now)
 			continue
 		}
+		if why := unreadable(c.Block.Input); why != "" {
+			c.told = tidemark.ToolResult(c.ID, "not run: "+why+". Call it again with all of them.", true)
+			continue
+		}
 		if s.Tools != nil && s.anew(c.Block.Name) {
 			c.told = tidemark.ToolResult(c.ID, "not run: the tool was changed by its server since you were told of it. Read its definition, which is made anew, before you call it.", true)
 			continue
@@ -283,8 +287,12 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 		return nil, err
 	}
 	stmts = append(stmts, lines...)
+	var where tidemark.Key
+	if i := slices.IndexFunc(r.origins, func(o tidemark.Origin) bool { return o.From == tidemark.FromAgent }); i >= 0 {
+		where = tidemark.Key(r.origins[i].Peer)
+	}
 	for _, a := range fresh {
-		q := tidemark.Question{Code: a.Code, Session: s.Key, Tool: a.Tool, Input: a.Input, Asked: a.Asked, Expires: a.Expires, Elsewhere: !here}
+		q := tidemark.Question{Where: where, Code: a.Code, Session: s.Key, Tool: a.Tool, Input: a.Input, Asked: a.Asked, Expires: a.Expires, Elsewhere: !here}
 		stmts = append(stmts, s.outboxStmt("question:"+a.Code+":"+a.run, outQuestion, q))
 	}
 	return append(stmts, s.dueStmt(dueOutbox, s.Runtime.Now(), "")), nil

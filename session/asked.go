@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,6 +23,19 @@ func shownInput(raw []byte, most int) string {
 		}
 	}
 	return strings.ToValidUTF8(string(raw[:most/2]), "") + fmt.Sprintf("… (%d bytes in all: more than can be shown)", len(raw))
+}
+
+// unreadable says what is wrong with arguments that a provider could not read: it puts what came into an object of its own,
+// which no tool was meant to have. Empty for others.
+func unreadable(input []byte) string {
+	var in struct {
+		Invalid *string `json:"_invalid"`
+		Reason  string  `json:"_reason"`
+	}
+	if json.Unmarshal(input, &in) != nil || in.Invalid == nil {
+		return ""
+	}
+	return cmp.Or(in.Reason, "the arguments are no JSON")
 }
 
 // Bounds of what is shown of one value.

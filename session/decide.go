@@ -86,8 +86,8 @@ func (s *Session) tellDecision(a Approval, text string) {
 // has.
 const ofModels = "mcp"
 
-// decision reads an input as the answer to a question of this conversation, or, in the owner's main session, of another
-// one of the agent. What is none stays the message that it is.
+// decision reads an input as the answer to a question of this conversation, or, in one of the owner's, of another one of the
+// agent. What is none stays the message that it is.
 func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 	if in.Kind != InputMessage || len(in.Message.Content) != 1 || in.Message.Content[0].Type != tidemark.TypeText {
 		return in, nil
@@ -98,7 +98,7 @@ func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 		return in, nil
 	}
 	_, err := s.approvalOf(ctx, code)
-	if errors.Is(err, tidemark.ErrNotFound) && s.Key.Main() && in.Origin.Owner {
+	if errors.Is(err, tidemark.ErrNotFound) && s.Scope().Owner && in.Origin.Owner {
 		if asks, ok := s.Agent.(lister); ok {
 			var list []tidemark.Question
 			if list, err = asks.Questions(ctx); err == nil && !hasCode(list, code) {
@@ -161,7 +161,7 @@ func (s *Session) decideInput(ctx context.Context, in Input, d tidemark.Decision
 		}
 	}
 	text := ""
-	if errors.Is(err, tidemark.ErrNotFound) && s.Key.Main() && d.By.Owner {
+	if errors.Is(err, tidemark.ErrNotFound) && s.Scope().Owner && d.By.Owner {
 		text, err = s.decideElsewhere(ctx, d)
 	}
 	if err != nil {

@@ -136,6 +136,9 @@ func checkName(name string) error {
 	if !ok {
 		return wrongf("\"name\" is %q; want 1 to %d of a-z, 0-9, _ and -", name, MaxName)
 	}
+	if strings.Contains(name, "__") {
+		return wrongf("\"name\" is %q; want one without __, which stands between a server and its tools", name)
+	}
 	return nil
 }
 

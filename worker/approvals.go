@@ -2,9 +2,11 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -38,7 +40,16 @@ func (c *call) decision() (tidemark.Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	return d, decodeBody(raw, field{"code", "a string", &d.Code}, field{"allow", "true or false", &d.Allow})
+	if err := decodeBody(raw, field{"code", "a string", &d.Code}, field{"allow", "true or false", &d.Allow}); err != nil {
+		return d, err
+	}
+	var said struct {
+		Allow *bool `json:"allow"`
+	}
+	if json.Unmarshal(raw, &said) != nil || said.Allow == nil || d.Code == "" {
+		return d, fmt.Errorf("want {\"code\":\"…\",\"allow\":true or false}: %w", tidemark.ErrInvalid)
+	}
+	return d, nil
 }
 
 // postApproval decides about a call of a conversation. The turn goes on by itself; its answer is had as that of its input.

@@ -87,7 +87,8 @@ func TestApprovalOverHTTP(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{path, `{"code":"` + code + `"}`, 200, `"allow":false`},
+		{path, `{"code":"` + code + `"}`, 400, `want {`},
+		{path, `{"code":"` + code + `","allow":false}`, 200, `"allow":false`},
 		{path, `{"code":"` + code + `","allow":true}`, 409, "was denied already"},
 		{path, `{"code":"ZZZZZ","allow":true}`, 404, `no call of agent:main:main waits under the code \"ZZZZZ\"`},
 		{path, `{"code":7}`, 400, "code"},

@@ -25,6 +25,8 @@ const (
 const (
 	stateDone    = "done"
 	stateWorking = "working" // the wait is over, and the turn goes on
+
+	stateApproval = "approval" // it rests until the owner decides, who is asked elsewhere
 )
 
 // wireSpoken is what came of a message.
@@ -151,7 +153,11 @@ func (p *mcpTalk) sign(word string) error {
 }
 
 func (p *mcpTalk) end(out outcome) error {
-	return p.tellResult(wireSpoken{State: stateDone, ID: out.ID, Text: out.Text, Entry: out.Entry, Stop: out.Stop, Duplicate: out.Duplicate}, nil)
+	state := stateDone
+	if out.Stop == stopApproval {
+		state = stateApproval
+	}
+	return p.tellResult(wireSpoken{State: state, ID: out.ID, Text: out.Text, Entry: out.Entry, Stop: out.Stop, Duplicate: out.Duplicate}, nil)
 }
 
 func (p *mcpTalk) fail(err error) error {
