@@ -49,6 +49,11 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		err = a.Snapshots(ctx, q.Nodes)
 	case what == askQuestion && q.Question != nil:
 		err = a.Question(ctx, *q.Question)
+	case what == askAsked:
+		var asked bool
+		if asked, err = a.Asked(ctx, q.Name); asked {
+			out.Next = 1
+		}
 	case what == askWaiting:
 		out.Questions, err = a.Questions(ctx)
 	case what == askAnswer && q.Decision != nil:

@@ -96,11 +96,8 @@ const maxCode = 20
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
 func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
 	out := []tidemark.Question{}
-	if !a.asked.there.Load() { // reading makes no table
-		rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, questionSpace)
-		if err != nil || len(rows) == 0 {
-			return out, err
-		}
+	if there, err := a.hasQuestions(ctx); err != nil || !there {
+		return out, err
 	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
 		a.cfg.Name, a.now().UnixMilli(), maxQuestions)
@@ -115,6 +112,27 @@ func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
 		out = append(out, q)
 	}
 	return out, nil
+}
+
+// Asked reports whether a conversation asked under a code lately, also one that was decided since.
+func (a *Agent) Asked(ctx context.Context, code string) (bool, error) {
+	if there, err := a.hasQuestions(ctx); err != nil || !there {
+		return false, err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, a.cfg.Name, strings.ToUpper(code))
+	if err != nil {
+		return false, fmt.Errorf("find question: %w", err)
+	}
+	return len(rows) > 0, nil
+}
+
+// hasQuestions reports whether anything was ever asked: looking makes no table.
+func (a *Agent) hasQuestions(ctx context.Context) (bool, error) {
+	if a.asked.there.Load() {
+		return true, nil
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, questionSpace)
+	return len(rows) > 0, err
 }
 
 // Answer carries the owner's decision to the conversation that asked, and returns what was asked.
@@ -146,6 +164,9 @@ func (a *Agent) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Quest
 			err = errors.Join(err, a.Question(ctx, q))
 		}
 		return q, err
+	}
+	if asked, err := a.Asked(ctx, d.Code); err != nil || asked {
+		return tidemark.Question{}, errors.Join(err, fmt.Errorf("the call %.20q was decided already, or its time is over: %w", d.Code, tidemark.ErrConflict))
 	}
 	return tidemark.Question{}, fmt.Errorf("no call waits under the code %.20q: %w", d.Code, tidemark.ErrNotFound)
 }

@@ -33,6 +33,7 @@ const (
 	askQuestion = "question"
 	askWaiting  = "questions"
 	askAnswer   = "answer"
+	askAsked    = "asked"
 	askRan      = "ran" // a run of a schedule is over
 )
 
@@ -127,6 +128,12 @@ func (r *Remote) Question(ctx context.Context, q tidemark.Question) error {
 func (r *Remote) Questions(ctx context.Context) ([]tidemark.Question, error) {
 	a, err := r.ask(ctx, askWaiting, question{})
 	return a.Questions, err
+}
+
+// Asked reports whether a conversation asked under a code lately, see [Agent.Asked].
+func (r *Remote) Asked(ctx context.Context, code string) (bool, error) {
+	a, err := r.ask(ctx, askAsked, question{Name: code})
+	return a.Next > 0, err
 }
 
 // Answer carries the owner's decision, see [Agent.Answer].

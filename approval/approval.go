@@ -104,7 +104,7 @@ func (c Condition) validate() error {
 func (p Policy) Decide(tool string, input []byte, others bool) (Action, int) {
 	var args any
 	if len(input) <= maxValue {
-		if v, err := json.DecodeAny(input); err == nil && !twice(v) {
+		if v, err := json.DecodeAny(input); err == nil && !twice(v) && members(v) == colons(input) {
 			args = v
 		}
 	}
@@ -195,6 +195,39 @@ func (p *places) at(v any, path []string) {
 	default:
 		p.odd = true
 	}
+}
+
+// members counts those of all objects in a value.
+func members(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, e := range v {
+			n += members(e)
+		}
+	case []any:
+		for _, e := range v {
+			n += members(e)
+		}
+	}
+	return n
+}
+
+// colons counts the members as they are written: more of them than there are members stand there twice under one name.
+func colons(raw []byte) int {
+	n, inside := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch {
+		case inside && raw[i] == '\\':
+			i++
+		case raw[i] == '"':
+			inside = !inside
+		case raw[i] == ':' && !inside:
+			n++
+		}
+	}
+	return n
 }
 
 // twice reports an object with two members whose names differ in case alone: which of them counts, servers do not agree on.

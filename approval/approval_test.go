@@ -39,6 +39,8 @@ func TestDecide(t *testing.T) {
 		{"another case of a name that is denied", "files__edit", `{"Edits":[{"PATH":"/b/secrets"}]}`, true, approval.Deny, 3},
 		{"another case of a name that is allowed", "files__write", `{"Path":"/tmp/x"}`, true, approval.Ask, 9},
 		{"two names that differ in case", "files__write", `{"path":"/tmp/x","Path":"/etc/passwd"}`, true, approval.Deny, 3},
+		{"a name twice", "files__write", `{"path":"/etc/passwd","path":"/tmp/x"}`, true, approval.Deny, 3},
+		{"colons and quotes in a text", "files__write", `{"path":"/tmp/a:b\\\":{c"}`, true, approval.Allow, 2},
 		{"an object where a text is allowed", "files__write", `{"path":{"a":"/tmp/x"}}`, true, approval.Ask, 9},
 		{"two conditions", "mail__send", `{"to":"me@example.com","urgent":true}`, true, approval.Allow, 5},
 		{"one of two", "mail__send", `{"to":"me@example.com","urgent":false}`, true, approval.Deny, 0},

@@ -149,15 +149,17 @@ func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 		}
 		if a, asked := said[c.N]; asked {
 			c.waits = a.state == askWaiting && a.Expires.After(now)
-			c.told = s.refusalOf(c.ID, a, now)
+			if c.told = s.refusalOf(c.ID, a, now); c.told.Type == "" && !c.waits && s.anew(ctx, c.Block.Name) {
+				c.told = changedTool(c.ID)
+			}
 			continue
 		}
 		if why := unreadable(c.Block.Input); why != "" {
 			c.told = tidemark.ToolResult(c.ID, "not run: "+why+". Call it again with all of them.", true)
 			continue
 		}
-		if s.Tools != nil && s.anew(c.Block.Name) {
-			c.told = tidemark.ToolResult(c.ID, "not run: the tool was changed by its server since you were told of it. Read its definition, which is made anew, before you call it.", true)
+		if s.anew(ctx, c.Block.Name) {
+			c.told = changedTool(c.ID)
 			continue
 		}
 		switch action, rule := s.settings().Approval.Decide(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name)); {
@@ -170,6 +172,10 @@ func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 		}
 	}
 	return nil
+}
+
+func changedTool(id string) tidemark.Block {
+	return tidemark.ToolResult(id, "not run: the tool was changed by its server since you were told of it. Read its definition, which is made anew, before you call it.", true)
 }
 
 func deniedBy(rule int) string {
@@ -303,15 +309,20 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 func question(list []Approval, most int) string {
 	var b strings.Builder
 	for _, a := range list {
-		fmt.Fprintf(&b, "May the tool %s run with %s?\n", a.Tool, oneLine(shownInput([]byte(a.Input), most), most+1))
-	}
-	for _, a := range list {
-		fmt.Fprintf(&b, "Answer: yes %s, or no %s. ", a.Code, a.Code)
+		fmt.Fprintf(&b, "May the tool %s run with %s?\nAnswer: yes %s, or no %s.\n", a.Tool, oneLine(shownInput([]byte(a.Input), most), most+1), a.Code, a.Code)
 	}
 	if len(list) > 0 {
 		fmt.Fprintf(&b, "Until %s nothing else happens here.", list[0].Expires.Format("15:04 MST"))
 	}
 	return b.String()
+}
+
+// questionHere is what those who follow a turn read of what waits: the question is for the owner alone.
+func (s *Session) questionHere(list []Approval) string {
+	if !s.Scope().Owner && len(list) > 0 {
+		return "This waits until the owner of the assistant has decided about it."
+	}
+	return question(list, maxAskedInput)
 }
 
 // Resting returns what waits for the owner while nothing works here, and what they are asked, in words.
@@ -323,7 +334,7 @@ func (s *Session) Resting(ctx context.Context) (list []Approval, text string, er
 		return nil, "", nil
 	}
 	list, err = s.Approvals(ctx)
-	return list, question(list, maxAskedInput), err
+	return list, s.questionHere(list), err
 }
 
 // noticeApprovals tells those who listen what waits now.
@@ -333,7 +344,7 @@ func (s *Session) noticeApprovals(ctx context.Context, run string) {
 		s.warn("read approvals", err)
 		return
 	}
-	s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: question(list, maxAskedInput)})
+	s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: s.questionHere(list)})
 }
 
 // approvalExpiry is how long a question waits: no longer than whoever waits for its turn.
@@ -399,6 +410,8 @@ func (s *Session) tellQuestion(ctx context.Context, raw []byte) error {
 type questioner interface {
 	// Question stores a question, or takes it back; the same twice is one.
 	Question(ctx context.Context, q tidemark.Question) error
+	// Asked reports whether a conversation ever asked under a code, also one that was decided since.
+	Asked(ctx context.Context, code string) (bool, error)
 	// Answer carries a decision to the conversation that asked. A code that nobody asked under is ErrNotFound.
 	Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -12,18 +13,36 @@ import (
 // values are shortened, so that none can hide behind another.
 func shownInput(raw []byte, most int) string {
 	if len(raw) <= most {
-		return string(raw)
+		return visible(string(raw))
 	}
 	v, err := json.DecodeAny(raw)
 	if err == nil {
 		for value := most / 2; value >= 16; value /= 2 {
-			if out := mustJSON(shorter(v, value, 0)); len(out) <= most {
+			if out := visible(mustJSON(shorter(v, value, 0))); len(out) <= most {
 				return out
 			}
 		}
 	}
-	return strings.ToValidUTF8(string(raw[:most/2]), "") + fmt.Sprintf("… (%d bytes in all: more than can be shown)", len(raw))
+	return visible(strings.ToValidUTF8(string(raw[:most/2]), "")) + fmt.Sprintf("… (%d bytes in all: more than can be shown)", len(raw))
 }
+
+// visible writes characters that are not seen, or turn a line around, as their numbers.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, hiddenRune) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if hiddenRune(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func hiddenRune(r rune) bool { return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) }
 
 // unreadable says what is wrong with arguments that a provider could not read: it puts what came into an object of its own,
 // which no tool was meant to have. Empty for others.

@@ -99,9 +99,9 @@ func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 	}
 	_, err := s.approvalOf(ctx, code)
 	if errors.Is(err, tidemark.ErrNotFound) && s.Scope().Owner && in.Origin.Owner {
-		if asks, ok := s.Agent.(lister); ok {
-			var list []tidemark.Question
-			if list, err = asks.Questions(ctx); err == nil && !hasCode(list, code) {
+		if to, ok := s.Agent.(questioner); ok {
+			var asked bool
+			if asked, err = to.Asked(ctx, code); err == nil && !asked {
 				return in, nil
 			}
 		}
@@ -117,21 +117,6 @@ func (s *Session) decision(ctx context.Context, in Input) (Input, error) {
 		word = tidemark.CommandApprove
 	}
 	return Input{ID: in.ID, Kind: InputAsk, Text: word + " " + code, Origin: in.Origin}, nil
-}
-
-// lister is an agent that lists what its conversations ask.
-type lister interface {
-	// Questions lists what waits in all conversations of the agent, oldest first.
-	Questions(ctx context.Context) ([]tidemark.Question, error)
-}
-
-func hasCode(list []tidemark.Question, code string) bool {
-	for _, q := range list {
-		if q.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // isDecision reads a command that decides.

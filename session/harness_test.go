@@ -368,5 +368,5 @@ func (a *fakeAgent) Answer(_ context.Context, d tidemark.Decision) (tidemark.Que
 	return tidemark.Question{}, fmt.Errorf("code %s: %w", d.Code, tidemark.ErrNotFound)
 }
 
-// Questions lists none.
-func (a *fakeAgent) Questions(context.Context) ([]tidemark.Question, error) { return nil, nil }
+// Asked knows of none.
+func (a *fakeAgent) Asked(context.Context, string) (bool, error) { return false, nil }

@@ -15,6 +15,8 @@ const (
 	maxKept   = 8 << 20                // bytes of one result in the log; more is cut before it is kept
 	maxResult = compaction.RecallBytes // bytes of its text that the model is shown
 	maxMedia  = 4 << 20                // bytes of its images and documents that the model is shown
+
+	maxShortened = 800 << 10 // bytes of all that is shown of the long results of a reply: their overlay is one row
 )
 
 // answering makes sure that a result answers its call and may be kept.
@@ -44,8 +46,12 @@ func resultWords(b tidemark.Block) string {
 	return out.String()
 }
 
-// mostKept is how large a result may be here: where memory is scarce a view bounds it.
-func (s *Session) mostKept() int { return int(min(maxKept, s.settings().ViewBytes/4)) }
+// mostKept is how large each of some results may be: those of one reply stand in memory together, and a view bounds that.
+func (s *Session) mostKept(calls int) int {
+	const least = 64 << 10
+	view := s.settings().ViewBytes
+	return int(min(maxKept, view/4, max(least, view/int64(max(calls, 1)))))
+}
 
 // keepResult is the form in which a result stands in the table of calls: a large one stands in the bucket.
 func (s *Session) keepResult(ctx context.Context, b tidemark.Block) (string, error) {
@@ -68,7 +74,7 @@ func (s *Session) keptResult(ctx context.Context, b tidemark.Block) (tidemark.Bl
 }
 
 // shortResult is a result as the model is shown it first; ok is false for one that is shown whole.
-func shortResult(entry tidemark.EntryID, b tidemark.Block) (out tidemark.Block, ok bool) {
+func shortResult(entry tidemark.EntryID, b tidemark.Block, most int) (out tidemark.Block, ok bool) {
 	text, media, files := 0, 0, 0
 	for _, c := range b.Content {
 		if c.Type == tidemark.TypeText {
@@ -80,7 +86,10 @@ func shortResult(entry tidemark.EntryID, b tidemark.Block) (out tidemark.Block, 
 	if text <= maxResult && media <= maxMedia {
 		return b, false
 	}
-	short, _ := compaction.Excerpt(resultWords(b), maxResult/4, maxResult/8, string(entry))
+	if text <= most { // it is the images
+		most = text
+	}
+	short, _ := compaction.Excerpt(resultWords(b), most*2/3, most/3, string(entry))
 	if files > 0 { // an overlay is a row, which holds none
 		short += fmt.Sprintf("\n[%d images or documents of this result are left out here. They stand in entry %s.]", files, entry)
 	}
@@ -90,8 +99,9 @@ func shortResult(entry tidemark.EntryID, b tidemark.Block) (out tidemark.Block, 
 // shortenStmts have the long results of an entry read shortened from the beginning.
 func (s *Session) shortenStmts(log string, e tidemark.Entry, results []tidemark.Block) ([]tidemark.Stmt, error) {
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "result"}
+	most := min(maxResult*3/8, maxShortened/max(len(results), 1))
 	for i, b := range results {
-		if short, ok := shortResult(e.ID, b); ok {
+		if short, ok := shortResult(e.ID, b, most); ok {
 			o.Edits = append(o.Edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{short}})
 		}
 	}

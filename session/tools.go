@@ -72,6 +72,8 @@ type call struct {
 
 	told  tidemark.Block // result that was decided before it runs
 	waits bool           // for the owner's decision
+
+	beside int // how many calls the reply makes
 }
 
 func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
@@ -93,6 +95,7 @@ func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
 				return nil, fmt.Errorf("read result of %s: %w", c.ID, err)
 			}
 		}
+		c.beside = len(rows)
 		out[i] = c
 	}
 	return out, nil
@@ -216,7 +219,7 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
 	}
-	result = answering(c.ID, result, s.mostKept())
+	result = answering(c.ID, result, s.mostKept(c.beside))
 	kept, err := s.keepResult(ctx, result)
 	if err != nil {
 		return tidemark.Block{}, err

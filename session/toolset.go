@@ -147,7 +147,7 @@ func (s *Session) freezeTools(ctx context.Context, old *toolset) ([]tidemark.Too
 
 // drifting is a toolbox whose sources may change a tool behind a list that was made of it.
 type drifting interface {
-	Changed(scope tidemark.Scope, name, mark string) bool
+	Changed(ctx context.Context, scope tidemark.Scope, name, mark string) bool
 }
 
 // frozenTool returns a tool of the list that the model was told of last.
@@ -166,10 +166,15 @@ func (s *Session) frozenTool(name string) (tidemark.Tool, bool) {
 
 // anew reports whether a tool is another than the one that the model was told of, and has the list made anew then: what
 // nobody has read must not run.
-func (s *Session) anew(name string) bool {
+func (s *Session) anew(ctx context.Context, name string) bool {
 	t, ok := s.frozenTool(name)
 	c, may := s.Tools.(drifting)
-	if !ok || !may || t.Mark == "" || !c.Changed(s.Scope(), name, t.Mark) {
+	if !ok || !may || t.Mark == "" {
+		return false
+	}
+	limited, stop := s.Runtime.WithTimeout(ctx, listTime)
+	defer stop()
+	if !c.Changed(limited, s.Scope(), name, t.Mark) {
 		return false
 	}
 	s.thawed.Store(true)

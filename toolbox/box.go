@@ -154,7 +154,8 @@ func (b *Box) Tools(ctx context.Context, scope tidemark.Scope) (tools []tidemark
 func (e entry) mark() string { return hex.EncodeToString(e.hash[:8]) }
 
 // Changed reports whether a tool that a scope may use is another now than it was when it was offered under a mark.
-func (b *Box) Changed(scope tidemark.Scope, name, mark string) bool {
+func (b *Box) Changed(ctx context.Context, scope tidemark.Scope, name, mark string) bool {
+	b.known(ctx, name)
 	for _, e := range b.mayUse(scope) {
 		if e.public == name {
 			return e.mark() != mark
