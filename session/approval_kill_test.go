@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,9 @@ func killAsked(t *testing.T, n int, after bool) (died bool) {
 		t.Fatal(err)
 	}
 	ran, text := writes(b), m.PlainText()
+	if slices.ContainsFunc(b.has(), func(s string) bool { return strings.HasPrefix(s, "files__rm") }) || !strings.Contains(text, denied) {
+		t.Errorf("a call that is denied ran %q, or its model was told %q", b.has(), text)
+	}
 	switch {
 	case ran > 1:
 		t.Errorf("the call ran %d times", ran)

@@ -93,7 +93,7 @@ func newAsking(t *testing.T, key tidemark.Key, courier tidemark.Courier) (*harne
 	h, c := newTimed(t, askAll, noon)
 	h.idle()
 	h.stop()
-	b := &box{tools: []tidemark.Tool{tool("files__read", true), tool("files__write", false), tool("files__rm", false)}}
+	b := &box{tools: []tidemark.Tool{tool("files__read", true), tool("files__write", false), tool("files__rm", true)}}
 	h.tools, h.key, h.courier = b, key, courier
 	h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{"path":"a"}`)), tidemark.ToolUse("c2", "files__write", []byte(`{"path":"b"}`)), tidemark.ToolUse("c3", "files__rm", []byte(`{}`))))
 	h.open()
@@ -474,5 +474,85 @@ func TestRelay(t *testing.T) {
 	}
 	if to := phone.Arrived()[len(texts)-1].To; to != ann {
 		t.Errorf("it went to %+v", to)
+	}
+}
+
+// TestOwnersToolsOfStrangers: a stranger who writes in the owner's conversation has nobody asked about the owner's tools, and
+// makes no schedule, which would run as the owner's; nor does the run of a schedule, or a task.
+func TestOwnersToolsOfStrangers(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		origin tidemark.Origin
+	}{
+		{"a stranger", tidemark.Origin{From: tidemark.FromPerson, Channel: "fake", Peer: "eve", To: &ann}},
+		{"a schedule", tidemark.Origin{From: tidemark.FromSystem, Owner: true, Occasion: &tidemark.Occasion{Schedule: "s1"}}},
+		{"a task", tidemark.Origin{From: tidemark.FromAgent, Channel: tidemark.ChannelDelegate}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h, _, b := newAsking(t, "agent:main:main", nil)
+			h.agent.more = []tidemark.Tool{tool("schedule", false)}
+			h.agent.call = func(c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, "made", false) }
+			h.model.set(calls(tidemark.ToolUse("c1", "schedule", []byte(`{"do":"add"}`))))
+			in := session.Input{Message: tidemark.NewText(tidemark.User, "go"), Origin: row.origin}
+			if got := h.post(in); got != "c1true not run: schedules are the owner's, and it is not the owner who speaks in this turn." {
+				t.Errorf("the model reads %q", got)
+			}
+			if row.name != "a stranger" {
+				return
+			}
+			h.post(session.Input{Kind: session.InputReset, Text: "manual"})
+			h.model.set(calls(tidemark.ToolUse("c2", "files__write", []byte(`{}`))))
+			if got := h.post(in); got != `c2true not run: you have no tool "files__write" in this turn.` || len(b.has()) != 0 {
+				t.Errorf("the model reads %q, ran %q", got, b.has())
+			}
+		})
+	}
+	h, _, _ := newAsking(t, "agent:main:main", nil)
+	h.agent.more = []tidemark.Tool{tool("schedule", false)}
+	h.agent.call = func(c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, "made", false) }
+	h.model.set(calls(tidemark.ToolUse("c1", "schedule", []byte(`{"do":"add"}`))))
+	if got := h.post(byOwner("go")); got != "c1false made" {
+		t.Errorf("the owner's model reads %q", got)
+	}
+}
+
+// TestAskedForNothing: nobody is asked about a call that could not run, whose arguments were cut off, or whose tool is
+// another now than the model was told.
+func TestAskedForNothing(t *testing.T) {
+	h, _, b := newAsking(t, "agent:main:main", nil)
+	for _, row := range []struct{ tool, input, want string }{
+		{"nosuch__tool", `{}`, `c1true not run: you have no tool "nosuch__tool" in this turn.`},
+		{"files__write", `{"_invalid":"{\"a\":","_reason":"the arguments are not valid JSON, or were cut off"}`, "c1true not run: the arguments are not valid JSON, or were cut off. Call it again with all of them."},
+		{"files__read", `{"_invalid":"{","_reason":"cut off"}`, "c1true not run: cut off. Call it again with all of them."},
+	} {
+		h.model.set(calls(tidemark.ToolUse("c1", row.tool, []byte(row.input))))
+		if got := h.post(byOwner("go")); got != row.want {
+			t.Errorf("%s %s: the model reads %q, want %q", row.tool, row.input, got, row.want)
+		}
+		h.post(session.Input{Kind: session.InputReset, Text: "manual"})
+	}
+	if len(b.has()) != 0 {
+		t.Errorf("ran %q", b.has())
+	}
+}
+
+// TestShownInput: every argument is shown, however long the one before it is, and what cannot be seen is written as its number.
+func TestShownInput(t *testing.T) {
+	phone := &tidemarktest.Courier{}
+	h, c, _ := newAsking(t, "agent:main:main", phone)
+	c.waits = 20 * time.Second
+	h.model.set(calls(tidemark.ToolUse("c1", "files__write", []byte(`{"note":"`+strings.Repeat("a", 5000)+`\u202etxt","path":"/etc/sha​dow","z":{"deep":["`+strings.Repeat("b", 3000)+`"]}}`))))
+	in := wrote(ann, "in1", "go")
+	in.Origin.Owner = true
+	h.parked(in)
+	texts := phone.Texts()
+	last := texts[len(texts)-1]
+	for _, want := range []string{`"path":"/etc/sha\u200bdow"`, "… (5006 bytes)", "… (3000 bytes)", `"z":{"deep":[`} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the owner does not read %s in %q", want, last)
+		}
+	}
+	if len(last) > 800 {
+		t.Errorf("a question of %d bytes", len(last))
 	}
 }

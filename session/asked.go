@@ -67,8 +67,12 @@ const (
 func shorter(v any, most, depth int) any {
 	switch v := v.(type) {
 	case string:
+		text, size := v, fmt.Sprintf("… (%d bytes)", len(v))
+		if i := strings.LastIndex(v, "… ("); i >= 0 && strings.HasSuffix(v, " bytes)") { // it was shortened before
+			text, size = v[:i], v[i:]
+		}
 		if len(v) > most {
-			return strings.ToValidUTF8(v[:most], "") + fmt.Sprintf("… (%d bytes)", len(v))
+			return strings.ToValidUTF8(text[:min(most, len(text))], "") + size
 		}
 	case []any:
 		if depth > shownDepth {

@@ -130,3 +130,28 @@ func TestHugeResult(t *testing.T) {
 		t.Errorf("the model reads %.100q", got)
 	}
 }
+
+// TestManyLongResults: as many long results as a reply may have end the turn as one does, and do not fill memory.
+func TestManyLongResults(t *testing.T) {
+	const many = 60
+	h, _, b := newAsking(t, "agent:main:main", nil)
+	long := strings.Repeat("0123456789abcde\n", 25_000)
+	b.call = func(_ context.Context, c tidemark.Block) tidemark.Block {
+		return tidemark.ToolResult(c.ID, c.ID+long, false)
+	}
+	var of []tidemark.Block
+	for i := range many {
+		of = append(of, tidemark.ToolUse(fmt.Sprint("c", i), "files__read", []byte(`{}`)))
+	}
+	h.model.set(calls(of...))
+	if got := h.post(byOwner("go")); strings.HasPrefix(got, "error") || !strings.Contains(got, "c59false c59") {
+		t.Errorf("the turn ended with %.100q", got)
+	}
+	size := 0
+	for _, m := range h.sent() {
+		size += len(m.AppendJSON(nil))
+	}
+	if size > 3<<20 {
+		t.Errorf("%d bytes are sent", size)
+	}
+}

@@ -69,6 +69,7 @@ func Tools(c *config.Config, p ToolPorts, modules ...toolbox.Source) *toolbox.Bo
 			out.Gap = strings.TrimSuffix(gap.Setting+" "+gap.Message+"; "+gap.Fix, "; ")
 		} else {
 			out.Source = dial(c, name, out.MaxBytes, p)
+			out.Hide = hidden(c, name)
 		}
 		box.Servers = append(box.Servers, out)
 	}
@@ -122,6 +123,18 @@ func ToolGaps(c *config.Config, processes bool) []Gap {
 	for _, name := range c.ToolServers() {
 		if gap := toolGap(c, name, processes); gap != nil {
 			out = append(out, *gap)
+		}
+	}
+	return out
+}
+
+// hidden are the secrets that a server is given.
+func hidden(c *config.Config, name string) []string {
+	s := c.Tools.MCP[name]
+	out := []string{c.Secrets.Tools[s.Secret].Reveal()}
+	for _, e := range s.Env {
+		if _, from, mapped := strings.Cut(e, "="); mapped {
+			out = append(out, c.Secrets.Tools[from].Reveal())
 		}
 	}
 	return out

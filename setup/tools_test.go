@@ -42,10 +42,11 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s: idempotent %v", tl.Name, tl.Idempotent)
 		}
 	}
-	if !slices.Equal(names, []string{"tide", "a__tide", "b__tide"}) || !slices.Equal(missing, []string{"c", "d"}) {
+	if !slices.Equal(names, []string{"tide", "a__tide", "b__tide"}) || len(missing) > 0 {
 		t.Errorf("%q, missing %q", names, missing)
 	}
-	for name, want := range map[string]string{"a__tide": "hush ", "b__tide": " HERE=there AS=hush"} {
+	// What they were given is not passed on, and stands there all the same.
+	for name, want := range map[string]string{"a__tide": "[secret] ", "b__tide": " HERE=there AS=[secret]"} {
 		if r := b.Call(t.Context(), owner, tidemark.ToolUse("1", name, nil)); r.IsError || r.Content[0].Text != want {
 			t.Errorf("%s: %s", name, r.AppendJSON(nil))
 		}

@@ -173,7 +173,7 @@ func (b *Box) result(scope tidemark.Scope, call tidemark.Block, e entry, out tid
 	blocks, left := make([]tidemark.Block, 0, len(out.Content)), s.MaxBytes
 	for _, c := range out.Content {
 		if c.Type == tidemark.TypeText {
-			c = tidemark.Text(Harmless(c.Text))
+			c = tidemark.Text(Harmless(s.hide(c.Text)))
 		}
 		size := len(c.Text)
 		if c.Type != tidemark.TypeText {

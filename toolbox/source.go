@@ -173,7 +173,8 @@ func (s *source) shown(t tidemark.Tool) (tool, error) {
 	if t.Name == "" || len(t.Name) > longest || Harmless(t.Name) != t.Name {
 		return tool{}, fmt.Errorf("a name has 1 to %d bytes, without control characters", longest)
 	}
-	t.Description = cut(Harmless(t.Description), maxDescription)
+	t.Description = cut(Harmless(s.hide(t.Description)), maxDescription)
+	t.InputSchema = []byte(s.hide(string(t.InputSchema)))
 	if len(t.InputSchema) == 0 {
 		t.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
@@ -208,4 +209,14 @@ func (s *source) outdated() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = true
+}
+
+// hide takes the secrets of a source out of a text.
+func (s *source) hide(text string) string {
+	for _, secret := range s.Hide {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[secret]")
+		}
+	}
+	return text
 }

@@ -57,6 +57,8 @@ type Server struct {
 	Timeout    time.Duration
 	MaxBytes   int // of a result
 	Parallel   int // calls at a time
+	// Hide are secrets that the source has: what it says of them is not passed on.
+	Hide []string
 }
 
 // Defaults of a Server, and of a Config.
