@@ -53,7 +53,7 @@ type Question struct {
 	// Elsewhere says that the owner is not in the conversation that asks: their main session asks for it.
 	Elsewhere bool     `json:"elsewhere,omitempty"`
 	Where     Key      `json:"where,omitempty"` // the conversation that delegated; empty: the main one
-	To        *Address `json:"to,omitempty"` // where the owner is asked; nil: in the log of their main session alone
+	To        *Address `json:"to,omitempty"`    // where the owner is asked; nil: in the log of their main session alone
 }
 
 // Toolbox holds the tools of others that conversations may use: servers, modules. Its methods may be called
