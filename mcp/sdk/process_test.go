@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 	add("environ", func() (string, error) { return strings.Join(os.Environ(), "\n"), nil })
 	add("pid", func() (string, error) { return strconv.Itoa(os.Getpid()), nil })
 	add("die", func() (string, error) { os.Exit(3); return "", nil })
+	add("hang", func() (string, error) { return "", syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
 	add("huge", func() (string, error) { return strings.Repeat("a", 10<<20), nil })
 	add("speak", func() (string, error) {
 		fmt.Fprintln(os.Stderr, "the key is "+os.Getenv("KEY")+" "+strings.Repeat("x", 1<<20))
@@ -183,6 +184,23 @@ func TestProcessDies(t *testing.T) {
 	}
 	if _, err := ask(t, c, "pid"); !errors.Is(err, tidemark.ErrBusy) || !strings.Contains(err.Error(), "started again in") {
 		t.Errorf("after two in a row: %v", err)
+	}
+}
+
+// TestProcessHangs: one that answers nothing any more is ended after a few calls, and started again.
+func TestProcessHangs(t *testing.T) {
+	c, _ := process(t, "all")
+	pid := must(t, c, "pid")
+	for range 3 {
+		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if _, err := c.Call(ctx, tidemark.ToolUse("1", "hang", nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call that hangs: %v", err)
+		}
+		stop()
+	}
+	gone(t, pid)
+	if again := must(t, c, "pid"); again == pid {
+		t.Error("the same process")
 	}
 }
 

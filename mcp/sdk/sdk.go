@@ -68,9 +68,10 @@ type Client struct {
 // session is one connection.
 type session struct {
 	*gosdk.ClientSession
-	wire *wire // of HTTP, else nil
-	busy int   // calls in work, guarded by Client.mu
-	idle *time.Timer
+	wire   *wire // of HTTP, else nil
+	busy   int   // calls in work, guarded by Client.mu
+	silent int   // calls in a row that nothing answered, guarded the same
+	idle   *time.Timer
 }
 
 func (c *Client) maxBytes() int { return cmp.Or(c.MaxBytes, DefaultMaxBytes) }
@@ -267,13 +268,22 @@ func (c *Client) died() {
 	c.after = time.Now().Add(min(firstRestart<<min(c.deaths-1, 10), lastRestart))
 }
 
+// mostSilent is how many calls in a row a process may leave without an answer: one that hangs would be asked for ever.
+const mostSilent = 3
+
 // release counts a caller out. A connection on which something else went wrong than the call itself is left.
 func (c *Client) release(s *session, err error) {
 	var said *jsonrpc.Error
 	sound := err == nil || errors.As(err, &said) || tidemark.Sentinel(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	c.mu.Lock()
 	s.busy--
-	lost := !sound && c.session == s
+	switch {
+	case err == nil || errors.As(err, &said):
+		s.silent = 0
+	case errors.Is(err, context.DeadlineExceeded):
+		s.silent++
+	}
+	lost := (!sound || c.URL == "" && s.silent >= mostSilent) && c.session == s
 	if lost {
 		c.session = nil
 	}
