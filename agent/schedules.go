@@ -228,7 +228,14 @@ func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, er
 		}
 	}
 	maker = or(maker, tidemark.NewID(now))
-	err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+	old := now.Add(-keepDone).UnixMilli()
+	err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{ // reminders that are over long since
+		SQL:  `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule IN (SELECT n FROM agent_schedules WHERE agent = ? AND state = 'done' AND created < ? AND n NOT IN (SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')))`,
+		Args: []any{a.cfg.Name, a.cfg.Name, old, a.cfg.Name},
+	}, {
+		SQL:  `DELETE FROM agent_schedules WHERE agent = ? AND state = 'done' AND created < ? AND n NOT IN (SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running'))`,
+		Args: []any{a.cfg.Name, old, a.cfg.Name},
+	}, {
 		SQL: `INSERT INTO agent_schedules(agent, state, next, created, maker, body) SELECT ?, 'on', ?, ?, ?, ?
 			WHERE (SELECT count(*) FROM agent_schedules WHERE agent = ? AND state <> 'done') < ?`,
 		Args: []any{a.cfg.Name, next.UnixMilli(), now.UnixMilli(), maker, s.stored(), a.cfg.Name, MaxSchedules}, Want: 1,

@@ -374,7 +374,7 @@ func (s *Session) nothingDecided(ctx context.Context, run string) bool {
 	return err != nil || len(rows) == 0
 }
 
-// closeApprovals are what ends the questions of a run that ends, and lets go of old ones.
+// closeApprovals are what ends the questions of a run that ends before they are answered.
 func (s *Session) closeApprovals(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
 	if there, err := s.hasApprovals(ctx); err != nil || !there {
 		return nil, err
@@ -385,7 +385,6 @@ func (s *Session) closeApprovals(ctx context.Context, r *run) ([]tidemark.Stmt, 
 	}
 	stmts := []tidemark.Stmt{
 		{SQL: `UPDATE approvals SET state = 'closed' WHERE key = ? AND run = ? AND state = 'waiting'`, Args: []any{string(s.Key), r.ID}},
-		{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ? AND run <> ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli(), r.ID}},
 	}
 	for _, row := range rows {
 		stmts = append(stmts, s.closedStmt(s.scanApproval(row)))

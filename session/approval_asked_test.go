@@ -140,7 +140,7 @@ func TestShownInput(t *testing.T) {
 	phone := &tidemarktest.Courier{}
 	h, c, _ := newAsking(t, "agent:main:main", phone)
 	c.waits = 20 * time.Second
-	h.model.set(calls(tidemark.ToolUse("c1", "files__write", []byte(`{"note":"`+strings.Repeat("a", 5000)+`\u202etxt","path":"/etc/sha​dow","z":{"deep":["`+strings.Repeat("b", 3000)+`"]}}`))))
+	h.model.set(calls(tidemark.ToolUse("c1", "files__write", []byte(`{"note":"`+strings.Repeat("a", 5000)+`\u202etxt","path":"/etc/sha\u200bdow","z":{"deep":["`+strings.Repeat("b", 3000)+`"]}}`))))
 	in := wrote(ann, "in1", "go")
 	in.Origin.Owner = true
 	h.parked(in)

@@ -55,7 +55,11 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	return append(append(s.embedStmts(), s.sittingStmts()...), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
+	stmts := append(s.embedStmts(), s.sittingStmts()...)
+	if s.asks.Load() {
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
+	}
+	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
 
 // Due returns the keys of a database that have something due, and when: what a host must wake. The zero time
