@@ -94,7 +94,7 @@ func (m *Main) decideCall(ctx context.Context, c *client, code string, allow boo
 	}
 	err = c.post(ctx, agentPath(agent, "/approvals"), map[string]any{"code": code, "allow": allow}, &out)
 	var api *apiError
-	if errors.As(err, &api) && api.Status == http.StatusNotFound {
+	if errors.As(err, &api) && (api.Status == http.StatusNotFound || api.Status == http.StatusConflict) {
 		return &fixed{err, "`tidemark approvals ls` lists the calls that wait"}
 	}
 	if err != nil {

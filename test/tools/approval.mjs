@@ -68,13 +68,23 @@ export default function (w) {
     await w.until("list without it", async () => !(await w.cli("approvals", "ls")).stdout.includes(code)); // the agent is told behind the turn
   });
 
-  test("another's code, a bare yes and /stop run nothing", async () => {
+  test("the owner's yes counts in each of their conversations", async () => {
+    const { word, code, written } = await asked("own");
+    await w.until("question", async () => (await w.api("/v1/agents/main/approvals")).approvals.some((q) => q.code === code)); // the agent is told behind the turn
+    const elsewhere = await w.say(w.fresh("elsewhere"), `yes ${code}`);
+    assert.match(elsewhere.text, /^Allowed: the tool own__note/);
+    assert.equal(await over(word), "so: noted");
+    assert.equal(written(), 1);
+  });
+
+  test("a code of nobody's, a bare yes and /stop run nothing", async () => {
     const { word, code, written } = await asked("own");
     const stranger = w.fresh("stranger");
     w.model.play(stranger, { text: "no code of yours" });
     await w.say(stranger, `${stranger}`);
-    await w.say(stranger, `yes ${code}`);
-    assert.equal(written(), 0, "another conversation's yes is a message there");
+    await w.say(stranger, "yes ZZZZZ");
+    await w.say(stranger, "yes");
+    assert.equal(written(), 0, "what answers nothing is a message");
     await w.api(`/v1/sessions/${word}/abort`, { method: "POST" });
     await decide(word, { code, allow: true }, 409);
     assert.equal(written(), 0);
