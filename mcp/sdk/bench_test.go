@@ -19,6 +19,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	server := httptest.NewServer(mcptest.Handler(mcptest.Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 	defer server.Close()
+	defer server.CloseClientConnections() // the client, which is closed behind this, listens on one
 	o := mcptest.Options{URL: server.URL, Token: mcptest.Token}
 	own := open(b, o)
 	small := &mcp.Client{Name: "probe", URL: o.URL, Token: o.Token, Transport: own.Transport, Runtime: tidemarktest.NewRuntime(b)}
