@@ -54,8 +54,6 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		if asked, err = a.Asked(ctx, q.Name); asked {
 			out.Next = 1
 		}
-	case what == askWaiting:
-		out.Questions, err = a.Questions(ctx)
 	case what == askAnswer && q.Decision != nil:
 		out.Questions = make([]tidemark.Question, 1)
 		out.Questions[0], err = a.Answer(ctx, *q.Decision)

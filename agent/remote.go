@@ -31,7 +31,6 @@ const (
 	askSittings = "episodes"
 	askShow     = "snapshots"
 	askQuestion = "question"
-	askWaiting  = "questions"
 	askAnswer   = "answer"
 	askAsked    = "asked"
 	askRan      = "ran" // a run of a schedule is over
@@ -122,12 +121,6 @@ func (r *Remote) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 func (r *Remote) Question(ctx context.Context, q tidemark.Question) error {
 	_, err := r.ask(ctx, askQuestion, question{Question: &q})
 	return err
-}
-
-// Questions lists what waits for the owner, see [Agent.Questions].
-func (r *Remote) Questions(ctx context.Context) ([]tidemark.Question, error) {
-	a, err := r.ask(ctx, askWaiting, question{})
-	return a.Questions, err
 }
 
 // Asked reports whether a conversation asked under a code lately, see [Agent.Asked].
