@@ -15,7 +15,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Item is one message of a view and where it came from.
@@ -118,7 +117,7 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 			spans = append(spans, r)
 		}
 	}
-	order.By(spans, func(a, b Replacement) int { return int(a.From - b.From) })
+	slices.SortStableFunc(spans, func(a, b Replacement) int { return int(a.From - b.From) })
 	for _, e := range entries {
 		for len(spans) > 0 && spans[0].From <= e.Seq {
 			v.Items = append(v.Items, replaced(spans[0])...)

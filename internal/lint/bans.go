@@ -10,7 +10,6 @@ const (
 	ruleHTTP     = "http"     // net/http parts that are too big or wait on their own
 	ruleExit     = "exit"     // ending the whole isolate
 	ruleReflect  = "reflect"  // method look-up by name
-	ruleSort     = "sort"     // a copy of the algorithm for each type
 	ruleImport   = "import"   // packages that do not belong here
 	rulePlatform = "platform" // build tags and syscall/js
 	ruleBuild    = "build"    // does not build for the target
@@ -19,7 +18,7 @@ const (
 // reaches names the packages that reach the Worker whether or not cmd/worker links them yet.
 // [Reaching] adds what it links.
 var reaches = []string{
-	"tidemark", "internal/json", "internal/order", "compaction", "archive", "memory", "provider", "session", "reset",
+	"tidemark", "internal/json", "compaction", "archive", "memory", "provider", "session", "reset",
 	"agent", "channel", "channel/markup", "channel/telegram", "channel/whatsapp", "config", "setup", "worker", "host", "host/cloudflare", "toolbox", "mcp",
 }
 
@@ -108,10 +107,6 @@ var calls = []ban{
 			"reflect.Value.Method", "reflect.Value.MethodByName", "reflect.Type.Method", "reflect.Type.MethodByName",
 		},
 		"the linker then keeps every exported method of every type", "use an interface or a type switch",
-	},
-	{
-		ruleSort, []string{"slices.SortFunc", "slices.SortStableFunc", "slices.SortedFunc", "slices.SortedStableFunc"},
-		"each type of element brings its own copy, 12 KB of the module", "use order.By of internal/order",
 	},
 }
 

@@ -48,10 +48,6 @@ var callBreaches = []breach{
 	{ruleReflect, "reflect.Value.MethodByName", `import "reflect"; func f(v reflect.Value) { v.MethodByName("") }`},
 	{ruleReflect, "reflect.Type.Method", `import "reflect"; func f(v reflect.Type) { v.Method(0) }`},
 	{ruleReflect, "reflect.Type.MethodByName", `import "reflect"; func f(v reflect.Type) { v.MethodByName("") }`},
-	{ruleSort, "slices.SortFunc", `import "slices"; func f(s []int) { slices.SortFunc(s, nil) }`},
-	{ruleSort, "slices.SortStableFunc", `import "slices"; func f(s []int) { slices.SortStableFunc(s, nil) }`},
-	{ruleSort, "slices.SortedFunc", `import "slices"; func f(s []int) { slices.SortedFunc(slices.Values(s), nil) }`},
-	{ruleSort, "slices.SortedStableFunc", `import "slices"; func f(s []int) { slices.SortedStableFunc(slices.Values(s), nil) }`},
 
 	{ruleContext, "own", `import "context"; type own struct { context.Context }`},
 	{ruleContext, "hand", `import "time"; type hand struct{}

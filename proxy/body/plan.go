@@ -2,10 +2,10 @@ package body
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // outgoing is one message as it goes out, in either dialect.
@@ -76,7 +76,7 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 // gather sorts the changes by item and refuses those that do not fit.
 func (p *planner) gather(c Change) error {
 	p.spans = append(p.spans, c.Spans...)
-	order.By(p.spans, func(a, b SpanChange) int { return a.From - b.From })
+	slices.SortStableFunc(p.spans, func(a, b SpanChange) int { return a.From - b.From })
 	last := -1
 	for _, s := range p.spans {
 		if s.From <= last || s.To < s.From || s.To >= len(p.r.Items) {
