@@ -111,13 +111,10 @@ func decodeBlock(data []byte, depth int) (Block, error) {
 		var t struct {
 			Type string `json:"type"`
 		}
-		if e := json.Unmarshal(raw, &t); e != nil || t.Type == "" || core(t.Type) {
+		if e := json.Unmarshal(raw, &t); e != nil || core(t.Type) {
 			return Block{}, fmt.Errorf("decode block: %w: %w", err, ErrInvalid)
 		}
 		return Block{Type: t.Type, raw: raw}, nil
-	}
-	if w.Type == "" {
-		return Block{}, fmt.Errorf("decode block: no \"type\": %w", ErrInvalid)
 	}
 	b := Block{Type: w.Type, Text: w.Text, ID: w.ID, Name: w.Name, Input: w.Input, ToolUseID: w.ToolUseID,
 		IsError: w.IsError, Signature: w.Signature, raw: raw}

@@ -9,13 +9,16 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// Role says who speaks. The Messages API knows two; system text is no message.
+// Role says who speaks. Any other name than these passes through: a client may know roles that we do not.
 type Role string
 
-// The roles of a [Message].
+// The roles of a [Message] that we read. The system text of a request is no message. A message of the role system
+// stands between the others and changes the instructions from there on
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
+	System    Role = "system"
 )
 
 // Message is one message of the Messages API, and the only message type of this code base; other
@@ -49,8 +52,8 @@ func (m *Message) decode(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("decode message: %w: %w", err, ErrInvalid)
 	}
-	if w.Role == nil || (*w.Role != string(User) && *w.Role != string(Assistant)) {
-		return fmt.Errorf("decode message: \"role\" must be \"user\" or \"assistant\": %w", ErrInvalid)
+	if w.Role == nil || *w.Role == "" {
+		return fmt.Errorf("decode message: no \"role\": %w", ErrInvalid)
 	}
 	if len(w.Content) == 0 || string(w.Content) == "null" {
 		return fmt.Errorf("decode message: no \"content\": %w", ErrInvalid)

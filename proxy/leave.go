@@ -16,7 +16,7 @@ func (x *Exchange) leave(l *left) {
 	ch := &x.plan.change
 	hidden := l.hidden()
 	for _, s := range l.spans {
-		c := body.SpanChange{From: s.From, To: s.To}
+		c := body.SpanChange{From: s.From, To: s.To, Keep: instructions(x.path, s.From, s.To)}
 		if s.Text != "" {
 			c.Messages = [][]byte{tidemark.NewText(tidemark.User, s.Text).AppendJSON(nil)}
 		}
@@ -110,6 +110,9 @@ func (a *act) overlay(path []*node) tidemark.Overlay {
 	o := tidemark.Overlay{By: []string{Episodes}, Reason: "threshold"}
 	for _, s := range a.Spans {
 		e := tidemark.Edit{From: path[s.From].id, To: path[s.To].id, Data: s.Data()}
+		for _, i := range instructions(path, s.From, s.To) {
+			e.Keep = append(e.Keep, path[i].id)
+		}
 		if s.Text != "" {
 			e.Messages = []tidemark.Message{tidemark.NewText(tidemark.User, s.Text)}
 		}

@@ -180,7 +180,7 @@ func TestCount(t *testing.T) {
 // TestUntouched: what cannot be read goes on as it came.
 func TestUntouched(t *testing.T) {
 	r := newRig(t, proxy.Settings{})
-	for _, body := range []string{`{"messages":"x"}`, `[]`, `{"messages":[{"role":"robot","content":"x"}]}`, `{"model":`, ``} {
+	for _, body := range []string{`{"messages":"x"}`, `[]`, `{"messages":[{"role":"user","role":"user","content":"x"}]}`, `{"model":`, ``} {
 		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)

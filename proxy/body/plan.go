@@ -62,9 +62,12 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 		i = next
 	}
 	p.flush(nil)
+	if len(c.Spans) > 0 {
+		p.settle()
+	}
 	p.note(c.Note)
 	for n, raw := range c.Append {
-		it, err := NewItem(unmarked(raw))
+		it, err := newMessage(raw)
 		if err != nil {
 			return nil, fmt.Errorf("message %d to append: %w", n, err)
 		}
@@ -82,9 +85,17 @@ func (p *planner) gather(c Change) error {
 		if s.From <= last || s.To < s.From || s.To >= len(p.r.Items) {
 			return fmt.Errorf("span %d to %d: out of range or over another: %w", s.From, s.To, tidemark.ErrInvalid)
 		}
+		for i, before := 0, s.From-1; i < len(s.Keep); before, i = s.Keep[i], i+1 {
+			if s.Keep[i] <= before || s.Keep[i] > s.To {
+				return fmt.Errorf("span %d to %d: item %d is to stay: %w", s.From, s.To, s.Keep[i], tidemark.ErrInvalid)
+			}
+		}
 		last = s.To
 	}
 	for _, b := range c.Blocks {
+		if b.Item >= 0 && b.Item < len(p.r.Items) && p.r.Items[b.Item].fixed {
+			continue
+		}
 		if err := p.block(b); err != nil {
 			return fmt.Errorf("block %d of item %d: %w", b.Block, b.Item, err)
 		}
@@ -98,6 +109,9 @@ func (p *planner) gather(c Change) error {
 		}
 	}
 	for _, in := range c.Inserts {
+		if in.Item >= 0 && in.Item < len(p.r.Items) && p.r.Items[in.Item].fixed {
+			continue
+		}
 		if err := p.insert(in); err != nil {
 			return fmt.Errorf("insert into item %d: %w", in.Item, err)
 		}
@@ -209,7 +223,7 @@ func (p *planner) item(i int) (next int, err error) {
 	}
 	it := p.r.Items[i]
 	e := p.edits[i]
-	if it.Role == tidemark.Assistant {
+	if it.Role != tidemark.User || it.fixed {
 		p.flush(nil)
 	}
 	if e == nil && len(p.pending) == 0 {
@@ -247,7 +261,7 @@ func fresh(list [][]byte) []element {
 func (p *planner) span(s SpanChange) error {
 	first := len(p.out)
 	for n, raw := range s.Messages {
-		it, err := NewItem(unmarked(raw))
+		it, err := newMessage(raw)
 		if err != nil {
 			return fmt.Errorf("message %d of the span: %w", n, err)
 		}
@@ -262,20 +276,27 @@ func (p *planner) span(s SpanChange) error {
 		}
 		p.out = append(p.out, o)
 	}
-	if len(p.out) == first {
-		return nil
+	if len(p.out) > first {
+		if value := p.r.lastMarker(s); value != nil {
+			o := &p.out[len(p.out)-1]
+			p.open(o)
+			moveMarker(o.elems, value)
+		}
 	}
-	if value := p.r.lastMarker(s.From, s.To); value != nil {
-		o := &p.out[len(p.out)-1]
-		p.open(o)
-		moveMarker(o.elems, value)
+	for _, i := range s.Keep {
+		if _, err := p.item(i); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
 	}
 	return nil
 }
 
-// lastMarker is the last cache marker of a run of items, nil if they have none.
-func (r *Request) lastMarker(from, to int) []byte {
-	for i := to; i >= from; i-- {
+// lastMarker is the last cache marker of what leaves with a span, nil if there is none.
+func (r *Request) lastMarker(s SpanChange) []byte {
+	for i := s.To; i >= s.From; i-- {
+		if slices.Contains(s.Keep, i) {
+			continue
+		}
 		for n := r.Items[i].Blocks() - 1; n >= 0; n-- {
 			if r.Items[i].marked(n) {
 				return markerOf(r.Items[i].Block(n))
@@ -288,7 +309,7 @@ func (r *Request) lastMarker(from, to int) []byte {
 // moveMarker gives the last block that may have it the marker, unless it has one.
 func moveMarker(elems []element, value []byte) {
 	for n := len(elems) - 1; n >= 0 && value != nil; n-- {
-		if e := &elems[n]; e.kind != thinking { // the API refuses it there
+		if e := &elems[n]; e.kind != thinking && e.kind != other { // the API refuses it there, or may
 			if markerOf(e.raw) == nil {
 				e.raw, e.same = marked(e.raw, value), false
 			}
@@ -331,18 +352,74 @@ func (i Item) elements(orig int) []element {
 	return elems
 }
 
-// note adds a text to the end of the last message of the user.
+// settle moves system messages whose neighbours left to the next place where the API takes one: behind a message of the
+// user and before one of the assistant, or at the end. Those that stand as the client had them stay where they are.
+func (p *planner) settle() {
+	out, held := make([]outgoing, 0, len(p.out)), []outgoing(nil)
+	place := func() bool {
+		return len(out) > 0 && (out[len(out)-1].role == tidemark.User || out[len(out)-1].role == tidemark.System)
+	}
+	for n := 0; n < len(p.out); {
+		end, moved := n, false
+		for end < len(p.out) && p.out[end].item >= 0 && p.out[end].role == tidemark.System {
+			moved = moved || p.moved(end)
+			end++
+		}
+		if end == n {
+			if p.out[n].role != tidemark.User && place() {
+				out, held = append(out, held...), nil
+			}
+			out = append(out, p.out[n])
+			n++
+			continue
+		}
+		held = append(held, p.out[n:end]...)
+		if !moved && (len(held) == end-n || place()) {
+			out, held = append(out, held...), nil
+		}
+		n = end
+	}
+	p.out = append(out, held...)
+}
+
+// moved reports whether an outgoing message of the client's stands between others than it came between.
+func (p *planner) moved(n int) bool {
+	before, behind := -1, len(p.r.Items)
+	if n > 0 {
+		before = p.out[n-1].item
+	}
+	if n+1 < len(p.out) {
+		behind = p.out[n+1].item
+	}
+	return before != p.out[n].item-1 || behind != p.out[n].item+1
+}
+
+// speaks reports whether a note may be put into a message. A system message without blocks is none of instructions, and may
+// stand where one may not.
+func (p *planner) speaks(o *outgoing) bool {
+	switch {
+	case o.item >= 0 && p.r.Items[o.item].fixed:
+		return false
+	case o.role == tidemark.System:
+		return o.item < 0 || o.edited || p.r.Items[o.item].Blocks() > 0 && !p.r.Items[o.item].silent()
+	}
+	return o.role == tidemark.User
+}
+
+// note adds a text to the end of the last message of the user, or of a system message behind it.
 func (p *planner) note(s string) {
 	if s == "" {
 		return
 	}
 	last := element{raw: textBlock(quote(s)), orig: -1, kind: text}
 	for n := len(p.out) - 1; n >= 0; n-- {
-		if o := &p.out[n]; o.role == tidemark.User {
-			p.open(o)
-			o.elems = append(o.elems, last)
-			return
+		o := &p.out[n]
+		if !p.speaks(o) {
+			continue
 		}
+		p.open(o)
+		o.elems = append(o.elems, last)
+		return
 	}
 	p.out = append(p.out, outgoing{role: tidemark.User, item: -1, src: -1, anchor: -1, edited: true, elems: []element{last}})
 }
