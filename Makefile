@@ -53,7 +53,7 @@ define title
 endef
 
 .PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-tools e2e-whatsapp e2e-web race
+	fmt-check vet tidy-check rules same test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-tools e2e-whatsapp e2e-web race
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -66,7 +66,7 @@ build: web ## Build bin/tidemark
 
 test: check test-go beside e2e ## Everything CI runs: check, tests on both targets, end to end
 
-check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
+check: fmt-check vet tidy-check rules lint wasm same dry-run ## Format, vet, lint, import table, budgets, the upload of the Worker
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
@@ -123,7 +123,7 @@ e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, th
 chaos-worker:
 	go run ./build -tags chaos -out .cache/chaos
 
-wasm: ## Build the Worker and gate its size
+wasm: ## Build the Worker
 	$(call title,the Worker)
 	go run ./build
 	@mkdir -p .cache && touch .cache/wasm
@@ -227,6 +227,13 @@ e2e-sockets: build chaos-worker $(NODE_MODULES)
 e2e-storm: chaos-worker $(NODE_MODULES)
 	$(call title,end to end: chaos)
 	CHAOS_SECONDS=8 node test/chaos.mjs .cache/chaos
+
+# The module that is served is what go build makes of cmd/worker.
+same: wasm
+	$(call title,the module is a plain go build)
+	@mkdir -p .cache/plain
+	$(JS) go build -trimpath -ldflags='-s -w' -o .cache/plain/app.wasm ./cmd/worker
+	cmp dist/app.wasm .cache/plain/app.wasm
 
 # What a deployment would send, for each environment of wrangler.toml.
 dry-run: web $(NODE_MODULES)
