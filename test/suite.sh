@@ -3,6 +3,7 @@
 #
 #     test/suite.sh NAME go [ARGUMENTS OF go test…]
 #     test/suite.sh NAME node [ARGUMENTS OF node…]
+#     test/suite.sh NAME run COMMAND [ARGUMENTS…]     counts nothing
 #
 # The suite has a temporary folder of its own, which is removed whatever becomes of the suite.
 set -uo pipefail
@@ -11,6 +12,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 name=$1 kind=$2
 shift 2
 mkdir -p "$root/.cache/tests"
+printf '\n== %s\n' "$name"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-XXXXXX")
 # A process that is about to end may still write there.
 clean() { rm -rf "$tmp" || { sleep 1 && rm -rf "$tmp"; }; }
@@ -23,5 +25,6 @@ sum=("$root/.cache/bin/gotestsum" --format pkgname --hide-summary skipped --json
 case $kind in
 go) "${sum[@]}" -- "$@" ;;
 node) "${sum[@]}" --raw-command --ignore-non-json-output-lines -- node --test-reporter="$root/test/reporter.mjs" "$@" ;;
-*) echo "$0: $kind: want go or node" >&2 && exit 2 ;;
+run) "$@" ;;
+*) echo "$0: $kind: want go, node or run" >&2 && exit 2 ;;
 esac

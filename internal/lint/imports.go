@@ -98,8 +98,6 @@ var table = []row{
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
 	{pkg: "cmd/worker", may: "*", not: "host/native mcp/sdk web", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
-	{pkg: "build/tls", test: true, why: "it stands in for crypto/tls, by the compiler's hand"},
-	{pkg: "build/httpproxy", test: true, why: "it stands in for a package of net/http, by the compiler's hand"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
 	{pkg: "test/e2e", may: "*", test: true, why: "it talks to the programs, and to the handler itself"},
