@@ -255,7 +255,7 @@ func overlay(edits []edit, verbs string) (tidemark.Overlay, error) {
 			}
 			out.To, out.Messages = e.to.id, []tidemark.Message{m}
 			for n := e.to; n.depth > e.from.depth; n = n.parent {
-				if n.instructs() {
+				if n.instructs() && !n.passing {
 					out.Keep = append(out.Keep, n.id)
 				}
 			}
