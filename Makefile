@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# What was compiled is shared by all targets, and by other checkouts.
+export GOFLAGS := -trimpath
 
 BIN      := bin/tidemark
 ARGS     ?=
@@ -77,7 +79,7 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 	$(BIN) serve $(ARGS)
 
 build: web ## Build bin/tidemark
-	go build -trimpath -o $(BIN) ./cmd/tidemark
+	go build -o $(BIN) ./cmd/tidemark
 
 test: wasm build $(SUM) $(NODE_MODULES) ## Everything CI runs: check, tests, end to end on both hosts
 	$(call counted,$(SUITES) $(CHECKS))
