@@ -105,19 +105,19 @@ func decodeBlock(data []byte, depth int) (Block, error) {
 	if err != nil {
 		return Block{}, fmt.Errorf("decode block: %w: %w", err, ErrInvalid)
 	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return Block{}, fmt.Errorf("decode block: want an object: %w", ErrInvalid)
+	}
 	var w wireBlock
 	if err := json.Unmarshal(raw, &w); err != nil {
 		// A block whose known fields have foreign types still passes through by its type.
 		var t struct {
 			Type string `json:"type"`
 		}
-		if e := json.Unmarshal(raw, &t); e != nil || t.Type == "" || core(t.Type) {
+		if e := json.Unmarshal(raw, &t); e != nil || core(t.Type) {
 			return Block{}, fmt.Errorf("decode block: %w: %w", err, ErrInvalid)
 		}
 		return Block{Type: t.Type, raw: raw}, nil
-	}
-	if w.Type == "" {
-		return Block{}, fmt.Errorf("decode block: no \"type\": %w", ErrInvalid)
 	}
 	b := Block{Type: w.Type, Text: w.Text, ID: w.ID, Name: w.Name, Input: w.Input, ToolUseID: w.ToolUseID,
 		IsError: w.IsError, Signature: w.Signature, raw: raw}

@@ -194,15 +194,15 @@ func TestBytesThatAreNotUTF8(t *testing.T) {
 func TestDecodeErrors(t *testing.T) {
 	for _, tc := range []struct{ name, json, says string }{
 		{"no role", `{"content":"x"}`, `"role"`},
-		{"unknown role", `{"role":"system","content":"x"}`, `"role"`},
+		{"an empty role", `{"role":"","content":"x"}`, `"role"`},
 		{"role of another type", `{"role":1,"content":"x"}`, "decode message"},
 		{"no content", `{"role":"user"}`, `"content"`},
 		{"null content", `{"role":"user","content":null}`, `"content"`},
 		{"content is a number", `{"role":"user","content":1}`, "string or a list"},
 		{"content is an object", `{"role":"user","content":{}}`, "string or a list"},
-		{"no type", `{"role":"user","content":[{"text":"x"}]}`, "block 0"},
+		{"block is null", `{"role":"user","content":[null]}`, "want an object"},
 		{"block is a string", `{"role":"user","content":["x"]}`, "block 0"},
-		{"second block", `{"role":"user","content":[{"type":"text","text":"x"},{}]}`, "block 1"},
+		{"second block", `{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":{}}]}`, "block 1"},
 		{"text of another type", `{"role":"user","content":[{"type":"text","text":1}]}`, "block 0"},
 		{"call without readable name", `{"role":"assistant","content":[{"type":"tool_use","id":1,"name":"n","input":{}}]}`, "block 0"},
 		{"bad block in a result", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[1]}]}`, "block 0"},
@@ -219,6 +219,35 @@ func TestDecodeErrors(t *testing.T) {
 	deep := `{"role":"user","content":[{"type":"x","a":` + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000) + `}]}`
 	if err := json.Unmarshal([]byte(deep), new(tidemark.Message)); err == nil {
 		t.Error("200,000 levels were decoded")
+	}
+}
+
+// What a client knows and we do not passes through: it comes out as it came in.
+func TestUnknownPasses(t *testing.T) {
+	for _, tc := range []struct {
+		name, json string
+		role       tidemark.Role
+		kind       string
+	}{
+		{"instructions between the others", `{"role":"system","content":"x"}`, tidemark.System, tidemark.TypeText},
+		{"a change of tools", `{"role":"system","content":[{"type":"tool_addition","tool":{"name":"x"}}]}`, tidemark.System, "tool_addition"},
+		{"another role", `{"role":"function","content":[{"type":"text","text":"x"}]}`, "function", tidemark.TypeText},
+		{"a block of another type", `{"role":"user","content":[{"type":"container_upload","file_id":"f"}]}`, tidemark.User, "container_upload"},
+		{"a block without a type", `{"role":"user","content":[{"text":"x","n":1.0}]}`, tidemark.User, ""},
+		{"a type of another type", `{"role":"user","content":[{"n":1,"input":"x","is_error":"no"}]}`, tidemark.User, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var m tidemark.Message
+			if err := json.Unmarshal([]byte(tc.json), &m); err != nil {
+				t.Fatal(err)
+			}
+			if m.Role != tc.role || m.Content[0].Type != tc.kind {
+				t.Errorf("got role %q, type %q", m.Role, m.Content[0].Type)
+			}
+			if got := string(m.AppendJSON(nil)); got != tc.json {
+				t.Errorf("comes out as %s", got)
+			}
+		})
 	}
 }
 

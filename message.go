@@ -9,13 +9,16 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// Role says who speaks. The Messages API knows two; system text is no message.
+// Role says who speaks. Any other name than these passes through: a client may know roles that we do not.
 type Role string
 
-// The roles of a [Message].
+// The roles of a [Message] that we read. The system text of a request is no message. A message of the role system
+// stands between the others and changes the instructions from there on
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
+	System    Role = "system"
 )
 
 // Message is one message of the Messages API, and the only message type of this code base; other
@@ -49,8 +52,8 @@ func (m *Message) decode(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("decode message: %w: %w", err, ErrInvalid)
 	}
-	if w.Role == nil || (*w.Role != string(User) && *w.Role != string(Assistant)) {
-		return fmt.Errorf("decode message: \"role\" must be \"user\" or \"assistant\": %w", ErrInvalid)
+	if w.Role == nil || *w.Role == "" {
+		return fmt.Errorf("decode message: no \"role\": %w", ErrInvalid)
 	}
 	if len(w.Content) == 0 || string(w.Content) == "null" {
 		return fmt.Errorf("decode message: no \"content\": %w", ErrInvalid)
@@ -77,6 +80,23 @@ func (m Message) AppendJSON(dst []byte) []byte {
 
 // Bare reports whether the content goes out as a string.
 func (m Message) Bare() bool { return m.bare && len(m.Content) == 1 }
+
+// Reminder is what a message says as a text block of the user's: in the tags that agents put around what is not the
+// user's words, for models and doors that take no system message between the others. [Chain] leaves it out.
+func Reminder(m Message) Block {
+	return Text("<system-reminder>\n" + m.PlainText() + "\n</system-reminder>")
+}
+
+// Countdown reports a system message that only says how much room is left, as Claude Code sends one behind each message of
+// the user: the next one says it anew.
+func (m Message) Countdown() bool {
+	if m.Role != System || len(m.Content) != 1 || m.Content[0].Type != TypeText {
+		return false
+	}
+	const open, end = "<total_tokens>", "</total_tokens>"
+	said, ok := strings.CutPrefix(strings.TrimSpace(m.Content[0].Text), open)
+	return ok && strings.Index(said, "<") == len(said)-len(end) && strings.HasSuffix(said, end)
+}
 
 // Calls returns the ids of the tool calls in the message.
 func (m Message) Calls() []string {

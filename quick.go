@@ -14,7 +14,7 @@ func quickMessage(data []byte) (m Message, ok bool) {
 	if !ok {
 		return m, false
 	}
-	for _, role := range []Role{User, Assistant} {
+	for _, role := range []Role{User, Assistant, System} {
 		content, is := bytes.CutPrefix(rest, []byte(role))
 		if !is {
 			continue

@@ -201,6 +201,9 @@ func (g *Graph) Add(m Message) {
 		return
 	}
 	g.upto = m.Seq
+	if m.Content.Role != tidemark.User && m.Content.Role != tidemark.Assistant {
+		return // instructions are neither work nor words of somebody
+	}
 	if m.Content.Role == tidemark.Assistant {
 		g.answered()
 		if r := replyOf(&m); len(r.open) > 0 {

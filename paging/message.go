@@ -3,7 +3,6 @@ package paging
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -92,7 +91,7 @@ func (s *Scanner) message(c *cursor) (m Message) {
 		case "role":
 			m.Role = tidemark.Role(s.word(c))
 		case "content":
-			if found = true; m.Role == tidemark.User || m.Role == tidemark.Assistant {
+			if found = true; speaks(m.Role) {
 				read = true
 				m.Typed, m.Blocks, m.Names, m.said = false, nil, nil, nil // of equal keys the last one counts
 				s.content(c, &m, start)
@@ -108,8 +107,9 @@ func (s *Scanner) message(c *cursor) (m Message) {
 	m.Bytes = c.at() - start
 	switch {
 	case c.err != nil:
-	case m.Role != tidemark.User && m.Role != tidemark.Assistant:
-		c.fail(fmt.Sprintf("role %.40q of a message: want user or assistant (system text stands beside the messages)", m.Role))
+	case m.Role == "":
+		c.fail("a message without a role")
+	case !speaks(m.Role): // nothing of it leaves
 	case !found:
 		c.fail("a message without content: want a string or a list of blocks")
 	case !read:
@@ -119,6 +119,9 @@ func (s *Scanner) message(c *cursor) (m Message) {
 	}
 	return m
 }
+
+// speaks reports a role whose messages have pages; those of others count with their size.
+func speaks(r tidemark.Role) bool { return r == tidemark.User || r == tidemark.Assistant }
 
 // word reads a short string that is kept, "" for another value.
 func (s *Scanner) word(c *cursor) string {
@@ -136,6 +139,8 @@ func (s *Scanner) word(c *cursor) string {
 			return "user"
 		case "assistant":
 			return "assistant"
+		case "system":
+			return "system"
 		case "text":
 			return "text"
 		case "tool_use":
@@ -196,8 +201,8 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 	c.peek()
 	from, begin := c.at(), c.i
 	if !c.open('{') {
-		c.fail("a block of a message is an object with a type")
-		return b, false
+		c.skip() // of a kind that is not known
+		return b, true
 	}
 	var kind, id, name, of string
 	var text, input, content, source part

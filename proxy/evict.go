@@ -249,7 +249,9 @@ type part struct {
 func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 	add := func(r row, it episodes.Item) {
 		if len(it.Message.Content) > 0 {
-			it.Tokens = tidemark.Estimate(*it.Message)
+			if it.Tokens == 0 {
+				it.Tokens = tidemark.Estimate(*it.Message)
+			}
 			rows, items = append(rows, r), append(items, it)
 		}
 	}
@@ -265,6 +267,14 @@ func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 				add(row{item: i, to: s.To, units: []part{{}}}, episodes.Item{ID: n.id, Seq: seq, Message: &m, Line: &s.Line})
 			}
 			i = s.To
+			continue
+		}
+		switch {
+		case n.instructs(): // it stays, and what is around it may leave
+			continue
+		case n.bars():
+			m := tidemark.Message{Role: n.role, Content: []tidemark.Block{{}}}
+			add(row{item: i, units: []part{{}}}, episodes.Item{ID: n.id, Seq: seq, Message: &m, Tokens: n.work.tokens, Stays: true})
 			continue
 		}
 		r, it := row{item: i}, episodes.Item{ID: n.id, Seq: seq, Message: &tidemark.Message{Role: n.role}, Person: n.asks}

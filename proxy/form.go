@@ -77,9 +77,12 @@ func (x *Exchange) formAt(item int) form {
 	return f
 }
 
-// at returns where a block of a message, as the log has it, stands in this request.
-func (x *Exchange) at(item, block int) (int, bool) {
+// at returns where a block of a message, as the log has it, stands in this request; ok is false where it cannot be changed.
+func (x *Exchange) at(item, block int) (at int, ok bool) {
 	n := x.path[item]
+	if n.foreign {
+		return 0, false
+	}
 	if x.sums[item] == n.sum {
 		return block, block < len(n.form)
 	}

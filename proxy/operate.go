@@ -60,6 +60,9 @@ func (c *Conversation) one(t *track, x *Exchange, op cleanup.Op) (*edit, error) 
 		t.anchor = append(t.anchor, handle)
 		return nil, nil
 	}
+	if n.instructs() {
+		return nil, fmt.Errorf("%s is of a system message, which stays", handle)
+	}
 	if n.depth > lastAsked(path) {
 		return nil, fmt.Errorf("%s is of the newest turn, which stays", handle)
 	}
@@ -150,6 +153,12 @@ func (c *Conversation) collapse(t *track, path []*node, op cleanup.Op) (*edit, e
 	size := 0
 	var handles []string
 	for i := from.depth - 1; i < to.depth; i++ {
+		if path[i].bars() {
+			return nil, fmt.Errorf("turns %d-%d: there is a message in them that stays", op.From, op.To)
+		}
+		if path[i].instructs() {
+			continue
+		}
 		size += path[i].msg.Bytes
 		handles = append(handles, string(path[i].id))
 	}
@@ -195,7 +204,8 @@ func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
 		for j := e.from.depth - 1; j < e.to.depth; j++ {
 			hidden[j] = true
 		}
-		p.change.Spans = append(p.change.Spans, body.SpanChange{From: e.from.depth - 1, To: e.to.depth - 1, Messages: [][]byte{e.raw}})
+		p.change.Spans = append(p.change.Spans, body.SpanChange{From: e.from.depth - 1, To: e.to.depth - 1, Messages: [][]byte{e.raw},
+			Keep: instructions(path, e.from.depth-1, e.to.depth-1)})
 	}
 	return hidden
 }
@@ -244,6 +254,12 @@ func overlay(edits []edit, verbs string) (tidemark.Overlay, error) {
 				return o, err
 			}
 			out.To, out.Messages = e.to.id, []tidemark.Message{m}
+			for n := e.to; n.depth > e.from.depth; n = n.parent {
+				if n.instructs() && !n.passing {
+					out.Keep = append(out.Keep, n.id)
+				}
+			}
+			slices.Reverse(out.Keep)
 		}
 		o.Edits = append(o.Edits, out)
 	}

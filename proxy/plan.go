@@ -188,7 +188,7 @@ func (c *Conversation) pageOut(x *Exchange, t *track) {
 	}
 	c.rewritten(x, t, hidden)
 	for i, n := range path {
-		if n.put != nil && !hidden[i] {
+		if n.put != nil && !hidden[i] && !n.foreign {
 			for k := range n.put.Places {
 				p.change.Inserts = append(p.change.Inserts, n.put.Places[k].insert(i, results))
 			}

@@ -29,6 +29,8 @@ type node struct {
 	at      time.Time
 	role    tidemark.Role
 	asks    bool              // a person's turn begins with it: of role user, and no results in it
+	foreign bool              // it is of a form that is not known: it goes out as it came, and nothing near it moves
+	passing bool              // a system message that says how much room is left: it leaves with the exchange that it is of
 	owner   *track            // whose log holds it, nil while no request with it was planned
 	seq     int64             // its position there, 0 while it is not stored
 	msg     paging.Message    // as its track's pager takes it
@@ -111,6 +113,32 @@ func (t *track) all() []*step {
 	return append(before[:min(t.after, len(before)):min(t.after, len(before))], t.steps...)
 }
 
+// instructs reports a system message between the others: no strategy touches it.
+func (n *node) instructs() bool { return n.role == tidemark.System && !n.foreign }
+
+// bars reports a message over which nothing reaches that leaves: what is around it may belong to it.
+func (n *node) bars() bool {
+	return n.foreign || n.role != tidemark.User && n.role != tidemark.Assistant && n.role != tidemark.System
+}
+
+// instructions lists the system messages of a run of a history that stay when it leaves, by item.
+func instructions(path []*node, from, to int) (items []int) {
+	for i := from; i <= to; i++ {
+		if path[i].instructs() && !path[i].passing {
+			items = append(items, i)
+		}
+	}
+	return items
+}
+
+// withPassing is the end of a run that leaves with what only counts down behind it. The newest message stays.
+func withPassing(path []*node, to int) int {
+	for to+2 < len(path) && path[to+1].passing {
+		to++
+	}
+	return to
+}
+
 // path returns the messages up to n, oldest first.
 func (n *node) path() []*node {
 	out := make([]*node, n.depth)
@@ -135,7 +163,7 @@ func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size
 			if fresh++; fresh > maxFresh {
 				return nil, nil, fmt.Errorf("it has more than %d messages that were never seen: %w", maxFresh, tidemark.ErrTooLarge)
 			}
-			if next, err = c.grow(at, it.Raw); err != nil {
+			if next, err = c.grow(at, it); err != nil {
 				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
 			}
 			c.links[by] = next
@@ -146,12 +174,33 @@ func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size
 }
 
 // grow returns the message behind another one, which is made if it is not there.
-func (c *Conversation) grow(parent *node, raw []byte) (*node, error) {
-	var m tidemark.Message
-	if err := json.Unmarshal(raw, &m); err != nil {
+func (c *Conversation) grow(parent *node, it body.Item) (*node, error) {
+	m, read, err := messageOf(it)
+	if err != nil {
 		return nil, err
 	}
-	return c.join(parent, m)
+	n, err := c.join(parent, m)
+	if err == nil {
+		n.foreign, n.passing = it.Fixed() || !read, m.Countdown()
+	}
+	return n, err
+}
+
+// unnamed is the role in the log of a message that came without one.
+const unnamed tidemark.Role = "unknown"
+
+// messageOf decodes a message as the log takes it. One that cannot be decoded, which is for the API to judge, is kept whole
+// as a block without a type; then read is false.
+func messageOf(it body.Item) (m tidemark.Message, read bool, err error) {
+	if json.Unmarshal(it.Raw, &m) == nil {
+		return m, true, nil
+	}
+	m = tidemark.Message{Role: it.Role, Content: make([]tidemark.Block, 1)}
+	if m.Role == "" {
+		m.Role = unnamed
+	}
+	err = json.Unmarshal(append(append([]byte(`{"unread":`), it.Raw...), '}'), &m.Content[0])
+	return m, false, err
 }
 
 func (c *Conversation) join(parent *node, m tidemark.Message) (*node, error) {

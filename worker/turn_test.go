@@ -239,6 +239,7 @@ func TestBadBodies(t *testing.T) {
 		{"tool call", "POST", key + "/messages", `{"content":[{"type":"tool_use","id":"a","name":"b","input":{}}]}`, 400, "the content has a tool call"},
 		{"tool result", "POST", key + "/messages", `{"content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}`, 400, "tool_result"},
 		{"assistant", "POST", key + "/messages", `{"message":{"role":"assistant","content":"y"}}`, 400, "role of an input must be user"},
+		{"system", "POST", key + "/messages", `{"message":{"role":"system","content":"y"}}`, 400, "role of an input must be user"},
 		{"long id", "POST", key + "/messages", `{"text":"a","id":"` + strings.Repeat("i", 201) + `"}`, 400, "201 bytes"},
 		{"bad key", "POST", "/v1/sessions/a:b/messages", `{"text":"a"}`, 400, "session key"},
 		{"bad flag", "POST", key + "/messages?wait=maybe", `{"text":"a"}`, 400, "wait=maybe"},

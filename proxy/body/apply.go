@@ -103,6 +103,9 @@ var comma = []byte{','}
 
 // definitions are tools of ours in the form of the dialect.
 func (w *writer) definitions(list [][]byte) ([][]byte, error) {
+	if len(list) > 0 && w.r.closed {
+		return nil, fmt.Errorf("tools to add: the request's are no list: %w", tidemark.ErrInvalid)
+	}
 	out := make([][]byte, 0, len(list))
 	for n, raw := range list {
 		raw = bytes.TrimSpace(unmarked(raw))

@@ -107,7 +107,7 @@ func messageRows() []messageRow {
 			"a span, and what else was to change in it",
 			`{"messages":[{"role":"user","content":"a"}, {"role":"assistant","content":"b"}, {"role":"user","content":[{"type":"text","text":"c",` + mark + `}]}, {"role":"assistant","content":"d"}]}`,
 			Change{
-				Spans:  []SpanChange{{1, 2, list(`{"role":"assistant","content":"sum"}`)}},
+				Spans:  []SpanChange{{From: 1, To: 2, Messages: list(`{"role":"assistant","content":"sum"}`)}},
 				Blocks: []BlockChange{{2, 0, nil}}, Inserts: []Insert{{Item: 1, Calls: list(call1)}},
 			},
 			`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":"sum",` + mark + `}]}, {"role":"assistant","content":"d"}]}`,
@@ -115,7 +115,7 @@ func messageRows() []messageRow {
 		{
 			"a span that is gone",
 			`{"messages":[{"role":"user","content":"a"}, {"role":"assistant","content":"b"}, {"role":"user","content":"c"}]}`,
-			Change{Spans: []SpanChange{{0, 1, nil}}},
+			Change{Spans: []SpanChange{{From: 0, To: 1}}},
 			`{"messages":[{"role":"user","content":"c"}]}`,
 		},
 	}
@@ -256,10 +256,10 @@ func TestApplyRefuses(t *testing.T) {
 		"no JSON":              {Blocks: []BlockChange{{0, 0, []byte(`{"type":"text"`)}}},
 		"no block of ours":     {Blocks: []BlockChange{{0, 0, []byte(`{}`)}}},
 		"two blocks":           {Blocks: []BlockChange{{0, 0, []byte(`{"type":"a"},{"type":"b"}`)}}},
-		"a span backwards":     {Spans: []SpanChange{{1, 0, nil}}},
-		"a span beyond":        {Spans: []SpanChange{{1, 2, nil}}},
-		"spans over another":   {Spans: []SpanChange{{0, 1, nil}, {1, 1, nil}}},
-		"a span of no message": {Spans: []SpanChange{{0, 1, list(`{"role":"system","content":""}`)}}},
+		"a span backwards":     {Spans: []SpanChange{{From: 1, To: 0}}},
+		"a span beyond":        {Spans: []SpanChange{{From: 1, To: 2}}},
+		"spans over another":   {Spans: []SpanChange{{From: 0, To: 1}, {From: 1, To: 1}}},
+		"a span of no message": {Spans: []SpanChange{{From: 0, To: 1, Messages: list(`{"role":"function","content":""}`)}}},
 		"into the user":        {Inserts: []Insert{{Item: 0, Calls: list(call1)}}},
 		"too far":              {Inserts: []Insert{{Item: 1, Visible: 2, Calls: list(call1)}}},
 		"within a letter":      {Inserts: []Insert{{Item: 1, Offset: 1, Calls: list(call1)}}},

@@ -2,8 +2,10 @@
 //
 // A request is read by one walk over its bytes that notes where its parts stand and decodes next to
 // nothing. Edits are spliced into the client's own bytes: whatever no edit touches (unknown fields, the
-// order of keys, the form of numbers, white space) comes out byte for byte as it came in. What cannot be
-// read is an error, upon which the caller passes the body on as it came.
+// order of keys, the form of numbers, white space) comes out byte for byte as it came in. Roles, blocks, calls
+// and tools of a kind that is not known are stepped over. Only what would make an edit wrong is an error, upon
+// which the caller passes the body on as it came: what is no JSON, a key that counts and stands twice, what is
+// beyond a bound.
 //
 // Two dialects are known: the Messages API (https://docs.anthropic.com/en/api/messages) and chat
 // completions (https://platform.openai.com/docs/api-reference/chat). All edits are given in the form of the
@@ -51,6 +53,7 @@ type Request struct {
 	list     span   // messages, with its brackets
 	before   int    // where the key of messages stands
 	tools    span   // tools, with its brackets; empty if there are none
+	closed   bool   // tools is neither a list nor null: none can be added
 	toolList []span
 
 	chat      []chatMessage // Chat only
@@ -61,13 +64,20 @@ type Request struct {
 // completions it is converted: the messages of consecutive tool results are one item, and system and
 // developer messages are none.
 type Item struct {
-	Role tidemark.Role
+	Role tidemark.Role // "" for a message without one
 	Raw  []byte
 
 	content span // in Raw
 	bare    bool // content is a string
 	blocks  []block
+	fixed   bool
+	more    bool // it has more members than role and content
 }
+
+// Fixed reports a message of a form that is not known: another role than user, assistant or system, content
+// that is neither a string nor a list of blocks, a call of another kind. It is sent as it came: a change of its
+// blocks is dropped, and nothing is put into it.
+func (i Item) Fixed() bool { return i.fixed }
 
 // Tool is a definition as it came, in the form of its dialect.
 type Tool struct {
@@ -81,10 +91,12 @@ type Change struct {
 	Blocks  []BlockChange
 	Spans   []SpanChange
 	Inserts []Insert
-	Note    string   // a text block behind all blocks of the last message of the user, and so behind the last cache marker
-	Append  [][]byte // messages behind the last one
-	Tools   [][]byte // definitions behind the client's
-	Trim    *Trim    // made by Trimmed for this request and this change
+	// Note is a text block behind all blocks of the last message of the user, or of the system message behind that,
+	// and so behind the last cache marker.
+	Note   string
+	Append [][]byte // messages behind the last one
+	Tools  [][]byte // definitions behind the client's
+	Trim   *Trim    // made by Trimmed for this request and this change
 }
 
 // BlockChange puts another block in the place of one. The cache marker of the old block stays.
@@ -93,10 +105,13 @@ type BlockChange struct {
 	Raw         []byte // nil: the block is left out, and its cache marker moves to the block before it
 }
 
-// SpanChange puts messages in the place of a run of items. Other changes of these items are dropped.
+// SpanChange puts messages in the place of a run of items. Other changes of these items are dropped, but for
+// those of Keep, which stay. A message of the role system stands behind one of the user and before one of the
+// assistant; where a span takes that neighbour away, it moves on to the next such place.
 type SpanChange struct {
 	From, To int // items from 0, inclusive
 	Messages [][]byte
+	Keep     []int // items of the run that stay, in order
 }
 
 // Insert puts back what the client never saw: calls within a message of the assistant, and their results.

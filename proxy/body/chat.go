@@ -17,6 +17,7 @@ type chatMessage struct {
 	content span   // empty if there is none
 	bare    bool   // content is a string
 	parts   []span // content as a list
+	fixed   bool   // of a form that is not known
 	calls   span   // tool_calls, with its brackets; empty if there are none
 	calling []chatCall
 }
@@ -91,7 +92,7 @@ func (s *scanner) sort(m chatMessage, n int) {
 	case m.role == "system" || m.role == "developer":
 		m.item = -1
 		r.Fixed += m.at.to - m.at.from
-	case m.role == "tool" && n > 0 && r.chat[n-1].role == "tool":
+	case m.results() && n > 0 && r.chat[n-1].results():
 		m.item = last
 		r.chatItems[last].last = n
 	default:
@@ -101,24 +102,37 @@ func (s *scanner) sort(m chatMessage, n int) {
 	r.chat = append(r.chat, m)
 }
 
+// results reports a message that is the result of a call.
+func (m *chatMessage) results() bool { return m.role == "tool" && !m.fixed }
+
 func (s *scanner) chatMessage() chatMessage {
 	var m chatMessage
 	var seen uint32
+	first := s.peek()
 	m.at.from = s.i
+	if first != '{' {
+		s.skip()
+		m.at.to, m.fixed = s.i, true
+		return m
+	}
 	s.members("the message", func(key []byte) {
 		switch string(key) {
 		case "role":
 			s.once(&seen, 1, "role")
-			m.role = s.text()
+			if s.peek() == '"' {
+				m.role = s.text()
+				return
+			}
+			s.skip()
 		case "content":
 			s.once(&seen, 2, "content")
 			from := s.i
-			m.bare, m.parts = s.chatContent()
+			s.chatContent(&m)
 			m.content = span{from, s.i}
 		case "tool_calls":
 			s.once(&seen, 4, "tool_calls")
 			from := s.i
-			m.calling = s.chatCalls()
+			s.chatCalls(&m)
 			m.calls = span{from, s.i}
 		case "tool_call_id":
 			s.once(&seen, 8, "tool_call_id")
@@ -135,24 +149,25 @@ func (s *scanner) chatMessage() chatMessage {
 	switch m.role {
 	case "system", "developer", "user", "assistant":
 	case "tool":
-		if m.id.to == 0 {
-			s.fail("a result without tool_call_id")
-		}
+		m.fixed = m.fixed || m.id.to == 0
 	default:
-		s.fail("the role is unknown")
+		m.fixed = true
 	}
 	return m
 }
 
 // chatContent reads a string, a list of parts, or null.
-func (s *scanner) chatContent() (bare bool, parts []span) {
+func (s *scanner) chatContent(m *chatMessage) {
 	switch s.peek() {
 	case '"':
 		s.str()
-		return true, nil
-	case 'n':
+		m.bare = true
+		return
+	case '[':
+	default:
+		m.fixed = m.fixed || s.peek() != 'n'
 		s.skip()
-		return false, nil
+		return
 	}
 	s.elements("content", func(int) {
 		if s.left--; s.left < 0 {
@@ -160,31 +175,39 @@ func (s *scanner) chatContent() (bare bool, parts []span) {
 			return
 		}
 		b := s.block()
-		parts = append(parts, span{int(b.from), int(b.to)})
+		m.parts = append(m.parts, span{int(b.from), int(b.to)})
 	})
-	return false, parts
 }
 
-// chatCalls reads the calls of a message; null is none.
-func (s *scanner) chatCalls() (calls []chatCall) {
-	if s.peek() == 'n' {
+// chatCalls reads the calls of a message; null is none. One of another form makes the message fixed.
+func (s *scanner) chatCalls(m *chatMessage) {
+	if first := s.peek(); first != '[' {
+		m.fixed = m.fixed || first != 'n'
 		s.skip()
-		return nil
+		return
 	}
 	s.elements("tool_calls", func(int) {
 		if s.left--; s.left < 0 {
 			s.fail("too many calls")
 			return
 		}
-		calls = append(calls, s.chatCall())
+		if k, ok := s.chatCall(); ok {
+			m.calling = append(m.calling, k)
+		} else {
+			m.fixed = true
+		}
 	})
-	return calls
 }
 
-func (s *scanner) chatCall() chatCall {
-	var k chatCall
+// chatCall reads a call; ok is false for one without id, name or arguments.
+func (s *scanner) chatCall() (k chatCall, ok bool) {
 	var seen uint32
+	first := s.peek()
 	k.at.from = s.i
+	if first != '{' {
+		s.skip()
+		return k, false
+	}
 	s.members("the call", func(key []byte) {
 		switch string(key) {
 		case "id":
@@ -193,6 +216,10 @@ func (s *scanner) chatCall() chatCall {
 		case "function", "custom":
 			s.once(&seen, 2, "function")
 			var inner uint32
+			if s.peek() != '{' {
+				s.skip()
+				return
+			}
 			s.members("the function", func(key []byte) {
 				switch string(key) {
 				case "name":
@@ -209,18 +236,17 @@ func (s *scanner) chatCall() chatCall {
 			s.skip()
 		}
 	})
-	if k.id.to == 0 || k.name.to == 0 || k.args.to == 0 {
-		s.fail("a call without id, name or arguments")
-	}
 	k.at.to = s.i
-	return k
+	return k, k.id.to > 0 && k.name.to > 0 && k.args.to > 0
 }
 
-// quoted reads a string and returns where it stands, with its quotes.
+// quoted reads a string and returns where it stands, with its quotes; nothing for another value.
 func (s *scanner) quoted() span {
-	from := s.i
-	s.str()
-	return span{from, s.i}
+	if s.peek() != '"' {
+		s.skip()
+		return span{}
+	}
+	return s.value()
 }
 
 // convert makes the items of chat completions.
@@ -237,6 +263,7 @@ func (s *scanner) convert() {
 			s.err = c.err
 			return
 		}
+		it.fixed = it.fixed || r.chat[r.chatItems[n].first].fixed
 		for k := range it.blocks {
 			if b := &it.blocks[k]; b.kind == call || b.kind == result {
 				if r.partly(r.chatItems[n].blocks[k]) {
@@ -249,18 +276,18 @@ func (s *scanner) convert() {
 }
 
 // partly reports that a block was a part of a content, neither a call nor a result.
-func (r *Request) partly(o origin) bool { return o.call < 0 && r.chat[o.message].role != "tool" }
+func (r *Request) partly(o origin) bool { return o.call < 0 && !r.chat[o.message].results() }
 
 // convert is an item as a message of the Messages API; it notes where each block comes from.
 func (r *Request) convert(ci *chatItem) []byte {
 	first := r.chat[ci.first]
-	role := tidemark.User
-	if first.role == "assistant" {
-		role = tidemark.Assistant
+	role := first.role
+	if first.results() {
+		role = string(tidemark.User)
 	}
 	dst := make([]byte, 0, r.chat[ci.last].at.to-first.at.from+64)
-	dst = append(dst, `{"role":"`+string(role)+`","content":`...)
-	if first.bare && first.role != "tool" && len(first.calling) == 0 {
+	dst = append(append(append(dst, `{"role":`...), quote(role)...), `,"content":`...)
+	if first.bare && !first.results() && len(first.calling) == 0 {
 		ci.blocks = append(ci.blocks, origin{ci.first, first.content, -1})
 		dst = append(dst, first.content.of(r.raw)...)
 		return append(dst, '}')
@@ -269,7 +296,7 @@ func (r *Request) convert(ci *chatItem) []byte {
 	begin := len(dst)
 	for n := ci.first; n <= ci.last; n++ {
 		m := r.chat[n]
-		if m.role == "tool" {
+		if m.results() {
 			ci.blocks = append(ci.blocks, origin{n, m.at, -1})
 			dst = r.appendResult(separated(dst, begin), m)
 			continue

@@ -133,7 +133,7 @@ func chatRows() []chatRow {
 		},
 		{
 			"a span", sys + `,{"role":"user","content":"q"}, {"role":"assistant","content":"a"}, ` + sys + `, {"role":"user","content":"r"}`,
-			Change{Spans: []SpanChange{{0, 1, list(`{"role":"user","content":"sum"}`)}}},
+			Change{Spans: []SpanChange{{From: 0, To: 1, Messages: list(`{"role":"user","content":"sum"}`)}}},
 			sys + `,{"role":"user","content":"sum"}, ` + sys + `, {"role":"user","content":"r"}`,
 		},
 	}

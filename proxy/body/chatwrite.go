@@ -188,7 +188,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		return []byte("null")
 	}
 	for _, e := range elems {
-		if _, alone := textOf(e.raw); e.kind == text && !alone || e.kind == other && chatImage(e.raw) != nil {
+		if _, alone := textOf(e.raw); e.kind == text && !alone || (e.kind == other || e.kind == media) && chatImage(e.raw) != nil {
 			list = true
 		}
 	}
@@ -199,7 +199,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		part := e.raw
 		if known && e.same && !r.chat[from.message].bare {
 			part = from.at.of(r.raw)
-		} else if e.kind == other {
+		} else if e.kind == other || e.kind == media {
 			if part = chatImage(e.raw); part == nil {
 				part = textBlock(quote(blockText(chatBlock(e.raw))))
 			}

@@ -18,6 +18,7 @@ const (
 	thinking
 	call
 	result
+	media // an image or a document
 )
 
 // block is where a block stands in the message that it is of.
@@ -25,6 +26,7 @@ type block struct {
 	from, to int32
 	kind     kind
 	marked   bool
+	typed    bool // it says of what type it is
 }
 
 func (b block) of(raw []byte) []byte { return raw[b.from:b.to:b.to] }
@@ -45,8 +47,13 @@ func NewItem(raw []byte) (Item, error) {
 func (c *cursor) item(left *int) Item {
 	var it Item
 	var seen uint32
-	c.peek()
+	first := c.peek()
 	start := c.i
+	if first != '{' {
+		at := c.value()
+		it.Raw, it.fixed = at.of(c.data), true
+		return it
+	}
 	c.members("the message", func(key []byte) {
 		switch string(key) {
 		case "role":
@@ -55,35 +62,50 @@ func (c *cursor) item(left *int) Item {
 		case "content":
 			c.once(&seen, 2, "content")
 			from := c.i
-			it.bare = c.peek() == '"'
-			if it.bare {
+			switch first := c.peek(); first {
+			case '"':
+				it.bare = true
 				c.str()
-			} else {
+			case '[':
 				it.blocks = c.blocks(start, left)
+			default:
+				c.skip()
+				it.fixed = true
 			}
 			it.content = span{from - start, c.i - start}
 		default:
+			it.more = true
 			c.skip()
 		}
 	})
-	if seen != 3 {
-		c.fail("the message lacks role or content")
-	}
 	if c.err == nil {
 		it.Raw = c.data[start:c.i:c.i]
 	}
+	it.fixed = it.fixed || seen != 3 || !known(it.Role)
 	return it
 }
 
+// role reads a role, "" for what is no string.
 func (c *cursor) role() tidemark.Role {
-	switch string(unquoted(c.str())) {
+	if c.peek() != '"' {
+		c.skip()
+		return ""
+	}
+	switch role := unquoted(c.str()); string(role) {
 	case "user":
 		return tidemark.User
 	case "assistant":
 		return tidemark.Assistant
+	case "system":
+		return tidemark.System
+	default:
+		return tidemark.Role(role)
 	}
-	c.fail("the role is neither user nor assistant")
-	return ""
+}
+
+// known reports a role of which it is known what its messages are.
+func known(r tidemark.Role) bool {
+	return r == tidemark.User || r == tidemark.Assistant || r == tidemark.System
 }
 
 // blocks reads a list of blocks, whose places count from start.
@@ -102,15 +124,26 @@ func (c *cursor) blocks(start int, left *int) []block {
 	return list
 }
 
+// block reads a block. What is no object, or has no type, is one of an unknown kind.
 func (c *cursor) block() block {
 	var b block
 	var seen uint32
+	first := c.peek()
 	from := c.i
+	if first != '{' {
+		c.skip()
+		b.from, b.to = int32(from), int32(c.i)
+		return b
+	}
 	c.members("the block", func(key []byte) {
 		switch string(key) {
 		case "type":
 			c.once(&seen, 1, "type")
-			b.kind = kindOf(unquoted(c.str()))
+			if c.peek() != '"' {
+				c.skip()
+				return
+			}
+			b.kind, b.typed = kindOf(unquoted(c.str())), true
 		case marker:
 			c.once(&seen, 2, marker)
 			b.marked = c.peek() != 'n'
@@ -125,9 +158,6 @@ func (c *cursor) block() block {
 			c.skip()
 		}
 	})
-	if seen&1 == 0 {
-		c.fail("the block has no type")
-	}
 	b.from, b.to = int32(from), int32(c.i)
 	return b
 }
@@ -142,6 +172,8 @@ func kindOf(name []byte) kind {
 		return call
 	case tidemark.TypeToolResult:
 		return result
+	case tidemark.TypeImage, tidemark.TypeDocument:
+		return media
 	}
 	return other
 }
@@ -181,15 +213,16 @@ func textOf(raw []byte) (quoted []byte, alone bool) {
 	c.members("the block", func(key []byte) {
 		switch string(key) {
 		case "type":
-			isText = kindOf(unquoted(c.str())) == text
+			at := c.value()
+			isText = kindOf(unquoted(at.of(raw))) == text
 		case "text":
-			quoted = c.str()
+			quoted = c.value().of(raw)
 		default:
 			alone = false
 			c.skip()
 		}
 	})
-	if c.err != nil || !isText {
+	if c.err != nil || !isText || len(quoted) == 0 || quoted[0] != '"' {
 		return nil, false
 	}
 	return quoted, alone
@@ -266,10 +299,21 @@ func dropMember(raw []byte, name string) []byte {
 // checkBlock reports what is no block: JSON of ours that is spliced in must not break the body.
 func checkBlock(raw []byte) (block, error) {
 	c := cursor{data: raw}
-	c.peek()
 	b := c.block()
+	if !b.typed {
+		c.fail("the block has no type")
+	}
 	c.end()
 	return b, c.err
+}
+
+// newMessage reads a message of ours, which must have a role and content.
+func newMessage(raw []byte) (Item, error) {
+	it, err := NewItem(unmarked(raw))
+	if err == nil && it.fixed {
+		err = fmt.Errorf("a message of ours without a known role and content: %w", tidemark.ErrInvalid)
+	}
+	return it, err
 }
 
 // quote is s as a JSON string.

@@ -20,13 +20,13 @@ func TestPlaces(t *testing.T) {
 		{
 			"a marker that is null is none: the one before it moves",
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a",` + mark + `}]}, {"role":"assistant","content":[{"type":"text","text":"b",` + nullMark + `}]}, {"role":"user","content":"c"}]}`,
-			Change{Spans: []SpanChange{{0, 1, list(`{"role":"user","content":"sum"}`)}}},
+			Change{Spans: []SpanChange{{From: 0, To: 1, Messages: list(`{"role":"user","content":"sum"}`)}}},
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"sum",` + mark + `}]}, {"role":"user","content":"c"}]}`,
 		},
 		{
 			"where all are null there is none to move",
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a",` + nullMark + `}]}, {"role":"user","content":"c"}]}`,
-			Change{Spans: []SpanChange{{0, 0, list(`{"role":"user","content":"sum"}`)}}},
+			Change{Spans: []SpanChange{{From: 0, To: 0, Messages: list(`{"role":"user","content":"sum"}`)}}},
 			`{"messages":[{"role":"user","content":"sum"}, {"role":"user","content":"c"}]}`,
 		},
 	} {

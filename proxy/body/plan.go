@@ -62,9 +62,12 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 		i = next
 	}
 	p.flush(nil)
+	if len(c.Spans) > 0 {
+		p.settle()
+	}
 	p.note(c.Note)
 	for n, raw := range c.Append {
-		it, err := NewItem(unmarked(raw))
+		it, err := newMessage(raw)
 		if err != nil {
 			return nil, fmt.Errorf("message %d to append: %w", n, err)
 		}
@@ -82,9 +85,17 @@ func (p *planner) gather(c Change) error {
 		if s.From <= last || s.To < s.From || s.To >= len(p.r.Items) {
 			return fmt.Errorf("span %d to %d: out of range or over another: %w", s.From, s.To, tidemark.ErrInvalid)
 		}
+		for i, before := 0, s.From-1; i < len(s.Keep); before, i = s.Keep[i], i+1 {
+			if s.Keep[i] <= before || s.Keep[i] > s.To {
+				return fmt.Errorf("span %d to %d: item %d is to stay: %w", s.From, s.To, s.Keep[i], tidemark.ErrInvalid)
+			}
+		}
 		last = s.To
 	}
 	for _, b := range c.Blocks {
+		if b.Item >= 0 && b.Item < len(p.r.Items) && p.r.Items[b.Item].fixed {
+			continue
+		}
 		if err := p.block(b); err != nil {
 			return fmt.Errorf("block %d of item %d: %w", b.Block, b.Item, err)
 		}
@@ -98,6 +109,9 @@ func (p *planner) gather(c Change) error {
 		}
 	}
 	for _, in := range c.Inserts {
+		if in.Item >= 0 && in.Item < len(p.r.Items) && p.r.Items[in.Item].fixed {
+			continue
+		}
 		if err := p.insert(in); err != nil {
 			return fmt.Errorf("insert into item %d: %w", in.Item, err)
 		}
@@ -209,7 +223,7 @@ func (p *planner) item(i int) (next int, err error) {
 	}
 	it := p.r.Items[i]
 	e := p.edits[i]
-	if it.Role == tidemark.Assistant {
+	if it.Role != tidemark.User || it.fixed {
 		p.flush(nil)
 	}
 	if e == nil && len(p.pending) == 0 {
@@ -247,7 +261,7 @@ func fresh(list [][]byte) []element {
 func (p *planner) span(s SpanChange) error {
 	first := len(p.out)
 	for n, raw := range s.Messages {
-		it, err := NewItem(unmarked(raw))
+		it, err := newMessage(raw)
 		if err != nil {
 			return fmt.Errorf("message %d of the span: %w", n, err)
 		}
@@ -262,20 +276,27 @@ func (p *planner) span(s SpanChange) error {
 		}
 		p.out = append(p.out, o)
 	}
-	if len(p.out) == first {
-		return nil
+	if len(p.out) > first {
+		if value := p.r.lastMarker(s); value != nil {
+			o := &p.out[len(p.out)-1]
+			p.open(o)
+			moveMarker(o.elems, value)
+		}
 	}
-	if value := p.r.lastMarker(s.From, s.To); value != nil {
-		o := &p.out[len(p.out)-1]
-		p.open(o)
-		moveMarker(o.elems, value)
+	for _, i := range s.Keep {
+		if _, err := p.item(i); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
 	}
 	return nil
 }
 
-// lastMarker is the last cache marker of a run of items, nil if they have none.
-func (r *Request) lastMarker(from, to int) []byte {
-	for i := to; i >= from; i-- {
+// lastMarker is the last cache marker of what leaves with a span, nil if there is none.
+func (r *Request) lastMarker(s SpanChange) []byte {
+	for i := s.To; i >= s.From; i-- {
+		if slices.Contains(s.Keep, i) {
+			continue
+		}
 		for n := r.Items[i].Blocks() - 1; n >= 0; n-- {
 			if r.Items[i].marked(n) {
 				return markerOf(r.Items[i].Block(n))
@@ -288,7 +309,7 @@ func (r *Request) lastMarker(from, to int) []byte {
 // moveMarker gives the last block that may have it the marker, unless it has one.
 func moveMarker(elems []element, value []byte) {
 	for n := len(elems) - 1; n >= 0 && value != nil; n-- {
-		if e := &elems[n]; e.kind != thinking { // the API refuses it there
+		if e := &elems[n]; e.kind != thinking && e.kind != other { // the API refuses it there, or may
 			if markerOf(e.raw) == nil {
 				e.raw, e.same = marked(e.raw, value), false
 			}
@@ -331,18 +352,129 @@ func (i Item) elements(orig int) []element {
 	return elems
 }
 
-// note adds a text to the end of the last message of the user.
+// settle moves system messages whose neighbours left to the next place where the API takes one: behind a message of the
+// user and before one of the assistant, or at the end. There they are one message, since it takes no two in a row. Those
+// that stand as the client had them stay where they are.
+func (p *planner) settle() {
+	all := p.out
+	p.out = make([]outgoing, 0, len(all))
+	var held []outgoing
+	for n := 0; n < len(all); {
+		end, words, moved := n, false, false
+		for ; end < len(all) && all[end].item >= 0 && all[end].role == tidemark.System; end++ {
+			if p.instructs(&all[end]) {
+				words, moved = true, moved || p.moved(all, end)
+			}
+		}
+		if end == n {
+			if all[n].role != tidemark.User && p.place() {
+				p.join(held)
+				held = nil
+			}
+			p.out = append(p.out, all[n])
+			n++
+			continue
+		}
+		here := words && !moved && p.place()
+		for ; n < end; n++ {
+			if (moved || len(held) > 0) && p.instructs(&all[n]) {
+				held = append(held, all[n])
+			} else {
+				p.out = append(p.out, all[n])
+			}
+		}
+		if here {
+			p.join(held)
+			held = nil
+		}
+	}
+	p.join(held)
+}
+
+// instructs reports a system message of the client's with words, whose place counts.
+func (p *planner) instructs(o *outgoing) bool {
+	if o.item < 0 || o.role != tidemark.System {
+		return false
+	}
+	it := p.r.Items[o.item]
+	return !it.fixed && !it.silent() && it.Blocks() > 0
+}
+
+// place reports whether the API takes a system message behind what was planned so far.
+func (p *planner) place() bool {
+	for n := len(p.out) - 1; n >= 0; n-- {
+		if o := &p.out[n]; o.role != tidemark.System || p.instructs(o) {
+			return o.role != tidemark.Assistant
+		}
+	}
+	return false
+}
+
+// join adds system messages as one, but for those that have more than role and content.
+func (p *planner) join(list []outgoing) {
+	for _, o := range list {
+		n := len(p.out) - 1
+		if n < 0 || !p.instructs(&p.out[n]) || p.r.Items[p.out[n].item].more || p.r.Items[o.item].more {
+			p.out = append(p.out, o)
+			continue
+		}
+		p.open(&p.out[n])
+		p.open(&o)
+		for _, e := range o.elems {
+			e.orig, e.same = -1, false
+			p.out[n].elems = append(p.out[n].elems, e)
+		}
+	}
+}
+
+// moved reports whether an outgoing message of the client's stands between others than it came between. System messages
+// without words stand anywhere, and between none.
+func (p *planner) moved(list []outgoing, n int) bool {
+	silent := func(it Item) bool {
+		return it.Role == tidemark.System && !it.fixed && (it.silent() || it.Blocks() == 0)
+	}
+	for _, step := range [...]int{-1, 1} {
+		came, goes := list[n].item+step, n+step
+		for came >= 0 && came < len(p.r.Items) && silent(p.r.Items[came]) {
+			came += step
+		}
+		for goes >= 0 && goes < len(list) && list[goes].item >= 0 && silent(p.r.Items[list[goes].item]) {
+			goes += step
+		}
+		switch inside := goes >= 0 && goes < len(list); {
+		case !inside && came >= 0 && came < len(p.r.Items), inside && list[goes].item != came:
+			return true
+		}
+	}
+	return false
+}
+
+// speaks reports whether a note may be put into a message. A system message without blocks is none of instructions, and may
+// stand where one may not.
+func (p *planner) speaks(o *outgoing) bool {
+	switch {
+	case o.item >= 0 && p.r.Items[o.item].fixed:
+		return false
+	case o.role == tidemark.System:
+		return o.item < 0 || p.instructs(o)
+	}
+	return o.role == tidemark.User
+}
+
+// note adds a text to the end of the last message of the user, or of a system message behind it.
 func (p *planner) note(s string) {
 	if s == "" {
 		return
 	}
 	last := element{raw: textBlock(quote(s)), orig: -1, kind: text}
 	for n := len(p.out) - 1; n >= 0; n-- {
-		if o := &p.out[n]; o.role == tidemark.User {
-			p.open(o)
-			o.elems = append(o.elems, last)
-			return
+		o := &p.out[n]
+		if !p.speaks(o) {
+			continue
 		}
+		p.open(o)
+		o.elems = append(o.elems, last)
+		return
 	}
 	p.out = append(p.out, outgoing{role: tidemark.User, item: -1, src: -1, anchor: -1, edited: true, elems: []element{last}})
 }

@@ -57,6 +57,8 @@ func (m *maker) content(role tidemark.Role) string {
 			blocks[n] = m.object(`"type":"thinking"`, `"thinking":"`+m.word()+`"`, `"signature":"s"`)
 		case k == 1 && role == tidemark.Assistant:
 			blocks[n] = m.object(m.some(`"type":"tool_use"`, `"id":"`+m.word()+`"`, `"name":"n"`, `"input":{"cache_control":{ }}`)...)
+		case k == 2 && m.rng.IntN(2) == 0:
+			blocks[n] = m.unknownBlock()
 		case k == 1:
 			blocks[n] = m.object(m.some(`"type":"tool_result"`, `"tool_use_id":"`+m.word()+`"`, `"content":`+m.list([]string{textJSON(m.word())}))...)
 		default:
@@ -66,10 +68,49 @@ func (m *maker) content(role tidemark.Role) string {
 	return m.list(blocks)
 }
 
+// unknownBlock is a block that nobody here knows.
+func (m *maker) unknownBlock() string {
+	return []string{
+		m.object(m.some(`"type":"container_upload"`, `"file_id":"`+m.word()+`"`)...),
+		m.object(`"text":"`+m.word()+`"`, `"input":7`),
+		m.object(`"type":`+m.list([]string{`"text"`}), `"x":"`+m.word()+`"`),
+		m.object(m.some(`"type":"text"`, `"text":{"x":"`+m.word()+`"}`)...),
+		`"` + m.word() + `"`, `null`, `1.0`,
+	}[m.rng.IntN(7)]
+}
+
+// unknownMessage is a message that nobody here knows.
+func (m *maker) unknownMessage() string {
+	role := []string{`"role":"function"`, `"role":"` + m.word() + `"`, `"role":7`, `"x":1.0`, `"role":"user"`, `"role":"assistant"`}[m.rng.IntN(6)]
+	switch m.rng.IntN(6) {
+	case 0:
+		return m.object(role, `"content":null`)
+	case 1:
+		return m.object(role, `"content":{"parts":["`+m.word()+`"]}`)
+	case 2:
+		return m.object(role, `"name":"`+m.word()+`"`)
+	case 3:
+		return `"` + m.word() + `"`
+	}
+	return m.object(role, `"content":`+m.content(tidemark.User))
+}
+
 func (m *maker) messages() string {
-	out := make([]string, m.rng.IntN(6))
+	out := make([]string, m.rng.IntN(8))
+	turn := 0
 	for n := range out {
-		role := []tidemark.Role{tidemark.User, tidemark.Assistant}[(n+m.rng.IntN(5)/4)%2]
+		role := []tidemark.Role{tidemark.User, tidemark.Assistant}[(turn+m.rng.IntN(5)/4)%2]
+		switch k := m.rng.IntN(16); {
+		case k == 0:
+			out[n] = m.unknownMessage()
+			continue
+		case n > 0 && turn%2 == 1 && k < 6: // behind one of the user
+			content := []string{m.content(tidemark.User), `"` + m.word() + `"`, m.list(nil)}[m.rng.IntN(3)]
+			members := []string{`"role":"system"`, `"content":` + content, fmt.Sprintf(`"output_config":{"y%d":1.0}`, m.n)}
+			out[n] = m.object(members[:2+m.rng.IntN(4)/3]...)
+			continue
+		}
+		turn++
 		members := []string{`"role":"` + string(role) + `"`, `"content":` + m.content(role)}
 		if m.rng.IntN(3) == 0 {
 			members = append(members, fmt.Sprintf(`"y%d":null`, m.n))
@@ -82,6 +123,10 @@ func (m *maker) messages() string {
 func (m *maker) chat() string {
 	out := make([]string, m.rng.IntN(7))
 	for n := range out {
+		if m.rng.IntN(10) == 0 {
+			out[n] = m.unknownMessage()
+			continue
+		}
 		members := []string{`"y` + m.word() + `":1.0`}
 		switch m.rng.IntN(4) {
 		case 0:
@@ -93,6 +138,9 @@ func (m *maker) chat() string {
 			calls := make([]string, m.rng.IntN(3))
 			for k := range calls {
 				calls[k] = m.object(`"id":"`+m.word()+`"`, `"type":"function"`, `"function":`+m.object(`"name":"n"`, `"arguments":"{\"a\": 1.0}"`))
+				if m.rng.IntN(8) == 0 {
+					calls[k] = []string{m.object(`"id":"`+m.word()+`"`, `"type":"mcp_call"`), `null`, m.object(`"function":"` + m.word() + `"`)}[m.rng.IntN(3)]
+				}
 			}
 			if len(calls) > 0 {
 				members = append(members, `"tool_calls":`+m.list(calls))
@@ -118,7 +166,14 @@ func (m *maker) body(d Dialect) string {
 		members = append(members, `"messages":`+m.messages(), `"system":[{"type":"text","text":"s",`+mark+`}]`)
 	}
 	if m.rng.IntN(2) == 0 {
-		members = append(members, `"tools":`+m.list([]string{m.object(m.some(`"name":"t"`)...), `{"name":"u"}`}[:m.rng.IntN(3)]))
+		members = append(members, `"tools":`+m.list([]string{m.object(m.some(`"name":"t"`)...), `{"name":"u"}`, `{"type":"mcp_toolset","mcp_server_name":"s"}`, `7`}[:m.rng.IntN(5)]))
+	} else if m.rng.IntN(8) == 0 {
+		members = append(members, `"tools":{"name":"t"}`)
+	}
+	for _, unknown := range []string{`"container":{"id":"c"}`, `"mcp_servers":[{"url":"u"}]`, `"context_management":{"edits":[]}`, `"output_config":{"effort":"high"}`, `"model":{"id":1}`} {
+		if m.rng.IntN(6) == 0 && (unknown[:8] != `"model":` || len(members) == 0) {
+			members = append(members, unknown)
+		}
 	}
 	return m.space() + m.object(members...) + m.space()
 }
@@ -141,7 +196,7 @@ func (m *maker) change(r *Request) (c Change, touched map[int]bool) {
 				raw = nil
 			}
 			c.Blocks = append(c.Blocks, BlockChange{i, n, raw})
-			touched[i] = true
+			touched[i] = touched[i] || !it.fixed
 		case k == 1 && it.Role == tidemark.Assistant:
 			visible := 0
 			for n := range it.Blocks() {
@@ -151,34 +206,45 @@ func (m *maker) change(r *Request) (c Change, touched map[int]bool) {
 			}
 			in := Insert{Item: i, Visible: m.rng.IntN(visible + 1), Thinking: m.rng.IntN(2), Calls: list(call1), Results: list(res1), Split: m.rng.IntN(2) == 0}
 			c.Inserts = append(c.Inserts, in)
-			touched[i] = true
-			if !in.Split && i+1 < len(r.Items) {
-				touched[i+1] = true
-			}
+			touched[i] = touched[i] || !it.fixed
 		case k == 2:
 			to := min(len(r.Items)-1, i+m.rng.IntN(3))
 			if len(c.Spans) > 0 && c.Spans[len(c.Spans)-1].To >= i {
 				break
 			}
-			c.Spans = append(c.Spans, SpanChange{i, to, list(`{"role":"user","content":"NEW"}`)})
-			for n := i; n <= to; n++ {
-				touched[n] = true
+			s := SpanChange{From: i, To: to}
+			if m.rng.IntN(3) > 0 {
+				s.Messages = list(`{"role":"user","content":"NEW"}`)
 			}
+			for n := i; n <= to; n++ {
+				if r.Items[n].Role == tidemark.System {
+					s.Keep = append(s.Keep, n)
+				} else {
+					touched[n] = true
+				}
+			}
+			c.Spans = append(c.Spans, s)
 		}
 	}
-	if m.rng.IntN(3) == 0 {
+	for _, in := range c.Inserts { // its results go to the message behind it, where that is one of the user
+		next := in.Item + 1
+		for _, s := range c.Spans {
+			if s.From == next && len(s.Messages)+len(s.Keep) == 0 {
+				next = s.To + 1
+			}
+		}
+		if !in.Split && next < len(r.Items) && r.Items[next].Role == tidemark.User {
+			touched[next] = true
+		}
+	}
+	if m.rng.IntN(3) == 0 && !r.closed {
 		c.Tools = list(`{"name":"NEW","input_schema":{}}`)
 	}
 	if m.rng.IntN(3) == 0 {
 		c.Append = list(`{"role":"assistant","content":[`+call2+`]}`, `{"role":"user","content":[`+res2+`]}`)
 	}
 	if m.rng.IntN(3) == 0 {
-		c.Note = "NEW"
-		for i := range r.Items {
-			if r.Items[i].Role == tidemark.User {
-				touched[-1] = true
-			}
-		}
+		c.Note, touched[-1] = "NEW", true
 	}
 	return c, touched
 }
@@ -203,28 +269,12 @@ func law(t *testing.T, r *Request, c Change, touched map[int]bool) {
 	if Markers(got) > Markers(r.raw) {
 		t.Fatalf("more markers than %d: %s\n%+v\n%s", Markers(r.raw), r.raw, c, got)
 	}
-	// Items that nothing touched stand in order, byte for byte; a note touches the last of the user.
-	note := -1
-	if touched[-1] {
-		for i := range r.Items {
-			if r.Items[i].Role == tidemark.User {
-				note = i
-			}
-		}
-	}
-	rest := got
-	for i := range r.Items {
-		if touched[i] || i == note {
-			continue
-		}
-		raw := r.source(i)
-		at := bytes.Index(rest, raw)
-		if at < 0 {
-			t.Fatalf("item %d %s is gone\n%s\n%+v\n%s", i, raw, r.raw, c, got)
-		}
-		rest = rest[at+len(raw):]
-	}
+	itemsStay(t, r, c, touched, got)
 	blocksStay(t, r, c, got)
+	home := len(after.Items) > 0 && after.Items[0].Role == tidemark.User // all of the user may have left
+	if r.Dialect == Messages && home && len(c.Append) == 0 && astray(r.Items) == 0 && astray(after.Items) > 0 {
+		t.Fatalf("a system message stands where the API takes none\n%s\n%+v\n%s", r.raw, c, got)
+	}
 	// All around the messages and tools stays.
 	for _, piece := range r.around() {
 		if !bytes.Contains(got, piece) {
@@ -239,6 +289,74 @@ func law(t *testing.T, r *Request, c Change, touched map[int]bool) {
 	if len(after.Tools) != len(r.Tools)+len(c.Tools) {
 		t.Fatalf("%d tools of %d", len(after.Tools), len(r.Tools))
 	}
+}
+
+// itemsStay checks that items that nothing touched stand in order, byte for byte, and so do system messages among themselves:
+// where their neighbours leave they move. A note touches one more.
+func itemsStay(t *testing.T, r *Request, c Change, touched map[int]bool, got []byte) {
+	t.Helper()
+	noted := !touched[-1]
+	sort := func(it Item) int {
+		switch {
+		case it.Role != tidemark.System || it.fixed:
+			return 0
+		case it.Blocks() == 0 || it.silent(): // its place does not count
+			return 1
+		}
+		return 2
+	}
+	for kind := range 3 {
+		rest := got
+		for i, it := range r.Items {
+			if touched[i] || sort(it) != kind {
+				continue
+			}
+			raw := r.source(i)
+			at := bytes.Index(rest, raw)
+			if at < 0 && kind == 2 && !it.more && len(c.Spans) > 0 { // joined with another one: its blocks are there
+				continue
+			}
+			if at < 0 && !noted && !it.fixed {
+				noted = true
+				continue
+			}
+			if at < 0 {
+				t.Fatalf("item %d %s is gone\n%s\n%+v\n%s", i, raw, r.raw, c, got)
+			}
+			rest = rest[at+len(raw):]
+		}
+	}
+}
+
+// astray counts system messages that stand neither behind one of the user and before one of the assistant, nor at the end behind
+// one of the user, and those that are two in a row though they could be one. Behind the last word of an assistant there is no
+// such place.
+func astray(items []Item) (n int) {
+	system := func(i int) bool { return items[i].Role == tidemark.System && !items[i].fixed }
+	words := func(i int) bool { return system(i) && items[i].Blocks() > 0 && !items[i].silent() }
+	last := len(items) - 1
+	for last >= 0 && system(last) {
+		last--
+	}
+	for i := range items {
+		if !words(i) || i > last && last >= 0 && items[last].Role == tidemark.Assistant {
+			continue
+		}
+		before, behind := i-1, i+1
+		for before >= 0 && system(before) {
+			before--
+		}
+		for behind < len(items) && system(behind) {
+			behind++
+		}
+		if before < 0 || items[before].Role != tidemark.User || behind < len(items) && items[behind].Role == tidemark.User {
+			n++
+		}
+		if i > 0 && words(i-1) && !items[i].more && !items[i-1].more {
+			n++
+		}
+	}
+	return n
 }
 
 // blocksStay checks the blocks that nothing touched of items that something did. One that was given a marker has it

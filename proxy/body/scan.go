@@ -86,7 +86,11 @@ func (s *scanner) shared(key string, at int, seen *uint32) bool {
 	switch key {
 	case "model":
 		s.once(seen, keyModel, key)
-		s.r.Model = s.text()
+		if s.r.Model = ""; s.peek() == '"' {
+			s.r.Model = s.text()
+		} else {
+			s.skip()
+		}
 	case "stream":
 		s.once(seen, keyStream, key)
 		s.r.Stream = s.peek() == 't'
@@ -196,12 +200,12 @@ func (s *scanner) messages() {
 	})
 }
 
-// toolDefs reads the definitions; null is the same as none.
+// toolDefs reads the definitions; null is the same as none, and so is what is no list.
 func (s *scanner) toolDefs() {
 	from := s.i
-	if s.peek() == 'n' {
+	if first := s.peek(); first != '[' {
 		s.skip()
-		s.r.tools = span{from, s.i}
+		s.r.tools, s.r.closed = span{from, s.i}, first != 'n'
 		return
 	}
 	s.elements("tools", func(n int) {
@@ -222,10 +226,18 @@ func (s *scanner) toolDefs() {
 // toolName reads a definition; in chat the name stands one level below.
 func (s *scanner) toolName() (name string) {
 	var seen uint32
+	if s.peek() != '{' {
+		s.skip()
+		return ""
+	}
 	s.members("the tool", func(key []byte) {
 		switch k := string(key); {
 		case k == "name":
 			s.once(&seen, 1, k)
+			if s.peek() != '"' {
+				s.skip()
+				return
+			}
 			name = s.text()
 		case s.r.Dialect == Chat && (k == "function" || k == "custom"):
 			s.once(&seen, 2, k)

@@ -35,12 +35,12 @@ func TestChangesTogether(t *testing.T) {
 		},
 		{
 			"results before a span that begins with the user", user(`"q"`) + `,` + model(`"a"`) + `,` + user(`"b"`),
-			Change{Inserts: []Insert{beside}, Spans: []SpanChange{{2, 2, list(user(`"sum"`), model(`"ok"`))}}},
+			Change{Inserts: []Insert{beside}, Spans: []SpanChange{{From: 2, To: 2, Messages: list(user(`"sum"`), model(`"ok"`))}}},
 			user(`"q"`) + `,` + model(`[`+textJSON("a")+`,`+call1+`]`) + `,` + user(`[`+res1+`,`+textJSON("sum")+`]`) + `,` + model(`"ok"`),
 		},
 		{
 			"results before a span of the assistant, and a note behind all", user(`"q"`) + `,` + model(`"a"`) + `,` + user(`"b"`),
-			Change{Inserts: []Insert{beside}, Spans: []SpanChange{{2, 2, list(model(`"ok"`))}}, Note: "n"},
+			Change{Inserts: []Insert{beside}, Spans: []SpanChange{{From: 2, To: 2, Messages: list(model(`"ok"`))}}, Note: "n"},
 			user(`"q"`) + `,` + model(`[`+textJSON("a")+`,`+call1+`]`) + `,` + user(`[`+res1+`,`+textJSON("n")+`]`) + `,` + model(`"ok"`),
 		},
 		{
@@ -50,7 +50,7 @@ func TestChangesTogether(t *testing.T) {
 		},
 		{
 			"a note in a span", user(`"q"`),
-			Change{Spans: []SpanChange{{0, 0, list(user(`"sum"`))}}, Note: "n"},
+			Change{Spans: []SpanChange{{From: 0, To: 0, Messages: list(user(`"sum"`))}}, Note: "n"},
 			user(`[` + textJSON("sum") + `,` + textJSON("n") + `]`),
 		},
 	} {

@@ -186,7 +186,7 @@ func TestTrimParts(t *testing.T) {
 		},
 		{
 			"nor what is in a span", str(long) + `,` + str(long), str(long),
-			Change{Spans: []SpanChange{{0, 0, nil}}}, 0, 0,
+			Change{Spans: []SpanChange{{From: 0, To: 0}}}, 0, 0,
 		},
 		{
 			"skills",
