@@ -111,17 +111,8 @@ type r2 string
 
 var _ bucket = r2("")
 
-// call makes a request of the launcher, which may lose its own connection to a busy workerd.
-func (r r2) call(method, path string, body []byte) (raw []byte, h http.Header, err error) {
-	for range 3 {
-		if raw, h, err = r.once(method, path, body); err == nil || !strings.Contains(err.Error(), "fetch failed") {
-			break
-		}
-	}
-	return raw, h, err
-}
-
-func (r r2) once(method, path string, body []byte) ([]byte, http.Header, error) {
+// call makes a request of the launcher.
+func (r r2) call(method, path string, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequest(method, string(r)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
