@@ -267,15 +267,22 @@ func thinks(b tidemark.Block) bool {
 	return b.Type == tidemark.TypeThinking || b.Type == tidemark.TypeRedactedThinking
 }
 
-// sendable drops blocks that the API refuses: empty texts, and those without a type; it copies only when there are any.
+// sendable drops empty texts, which the API refuses, and shows what is in a block without a type, which it does not know;
+// it copies only when there are any.
 func sendable(blocks []tidemark.Block) []tidemark.Block {
-	empty := func(b tidemark.Block) bool {
+	odd := func(b tidemark.Block) bool {
 		return b.Type == "" || b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == ""
 	}
-	if !slices.ContainsFunc(blocks, empty) {
+	if !slices.ContainsFunc(blocks, odd) {
 		return blocks
 	}
-	return slices.DeleteFunc(slices.Clone(blocks), empty)
+	out := slices.Clone(blocks)
+	for i, b := range out {
+		if b.Type == "" {
+			out[i] = tidemark.Text(string(b.Raw()))
+		}
+	}
+	return slices.DeleteFunc(out, odd)
 }
 
 // pair repairs calls and results over merged messages.

@@ -66,7 +66,7 @@ func TestDecodeMessage(t *testing.T) {
 		{"channel is an object", `{"text":"a","channel":{}}`, "", `"channel" must be a string`},
 		{"channel with a space", `{"text":"a","channel":"a b"}`, "", `"channel" must be up to 40`},
 		{"content is a number", `{"content":1}`, "", "want a string or a list of blocks"},
-		{"block without a type", `{"content":[{"text":"a"}]}`, "", `no "type"`},
+		{"block that is none", `{"content":["x"]}`, "", "want an object"},
 		{"message is a string", `{"message":"hi"}`, "", "decode message"},
 		{"message without content", `{"message":{"role":"user"}}`, "", `no "content"`},
 		{"misspelt", `{"txet":"a"}`, "", `"txet"; did you mean "text"?`},
