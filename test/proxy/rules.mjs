@@ -32,7 +32,7 @@ export function messagesBroken(body, given = new Given(), counting = false) {
   if (blank(body.model)) return "model: Field required";
   if (!counting && !(Number.isInteger(body.max_tokens) && body.max_tokens > 0)) return "max_tokens: Field required";
   if (!Array.isArray(body.messages) || body.messages.length === 0) return "messages: at least one message is required";
-  return shapes(body) ?? toolsBroken(body) ?? pairs(merged(body.messages)) ?? markers(body) ?? thinkingBroken(body, given);
+  return shapes(body) ?? systemsBroken(body) ?? toolsBroken(body) ?? pairs(merged(body.messages)) ?? markers(body) ?? thinkingBroken(body, given);
 }
 
 // merged puts messages of one role that follow each other together, as the API does.
@@ -47,7 +47,7 @@ function merged(messages) {
 
 function shapes({ messages, system }) {
   for (const [i, m] of messages.entries()) {
-    if (!["user", "assistant"].includes(m?.role)) return `messages.${i}.role: Input should be 'user' or 'assistant'`;
+    if (!["user", "assistant", "system"].includes(m?.role)) return `messages.${i}.role: Input should be 'user', 'assistant' or 'system'`;
     const last = i === messages.length - 1 && m.role === "assistant";
     if (typeof m.content !== "string" && !Array.isArray(m.content)) return `messages.${i}.content: Input should be a valid list`;
     if (m.content.length === 0 && !last) return `messages.${i}: all messages must have non-empty content except for the optional final assistant message`;
@@ -59,6 +59,25 @@ function shapes({ messages, system }) {
   if (messages[0].role !== "user") return "messages: first message must use the \"user\" role";
   if (system !== undefined && typeof system !== "string" && !Array.isArray(system)) return "system: Input should be a valid list";
   for (const b of blocksOf(system ?? [])) if (b.type !== "text" || blank(b.text)) return "system: text content blocks must be non-empty";
+  return null;
+}
+
+// without are the models that take no system messages among the others; those that came later take them.
+const without = /claude-(3|haiku-4|sonnet-4|opus-4-[0-7])/;
+
+// systemsBroken: where a system message may stand, and what it may hold
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
+function systemsBroken({ model, messages }) {
+  for (const [i, { role, content }] of messages.entries()) {
+    if (role !== "system") continue;
+    if (without.test(model)) return `messages.${i}: role 'system' is not supported on this model`;
+    const before = messages[i - 1], next = messages[i + 1];
+    const served = before.role === "assistant" && blocksOf(before.content).at(-1)?.type === "server_tool_use";
+    if (before.role !== "user" && !served) return `messages.${i}: a system message must follow a user message, not one of role ${before.role}`;
+    if (next && next.role !== "assistant") return `messages.${i}: a system message must be the last or be followed by an assistant message, not one of role ${next.role}`;
+    const other = blocksOf(content).find((b) => b.type !== "text");
+    if (other) return `messages.${i}: a system message holds text only, not ${other.type}`;
+  }
   return null;
 }
 
@@ -156,8 +175,8 @@ function thinkingBroken({ messages, thinking, tool_choice: choice, max_tokens: m
       if (thinks(b) && !given.thinking(b)) return `messages.${i}.content.${j}: Invalid \`signature\` in \`thinking\` block`;
     }
   }
-  if (thinking?.type !== "enabled") return null;
-  if (!(thinking.budget_tokens >= 1024) || thinking.budget_tokens >= (most ?? Infinity)) return "thinking.budget_tokens: at least 1024 and less than max_tokens";
+  if (!["enabled", "adaptive"].includes(thinking?.type)) return null;
+  if (thinking.type === "enabled" && !(thinking.budget_tokens >= 1024 && thinking.budget_tokens < (most ?? Infinity))) return "thinking.budget_tokens: at least 1024 and less than max_tokens";
   if (["any", "tool"].includes(choice?.type)) return "Thinking may not be enabled when tool_choice forces tool use.";
   const all = merged(messages);
   const said = all.findLastIndex((m) => m.role === "user" && m.content.some((b) => b.type !== "tool_result") && !m.content.some((b) => b.type === "tool_result"));

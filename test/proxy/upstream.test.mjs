@@ -8,6 +8,7 @@ import { Given, chatBroken, messagesBroken } from "./rules.mjs";
 import { Upstream, call, fault, text, think } from "./upstream.mjs";
 
 const user = (content) => ({ role: "user", content });
+const system = (content) => ({ role: "system", content });
 const model = (content) => ({ role: "assistant", content });
 const use = (id) => ({ type: "tool_use", id, name: "f", input: {} });
 const result = (tool_use_id) => ({ type: "tool_result", tool_use_id, content: "x" });
@@ -30,7 +31,16 @@ test("rules of the Messages API", () => {
     [{ model: "m", messages: [user("hi")] }, /max_tokens/],
     [ask([]), /at least one/],
     [ask([model("hi")]), /first message/],
-    [ask([{ role: "system", content: "x" }]), /role/],
+    [ask([system("x")]), /first message/],
+    [ask([user("q"), system("x")]), null],
+    [ask([user("q"), system([{ ...text("x"), ...mark }]), model("a"), user("r")]), null],
+    [ask([user("q"), model([use("a")]), user([result("a")]), system("x"), model("b"), user("r"), system("y")]), null],
+    [ask([user("q"), system("x")], { model: "claude-sonnet-4-5" }), /not supported/],
+    [ask([user("q"), model("a"), system("x")]), /follow a user message/],
+    [ask([user("q"), system("x"), system("y")]), /be followed by/],
+    [ask([user("q"), system("x"), user("r")]), /be followed by/],
+    [ask([user("q"), system([{ type: "image" }])]), /text only/],
+    [ask([{ role: "narrator", content: "x" }]), /role/],
     [ask([user("")]), /non-empty/],
     [ask([user([])]), /non-empty/],
     [ask([user([text(" ")])]), /non-empty/],
@@ -54,6 +64,8 @@ test("rules of the Messages API", () => {
     [ask([user([{ ...text("a"), ...mark }, { ...text("b"), cache_control: { type: "ephemeral", ttl: "1h" } }])]), /must not come after/],
     [ask(loop(first), { thinking, tools: [tool] }), null],
     [ask(loop(first.slice(1)), { thinking, tools: [tool] }), /cannot be modified/],
+    [ask(loop(first.slice(1)), { thinking: { type: "adaptive" }, tools: [tool] }), /cannot be modified/],
+    [ask(loop(first), { thinking: { type: "adaptive" }, tools: [tool] }), null],
     [ask(loop([first[0], first[2], first[1], first[3]]), { thinking, tools: [tool] }), /cannot be modified/],
     [ask(loop([{ ...first[0], thinking: "c" }, ...first.slice(1)]), { thinking, tools: [tool] }), /Invalid `signature`/],
     [ask([...loop(first.slice(1)), model("done"), user("more")], { thinking, tools: [tool] }), null],
