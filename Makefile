@@ -16,18 +16,20 @@ ROUNDS   ?= 20
 # How many random kills `make fault` does of the binary, and a fifth of it of workerd; tests of the name
 # TestKill* read it and do few without.
 FAULT_KILLS ?= 500
-# How long each storm of `make chaos` lasts; `make test` has a short one.
+# How long each storm of `make chaos` and `make soak` lasts.
 CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; `make test` has a shorter one.
-LOG_MB ?= 30
-# The tests of ./test/e2e that depend on how many Go instances there are; the others run with one for all
-# objects only. `make e2e-worker OBJECT=` runs all in both modes.
-OBJECT ?= ^Test(Host|Chat|Duplicate|Tools|Queue|OneSession|ManySessions|Abort|Stream|FirstPiece|KeepAlive|TwoTabs|LateTab|Disconnect|Compaction|MemoryFile|RecallAcross|IdleReset|DailyReset|Restart|PowerCut|Snapshots|LargeMessage)$$
+LOG_MB ?= 10
+# The tests of ./test/e2e that run with a Go instance for each object, too; `make soak` runs all of them so.
+OBJECT ?= ^Test(Host|Chat|Queue|Stream|Abort|Compaction|Restart|PowerCut)$$
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
 # The general linter, in a module of its own so that none of its 200 requirements is ours.
 LINT := .cache/bin/golangci-lint
+# Counts the tests of Go and of node, see test/suite.sh.
+SUM := .cache/bin/gotestsum
+suite = test/suite.sh $@
 
 JS := GOOS=js GOARCH=wasm
 # Runs a js/wasm test binary on the bridge of the Worker, with Go timers that never fire.
@@ -42,9 +44,6 @@ WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
 
-# Two targets at a time, each on a processor, which tells what it did at its end. What it builds on is there.
-pair = @$(MAKE) -j2 --output-sync=target -o wasm -o build -o web
-
 # The program and the Worker that are there, for tests that would make their own.
 BUILT = env TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_WORKER=$(CURDIR)/dist
 
@@ -52,8 +51,24 @@ define title
 @printf '\n== %s\n' '$(1)'
 endef
 
-.PHONY: help run build web dev deploy dry-run test check bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim lint fuzz soak soak-episodes fault chaos e2e wasm test-js clean \
-	fmt-check vet tidy-check rules test-go test-once beside e2e-native e2e-fault e2e-worker e2e-sockets e2e-storm chaos-worker e2e-bridge e2e-limits e2e-sdk e2e-s3 e2e-clients e2e-mcp e2e-proxy e2e-tools e2e-whatsapp e2e-web race
+# What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
+# does not keep the others from running.
+LANES ?= 3
+CHECKS := lint vet rules same dry-run fmt-check tidy-check
+E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
+SUITES := test-go $(E2E) test-js
+SOAK := soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
+beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
+
+# Runs targets beside each other, and tells at the end how many tests there were, how long it took and which were slow.
+define counted
+@rm -rf .cache/tests; began=$$(date +%s); status=0; \
+	$(beside) $(1) || status=$$?; \
+	test/count.sh $$(($$(date +%s) - began)) || status=1; exit $$status
+endef
+
+.PHONY: help run build web dev deploy wasm test check e2e soak soak-episodes fault chaos chaos-worker fuzz race clean \
+	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim $(CHECKS) $(SUITES) $(SOAK)
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -64,9 +79,10 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 build: web ## Build bin/tidemark
 	go build -trimpath -o $(BIN) ./cmd/tidemark
 
-test: check test-go beside e2e ## Everything CI runs: check, tests on both targets, end to end
+test: wasm build $(SUM) $(NODE_MODULES) ## Everything CI runs: check, tests, end to end on both hosts
+	$(call counted,$(SUITES) $(CHECKS))
 
-check: fmt-check vet tidy-check rules lint wasm dry-run ## Format, vet, lint, import table, budgets, size of the Worker
+check: wasm $(CHECKS) ## Format, vet, lint, import table, budgets, the upload of the Worker
 
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
@@ -78,7 +94,7 @@ bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside Ja
 	go run ./build -main ./host/probe -out .cache/probe
 	node test/bench/worker.mjs $(PARTS)
 
-bench-webhook: wasm build $(NODE_MODULES) ## Measure how fast webhooks are acknowledged on both hosts
+bench-webhook: wasm build $(SUM) $(NODE_MODULES) ## Measure how fast webhooks are acknowledged on both hosts
 	$(call title,webhooks)
 	node test/bench/webhook.mjs dist $(BIN)
 
@@ -90,7 +106,7 @@ bench-trim: build ## Measure trim beside grep (TIDEMARK_CMV=checkout LINE_MB=600
 	$(call title,trim)
 	go run ./test/trim -peer '$(TIDEMARK_CMV)' -line '$(LINE_MB)' $(BIN) $(LOGS)
 
-bench-sockets: wasm build $(NODE_MODULES) ## Measure open sockets on both hosts (SOCKETS=1000, Linux)
+bench-sockets: wasm build $(SUM) $(NODE_MODULES) ## Measure open sockets on both hosts (SOCKETS=1000, Linux)
 	node test/bench/sockets.mjs dist $(BIN)
 
 lint: $(LINT) ## Lint on both targets
@@ -101,8 +117,29 @@ lint: $(LINT) ## Lint on both targets
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
-soak: ## Play ROUNDS times (20) as many random rounds as the tests do
-	TIDEMARK_ROUNDS=$(ROUNDS) go test -count=1 -timeout 100m ./compaction ./episodes ./paging ./proxy/... ./session
+# What takes too long for each change.
+soak: wasm build $(SUM) $(NODE_MODULES) ## The nightly run: what `make test` leaves out, ROUNDS times (20) its random rounds
+	$(call counted,$(SOAK))
+
+# The laws of views, plans, trees and queues, on random histories.
+soak-rounds: $(SUM)
+	TIDEMARK_ROUNDS=$(ROUNDS) $(suite) go -count=1 -timeout 100m ./bench ./channel ./compaction ./episodes ./paging ./proxy/... ./session
+
+# All that the Worker links, under js/wasm, where a Go timer never fires and SQLite is another.
+soak-js: $(SUM) $(NODE_MODULES)
+	$(call with,worker) env $(JS) $(suite) go -timeout 60m -exec '$(EXEC)'
+
+# No benchmark rots.
+soak-benchmarks: $(SUM)
+	$(call with,with 'func Benchmark') $(suite) go -run '^$$' -bench . -benchtime=1x -timeout 30m
+
+# The Worker end to end with a Go instance for each object.
+soak-objects: wasm $(SUM) $(NODE_MODULES)
+	$(suite) go -count=1 -timeout 30m ./test/e2e -targets workerd-object -worker $(CURDIR)/dist
+
+# Kills, panics and evictions in workerd, in both instance modes.
+soak-storm: chaos-worker $(SUM) $(NODE_MODULES)
+	CHAOS_SECONDS=$(CHAOS_SECONDS) $(suite) node test/chaos.mjs .cache/chaos
 
 soak-episodes: ## Hold the laws of episodes over a million annotated histories
 	go test -count=1 -run '^TestSoak$$' -soak 1000000 -timeout 100m -v ./compaction
@@ -114,16 +151,14 @@ fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random
 chaos: chaos-worker $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
-e2e: wasm build $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
-	$(call title,end to end$(comma) three suites at a time)
-	@$(MAKE) -j3 --output-sync=target -o wasm -o build -o web LOG_MB=10 e2e-web e2e-worker e2e-fault e2e-bridge e2e-limits e2e-native e2e-proxy e2e-whatsapp e2e-sockets e2e-clients e2e-tools
-	@$(MAKE) -o chaos-worker e2e-storm
+e2e: wasm build $(SUM) $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
+	$(call counted,$(E2E))
 
 # The Worker with the doors that break it.
 chaos-worker:
 	go run ./build -tags chaos -out .cache/chaos
 
-wasm: ## Build the Worker and gate its size
+wasm: ## Build the Worker
 	$(call title,the Worker)
 	go run ./build
 	@mkdir -p .cache && touch .cache/wasm
@@ -136,28 +171,23 @@ dev: web $(NODE_MODULES) ## Run the Worker here, offline, at 127.0.0.1:8787 (POR
 deploy: web $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets and bucket (ENV=staging)
 	@node build/cloud.mjs deploy $(ENV)
 
-test-js: $(NODE_MODULES) $(WEB_MODULES) ## Tests under js/wasm, with Go timers a no-op
-	$(call title,tests of the shim and of pure parts of the page)
-	node --test build/*.test.mjs test/web/*pure.test.mjs
-	$(call title,tests under js/wasm)
-	$(call with,worker) env $(JS) go test -timeout 20m -exec '$(EXEC)'
+test-js: $(SUM) $(NODE_MODULES) $(WEB_MODULES) ## Tests of the shim and of the page without a browser, and of what differs under js/wasm
+	$(suite) node --test build/*.test.mjs test/web/*pure.test.mjs
+	env $(JS) $(suite)-wasm go -vet=off -timeout 10m -exec '$(EXEC)' . ./internal/json ./host
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules web/node_modules test/web/node_modules web/dist/[!.]*
 
-e2e-clients: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
-	$(call title,the clients of other APIs)
-	node --test test/clients/models.test.mjs
-	node test/clients/clients.mjs $(BIN) dist
+e2e-clients: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
+	$(suite)-fakes node --test test/clients/models.test.mjs
+	$(suite) node test/clients/clients.mjs $(BIN) dist
 
-e2e-proxy: wasm build $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
-	$(call title,the proxy)
-	node --test test/proxy/upstream.test.mjs
-	node test/proxy/proxy.mjs $(BIN) dist
+e2e-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
+	$(suite)-fakes node --test test/proxy/upstream.test.mjs
+	$(suite) node test/proxy/proxy.mjs $(BIN) dist
 
-e2e-mcp: wasm build $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
-	$(call title,clients of the Model Context Protocol)
-	node test/mcp/mcp.mjs $(BIN) dist
+e2e-mcp: wasm build $(SUM) $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
+	$(suite) node test/mcp/mcp.mjs $(BIN) dist
 
 # What the targets above are made of.
 
@@ -176,57 +206,44 @@ tidy-check:
 	$(call title,go.mod is tidy)
 	go mod tidy -diff
 
-rules:
+rules: $(SUM)
 	$(call title,Worker discipline$(comma) import table$(comma) budgets)
-	go test -count=1 ./internal/lint
+	$(suite) go -vet=off -count=1 ./internal/lint
 
-test-go:
-	$(call title,tests)
-	$(call with,native) go test -timeout 10m
+test-go: $(SUM)
+	$(call with,native) $(suite) go -vet=off -timeout 10m
 
-# Tests under js/wasm end with a long one on one processor; the other does these meanwhile.
-beside: $(NODE_MODULES) $(WEB_MODULES)
-	$(pair) test-js test-once e2e-sdk e2e-s3
-
-test-once:
-	$(call title,each benchmark once)
-	$(call with,with 'func Benchmark') go test -run '^$$' -bench . -benchtime=1x -timeout 10m
-
-e2e-native: build
-	$(call title,end to end: native)
-	$(BUILT) go test -count=1 -timeout 10m ./test/e2e -targets in-process,native
+e2e-native: build $(SUM)
+	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets in-process,native
 
 # Kills, full disks and lost buckets, the binary's and workerd's, and what has a test beside its program.
-e2e-fault: wasm build $(NODE_MODULES)
-	$(call title,end to end: faults)
-	go list ./test/... | grep -vE '/test/(ai|e2e|channels)$$' | $(BUILT) xargs go test -count=1 -timeout 15m
+e2e-fault: wasm build $(SUM) $(NODE_MODULES)
+	go list ./test/... | grep -vE '/test/(ai|e2e|channels|tools)$$' | $(BUILT) xargs $(suite) go -vet=off -count=1 -timeout 15m
 
 # The bridge under faults, by a Worker that misbehaves on request, and the contracts of its ports.
-e2e-bridge: wasm build $(NODE_MODULES)
-	$(call title,end to end: front and bridge)
+e2e-bridge: wasm build $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
-	node test/worker.mjs .cache/probe
-	node test/front.mjs .cache/probe dist
-	node test/deploy.mjs
-	TIDEMARK_PROBE=$(CURDIR)/.cache/probe $(BUILT) go test -count=1 -timeout 10m ./test/ai
-	node test/contract.mjs
+	$(suite) node test/worker.mjs .cache/probe
+	$(suite)-front node test/front.mjs .cache/probe dist
+	$(suite)-deploy node test/deploy.mjs
+	TIDEMARK_PROBE=$(CURDIR)/.cache/probe $(BUILT) $(suite)-ai go -vet=off -count=1 -timeout 10m ./test/ai
+	$(suite)-contract run node test/contract.mjs
 
-e2e-limits: wasm build $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=30)
-	$(call title,end to end: sizes)
-	LOG_MB=$(LOG_MB) node test/limits.mjs dist $(BIN)
+e2e-limits: wasm build $(SUM) $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=10)
+	LOG_MB=$(LOG_MB) $(suite) node test/limits.mjs dist $(BIN)
 
-e2e-worker: wasm $(NODE_MODULES)
-	$(call title,end to end: Worker)
-	test/again.sh go test -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
+e2e-worker: wasm $(SUM) $(NODE_MODULES)
+	$(suite) go -vet=off -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
 
-e2e-sockets: build chaos-worker $(NODE_MODULES)
-	$(call title,end to end: sockets)
-	node test/ws.mjs .cache/chaos $(BIN)
+e2e-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
+	$(suite) node test/ws.mjs .cache/chaos $(BIN)
 
-# What is a matter of time has the machine for itself.
-e2e-storm: chaos-worker $(NODE_MODULES)
-	$(call title,end to end: chaos)
-	CHAOS_SECONDS=8 node test/chaos.mjs .cache/chaos
+# The module that is served is what go build makes of cmd/worker.
+same: wasm
+	$(call title,the module is a plain go build)
+	@mkdir -p .cache/plain
+	$(JS) go build -trimpath -ldflags='-s -w' -o .cache/plain/app.wasm ./cmd/worker
+	cmp dist/app.wasm .cache/plain/app.wasm
 
 # What a deployment would send, for each environment of wrangler.toml.
 dry-run: web $(NODE_MODULES)
@@ -234,30 +251,24 @@ dry-run: web $(NODE_MODULES)
 	node build/cloud.mjs check
 
 # In a module of its own, so that no SDK is a requirement of ours.
-e2e-sdk:
-	$(call title,end to end: the SDKs of the vendors)
-	go -C test/sdk test -count=1 -timeout 10m ./...
+e2e-sdk: $(SUM)
+	cd test/sdk && ../../$(suite) go -count=1 -timeout 10m ./...
 
-e2e-tools: wasm build $(NODE_MODULES) $(TOOL_MODULES) $(MCP_MODULES) ## Tools through whole turns with servers from npm, modules, approvals, on both hosts; our own server of MCP
-	$(call title,end to end: tools)
-	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules go test -count=1 -timeout 5m ./test/tools
-	node test/tools/worker.mjs dist
-	node test/tools/tools.mjs $(BIN) dist
-	node test/mcp/mcp.mjs $(BIN) dist
+e2e-tools: wasm build $(SUM) $(NODE_MODULES) $(TOOL_MODULES) $(MCP_MODULES) ## Tools through whole turns with servers from npm, modules, approvals, on both hosts; our own server of MCP
+	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules $(suite)-servers go -vet=off -count=1 -timeout 5m ./test/tools
+	$(suite)-worker run node test/tools/worker.mjs dist
+	$(suite) node test/tools/tools.mjs $(BIN) dist
 
-e2e-whatsapp: wasm build $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
-	$(call title,end to end: WhatsApp)
-	node --test test/whatsapp/adapter.test.mjs
-	$(BUILT) go test -count=1 -timeout 10m ./test/channels -worker $(CURDIR)/dist
+e2e-whatsapp: wasm build $(SUM) $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
+	$(suite)-fake node --test test/whatsapp/adapter.test.mjs
+	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/channels -worker $(CURDIR)/dist
 
-e2e-web: wasm build $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
-	$(call title,end to end: the page)
+e2e-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	test/web/chromium.sh
-	node --test --test-concurrency=1 $(filter-out %pure.test.mjs,$(wildcard test/web/*.test.mjs))
+	$(suite) node --test --test-concurrency=1 $(filter-out %pure.test.mjs,$(wildcard test/web/*.test.mjs))
 
-e2e-s3:
-	$(call title,a real S3 server)
-	test/s3.sh -- go test -count=1 -run S3 ./host/native
+e2e-s3: $(SUM)
+	test/s3.sh -- $(suite) go -count=1 -run S3 ./host/native
 
 race: ## Tests with the race detector (needs a C compiler)
 	$(call with,native) env CGO_ENABLED=1 go test -race -timeout 30m
@@ -293,6 +304,11 @@ $(CLIENT_MODULES): test/clients/package-lock.json
 
 $(WEB_TESTS): test/web/package-lock.json
 	npm ci --prefix test/web --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(SUM): build/tools/gotestsum/go.mod build/tools/gotestsum/go.sum
+	@mkdir -p $(@D)
+	go build -C build/tools/gotestsum -o ../../../$@ gotest.tools/gotestsum
 	@touch $@
 
 $(LINT): build/tools/go.mod build/tools/go.sum

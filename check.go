@@ -15,8 +15,10 @@ type ShapeError struct {
 func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Index, e.Rule) }
 
 // Check states once what the APIs demand of the messages of a request
-// (https://docs.anthropic.com/en/api/messages): the first is from the user, call ids are unique, and
-// all of [CheckCalls]. It returns the first breach, or nil.
+// (https://docs.anthropic.com/en/api/messages): the first is from the user, call ids are unique, a system message
+// stands alone behind one of the user and before one of the assistant or at the end
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages), and all of
+// [CheckCalls]. It returns the first breach, or nil.
 func Check(messages []Message) error {
 	if len(messages) == 0 {
 		return &ShapeError{0, "there are no messages"}
@@ -24,7 +26,24 @@ func Check(messages []Message) error {
 	if messages[0].Role != User {
 		return &ShapeError{0, "the first message must be from the user"}
 	}
+	for i, m := range messages {
+		if m.Role != System {
+			continue
+		}
+		if before := messages[i-1]; before.Role == System || before.Role == Assistant && !served(before) {
+			return &ShapeError{i, "a system message that follows no message of the user"}
+		}
+		if i+1 < len(messages) && messages[i+1].Role == User {
+			return &ShapeError{i, "a system message before one of the user"}
+		}
+	}
 	return check(messages, map[string]bool{})
+}
+
+// served reports a message of the assistant that ends in the use of a tool that the API runs itself.
+func served(m Message) bool {
+	n := len(m.Content)
+	return n > 0 && m.Content[n-1].Type != TypeToolResult && (m.Content[n-1].Type == "server_tool_use" || strings.HasSuffix(m.Content[n-1].Type, "_tool_result"))
 }
 
 // CheckCalls is Check less what chat completions do not demand: no content is empty, each call is
@@ -56,8 +75,8 @@ func check(messages []Message, seen map[string]bool) error {
 }
 
 func checkMessage(i int, m Message, seen map[string]bool) error {
-	if m.Role != User && m.Role != Assistant {
-		return &ShapeError{i, fmt.Sprintf("role %q is neither user nor assistant", m.Role)}
+	if m.Role != User && m.Role != Assistant && m.Role != System {
+		return &ShapeError{i, fmt.Sprintf("role %q is none of user, assistant and system", m.Role)}
 	}
 	if len(m.Content) == 0 {
 		return &ShapeError{i, "empty content"}

@@ -20,6 +20,7 @@ func list(t *testing.T, s string) []tidemark.Message {
 }
 
 const (
+	system  = `{"role":"system","content":"Be short."}`
 	callA   = `{"type":"tool_use","id":"a","name":"n","input":{}}`
 	callB   = `{"type":"tool_use","id":"b","name":"n","input":{}}`
 	resultA = `{"type":"tool_result","tool_use_id":"a","content":"x"}`
@@ -42,6 +43,14 @@ func TestCheck(t *testing.T) {
 		{"result without content", hi + "," + reply("["+callA+"]") + "," + user(`[{"type":"tool_result","tool_use_id":"a"}]`), 0, ""},
 		{"image alone", user(`[{"type":"image","source":{"type":"url","url":"u"}}]`), 0, ""},
 		{"unknown type", user(`[{"type":"odd"}]`), 0, ""},
+		{"instructions behind a question", hi + "," + system + "," + reply(`"yes"`), 0, ""},
+		{"instructions at the end", hi + "," + reply("["+callA+"]") + "," + user("["+resultA+"]") + "," + system, 0, ""},
+		{"instructions behind a tool of the API", hi + "," + reply(`[{"type":"server_tool_use","id":"s"},{"type":"web_search_tool_result","tool_use_id":"s"}]`) + "," + system, 0, ""},
+		{"instructions first", system + "," + hi, 0, "first message"},
+		{"instructions behind an answer", hi + "," + reply(`"yes"`) + "," + system, 2, "follows no message of the user"},
+		{"instructions twice", hi + "," + system + "," + system, 2, "follows no message of the user"},
+		{"instructions before a question", hi + "," + system + "," + hi, 1, "before one of the user"},
+		{"instructions before the result", hi + "," + reply("["+callA+"]") + "," + system + "," + user("["+resultA+"]"), 2, "follows no message"},
 		{"nothing", "", 0, "no messages"},
 		{"assistant first", reply(`"hi"`), 0, "first message"},
 		{"no blocks", hi + "," + user(`[]`), 1, "empty content"},

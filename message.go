@@ -81,6 +81,12 @@ func (m Message) AppendJSON(dst []byte) []byte {
 // Bare reports whether the content goes out as a string.
 func (m Message) Bare() bool { return m.bare && len(m.Content) == 1 }
 
+// Reminder is what a message says as a text block of the user's: in the tags that agents put around what is not the
+// user's words, for models and doors that take no system message between the others. [Chain] leaves it out.
+func Reminder(m Message) Block {
+	return Text("<system-reminder>\n" + m.PlainText() + "\n</system-reminder>")
+}
+
 // Calls returns the ids of the tool calls in the message.
 func (m Message) Calls() []string {
 	var ids []string

@@ -51,12 +51,12 @@ type Taker interface {
 // Sent returns the messages as they go out: with the note behind the last one.
 func (r Request) Sent() []Message {
 	n := len(r.Messages)
-	if r.Note == "" || n == 0 || r.Messages[n-1].Role != User {
+	if r.Note == "" || n == 0 || r.Messages[n-1].Role != User && r.Messages[n-1].Role != System {
 		return r.Messages
 	}
 	out := append([]Message(nil), r.Messages...)
 	last := out[n-1]
-	out[n-1] = Message{Role: User, Content: append(append([]Block(nil), last.Content...), Text(r.Note))}
+	out[n-1] = Message{Role: last.Role, Content: append(append([]Block(nil), last.Content...), Text(r.Note))}
 	return out
 }
 

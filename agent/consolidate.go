@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -191,7 +191,7 @@ func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
 func (a *Agent) ownArchives(ctx context.Context) ([]archive.Info, error) {
 	var own []archive.Info
 	newest := func() {
-		order.By(own, func(x, y archive.Info) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Key, y.Key)) })
+		slices.SortStableFunc(own, func(x, y archive.Info) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Key, y.Key)) })
 		own = own[:min(len(own), digestArchives)]
 	}
 	for after := ""; ; {

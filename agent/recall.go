@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -138,7 +138,7 @@ func (a *Agent) pick(all []candidate, terms int) []candidate {
 			stale = append(stale, c)
 		}
 	}
-	order.By(hits, func(x, y candidate) int {
+	slices.SortStableFunc(hits, func(x, y candidate) int {
 		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(y.updated, x.updated))
 	})
 	most := max(maxAsked-min(len(stale), keptStale), maxAsked-len(stale))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
@@ -239,7 +238,7 @@ func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([
 	if today := a.cfg.Sharing.Today(scope, memory.Day(a.now(), a.cfg.Zone)); !slices.Contains(own, today) {
 		own = append(own, today) // it may have nothing but pending sections
 	}
-	order.By(own, func(x, y string) int { // newest day first; a path ends with its day
+	slices.SortStableFunc(own, func(x, y string) int { // newest day first; a path ends with its day
 		return cmp.Or(strings.Compare(y[strings.LastIndexByte(y, '/'):], x[strings.LastIndexByte(x, '/'):]), cmp.Compare(len(x), len(y)))
 	})
 	return append(paths, own[:min(days, len(own))]...), nil

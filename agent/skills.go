@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/skill"
 )
 
@@ -222,7 +222,7 @@ func (a *Agent) gather(objects []tidemark.Object) []Skill {
 			s.Files = append(s.Files, file)
 		}
 	}
-	order.By(out, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // The index is one object a month, so that a write costs what a month holds and not the whole
@@ -65,7 +64,7 @@ func mergeMonth(ctx context.Context, blobs tidemark.Blobs, key string, infos []I
 			return err
 		}
 		merged := append(slices.Clone(old), infos...)
-		order.By(merged, newestFirst)
+		slices.SortStableFunc(merged, newestFirst)
 		merged = slices.DeleteFunc(lastOfEach(merged), func(i Info) bool { return gone[i.Key] })
 		if slices.EqualFunc(old, merged, func(a, b Info) bool { return line(a) == line(b) }) {
 			return nil
@@ -108,7 +107,7 @@ func readMonth(ctx context.Context, blobs tidemark.Blobs, key string) ([]Info, t
 			infos = append(infos, i)
 		}
 	}
-	order.By(infos, newestFirst)
+	slices.SortStableFunc(infos, newestFirst)
 	return infos, tidemark.PutOptions{IfMatch: o.ETag}, nil
 }
 

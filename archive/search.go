@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -206,7 +205,7 @@ func (s *search) count(text string) int {
 
 // trim keeps the best n hits.
 func (s *search) trim(n int) {
-	order.By(s.found.Hits, func(a, b Hit) int {
+	slices.SortStableFunc(s.found.Hits, func(a, b Hit) int {
 		if a.Matched != b.Matched {
 			return b.Matched - a.Matched
 		}

@@ -68,7 +68,7 @@ test("whoever reads a file of secrets into a shell has it in the programs starte
 
 test("what wrangler says of an upload is read", () => {
   const text = "Total Upload: 9704.45 KiB / gzip: 2409.18 KiB\nBinding  Resource\nenv.SESSION (Session)  Durable Object\nenv.AI  AI\n";
-  assert.deepEqual(upload(text), { bytes: 2467000, bindings: ["AI", "SESSION"] });
+  assert.deepEqual(upload(text), { bytes: 9937357, bindings: ["AI", "SESSION"] });
   assert.ok(Number.isNaN(upload("nothing").bytes));
 });
 

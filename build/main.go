@@ -1,50 +1,35 @@
-// Command build makes the Worker: it compiles cmd/worker to WASM, lays it beside the shim and the
-// wasm_exec.js of the same toolchain, prints the sizes, and fails when the module is over its budget
-// or has something linked that must not be there.
+// Command build makes the Worker: what `GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w'` makes
+// of cmd/worker, with nothing done to it, beside the shim and the wasm_exec.js of the same toolchain.
+// It fails when the module is larger than budget.json allows.
 //
-//	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist] [-budget 2850000] [-lines]
+//	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist]
 //	go run ./build web [-from web] [-out web/dist] [-budget 120000]
 //
-// With web it bundles the page instead.
-// Stack traces of the module name functions; with -lines also files and lines: 0.15 MB more, so give a -budget, too.
-// With the tag chaos cmd/worker has doors under …/debug/ that break it, for test/chaos.
+// With web it bundles the page instead. With the tag chaos cmd/worker has doors under …/debug/ that
+// break it, for test/chaos.
 package main
 
 import (
 	"bytes"
-	"compress/gzip"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // shimFiles are the JavaScript modules of the Worker, in this folder.
 var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "body.mjs", "slots.mjs", "bucket.mjs", "sockets.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "webhook.mjs", "doors.mjs", "proxy.mjs", "route.mjs", "snapshots.mjs", "key.mjs"}
 
-// banned are linked functions that the Worker must do without. A package like crypto/tls is always
-// among the imports of net/http, so only the linked module shows whether the code is in.
-var banned = []struct{ function, why string }{
-	{"net/http.(*Transport).roundTrip", "http.Client or http.Transport is used: there are no sockets; use the RoundTripper of host/cloudflare"},
-	{"crypto/tls.Client", "TLS is used: it stands in for itself and fails, see standIns"},
-	{"crypto/tls.NewListener", "TLS is used: it stands in for itself and fails, see standIns"},
-	{"net/http.(*Client).do", "http.Client is used: it brings timers and TLS; use the RoundTripper of host/cloudflare"},
-	{"net/http.(*Server).Serve", "http.Server is used: the shim is the server"},
-	{"text/template.(*Template).Execute", "templates keep every method of every type; build text with fmt"},
-	{"database/sql.(*DB)", "database/sql starts goroutines of its own; use tidemark.DB"},
-	{"github.com/goccy/go-json", "1.0 MB compressed; import internal/json"},
-	{"github.com/tetratelabs/wazero", "an interpreter in WASM is 500 times slower; native host only"},
-	{chaosDoor, "it has the doors that break it: build without the tag chaos"},
-}
-
-// theWorker is what is built unless something else is asked for.
-const theWorker = "./cmd/worker"
-
-// chaosDoor is in a module that was built with the tag chaos, and in no other.
-const chaosDoor = "main.chaos.fatal"
+// budgets says what the platform allows and how much of it the Worker may take. cloud.mjs, test/bench
+// and test/e2e read the same file.
+//
+//go:embed budget.json
+var budgets []byte
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -58,20 +43,14 @@ func run(args []string) error {
 		return bundlePage(args[1:])
 	}
 	b := builder{}
-	flag.StringVar(&b.pkg, "main", theWorker, "package to build")
+	flag.StringVar(&b.pkg, "main", "./cmd/worker", "package to build")
 	flag.StringVar(&b.tags, "tags", "", "build tags, separated by commas")
 	flag.StringVar(&b.out, "out", "dist", "folder to build into")
-	flag.BoolVar(&b.lines, "lines", false, "keep files and lines of stack traces")
-	flag.IntVar(&b.budget, "budget", 2_980_000, "most bytes of the module, gzip -9")
 	flag.Parse()
 	return b.run()
 }
 
-type builder struct {
-	pkg, tags, out string
-	budget         int
-	lines          bool
-}
+type builder struct{ pkg, tags, out string }
 
 func (b *builder) run() error {
 	if err := os.MkdirAll(b.out, 0o755); err != nil {
@@ -84,77 +63,21 @@ func (b *builder) run() error {
 	if err := b.copyScripts(); err != nil {
 		return err
 	}
-	raw, sizes, err := b.finish(module)
-	if err != nil {
-		return err
-	}
-	packed, err := gzipSize(raw)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s: %d bytes, gzip -9 %d of %d\n", module, len(raw), packed, b.budget)
-	if packed > b.budget {
-		return fmt.Errorf("%s is %d bytes over its budget; the most code is in%s", module, packed-b.budget, largest(sizes, 5))
-	}
-	if err := unexpected(sizes); err != nil {
-		return err
-	}
-	if b.pkg == theWorker {
-		if err := stale(sizes); err != nil {
-			return err
-		}
-	}
-	if slices.Contains(strings.Split(b.tags, ","), "chaos") {
-		return chaotic(raw)
-	}
-	return linked(raw)
-}
-
-// finish measures the packages of the compiled module, then tidies it.
-func (b *builder) finish(module string) ([]byte, map[string]int, error) {
 	raw, err := os.ReadFile(module)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	parts, err := sections(raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	packages, err := goSays(worker, "list", "-deps", "-tags="+b.tags, b.pkg)
-	if err != nil {
-		return nil, nil, err
-	}
-	sizes, err := codeSizes(parts, strings.Fields(packages))
-	if err != nil {
-		return nil, nil, err
-	}
-	if raw, err = tidy(raw, parts, b.lines); err != nil {
-		return nil, nil, err
-	}
-	return raw, sizes, os.WriteFile(module, raw, 0o644)
+	return weigh(module, raw)
 }
 
-// chaotic reports a module that lacks the doors it was built for: then the ban on them proves nothing.
-func chaotic(raw []byte) error {
-	if !bytes.Contains(raw, []byte(chaosDoor)) {
-		return fmt.Errorf("the module lacks %s: name the door that cmd/worker/chaos_js.go has now", chaosDoor)
-	}
-	return nil
-}
-
+// compile makes the module as anybody would by hand; `make same` holds that it is so.
 func compile(pkg, tags, module string) error {
-	temp, err := os.MkdirTemp("", "build")
-	if err != nil {
-		return err
+	args := []string{"build", "-trimpath", "-ldflags=-s -w"}
+	if tags != "" {
+		args = append(args, "-tags="+tags)
 	}
-	defer func() { _ = os.RemoveAll(temp) }()
-	over, err := overlay(temp)
-	if err != nil {
-		return err
-	}
-	args := append([]string{"build", "-trimpath", "-ldflags=-w", "-tags=" + tags, "-overlay=" + over}, inlining...)
 	cmd := exec.Command("go", append(args, "-o", module, pkg)...)
-	cmd.Env = append(os.Environ(), worker...)
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("compile %s: %w", pkg, err)
@@ -165,11 +88,11 @@ func compile(pkg, tags, module string) error {
 // copyScripts lays the shim and the toolchain's own loader beside the module; the loader must be of
 // the very version that compiled it.
 func (b *builder) copyScripts() error {
-	root, err := goSays(nil, "env", "GOROOT")
+	root, err := goSays("env", "GOROOT")
 	if err != nil {
 		return err
 	}
-	folder, err := goSays(nil, "list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
+	folder, err := goSays("list", "-f", "{{.Dir}}", "github.com/tidemark-ai/tidemark/build")
 	if err != nil {
 		return err
 	}
@@ -189,38 +112,27 @@ func (b *builder) copyScripts() error {
 	return nil
 }
 
-func gzipSize(raw []byte) (int, error) {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+// goSays gives what the go command prints.
+func goSays(args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
 	if err != nil {
-		return 0, err
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, said.Bytes())
 	}
-	if _, err := w.Write(raw); err != nil {
-		return 0, err
-	}
-	if err := w.Close(); err != nil {
-		return 0, err
-	}
-	return packed.Len(), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
-// linked looks for banned functions; their names stay in the module's tables for stack traces.
-func linked(raw []byte) error {
-	var found []string
-	for _, b := range banned {
-		if bytes.Contains(raw, []byte(b.function)) {
-			found = append(found, b.function+": "+b.why)
-		}
+// weigh holds the module against its budget.
+func weigh(module string, raw []byte) error {
+	var budget struct{ ModuleBytes int }
+	if err := json.Unmarshal(budgets, &budget); err != nil {
+		return fmt.Errorf("read build/budget.json: %w", err)
 	}
-	if found != nil {
-		return fmt.Errorf("the module links what it must not:\n  %s", strings.Join(found, "\n  "))
+	fmt.Printf("%s: %d of %d bytes\n", module, len(raw), budget.ModuleBytes)
+	if over := len(raw) - budget.ModuleBytes; over > 0 {
+		return fmt.Errorf("%s is %d bytes over its budget in build/budget.json", module, over)
 	}
 	return nil
 }
-
-// worker is the target.
-var worker = []string{"GOOS=js", "GOARCH=wasm"}
-
-// inlining is off but where the time goes: it costs 0.2 MB of the compressed module (2.69 against
-// 2.88 MB measured), and size is the strictest budget of a Worker.
-var inlining = []string{"-gcflags=all=-l", "-gcflags=encoding/json=", "-gcflags=compress/flate=", "-gcflags=unicode/utf8=", "-gcflags=bytes="}

@@ -5,15 +5,14 @@ import (
 	"testing"
 )
 
-// TestLinked: each banned function is found among others, and named with its reason.
-func TestLinked(t *testing.T) {
-	if err := linked([]byte("\x00main.main\x00net/http.(*Request).Cookie\x00")); err != nil {
-		t.Errorf("a clean module: %v", err)
+// TestWeigh: the budget of budget.json is read, and holds to the byte.
+func TestWeigh(t *testing.T) {
+	const most = 40 << 20
+	if err := weigh("app.wasm", make([]byte, most)); err != nil {
+		t.Errorf("a module of just its budget: %v", err)
 	}
-	for _, b := range banned {
-		err := linked([]byte("\x00main.main\x00" + b.function + "\x00"))
-		if err == nil || !strings.Contains(err.Error(), b.function) || !strings.Contains(err.Error(), b.why) {
-			t.Errorf("%s: %v", b.function, err)
-		}
+	err := weigh("app.wasm", make([]byte, most+7))
+	if err == nil || !strings.Contains(err.Error(), "app.wasm is 7 bytes over") {
+		t.Errorf("a module 7 bytes over: %v", err)
 	}
 }

@@ -41,11 +41,10 @@ test("a megabyte is not decoded", async () => {
   assert.ok(raw.length > 1_000_000 && Math.max(...decoded) < 100, `${raw.length} bytes, ${decoded}`);
 });
 
-test("what is no JSON costs no more than its length", async () => {
-  for (const raw of ["\\".repeat(1 << 20), `{"${"\\\\".repeat(1 << 19)}`, `{"a":${"[".repeat(1 << 20)}`, `{"a":"${'\\"'.repeat(1 << 19)}`, `{"messages":[{"role":"user","content":"${" ".repeat(1 << 20)}x"}]}`]) {
-    const began = performance.now();
-    await sessionOf(bytes(raw), false);
-    assert.ok(performance.now() - began < 2000, raw.slice(0, 20));
+// A reader that begins anew at each byte would not end here.
+test("a megabyte that is no JSON names no session", async () => {
+  for (const raw of ["\\".repeat(1 << 20), `{"${"\\\\".repeat(1 << 19)}`, `{"a":${"[".repeat(1 << 20)}`, `{"a":"${'\\"'.repeat(1 << 19)}`]) {
+    assert.ok(!(await sessionOf(bytes(raw), false)), raw.slice(0, 20));
   }
 });
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
@@ -192,4 +193,19 @@ func packedSize(files map[string][]byte) (int, error) {
 		sum += n
 	}
 	return sum, nil
+}
+
+func gzipSize(raw []byte) (int, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return 0, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	return packed.Len(), nil
 }

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Bounds of what is unpacked at once.
@@ -107,7 +107,7 @@ func (g *Ingress) decode(platform string, body []byte) (out []Arrival, err error
 	}
 	// The platform's clock counts in seconds and its ids have no order, so the order of two messages
 	// of one second is that of the body.
-	order.By(out, func(a, b Arrival) int { return cmp.Compare(a.order(), b.order()) })
+	slices.SortStableFunc(out, func(a, b Arrival) int { return cmp.Compare(a.order(), b.order()) })
 	return out, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 var errNoItem = errors.New("edit names an entry that is not in the view")
@@ -139,7 +138,7 @@ func within(items []Item, edits []tidemark.Edit) stretches {
 		w.list = append(w.list, s)
 	}
 	if len(w.list) > 1 {
-		order.By(w.list, func(a, b stretch) int { return cmp.Compare(a.seq, b.seq) })
+		slices.SortStableFunc(w.list, func(a, b stretch) int { return cmp.Compare(a.seq, b.seq) })
 	}
 	for i := range w.list {
 		if w.list[i].last < w.list[i].seq || i > 0 && w.list[i].seq <= w.list[i-1].last {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Placed is an edit with its entries resolved to positions.
@@ -135,7 +134,7 @@ type Span struct{ From, To int64 }
 // Lay computes the layout: of edits that nest the outermost is shown, what it covers sleeps.
 func Lay(placed []Placed) Layout {
 	edits := slices.Clone(placed)
-	order.By(edits, func(a, b Placed) int {
+	slices.SortStableFunc(edits, func(a, b Placed) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.To, a.To), cmp.Compare(b.Row, a.Row))
 	})
 	var l Layout
@@ -182,7 +181,7 @@ func (p Placed) hole() []Span {
 }
 
 func union(spans []Span) []Span {
-	order.By(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	var out []Span
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.From <= out[n-1].To+1 {
@@ -226,8 +225,8 @@ func CheckOverlay(shown []Placed, row []Placed) error {
 // one sweep over the positions, since a row may have thousands of them over thousands that are shown.
 func fits(shown, row []Placed) bool {
 	now, was := slices.Clone(row), slices.DeleteFunc(slices.Clone(shown), func(p Placed) bool { return !p.span() })
-	order.By(now, bySpan)
-	order.By(was, bySpan)
+	slices.SortStableFunc(now, bySpan)
+	slices.SortStableFunc(was, bySpan)
 	var open, mine []Placed // spans around the present position, shown and of the row
 	for len(now) > 0 || len(was) > 0 && len(mine) > 0 {
 		if len(was) > 0 && (len(now) == 0 || was[0].From <= now[0].From) {

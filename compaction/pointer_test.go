@@ -211,35 +211,6 @@ func benchPointer(b *testing.B, n, words int) {
 	b.ReportMetric(float64(fastest)/float64(encode), "encodings")
 }
 
-// TestPointerLinear: ten times the events take no more than a few times as long for each. The best of some
-// runs counts, since others use the machine; a plan that looks at pairs of events would take ten times.
-func TestPointerLinear(t *testing.T) {
-	each := func(n, words int) float64 {
-		entries, _ := workOf(n, words)
-		v, err := compaction.Assemble(entries, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := compaction.Budget{Window: v.Size / 2, Keep: v.Size / 10}
-		strategies := []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}
-		best := time.Duration(math.MaxInt64)
-		for range 5 {
-			begun := time.Now()
-			act, err := compaction.Plan(strategies, v, b, false)
-			best = min(best, time.Since(begun))
-			if err != nil || act.Short > 0 {
-				t.Fatalf("short by %d, %v", act.Short, err)
-			}
-		}
-		return float64(best) / float64(n)
-	}
-	for _, words := range []int{30, 200} {
-		if few, many := each(1_000, words), each(10_000, words); many > 4*few {
-			t.Errorf("results of %d words: %.0f ns for each of 1,000 events, %.0f for each of 10,000", words, few, many)
-		}
-	}
-}
-
 // TestPointerForged: a result that looks like a pointer is one of a tool, and goes as such.
 func TestPointerForged(t *testing.T) {
 	w := &world{}

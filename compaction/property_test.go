@@ -126,13 +126,26 @@ func (w *world) act(t testing.TB, shown []compaction.Replacement, edits []tidema
 	return nil
 }
 
+// others adds a message that is neither the user's nor the assistant's, now and then.
+func (w *world) others() {
+	switch rand.New(rand.NewPCG(uint64(w.seq), 11)).IntN(8) {
+	case 0:
+		w.add(tidemark.NewText(tidemark.System, "Be short."))
+	case 1:
+		w.add(tidemark.Message{Role: "function", Content: []tidemark.Block{tidemark.Text("it came")}})
+	case 2:
+		w.add(tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{{}}}) // a block without a type
+	}
+}
+
 // grow adds a random exchange: turns, parallel calls, missing and late results, images, empty
-// texts, two messages of one role in a row, huge results.
+// texts, two messages of one role in a row, huge results, and between them all what others say.
 func (w *world) grow(r *rand.Rand) {
 	text := func(n int) string { return strings.Repeat("word ", 1+r.IntN(n)) }
 	if r.IntN(8) > 0 {
 		w.add(tidemark.NewText(tidemark.User, text(200)))
 	}
+	w.others()
 	for range r.IntN(4) {
 		content := []tidemark.Block{tidemark.Text(text(60))}
 		if r.IntN(10) == 0 {
@@ -145,6 +158,7 @@ func (w *world) grow(r *rand.Rand) {
 			content = append(content, tidemark.ToolUse(id, "read", []byte(`{"path":"`+text(5)+`"}`)))
 		}
 		w.add(tidemark.Message{Role: tidemark.Assistant, Content: content})
+		w.others()
 		var results []tidemark.Block
 		for _, id := range ids {
 			if r.IntN(20) == 0 {
@@ -163,6 +177,7 @@ func (w *world) grow(r *rand.Rand) {
 		if len(results) > 0 {
 			w.add(tidemark.Message{Role: tidemark.User, Content: results})
 		}
+		w.others()
 		if len(ids) == 0 {
 			return
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Item is one message of a view and where it came from.
@@ -118,7 +117,7 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 			spans = append(spans, r)
 		}
 	}
-	order.By(spans, func(a, b Replacement) int { return int(a.From - b.From) })
+	slices.SortStableFunc(spans, func(a, b Replacement) int { return int(a.From - b.From) })
 	for _, e := range entries {
 		for len(spans) > 0 && spans[0].From <= e.Seq {
 			v.Items = append(v.Items, replaced(spans[0])...)
@@ -185,15 +184,30 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 //   - results stand first in their message; one that answers nothing becomes text;
 //   - a call without a result (a log cut off in the middle) gets one that says so;
 //   - empty texts go, and a first message from the assistant gets one before it;
+//   - a system message stands behind the next message of the user, before what the assistant says to that, and is one
+//     there; a message of a role that no API of ours has becomes one of the user that names it;
 //   - so does one that begins with thinking where it would follow text: what stood between left the view.
 //
 // The log keeps everything as it was.
 func (v View) Messages() []tidemark.Message {
 	var out []tidemark.Message
+	var held []tidemark.Block // of system messages that have no place yet
 	for _, i := range v.Items {
 		content := sendable(i.Message.Content)
+		switch i.Message.Role {
+		case tidemark.User, tidemark.Assistant:
+		case tidemark.System:
+			held = append(held, texts(content)...)
+			continue
+		default:
+			content = foreign(i.Message.Role, content)
+			i.Message = tidemark.Message{Role: tidemark.User, Content: content}
+		}
 		if len(content) == 0 {
 			continue
+		}
+		if i.Message.Role == tidemark.Assistant {
+			out, held = instructed(out, held)
 		}
 		if n := len(out); n > 0 && i.Message.Role == tidemark.Assistant && out[n-1].Role == tidemark.Assistant && thinks(content[0]) && !thinks(out[n-1].Content[0]) {
 			out = append(out, tidemark.NewText(tidemark.User, "[The assistant goes on.]"))
@@ -209,7 +223,40 @@ func (v View) Messages() []tidemark.Message {
 	if len(out) > 0 && out[0].Role == tidemark.Assistant {
 		out = slices.Insert(out, 0, tidemark.NewText(tidemark.User, "[The conversation begins here.]"))
 	}
+	out, _ = instructed(out, held)
 	return pair(out)
+}
+
+// instructed puts what system messages said behind the last message, where an API takes that; what has no place yet
+// comes back.
+func instructed(out []tidemark.Message, held []tidemark.Block) ([]tidemark.Message, []tidemark.Block) {
+	if n := len(out); n == 0 || len(held) == 0 || out[n-1].Role != tidemark.User {
+		return out, held
+	}
+	return append(out, tidemark.Message{Role: tidemark.System, Content: held}), nil
+}
+
+// texts are the blocks of a system message that any model takes: others change tools, which are not those of this request.
+func texts(blocks []tidemark.Block) []tidemark.Block {
+	return slices.DeleteFunc(slices.Clone(blocks), func(b tidemark.Block) bool { return b.Type != tidemark.TypeText })
+}
+
+// foreign is a message of a role that no API has, as the user's: its words, and what else it had by name.
+func foreign(role tidemark.Role, blocks []tidemark.Block) []tidemark.Block {
+	out := slices.Clone(blocks)
+	for i, b := range out {
+		switch b.Type {
+		case tidemark.TypeText, tidemark.TypeImage, tidemark.TypeDocument:
+		case tidemark.TypeToolResult:
+			out[i] = tidemark.Text(resultText(b))
+		default:
+			out[i] = tidemark.Text("[" + b.Type + "]")
+		}
+	}
+	if len(out) > 0 {
+		out = slices.Insert(out, 0, tidemark.Text("["+string(role)+"]"))
+	}
+	return out
 }
 
 // thinks reports a block of thinking: of the last message of the assistant it must be the first, if there is any
@@ -218,9 +265,11 @@ func thinks(b tidemark.Block) bool {
 	return b.Type == tidemark.TypeThinking || b.Type == tidemark.TypeRedactedThinking
 }
 
-// sendable drops blocks that the API refuses; it copies only when there are any.
+// sendable drops blocks that the API refuses: empty texts, and those without a type; it copies only when there are any.
 func sendable(blocks []tidemark.Block) []tidemark.Block {
-	empty := func(b tidemark.Block) bool { return b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == "" }
+	empty := func(b tidemark.Block) bool {
+		return b.Type == "" || b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == ""
+	}
 	if !slices.ContainsFunc(blocks, empty) {
 		return blocks
 	}
@@ -238,6 +287,10 @@ func pair(in []tidemark.Message) []tidemark.Message {
 				out = append(out, tidemark.Message{Role: tidemark.User, Content: missing(open)})
 			}
 			m, open = uniqueCalls(m, seen)
+			out = append(out, m)
+			continue
+		}
+		if m.Role == tidemark.System { // it stands behind the results
 			out = append(out, m)
 			continue
 		}

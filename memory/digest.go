@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Files of the digest, which the agent writes and people may edit.
@@ -78,7 +76,7 @@ func WriteDigest(entries []Line, maxLines int) Digested {
 	for s, lines := range rest {
 		d.Details = append(d.Details, Detail{Slug: s, Text: detailText(s, lines), Lines: len(lines)})
 	}
-	order.By(d.Details, func(a, b Detail) int { return strings.Compare(a.Slug, b.Slug) })
+	slices.SortStableFunc(d.Details, func(a, b Detail) int { return strings.Compare(a.Slug, b.Slug) })
 	d.Text = digestText(all[:shown], d.Details, maxLines)
 	return d
 }
@@ -92,7 +90,7 @@ func ranked(entries []Line) []Line {
 			all = append(all, l)
 		}
 	}
-	order.By(all, func(a, b Line) int {
+	slices.SortStableFunc(all, func(a, b Line) int {
 		return cmp.Or(cmp.Compare(b.Importance, a.Importance), b.At.Compare(a.At), strings.Compare(a.ID, b.ID), strings.Compare(a.Text, b.Text), cmp.Compare(flag(a.Past), flag(b.Past)))
 	})
 	seen := map[string]bool{}

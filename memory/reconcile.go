@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Hot is what may be decided of a turn while it is logged. There are two values and no third: that a fact
@@ -149,7 +148,7 @@ type Decision struct {
 func Sweep(fresh, standing []Known) []Decision {
 	bySubject := map[string][]Known{}
 	all := append(slices.Clone(standing), fresh...)
-	order.By(all, func(a, b Known) int { return int(min(max(a.ID-b.ID, -1), 1)) })
+	slices.SortStableFunc(all, func(a, b Known) int { return int(min(max(a.ID-b.ID, -1), 1)) })
 	news := map[int64]bool{}
 	for _, k := range fresh {
 		news[k.ID] = true

@@ -3,12 +3,12 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/lexicon"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Moment is a logged message as sittings are made of it.
@@ -94,7 +94,7 @@ func topics(counts map[string]int) []string {
 			told = append(told, w)
 		}
 	}
-	order.By(told, func(a, b string) int {
+	slices.SortStableFunc(told, func(a, b string) int {
 		return cmp.Or(cmp.Compare(min(counts[b], 8)*len([]rune(b)), min(counts[a], 8)*len([]rune(a))), strings.Compare(a, b))
 	})
 	return told[:min(len(told), maxTopics)]

@@ -1,13 +1,13 @@
 package paging
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // What [Advice] lists, and how long it gets.
@@ -66,7 +66,7 @@ func (p *Pager) Fill(handle func(*Page) string) Fill {
 			large = append(large, g)
 		}
 	}
-	order.By(large, func(a, b *Page) int {
+	slices.SortStableFunc(large, func(a, b *Page) int {
 		if a.Size != b.Size {
 			return b.Size - a.Size
 		}

@@ -1,6 +1,6 @@
 package paging
 
-import "github.com/tidemark-ai/tidemark/internal/order"
+import "slices"
 
 // Time as a person counts: what the user types is two turns' worth of a round of tools, so that talk ages a
 // result faster than a long run of an agent does, which ages it too. tau is told in rounds.
@@ -99,7 +99,7 @@ func (p *Pager) batch(from *Page) {
 	p.fade()
 	p.along()
 	ready := append([]*Page(nil), c.ready...)
-	order.By(ready, inOrder)
+	slices.SortStableFunc(ready, inOrder)
 	var rest []*Page
 	evicted, saved := 0, 0
 	hold, _ := p.prices()

@@ -1,6 +1,6 @@
 package paging
 
-import "github.com/tidemark-ai/tidemark/internal/order"
+import "slices"
 
 // fifo is the paper unadorned: what is old enough and large enough goes, in the order of the history.
 // Age is the number of messages of role user behind the one that holds the result, those of tool
@@ -10,7 +10,7 @@ func (p *Pager) fifo() {
 	p.loosen()
 	again := append(p.held(), p.again...)
 	p.again = nil
-	order.By(again, inOrder)
+	slices.SortStableFunc(again, inOrder)
 	for _, g := range again {
 		p.old(g)
 	}

@@ -1,6 +1,6 @@
 package paging
 
-import "github.com/tidemark-ai/tidemark/internal/order"
+import "slices"
 
 // lru lets go what was not used for tau turns as a person counts: one that the user typed, or two rounds of
 // tools. A read or change of its file is a use of the newest copy of a range. Nothing is batched; what is safe is as with cost: the newest
@@ -26,7 +26,7 @@ func (p *Pager) lru() {
 	}
 	due = append(due, p.again...)
 	p.again = nil
-	order.By(due, inOrder)
+	slices.SortStableFunc(due, inOrder)
 	for _, g := range due {
 		switch {
 		case g.stub || p.open(g) || !g.released && !p.large(g) || g.Err && c.errors[g.Hash] == g:

@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Bounds are the names of policies that know the whole session before they decide. Only a [Replay] can run
@@ -90,7 +89,7 @@ func (p *Pager) farthest() {
 		next[g] = p.nextUse(g, now)
 	}
 	ready := slices.Clone(c.ready)
-	order.By(ready, func(a, b *Page) int {
+	slices.SortStableFunc(ready, func(a, b *Page) int {
 		if next[a] != next[b] {
 			return next[b] - next[a]
 		}
@@ -102,7 +101,7 @@ func (p *Pager) farthest() {
 		n++
 	}
 	gone, left := ready[:n], slices.Clone(ready[n:])
-	order.By(gone, inOrder)
+	slices.SortStableFunc(gone, inOrder)
 	for _, g := range gone {
 		p.evict(g)
 	}
@@ -242,7 +241,7 @@ func (w *watch) step(st Step) error {
 func (w *watch) close() {
 	s := w.now
 	w.now = stretch{}
-	order.By(s.may, func(a, b candidate) int { return a.from - b.from })
+	slices.SortStableFunc(s.may, func(a, b candidate) int { return a.from - b.from })
 	cost, leave, exact := s.best()
 	w.cost += cost
 	w.exact = w.exact && exact

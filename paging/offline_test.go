@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // scripted is a session out of a script.
@@ -141,7 +141,7 @@ func TestRelaxed(t *testing.T) {
 				break
 			}
 		}
-		order.By(w.now.may, func(a, b candidate) int { return a.from - b.from })
+		slices.SortStableFunc(w.now.may, func(a, b candidate) int { return a.from - b.from })
 		exact, _ := w.now.search()
 		loose, _ := w.now.relax()
 		if loose > exact+1e-6 {

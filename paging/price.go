@@ -2,9 +2,9 @@ package paging
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 const (
@@ -69,7 +69,7 @@ func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 		return front, all
 	}
 	c.order = append(c.order[:0], ready...)
-	order.By(c.order, inOrder)
+	slices.SortStableFunc(c.order, inOrder)
 	best, worth, sum := 0.0, 0.0, 0
 	for i := len(c.order) - 1; i >= 0; i-- {
 		g := c.order[i]

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/near"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // The tools with which a model takes part: it lets pages go, and has them back.
@@ -164,7 +163,7 @@ func (p *Pager) Gone(name string) (out []*Page) {
 			out = append(out, k.evicted)
 		}
 	}
-	order.By(out, inOrder)
+	slices.SortStableFunc(out, inOrder)
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,10 @@ const (
 	anthropicURL     = "https://api.anthropic.com"
 	anthropicVersion = "2023-06-01" // https://docs.anthropic.com/en/api/versioning
 	anthropicFirst   = 2 * time.Minute
+	// midSystem names system messages between the others. Newer models take them without it, older ones never
+	// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages), so it is how settings say
+	// that the model does.
+	midSystem = "mid-conversation-system-2026-04-07"
 	// defaultMaxTokens is what the smallest current models can answer; the API has no default.
 	defaultMaxTokens tidemark.Tokens = 8192
 )
@@ -92,7 +97,7 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 // body writes the request in the order in which the API caches it, with what may change from call
 // to call at its end.
 func (a *Anthropic) body(req tidemark.Request) []byte {
-	req = lowered(req)
+	req = lowered(req, slices.Contains(a.Beta, midSystem))
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = append(b, `,"stream":true`...)
@@ -208,10 +213,10 @@ func markers(req tidemark.Request) (now, before place) {
 	}
 	now = markable(req.Messages, last)
 	i := last
-	for i >= 0 && req.Messages[i].Role == tidemark.User {
+	for i >= 0 && req.Messages[i].Role != tidemark.Assistant {
 		i--
 	}
-	for i >= 0 && req.Messages[i].Role != tidemark.User {
+	for i >= 0 && req.Messages[i].Role == tidemark.Assistant {
 		i--
 	}
 	if i >= 0 && i != last {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -23,7 +24,7 @@ func (a *Anthropic) Count(ctx context.Context, req tidemark.Request) (tidemark.T
 	c.url += "/count_tokens"
 	c.header.Set("Accept", "application/json")
 	c.first = min(c.first, countFirst)
-	req = lowered(req)
+	req = lowered(req, slices.Contains(a.Beta, midSystem))
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = appendPrompt(b, req)

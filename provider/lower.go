@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 
 	tidemark "github.com/tidemark-ai/tidemark"
 )
@@ -11,8 +12,12 @@ const greeted = "[The conversation begins.]"
 
 // lowered gives a request that chat completions allow (tidemark.CheckCalls) the shape that the Messages API demands
 // (tidemark.Check): a system text alone is what the user says, a greeting of the assistant has something before it, and
-// call ids that are used again become unique. What has that shape stays as it is.
-func lowered(req tidemark.Request) tidemark.Request {
+// call ids that are used again become unique. What has that shape stays as it is. Unless the model takes system messages
+// between the others, they are reminders in what the user says.
+func lowered(req tidemark.Request, system bool) tidemark.Request {
+	if !system {
+		req.Messages = reminded(req.Messages)
+	}
 	switch {
 	case len(req.Messages) == 0 && req.System == "":
 		return req
@@ -41,6 +46,28 @@ func lowered(req tidemark.Request) tidemark.Request {
 		}
 	}
 	return req
+}
+
+// reminded gives models without system messages between the others what these say at the end of the user's message before
+// them, in the tags in which agents have always said such things there.
+func reminded(messages []tidemark.Message) []tidemark.Message {
+	if !slices.ContainsFunc(messages, func(m tidemark.Message) bool { return m.Role == tidemark.System }) {
+		return messages
+	}
+	out := make([]tidemark.Message, 0, len(messages))
+	for _, m := range messages {
+		if m.Role != tidemark.System {
+			out = append(out, m)
+			continue
+		}
+		note := tidemark.Reminder(m)
+		if n := len(out) - 1; n >= 0 && out[n].Role == tidemark.User {
+			out[n] = tidemark.Message{Role: tidemark.User, Content: append(slices.Clone(out[n].Content), note)}
+		} else {
+			out = append(out, tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{note}})
+		}
+	}
+	return out
 }
 
 // rename returns a message with other ids of calls.

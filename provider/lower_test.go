@@ -13,6 +13,7 @@ import (
 func TestLowered(t *testing.T) {
 	const (
 		hi     = `{"role":"user","content":"hi"}`
+		system = `{"role":"system","content":"Be short."}`
 		hello  = `{"role":"assistant","content":"Hello."}`
 		call   = `{"role":"assistant","content":[{"type":"tool_use","id":"call_0","name":"f","input":{"n":1.0}}]}`
 		call2  = `{"role":"assistant","content":[{"type":"tool_use","id":"call_0_2","name":"f","input":{}},{"type":"tool_use","id":"call_0","name":"g","input":{}}]}`
@@ -24,16 +25,20 @@ func TestLowered(t *testing.T) {
 		system   string
 		messages []string
 		want     []string // words in the messages that are sent, in order; nil: as they are
+		native   bool     // the model takes system messages between the others
 	}{
-		{"a conversation", "Be kind.", []string{hi, hello, hi}, nil},
-		{"a round of tools", "", []string{hi, call, result}, nil},
-		{"the system alone", "Write a poem.", nil, []string{"Write a poem."}},
-		{"a greeting first", "", []string{hello, hi}, []string{greeted, "Hello.", "hi"}},
-		{"the greeting alone", "", []string{hello}, []string{greeted, "Hello."}},
+		{"a conversation", "Be kind.", []string{hi, hello, hi}, nil, false},
+		{"a round of tools", "", []string{hi, call, result}, nil, false},
+		{"the system alone", "Write a poem.", nil, []string{"Write a poem."}, false},
+		{"a greeting first", "", []string{hello, hi}, []string{greeted, "Hello.", "hi"}, false},
+		{"the greeting alone", "", []string{hello}, []string{greeted, "Hello."}, false},
 		{"an id again", "", []string{hi, call, result, call, result, call, result}, []string{`"id":"call_0"`, `"tool_use_id":"call_0"`,
-			`"id":"call_0_2"`, `{"n":1.0}`, `"tool_use_id":"call_0_2"`, `"id":"call_0_3"`, `"tool_use_id":"call_0_3"`}},
+			`"id":"call_0_2"`, `{"n":1.0}`, `"tool_use_id":"call_0_2"`, `"id":"call_0_3"`, `"tool_use_id":"call_0_3"`}, false},
 		{"an id that looks like ours", "", []string{hi, call, result, call2, both}, []string{`"id":"call_0_2"`, `"id":"call_0_3"`,
-			`"tool_use_id":"call_0_3"`, `"tool_use_id":"call_0_2"`, `"is_error":true`}},
+			`"tool_use_id":"call_0_3"`, `"tool_use_id":"call_0_2"`, `"is_error":true`}, false},
+		{"instructions for a model that takes them", "", []string{hi, system, hello, hi}, nil, true},
+		{"instructions for one that does not", "", []string{hi, system, hello, hi}, []string{`"hi"`, "system-reminder", "Be short.", "Hello.", "hi"}, false},
+		{"instructions behind results", "", []string{hi, call, result, system}, []string{`"tool_result"`, "system-reminder", "Be short."}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			req := tidemark.Request{System: row.system}
@@ -44,7 +49,7 @@ func TestLowered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := lowered(req)
+			got := lowered(req, row.native)
 			if err := tidemark.Check(got.Messages); err != nil {
 				t.Error(err)
 			}

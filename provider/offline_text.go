@@ -3,11 +3,10 @@ package provider
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 const (
@@ -165,7 +164,7 @@ func rank(passages []passage, query string, n int) []passage {
 		p.order = i
 		hits = append(hits, p)
 	}
-	order.By(hits, func(a, b passage) int {
+	slices.SortStableFunc(hits, func(a, b passage) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.order, a.order))
 	})
 	var out []passage

@@ -102,10 +102,16 @@ func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
 	if req.System != "" {
 		w.text("system", req.System)
 	}
+	if !o.official() { // many servers know a system message only as the first
+		req.Messages = reminded(req.Messages)
+	}
 	for _, m := range req.Sent() {
-		if m.Role == tidemark.Assistant {
+		switch m.Role {
+		case tidemark.Assistant:
 			w.assistant(m)
-		} else {
+		case tidemark.System:
+			w.text("system", m.PlainText())
+		default:
 			w.user(m)
 		}
 	}
@@ -120,11 +126,16 @@ func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
 // limitField names the bound on the reply: OpenAI's reasoning models know only the new name, most
 // other endpoints only the old one.
 func (o *OpenAI) limitField() string {
-	u, err := url.Parse(or(o.BaseURL, openaiURL))
-	if err == nil && (u.Hostname() == openaiHost || strings.HasSuffix(u.Hostname(), ".openai.azure.com")) {
+	if o.official() {
 		return "max_completion_tokens"
 	}
 	return "max_tokens"
+}
+
+// official reports OpenAI's own endpoint.
+func (o *OpenAI) official() bool {
+	u, err := url.Parse(or(o.BaseURL, openaiURL))
+	return err == nil && (u.Hostname() == openaiHost || strings.HasSuffix(u.Hostname(), ".openai.azure.com"))
 }
 
 func appendFunctions(b []byte, tools []tidemark.Tool) []byte {

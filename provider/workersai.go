@@ -154,6 +154,7 @@ func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images
 	if req.System != "" {
 		cw.text("system", req.System)
 	}
+	req.Messages = reminded(req.Messages)
 	for _, m := range req.Sent() {
 		if m.Role == tidemark.Assistant {
 			cw.assistant(m)

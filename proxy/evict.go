@@ -6,7 +6,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
@@ -77,7 +76,7 @@ func (l *left) add(a *act) {
 		l.spans = slices.DeleteFunc(l.spans, func(o leftSpan) bool { return o.From >= s.From && o.To <= s.To })
 		l.spans = append(l.spans, s)
 	}
-	order.By(l.spans, func(a, b leftSpan) int { return a.From - b.From })
+	slices.SortStableFunc(l.spans, func(a, b leftSpan) int { return a.From - b.From })
 	for _, b := range a.Blocks {
 		if l.blocks[b.Item] == nil {
 			l.blocks[b.Item] = map[place]leftBlock{}

@@ -16,7 +16,8 @@ func (x *Exchange) leave(l *left) {
 	ch := &x.plan.change
 	hidden := l.hidden()
 	for _, s := range l.spans {
-		c := body.SpanChange{From: s.From, To: s.To, Keep: instructions(x.path, s.From, s.To)}
+		to := withPassing(x.path, s.To)
+		c := body.SpanChange{From: s.From, To: to, Keep: instructions(x.path, s.From, to)}
 		if s.Text != "" {
 			c.Messages = [][]byte{tidemark.NewText(tidemark.User, s.Text).AppendJSON(nil)}
 		}
@@ -74,7 +75,7 @@ func (x *Exchange) without(i int, gone map[place]leftBlock, pending bool) {
 	}
 	ch := &x.plan.change
 	if stays == 0 && n.role == tidemark.User && !pending {
-		ch.Spans = append(ch.Spans, body.SpanChange{From: i, To: i})
+		ch.Spans = append(ch.Spans, body.SpanChange{From: i, To: withPassing(x.path, i)})
 		return
 	}
 	ch.Blocks = append(ch.Blocks, changes...)
@@ -109,8 +110,9 @@ func (x *Exchange) strip(in *body.Insert, i, place int, gone map[place]leftBlock
 func (a *act) overlay(path []*node) tidemark.Overlay {
 	o := tidemark.Overlay{By: []string{Episodes}, Reason: "threshold"}
 	for _, s := range a.Spans {
-		e := tidemark.Edit{From: path[s.From].id, To: path[s.To].id, Data: s.Data()}
-		for _, i := range instructions(path, s.From, s.To) {
+		to := withPassing(path, s.To)
+		e := tidemark.Edit{From: path[s.From].id, To: path[to].id, Data: s.Data()}
+		for _, i := range instructions(path, s.From, to) {
 			e.Keep = append(e.Keep, path[i].id)
 		}
 		if s.Text != "" {

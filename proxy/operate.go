@@ -9,7 +9,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
@@ -197,7 +196,7 @@ func (e edit) holds(path []*node) bool {
 func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
 	hidden := map[int]bool{}
 	spans := slices.Clone(t.edits)
-	order.By(spans, func(a, b edit) int { return (b.to.depth - b.from.depth) - (a.to.depth - a.from.depth) })
+	slices.SortStableFunc(spans, func(a, b edit) int { return (b.to.depth - b.from.depth) - (a.to.depth - a.from.depth) })
 	for _, e := range spans {
 		if e.block >= 0 || !e.holds(path) || e.to.depth > lastAsked(path) || hidden[e.from.depth-1] || hidden[e.to.depth-1] {
 			continue
@@ -256,7 +255,7 @@ func overlay(edits []edit, verbs string) (tidemark.Overlay, error) {
 			}
 			out.To, out.Messages = e.to.id, []tidemark.Message{m}
 			for n := e.to; n.depth > e.from.depth; n = n.parent {
-				if n.instructs() {
+				if n.instructs() && !n.passing {
 					out.Keep = append(out.Keep, n.id)
 				}
 			}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -30,6 +31,7 @@ type node struct {
 	role    tidemark.Role
 	asks    bool              // a person's turn begins with it: of role user, and no results in it
 	foreign bool              // it is of a form that is not known: it goes out as it came, and nothing near it moves
+	passing bool              // a system message that says how much room is left: it leaves with the exchange that it is of
 	owner   *track            // whose log holds it, nil while no request with it was planned
 	seq     int64             // its position there, 0 while it is not stored
 	msg     paging.Message    // as its track's pager takes it
@@ -120,14 +122,22 @@ func (n *node) bars() bool {
 	return n.foreign || n.role != tidemark.User && n.role != tidemark.Assistant && n.role != tidemark.System
 }
 
-// instructions lists the system messages of a run of a history, by item.
+// instructions lists the system messages of a run of a history that stay when it leaves, by item.
 func instructions(path []*node, from, to int) (items []int) {
 	for i := from; i <= to; i++ {
-		if path[i].instructs() {
+		if path[i].instructs() && !path[i].passing {
 			items = append(items, i)
 		}
 	}
 	return items
+}
+
+// withPassing is the end of a run that leaves with what only counts down behind it. The newest message stays.
+func withPassing(path []*node, to int) int {
+	for to+2 < len(path) && path[to+1].passing {
+		to++
+	}
+	return to
 }
 
 // path returns the messages up to n, oldest first.
@@ -172,9 +182,18 @@ func (c *Conversation) grow(parent *node, it body.Item) (*node, error) {
 	}
 	n, err := c.join(parent, m)
 	if err == nil {
-		n.foreign = it.Fixed() || !read
+		n.foreign, n.passing = it.Fixed() || !read, passing(m)
 	}
 	return n, err
+}
+
+// passing reports a system message that only counts down, as Claude Code sends one behind each message of the user.
+func passing(m tidemark.Message) bool {
+	if m.Role != tidemark.System || len(m.Content) != 1 || m.Content[0].Type != tidemark.TypeText {
+		return false
+	}
+	said, ok := strings.CutPrefix(strings.TrimSpace(m.Content[0].Text), "<total_tokens>")
+	return ok && strings.Index(said, "<") == len(said)-len("</total_tokens>") && strings.HasSuffix(said, "</total_tokens>")
 }
 
 // unnamed is the role in the log of a message that came without one.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // linkMost is how many documents may have the name that leads from one to another: what more of them have is what the
@@ -35,7 +33,7 @@ func Behind(first, second []Hit, worth float64) []Hit {
 			out = append(out, h)
 		}
 	}
-	order.By(out, func(x, y Hit) int { return cmp.Compare(y.Score, x.Score) })
+	slices.SortStableFunc(out, func(x, y Hit) int { return cmp.Compare(y.Score, x.Score) })
 	Level(out)
 	return out
 }

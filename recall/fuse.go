@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Bounds of the fusion, set so that rankings by vectors that know nothing (random ones, hashed letters,
@@ -51,7 +49,7 @@ func Standing(likeness []float64, most int) map[int]Stand {
 			ranks = append(ranks, i)
 		}
 	}
-	order.By(ranks, func(a, b int) int { return cmp.Compare(likeness[b], likeness[a]) })
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(likeness[b], likeness[a]) })
 	out := map[int]Stand{}
 	for r, i := range ranks[:min(len(ranks), most)] {
 		out[i] = Stand{Rank: r + 1, Z: (likeness[i] - mean) / dev}
@@ -81,7 +79,7 @@ func (x *Index) Fuse(hits []Hit, near map[string]Stand) []Hit {
 		}
 		worth[i] += fuseWeight * s.Weight() / (fuseK + float64(s.Rank))
 	}
-	order.By(out, func(a, b Hit) int { return cmp.Compare(worth[b.Doc], worth[a.Doc]) })
+	slices.SortStableFunc(out, func(a, b Hit) int { return cmp.Compare(worth[b.Doc], worth[a.Doc]) })
 	Level(out)
 	return out
 }

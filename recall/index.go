@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -79,7 +78,7 @@ func build(docs []Doc, old *Index) *Index {
 		x.vocab = make(map[string]int32, size/perTerm)
 	}
 	if byPos := func(a, b Doc) int { return cmp.Compare(a.Pos, b.Pos) }; !slices.IsSortedFunc(x.docs, byPos) {
-		order.By(x.docs, byPos)
+		slices.SortStableFunc(x.docs, byPos)
 	}
 	for _, d := range x.docs {
 		for _, n := range strings.Fields(strings.ToLower(d.Speaker)) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // How hits are chosen that are to be different. Papers/total-recall §4.1: maximal marginal relevance (Carbonell
@@ -98,7 +97,7 @@ func (x *Index) Rescore(hits []Hit, t Task, known func(id string) Known) {
 	for i := range hits {
 		hits[i].Normalized = t.score(hits[i].Normalized, best, of[i])
 	}
-	order.By(hits, func(a, b Hit) int {
+	slices.SortStableFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Normalized, a.Normalized), cmp.Compare(b.Score, a.Score), cmp.Compare(x.docs[a.Doc].ID, x.docs[b.Doc].ID))
 	})
 }

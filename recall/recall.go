@@ -11,8 +11,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Doc is something that can be found.
@@ -85,7 +83,7 @@ func (x *Index) ranked(q Query, s Stats, by []rule) []Hit {
 			hits = append(hits, Hit{Doc: i, Score: score[i], Coverage: m.own[i], Around: m.cover[i], by: m})
 		}
 	}
-	order.By(hits, func(a, b Hit) int {
+	slices.SortStableFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(x.docs[b.Doc].Pos, x.docs[a.Doc].Pos))
 	})
 	most, held := most(), 0.0

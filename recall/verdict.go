@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Thresholds of a verdict, in shares of the query. They were set on absent needles and on half-remembered
@@ -116,7 +114,7 @@ func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
 			}
 		}
 	}
-	order.By(list, func(a, b candidate) int {
+	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.names, a.names), cmp.Compare(a.rank, b.rank), cmp.Compare(a.docs, b.docs))
 	})
 	if names > 0 { // words beside a name lead back

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Scope is how far a recall looks.
@@ -129,13 +128,13 @@ func Join(a Ask, answers []Answer) (Answer, error) {
 		}
 	}
 	if len(answers) > 1 { // one has an order of its own
-		order.By(all, func(x, y ranked) int {
+		slices.SortStableFunc(all, func(x, y ranked) int {
 			return cmp.Or(cmp.Compare(y.Normalized, x.Normalized), y.At.Compare(x.At))
 		})
 		if a.Budget > 0 {
 			diverse(all[:min(len(all), mmrMost)])
 		}
-		order.By(all, func(x, y ranked) int { return cmp.Compare(one(y.sure), one(x.sure)) })
+		slices.SortStableFunc(all, func(x, y ranked) int { return cmp.Compare(one(y.sure), one(x.sure)) })
 	}
 	sizes, budget := make([]int, len(all)), math.MaxInt
 	if a.Budget > 0 {

@@ -237,9 +237,6 @@ func (im *carrier) message(ctx context.Context, c carriedEntry, e *tidemark.Entr
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
 	}
-	if stored.Role != tidemark.User && stored.Role != tidemark.Assistant {
-		return nil, fmt.Errorf("role %.40q: want user or assistant: %w", string(stored.Role), tidemark.ErrInvalid)
-	}
 	full := stored
 	if bytes.Contains(c.Payload, []byte(blobField)) {
 		for _, b := range stored.Content {

@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -234,7 +233,7 @@ func (s *Session) fill(ctx context.Context, x *Side, h history, shared int, from
 	for name, n := range calls {
 		x.Tools = append(x.Tools, ToolCount{name, n})
 	}
-	order.By(x.Tools, func(a, b ToolCount) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(x.Tools, func(a, b ToolCount) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
 	x.Tools = x.Tools[:min(len(x.Tools), compareTools)]
 	slices.Sort(x.Files)
 	x.Outcome = clipRunes(x.Outcome, MaxNote)

@@ -15,7 +15,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // messages yields the message entries of a range, oldest first, with their large blocks, in
@@ -262,7 +261,7 @@ func densest(lower string, terms []string, around int) int {
 			list = append(list, term{t, float64(len(t)) / float64(n)})
 		}
 	}
-	order.By(list, func(a, b term) int { return cmp.Compare(b.worth, a.worth) })
+	slices.SortStableFunc(list, func(a, b term) int { return cmp.Compare(b.worth, a.worth) })
 	list = list[:min(len(list), mostTerms)]
 	best, most := -1, 0.0
 	for _, t := range list {

@@ -19,7 +19,7 @@ const (
 	NoticeText       = "text"       // a piece of the answer
 	NoticeThinking   = "thinking"   // a piece of thinking
 	NoticeTool       = "tool"       // a tool call begins
-	NoticeResult     = "result"     // a tool call ended
+	NoticeResult     = "result"     // the result of a tool call is in the log
 	NoticeRestart    = "restart"    // the answer begins again; drop the pieces so far
 	NoticeCompacting = "compacting" // a compaction begins
 	NoticeEvent      = "event"      // an event was logged: compaction, reset, …

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -92,7 +91,7 @@ func (s *Session) postings(ctx context.Context, in among, terms []string, w Want
 		}
 		out = append(out, p)
 	}
-	order.By(out, func(a, b posting) int { return cmp.Compare(a.docs, b.docs) })
+	slices.SortStableFunc(out, func(a, b posting) int { return cmp.Compare(a.docs, b.docs) })
 	return out, nil
 }
 
@@ -230,7 +229,7 @@ func (s *Session) find(ctx context.Context, l *lineage, terms []string, w Wanted
 	for seq, weight := range weights {
 		found = append(found, candidate{seq, weight})
 	}
-	order.By(found, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.seq, a.seq)) })
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.seq, a.seq)) })
 	seqs := make([]int64, min(len(found), most))
 	for i := range seqs {
 		seqs[i] = found[i].seq
@@ -354,7 +353,7 @@ func askedFirst(terms []string) []string {
 		return terms
 	}
 	out := slices.Clone(terms)
-	order.By(out, func(a, b string) int { return cmp.Compare(recall.Names(b), recall.Names(a)) })
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(recall.Names(b), recall.Names(a)) })
 	return out[:askTerms]
 }
 
@@ -468,7 +467,7 @@ func excerpt(text string, terms []string, most int) string {
 	if left > side {
 		spans = append(spans, span{0, min(left, len(text))})
 	}
-	order.By(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
 	end := 0
 	for _, s := range spans {

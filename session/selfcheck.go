@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -336,7 +335,7 @@ func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
 
 // rarest returns the term of an entry that fewest messages have, of a few that look rare: with a digit, long.
 func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
-	order.By(terms, func(a, b string) int {
+	slices.SortStableFunc(terms, func(a, b string) int {
 		digit := func(t string) int {
 			if strings.ContainsFunc(t, unicode.IsDigit) {
 				return 0

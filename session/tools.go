@@ -130,6 +130,9 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 		r.Round--
 		return fmt.Errorf("commit results: %w", err)
 	}
+	for _, c := range calls { // not before: who hears of a result looks for it in the log
+		s.hub.send(Notice{Type: NoticeResult, Run: r.ID, Text: c.Block.Name})
+	}
 	if marks {
 		s.noteMarks(ctx, r)
 	}
@@ -190,7 +193,6 @@ func (s *Session) runSome(ctx context.Context, r *run, calls []call, results []t
 			failed = d.err
 		}
 		results[d.i] = d.result
-		s.hub.send(Notice{Type: NoticeResult, Run: r.ID, Text: calls[d.i].Block.Name})
 	}
 	return failed
 }

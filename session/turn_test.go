@@ -102,6 +102,38 @@ func TestToolLoop(t *testing.T) {
 	}
 }
 
+// TestResultIsLoggedBeforeItsNotice: a page that hears of a result looks for it in the log once, and would show the
+// call as running until the next notice if it were not there yet.
+func TestResultIsLoggedBeforeItsNotice(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	var told []string
+	h.observe = func(n session.Notice) {
+		if n.Type == session.NoticeResult {
+			results := 0
+			for e, err := range h.History(h.t.Context(), true) {
+				m, bad := e.Message()
+				if err != nil || bad != nil {
+					t.Error(err, bad)
+				}
+				results += len(m.Results())
+			}
+			told = append(told, fmt.Sprint(n.Text, " ", results))
+		}
+	}
+	h.stop()
+	h.open()
+	h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
+		if n > 1 {
+			return tidemark.Message{}, nil
+		}
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", nil), tidemark.ToolUse("c2", "look", nil)}}, nil
+	})
+	h.say("look twice")
+	if want := []string{"look 2", "look 2"}; !slices.Equal(told, want) {
+		t.Errorf("results in the log at each notice: %q, want %q", told, want)
+	}
+}
+
 func TestFailureIsVisibleAndTheNextTurnWorks(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {

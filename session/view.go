@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // View is what the model would see now.
@@ -426,7 +425,7 @@ func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Messa
 		raws[i], largest[i] = b.AppendJSON(nil), i
 		total += len(raws[i])
 	}
-	order.By(largest, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
+	slices.SortStableFunc(largest, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
 	out, copied := m, false
 	for _, i := range largest {
 		_, forged := reference(m.Content[i])

@@ -3,8 +3,6 @@ package snapshot
 import (
 	"cmp"
 	"slices"
-
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // Tree is all nodes in the order of their drawing: each root with what is below it, depth first. It is a flat list,
@@ -83,7 +81,7 @@ func (g *garden) arrange() (roots []int) {
 			g.first[p+2]++
 		}
 	}
-	order.By(sorted, func(a, b int) int { return before(&g.nodes[a], &g.nodes[b]) })
+	slices.SortStableFunc(sorted, func(a, b int) int { return before(&g.nodes[a], &g.nodes[b]) })
 	for i := 2; i < len(g.first); i++ {
 		g.first[i] += g.first[i-1]
 	}
@@ -163,7 +161,7 @@ func (g *garden) sortRoots() {
 			spans = append(spans, span{from: i, to: len(g.rows)})
 		}
 	}
-	order.By(spans, func(a, b span) int { return older(&g.rows[a.from].Node, &g.rows[b.from].Node) })
+	slices.SortStableFunc(spans, func(a, b span) int { return older(&g.rows[a.from].Node, &g.rows[b.from].Node) })
 	rows := make([]Row, 0, len(g.rows))
 	for _, s := range spans {
 		rows = append(rows, g.rows[s.from:s.to]...)

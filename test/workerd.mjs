@@ -3,6 +3,7 @@
 import { readdirSync } from "node:fs";
 import Module, { createRequire } from "node:module";
 import path from "node:path";
+import "./connections.mjs";
 
 export const { Miniflare } = miniflare();
 

@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
@@ -42,7 +41,7 @@ func New(c Config) *Box {
 	for _, s := range c.Servers {
 		b.sources = append(b.sources, newSource(s, c.Runtime))
 	}
-	order.By(b.sources, func(a, b *source) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(b.sources, func(a, b *source) int { return strings.Compare(a.Name, b.Name) })
 	return b
 }
 

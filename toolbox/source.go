@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // tool is one tool of a source, as it may be shown.
@@ -163,7 +163,7 @@ func (s *source) admit(listed []tidemark.Tool) (tools []tool, dropped []string) 
 		}
 		tools = append(tools, shown)
 	}
-	order.By(tools, func(a, b tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(tools, func(a, b tool) int { return strings.Compare(a.Name, b.Name) })
 	return tools, dropped
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// TestFaults: whatever a module does, the call is answered in words, and soon.
+// TestFaults: whatever a module does, the call is answered in words.
 func TestFaults(t *testing.T) {
 	o := open(t)
 	o.add(t, "hostile", hostile(t))
@@ -41,11 +41,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for range 2 { // a fresh instance, and one that waited
-				began := time.Now()
 				o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
-				if took := time.Since(began); took > 10*time.Second {
-					t.Errorf("took %s", took)
-				}
 				o.filled(t, row.tool)
 			}
 		})

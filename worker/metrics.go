@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -390,8 +389,7 @@ func (m *Metrics) text(version string) string {
 	byName := func(x, y sample) int {
 		return strings.Compare(x.name+x.labels, y.name+y.labels)
 	}
-	samples := slices.Collect(maps.Keys(m.counts))
-	order.By(samples, byName)
+	samples := slices.SortedFunc(maps.Keys(m.counts), byName)
 	for _, f := range slices.Concat(families, proxyFamilies) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, s := range samples {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // onTerminal runs a chat of a person at a terminal, who types what the reader gives.
@@ -103,7 +102,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // TestTalkHoldsStore: beside a chat that has the store another command fails at once, not after the
-// wait for a command that ends soon, and names the way to have both.
+// wait for a command that ends soon (which has other words), and names the way to have both.
 func TestTalkHoldsStore(t *testing.T) {
 	home := t.TempDir()
 	typed, typing := io.Pipe()
@@ -116,10 +115,9 @@ func TestTalkHoldsStore(t *testing.T) {
 	if _, err := io.WriteString(typing, "/help\n"); err != nil { // taken once the chat stands
 		t.Fatal(err)
 	}
-	begun := time.Now()
 	m := &Main{Stdin: strings.NewReader(""), Stdout: &told, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + home}}
-	if code := m.Run(t.Context(), []string{"sessions", "ls"}); code != exitFailed || time.Since(begun) > lockWait {
-		t.Errorf("exit code %d after %s", code, time.Since(begun))
+	if code := m.Run(t.Context(), []string{"sessions", "ls"}); code != exitFailed {
+		t.Errorf("exit code %d", code)
 	}
 	wantAll(t, told.String(), "in use by `tidemark chat` (process ", "what to do: ", "`tidemark serve`")
 	typing.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
-	"github.com/tidemark-ai/tidemark/internal/order"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -131,7 +131,7 @@ func (w *owner) givenUp(ctx context.Context, name string) ([]channel.Stuck, erro
 		}
 		all = append(all, list...)
 	}
-	order.By(all, func(a, b channel.Stuck) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b channel.Stuck) int { return b.At.Compare(a.At) })
 	return all, nil
 }
 

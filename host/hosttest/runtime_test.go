@@ -64,9 +64,8 @@ func TestRuntime(t *testing.T) {
 			if err := tc.wait(t.Context(), rt); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
-			took := rt.Now().Sub(start)
-			if took > 10*time.Second || tc.long && took < short-2*time.Millisecond {
-				t.Errorf("took %v", took)
+			if slept := rt.Now().Sub(start); tc.long && slept < short-2*time.Millisecond { // longer it may be on a busy machine
+				t.Errorf("it slept for %v only", slept)
 			}
 		})
 	}

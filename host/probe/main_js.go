@@ -89,11 +89,18 @@ func number(r *http.Request, name string) int {
 	return n
 }
 
-// stream sends n events, ms apart, with a row written before each.
+// stream sends n events, ms apart, with a row written before each. With gate it sends the last one only when the row
+// "go" was written.
 func (p *probe) stream(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	for i := range number(r, "n") {
+	n := number(r, "n")
+	for i := range n {
+		if i == n-1 && r.FormValue("gate") != "" {
+			if err := p.until(r.Context(), "go"); err != nil {
+				return p.note(p.o.Context(), "cut")
+			}
+		}
 		fmt.Fprintf(w, "data: %s %d\n\n", p.name(), i)
 		err := errors.Join(p.note(r.Context(), fmt.Sprint("stream ", i)), control.Flush(), p.o.Sleep(r.Context(), time.Duration(number(r, "ms"))*time.Millisecond))
 		if err != nil {
@@ -101,6 +108,19 @@ func (p *probe) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// until waits for a row.
+func (p *probe) until(ctx context.Context, text string) error {
+	for {
+		rows, err := p.o.DB().Query(ctx, `SELECT 1 FROM notes WHERE text = ? LIMIT 1`, text)
+		if err != nil || len(rows) > 0 {
+			return err
+		}
+		if err := p.o.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // relay fetches a URL and passes its stream on as it comes.

@@ -7,10 +7,8 @@ const (
 	ruleState    = "state"    // package variables that can change
 	ruleContext  = "context"  // own context.Context types
 	ruleBlock    = "block"    // waits that the object does not own
-	ruleHTTP     = "http"     // net/http parts that are too big or wait on their own
+	ruleHTTP     = "http"     // net/http parts that wait on their own
 	ruleExit     = "exit"     // ending the whole isolate
-	ruleReflect  = "reflect"  // method look-up by name
-	ruleSort     = "sort"     // a copy of the algorithm for each type
 	ruleImport   = "import"   // packages that do not belong here
 	rulePlatform = "platform" // build tags and syscall/js
 	ruleBuild    = "build"    // does not build for the target
@@ -19,7 +17,7 @@ const (
 // reaches names the packages that reach the Worker whether or not cmd/worker links them yet.
 // [Reaching] adds what it links.
 var reaches = []string{
-	"tidemark", "internal/json", "internal/order", "compaction", "archive", "memory", "provider", "session", "reset",
+	"tidemark", "internal/json", "compaction", "archive", "memory", "provider", "session", "reset",
 	"agent", "channel", "channel/markup", "channel/telegram", "channel/whatsapp", "config", "setup", "worker", "host", "host/cloudflare", "toolbox", "mcp",
 }
 
@@ -90,7 +88,11 @@ var calls = []ban{
 			"net/http.Client", "net/http.DefaultClient", "net/http.DefaultTransport", "net/http.Transport",
 			"net/http.Get", "net/http.Head", "net/http.Post", "net/http.PostForm",
 		},
-		"http.Client adds 4.8 MB to the module and timers of its own", "call the http.RoundTripper that the host gives",
+		"there are no sockets, and http.Client has timers and goroutines of its own", "call the http.RoundTripper that the host gives",
+	},
+	{
+		ruleHTTP, []string{"net/http.Server", "net/http.Serve", "net/http.ListenAndServe"},
+		"there are no sockets to listen at", "give the host an http.Handler: the shim is the server",
 	},
 	{
 		ruleHTTP, []string{"net/http.Handle", "net/http.HandleFunc", "net/http.DefaultServeMux"},
@@ -103,40 +105,26 @@ var calls = []ban{
 		},
 		"it ends the work of every object of the isolate", "return an error",
 	},
-	{
-		ruleReflect, []string{
-			"reflect.Value.Method", "reflect.Value.MethodByName", "reflect.Type.Method", "reflect.Type.MethodByName",
-		},
-		"the linker then keeps every exported method of every type", "use an interface or a type switch",
-	},
-	{
-		ruleSort, []string{"slices.SortFunc", "slices.SortStableFunc", "slices.SortedFunc", "slices.SortedStableFunc"},
-		"each type of element brings its own copy, 12 KB of the module", "use order.By of internal/order",
-	},
 }
 
 // imports are the packages that code on its way to the Worker may not import.
 var imports = []ban{
-	{ruleImport, []string{"text/template", "html/template"}, "templates look methods up by name, so the linker keeps them all", "write the text with fmt or a strings.Builder"},
 	{ruleImport, []string{"database/sql"}, "its pool waits on locks and goroutines that no object owns", "use tidemark.DB"},
 	{ruleImport, []string{"net/http/httputil"}, "ReverseProxy brings http.Transport and timers", "copy the request by hand and call the http.RoundTripper"},
 	{ruleImport, []string{"golang.org/x/sync/errgroup"}, "it starts bare goroutines", "start each with tidemark.Runtime.Go and collect on a channel of the object"},
 	{ruleImport, []string{"golang.org/x/sync/singleflight"}, "one object would wait for the I/O of another", "deduplicate in the object's own database"},
 	{ruleImport, []string{"encoding/json", "github.com/goccy/go-json"}, "JSON has one import, so that both hosts encode alike", "import " + Module + "/internal/json"},
-	{ruleImport, []string{"regexp"}, "it is 0.1 MB of the module with its tables", "cut with strings, or write a scanner as in compaction/scan.go"},
 	{ruleImport, []string{"log"}, "its default logger is package state", "take a *slog.Logger as a field, nil allowed"},
 	{ruleImport, []string{"os/exec", "plugin", "net/rpc"}, "there is nothing like it in a Worker", "put it in host/native or cmd/tidemark"},
 }
 
 // linked are modules and packages that must not be in the Worker's module by any way.
 var linked = []ban{
-	{ruleImport, []string{"database/sql"}, "size, and waits of its own", "tidemark.DB"},
-	{ruleImport, []string{"text/template", "html/template"}, "the linker keeps every exported method", "a strings.Builder"},
+	{ruleImport, []string{"database/sql"}, "its pool waits on locks and goroutines that no object owns", "tidemark.DB"},
 	{ruleImport, []string{"github.com/goccy/go-json"}, "1.0 MB of the 3.0", "internal/json, which has encoding/json there"},
-	{ruleImport, []string{"github.com/aws/"}, "size; the Worker has R2 by its binding", "the blobs of host/cloudflare"},
-	{ruleImport, []string{"modernc.org/"}, "size; the Worker has its own SQLite", "the database of host/cloudflare"},
-	{ruleImport, []string{"github.com/modelcontextprotocol/"}, "size", "the wire in code of ours"},
-	{ruleImport, []string{"go.opentelemetry.io/", "github.com/prometheus/"}, "size, and package state", "the text writer and OTLP JSON of ours"},
+	{ruleImport, []string{"github.com/aws/"}, "it sends by http.Client; the Worker has R2 by its binding", "the blobs of host/cloudflare"},
+	{ruleImport, []string{"modernc.org/"}, "its C library is package state; the Worker has its own SQLite", "the database of host/cloudflare"},
+	{ruleImport, []string{"github.com/modelcontextprotocol/"}, "it starts goroutines for each connection", "the wire in code of ours"},
+	{ruleImport, []string{"go.opentelemetry.io/", "github.com/prometheus/"}, "package state, and goroutines that export it", "the text writer and OTLP JSON of ours"},
 	{ruleImport, []string{"github.com/tetratelabs/wazero"}, "its interpreter inside WASM is 500 times slower", "host/native only"},
-	{ruleImport, []string{"github.com/yuin/goldmark"}, "size", "render in the page"},
 }

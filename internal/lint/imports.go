@@ -13,7 +13,7 @@ const (
 	MaxDepth = 2 // folders below the root
 )
 
-// row says what of ours a package may import besides tidemark, internal/json and internal/order.
+// row says what of ours a package may import besides tidemark and internal/json.
 type row struct {
 	pkg  string
 	may  string // names in the table, all of them above this row; "*" is every row above that is no test package
@@ -26,7 +26,6 @@ type row struct {
 // is a new row; one more import is one more word.
 var table = []row{
 	{pkg: "internal/json", why: "it is below everything"},
-	{pkg: "internal/order", why: "it is below everything"},
 	{pkg: "internal/lexicon", why: "it is below everything: words and sentences, of which several tell the same"},
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "internal/calls", why: "it is below everything: names of fields, which both trims know"},
@@ -99,8 +98,6 @@ var table = []row{
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare", why: "parts meet here"},
 	{pkg: "cmd/worker", may: "*", not: "host/native mcp/sdk web", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
-	{pkg: "build/tls", test: true, why: "it stands in for crypto/tls, by the compiler's hand"},
-	{pkg: "build/httpproxy", test: true, why: "it stands in for a package of net/http, by the compiler's hand"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
 	{pkg: "test/e2e", may: "*", test: true, why: "it talks to the programs, and to the handler itself"},
@@ -227,7 +224,7 @@ func refused(r row, to string) string {
 	if target.test && !r.test {
 		return "it is for tests only"
 	}
-	if to == "tidemark" || to == "internal/json" || to == "internal/order" {
+	if to == "tidemark" || to == "internal/json" {
 		return ""
 	}
 	if r.may == "*" && !slices.Contains(strings.Fields(r.not), to) || slices.Contains(strings.Fields(r.may), to) {

@@ -63,6 +63,23 @@ func TestWorkerLinks(t *testing.T) {
 	report(t, Linked(paths))
 }
 
+// TestChaosDoors: the doors that break a Worker are only in a build that asks for them.
+func TestChaosDoors(t *testing.T) {
+	listed, err := List(root(t), Worker, false, "./cmd/worker")
+	if err != nil || len(listed) != 1 {
+		t.Fatalf("%d packages: %v", len(listed), err)
+	}
+	files, err := filepath.Glob(filepath.Join(root(t), "cmd/worker/chaos*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file of cmd/worker is named for the tag chaos: %v", err)
+	}
+	for _, f := range files {
+		if slices.Contains(listed[0].GoFiles, filepath.Base(f)) {
+			t.Errorf("%s is built without the tag chaos", f)
+		}
+	}
+}
+
 func TestImportTable(t *testing.T) {
 	g, err := ReadGraph(root(t))
 	if err != nil {

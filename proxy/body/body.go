@@ -71,6 +71,7 @@ type Item struct {
 	bare    bool // content is a string
 	blocks  []block
 	fixed   bool
+	more    bool // it has more members than role and content
 }
 
 // Fixed reports a message of a form that is not known: another role than user, assistant or system, content

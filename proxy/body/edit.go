@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // cut is where a message ends so that results can follow.
@@ -29,7 +29,7 @@ func (p *planner) edited(i int, e *edit) error {
 	d := editor{it: it, elems: fresh(p.pending)}
 	p.pending = nil
 	inserts := append([]placed(nil), e.inserts...)
-	order.By(inserts, func(a, b placed) int {
+	slices.SortStableFunc(inserts, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.offset, b.offset))
 	})
 	n := it.Blocks()

@@ -74,6 +74,7 @@ func (c *cursor) item(left *int) Item {
 			}
 			it.content = span{from - start, c.i - start}
 		default:
+			it.more = true
 			c.skip()
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/order"
 )
 
 // outgoing is one message as it goes out, in either dialect.
@@ -80,7 +79,7 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 // gather sorts the changes by item and refuses those that do not fit.
 func (p *planner) gather(c Change) error {
 	p.spans = append(p.spans, c.Spans...)
-	order.By(p.spans, func(a, b SpanChange) int { return a.From - b.From })
+	slices.SortStableFunc(p.spans, func(a, b SpanChange) int { return a.From - b.From })
 	last := -1
 	for _, s := range p.spans {
 		if s.From <= last || s.To < s.From || s.To >= len(p.r.Items) {
@@ -354,45 +353,98 @@ func (i Item) elements(orig int) []element {
 }
 
 // settle moves system messages whose neighbours left to the next place where the API takes one: behind a message of the
-// user and before one of the assistant, or at the end. Those that stand as the client had them stay where they are.
+// user and before one of the assistant, or at the end. There they are one message, since it takes no two in a row. Those
+// that stand as the client had them stay where they are.
 func (p *planner) settle() {
-	out, held := make([]outgoing, 0, len(p.out)), []outgoing(nil)
-	place := func() bool {
-		return len(out) > 0 && (out[len(out)-1].role == tidemark.User || out[len(out)-1].role == tidemark.System)
-	}
-	for n := 0; n < len(p.out); {
-		end, moved := n, false
-		for end < len(p.out) && p.out[end].item >= 0 && p.out[end].role == tidemark.System {
-			moved = moved || p.moved(end)
-			end++
+	all := p.out
+	p.out = make([]outgoing, 0, len(all))
+	var held []outgoing
+	for n := 0; n < len(all); {
+		end, words, moved := n, false, false
+		for ; end < len(all) && all[end].item >= 0 && all[end].role == tidemark.System; end++ {
+			if p.instructs(&all[end]) {
+				words, moved = true, moved || p.moved(all, end)
+			}
 		}
 		if end == n {
-			if p.out[n].role != tidemark.User && place() {
-				out, held = append(out, held...), nil
+			if all[n].role != tidemark.User && p.place() {
+				p.join(held)
+				held = nil
 			}
-			out = append(out, p.out[n])
+			p.out = append(p.out, all[n])
 			n++
 			continue
 		}
-		held = append(held, p.out[n:end]...)
-		if !moved && (len(held) == end-n || place()) {
-			out, held = append(out, held...), nil
+		here := words && !moved && p.place()
+		for ; n < end; n++ {
+			if (moved || len(held) > 0) && p.instructs(&all[n]) {
+				held = append(held, all[n])
+			} else {
+				p.out = append(p.out, all[n])
+			}
 		}
-		n = end
+		if here {
+			p.join(held)
+			held = nil
+		}
 	}
-	p.out = append(out, held...)
+	p.join(held)
 }
 
-// moved reports whether an outgoing message of the client's stands between others than it came between.
-func (p *planner) moved(n int) bool {
-	before, behind := -1, len(p.r.Items)
-	if n > 0 {
-		before = p.out[n-1].item
+// instructs reports a system message of the client's with words, whose place counts.
+func (p *planner) instructs(o *outgoing) bool {
+	if o.item < 0 || o.role != tidemark.System {
+		return false
 	}
-	if n+1 < len(p.out) {
-		behind = p.out[n+1].item
+	it := p.r.Items[o.item]
+	return !it.fixed && !it.silent() && it.Blocks() > 0
+}
+
+// place reports whether the API takes a system message behind what was planned so far.
+func (p *planner) place() bool {
+	for n := len(p.out) - 1; n >= 0; n-- {
+		if o := &p.out[n]; o.role != tidemark.System || p.instructs(o) {
+			return o.role != tidemark.Assistant
+		}
 	}
-	return before != p.out[n].item-1 || behind != p.out[n].item+1
+	return false
+}
+
+// join adds system messages as one, but for those that have more than role and content.
+func (p *planner) join(list []outgoing) {
+	for _, o := range list {
+		n := len(p.out) - 1
+		if n < 0 || !p.instructs(&p.out[n]) || p.r.Items[p.out[n].item].more || p.r.Items[o.item].more {
+			p.out = append(p.out, o)
+			continue
+		}
+		p.open(&p.out[n])
+		p.open(&o)
+		for _, e := range o.elems {
+			e.orig, e.same = -1, false
+			p.out[n].elems = append(p.out[n].elems, e)
+		}
+	}
+}
+
+// moved reports whether an outgoing message of the client's stands between others than it came between. System messages
+// without words stand anywhere, and between none.
+func (p *planner) moved(list []outgoing, n int) bool {
+	silent := func(it Item) bool { return it.Role == tidemark.System && !it.fixed && (it.silent() || it.Blocks() == 0) }
+	for _, step := range [...]int{-1, 1} {
+		came, goes := list[n].item+step, n+step
+		for came >= 0 && came < len(p.r.Items) && silent(p.r.Items[came]) {
+			came += step
+		}
+		for goes >= 0 && goes < len(list) && list[goes].item >= 0 && silent(p.r.Items[list[goes].item]) {
+			goes += step
+		}
+		switch inside := goes >= 0 && goes < len(list); {
+		case !inside && came >= 0 && came < len(p.r.Items), inside && list[goes].item != came:
+			return true
+		}
+	}
+	return false
 }
 
 // speaks reports whether a note may be put into a message. A system message without blocks is none of instructions, and may
@@ -402,7 +454,7 @@ func (p *planner) speaks(o *outgoing) bool {
 	case o.item >= 0 && p.r.Items[o.item].fixed:
 		return false
 	case o.role == tidemark.System:
-		return o.item < 0 || o.edited || p.r.Items[o.item].Blocks() > 0 && !p.r.Items[o.item].silent()
+		return o.item < 0 || p.instructs(o)
 	}
 	return o.role == tidemark.User
 }

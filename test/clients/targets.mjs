@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import "../connections.mjs";
 
 export const token = "open-sesame-1f2e3d";
 export const page = "https://chat.example.com"; // another origin, which may call

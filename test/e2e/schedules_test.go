@@ -81,9 +81,6 @@ func TestSchedules(t *testing.T) {
 		if got.State != "ok" || got.Text != "All is quiet." || got.Usage.Input == 0 || got.Due.Unix() != at.Unix() {
 			t.Fatalf("%+v", got)
 		}
-		if late := time.Since(at); late > patience/2 {
-			t.Errorf("it ran %s late", late)
-		}
 		if now := ask[scheduled](k, 200, "GET", k.agent("/schedules/"+made.ID), nil); now.State != "done" || !now.Next.IsZero() {
 			t.Errorf("%+v", now)
 		}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs one suite of tests and keeps what came of each for the count at the end (test/count.sh):
+#
+#     test/suite.sh NAME go [ARGUMENTS OF go test…]
+#     test/suite.sh NAME node [ARGUMENTS OF node…]
+#     test/suite.sh NAME run COMMAND [ARGUMENTS…]     counts nothing
+#
+# The suite has a temporary folder of its own, which is removed whatever becomes of the suite.
+set -uo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+name=$1 kind=$2
+shift 2
+mkdir -p "$root/.cache/tests"
+printf '\n== %s\n' "$name"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-XXXXXX")
+# A process that is about to end may still write there.
+clean() { rm -rf "$tmp" || { sleep 1 && rm -rf "$tmp"; }; }
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+export TMPDIR=$tmp
+
+sum=("$root/.cache/bin/gotestsum" --format pkgname --hide-summary skipped --jsonfile "$root/.cache/tests/$name.json")
+case $kind in
+go) "${sum[@]}" -- "$@" ;;
+node) "${sum[@]}" --raw-command --ignore-non-json-output-lines -- node --test-reporter="$root/test/reporter.mjs" "$@" ;;
+run) "$@" ;;
+*) echo "$0: $kind: want go, node or run" >&2 && exit 2 ;;
+esac
