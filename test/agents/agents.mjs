@@ -9,7 +9,7 @@ import { after, afterEach, before, describe } from "node:test";
 import { find } from "./claude.mjs";
 import { World } from "./world.mjs";
 
-const parts = ["work", "ways"];
+const parts = ["work", "ways", "faults", "beside"];
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd", only = parts.join(",")] = process.argv.slice(2);
 const { program, version, skip } = find();
 console.log(skip ? `# skipped: ${skip}` : `# Claude Code ${version}`);
