@@ -105,6 +105,9 @@ func decodeBlock(data []byte, depth int) (Block, error) {
 	if err != nil {
 		return Block{}, fmt.Errorf("decode block: %w: %w", err, ErrInvalid)
 	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return Block{}, fmt.Errorf("decode block: want an object: %w", ErrInvalid)
+	}
 	var w wireBlock
 	if err := json.Unmarshal(raw, &w); err != nil {
 		// A block whose known fields have foreign types still passes through by its type.

@@ -200,6 +200,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"null content", `{"role":"user","content":null}`, `"content"`},
 		{"content is a number", `{"role":"user","content":1}`, "string or a list"},
 		{"content is an object", `{"role":"user","content":{}}`, "string or a list"},
+		{"block is null", `{"role":"user","content":[null]}`, "want an object"},
 		{"block is a string", `{"role":"user","content":["x"]}`, "block 0"},
 		{"second block", `{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":{}}]}`, "block 1"},
 		{"text of another type", `{"role":"user","content":[{"type":"text","text":1}]}`, "block 0"},

@@ -87,6 +87,17 @@ func Reminder(m Message) Block {
 	return Text("<system-reminder>\n" + m.PlainText() + "\n</system-reminder>")
 }
 
+// Countdown reports a system message that only says how much room is left, as Claude Code sends one behind each message of
+// the user: the next one says it anew.
+func (m Message) Countdown() bool {
+	if m.Role != System || len(m.Content) != 1 || m.Content[0].Type != TypeText {
+		return false
+	}
+	const open, end = "<total_tokens>", "</total_tokens>"
+	said, ok := strings.CutPrefix(strings.TrimSpace(m.Content[0].Text), open)
+	return ok && strings.Index(said, "<") == len(said)-len(end) && strings.HasSuffix(said, end)
+}
+
 // Calls returns the ids of the tool calls in the message.
 func (m Message) Calls() []string {
 	var ids []string

@@ -117,7 +117,7 @@ func TestLine(t *testing.T) {
 	if line, err = archive.AppendLine(nil, tidemark.Entry{Payload: m.AppendJSON(nil)}); err != nil || bytes.Count(line, []byte("\n")) != 1 {
 		t.Errorf("pretty input broke the line: %v %q", err, line)
 	}
-	if _, err := archive.AppendLine(nil, entry(1, `{"role":"system","content":"x"}`)); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := archive.AppendLine(nil, entry(1, `{"role":7,"content":"x"}`)); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("no message: %v", err)
 	}
 }

@@ -68,8 +68,8 @@ func decodeReference(raw []byte) (m tidemark.Message, result bool, err error) {
 		b := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: w.ToolCallID, Content: blocks, IsError: w.IsError}
 		return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{b}}, true, nil
 	}
-	if w.Role != string(tidemark.User) && w.Role != string(tidemark.Assistant) {
-		return m, false, fmt.Errorf("\"role\" must be user, assistant or toolResult: %w", tidemark.ErrInvalid)
+	if w.Role == "" {
+		return m, false, fmt.Errorf("no \"role\": %w", tidemark.ErrInvalid)
 	}
 	return tidemark.Message{Role: tidemark.Role(w.Role), Content: blocks}, false, nil
 }

@@ -197,7 +197,9 @@ func (v View) Messages() []tidemark.Message {
 		switch i.Message.Role {
 		case tidemark.User, tidemark.Assistant:
 		case tidemark.System:
-			held = append(held, texts(content)...)
+			if !i.Message.Countdown() {
+				held = append(held, texts(content)...)
+			}
 			continue
 		default:
 			content = foreign(i.Message.Role, content)

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"context"
-
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -57,18 +55,6 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 		return x.untouched(err), nil
 	}
 	return x, nil
-}
-
-var errEmpty = errors.New("it has no messages")
-
-// untouched notes why a request is sent as it came. Nothing of it is content.
-func (x *Exchange) untouched(err error) *Exchange {
-	x.why = oneLine(err.Error())
-	if errors.Is(err, context.Canceled) { // the client has gone
-		return x
-	}
-	x.c.Logger.Warn("a request is passed on untouched", "key", x.c.Key, "err", err)
-	return x
 }
 
 // decide finds the track of a request and what is done with it.
@@ -139,7 +125,7 @@ func (c *Conversation) change(x *Exchange, t *track, d paging.Decision) {
 	p := &x.plan
 	p.decision = d
 	if t.sour {
-		x.why = "the API takes no edited requests of this track"
+		x.why, x.whyKind = errSour.Error(), Refused
 		return
 	}
 	paged := strings.Contains(x.treatment, Page)

@@ -66,7 +66,7 @@ func compareSent(t *testing.T, one, two *marker) {
 }
 
 func playMarks(t *testing.T, seed uint64, acts int, restarts bool) *marker {
-	m := &marker{t: t, rand: rand.New(rand.NewPCG(seed, 11)), restarts: restarts, shapes: map[string]string{},
+	m := &marker{t: t, rand: rand.New(rand.NewPCG(seed, 11)), restarts: restarts, others: seed%2 == 1, shapes: map[string]string{},
 		r: newRig(t, proxy.Settings{Window: 60_000, Treatment: proxy.Episodes, Episodes: proxy.EpisodeSettings{Budget: episodes.Budget{Tokens: 6_000}}})}
 	m.turn("begin")
 	for range acts {
@@ -90,7 +90,9 @@ type marker struct {
 	rand     *rand.Rand
 	restarts bool
 	history  []string
-	others   [][]string
+	threads  [][]string
+	others   bool     // others speak between the messages, and
+	rules    []string // what they say is to be heard
 	n        int
 	open     string // the episode that it believes to be open
 	closed   []string
@@ -117,15 +119,15 @@ func (m *marker) act() {
 				at = append(at, i)
 			}
 		}
-		m.others = append(m.others, m.history)
+		m.threads = append(m.threads, m.history)
 		m.history = append([]string(nil), m.history[:at[m.rand.IntN(len(at))]]...)
 		m.n++
 		m.turn("instead")
 		m.last = nil
 	case 1:
-		if len(m.others) > 0 {
-			i := m.rand.IntN(len(m.others))
-			m.history, m.others[i] = m.others[i], m.history
+		if len(m.threads) > 0 {
+			i := m.rand.IntN(len(m.threads))
+			m.history, m.threads[i] = m.threads[i], m.history
 			m.last = nil
 		}
 	case 2: // the answer was lost
@@ -262,6 +264,10 @@ func (m *marker) body() []byte {
 			out[i] = raw[:len(raw)-3] + `,"cache_control":{"type":"ephemeral"}}]}`
 		}
 	}
+	if m.others {
+		out = among(out)
+	}
+	m.rules = rules(out)
 	return request(out...)
 }
 
@@ -325,6 +331,12 @@ func (m *marker) check(e exchanged, leg int) {
 			m.t.Fatalf("what was said is not sent: %s\n%s", raw, e.sent[leg])
 		}
 	}
+	for _, rule := range m.rules {
+		if !bytes.Contains(e.sent[leg], []byte(rule)) {
+			m.t.Fatalf("%s: it is not sent: %s", rule, e.sent[leg])
+		}
+	}
+	noteIsLast(m.t, e, "nothing more may leave")
 	var merged []tidemark.Message
 	said := 0
 	for _, one := range list {
@@ -340,7 +352,7 @@ func (m *marker) check(e exchanged, leg int) {
 			said = len(merged)
 		}
 	}
-	if merged[len(merged)-1].Role != tidemark.User {
+	if merged[len(merged)-1].Role == tidemark.Assistant {
 		m.t.Fatalf("the model spoke last: %s", e.sent[leg])
 	}
 	for _, one := range merged[said:] {

@@ -34,6 +34,7 @@ type Exchange struct {
 	treatment string
 	began     time.Time
 	why       string // it is sent as it came, since
+	whyKind   string // what sort of reason that is
 	refused   bool   // the API did not take it with our edits
 	busy      bool   // counted among those in work
 
@@ -107,7 +108,7 @@ func (x *Exchange) Refused(status int) bool {
 	if status != badRequest || x.why != "" || x.legs > 0 || bytes.Equal(x.out, x.ask.Body) {
 		return false
 	}
-	x.why = "the API refused the edited request"
+	x.why, x.whyKind = errRefused.Error(), Refused
 	x.out, x.plan, x.refused = x.ask.Body, plan{}, true
 	x.c.mu.Lock()
 	defer x.c.mu.Unlock()
@@ -311,6 +312,11 @@ func (x *Exchange) fail(ctx context.Context, why string) {
 	defer x.done()
 	if x.legs == 0 || x.track == nil {
 		x.undo()
+		if x.track == nil && x.why != "" && !x.ask.Count && x.status >= 200 && x.status <= 299 {
+			if err := c.noteUntouched(context.WithoutCancel(ctx), x); err != nil {
+				c.Logger.Warn("an untouched request is not noted", "key", c.Key, "err", err)
+			}
+		}
 		if x.track != nil && x.status >= 400 && x.status < 500 && x.status != 429 {
 			c.takeBack(x)
 		}

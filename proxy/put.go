@@ -87,9 +87,14 @@ func (n *node) extra() (out [][]byte) {
 
 // whole is the message as pagers take it.
 func (n *node) whole(it body.Item) []byte {
+	if n.foreign {
+		if m, _, err := messageOf(it); err == nil {
+			return m.AppendJSON(nil)
+		}
+	}
 	extra := n.extra()
 	if len(extra) == 0 {
-		return it.Raw
+		return it.Alone()
 	}
 	out := append([]byte(`{"role":`), json.AppendString(nil, string(n.role))...)
 	out = append(out, `,"content":[`...)

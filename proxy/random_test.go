@@ -35,7 +35,7 @@ func FuzzClients(f *testing.F) {
 }
 
 func play(t *testing.T, seed uint64, acts int) *client {
-	c := &client{t: t, r: newRig(t, proxy.Settings{Window: 12_000}), rand: rand.New(rand.NewPCG(seed, 7))}
+	c := &client{t: t, r: newRig(t, proxy.Settings{Window: 12_000}), rand: rand.New(rand.NewPCG(seed, 7)), among: seed%2 == 1}
 	c.turn("begin")
 	for range acts {
 		c.act()
@@ -53,6 +53,8 @@ type client struct {
 	others  [][]string // histories that it may go back to
 	n       int
 	handles []string // that it saw upstream
+	among   bool     // others speak between the messages, and
+	rules   []string // what they say is to be heard
 
 	stubs, phantoms int
 }
@@ -165,6 +167,10 @@ func (c *client) body() []byte {
 			out[i] = raw[:len(raw)-2] + "," + textBlock("<system-reminder>it is now</system-reminder>") + "]}"
 		}
 	}
+	if c.among {
+		out = among(out)
+	}
+	c.rules = rules(out)
 	return request(out...)
 }
 
@@ -187,6 +193,12 @@ func (c *client) send(answers [][]byte, got bool) {
 			c.t.Fatalf("call %d: %v\n%s", leg, err, e.sent[leg])
 		}
 	}
+	for _, rule := range c.rules {
+		if !bytes.Contains(e.sent[0], []byte(rule)) {
+			c.t.Fatalf("%s: it is not sent: %s", rule, e.sent[0])
+		}
+	}
+	noteIsLast(c.t, e, "[Context")
 	c.compare(e.messages(c.t, 0))
 	if bytes.Contains(e.got, []byte("memory_fault")) || bytes.Contains(e.got, []byte("memory_release")) || bytes.Contains(e.got, []byte("memory_cleanup")) {
 		c.t.Fatalf("the client got %s", e.got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
 // Bounds of one transaction.
@@ -199,8 +200,12 @@ func (c *Conversation) entryStmts(ctx context.Context, t *track, n *node, came [
 	if raw == nil {
 		raw = came
 	}
-	var m tidemark.Message
-	if err := json.Unmarshal(raw, &m); err != nil {
+	it, err := body.NewItem(raw)
+	if err != nil {
+		return nil, fmt.Errorf("store entry %s: %w", n.id, err)
+	}
+	m, _, err := messageOf(it)
+	if err != nil {
 		return nil, fmt.Errorf("store entry %s: %w", n.id, err)
 	}
 	return c.Home.Append(ctx, t.log, &tidemark.Entry{ID: n.id, Kind: tidemark.KindMessage, At: n.at, Call: n.call, Origin: tidemark.Origin{From: tidemark.SourceOf(m), Channel: "proxy"}}, m, n.parent.chain)

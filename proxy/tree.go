@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -182,18 +181,9 @@ func (c *Conversation) grow(parent *node, it body.Item) (*node, error) {
 	}
 	n, err := c.join(parent, m)
 	if err == nil {
-		n.foreign, n.passing = it.Fixed() || !read, passing(m)
+		n.foreign, n.passing = it.Fixed() || !read, m.Countdown()
 	}
 	return n, err
-}
-
-// passing reports a system message that only counts down, as Claude Code sends one behind each message of the user.
-func passing(m tidemark.Message) bool {
-	if m.Role != tidemark.System || len(m.Content) != 1 || m.Content[0].Type != tidemark.TypeText {
-		return false
-	}
-	said, ok := strings.CutPrefix(strings.TrimSpace(m.Content[0].Text), "<total_tokens>")
-	return ok && strings.Index(said, "<") == len(said)-len("</total_tokens>") && strings.HasSuffix(said, "</total_tokens>")
 }
 
 // unnamed is the role in the log of a message that came without one.

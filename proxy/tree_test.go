@@ -188,6 +188,41 @@ func TestUntouched(t *testing.T) {
 		if _, why := x.Treatment(); string(x.Body()) != body || why == "" || x.Answer(t.Context(), 200, false) {
 			t.Errorf("%s: sent %s since %q", body, x.Body(), why)
 		}
+		if _, err := x.Finish(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(r.records); n == 0 || r.records[n-1].Untouched == "" || r.records[n-1].Sent != len(body) {
+			t.Errorf("%s: it is not noted", body)
+		}
+	}
+}
+
+// TestUntouchedSays: why a request was not treated, in words for people.
+func TestUntouchedSays(t *testing.T) {
+	r := newRig(t, proxy.Settings{})
+	for body, want := range map[string][2]string{
+		`{"messages":[{"role":"user","content":"a"},{"role":"user","role":"x"}]}`: {proxy.Unreadable, "message 2 cannot be read: the key role stands twice (byte 65)"},
+		`{"tools":[{"name":"a","name":"b"}],"messages":[]}`:                       {proxy.Unreadable, "tools cannot be read: the key name stands twice"},
+		`{"model":`:                 {proxy.Unreadable, "model cannot be read"},
+		`what?`:                     {proxy.Unreadable, "the request cannot be read: the body is no object"},
+		`{"messages":[]}`:           {proxy.Unreadable, "the request has no messages"},
+		strings.Repeat(" ", 33<<20): {proxy.TooLarge, "scan the request: 34603008 bytes"},
+	} {
+		x, err := r.c.Begin(t.Context(), proxy.Ask{Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, why := x.Untouched()
+		if kind != want[0] || !strings.HasPrefix(why, want[1]) || proxy.Remedy(kind) == "" {
+			t.Errorf("%.40s: %s, %s; want %s, %s", body, kind, why, want[0], want[1])
+		}
+	}
+	x, err := r.c.Begin(t.Context(), proxy.Ask{Body: request(text("user", "q"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind, why := x.Untouched(); kind != "" || why != "" {
+		t.Errorf("one that is treated: %s, %s", kind, why)
 	}
 }
 

@@ -161,7 +161,7 @@ func (l Line) EndsContext() bool {
 
 // Role returns who speaks in the line, and false for a line that is no message: the message's own
 // role, else the line's, else its type, where "human" is the user. Lines of other types than user and
-// assistant are no messages, whatever else they hold.
+// assistant are no messages, whatever else they hold; in those, and in lines without a type, the system may speak.
 func (l Line) Role() (tidemark.Role, bool) {
 	typ, typed := l.Field("type")
 	if typed && role(l.Text(typ)) == "" {
@@ -170,6 +170,9 @@ func (l Line) Role() (tidemark.Role, bool) {
 	own := l.Get("role")
 	if f, ok := l.MessageField("role"); ok {
 		own = l.Text(f)
+	}
+	if own == string(tidemark.System) {
+		return tidemark.System, true
 	}
 	if r := role(own); r != "" {
 		return r, true

@@ -38,7 +38,7 @@ func readMessages(raw []byte) (messagesForm, error) {
 		return f, err
 	}
 	delete(rest, "metadata") // it asks for nothing
-	f.rest, f.messages = rest, merged(f.messages)
+	f.rest, f.messages = rest, merged(folded(f.messages))
 	return f, keepable(f.messages)
 }
 

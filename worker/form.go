@@ -94,6 +94,30 @@ func named(rest map[string]json.RawMessage) []string {
 	return out[:min(len(out), most)]
 }
 
+// folded has what stands between the messages of the user and the assistant said in those of the user: a conversation that is
+// kept here has instructions of its own, and hears those of the client as reminders. What only counts down the client's own
+// room is left out.
+func folded(messages []tidemark.Message) []tidemark.Message {
+	out := make([]tidemark.Message, 0, len(messages))
+	var held []tidemark.Block // until the user speaks
+	for _, m := range messages {
+		n := len(out) - 1
+		switch said := m.Role == tidemark.User || m.Role == tidemark.Assistant; {
+		case m.Role == tidemark.User && len(held) > 0:
+			out = append(out, tidemark.Message{Role: m.Role, Content: append(slices.Clone(m.Content), held...)})
+			held = nil
+		case said:
+			out = append(out, m)
+		case m.Countdown() || m.PlainText() == "":
+		case n >= 0 && out[n].Role == tidemark.User:
+			out[n] = tidemark.Message{Role: tidemark.User, Content: append(slices.Clone(out[n].Content), tidemark.Reminder(m))}
+		default:
+			held = append(held, tidemark.Reminder(m))
+		}
+	}
+	return out
+}
+
 // merged joins neighbours of one role: their blocks are those of one message.
 func merged(messages []tidemark.Message) []tidemark.Message {
 	out := make([]tidemark.Message, 0, len(messages))

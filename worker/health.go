@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 )
 
@@ -35,13 +36,14 @@ type Problem struct {
 // wrong token it says so.
 func (c *call) getHealth() error {
 	out := struct {
-		OK       bool      `json:"ok"` // a turn can be had, as far as the client may know
-		Version  string    `json:"version"`
-		Status   string    `json:"status,omitempty"` // ok, settings or storage
-		Model    string    `json:"model,omitempty"`
-		Problems []Problem `json:"problems,omitempty"`
-		Warnings []string  `json:"warnings,omitempty"`
-		Channels []Channel `json:"channels,omitempty"`
+		OK       bool       `json:"ok"` // a turn can be had, as far as the client may know
+		Version  string     `json:"version"`
+		Status   string     `json:"status,omitempty"` // ok, settings or storage
+		Model    string     `json:"model,omitempty"`
+		Problems []Problem  `json:"problems,omitempty"`
+		Warnings []string   `json:"warnings,omitempty"`
+		Channels []Channel  `json:"channels,omitempty"`
+		Proxy    *Untouched `json:"proxy,omitempty"` // requests of clients that went on untouched
 	}{OK: true, Version: c.Version}
 	switch {
 	case c.w.wrong != nil: // a monitor whose token is not good any more must not see ok
@@ -53,6 +55,10 @@ func (c *call) getHealth() error {
 		c.Metrics.tryWrite(c.r.Context())
 		h := c.health(c.r.Context())
 		out.Status, out.OK, out.Model, out.Problems, out.Warnings, out.Channels = "ok", !h.Down, h.Model, h.Problems, h.Warnings, h.Channels
+		if out.Proxy = c.Metrics.proxied(); out.Proxy != nil {
+			out.Warnings = append(out.Warnings[:len(out.Warnings):len(out.Warnings)],
+				fmt.Sprintf("of %d requests of clients %d were passed on untouched, the newest since: %s", out.Proxy.Requests, out.Proxy.Untouched, out.Proxy.Why))
+		}
 		if len(h.Problems) > 0 {
 			out.Status = "settings"
 		}

@@ -63,6 +63,34 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// TestKeptOthers: a client of the Messages API may say things between the messages of its user: where the conversation is kept
+// here they are said in those, and what only counts down its own room is left out.
+func TestKeptOthers(t *testing.T) {
+	s := serve(t, nil)
+	const hi, yes, short, left = `{"role":"user","content":"hi"}`, `{"role":"assistant","content":"yes"}`, `{"role":"system","content":"Be short."}`, `{"role":"system","content":[{"type":"text","text":"<total_tokens>9 tokens left</total_tokens>","cache_control":{"type":"ephemeral"}}]}`
+	for i, row := range []struct {
+		name, messages, want string
+	}{
+		{"at the end", hi + "," + short, `[{"type":"text","text":"hi"},{"type":"text","text":"<system-reminder>\nBe short.\n</system-reminder>"}]`},
+		{"with a count-down", hi + "," + yes + "," + hi + "," + left, `"hi"`},
+		{"first, and in the history", short + "," + hi + "," + left + "," + yes + "," + hi, `"hi"`},
+		{"another role", hi + "," + yes + `,{"role":"user","content":"go"},{"role":"developer","content":[{"type":"text","text":"Fast."},{"odd":1}]}`, `[{"type":"text","text":"go"},{"type":"text","text":"<system-reminder>\nFast.\n</system-reminder>"}]`},
+		{"before the user", hi + "," + yes + "," + short + "," + hi, `[{"type":"text","text":"hi"},{"type":"text","text":"<system-reminder>\nBe short.\n</system-reminder>"}]`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			key := fmt.Sprint("others", i)
+			body := `{"max_tokens":9,"context_management":{"edits":[]},"output_config":{"effort":"low"},"messages":[` + row.messages + `]}`
+			res := s.do("POST", "/v1/messages", body, "X-Tidemark-Session", key, "Anthropic-Beta", "unheard-of")
+			if raw, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s %v", res.StatusCode, raw, err)
+			}
+			if got := s.text(200, "GET", "/v1/sessions/"+key+"/log?format=jsonl", ""); !strings.Contains(got, `"content":`+row.want) {
+				t.Errorf("kept as %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
 // TestIgnored: what a kept conversation does not heed is named, at every door.
 func TestIgnored(t *testing.T) {
 	s := serve(t, nil)

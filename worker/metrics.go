@@ -32,6 +32,7 @@ type Metrics struct {
 	stalled *Probe // the session that said last that it cannot go on, nil for none
 	why     string
 	until   time.Time // that is believed
+	asIs    string    // why the newest request was passed on untouched
 	refused writes    // of the last database that refused one
 }
 

@@ -20,6 +20,9 @@ import (
 const (
 	headerMode  = "X-Tidemark-Mode"  // what is done with the request
 	headerProxy = "X-Tidemark-Proxy" // the name of its conversation
+
+	// Of an answer: why the request went on as it came though it was to be treated, as KIND: REASON.
+	headerUntouched = "X-Tidemark-Untouched"
 )
 
 // modeOff passes a request on and keeps nothing of it.
@@ -63,6 +66,8 @@ func (c *call) pass(path string) error {
 		return err
 	}
 	if !whole { // only a few pieces of it are in memory at a time
+		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.TooLarge)
+		p.untouched(proxy.TooLarge, fmt.Sprintf("the body has more than the %d bytes that are held", p.MaxBody))
 		p.Metrics.passed(modeOff)
 		return p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength)
 	}
@@ -131,7 +136,8 @@ func (p *passage) through(raw []byte) error {
 		return errLeft
 	}
 	if err != nil {
-		p.Logger.Warn("a request is passed on as it came", "id", p.w.id, "err", err)
+		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.Stored, "err", err)
+		p.untouched(proxy.Stored, err.Error())
 	}
 	var x *proxy.Exchange
 	if conv != nil {
@@ -140,21 +146,31 @@ func (p *passage) through(raw []byte) error {
 			ask.Dialect = body.Chat
 		}
 		if x, err = conv.Begin(p.ctx, ask); err != nil {
-			p.Logger.Warn("a request is passed on as it came", "id", p.w.id, "session", key, "err", err)
+			p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "session", key, "reason", proxy.Other, "err", err)
+			p.untouched(proxy.Other, err.Error())
 		}
 	}
 	if x == nil {
 		p.Metrics.passed(modeOff)
 		return p.relay(bytes.NewReader(raw), int64(len(raw)))
 	}
-	treatment, untouched := x.Treatment()
+	treatment, _ := x.Treatment()
 	p.Metrics.passed(treatment)
-	if untouched != "" {
-		p.Metrics.add(nameAsIs, 1)
-	}
+	p.untouched(x.Untouched())
 	p.Metrics.carried("came", len(raw))
 	p.w.Header().Set(headerSession, string(key))
 	return p.exchange(x)
+}
+
+// untouched tells that the request goes on as it came, and why: who counts, and whoever runs the client, by the head of the
+// answer. An empty kind is a request that is treated.
+func (p *passage) untouched(kind, why string) {
+	if kind == "" || p.treatment == modeOff {
+		return
+	}
+	why = clip(strings.Join(strings.FieldsFunc(why, func(r rune) bool { return r <= ' ' || r > '~' }), " "), 300)
+	p.Metrics.untouched(kind, why)
+	p.w.Header().Set(headerUntouched, kind+": "+why)
 }
 
 // conversation returns what the request is a part of, nil for nothing that is kept.
@@ -167,6 +183,8 @@ func (p *passage) conversation(raw []byte) (*proxy.Conversation, tidemark.Key, e
 		name = sessionOf(raw, p.chat)
 	}
 	if name == "" { // it is no request that the API would take
+		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.Unreadable)
+		p.untouched(proxy.Unreadable, "the body is no JSON object with messages")
 		return nil, "", nil
 	}
 	key := proxyKey(p.credential, name)
@@ -194,6 +212,7 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 	defer stop()
 	res, err := e.send(ctx)
 	if err == nil && x.Refused(res.StatusCode) { // without the edits it may be taken
+		e.untouched(x.Untouched())
 		res.Body.Close()
 		res, err = e.send(ctx)
 	}

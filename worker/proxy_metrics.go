@@ -24,13 +24,47 @@ var proxyFamilies = []family{
 	{nameEvicted, "counter", "What left such requests, by kind: read, other, input, image."},
 	{nameFaults, "counter", "Reads of what had been evicted from such requests."},
 	{namePhantom, "counter", "Calls of our own tools that were answered here."},
-	{nameAsIs, "counter", "Requests that went on as they came though they were to be treated."},
+	{nameAsIs, "counter", "Requests that went on as they came though they were to be treated, by reason: unreadable, too_large, store, refused, other."},
 	{nameFinished, "counter", "Episodes that left such requests, by how much of them: whole, part."},
 	{nameOver, "counter", "Requests over the budget of episodes of which nothing more could leave."},
 }
 
 func (m *Metrics) passed(treatment string)   { m.add(namePassed, 1, "treatment", treatment) }
 func (m *Metrics) carried(how string, n int) { m.add(nameCarried, float64(n), "how", how) }
+
+// untouched counts a request that went on as it came, and keeps why the newest did.
+func (m *Metrics) untouched(kind, why string) {
+	m.add(nameAsIs, 1, "reason", kind)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asIs = why
+}
+
+// Untouched is what /healthz says of requests that were to be treated since the start.
+type Untouched struct {
+	Requests  int    `json:"requests"`
+	Untouched int    `json:"untouched"`
+	Why       string `json:"why"` // the newest was
+}
+
+// proxied is nil where all requests that were to be treated were.
+func (m *Metrics) proxied() *Untouched {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := Untouched{Why: m.asIs}
+	for s, n := range m.counts {
+		switch {
+		case s.name == nameAsIs:
+			out.Untouched += int(n)
+		case s.name == namePassed:
+			out.Requests += int(n)
+		}
+	}
+	if out.Untouched == 0 {
+		return nil
+	}
+	return &out
+}
 
 // Home returns inner with what is done in the conversations of clients counted.
 func (m *Metrics) Home(inner proxy.Home) proxy.Home { return &countedHome{inner, m} }

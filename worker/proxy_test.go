@@ -303,12 +303,12 @@ func TestProxyAsItCame(t *testing.T) {
 		return answerOf(200, "application/json", whole)
 	}, func(c *worker.Config) { c.MaxBody = 64 << 10 })
 	p.fail = fmt.Errorf("the database is busy: %w", tidemark.ErrBusy)
-	for _, row := range []struct{ name, body string }{
-		{"no conversation", hello},
-		{"no JSON", "hello?"},
-		{"no messages", `{"metadata":{"user_id":"u1"}}`},
-		{"a body over the bound", strings.Repeat(" ", 65<<10) + hello},
-		{"a body of no known length", ""},
+	for _, row := range []struct{ name, body, why string }{
+		{"no conversation", hello, "store: "},
+		{"no JSON", "hello?", "unreadable: the body is no JSON object with messages"},
+		{"no messages", `{"metadata":{"user_id":"u1"}}`, "store: "},
+		{"a body over the bound", strings.Repeat(" ", 65<<10) + hello, "too_large: the body has more than the 65536 bytes"},
+		{"a body of no known length", "", "too_large: "},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			body := io.Reader(strings.NewReader(row.body))
@@ -333,7 +333,75 @@ func TestProxyAsItCame(t *testing.T) {
 			if _, bodies := p.up.all(); bodies[len(bodies)-1] != row.body {
 				t.Errorf("%d bytes go on, want %d", len(bodies[len(bodies)-1]), len(row.body))
 			}
+			if got := res.Header.Get("X-Tidemark-Untouched"); !strings.HasPrefix(got, row.why) {
+				t.Errorf("untouched since %q, want %q", got, row.why)
+			}
 		})
+	}
+}
+
+// TestProxyTold: that a request was not treated is told to its client, to who counts and to who watches; what nobody here
+// knows is treated all the same.
+func TestProxyTold(t *testing.T) {
+	refuses := false
+	p := serveProxy(t, func(_ int, _ *http.Request, body string) *http.Response {
+		if refuses && strings.Contains(body, "memory_") {
+			return answerOf(400, "application/json", `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`)
+		}
+		return answerOf(200, "application/json", whole)
+	}, nil)
+	known := []string{"X-Tidemark-Token", token}
+	if raw := p.text(200, "GET", "/healthz", "", known...); strings.Contains(raw, "proxy") {
+		t.Errorf("before anything came: %s", raw)
+	}
+	const head = `{"model":"m","max_tokens":9,"container":{"id":"c"},"mcp_servers":[{"url":"u"}],"context_management":{"edits":[]},"output_config":{"effort":"high"},"tools":[{"name":"Read","input_schema":{"type":"object"}},{"type":"mcp_toolset"}],"metadata":{"user_id":"u1"},"messages":[`
+	for _, row := range []struct {
+		name, messages, mode string
+		refuses              bool
+		why                  string
+	}{
+		{"what nobody here knows", `{"role":"user","content":"hi"},{"role":"system","content":"Be short."}`, "page", false, ""},
+		{"a role that stands twice", `{"role":"user","content":"hi"},{"role":"user","role":"user","content":"hi"}`, "page", false, "unreadable: message 2 cannot be read: the key role stands twice"},
+		{"that, off", `{"role":"user","role":"user","content":"hi"}`, "off", false, ""},
+		{"refused with our edits", `{"role":"user","content":"other"}`, "page", true, "refused: the API refused the edited request"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			refuses = row.refuses
+			res := p.ask("/v1/messages", head+row.messages+"]}", "X-Tidemark-Mode", row.mode, "Anthropic-Beta", "never-heard-of-2031-01-01", "X-Odd", "1")
+			if got := read(t, res); res.StatusCode != 200 || got != whole {
+				t.Errorf("%d %s", res.StatusCode, got)
+			}
+			if got := res.Header.Get("X-Tidemark-Untouched"); (got == "") != (row.why == "") || !strings.HasPrefix(got, row.why) {
+				t.Errorf("untouched since %q, want %q", got, row.why)
+			}
+			asked, bodies := p.up.all()
+			last := asked[len(asked)-1].Header
+			if last.Get("Anthropic-Beta") != "never-heard-of-2031-01-01" || last.Get("X-Odd") != "1" {
+				t.Errorf("what it says of itself does not go on: %v", last)
+			}
+			if treated := strings.Contains(bodies[len(bodies)-1], "memory_release"); treated != (row.why == "" && row.mode == "page") {
+				t.Errorf("it went out as %s", bodies[len(bodies)-1])
+			}
+		})
+	}
+	text := p.text(200, "GET", "/metrics", "", known...)
+	for _, want := range []string{`tidemark_proxy_untouched_total{reason="unreadable"} 1`, `tidemark_proxy_untouched_total{reason="refused"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	raw := p.text(200, "GET", "/healthz", "", known...)
+	for _, want := range []string{`"proxy":{"requests":4,"untouched":2,"why":"the API refused the edited request"}`, "of 4 requests of clients 2 were passed on untouched"} {
+		if !strings.Contains(raw, want) {
+			t.Errorf("health lacks %s: %s", want, raw)
+		}
+	}
+	keys, _ := p.keys()
+	if len(keys) != 1 {
+		t.Fatalf("conversations %q", keys)
+	}
+	if raw := p.text(200, "GET", "/v1/sessions/"+string(keys[0])+"/anatomy", "", known...); !strings.Contains(raw, "message 2 cannot be read") {
+		t.Errorf("its records do not tell: %s", raw)
 	}
 }
 

@@ -18,14 +18,16 @@ import (
 
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/proxy"
 )
 
 // Headers that a client cannot be told to send: the door adds them.
 const (
-	headerToken   = "X-Tidemark-Token"   //nolint:gosec // the name of one
-	headerMode    = "X-Tidemark-Mode"    // the treatment
-	headerProxy   = "X-Tidemark-Proxy"   // the conversation, as its client names it
-	headerSession = "X-Tidemark-Session" // of an answer: the key of the conversation
+	headerToken   = "X-Tidemark-Token"     //nolint:gosec // the name of one
+	headerMode    = "X-Tidemark-Mode"      // the treatment
+	headerProxy   = "X-Tidemark-Proxy"     // the conversation, as its client names it
+	headerSession = "X-Tidemark-Session"   // of an answer: the key of the conversation
+	headerAsIs    = "X-Tidemark-Untouched" // of an answer: why the request went on as it came
 )
 
 var _ http.Handler = (*proxyDoor)(nil)
@@ -43,20 +45,28 @@ type proxyDoor struct {
 	mode, name string
 	path       string // what the client's base URL has behind the address
 	l          net.Listener
-	leave      func() // tells the process that has the store that we are gone
+	leave      func()       // tells the process that has the store that we are gone
+	tell       func(string) // says something to whoever runs the client
 
 	began time.Time
 
 	mu       sync.Mutex // guards the following
 	keys     []string   // of the conversations that answers named
 	requests int
-	busy     int // in work
+	busy     int    // in work
+	asIs     []asIs // why requests went on as they came
+}
+
+// asIs is a reason for which requests went on as they came, and how many did.
+type asIs struct {
+	kind, why string
+	requests  int
 }
 
 // openDoor finds the server that the requests go through: the one that is named, the one that has
 // the store, else one of this process.
 func (m *Main) openDoor(ctx context.Context, f proxyFlags) (*proxyDoor, error) {
-	d := &proxyDoor{mode: f.treatment, name: f.name, leave: func() {}, began: time.Now()}
+	d := &proxyDoor{mode: f.treatment, name: f.name, leave: func() {}, tell: func(s string) { m.err.line(s) }, began: time.Now()}
 	var err error
 	if d.base, err = m.named(); err != nil {
 		return nil, err
@@ -193,7 +203,7 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		in.Header.Set(headerToken, d.token)
 	}
 	d.took(talk)
-	defer func() { d.note(w.Header().Get(headerSession)) }()
+	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerAsIs)) }()
 	d.next.ServeHTTP(w, in)
 }
 
@@ -219,8 +229,9 @@ func (d *proxyDoor) took(talk bool) {
 	}
 }
 
-// note remembers of an answer what the summary tells.
-func (d *proxyDoor) note(key string) {
+// note remembers of an answer what the summary tells, and says at once when the first request was not treated: it may be
+// hours until the client ends.
+func (d *proxyDoor) note(key, untouched string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy--
@@ -228,6 +239,27 @@ func (d *proxyDoor) note(key string) {
 	if key != "" && !slices.Contains(d.keys, key) && len(d.keys) < most {
 		d.keys = append(d.keys, key)
 	}
+	if untouched == "" {
+		return
+	}
+	if kind, why, _ := strings.Cut(untouched, ": "); !d.again(kind, why) {
+		d.asIs = append(d.asIs, asIs{kind, why, 1})
+		if len(d.asIs) == 1 {
+			d.tell("tidemark proxy: a request was passed on untouched: " + why + "; " + proxy.Remedy(kind))
+		}
+	}
+}
+
+// again counts a reason that there was already. Of many, those of one kind are one.
+func (d *proxyDoor) again(kind, why string) bool {
+	const most = 5 // reasons that are told
+	for i := range d.asIs {
+		if r := &d.asIs[i]; r.why == why || len(d.asIs) >= most && (r.kind == kind || i == most-1) {
+			r.requests++
+			return true
+		}
+	}
+	return false
 }
 
 // settle waits for what is in work: a client has its answer a moment before the door is done with it.
@@ -244,10 +276,10 @@ func (d *proxyDoor) settle() {
 }
 
 // noted gives what note remembers.
-func (d *proxyDoor) noted() (requests int, keys []string) {
+func (d *proxyDoor) noted() (requests int, keys []string, untouched []asIs) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.requests, slices.Clone(d.keys)
+	return d.requests, slices.Clone(d.keys), slices.Clone(d.asIs)
 }
 
 // url is the base URL of the client, without the API's version.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -57,8 +58,11 @@ func (s *proxySums) add(a session.Anatomy) {
 const fewTokens = 20_000
 
 // rows are the figures for people.
-func (s *proxySums) rows(requests int) [][]string {
+func (s *proxySums) rows(requests int, untouched []asIs) [][]string {
 	rows := [][]string{{"requests", fmt.Sprint(requests)}}
+	for _, r := range untouched {
+		rows = append(rows, []string{"passed on untouched", fmt.Sprintf("%d: %s", r.requests, r.why)})
+	}
 	if s.calls == 0 {
 		return rows
 	}
@@ -95,7 +99,7 @@ const summaryTime = 10 * time.Second
 // only what this side saw is told.
 func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	d.settle()
-	requests, keys := d.noted()
+	requests, keys, untouched := d.noted()
 	if requests == 0 {
 		m.err.line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 		return
@@ -113,8 +117,20 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 			look = append(look, lookAt(d, key, tracks)...)
 		}
 	}
-	table(m.err, append(sums.rows(requests), look...))
-	if len(keys) == 0 && d.mode != "observe" {
+	table(m.err, append(sums.rows(requests, untouched), look...))
+	m.hint(d, requests, len(keys), untouched)
+}
+
+// hint says what to do where nothing at all was treated.
+func (m *Main) hint(d *proxyDoor, requests, conversations int, untouched []asIs) {
+	n := 0
+	for _, r := range untouched {
+		n += r.requests
+	}
+	switch {
+	case n > 0 && n >= requests:
+		m.err.printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(untouched[0].kind))
+	case conversations == 0 && d.mode != proxy.Observe:
 		m.err.line("tidemark proxy: no answer named a conversation, so nothing was kept")
 	}
 }

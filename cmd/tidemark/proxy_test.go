@@ -191,18 +191,18 @@ func TestProxySums(t *testing.T) {
 	if want := (proxySums{calls: 3, in: 30_000, whole: 18_000, cached: 27_000, evicted: 1}); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
-	if got := fmt.Sprint(s.rows(1)); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
+	if got := fmt.Sprint(s.rows(1, nil)); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
 		t.Errorf("a share of few tokens: %s", got)
 	}
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10_000}, Proxy: &session.Proxied{Treatment: "page", Legs: 2}, Paging: &session.Paged{In: 1000, Sent: 1000}})
-	if got := fmt.Sprint(s.rows(2)); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
+	if got := fmt.Sprint(s.rows(2, nil)); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
 		t.Errorf("of a record that does not tell its first call: %s", got)
 	}
 
 	// Nothing leaves where it is only watched.
 	s = proxySums{}
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &session.Paged{In: 9, Sent: 9, Evicted: 13, Faults: []session.Faulted{{}}}})
-	if got := fmt.Sprint(s.rows(1)); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
+	if got := fmt.Sprint(s.rows(1, nil)); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
 		t.Errorf("observed: %s", got)
 	}
 }

@@ -31,12 +31,27 @@ func (c *cursor) fail(why string) {
 	if c.err != nil {
 		return
 	}
-	where := fmt.Sprintf("byte %d", c.i)
-	if c.part != "" {
-		where = c.part + ", " + where
-	}
-	c.err = fmt.Errorf("%s: %s: %w", where, why, tidemark.ErrInvalid)
+	c.err = &ReadError{Part: c.part, Byte: c.i, Why: why}
 }
+
+// ReadError says why a request cannot be read, and where. It is [tidemark.ErrInvalid].
+type ReadError struct {
+	Part string // member of the request, "" for none: messages[1], tools
+	Byte int
+	Why  string
+}
+
+// Error implements error.
+func (e *ReadError) Error() string {
+	where := fmt.Sprintf("byte %d", e.Byte)
+	if e.Part != "" {
+		where = e.Part + ", " + where
+	}
+	return where + ": " + e.Why + ": " + tidemark.ErrInvalid.Error()
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *ReadError) Unwrap() error { return tidemark.ErrInvalid }
 
 // peek skips white space and returns the next byte, 0 at the end and after a failure.
 func (c *cursor) peek() byte {

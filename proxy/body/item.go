@@ -178,6 +178,15 @@ func kindOf(name []byte) kind {
 	return other
 }
 
+// Alone is the message with its role and content only, which is all that a log keeps of one.
+func (i Item) Alone() []byte {
+	if !i.more || i.fixed {
+		return i.Raw
+	}
+	out := append(append([]byte(`{"role":`), quote(string(i.Role))...), `,"content":`...)
+	return append(append(out, i.content.of(i.Raw)...), '}')
+}
+
 // Blocks is the number of blocks of the message; a string is one.
 func (i Item) Blocks() int {
 	if i.bare {

@@ -430,7 +430,9 @@ func (p *planner) join(list []outgoing) {
 // moved reports whether an outgoing message of the client's stands between others than it came between. System messages
 // without words stand anywhere, and between none.
 func (p *planner) moved(list []outgoing, n int) bool {
-	silent := func(it Item) bool { return it.Role == tidemark.System && !it.fixed && (it.silent() || it.Blocks() == 0) }
+	silent := func(it Item) bool {
+		return it.Role == tidemark.System && !it.fixed && (it.silent() || it.Blocks() == 0)
+	}
 	for _, step := range [...]int{-1, 1} {
 		came, goes := list[n].item+step, n+step
 		for came >= 0 && came < len(p.r.Items) && silent(p.r.Items[came]) {
