@@ -26,6 +26,6 @@ for (const host of hosts.split(",")) {
       assert.deepEqual(broken.map((c) => `${c.path}: ${c.broken}`), [], "requests that the API refused");
       assert.equal(w.up.failed, undefined);
     });
-    for (const [name, add] of tests) describe(name, () => add(w));
+    for (const [name, add] of tests) describe(name, { concurrency: 3 }, () => add(w));
   });
 }

@@ -35,9 +35,8 @@ export default function (w) {
           writeFileSync(log, `${lines.join("\n")}\n`);
         }
         const kept = readFileSync(log, "utf8"), whole = desk.sent.at(-1).raw.length;
-        const branch = JSON.parse(await desk.tidemark("trim", "--claude", "latest", "--json"));
-        const id = JSON.stringify(branch).match(/"(?:session|sessionId|claude_session|id)":"([0-9a-f-]{36})"/)?.[1];
-        assert.ok(id && id !== session, JSON.stringify(branch).slice(0, 1000));
+        const branch = JSON.parse(await desk.tidemark("trim", "--claude", "latest", "--json")), id = branch.session;
+        assert.notEqual(id, session);
         assert.equal(readFileSync(log, "utf8"), kept, "the log itself stays");
         desk.script([[text("I still know it.")]]);
         const on = await desk.claude(["--resume", id, "What was it about?"], how);
@@ -46,10 +45,10 @@ export default function (w) {
         console.log(`# trimmed: ${now.raw.length} bytes in place of ${whole}`);
         assert.ok(now.raw.length < whole / 3, `${now.raw.length} of ${whole} bytes`);
         assert.ok(now.raw.includes("Read the book.") && now.raw.includes("I know the book."));
-        if (!known) for (const type of ["novelty", "gauge", "farewell"]) assert.ok(readFileSync(path.join(desk.logs, `${id}.jsonl`), "utf8").includes(`"${type}"`), `the branch keeps ${type}`);
+        if (!known) for (const type of ["novelty", "gauge", "farewell"]) assert.ok(readFileSync(branch.log, "utf8").includes(`"${type}"`), `the branch keeps ${type}`);
         await desk.tidemark("snapshot", "again", "--claude", session);
-        const imported = await desk.tidemark("import", log);
-        assert.ok(imported.length > 0);
+        await desk.tidemark("import", log);
+        assert.match(await desk.tidemark("sessions", "ls"), /Read the book/);
       });
     }
 
@@ -57,12 +56,23 @@ export default function (w) {
       const desk = w.desk("hooks"), how = { treatment: null, mixed: true };
       await desk.tidemark("hook", "install", "--tokens", "30000");
       const run = await read(desk, 12, how);
-      const prepared = JSON.parse(await desk.tidemark("snapshot", "ls", "--json", "--claude"));
-      console.log(JSON.stringify(prepared).slice(0, 1500));
-      console.log(run.out.slice(0, 100), desk.sent.at(-1).raw.toString().match(/.{200}tidemark.{300}/i)?.[0]);
+      const kept = async () => JSON.parse(await desk.tidemark("snapshot", "ls", "--json", "--claude"));
+      const prepared = await kept();
+      assert.ok(prepared.length > 0 && prepared.every((n) => n.session === run.session && n.name.startsWith("before trim") && n.tags.includes("auto")), JSON.stringify(prepared));
+      assert.match(await desk.tidemark("tree", "--claude"), /trimmed .* → [0-9a-f-]{36}/);
       desk.script([[text("<summary>A book about ships.</summary>")]]);
       await desk.claude(["--continue", "/compact"], how);
-      console.log(await desk.tidemark("snapshot", "ls"), await desk.tidemark("hook", "status"), await desk.tidemark("tree", "--claude"));
+      const [newest, ...rest] = await kept();
+      assert.match(newest.name, /^before manual compaction/);
+      assert.deepEqual(rest.map((n) => n.id), prepared.map((n) => n.id));
+      const status = await desk.tidemark("hook", "status");
+      assert.match(status, /settings\.json: PreCompact, PostToolUse/);
+      assert.doesNotMatch(status, /fail/i);
+      // The prepared branch is a session that Claude Code goes on with.
+      const [, branch] = (await desk.tidemark("tree", "--claude")).match(/→ ([0-9a-f-]{36})/);
+      desk.script([[text("Here we are.")]]);
+      assert.equal((await desk.claude(["--resume", branch, "Where were we?"], how)).text, "Here we are.");
+      assert.ok(desk.sent.at(-1).raw.length < desk.sent[2].raw.length, "the branch is smaller than what it was made of");
     });
   }
 
@@ -79,6 +89,10 @@ export default function (w) {
     ]);
     const run = await desk.claude(["Keep that the lantern is green."], { mixed: true });
     assert.equal(run.text, "It is kept.");
-    console.log(JSON.stringify(run.events.filter((e) => e.type === "user").map((e) => e.message.content)).slice(0, 1500), run.events[0].mcp_servers);
+    assert.deepEqual(run.events.find((e) => e.subtype === "init").mcp_servers, [{ name: "tidemark", status: "connected" }]);
+    const results = run.events.filter((e) => e.type === "user").flatMap((e) => e.message.content).map((b) => JSON.stringify(b.content));
+    assert.equal(results.length, 2);
+    assert.match(results[0], /Remembered in/);
+    assert.ok(results[1].includes(words), results[1]);
   });
 }

@@ -94,7 +94,7 @@ function treated(desk, treatment) {
     const with_ = own.filter((c) => has(c.body, name)).length;
     assert.equal(with_, offers.includes(name) ? own.length : 0, `${name} is offered with ${with_} of ${own.length} requests`);
   }
-  for (const c of desk.sent) assert.doesNotMatch(JSON.stringify(c.rawHeaders), /tidemark/i, "headers");
+  for (const c of desk.sent) assert.doesNotMatch(JSON.stringify(c.rawHeaders), /tidemark/i, "headers of ours");
 }
 
 // Treatments of the same work, as a share of the tokens without one. Models without a share are compared with nothing:
