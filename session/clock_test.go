@@ -25,7 +25,8 @@ type clock struct {
 	sleepy bool
 	waits  time.Duration // sleeps of this length are sleepy ones in any case
 	slept  []time.Duration
-	armed  chan struct{} // closed with the next timer, if set
+	armed  chan struct{}   // closed with the next timer, if set
+	dead   <-chan struct{} // once closed, nothing sleeps on: the process has been killed. Nil: it lives
 }
 
 type timer struct {
@@ -65,6 +66,13 @@ func (c *clock) set(now time.Time) {
 	}
 }
 
+// diesWith stops the clock for those who sleep when dead is closed; nil lets it go on.
+func (c *clock) diesWith(dead <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = dead
+}
+
 func (c *clock) advance(d time.Duration) { c.set(c.Now().Add(d)) }
 
 // after calls fire when d has passed; stop forgets it.
@@ -88,7 +96,13 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	sleepy := c.sleepy || d == c.waits
 	c.slept = append(c.slept, d)
+	dead := c.dead
 	c.mu.Unlock()
+	select {
+	case <-dead:
+		<-ctx.Done()
+	default:
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

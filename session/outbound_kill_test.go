@@ -69,15 +69,17 @@ func TestKillWhileSending(t *testing.T) {
 // playTalk plays the talk on a database that dies, and again on one that does not; it returns how many
 // messages are not known to have arrived.
 func playTalk(t *testing.T, m *mortal, c *tidemarktest.Courier) (unknown int) {
-	h, _ := newPhone(t, c)
+	h, time := newPhone(t, c)
 	h.idle()
 	h.stop()
 	h.model.set(phoneModel)
 	real := h.db
 	m.DB = real
 	h.db, h.key = m, "agent:main:fake:dm:doomed"
+	time.diesWith(m.dead) // or what is tried again meanwhile would take it months on, and the ledger forgets after one
 	h.playTalkUntilDeath(m)
 	h.stop()
+	time.diesWith(nil)
 	h.db = real
 	h.open()
 	for _, in := range phoneTalk() {
@@ -86,7 +88,7 @@ func playTalk(t *testing.T, m *mortal, c *tidemarktest.Courier) (unknown int) {
 		}
 		h.idle()
 	}
-	wakeOften(h, h.rt.(*clock))
+	wakeOften(h, time)
 	return h.checkTold(c)
 }
 

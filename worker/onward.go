@@ -3,6 +3,8 @@ package worker
 import (
 	"net/http"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark/proxy"
 )
 
 // OnwardPath is where the front of a Worker asks on behalf of a request that no object needs to see: its body is too
@@ -47,6 +49,9 @@ func (c *call) bound() error {
 	}
 	defer p.stop()
 	p.Metrics.passed(modeOff)
+	if path == messagesPath || path == countPath || path == chatPath { // of other routes nothing is ever kept
+		p.untouched(proxy.TooLarge, "the body is larger than a Worker holds")
+	}
 	to := bound{URL: p.url}
 	for name, values := range p.header {
 		for _, v := range values {

@@ -17,7 +17,7 @@ import (
 // TestOnward: the front of a Worker hears where a body goes that no object can hold, and under which key.
 func TestOnward(t *testing.T) {
 	h := worker.OnwardOf(worker.New(worker.Config{Runtime: hosttest.Runtime(t), Token: token, Network: http.DefaultTransport, Model: func(context.Context) (worker.Model, error) {
-		return worker.Model{Messages: worker.Upstream{Base: "http://messages.test", Key: "sk-ours"}, Chat: worker.Upstream{Base: "http://chat.test/v1"}}, nil
+		return worker.Model{Treatment: "page", Messages: worker.Upstream{Base: "http://messages.test", Key: "sk-ours"}, Chat: worker.Upstream{Base: "http://chat.test/v1"}}, nil
 	}}))
 	for _, row := range []struct {
 		path, header, key string
@@ -39,6 +39,9 @@ func TestOnward(t *testing.T) {
 			var got struct {
 				URL     string
 				Headers [][]string
+			}
+			if why := w.Header().Get("X-Tidemark-Untouched"); (why != "") != (row.status == 200) { // its treatment is not said to be off
+				t.Errorf("untouched since %q", why)
 			}
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != row.status || got.URL != row.url {
 				t.Fatalf("%v: %d %s", err, w.Code, w.Body)

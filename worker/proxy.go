@@ -175,7 +175,7 @@ func (p *passage) untouched(kind, why string) {
 
 // conversation returns what the request is a part of, nil for nothing that is kept.
 func (p *passage) conversation(raw []byte) (*proxy.Conversation, tidemark.Key, error) {
-	if p.treatment == modeOff || p.Proxies == nil {
+	if p.treatment == modeOff {
 		return nil, "", nil
 	}
 	name := p.named()
@@ -185,6 +185,9 @@ func (p *passage) conversation(raw []byte) (*proxy.Conversation, tidemark.Key, e
 	if name == "" { // it is no request that the API would take
 		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.Unreadable)
 		p.untouched(proxy.Unreadable, "the body is no JSON object with messages")
+		return nil, "", nil
+	}
+	if p.Proxies == nil {
 		return nil, "", nil
 	}
 	key := proxyKey(p.credential, name)

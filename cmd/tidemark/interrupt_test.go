@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,6 +94,11 @@ func TestUntilInterrupt(t *testing.T) {
 		_, _ = os.Stdout.WriteString("ended\n")
 		select {} // it does not hear of it
 	}
+	// Whoever started the tests may have told them to ignore Ctrl-C, as a shell does behind &. A process that listens to
+	// it hands the default on.
+	listens := make(chan os.Signal, 1)
+	signal.Notify(listens, os.Interrupt)
+	defer signal.Stop(listens)
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUntilInterrupt$")
 	c.Env = append(os.Environ(), "TIDEMARK_TEST_WAITS=1")
 	out, err := c.StdoutPipe()

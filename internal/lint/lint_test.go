@@ -16,7 +16,7 @@ import (
 // std has the export data of what the snippets import.
 var std = sync.OnceValues(func() (exports, error) {
 	listed, err := List(".", Native, true, "bufio", "context", "embed", "errors", "io", "iter", "log", "maps", "net/http",
-		"os", "reflect", "regexp", "slices", "sort", "strings", "sync", "sync/atomic", "time")
+		"os", "regexp", "slices", "sort", "strings", "sync", "sync/atomic", "time")
 	ex := exports{}
 	for _, l := range listed {
 		ex[l.ImportPath] = l.Export
@@ -86,6 +86,7 @@ func TestImportBansBite(t *testing.T) {
 func TestBansSpare(t *testing.T) {
 	rows := []struct{ name, src string }{
 		{"sentinel", `import "errors"; var ErrX = errors.New("x")`},
+		{"pattern", `import "regexp"; var re = regexp.MustCompile("a+"); func f(s string) bool { return re.MatchString(s) }`},
 		{"replacer", `import "strings"; var r = strings.NewReplacer("a", "b")`},
 		{"embedded files", `import "embed"; var files embed.FS`},
 		{"table", `var names = map[string][]string{"a": {"b"}}; func f(k string) []string { return names[k] }`},

@@ -107,8 +107,13 @@ function client(base) {
 // --- figures of a process ---
 
 // cpu gives the milliseconds of processor time that a process has used.
-export function cpu(pid) {
-  const f = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+export const cpu = (pid) => ticks(`/proc/${pid}/stat`);
+
+// cpuOfMain gives those of its first thread, the one on which workerd runs Workers.
+export const cpuOfMain = (pid) => ticks(`/proc/${pid}/task/${pid}/stat`);
+
+function ticks(file) {
+  const f = readFileSync(file, "utf8").split(") ")[1].split(" ");
   return (Number(f[11]) + Number(f[12])) * 10;
 }
 

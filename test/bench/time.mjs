@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { cpu, median, num, percentile, pool, spread, startWorker, table } from "./rig.mjs";
+import { cpu, cpuOfMain, median, memory, num, percentile, pool, spread, startWorker, table } from "./rig.mjs";
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
@@ -42,6 +42,34 @@ export async function cold({ ours, probe, plain, n }) {
     row("Go: the same over the bridge", "probe"),
     row("Go: a new conversation (its tables made, its settings stored)", "ours"),
   ])];
+}
+
+// start: what our module adds to the start of a process: workerd reads and compiles it, and Go boots in the
+// first event. It is processor time, and the least of the rounds, since other work on the machine only adds
+// to it. A figure over its budget fails the run.
+export async function start({ folder, rounds, budget }) {
+  const got = { plain: [], ours: [] };
+  await pair(rounds, ["plain", "ours"], async (kind) => {
+    const w = await startWorker(kind, { folder, vars: { TIDEMARK_DEBUG: "1" } });
+    const compile = cpuOfMain(w.pid);
+    const host = await w.json("GET", kind === "ours" ? "/debug/host" : w.at("start", "/rows"));
+    got[kind].push({ compile, boot: cpuOfMain(w.pid) - compile, go: host.memory, rss: memory(w.pid).rss });
+    await w.stop();
+  });
+  const least = (kind, what) => Math.min(...got[kind].map((g) => g[what]));
+  const beyond = (what) => least("ours", what) - least("plain", what);
+  const both = beyond("compile") + beyond("boot");
+  const go = least("ours", "go");
+  const over = [];
+  if (both > budget.startMillis) over.push(`the start takes ${num(both)} ms, over its budget of ${budget.startMillis}`);
+  if (!(go <= budget.startMemoryBytes)) over.push(`Go starts with ${go} bytes, over its budget of ${budget.startMemoryBytes}`);
+  return { over, lines: [`### Start, beyond JavaScript's (the least of ${rounds})`, table(["", "measured", "budget", "the platform allows"], [
+    ["WASM read and compiled, CPU ms", num(beyond("compile")), "", ""],
+    ["Go booted, CPU ms", num(beyond("boot")), "", ""],
+    ["together, CPU ms", num(both), budget.startMillis, budget.platform.startMillis.toLocaleString("en-US")],
+    ["memory of Go, MiB", num(go / 2 ** 20), budget.startMemoryBytes / 2 ** 20, budget.platform.memoryBytes / 2 ** 20],
+    ["memory of the process, MB", num(beyond("rss")), "", ""],
+  ])] };
 }
 
 // boot: a new process, its first object.

@@ -2,10 +2,11 @@
 //
 //   node test/bench/worker.mjs [--folder dist] [--probe .cache/probe] [--quick] [part …]
 //
-// Parts: size cold boot turn rate wake recall growth live crossings; all of them without a name. workerd runs
+// Parts: size start cold boot turn rate wake recall growth live crossings; all of them without a name. workerd runs
 // from the pinned npm package, without the proxy of `wrangler dev`. Ours and the baseline, a Durable
 // Object in JavaScript (plain.mjs), run at the same time and are asked in turns.
 
+import { readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,8 +23,10 @@ const take = (name, otherwise) => {
 const folder = path.resolve(take("--folder", path.join(root, "dist")));
 const probeFolder = path.resolve(take("--probe", path.join(root, ".cache/probe")));
 const quick = args.includes("--quick") && args.splice(args.indexOf("--quick"), 1).length > 0;
-const parts = args.length > 0 ? args : ["size", "cold", "boot", "turn", "rate", "wake", "recall", "growth", "live", "crossings"];
+const parts = args.length > 0 ? args : ["size", "start", "cold", "boot", "turn", "rate", "wake", "recall", "growth", "live", "crossings"];
 const few = (all, some) => (quick ? some : all);
+
+const budget = JSON.parse(readFileSync(path.join(root, "build/budget.json"), "utf8"));
 
 const model = await startModel();
 const say = (lines) => lines.forEach((l) => console.log(`${l}\n`));
@@ -43,6 +46,12 @@ async function withWorkers(kinds, f) {
 
 const run = {
   size: () => say(space.size({ folder, root })),
+  async start() {
+    const { lines, over } = await time.start({ folder, rounds: few(7, 3), budget });
+    say(lines);
+    for (const o of over) console.error(o);
+    if (over.length > 0) process.exitCode = 1;
+  },
   cold: () => withWorkers(["ours", "probe", "plain"], (w) => time.cold({ ...w, n: few(500, 100) })),
   boot: async () => say(await time.boot({ folder, probeFolder, model, rounds: few(5, 2) })),
   turn: () => withWorkers(["ours", "plain"], (w) => time.turn({ ...w, rounds: few(5, 2), n: few(60, 20) })),

@@ -13,7 +13,7 @@ import { native, token, workerd } from "../clients/targets.mjs";
 import { anthropicAt, openaiAt } from "./client.mjs";
 import { Upstream } from "./upstream.mjs";
 
-const parts = ["untouched", "faults", "phantom", "chat", "tags", "identity", "paging", "episodes", "storm", "sizes"];
+const parts = ["untouched", "faults", "phantom", "chat", "tags", "identity", "paging", "episodes", "storm", "sizes", "others"];
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd", only = parts.join(",")] = process.argv.slice(2);
 const starts = { native: (...a) => native(binary, ...a), workerd: (...a) => workerd(folder, ...a) };
 export const WINDOW = 40_000; // tokens, so that a session of a test passes all zones

@@ -26,13 +26,19 @@ export class Given {
   }
 }
 
-// messagesBroken looks at a request of the Messages API.
-export function messagesBroken(body, given = new Given(), counting = false) {
+// Who takes system messages between the others: models that need no beta, and, to the fakes, whoever sends the beta
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
+const instructed = /^claude-(opus-4-8|opus-5|sonnet-5-5|haiku-5-5|fable-|mythos-)/;
+const takesSystem = ({ model }, betas = "") => instructed.test(model) || betas.includes("mid-conversation-system-");
+
+// messagesBroken looks at a request of the Messages API, with the betas that it names.
+export function messagesBroken(body, given = new Given(), counting = false, betas = "") {
   if (!isObject(body)) return "the body is not an object";
   if (blank(body.model)) return "model: Field required";
   if (!counting && !(Number.isInteger(body.max_tokens) && body.max_tokens > 0)) return "max_tokens: Field required";
   if (!Array.isArray(body.messages) || body.messages.length === 0) return "messages: at least one message is required";
-  return shapes(body) ?? systemsBroken(body) ?? toolsBroken(body) ?? pairs(merged(body.messages)) ?? markers(body) ?? thinkingBroken(body, given);
+  if (body.messages.some((m) => m?.role === "system") && !takesSystem(body, betas)) return "role 'system' is not supported on this model";
+  return shapes(body) ?? systemBroken(body) ?? toolsBroken(body) ?? pairs(merged(body.messages)) ?? markers(body) ?? thinkingBroken(body, given);
 }
 
 // merged puts messages of one role that follow each other together, as the API does.
@@ -45,9 +51,23 @@ function merged(messages) {
   return out;
 }
 
+// systemBroken: a system message stands alone behind one of the user, and before one of the assistant or at the end.
+function systemBroken({ messages }) {
+  for (const [i, m] of messages.entries()) {
+    if (m.role !== "system") continue;
+    if (i === 0) return "messages.0: use the top-level 'system' parameter for the initial system prompt";
+    const before = messages[i - 1];
+    const served = before.role === "assistant" && /(server_tool_use|_tool_result)$/.test(blocksOf(before.content).at(-1)?.type);
+    if (before.role !== "user" && !served) return `messages.${i}: a system message must follow a user message`;
+    if (messages[i + 1] && messages[i + 1].role !== "assistant") return `messages.${i}: a system message must be last or precede an assistant message`;
+    for (const b of blocksOf(m.content)) if (!["text", "tool_addition", "tool_removal"].includes(b.type)) return `messages.${i}: ${b.type} is not allowed in a system message`;
+  }
+  return null;
+}
+
 function shapes({ messages, system }) {
   for (const [i, m] of messages.entries()) {
-    if (!["user", "assistant", "system"].includes(m?.role)) return `messages.${i}.role: Input should be 'user', 'assistant' or 'system'`;
+    if (!["user", "assistant", "system"].includes(m?.role)) return `messages.${i}.role: Input should be 'user' or 'assistant'`;
     const last = i === messages.length - 1 && m.role === "assistant";
     if (typeof m.content !== "string" && !Array.isArray(m.content)) return `messages.${i}.content: Input should be a valid list`;
     if (m.content.length === 0 && !last) return `messages.${i}: all messages must have non-empty content except for the optional final assistant message`;
@@ -59,25 +79,6 @@ function shapes({ messages, system }) {
   if (messages[0].role !== "user") return "messages: first message must use the \"user\" role";
   if (system !== undefined && typeof system !== "string" && !Array.isArray(system)) return "system: Input should be a valid list";
   for (const b of blocksOf(system ?? [])) if (b.type !== "text" || blank(b.text)) return "system: text content blocks must be non-empty";
-  return null;
-}
-
-// without are the models that take no system messages among the others; those that came later take them.
-const without = /claude-(3|haiku-4|sonnet-4|opus-4-[0-7])/;
-
-// systemsBroken: where a system message may stand, and what it may hold
-// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
-function systemsBroken({ model, messages }) {
-  for (const [i, { role, content }] of messages.entries()) {
-    if (role !== "system") continue;
-    if (without.test(model)) return `messages.${i}: role 'system' is not supported on this model`;
-    const before = messages[i - 1], next = messages[i + 1];
-    const served = before.role === "assistant" && blocksOf(before.content).at(-1)?.type === "server_tool_use";
-    if (before.role !== "user" && !served) return `messages.${i}: a system message must follow a user message, not one of role ${before.role}`;
-    if (next && next.role !== "assistant") return `messages.${i}: a system message must be the last or be followed by an assistant message, not one of role ${next.role}`;
-    const other = blocksOf(content).find((b) => b.type !== "text");
-    if (other) return `messages.${i}: a system message holds text only, not ${other.type}`;
-  }
   return null;
 }
 

@@ -101,7 +101,7 @@ export class Upstream {
       c.broken = `The request body is not valid JSON: ${e.message}`;
       return refuse(400, c.broken);
     }
-    c.broken = c.chat ? chatBroken(c.body) : messagesBroken(c.body, this.given, c.counting);
+    c.broken = c.chat ? chatBroken(c.body) : messagesBroken(c.body, this.given, c.counting, req.headers["anthropic-beta"]);
     if (c.broken) return refuse(400, c.broken);
     const scope = `${req.headers["x-api-key"] ?? req.headers.authorization} ${c.body.model}`;
     c.figures = this.#cache.take(scope, c.body, { all: c.chat, looking: c.counting });

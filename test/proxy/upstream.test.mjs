@@ -14,6 +14,7 @@ const use = (id) => ({ type: "tool_use", id, name: "f", input: {} });
 const result = (tool_use_id) => ({ type: "tool_result", tool_use_id, content: "x" });
 const ask = (messages, more) => ({ model: "m", max_tokens: 2000, messages, ...more });
 const tool = { name: "f", input_schema: { type: "object" } };
+const newer = { model: "claude-opus-4-8" };
 const mark = { cache_control: { type: "ephemeral" } };
 const thinking = { type: "enabled", budget_tokens: 1024 };
 
@@ -31,15 +32,15 @@ test("rules of the Messages API", () => {
     [{ model: "m", messages: [user("hi")] }, /max_tokens/],
     [ask([]), /at least one/],
     [ask([model("hi")]), /first message/],
-    [ask([system("x")]), /first message/],
-    [ask([user("q"), system("x")]), null],
-    [ask([user("q"), system([{ ...text("x"), ...mark }]), model("a"), user("r")]), null],
-    [ask([user("q"), model([use("a")]), user([result("a")]), system("x"), model("b"), user("r"), system("y")]), null],
+    [ask([system("x")], newer), /first message|top-level/],
+    [ask([user("q"), system("x")], newer), null],
+    [ask([user("q"), system([{ ...text("x"), ...mark }]), model("a"), user("r")], newer), null],
+    [ask([user("q"), model([use("a")]), user([result("a")]), system("x"), model("b"), user("r"), system("y")], newer), null],
     [ask([user("q"), system("x")], { model: "claude-sonnet-4-5" }), /not supported/],
-    [ask([user("q"), model("a"), system("x")]), /follow a user message/],
-    [ask([user("q"), system("x"), system("y")]), /be followed by/],
-    [ask([user("q"), system("x"), user("r")]), /be followed by/],
-    [ask([user("q"), system([{ type: "image" }])]), /text only/],
+    [ask([user("q"), model("a"), system("x")], newer), /follow a user message/],
+    [ask([user("q"), system("x"), system("y")], newer), /must be last/],
+    [ask([user("q"), system("x"), user("r")], newer), /must be last/],
+    [ask([user("q"), system([{ type: "image" }])], newer), /not allowed/],
     [ask([{ role: "narrator", content: "x" }]), /role/],
     [ask([user("")]), /non-empty/],
     [ask([user([])]), /non-empty/],
