@@ -47,8 +47,8 @@ export default function (w) {
         assert.ok(now.raw.includes("Read the book.") && now.raw.includes("I know the book."));
         if (!known) for (const type of ["novelty", "gauge", "farewell"]) assert.ok(readFileSync(branch.log, "utf8").includes(`"${type}"`), `the branch keeps ${type}`);
         await desk.tidemark("snapshot", "again", "--claude", session);
-        await desk.tidemark("import", log);
-        assert.match(await desk.tidemark("sessions", "ls"), /Read the book/);
+        await desk.tidemark("import", log, "--session", "imported");
+        assert.match(await desk.tidemark("log", "imported"), /I know the book/);
       });
     }
 

@@ -44,22 +44,25 @@ export default function (w) {
     });
   }
 
-  // What cannot be helped reads the same with a proxy and without.
+  // What cannot be helped reads the same with a proxy and without. A request that the API calls invalid is asked once
+  // more as it came, for it could be an edit of ours that is.
   const refusals = [
-    ["a context that overflows", fault(400, "prompt is too long: 250000 tokens > 200000 maximum")],
-    ["a key that is none", fault(401, "invalid x-api-key")],
+    ["a context that overflows", fault(400, "prompt is too long: 250000 tokens > 200000 maximum"), 2],
+    ["a key that is none", fault(401, "invalid x-api-key"), 1],
   ];
-  for (const [what, always] of w.host === "native" ? refusals : refusals.slice(0, 1)) {
+  for (const [what, always, times] of w.host === "native" ? refusals : refusals.slice(0, 1)) {
     test(`Claude Code says what the API says: ${what}`, async () => {
-      const said = [];
-      for (const treatment of ["page", null]) {
+      const [with_, without] = await Promise.all(["page", null].map(async (treatment) => {
         const desk = w.desk("refusal");
         desk.script(Array(20).fill(always));
         const run = await desk.claude(["Look."], { treatment, fails: true });
-        said.push([run.code, run.text, desk.sent.length]);
-      }
-      assert.deepEqual(said[0], said[1]);
-      assert.equal(said[0][0], 1);
+        return { code: run.code, text: run.text, sent: desk.sent };
+      }));
+      assert.deepEqual([with_.code, with_.text], [without.code, without.text]);
+      assert.equal(with_.code, 1);
+      assert.equal(with_.sent.length, times * without.sent.length);
+      const offers = with_.sent.map((c) => c.body.tools.some((t) => t.name === "memory_fault"));
+      assert.deepEqual(offers.slice(0, 2), [true, false].slice(0, times), "edited first, then as it came");
     });
   }
 

@@ -185,7 +185,7 @@ function thinkingBroken({ messages, thinking, tool_choice: choice, max_tokens: m
     if (i <= said || m.role !== "assistant") continue;
     const call = m.content.find((b) => b.type === "tool_use");
     const reply = call && given.reply(call.id);
-    if (!reply) continue;
+    if (!reply?.some(thinks)) continue; // the model may choose not to think
     const shape = (bs) => JSON.stringify(bs.filter((b) => thinks(b) || b.type === "tool_use").map((b) => (thinks(b) ? b : b.id)));
     if (shape(m.content) !== shape(reply)) return `messages.${i}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`;
   }

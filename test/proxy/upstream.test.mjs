@@ -22,6 +22,7 @@ test("rules of the Messages API", () => {
   const first = [think("a"), use("t1"), think("b"), use("t2")];
   const given = new Given();
   given.add(first);
+  given.add([use("t3"), use("t4")]); // without a thought, so it may come back in part
   const loop = (content, more = [result("t1"), result("t2")]) => [user("q"), model(content), user(more)];
   const rows = [
     [ask([user("hi")]), null],
@@ -66,6 +67,7 @@ test("rules of the Messages API", () => {
     [ask(loop(first), { thinking, tools: [tool] }), null],
     [ask(loop(first.slice(1)), { thinking, tools: [tool] }), /cannot be modified/],
     [ask(loop(first.slice(1)), { thinking: { type: "adaptive" }, tools: [tool] }), /cannot be modified/],
+    [ask([user("q"), model([use("t4")]), user([result("t4")])], { thinking: { type: "adaptive" }, tools: [tool] }), null],
     [ask(loop(first), { thinking: { type: "adaptive" }, tools: [tool] }), null],
     [ask(loop([first[0], first[2], first[1], first[3]]), { thinking, tools: [tool] }), /cannot be modified/],
     [ask(loop([{ ...first[0], thinking: "c" }, ...first.slice(1)]), { thinking, tools: [tool] }), /Invalid `signature`/],
