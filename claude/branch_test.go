@@ -60,6 +60,28 @@ func TestBranch(t *testing.T) {
 	noTemps(t, filepath.Dir(w.store.Home))
 }
 
+// TestNewerLines: lines of types and roles that nobody here knows, which a newer Claude Code writes, are carried along and cost
+// no message.
+func TestNewerLines(t *testing.T) {
+	w := newWorld(t)
+	newer := `{"type":"hologram","sessionId":"` + idOne + `","message":{"role":"user","content":"x"}}
+{"type":"api-request-blob","message":{"role":"system","content":"x"},"sessionId":"` + idOne + `"}
+{"type":"attachment","attachment":{"type":"total_tokens_reminder","left":9},"sessionId":"` + idOne + `"}
+{"type":["odd"],"sessionId":"` + idOne + `"}
+`
+	log := w.talk(idOne, 3)
+	plain := w.snap(w.write(idTwo, w.talk(idTwo, 3)), "plain")
+	n := w.snap(w.write(idOne, log+newer), "newer")
+	if n.Messages != plain.Messages {
+		t.Errorf("%d messages, %d without them", n.Messages, plain.Messages)
+	}
+	b, err := w.store.Branch(t.Context(), "newer", BranchOptions{})
+	must(t, err)
+	if got := w.read(b.Log); !strings.Contains(got, strings.ReplaceAll(newer, idOne, b.Session)) {
+		t.Errorf("they are not carried along: %s", got)
+	}
+}
+
 // TestLineageIsByID: a snapshot that has the name of one that was dropped is not its heir.
 func TestLineageIsByID(t *testing.T) {
 	w := newWorld(t)

@@ -55,6 +55,8 @@ const (
 var cases = []trimCase{
 	{name: "bookkeeping", in: []string{`{"type":"file-history-snapshot","snapshot":{}}`, user("a"), `{"type":"queue-operation"}`, `{"type":"queue-operation","operation":"x"}`},
 		want: []string{user("a")}, not: []string{"file-history", "queue-op"}, check: func(m Metrics) bool { return m.FileHistoryRemoved == 1 && m.QueueOperationsRemoved == 2 }},
+	{name: "what a newer version writes", in: []string{user("a"), `{"type":"hologram","message":{"role":"system","content":"` + long(600) + `"}}`,
+		`{"type":"user","message":{"role":"system","content":"` + long(600) + `"}}`, `{"type":"user","message":{"role":"oracle","content":"x"}}`, assistant(`{"type":"hologram","x":1.0},{"new":1.0}`), `{"kind":9}`, `[1]`, `{"type":{"x":1}}`}, same: true},
 	{name: "long string result", in: []string{called("t1", "Bash", `{"command":"ls -la"}`), result("t1", `"`+long(600)+`"`)},
 		want: []string{`"content":"[Trimmed: ~600 chars; Bash ls -la; how `}, not: []string{long(501)}, check: func(m Metrics) bool { return m.ToolResultsStubbed == 1 }},
 	{name: "short string result", in: []string{called("t1", "Bash", `{}`), result("t1", `"`+long(100)+`"`)}, same: true},
