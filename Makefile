@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# What was compiled is shared by all targets, and by other checkouts.
+export GOFLAGS := -trimpath
 
 BIN      := bin/tidemark
 ARGS     ?=
@@ -55,10 +57,13 @@ endef
 # What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
 # does not keep the others from running.
 LANES ?= 3
+WEB_BOTH := test/web/page.test.mjs test/web/proxy.test.mjs test/web/cors.test.mjs
+# Where the other tests of the page run: it is the same page, and `make soak` has it on both hosts.
+WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
+SOAK := soak-web soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Runs targets beside each other, and tells at the end how many tests there were, how long it took and which were slow.
@@ -78,7 +83,7 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 	$(BIN) serve $(ARGS)
 
 build: web ## Build bin/tidemark
-	go build -trimpath -o $(BIN) ./cmd/tidemark
+	go build -o $(BIN) ./cmd/tidemark
 
 test: wasm build $(SUM) $(NODE_MODULES) ## Everything CI runs: check, tests, end to end on both hosts
 	$(call counted,$(SUITES) $(CHECKS))
@@ -133,6 +138,10 @@ soak-js: $(SUM) $(NODE_MODULES)
 # No benchmark rots.
 soak-benchmarks: $(SUM)
 	$(call with,with 'func Benchmark') $(suite) go -run '^$$' -bench . -benchtime=1x -timeout 30m
+
+# The page in front of both hosts.
+soak-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS)
+	@$(MAKE) -o wasm -o build -o web WEB_HOSTS=native,workerd e2e-web
 
 # The Worker end to end with a Go instance for each object.
 soak-objects: wasm $(SUM) $(NODE_MODULES)
@@ -269,7 +278,8 @@ e2e-whatsapp: wasm build $(SUM) $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp 
 
 e2e-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	test/web/chromium.sh
-	$(suite) node --test --test-concurrency=1 $(filter-out %pure.test.mjs,$(wildcard test/web/*.test.mjs))
+	$(suite) node --test --test-concurrency=1 $(WEB_BOTH)
+	HOSTS=$(WEB_HOSTS) $(suite)-native node --test --test-concurrency=1 $(filter-out %pure.test.mjs $(WEB_BOTH),$(wildcard test/web/*.test.mjs))
 
 e2e-s3: $(SUM)
 	test/s3.sh -- $(suite) go -count=1 -run S3 ./host/native

@@ -6,8 +6,8 @@
 // decided (input that is no object, a path that is not there) never makes a rule match, and never makes a
 // call pass that a person would have been asked about.
 //
-// Non-goals: regular expressions. They are a package of 0.1 MB in the Worker and a way to stall it; globs and
-// prefixes say what rules are written for.
+// Non-goals: regular expressions. Globs and prefixes say what rules are written for, and what they match is
+// read at once; an expression that matches more than its author meant would allow a call.
 package approval
 
 import (

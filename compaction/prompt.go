@@ -2,8 +2,8 @@ package compaction
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -171,8 +171,8 @@ func Parse(r tidemark.Reply, onlyMemories bool) (Written, error) {
 func bullets(s string) []string {
 	var out []string
 	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(unbullet(line))
-		if line == "" || strings.HasPrefix(line, "#") || saysNone(line) || len(out) == maxMemories {
+		line = strings.TrimSpace(bullet.ReplaceAllString(line, ""))
+		if line == "" || strings.HasPrefix(line, "#") || noFact.MatchString(line) || len(out) == maxMemories {
 			continue
 		}
 		out = append(out, clip(line, maxMemory))
@@ -193,33 +193,11 @@ func element(text, name string) (inner, whole string, ok bool) {
 	return inner, text[start : start+2*len(name)+5+len(inner)], true
 }
 
-// unbullet takes off one "- ", "* ", "• ", "1. " or "1) ".
-func unbullet(line string) string {
-	mark := strings.TrimLeft(line, blanks)
-	rest := strings.TrimLeft(mark, "0123456789")
-	marks := []string{".", ")"}
-	if rest == mark {
-		marks = []string{"-", "*", "•"}
-	}
-	for _, m := range marks {
-		if after, ok := strings.CutPrefix(rest, m); ok && after != "" && isBlank(after[0]) {
-			return strings.TrimLeft(after, blanks)
-		}
-	}
-	return line
-}
-
-// saysNone says whether a line says that there are no facts: "none", "N/A", "(no new facts yet)".
-func saysNone(line string) bool {
-	line = strings.ToLower(strings.TrimFunc(line, func(r rune) bool { return r >= utf8.RuneSelf || !isWord(byte(r)) }))
-	switch line {
-	case "none", "nothing", "na", "n/a":
-		return true
-	}
-	rest, ok := strings.CutPrefix(line, "no ")
-	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "new "), "durable ")
-	return ok && (strings.HasPrefix(rest, "facts") || strings.HasPrefix(rest, "memories"))
-}
+// What the lines of an answer may have around a fact: a mark of a list, or that there is none.
+var (
+	bullet = regexp.MustCompile(`^\s*(?:[-*•]|\d+[.)])\s+`)
+	noFact = regexp.MustCompile(`(?i)^\W*(?:none|nothing|n/?a|no(?: new)? (?:durable )?(?:facts|memories).*)\W*$`)
+)
 
 // OversizeNote stands in the rolling summary for a chunk that is larger than the summariser's
 // window allows, as in the reference.

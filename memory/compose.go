@@ -9,7 +9,7 @@ import (
 // Compose gives characters that are written in several ways one form, so that a text in one is found by words in
 // another: a letter and its mark are one character (NFC of Latin, Greek and Cyrillic letters, of Hangul and of
 // kana; macOS writes names of files the other way), full width letters and digits are plain ones, and I is i, with
-// a dot or without. Unicode's own tables for all scripts are larger than what a Worker may spend on them.
+// a dot or without. All of NFC would change more (RATIONALE, "Why are letters and marks joined by a table of our own?").
 func Compose(text string) string {
 	if !composes(text) {
 		return text

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -64,63 +65,21 @@ func clean(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, ""))
 	s = strings.Join(strings.Fields(s), " ")
-	s = strings.TrimSpace(unbullet(s))
+	s = strings.TrimSpace(bullets.ReplaceAllString(s, ""))
 	if len(strings.Trim(s, "-=_*#`~ ")) == 0 {
 		return "" // a rule or a fence
 	}
 	s = cut(s, MaxFact) // before escaping, so that no escape is cut in half
-	s = escapeTags(s)
+	s = tagStart.ReplaceAllString(s, "&lt;$1")
 	return strings.ReplaceAll(s, "-->", "--&gt;")
 }
 
-// unbullet takes off all bullets, numbers of a list, boxes, marks of headings and of quotes. In a
-// test it is held against the expression
-//
-//	^(?:[-*+•–—·▪◦]\s+|\(?\d{1,3}[.)]\s+|\[[ xX]\]\s+|[#>]+\s*)+
-func unbullet(s string) string {
-	for {
-		rest := strings.TrimLeft(s, "#>")
-		if rest == s {
-			n := listMark(s)
-			if rest = s[n:]; n == 0 || rest == strings.TrimLeft(rest, blanks) {
-				return s
-			}
-		}
-		s = strings.TrimLeft(rest, blanks)
-	}
-}
-
-const blanks = "\t\n\f\r "
-
-// listMark gives the length of what makes a list, when a blank follows.
-func listMark(s string) int {
-	for _, m := range []string{"-", "*", "+", "•", "–", "—", "·", "▪", "◦", "[ ]", "[x]", "[X]"} {
-		if strings.HasPrefix(s, m) {
-			return len(m)
-		}
-	}
-	number := strings.TrimPrefix(s, "(")
-	after := strings.TrimLeft(number, "0123456789")
-	if digits := len(number) - len(after); digits >= 1 && digits <= 3 && after != "" && (after[0] == '.' || after[0] == ')') {
-		return len(s) - len(after) + 1
-	}
-	return 0
-}
-
-// escapeTags escapes the start of what Markdown and the prompts of ours take for a tag or a comment.
-//
-//	<([/!?A-Za-z])
-func escapeTags(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if s[i] == '<' && i+1 < len(s) && (strings.IndexByte("/!?", s[i+1]) >= 0 || s[i+1]|' ' >= 'a' && s[i+1]|' ' <= 'z') {
-			b.WriteString("&lt;")
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
+var (
+	// Bullets, numbers of a list, boxes, marks of headings and of quotes.
+	bullets = regexp.MustCompile(`^(?:[-*+•–—·▪◦]\s+|\(?\d{1,3}[.)]\s+|\[[ xX]\]\s+|[#>]+\s*)+`)
+	// What Markdown and the prompts of ours take for the start of a tag or a comment.
+	tagStart = regexp.MustCompile(`<([/!?A-Za-z])`)
+)
 
 // Fold is what two facts have in common that say the same: their words in order, without case,
 // punctuation and articles. Order and numbers count, so "A owes B 5" is not "B owes A 5".

@@ -12,7 +12,7 @@ import (
 
 // The tar format, as far as an archive uses it: POSIX ustar headers of regular files
 // (https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html#tag_20_92_13_06). archive/tar reads every
-// dialect with sparse files, links and devices, all of which an archive must refuse, and is code in the Worker.
+// dialect with sparse files, links and devices, all of which an archive must refuse.
 const (
 	blockSize = 512
 

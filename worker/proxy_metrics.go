@@ -53,10 +53,10 @@ func (m *Metrics) proxied() *Untouched {
 	defer m.mu.Unlock()
 	out := Untouched{Why: m.asIs}
 	for s, n := range m.counts {
-		switch {
-		case s.name == nameAsIs:
+		switch s.name {
+		case nameAsIs:
 			out.Untouched += int(n)
-		case s.name == namePassed:
+		case namePassed:
 			out.Requests += int(n)
 		}
 	}

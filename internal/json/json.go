@@ -1,6 +1,7 @@
 // Package json is the one way of this code base to JSON. Natively it is goccy/go-json, which gives
 // the same bytes and the same verdicts as encoding/json at about three times the speed; in the
-// Worker it is encoding/json itself, because goccy adds 1.0 MB to the compressed module.
+// Worker it is encoding/json itself, because there goccy is slow at first (RATIONALE, "Which libraries,
+// and why these?").
 package json
 
 import (

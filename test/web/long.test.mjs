@@ -29,12 +29,10 @@ for (const kind of hosts) {
       fake?.close();
     });
 
-    // turns are the tasks of the page that changed what is shown; busy are those that took long, in ms, for TIMES.
+    // busy are the tasks of the page that took long, in ms, for TIMES.
     const watch = (page) => page.addInitScript(() => {
       window.busy = [];
-      window.turns = 0;
       new PerformanceObserver((list) => window.busy.push(...list.getEntries().map((e) => Math.round(e.duration)))).observe({ type: "longtask", buffered: true });
-      new MutationObserver((list) => { window.turns += list.some((m) => (m.target.parentElement ?? m.target).closest?.(".markdown")); }).observe(document, { subtree: true, childList: true, characterData: true });
     });
     for (const [name, text] of texts.slice(kind === hosts[0] ? 0 : -2)) {
       test(`an answer of ${name} is shown whole, and the page goes on`, async () => {
@@ -42,10 +40,9 @@ for (const kind of hosts) {
         const bare = (t) => t.replace(/[^a-z]/g, "");
         const whole = async (page, where) => {
           await page.waitForFunction(([w, n]) => document.querySelector(w)?.textContent.replace(/[^a-z>]/g, "").length >= n, [where, name.startsWith("quotes") ? 6_000 : bare(text).length - bare("httpsxexample").length * text.split("https://").length - 50], { polling: 200 });
-          const { busy, turns } = await page.evaluate(() => ({ busy: window.busy, turns: window.turns }));
-          if (process.env.TIMES) console.log(kind, name, where, `${turns} turns, longest task ${Math.max(0, ...busy)} ms, all over 50 ms: ${busy.reduce((a, b) => a + b, 0)} ms`);
-          // In between, the page hears who uses it.
-          if (text.length > 500_000) assert.ok(turns > 3, `a text of ${text.length} characters in ${turns} turns`);
+          if (!process.env.TIMES) return;
+          const busy = await page.evaluate(() => window.busy);
+          console.log(kind, name, where, `longest task ${Math.max(0, ...busy)} ms, all over 50 ms: ${busy.reduce((a, b) => a + b, 0)} ms`);
         };
         await server.ask("POST", `/v1/sessions/${encodeURIComponent(key)}/import?format=jsonl`, [{ role: "user", content: "go" }, { role: "assistant", content: text }].map((m) => JSON.stringify(m)).join("\n"));
         const page = await visit(browser, server, { allow: /404 \(Not Found\)/ });
@@ -57,7 +54,7 @@ for (const kind of hosts) {
         if (await more.count()) await more.click();
         await whole(page, ".message.theirs .markdown");
         assert.ok(!name.startsWith("poison") || (await page.locator(".message.theirs .markdown li").count()) > 40);
-        await page.evaluate(() => { window.busy = []; window.turns = 0; });
+        await page.evaluate(() => { window.busy = []; });
         const g = gate();
         fake.answer = () => ({ text: Array.from({ length: 20 }, (_, i) => text.slice((i * text.length) / 20, ((i + 1) * text.length) / 20)).concat("\n\nthe end."), gate: g });
         await say(page, "again");
