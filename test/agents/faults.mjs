@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { soon } from "../proxy/client.mjs";
