@@ -42,6 +42,7 @@ WEB_MODULES := web/node_modules/.package-lock.json
 WEB_TESTS := test/web/node_modules/.package-lock.json
 MCP_MODULES := test/mcp/node_modules/.package-lock.json
 TOOL_MODULES := test/tools/node_modules/.package-lock.json
+AGENT_MODULES := test/agents/node_modules/.package-lock.json
 WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
@@ -73,7 +74,7 @@ define counted
 endef
 
 .PHONY: help run build web dev deploy wasm test check e2e soak soak-episodes fault chaos chaos-worker fuzz race clean \
-	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim $(CHECKS) $(SUITES) $(SOAK)
+	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim e2e-agents $(CHECKS) $(SUITES) $(SOAK)
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -198,6 +199,9 @@ e2e-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with
 e2e-mcp: wasm build $(SUM) $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
 	$(suite) node test/mcp/mcp.mjs $(BIN) dist
 
+e2e-agents: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) $(AGENT_MODULES) ## Claude Code itself behind the proxy, on both hosts (CLAUDE=program for another version)
+	$(suite) node test/agents/agents.mjs $(BIN) dist
+
 # What the targets above are made of.
 
 fmt-check:
@@ -297,6 +301,10 @@ $(TOOL_MODULES): test/tools/package-lock.json
 
 $(WHATSAPP_MODULES): test/whatsapp/package-lock.json
 	npm ci --prefix test/whatsapp --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(AGENT_MODULES): test/agents/package-lock.json
+	npm ci --prefix test/agents --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 $(MCP_MODULES): test/mcp/package-lock.json

@@ -176,8 +176,8 @@ function thinkingBroken({ messages, thinking, tool_choice: choice, max_tokens: m
       if (thinks(b) && !given.thinking(b)) return `messages.${i}.content.${j}: Invalid \`signature\` in \`thinking\` block`;
     }
   }
-  if (thinking?.type !== "enabled") return null;
-  if (!(thinking.budget_tokens >= 1024) || thinking.budget_tokens >= (most ?? Infinity)) return "thinking.budget_tokens: at least 1024 and less than max_tokens";
+  if (!["enabled", "adaptive"].includes(thinking?.type)) return null;
+  if (thinking.type === "enabled" && !(thinking.budget_tokens >= 1024 && thinking.budget_tokens < (most ?? Infinity))) return "thinking.budget_tokens: at least 1024 and less than max_tokens";
   if (["any", "tool"].includes(choice?.type)) return "Thinking may not be enabled when tool_choice forces tool use.";
   const all = merged(messages);
   const said = all.findLastIndex((m) => m.role === "user" && m.content.some((b) => b.type !== "tool_result") && !m.content.some((b) => b.type === "tool_result"));
@@ -185,7 +185,7 @@ function thinkingBroken({ messages, thinking, tool_choice: choice, max_tokens: m
     if (i <= said || m.role !== "assistant") continue;
     const call = m.content.find((b) => b.type === "tool_use");
     const reply = call && given.reply(call.id);
-    if (!reply) continue;
+    if (!reply?.some(thinks)) continue; // the model may choose not to think
     const shape = (bs) => JSON.stringify(bs.filter((b) => thinks(b) || b.type === "tool_use").map((b) => (thinks(b) ? b : b.id)));
     if (shape(m.content) !== shape(reply)) return `messages.${i}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`;
   }

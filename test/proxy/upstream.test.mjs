@@ -8,11 +8,13 @@ import { Given, chatBroken, messagesBroken } from "./rules.mjs";
 import { Upstream, call, fault, text, think } from "./upstream.mjs";
 
 const user = (content) => ({ role: "user", content });
+const system = (content) => ({ role: "system", content });
 const model = (content) => ({ role: "assistant", content });
 const use = (id) => ({ type: "tool_use", id, name: "f", input: {} });
 const result = (tool_use_id) => ({ type: "tool_result", tool_use_id, content: "x" });
 const ask = (messages, more) => ({ model: "m", max_tokens: 2000, messages, ...more });
 const tool = { name: "f", input_schema: { type: "object" } };
+const newer = { model: "claude-opus-4-8" };
 const mark = { cache_control: { type: "ephemeral" } };
 const thinking = { type: "enabled", budget_tokens: 1024 };
 
@@ -20,6 +22,7 @@ test("rules of the Messages API", () => {
   const first = [think("a"), use("t1"), think("b"), use("t2")];
   const given = new Given();
   given.add(first);
+  given.add([use("t3"), use("t4")]); // without a thought, so it may come back in part
   const loop = (content, more = [result("t1"), result("t2")]) => [user("q"), model(content), user(more)];
   const rows = [
     [ask([user("hi")]), null],
@@ -30,7 +33,16 @@ test("rules of the Messages API", () => {
     [{ model: "m", messages: [user("hi")] }, /max_tokens/],
     [ask([]), /at least one/],
     [ask([model("hi")]), /first message/],
-    [ask([{ role: "system", content: "x" }]), /role/],
+    [ask([system("x")], newer), /first message|top-level/],
+    [ask([user("q"), system("x")], newer), null],
+    [ask([user("q"), system([{ ...text("x"), ...mark }]), model("a"), user("r")], newer), null],
+    [ask([user("q"), model([use("a")]), user([result("a")]), system("x"), model("b"), user("r"), system("y")], newer), null],
+    [ask([user("q"), system("x")], { model: "claude-sonnet-4-5" }), /not supported/],
+    [ask([user("q"), model("a"), system("x")], newer), /follow a user message/],
+    [ask([user("q"), system("x"), system("y")], newer), /must be last/],
+    [ask([user("q"), system("x"), user("r")], newer), /must be last/],
+    [ask([user("q"), system([{ type: "image" }])], newer), /not allowed/],
+    [ask([{ role: "narrator", content: "x" }]), /role/],
     [ask([user("")]), /non-empty/],
     [ask([user([])]), /non-empty/],
     [ask([user([text(" ")])]), /non-empty/],
@@ -54,6 +66,9 @@ test("rules of the Messages API", () => {
     [ask([user([{ ...text("a"), ...mark }, { ...text("b"), cache_control: { type: "ephemeral", ttl: "1h" } }])]), /must not come after/],
     [ask(loop(first), { thinking, tools: [tool] }), null],
     [ask(loop(first.slice(1)), { thinking, tools: [tool] }), /cannot be modified/],
+    [ask(loop(first.slice(1)), { thinking: { type: "adaptive" }, tools: [tool] }), /cannot be modified/],
+    [ask([user("q"), model([use("t4")]), user([result("t4")])], { thinking: { type: "adaptive" }, tools: [tool] }), null],
+    [ask(loop(first), { thinking: { type: "adaptive" }, tools: [tool] }), null],
     [ask(loop([first[0], first[2], first[1], first[3]]), { thinking, tools: [tool] }), /cannot be modified/],
     [ask(loop([{ ...first[0], thinking: "c" }, ...first.slice(1)]), { thinking, tools: [tool] }), /Invalid `signature`/],
     [ask([...loop(first.slice(1)), model("done"), user("more")], { thinking, tools: [tool] }), null],
