@@ -215,9 +215,10 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 	defer stop()
 	res, err := e.send(ctx)
 	if err == nil && x.Refused(res.StatusCode) { // without the edits it may be taken
-		e.untouched(x.Untouched())
 		res.Body.Close()
-		res, err = e.send(ctx)
+		if res, err = e.send(ctx); err == nil && res.StatusCode < http.StatusBadRequest {
+			e.untouched(x.Untouched()) // else it was not our edits: the request is refused as the client sent it
+		}
 	}
 	if err != nil {
 		e.x.Broken(e.late(), err)

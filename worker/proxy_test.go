@@ -282,6 +282,9 @@ func TestProxyRefused(t *testing.T) {
 						t.Errorf("%s: %q, want %q", name, got, want)
 					}
 				}
+				if why := res.Header.Get("X-Tidemark-Untouched"); why != "" { // as the client sent it, it was refused too
+					t.Errorf("told as passed on untouched: %s", why)
+				}
 				if _, quiet := p.keys(); !quiet {
 					t.Error("the exchange has not ended")
 				}
