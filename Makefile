@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 # What was compiled is shared by all targets, and by other checkouts.
-export GOFLAGS := -trimpath
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 BIN      := bin/tidemark
 ARGS     ?=
@@ -14,7 +14,7 @@ ENV      ?=
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 20s
-ROUNDS   ?= 20
+ROUNDS   ?= 50
 # How many random kills `make fault` does of the binary, and a fifth of it of workerd; tests of the name
 # TestKill* read it and do few without.
 FAULT_KILLS ?= 500
@@ -63,18 +63,20 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := soak-web soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
-# Runs targets beside each other, and tells at the end how many tests there were, how long it took and which were slow.
+# Makes what all of them stand on, runs targets beside each other, and tells at the end how many tests there were, how
+# long all of it took and which were slow.
 define counted
 @rm -rf .cache/tests; began=$$(date +%s); status=0; \
+	$(MAKE) wasm build $(SUM) $(NODE_MODULES); \
 	$(beside) $(1) || status=$$?; \
 	test/count.sh $$(($$(date +%s) - began)) || status=1; exit $$status
 endef
 
 .PHONY: help run build web dev deploy wasm test check e2e soak soak-episodes fault chaos chaos-worker fuzz race clean \
-	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim e2e-agents $(CHECKS) $(SUITES) $(SOAK)
+	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim $(CHECKS) $(SUITES) $(SOAK)
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -85,7 +87,7 @@ run: build ## Build and serve at 127.0.0.1:8787 (ARGS="--flag value")
 build: web ## Build bin/tidemark
 	go build -o $(BIN) ./cmd/tidemark
 
-test: wasm build $(SUM) $(NODE_MODULES) ## Everything CI runs: check, tests, end to end on both hosts
+test: ## Everything CI runs: check, tests, end to end on both hosts
 	$(call counted,$(SUITES) $(CHECKS))
 
 check: wasm $(CHECKS) ## Format, vet, lint, import table, budgets, the upload of the Worker
@@ -124,12 +126,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
 # What takes too long for each change.
-soak: wasm build $(SUM) $(NODE_MODULES) ## The nightly run: what `make test` leaves out, ROUNDS times (20) its random rounds
+soak: ## The nightly run: what `make test` leaves out, ROUNDS times (50) its random rounds
 	$(call counted,$(SOAK))
 
 # The laws of views, plans, trees and queues, on random histories.
 soak-rounds: $(SUM)
-	TIDEMARK_ROUNDS=$(ROUNDS) $(suite) go -count=1 -timeout 100m ./bench ./channel ./compaction ./episodes ./paging ./proxy/... ./session
+	TIDEMARK_ROUNDS=$(ROUNDS) $(suite) go -count=1 -timeout 100m ./bench ./channel ./compaction ./episodes ./paging ./proxy/... ./session ./test/paging
 
 # All that the Worker links, under js/wasm, where a Go timer never fires and SQLite is another.
 soak-js: $(SUM) $(NODE_MODULES)
@@ -161,7 +163,7 @@ fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random
 chaos: chaos-worker $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
-e2e: wasm build $(SUM) $(NODE_MODULES) ## End to end: both hosts, clients of others, the page, phones
+e2e: ## End to end: both hosts, clients of others, the page, phones
 	$(call counted,$(E2E))
 
 # The Worker with the doors that break it.
@@ -186,7 +188,7 @@ test-js: $(SUM) $(NODE_MODULES) $(WEB_MODULES) ## Tests of the shim and of the p
 	env $(JS) $(suite)-wasm go -vet=off -timeout 10m -exec '$(EXEC)' . ./internal/json ./host
 
 clean: ## Remove what was built and the pinned tools
-	rm -rf bin dist .cache build/node_modules web/node_modules test/web/node_modules web/dist/[!.]*
+	rm -rf bin dist .cache build/node_modules web/node_modules test/*/node_modules web/dist/[!.]*
 
 e2e-clients: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
 	$(suite)-fakes node --test test/clients/models.test.mjs
@@ -231,7 +233,7 @@ e2e-native: build $(SUM)
 
 # Kills, full disks and lost buckets, the binary's and workerd's, and what has a test beside its program.
 e2e-fault: wasm build $(SUM) $(NODE_MODULES)
-	go list ./test/... | grep -vE '/test/(ai|e2e|channels|tools)$$' | $(BUILT) xargs $(suite) go -vet=off -count=1 -timeout 15m
+	$(BUILT) $(suite) go -vet=off -count=1 -timeout 15m ./test/fault
 
 # The bridge under faults, by a Worker that misbehaves on request, and the contracts of its ports.
 e2e-bridge: wasm build $(SUM) $(NODE_MODULES)
@@ -259,7 +261,7 @@ same: wasm
 	cmp dist/app.wasm .cache/plain/app.wasm
 
 # What a deployment would send, for each environment of wrangler.toml.
-dry-run: web $(NODE_MODULES)
+dry-run: wasm web $(NODE_MODULES)
 	$(call title,what a deployment would send)
 	node build/cloud.mjs check
 
@@ -311,7 +313,7 @@ $(MCP_MODULES): test/mcp/package-lock.json
 	npm ci --prefix test/mcp --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-.cache/web: $(shell find web/src -type f) build/web.go $(WEB_MODULES)
+.cache/web: $(shell find web/src -type f) build/web.go build/main.go go.mod $(WEB_MODULES)
 	$(call title,the page)
 	go run ./build web
 	@mkdir -p $(@D) && touch $@

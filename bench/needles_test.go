@@ -15,13 +15,13 @@ import (
 
 // TestNeedles holds the bars: exact ones all, markers as many as a binary counter, and the harder kinds.
 func TestNeedles(t *testing.T) {
-	n := Needles{Needles: 50, Events: 200, Cycles: 8, Budget: 4000, Headroom: 200, Tail: 3, Plain: testing.Short()}
+	n := Needles{Needles: 50, Events: 200, Cycles: 3, Budget: 4000, Headroom: 200, Tail: 3, Plain: testing.Short()}
 	got, err := n.Run(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", got)
-	if got.Recall != 1 || got.Loss != 0 || got.Cycles != 8 || *got.Needles > 5 || *got.Markers > *got.Most {
+	if got.Recall != 1 || got.Loss != 0 || got.Cycles != 3 || *got.Needles > 5 || *got.Markers > *got.Most {
 		t.Errorf("found %+v", got)
 	}
 	for what, ms := range map[string]float64{"plan": *got.Compaction, "whole": *got.Whole, "query": got.Query, "p99": got.Slow} {

@@ -12,6 +12,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -56,22 +57,45 @@ func (b *builder) run() error {
 	if err := os.MkdirAll(b.out, 0o755); err != nil {
 		return err
 	}
-	module := filepath.Join(b.out, "app.wasm")
-	if err := compile(b.pkg, b.tags, module); err != nil {
-		return err
-	}
-	if err := b.copyScripts(); err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(module)
+	raw, err := compile(b.pkg, b.tags)
 	if err != nil {
+		return err
+	}
+	module := filepath.Join(b.out, "app.wasm")
+	if err := errors.Join(put(module, raw), b.copyScripts()); err != nil {
 		return err
 	}
 	return weigh(module, raw)
 }
 
+// put writes a file in one step, unless it is there as it should be: wrangler builds anew whenever it is asked
+// anything, also while something else reads what is there.
+func put(path string, raw []byte) error {
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, raw) {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
 // compile makes the module as anybody would by hand; `make same` holds that it is so.
-func compile(pkg, tags, module string) error {
+func compile(pkg, tags string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "build")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	module := filepath.Join(dir, "app.wasm")
 	args := []string{"build", "-trimpath", "-ldflags=-s -w"}
 	if tags != "" {
 		args = append(args, "-tags="+tags)
@@ -80,9 +104,9 @@ func compile(pkg, tags, module string) error {
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("compile %s: %w", pkg, err)
+		return nil, fmt.Errorf("compile %s: %w", pkg, err)
 	}
-	return nil
+	return os.ReadFile(module)
 }
 
 // copyScripts lays the shim and the toolchain's own loader beside the module; the loader must be of
@@ -105,7 +129,7 @@ func (b *builder) copyScripts() error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(b.out, filepath.Base(f)), raw, 0o644); err != nil {
+		if err := put(filepath.Join(b.out, filepath.Base(f)), raw); err != nil {
 			return err
 		}
 	}

@@ -199,7 +199,7 @@ func TestRandomHistories(t *testing.T) {
 }
 
 // histories is how many of them for each list of strategies; 10,000 take some minutes.
-var histories = flag.Int("histories", fewer(100), "random histories for each list of strategies")
+var histories = flag.Int("histories", fewer(40), "random histories for each list of strategies")
 
 // fewer is how many of some costly rounds are played.
 func fewer(n int) int { return tidemarktest.Rounds(n) }

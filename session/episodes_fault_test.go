@@ -57,7 +57,7 @@ func imports(list []tidemark.Message) iter.Seq2[session.Imported, error] {
 // TestKeptGraph: over random histories that come in pieces, with new lives, compactions by every strategy and branches
 // in between, what is kept of a log is what all of it gives in one go.
 func TestKeptGraph(t *testing.T) {
-	for seed := range uint64(fewer(12)) { //nolint:gosec // a count
+	for seed := range uint64(fewer(4)) { //nolint:gosec // a count
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -129,7 +129,7 @@ func TestEpisodesWithAll(t *testing.T) {
 				list = append(list, s)
 			}
 		}
-		for seed := range uint64(fewer(2)) { //nolint:gosec // a count
+		for seed := range uint64(fewer(1)) { //nolint:gosec // a count
 			t.Run(fmt.Sprint(set, seed), func(t *testing.T) {
 				t.Parallel()
 				d := newScribe(t, session.Settings{Window: 20_000, Reserve: 2_000, Keep: 2_000}, 5_000)

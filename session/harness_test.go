@@ -105,7 +105,7 @@ func (h *harness) post(in session.Input) string {
 
 func (h *harness) wait(sub *session.Subscription, id string) string {
 	h.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	text := ""
 	for {
 		select {

@@ -89,7 +89,7 @@ func killStep(short int) int {
 	case os.Getenv("FAULT_KILLS") != "":
 		return 1
 	}
-	return 2
+	return 4
 }
 
 // TestKillAtEveryWrite kills the process before and after each write of the scenario, begins a new

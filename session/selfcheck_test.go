@@ -204,7 +204,7 @@ func TestSelfCheckByHand(t *testing.T) {
 	h, result := checkedHarness(t, liar{Pointer: compaction.Pointer{Tail: 2}, count: -1})
 	h.beacons(7)
 	h.post(session.Input{Kind: session.InputCompact})
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for len(h.events("selfcheck")) == 0 && time.Now().Before(deadline) {
 		if err := h.rt.Sleep(t.Context(), time.Millisecond); err != nil && !errors.Is(err, tidemark.ErrDead) {
 			t.Fatal(err)

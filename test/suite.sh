@@ -24,7 +24,11 @@ export TMPDIR=$tmp
 sum=("$root/.cache/bin/gotestsum" --format pkgname --hide-summary skipped --jsonfile "$root/.cache/tests/$name.json")
 case $kind in
 go) "${sum[@]}" -- "$@" ;;
-node) "${sum[@]}" --raw-command --ignore-non-json-output-lines -- node --test-reporter="$root/test/reporter.mjs" "$@" ;;
+node)
+	"${sum[@]}" --raw-command --ignore-non-json-output-lines -- node --test-reporter="$root/test/reporter.mjs" "$@" || exit
+	# A program that ends before its tests has no failure to tell.
+	grep -q '"Action":"\(pass\|skip\)"' "$root/.cache/tests/$name.json" || { echo "$name: no test has run" >&2 && exit 1; }
+	;;
 run) "$@" ;;
 *) echo "$0: $kind: want go, node or run" >&2 && exit 2 ;;
 esac

@@ -248,7 +248,7 @@ func logBadPayload(t *testing.T, l logs) {
 	l.create("log", LogBase{})
 	for name, e := range map[string]tidemark.Entry{
 		"message without content": {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`{"role":"user"}`)},
-		"message of another role": {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`{"role":"system","content":"x"}`)},
+		"message without a role":  {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`{"content":"x"}`)},
 		"no message":              {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`oh`)},
 		"no payload":              {ID: "m", Kind: tidemark.KindMessage, At: at},
 		"overlay of a list":       {ID: "m", Kind: tidemark.KindOverlay, At: at, Payload: []byte(`[]`)},

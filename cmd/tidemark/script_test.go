@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // it guards.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, Deadline: time.Now().Add(3 * time.Minute),
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TIDEMARK_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("HOME", e.WorkDir)
@@ -87,7 +87,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(20 * time.Millisecond) {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -100,7 +100,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 
 // up waits until the server of the home answers.
 func up(ts *testscript.TestScript, _ bool, _ []string) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		if s := readServerFile(ts.Getenv("TIDEMARK_HOME")); s.URL != "" {
 			c := (&Main{}).remote(s.URL)

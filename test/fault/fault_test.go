@@ -58,7 +58,7 @@ func kills(t *testing.T) int {
 // workerKills is the same for workerd, which starts in a second: a fifth of what is asked for.
 func workerKills(t *testing.T) int {
 	t.Helper()
-	return max(killsOr(t, 30)/5, 1)
+	return max(killsOr(t, 10)/5, 1)
 }
 
 // asked reports whether this is `make fault`, which has the time for all.
