@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What the index names is found by hand-written scanners: package regexp takes six times as long, a second
-// for the text of a large window in the Worker, where all other objects wait meanwhile. Each says the
+// What the index names is found by hand-written scanners: package regexp took 157 to 226 ms for 0.5 MB where these take
+// 22 to 58 (natively), and in the Worker all other objects wait meanwhile. Each says the
 // expression that it stands for; scan_test.go holds the two together.
 // Classes are ASCII: \w is isWord, \s is blank, \b is where one side is a word.
 

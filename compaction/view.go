@@ -7,6 +7,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func Assemble(entries []Visible, shown []Replacement) (View, error) {
 			spans = append(spans, r)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b Replacement) int { return int(a.From - b.From) })
+	slices.SortStableFunc(spans, func(a, b Replacement) int { return cmp.Compare(a.From, b.From) })
 	for _, e := range entries {
 		for len(spans) > 0 && spans[0].From <= e.Seq {
 			v.Items = append(v.Items, replaced(spans[0])...)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ type Decision struct {
 func Sweep(fresh, standing []Known) []Decision {
 	bySubject := map[string][]Known{}
 	all := append(slices.Clone(standing), fresh...)
-	slices.SortStableFunc(all, func(a, b Known) int { return int(min(max(a.ID-b.ID, -1), 1)) })
+	slices.SortStableFunc(all, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
 	news := map[int64]bool{}
 	for _, k := range fresh {
 		news[k.ID] = true

@@ -121,7 +121,7 @@ var imports = []ban{
 // linked are modules and packages that must not be in the Worker's module by any way.
 var linked = []ban{
 	{ruleImport, []string{"database/sql"}, "its pool waits on locks and goroutines that no object owns", "tidemark.DB"},
-	{ruleImport, []string{"github.com/goccy/go-json"}, "its first encoding takes 100 ms there", "internal/json, which has encoding/json there"},
+	{ruleImport, []string{"github.com/goccy/go-json"}, "its first calls and its start cost more there than it gains: RATIONALE, \"Which libraries\"", "internal/json, which has encoding/json there"},
 	{ruleImport, []string{"github.com/aws/"}, "it sends by http.Client; the Worker has R2 by its binding", "the blobs of host/cloudflare"},
 	{ruleImport, []string{"modernc.org/"}, "its C library is package state; the Worker has its own SQLite", "the database of host/cloudflare"},
 	{ruleImport, []string{"github.com/modelcontextprotocol/"}, "it starts goroutines for each connection", "the wire in code of ours"},
