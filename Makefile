@@ -57,7 +57,7 @@ endef
 # What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
 # does not keep the others from running.
 LANES ?= 3
-WEB_BOTH := test/web/page.test.mjs test/web/proxy.test.mjs test/web/cors.test.mjs
+WEB_BOTH := test/web/proxy.test.mjs test/web/cors.test.mjs
 # Where the other tests of the page run: it is the same page, and `make soak` has it on both hosts.
 WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
