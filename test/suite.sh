@@ -21,7 +21,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 export TMPDIR=$tmp
 
-sum=("$root/.cache/bin/gotestsum" --format pkgname --hide-summary skipped --jsonfile "$root/.cache/tests/$name.json")
+sum=("$root/.cache/bin/gotestsum" --format pkgname --hide-summary skipped,errors --jsonfile "$root/.cache/tests/$name.json")
 case $kind in
 go) "${sum[@]}" -- "$@" ;;
 node)
