@@ -343,6 +343,17 @@ func TestProxyAsItCame(t *testing.T) {
 	}
 }
 
+// TestProxyUnkept: a host that keeps no conversations says so.
+func TestProxyUnkept(t *testing.T) {
+	p := serveProxy(t, func(int, *http.Request, string) *http.Response {
+		return answerOf(200, "application/json", whole)
+	}, func(c *worker.Config) { c.Proxies = nil })
+	res := p.ask("/v1/messages", hello)
+	if got := read(t, res); got != whole || res.Header.Get("X-Tidemark-Untouched") != "other: this host keeps no conversations" {
+		t.Errorf("%q: %s", res.Header.Get("X-Tidemark-Untouched"), got)
+	}
+}
+
 // TestProxyTold: that a request was not treated is told to its client, to who counts and to who watches; what nobody here
 // knows is treated all the same.
 func TestProxyTold(t *testing.T) {
