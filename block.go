@@ -13,6 +13,7 @@ const (
 	TypeRedactedThinking = "redacted_thinking"
 	TypeToolUse          = "tool_use"
 	TypeToolResult       = "tool_result"
+	TypeServerToolUse    = "server_tool_use" // of a tool that the API runs itself
 	TypeImage            = "image"
 	TypeDocument         = "document"
 )

@@ -16,7 +16,7 @@ func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Ind
 
 // Check states once what the APIs demand of the messages of a request
 // (https://docs.anthropic.com/en/api/messages): the first is from the user, call ids are unique, a system message
-// stands alone behind one of the user and before one of the assistant or at the end
+// stands alone behind one that [Message.TakesSystem] and before one of the assistant or at the end
 // (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages), and all of
 // [CheckCalls]. It returns the first breach, or nil.
 func Check(messages []Message) error {
@@ -30,7 +30,7 @@ func Check(messages []Message) error {
 		if m.Role != System {
 			continue
 		}
-		if before := messages[i-1]; before.Role == System || before.Role == Assistant && !served(before) {
+		if !messages[i-1].TakesSystem() {
 			return &ShapeError{i, "a system message that follows no message of the user"}
 		}
 		if i+1 < len(messages) && messages[i+1].Role == User {
@@ -40,10 +40,15 @@ func Check(messages []Message) error {
 	return check(messages, map[string]bool{})
 }
 
-// served reports a message of the assistant that ends in the use of a tool that the API runs itself.
-func served(m Message) bool {
+// TakesSystem reports whether the API takes a system message behind this one: it is from the user, or from the assistant
+// and ends in the use of a tool that the API runs itself.
+func (m Message) TakesSystem() bool {
 	n := len(m.Content)
-	return n > 0 && m.Content[n-1].Type != TypeToolResult && (m.Content[n-1].Type == "server_tool_use" || strings.HasSuffix(m.Content[n-1].Type, "_tool_result"))
+	if m.Role != Assistant || n == 0 {
+		return m.Role == User
+	}
+	last := m.Content[n-1].Type
+	return (last == TypeServerToolUse || strings.HasSuffix(last, "_tool_result")) && len(m.Calls()) == 0
 }
 
 // CheckCalls is Check less what chat completions do not demand: no content is empty, each call is

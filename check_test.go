@@ -46,6 +46,7 @@ func TestCheck(t *testing.T) {
 		{"instructions behind a question", hi + "," + system + "," + reply(`"yes"`), 0, ""},
 		{"instructions at the end", hi + "," + reply("["+callA+"]") + "," + user("["+resultA+"]") + "," + system, 0, ""},
 		{"instructions behind a tool of the API", hi + "," + reply(`[{"type":"server_tool_use","id":"s"},{"type":"web_search_tool_result","tool_use_id":"s"}]`) + "," + system, 0, ""},
+		{"instructions behind a tool of the API and a call", hi + "," + reply("["+callA+`,{"type":"server_tool_use","id":"s"}]`) + "," + system, 2, "follows no message of the user"},
 		{"instructions first", system + "," + hi, 0, "first message"},
 		{"instructions behind an answer", hi + "," + reply(`"yes"`) + "," + system, 2, "follows no message of the user"},
 		{"instructions twice", hi + "," + system + "," + system, 2, "follows no message of the user"},

@@ -150,13 +150,12 @@ class Scan {
     }
   }
 
-  // first gives the plain text of the first message with its role, without what agents put into it.
+  // first gives the plain text of the first message with its role, "" for none, without what agents put into it.
   // Instructions of chat completions are the same in all conversations of a client, so they are no message.
   first(list, chat) {
     for (const message of this.each(list)) {
       const [role, content] = this.object(message[0], ["role", "content"]) ?? [];
-      const who = this.text(role);
-      if (who === undefined) return undefined;
+      const who = this.text(role) ?? "";
       if (!chat || (who !== "system" && who !== "developer")) return `${who}\n${this.plain(content)}`;
     }
     return undefined;

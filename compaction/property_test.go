@@ -371,3 +371,29 @@ func TestChunksAtCutPoints(t *testing.T) {
 		}
 	}
 }
+
+// TestSystemPlace: a system message stands behind a tool that the API runs itself as it does behind the user's message,
+// and behind any other answer it waits.
+func TestSystemPlace(t *testing.T) {
+	served := tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{{Type: tidemark.TypeServerToolUse, ID: "s"}}}
+	rule, yes := tidemark.NewText(tidemark.System, "Be short."), tidemark.NewText(tidemark.Assistant, "yes")
+	for name, row := range map[string]struct {
+		answer tidemark.Message
+		want   string
+	}{
+		"a tool of the API": {served, "user assistant system assistant"},
+		"words":             {yes, "user assistant"},
+	} {
+		var v compaction.View
+		for _, m := range []tidemark.Message{tidemark.NewText(tidemark.User, "hi"), row.answer, rule, yes} {
+			v.Items = append(v.Items, compaction.Item{Message: m})
+		}
+		var roles []string
+		for _, m := range v.Messages() {
+			roles = append(roles, string(m.Role))
+		}
+		if got := strings.Join(roles, " "); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+}

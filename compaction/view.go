@@ -185,9 +185,9 @@ func (i *Item) replaceBlocks(e Visible, edits []Replacement) error {
 //   - results stand first in their message; one that answers nothing becomes text;
 //   - a call without a result (a log cut off in the middle) gets one that says so;
 //   - empty texts go, and a first message from the assistant gets one before it;
-//   - a system message stands behind the next message of the user, before what the assistant says to that, and is one
-//     there; a message of a role that no API of ours has becomes one of the user that names it;
-//   - so does one that begins with thinking where it would follow text: what stood between left the view.
+//   - so does one that begins with thinking where it would follow text: what stood between left the view;
+//   - system messages move on to where the API takes one, before what the assistant says next, and are one there;
+//   - a message of a role that no API of ours has becomes one of the user that names it.
 //
 // The log keeps everything as it was.
 func (v View) Messages() []tidemark.Message {
@@ -233,7 +233,7 @@ func (v View) Messages() []tidemark.Message {
 // instructed puts what system messages said behind the last message, where an API takes that; what has no place yet
 // comes back.
 func instructed(out []tidemark.Message, held []tidemark.Block) ([]tidemark.Message, []tidemark.Block) {
-	if n := len(out); n == 0 || len(held) == 0 || out[n-1].Role != tidemark.User {
+	if n := len(out); n == 0 || len(held) == 0 || !out[n-1].TakesSystem() {
 		return out, held
 	}
 	return append(out, tidemark.Message{Role: tidemark.System, Content: held}), nil

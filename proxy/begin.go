@@ -23,7 +23,7 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	x := &Exchange{c: c, ask: a, out: a.Body, treatment: treatment, began: c.Runtime.Now(), results: map[string]tidemark.Block{}, given: map[string]bool{}}
 	r, err := body.Scan(a.Dialect, a.Body)
 	if err != nil {
-		return x.untouched(err), nil
+		return x.untouched(&scanError{err}), nil
 	}
 	if len(r.Items) == 0 {
 		return x.untouched(errEmpty), nil

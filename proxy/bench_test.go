@@ -32,7 +32,7 @@ func BenchmarkBegin(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, why := x.Treatment(); why != "" {
+				if _, why := x.Untouched(); why != "" {
 					b.Fatal(why)
 				}
 				x.Answer(b.Context(), 429, false)

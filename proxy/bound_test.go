@@ -20,7 +20,7 @@ func TestManyThreads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, why := x.Treatment(); why != "" {
+		if _, why := x.Untouched(); why != "" {
 			untouched++
 			if string(x.Body()) != string(body) || i < 1000 {
 				t.Fatalf("thread %d: %s: sent %s", i, why, x.Body())

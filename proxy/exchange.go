@@ -69,8 +69,8 @@ type Exchange struct {
 // Body is what is to be sent now.
 func (x *Exchange) Body() []byte { return x.out }
 
-// Treatment is what is done with the request, and why it is sent as it came although something else was asked for.
-func (x *Exchange) Treatment() (treatment, untouched string) { return x.treatment, x.why }
+// Treatment is what is to be done with the request. See [Exchange.Untouched].
+func (x *Exchange) Treatment() string { return x.treatment }
 
 // Answer takes the head of the API's first answer: its status, and whether it is a stream of events. Where it is false all
 // that follows goes to the client as it comes, and nothing is fed. While the API answers, what the client sent is stored.

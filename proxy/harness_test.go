@@ -130,7 +130,7 @@ func (r *rig) exchange(treatment string, body []byte, answers ...[]byte) exchang
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, why := x.Treatment(); why != "" {
+	if _, why := x.Untouched(); why != "" {
 		r.t.Fatalf("untouched: %s", why)
 	}
 	var out exchanged

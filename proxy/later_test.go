@@ -101,7 +101,7 @@ func TestSour(t *testing.T) {
 	} {
 		body := request(row.history...)
 		x := r.begin(row.history...)
-		if _, why := x.Treatment(); bytes.Equal(x.Body(), body) != row.as || (why != "") != row.as {
+		if _, why := x.Untouched(); bytes.Equal(x.Body(), body) != row.as || (why != "") != row.as {
 			t.Errorf("%s: %q, sent %s", name, why, x.Body())
 		}
 		r.answer(x, reply("end_turn", textBlock("ok")))
@@ -113,7 +113,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	r := newRig(t, proxy.Settings{})
 	for i := range 1100 {
 		x := r.begin(text("user", fmt.Sprint("bad ", i)))
-		if _, why := x.Treatment(); why != "" {
+		if _, why := x.Untouched(); why != "" {
 			t.Fatalf("request %d: %s", i, why)
 		}
 		r.refuse(x, 400)

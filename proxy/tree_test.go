@@ -185,7 +185,7 @@ func TestUntouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, why := x.Treatment(); string(x.Body()) != body || why == "" || x.Answer(t.Context(), 200, false) {
+		if _, why := x.Untouched(); string(x.Body()) != body || why == "" || x.Answer(t.Context(), 200, false) {
 			t.Errorf("%s: sent %s since %q", body, x.Body(), why)
 		}
 		if _, err := x.Finish(t.Context()); err != nil {

@@ -35,12 +35,12 @@ func Remedy(kind string) string {
 
 // kindOf sorts an error that left a request untouched.
 func kindOf(err error) string {
-	var read *body.ReadError
+	var scan *scanError
 	switch {
-	case errors.As(err, &read), errors.Is(err, errEmpty):
-		return Unreadable
 	case errors.Is(err, tidemark.ErrTooLarge):
 		return TooLarge
+	case errors.As(err, &scan), errors.Is(err, errEmpty):
+		return Unreadable
 	case errors.Is(err, errRefused), errors.Is(err, errSour):
 		return Refused
 	case errors.Is(err, tidemark.ErrInvalid):
@@ -55,36 +55,47 @@ var (
 	errSour    = errors.New("the API takes no edited requests of this track")
 )
 
+// scanError is why the client's own request cannot be read. What else cannot be read is a mistake in what we made.
+type scanError struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (e *scanError) Unwrap() error { return e.error }
+
 // plainly is an error in words for those who run the client.
 func plainly(err error) string {
+	var scan *scanError
 	var read *body.ReadError
-	if !errors.As(err, &read) {
+	if !errors.As(err, &scan) || !errors.As(err, &read) {
 		return oneLine(err.Error())
 	}
 	where := "the request"
-	var n int
-	switch _, err := fmt.Sscanf(read.Part, "messages[%d]", &n); {
-	case err == nil:
-		where = fmt.Sprintf("message %d", n+1)
+	switch {
+	case read.Message >= 0:
+		where = fmt.Sprintf("message %d", read.Message+1)
 	case read.Part != "":
 		where = read.Part
 	}
 	return fmt.Sprintf("%s cannot be read: %s (byte %d)", where, read.Why, read.Byte)
 }
 
-// untouched notes why a request is sent as it came. Nothing of it is content.
+// untouched notes why a request is sent as it came. Nothing of it is content. A client that has gone is told of nothing.
 func (x *Exchange) untouched(err error) *Exchange {
-	x.why, x.whyKind = plainly(err), kindOf(err)
-	if errors.Is(err, context.Canceled) { // the client has gone
+	if x.why = plainly(err); errors.Is(err, context.Canceled) {
 		return x
 	}
+	x.whyKind = kindOf(err)
 	x.c.Logger.Warn("a request is passed on untouched", "key", x.c.Key, "reason", x.whyKind, "err", err)
 	return x
 }
 
 // Untouched says why the request is sent as it came although something else was asked for: the kind of the reason, which
-// is one of a few words, and the reason in plain words. Both are empty for one that is treated.
-func (x *Exchange) Untouched() (kind, why string) { return x.whyKind, x.why }
+// is one of a few words, and the reason in plain words. Both are empty for one that is treated, and where the client has gone.
+func (x *Exchange) Untouched() (kind, why string) {
+	if x.whyKind == "" {
+		return "", ""
+	}
+	return x.whyKind, x.why
+}
 
 // noteUntouched writes down that a request of no track went out as it came and was answered, so that people see why nothing
 // of it is here.

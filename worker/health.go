@@ -43,7 +43,7 @@ func (c *call) getHealth() error {
 		Problems []Problem  `json:"problems,omitempty"`
 		Warnings []string   `json:"warnings,omitempty"`
 		Channels []Channel  `json:"channels,omitempty"`
-		Proxy    *Untouched `json:"proxy,omitempty"` // requests of clients that went on untouched
+		Proxy    *Untouched `json:"proxy,omitempty"` // requests that were passed on untouched
 	}{OK: true, Version: c.Version}
 	switch {
 	case c.w.wrong != nil: // a monitor whose token is not good any more must not see ok
@@ -57,7 +57,7 @@ func (c *call) getHealth() error {
 		out.Status, out.OK, out.Model, out.Problems, out.Warnings, out.Channels = "ok", !h.Down, h.Model, h.Problems, h.Warnings, h.Channels
 		if out.Proxy = c.Metrics.proxied(); out.Proxy != nil {
 			out.Warnings = append(out.Warnings[:len(out.Warnings):len(out.Warnings)],
-				fmt.Sprintf("of %d requests of clients %d were passed on untouched, the newest since: %s", out.Proxy.Requests, out.Proxy.Untouched, out.Proxy.Why))
+				fmt.Sprintf("of %d proxied requests %d were passed on untouched; the latest because: %s", out.Proxy.Requests, out.Proxy.Untouched, out.Proxy.Why))
 		}
 		if len(h.Problems) > 0 {
 			out.Status = "settings"

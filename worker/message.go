@@ -44,6 +44,11 @@ func decodeMessage(raw []byte, beside ...field) (session.Input, error) {
 		if err := in.Message.UnmarshalJSON(message); err != nil {
 			return in, fmt.Errorf("body: %w", err)
 		}
+		for i, b := range in.Message.Content {
+			if b.Type == "" {
+				return in, fmt.Errorf("body: block %d has no \"type\": %w", i, tidemark.ErrInvalid)
+			}
+		}
 	}
 	in.Origin = tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}
 	if channel != "" {

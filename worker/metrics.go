@@ -32,7 +32,8 @@ type Metrics struct {
 	stalled *Probe // the session that said last that it cannot go on, nil for none
 	why     string
 	until   time.Time // that is believed
-	asIs    string    // why the newest request was passed on untouched
+	asked   int       // proxied requests that were to be treated
+	because string    // why the newest request was passed on untouched
 	refused writes    // of the last database that refused one
 }
 

@@ -48,8 +48,9 @@ func (c *call) bound() error {
 		return err
 	}
 	defer p.stop()
-	p.Metrics.passed(modeOff)
-	if path == messagesPath || path == countPath || path == chatPath { // of other routes nothing is ever kept
+	talk := path == messagesPath || path == countPath || path == chatPath // of other routes nothing is ever kept
+	p.Metrics.passed(modeOff, talk && p.treatment != modeOff)
+	if talk {
 		p.untouched(proxy.TooLarge, "the body is larger than a Worker holds")
 	}
 	to := bound{URL: p.url}

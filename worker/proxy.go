@@ -68,7 +68,7 @@ func (c *call) pass(path string) error {
 	if !whole { // only a few pieces of it are in memory at a time
 		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.TooLarge)
 		p.untouched(proxy.TooLarge, fmt.Sprintf("the body has more than the %d bytes that are held", p.MaxBody))
-		p.Metrics.passed(modeOff)
+		p.Metrics.passed(modeOff, p.treatment != modeOff)
 		return p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength)
 	}
 	return p.through(raw)
@@ -151,11 +151,11 @@ func (p *passage) through(raw []byte) error {
 		}
 	}
 	if x == nil {
-		p.Metrics.passed(modeOff)
+		p.Metrics.passed(modeOff, p.treatment != modeOff)
 		return p.relay(bytes.NewReader(raw), int64(len(raw)))
 	}
-	treatment, _ := x.Treatment()
-	p.Metrics.passed(treatment)
+	treatment := x.Treatment()
+	p.Metrics.passed(treatment, true)
 	p.untouched(x.Untouched())
 	p.Metrics.carried("came", len(raw))
 	p.w.Header().Set(headerSession, string(key))
@@ -188,6 +188,7 @@ func (p *passage) conversation(raw []byte) (*proxy.Conversation, tidemark.Key, e
 		return nil, "", nil
 	}
 	if p.Proxies == nil {
+		p.untouched(proxy.Other, "this host keeps no conversations")
 		return nil, "", nil
 	}
 	key := proxyKey(p.credential, name)

@@ -128,18 +128,16 @@ func (s scan) each(list span, f func(span) bool) {
 	}
 }
 
-// first is the plain text of the first message with its role, without what agents put into it. Instructions
-// of chat completions are the same in all conversations of a client, so they are no message.
+// first is the plain text of the first message with its role, without what agents put into it. The role is empty where
+// there is none, as in body.Request.First. Instructions of chat completions are the same in all conversations of a
+// client, so they are no message.
 func (s scan) first(list span, chat bool) (text string, ok bool) {
 	s.each(list, func(m span) bool {
 		parts := make([]span, 2)
 		if !s.object(m.from, []string{"role", "content"}, parts) {
-			return false
+			clear(parts)
 		}
-		role, given := s.text(parts[0])
-		if !given {
-			return false
-		}
+		role, _ := s.text(parts[0])
 		if chat && (role == "system" || role == "developer") {
 			return true
 		}

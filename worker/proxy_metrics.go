@@ -7,14 +7,14 @@ import (
 
 // Names of what is counted of requests that are passed on.
 const (
-	namePassed   = namePrefix + "proxy_requests_total"
-	nameCarried  = namePrefix + "proxy_bytes_total"
-	nameEvicted  = namePrefix + "proxy_evictions_total"
-	nameFaults   = namePrefix + "proxy_faults_total"
-	namePhantom  = namePrefix + "proxy_phantom_calls_total"
-	nameAsIs     = namePrefix + "proxy_untouched_total"
-	nameFinished = namePrefix + "proxy_episodes_total"
-	nameOver     = namePrefix + "proxy_over_budget_total"
+	namePassed    = namePrefix + "proxy_requests_total"
+	nameCarried   = namePrefix + "proxy_bytes_total"
+	nameEvicted   = namePrefix + "proxy_evictions_total"
+	nameFaults    = namePrefix + "proxy_faults_total"
+	namePhantom   = namePrefix + "proxy_phantom_calls_total"
+	nameUntouched = namePrefix + "proxy_untouched_total"
+	nameFinished  = namePrefix + "proxy_episodes_total"
+	nameOver      = namePrefix + "proxy_over_budget_total"
 )
 
 // proxyFamilies describes them.
@@ -24,40 +24,46 @@ var proxyFamilies = []family{
 	{nameEvicted, "counter", "What left such requests, by kind: read, other, input, image."},
 	{nameFaults, "counter", "Reads of what had been evicted from such requests."},
 	{namePhantom, "counter", "Calls of our own tools that were answered here."},
-	{nameAsIs, "counter", "Requests that went on as they came though they were to be treated, by reason: unreadable, too_large, store, refused, other."},
+	{nameUntouched, "counter", "Requests that went on as they came though they were to be treated, by reason: unreadable, too_large, store, refused, other."},
 	{nameFinished, "counter", "Episodes that left such requests, by how much of them: whole, part."},
 	{nameOver, "counter", "Requests over the budget of episodes of which nothing more could leave."},
 }
 
-func (m *Metrics) passed(treatment string)   { m.add(namePassed, 1, "treatment", treatment) }
 func (m *Metrics) carried(how string, n int) { m.add(nameCarried, float64(n), "how", how) }
+
+// passed counts a request by what is done with it. With asked it was to be treated: it may be passed on as if it was not.
+func (m *Metrics) passed(treatment string, asked bool) {
+	m.add(namePassed, 1, "treatment", treatment)
+	if asked {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.asked++
+	}
+}
 
 // untouched counts a request that went on as it came, and keeps why the newest did.
 func (m *Metrics) untouched(kind, why string) {
-	m.add(nameAsIs, 1, "reason", kind)
+	m.add(nameUntouched, 1, "reason", kind)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asIs = why
+	m.because = why
 }
 
 // Untouched is what /healthz says of requests that were to be treated since the start.
 type Untouched struct {
 	Requests  int    `json:"requests"`
 	Untouched int    `json:"untouched"`
-	Why       string `json:"why"` // the newest was
+	Why       string `json:"why"` // of the latest
 }
 
 // proxied is nil where all requests that were to be treated were.
 func (m *Metrics) proxied() *Untouched {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := Untouched{Why: m.asIs}
+	out := Untouched{Requests: m.asked, Why: m.because}
 	for s, n := range m.counts {
-		switch s.name {
-		case nameAsIs:
+		if s.name == nameUntouched {
 			out.Untouched += int(n)
-		case namePassed:
-			out.Requests += int(n)
 		}
 	}
 	if out.Untouched == 0 {

@@ -33,7 +33,7 @@ func (c *call) passOther() error {
 		return err
 	}
 	defer p.stop()
-	p.Metrics.passed(modeOff)
+	p.Metrics.passed(modeOff, false)
 	body := io.Reader(c.r.Body)
 	if c.r.ContentLength == 0 {
 		body = http.NoBody

@@ -343,6 +343,17 @@ func TestProxyAsItCame(t *testing.T) {
 	}
 }
 
+// TestProxyUnkept: a host that keeps no conversations says so.
+func TestProxyUnkept(t *testing.T) {
+	p := serveProxy(t, func(int, *http.Request, string) *http.Response {
+		return answerOf(200, "application/json", whole)
+	}, func(c *worker.Config) { c.Proxies = nil })
+	res := p.ask("/v1/messages", hello)
+	if got := read(t, res); got != whole || res.Header.Get("X-Tidemark-Untouched") != "other: this host keeps no conversations" {
+		t.Errorf("%q: %s", res.Header.Get("X-Tidemark-Untouched"), got)
+	}
+}
+
 // TestProxyTold: that a request was not treated is told to its client, to who counts and to who watches; what nobody here
 // knows is treated all the same.
 func TestProxyTold(t *testing.T) {
@@ -394,7 +405,7 @@ func TestProxyTold(t *testing.T) {
 		}
 	}
 	raw := p.text(200, "GET", "/healthz", "", known...)
-	for _, want := range []string{`"proxy":{"requests":4,"untouched":2,"why":"the API refused the edited request"}`, "of 4 requests of clients 2 were passed on untouched"} {
+	for _, want := range []string{`"proxy":{"requests":3,"untouched":2,"why":"the API refused the edited request"}`, "of 3 proxied requests 2 were passed on untouched; the latest because: the API refused"} {
 		if !strings.Contains(raw, want) {
 			t.Errorf("health lacks %s: %s", want, raw)
 		}

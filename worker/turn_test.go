@@ -235,6 +235,7 @@ func TestBadBodies(t *testing.T) {
 		{"empty text", "POST", key + "/messages", `{"text":""}`, 400, `"text" is empty; say something`},
 		{"white space", "POST", key + "/messages", `{"text":" \n"}`, 400, `"text" is empty`},
 		{"empty block", "POST", key + "/messages", `{"content":[{"type":"text","text":""}]}`, 400, "the content has empty"},
+		{"block without a type", "POST", key + "/messages", `{"content":[{"text":"a"}]}`, 400, `block 0 has no "type"`},
 		{"no blocks", "POST", key + "/messages", `{"content":[]}`, 400, "the content has empty content"},
 		{"tool call", "POST", key + "/messages", `{"content":[{"type":"tool_use","id":"a","name":"b","input":{}}]}`, 400, "the content has a tool call"},
 		{"tool result", "POST", key + "/messages", `{"content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}`, 400, "tool_result"},

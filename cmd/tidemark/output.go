@@ -5,20 +5,26 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // output is where a command prints. It remembers the first failure, which Main.Run reports, so that
-// a full disk behind a redirection is no success; a reader that has seen enough (head) is none.
+// a full disk behind a redirection is no success; a reader that has seen enough (head) is none. Goroutines may write at
+// once: each call comes out whole.
 type output struct {
-	w   io.Writer
+	w io.Writer
+
+	mu  sync.Mutex // guards what is written to w, and the following
 	err error
 }
 
 // Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -44,6 +50,8 @@ func (o *output) json(v any) {
 
 // failure is what went wrong with the printing.
 func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if errors.Is(o.err, syscall.EPIPE) {
 		return nil
 	}

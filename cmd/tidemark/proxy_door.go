@@ -23,12 +23,15 @@ import (
 
 // Headers that a client cannot be told to send: the door adds them.
 const (
-	headerToken   = "X-Tidemark-Token"     //nolint:gosec // the name of one
-	headerMode    = "X-Tidemark-Mode"      // the treatment
-	headerProxy   = "X-Tidemark-Proxy"     // the conversation, as its client names it
-	headerSession = "X-Tidemark-Session"   // of an answer: the key of the conversation
-	headerAsIs    = "X-Tidemark-Untouched" // of an answer: why the request went on as it came
+	headerToken     = "X-Tidemark-Token"     //nolint:gosec // the name of one
+	headerMode      = "X-Tidemark-Mode"      // the treatment
+	headerProxy     = "X-Tidemark-Proxy"     // the conversation, as its client names it
+	headerSession   = "X-Tidemark-Session"   // of an answer: the key of the conversation
+	headerUntouched = "X-Tidemark-Untouched" // of an answer: why the request went on as it came
 )
+
+// countPath is where a client asks for the size of a request instead of an answer.
+const countPath = "/v1/messages/count_tokens"
 
 var _ http.Handler = (*proxyDoor)(nil)
 
@@ -50,15 +53,22 @@ type proxyDoor struct {
 
 	began time.Time
 
-	mu       sync.Mutex // guards the following
-	keys     []string   // of the conversations that answers named
-	requests int
-	busy     int    // in work
-	asIs     []asIs // why requests went on as they came
+	mu   sync.Mutex // guards the following
+	busy int        // requests in work
+	seen seen
 }
 
-// asIs is a reason for which requests went on as they came, and how many did.
-type asIs struct {
+// seen is what the summary tells of the requests that came.
+type seen struct {
+	requests  int
+	asked     int         // of these, those for an answer: others ask for the size of one
+	untouched int         // of those for an answer
+	reasons   []untouched // of all
+	keys      []string    // of the conversations that answers named
+}
+
+// untouched is a reason for which requests were passed on untouched, and how many were.
+type untouched struct {
 	kind, why string
 	requests  int
 }
@@ -202,8 +212,9 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.token != "" {
 		in.Header.Set(headerToken, d.token)
 	}
-	d.took(talk)
-	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerAsIs)) }()
+	asks := talk && plain != countPath
+	d.took(talk, asks)
+	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerUntouched), asks) }()
 	d.next.ServeHTTP(w, in)
 }
 
@@ -216,50 +227,69 @@ func forClients(path string) bool {
 // otherRoute reports a route that is no conversation's, such as lists of models, embeddings and files. The server passes it
 // on to the API where the path names a client; by itself it would be a route of Tidemark's own.
 func otherRoute(path string) bool {
-	return path != "/" && path != "/v1/messages" && path != "/v1/messages/count_tokens" && path != "/v1/chat/completions"
+	return path != "/" && path != "/v1/messages" && path != countPath && path != "/v1/chat/completions"
 }
 
-// took counts a request that came, for the summary if it is talk.
-func (d *proxyDoor) took(talk bool) {
+// took counts a request that came, for the summary if it is talk; asks is one for an answer.
+func (d *proxyDoor) took(talk, asks bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy++
 	if talk {
-		d.requests++
+		d.seen.requests++
+	}
+	if asks {
+		d.seen.asked++
 	}
 }
 
 // note remembers of an answer what the summary tells, and says at once when the first request was not treated: it may be
 // hours until the client ends.
-func (d *proxyDoor) note(key, untouched string) {
+func (d *proxyDoor) note(key, untouched string, asks bool) {
+	d.mu.Lock()
+	first := d.seen.add(key, untouched, asks)
+	d.mu.Unlock()
+	if first {
+		kind, why, _ := strings.Cut(untouched, ": ")
+		d.tell("tidemark proxy: a request was passed on untouched: " + why + "; " + proxy.Remedy(kind))
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy--
-	const most = 100 // conversations of one client
-	if key != "" && !slices.Contains(d.keys, key) && len(d.keys) < most {
-		d.keys = append(d.keys, key)
-	}
-	if untouched == "" {
-		return
-	}
-	if kind, why, _ := strings.Cut(untouched, ": "); !d.again(kind, why) {
-		d.asIs = append(d.asIs, asIs{kind, why, 1})
-		if len(d.asIs) == 1 {
-			d.tell("tidemark proxy: a request was passed on untouched: " + why + "; " + proxy.Remedy(kind))
-		}
-	}
 }
 
-// again counts a reason that there was already. Of many, those of one kind are one.
-func (d *proxyDoor) again(kind, why string) bool {
-	const most = 5 // reasons that are told
-	for i := range d.asIs {
-		if r := &d.asIs[i]; r.why == why || len(d.asIs) >= most && (r.kind == kind || i == most-1) {
-			r.requests++
-			return true
-		}
+// add takes in an answer, and reports whether it is the first that was passed on untouched.
+func (s *seen) add(key, header string, asks bool) bool {
+	const most = 100 // conversations of one client
+	if key != "" && !slices.Contains(s.keys, key) && len(s.keys) < most {
+		s.keys = append(s.keys, key)
 	}
-	return false
+	if header == "" {
+		return false
+	}
+	if asks {
+		s.untouched++
+	}
+	kind, why, _ := strings.Cut(header, ": ")
+	s.reason(kind, why)
+	return len(s.reasons) == 1 && s.reasons[0].requests == 1
+}
+
+// reason counts a reason. Of many, those of one kind are one.
+func (s *seen) reason(kind, why string) {
+	const most = 5 // reasons that are told
+	at := slices.IndexFunc(s.reasons, func(r untouched) bool { return r.kind == kind && r.why == why })
+	if at < 0 && len(s.reasons) < most {
+		s.reasons = append(s.reasons, untouched{kind, why, 1})
+		return
+	}
+	if at < 0 {
+		at = slices.IndexFunc(s.reasons, func(r untouched) bool { return r.kind == kind })
+	}
+	if at < 0 {
+		at = most - 1
+	}
+	s.reasons[at].requests++
 }
 
 // settle waits for what is in work: a client has its answer a moment before the door is done with it.
@@ -276,10 +306,12 @@ func (d *proxyDoor) settle() {
 }
 
 // noted gives what note remembers.
-func (d *proxyDoor) noted() (requests int, keys []string, untouched []asIs) {
+func (d *proxyDoor) noted() seen {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.requests, slices.Clone(d.keys), slices.Clone(d.asIs)
+	out := d.seen
+	out.keys, out.reasons = slices.Clone(out.keys), slices.Clone(out.reasons)
+	return out
 }
 
 // url is the base URL of the client, without the API's version.

@@ -58,9 +58,9 @@ func (s *proxySums) add(a session.Anatomy) {
 const fewTokens = 20_000
 
 // rows are the figures for people.
-func (s *proxySums) rows(requests int, untouched []asIs) [][]string {
-	rows := [][]string{{"requests", fmt.Sprint(requests)}}
-	for _, r := range untouched {
+func (s *proxySums) rows(came seen) [][]string {
+	rows := [][]string{{"requests", fmt.Sprint(came.requests)}}
+	for _, r := range came.reasons {
 		rows = append(rows, []string{"passed on untouched", fmt.Sprintf("%d: %s", r.requests, r.why)})
 	}
 	if s.calls == 0 {
@@ -99,8 +99,8 @@ const summaryTime = 10 * time.Second
 // only what this side saw is told.
 func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	d.settle()
-	requests, keys, untouched := d.noted()
-	if requests == 0 {
+	came := d.noted()
+	if came.requests == 0 {
 		m.err.line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 		return
 	}
@@ -108,7 +108,7 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	defer cancel()
 	var sums proxySums
 	var look [][]string
-	for _, key := range keys {
+	for _, key := range came.keys {
 		calls, tracks, err := sumTracks(ctx, d, key, &sums)
 		if err != nil {
 			m.err.printf("tidemark proxy: figures of %s: %v\n", key, err)
@@ -117,20 +117,16 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 			look = append(look, lookAt(d, key, tracks)...)
 		}
 	}
-	table(m.err, append(sums.rows(requests, untouched), look...))
-	m.hint(d, requests, len(keys), untouched)
+	table(m.err, append(sums.rows(came), look...))
+	m.hint(d, came)
 }
 
-// hint says what to do where nothing at all was treated.
-func (m *Main) hint(d *proxyDoor, requests, conversations int, untouched []asIs) {
-	n := 0
-	for _, r := range untouched {
-		n += r.requests
-	}
+// hint says what to do where nothing at all was treated. A count of tokens saves nothing, so it does not count.
+func (m *Main) hint(d *proxyDoor, came seen) {
 	switch {
-	case n > 0 && n >= requests:
-		m.err.printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(untouched[0].kind))
-	case conversations == 0 && d.mode != proxy.Observe:
+	case came.untouched > 0 && came.untouched >= came.asked:
+		m.err.printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(came.reasons[0].kind))
+	case len(came.keys) == 0 && d.mode != proxy.Observe:
 		m.err.line("tidemark proxy: no answer named a conversation, so nothing was kept")
 	}
 }

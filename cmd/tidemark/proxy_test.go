@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -191,19 +192,73 @@ func TestProxySums(t *testing.T) {
 	if want := (proxySums{calls: 3, in: 30_000, whole: 18_000, cached: 27_000, evicted: 1}); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
-	if got := fmt.Sprint(s.rows(1, nil)); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
+	if got := fmt.Sprint(s.rows(seen{requests: 1})); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
 		t.Errorf("a share of few tokens: %s", got)
 	}
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10_000}, Proxy: &session.Proxied{Treatment: "page", Legs: 2}, Paging: &session.Paged{In: 1000, Sent: 1000}})
-	if got := fmt.Sprint(s.rows(2, nil)); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
+	if got := fmt.Sprint(s.rows(seen{requests: 2})); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
 		t.Errorf("of a record that does not tell its first call: %s", got)
 	}
 
 	// Nothing leaves where it is only watched.
 	s = proxySums{}
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &session.Paged{In: 9, Sent: 9, Evicted: 13, Faults: []session.Faulted{{}}}})
-	if got := fmt.Sprint(s.rows(1, nil)); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
+	if got := fmt.Sprint(s.rows(seen{requests: 1})); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
 		t.Errorf("observed: %s", got)
+	}
+}
+
+// TestSeen: each reason counts for itself, of many those of one kind are one, and only what asks for an answer says
+// whether anything was treated.
+func TestSeen(t *testing.T) {
+	var told []string
+	d := &proxyDoor{}
+	d.tell = func(line string) {
+		told = append(told, fmt.Sprint(len(d.noted().reasons), " ", line)) // whoever is told may look: nothing is locked
+	}
+	say := func(header string, asks bool) {
+		d.took(true, asks)
+		d.note("", header, asks)
+	}
+	for _, header := range []string{"store: a", "store: b", "other: c", "other: b", "refused: d", "store: b", "too_large: e", "store: f", "unreadable: g", ""} {
+		say(header, true)
+	}
+	say("store: a", false)
+	want := []untouched{{"store", "a", 3}, {"store", "b", 2}, {"other", "c", 1}, {"other", "b", 1}, {"refused", "d", 3}}
+	if got := d.noted(); !slices.Equal(got.reasons, want) || got.requests != 11 || got.asked != 10 || got.untouched != 9 || d.busy != 0 {
+		t.Errorf("%+v, busy %d", got, d.busy)
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "1 tidemark proxy: a request was passed on untouched: a; ") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestHint: a count of tokens that was read does not hide that no request was treated.
+func TestHint(t *testing.T) {
+	var b strings.Builder
+	m := &Main{err: &output{w: &b}}
+	m.hint(&proxyDoor{}, seen{requests: 2, asked: 1, untouched: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
+	if !strings.Contains(b.String(), "no request was treated") {
+		t.Errorf("said %q", b.String())
+	}
+	b.Reset()
+	m.hint(&proxyDoor{}, seen{requests: 2, asked: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
+	if b.Len() > 0 {
+		t.Errorf("only a count was untouched: %q", b.String())
+	}
+}
+
+// TestOutputAtOnce: several may print, and each line comes out whole.
+func TestOutputAtOnce(t *testing.T) {
+	var b strings.Builder
+	o := &output{w: &b}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { o.line("one line") })
+	}
+	wg.Wait()
+	if got := b.String(); got != strings.Repeat("one line\n", 50) {
+		t.Errorf("%q", got)
 	}
 }
 

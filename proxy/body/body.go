@@ -106,8 +106,9 @@ type BlockChange struct {
 }
 
 // SpanChange puts messages in the place of a run of items. Other changes of these items are dropped, but for
-// those of Keep, which stay. A message of the role system stands behind one of the user and before one of the
-// assistant; where a span takes that neighbour away, it moves on to the next such place.
+// those of Keep, which stay. A message of the role system stands where the API takes one
+// ([tidemark.Message.TakesSystem]) and before one of the assistant or at the end; where a span takes a neighbour of it
+// away, it moves to another such place. Without one the spans are not changed.
 type SpanChange struct {
 	From, To int // items from 0, inclusive
 	Messages [][]byte

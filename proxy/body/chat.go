@@ -72,7 +72,7 @@ func (s *scanner) chatKey(key string, seen *uint32) {
 // chatMessages reads the messages and makes items of them.
 func (s *scanner) chatMessages() {
 	s.elements("messages", func(n int) {
-		s.part = "messages[" + strconv.Itoa(n) + "]"
+		s.part, s.message = "messages["+strconv.Itoa(n)+"]", n+1
 		if n >= MaxMessages {
 			s.fail("too many messages")
 			return
@@ -252,12 +252,12 @@ func (s *scanner) quoted() span {
 // convert makes the items of chat completions.
 func (s *scanner) convert() {
 	r := s.r
-	s.part = ""
+	s.part, s.message = "", 0
 	left := MaxBlocks
 	r.Items = make([]Item, 0, len(r.chatItems))
 	for n := range r.chatItems {
 		raw := r.convert(&r.chatItems[n])
-		c := cursor{data: raw, part: "messages[" + strconv.Itoa(r.chatItems[n].first) + "]"}
+		c := cursor{data: raw, part: "messages[" + strconv.Itoa(r.chatItems[n].first) + "]", message: r.chatItems[n].first + 1}
 		it := c.item(&left)
 		if c.end(); c.err != nil {
 			s.err = c.err

@@ -24,21 +24,25 @@ type cursor struct {
 	depth int
 	fresh bool   // the container that is open has had no member yet
 	part  string // what is being read, for errors
-	err   error
+
+	message int // that is being read, from 1; 0 for none
+
+	err error
 }
 
 func (c *cursor) fail(why string) {
 	if c.err != nil {
 		return
 	}
-	c.err = &ReadError{Part: c.part, Byte: c.i, Why: why}
+	c.err = &ReadError{Part: c.part, Message: c.message - 1, Byte: c.i, Why: why}
 }
 
 // ReadError says why a request cannot be read, and where. It is [tidemark.ErrInvalid].
 type ReadError struct {
-	Part string // member of the request, "" for none: messages[1], tools
-	Byte int
-	Why  string
+	Part    string // member of the request, "" for none: messages[1], tools
+	Message int    // from 0, -1 for none
+	Byte    int
+	Why     string
 }
 
 // Error implements error.

@@ -237,6 +237,22 @@ func textOf(raw []byte) (quoted []byte, alone bool) {
 	return quoted, alone
 }
 
+// typeOf is the type of a block, "" for what has none.
+func typeOf(raw []byte) (kind string) {
+	c := cursor{data: raw}
+	if c.peek() != '{' {
+		return ""
+	}
+	c.members("the block", func(key []byte) {
+		if string(key) == "type" && c.peek() == '"' {
+			kind = c.text()
+			return
+		}
+		c.skip()
+	})
+	return kind
+}
+
 // First is the text by which a conversation is known that has no other name: the role of the first item, a
 // line break, and the texts of its text blocks without system reminders and the white space around them,
 // joined by line breaks; texts that are empty then do not count.

@@ -39,6 +39,46 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestSystemMessages holds where a system message goes whose neighbours left.
+func TestSystemMessages(t *testing.T) {
+	said := func(role, text string) string { return `{"role":"` + role + `","content":"` + text + `"}` }
+	one, two := said("system", "one"), said("system", "two")
+	more := `{"role":"system","content":"more","output_config":{}}`
+	served := `{"role":"assistant","content":[{"type":"server_tool_use","id":"s"}]}`
+	both := `{"role":"system","content":[` + textJSON("one") + `,` + textJSON("two") + `]}`
+	for _, row := range []struct {
+		name, came string
+		span       SpanChange
+		want       string
+	}{
+		{"two become one", said("user", "a") + `,` + one + `,` + said("assistant", "b") + `,` + said("user", "c") + `,` + two + `,` + said("assistant", "d"),
+			SpanChange{From: 0, To: 4, Messages: list(said("user", "sum")), Keep: []int{1, 4}},
+			said("user", "sum") + `,` + both + `,` + said("assistant", "d")},
+		{"one that has more goes on to the next place", said("user", "a") + `,` + one + `,` + said("assistant", "b") + `,` + said("user", "c") + `,` + more + `,` + said("assistant", "d") + `,` + said("user", "e"),
+			SpanChange{From: 0, To: 4, Messages: list(said("user", "sum")), Keep: []int{1, 4}},
+			said("user", "sum") + `,` + one + `,` + said("assistant", "d") + `,` + said("user", "e") + `,` + more},
+		{"and where there is no other, nothing leaves", said("user", "a") + `,` + one + `,` + said("assistant", "b") + `,` + said("user", "c") + `,` + more + `,` + said("assistant", "d"),
+			SpanChange{From: 0, To: 4, Messages: list(said("user", "sum")), Keep: []int{1, 4}},
+			said("user", "a") + `,` + one + `,` + said("assistant", "b") + `,` + said("user", "c") + `,` + more + `,` + said("assistant", "d")},
+		{"before an answer that the client begins", said("user", "a") + `,` + said("assistant", "b") + `,` + said("user", "c") + `,` + one + `,` + said("assistant", "d"),
+			SpanChange{From: 2, To: 2},
+			said("user", "a") + `,` + one + `,` + said("assistant", "b") + `,` + said("assistant", "d")},
+		{"behind a tool of the API", said("user", "a") + `,` + served + `,` + said("user", "c") + `,` + one + `,` + said("assistant", "d"),
+			SpanChange{From: 2, To: 2},
+			said("user", "a") + `,` + served + `,` + one + `,` + said("assistant", "d")},
+		{"not behind a role that nobody knows", said("user", "a") + `,` + said("critic", "b") + `,` + said("user", "c") + `,` + one + `,` + said("assistant", "d") + `,` + said("user", "e"),
+			SpanChange{From: 2, To: 2},
+			said("user", "a") + `,` + said("critic", "b") + `,` + said("assistant", "d") + `,` + said("user", "e") + `,` + one},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got, err := scan(t, Messages, `{"messages":[`+row.came+`]}`).Apply(Change{Spans: []SpanChange{row.span}})
+			if want := `{"messages":[` + row.want + `]}`; err != nil || string(got) != want {
+				t.Errorf("%v\n got %s\nwant %s", err, got, want)
+			}
+		})
+	}
+}
+
 // TestChangeBeforeTrim: a block that is changed is not trimmed as well.
 func TestChangeBeforeTrim(t *testing.T) {
 	r := scan(t, Messages, `{"messages":[{"role":"user","content":[`+textJSON("a")+`,`+textJSON("b")+`]}]}`)

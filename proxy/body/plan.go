@@ -62,8 +62,9 @@ func (r *Request) plan(c Change) ([]outgoing, error) {
 		i = next
 	}
 	p.flush(nil)
-	if len(c.Spans) > 0 {
-		p.settle()
+	if len(c.Spans) > 0 && !p.settle() {
+		c.Spans = nil
+		return r.plan(c)
 	}
 	p.note(c.Note)
 	for n, raw := range c.Append {
@@ -320,18 +321,19 @@ func moveMarker(elems []element, value []byte) {
 
 // open makes a message a list of blocks.
 func (p *planner) open(o *outgoing) {
+	o.elems, o.edited = p.elements(o), true
+}
+
+// elements are the blocks of a message as it goes out.
+func (p *planner) elements(o *outgoing) []element {
 	switch {
 	case o.edited:
+		return o.elems
 	case o.item >= 0:
-		o.elems = p.r.Items[o.item].elements(0)
-	default:
-		it, err := NewItem(o.raw)
-		if err != nil {
-			return // it was read before
-		}
-		o.elems = it.elements(-1)
+		return p.r.Items[o.item].elements(0)
 	}
-	o.edited = true
+	it, _ := NewItem(o.raw) // it was read before
+	return it.elements(-1)
 }
 
 // silent reports a content that is a string without text, which the API refuses as a block.
@@ -350,103 +352,6 @@ func (i Item) elements(orig int) []element {
 		}
 	}
 	return elems
-}
-
-// settle moves system messages whose neighbours left to the next place where the API takes one: behind a message of the
-// user and before one of the assistant, or at the end. There they are one message, since it takes no two in a row. Those
-// that stand as the client had them stay where they are.
-func (p *planner) settle() {
-	all := p.out
-	p.out = make([]outgoing, 0, len(all))
-	var held []outgoing
-	for n := 0; n < len(all); {
-		end, words, moved := n, false, false
-		for ; end < len(all) && all[end].item >= 0 && all[end].role == tidemark.System; end++ {
-			if p.instructs(&all[end]) {
-				words, moved = true, moved || p.moved(all, end)
-			}
-		}
-		if end == n {
-			if all[n].role != tidemark.User && p.place() {
-				p.join(held)
-				held = nil
-			}
-			p.out = append(p.out, all[n])
-			n++
-			continue
-		}
-		here := words && !moved && p.place()
-		for ; n < end; n++ {
-			if (moved || len(held) > 0) && p.instructs(&all[n]) {
-				held = append(held, all[n])
-			} else {
-				p.out = append(p.out, all[n])
-			}
-		}
-		if here {
-			p.join(held)
-			held = nil
-		}
-	}
-	p.join(held)
-}
-
-// instructs reports a system message of the client's with words, whose place counts.
-func (p *planner) instructs(o *outgoing) bool {
-	if o.item < 0 || o.role != tidemark.System {
-		return false
-	}
-	it := p.r.Items[o.item]
-	return !it.fixed && !it.silent() && it.Blocks() > 0
-}
-
-// place reports whether the API takes a system message behind what was planned so far.
-func (p *planner) place() bool {
-	for n := len(p.out) - 1; n >= 0; n-- {
-		if o := &p.out[n]; o.role != tidemark.System || p.instructs(o) {
-			return o.role != tidemark.Assistant
-		}
-	}
-	return false
-}
-
-// join adds system messages as one, but for those that have more than role and content.
-func (p *planner) join(list []outgoing) {
-	for _, o := range list {
-		n := len(p.out) - 1
-		if n < 0 || !p.instructs(&p.out[n]) || p.r.Items[p.out[n].item].more || p.r.Items[o.item].more {
-			p.out = append(p.out, o)
-			continue
-		}
-		p.open(&p.out[n])
-		p.open(&o)
-		for _, e := range o.elems {
-			e.orig, e.same = -1, false
-			p.out[n].elems = append(p.out[n].elems, e)
-		}
-	}
-}
-
-// moved reports whether an outgoing message of the client's stands between others than it came between. System messages
-// without words stand anywhere, and between none.
-func (p *planner) moved(list []outgoing, n int) bool {
-	silent := func(it Item) bool {
-		return it.Role == tidemark.System && !it.fixed && (it.silent() || it.Blocks() == 0)
-	}
-	for _, step := range [...]int{-1, 1} {
-		came, goes := list[n].item+step, n+step
-		for came >= 0 && came < len(p.r.Items) && silent(p.r.Items[came]) {
-			came += step
-		}
-		for goes >= 0 && goes < len(list) && list[goes].item >= 0 && silent(p.r.Items[list[goes].item]) {
-			goes += step
-		}
-		switch inside := goes >= 0 && goes < len(list); {
-		case !inside && came >= 0 && came < len(p.r.Items), inside && list[goes].item != came:
-			return true
-		}
-	}
-	return false
 }
 
 // speaks reports whether a note may be put into a message. A system message without blocks is none of instructions, and may

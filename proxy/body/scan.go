@@ -53,7 +53,7 @@ func (s *scanner) request() {
 	}
 	var seen uint32
 	for {
-		s.part = ""
+		s.part, s.message = "", 0
 		if !s.more('}') {
 			break
 		}
@@ -188,7 +188,7 @@ func (s *scanner) choice() {
 
 func (s *scanner) messages() {
 	s.elements("messages", func(n int) {
-		s.part = "messages[" + strconv.Itoa(n) + "]"
+		s.part, s.message = "messages["+strconv.Itoa(n)+"]", n+1
 		if n >= MaxMessages {
 			s.fail("too many messages")
 			return

@@ -96,7 +96,7 @@ export default function (w) {
     const older = w.fresh("others");
     const refused = await send(`${w.url}/v1/messages`, { "x-tidemark-token": w.token, "x-api-key": "sk-k" }, JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 9, messages: [user(older), { role: "system", content: "Be short." }] }));
     assert.deepEqual([refused.status, refused.body.includes("not supported on this model")], [400, true]);
-    w.up.broken(); // it was the client's own
+    assert.equal(w.up.broken(older).length, 1); // it was the client's own
   });
 
   test("what is kept here takes them too", async () => {

@@ -70,9 +70,9 @@ export class Upstream {
   counts(mark) {
     return this.calls.filter((c) => c.counting && c.raw.includes(mark));
   }
-  // broken gives the requests that broke a rule, and forgets them.
-  broken() {
-    const out = this.calls.filter((c) => c.broken && !c.told);
+  // broken gives the requests that broke a rule, those with a mark in them or all, and forgets them.
+  broken(mark = "") {
+    const out = this.calls.filter((c) => c.broken && !c.told && c.raw.includes(mark));
     for (const c of out) c.told = true;
     return out;
   }

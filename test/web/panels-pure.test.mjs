@@ -242,7 +242,7 @@ test("served: what became of a client's requests, the newest first", () => {
     { n: 1, at: 10, proxy: { treatment: "observe", legs: 1, phantom: 0, trimmedBytes: 0, untouched: "an odd body" } }, { n: 2, at: 20 },
     { n: 3, at: 30, error: "cut off", proxy: { treatment: "page", legs: 3, phantom: 2, trimmedBytes: 40 } },
   ]);
-  assert.deepEqual(got, { treatment: "page", calls: 2, legs: 4, phantom: 2, trimmed: 40, asIs: 1, untouched: [{ n: 1, at: 10, why: "an odd body" }], failed: [{ n: 3, at: 30, why: "cut off" }] });
+  assert.deepEqual(got, { treatment: "page", calls: 2, legs: 4, phantom: 2, trimmed: 40, untouchedCount: 1, untouched: [{ n: 1, at: 10, why: "an odd body" }], failed: [{ n: 3, at: 30, why: "cut off" }] });
   assert.equal(treatmentName("later"), "later");
   assert.match(treatmentName("observe"), /^observe: nothing is changed/);
 });

@@ -2,8 +2,8 @@
 
 const most = 20;
 
-// served gives {treatment, calls, legs, phantom, trimmed, asIs, untouched, failed} of calls, null where none went through the
-// proxy. asIs is how many were sent on untouched; untouched and failed are the newest first, each {n, at, why}.
+// served gives {treatment, calls, legs, phantom, trimmed, untouchedCount, untouched, failed} of calls, null where none went through the
+// proxy. untouchedCount is how many were sent on untouched; untouched and failed are the newest first, each {n, at, why}.
 export function served(calls) {
   const all = calls.filter((c) => c.proxy).sort((a, b) => b.n - a.n);
   if (all.length === 0) return null;
@@ -11,7 +11,7 @@ export function served(calls) {
   const told = (why) => all.flatMap((c) => (why(c) ? [{ n: c.n, at: c.at, why: why(c) }] : [])).slice(0, most);
   return {
     treatment: all[0].proxy.treatment, calls: all.length, legs: sum((p) => p.legs), phantom: sum((p) => p.phantom), trimmed: sum((p) => p.trimmedBytes),
-    asIs: all.filter((c) => c.proxy.untouched).length, untouched: told((c) => c.proxy.untouched), failed: told((c) => c.error),
+    untouchedCount: all.filter((c) => c.proxy.untouched).length, untouched: told((c) => c.proxy.untouched), failed: told((c) => c.error),
   };
 }
 

@@ -15,9 +15,9 @@ export function Client({ calls, info }) {
         <div><dt>Requests{calls.next && ", of those that are loaded"}</dt><dd>{tokens(got.calls)}{got.legs > got.calls && `, in ${count(got.legs, "call")} of the API`}</dd></div>
         {got.phantom > 0 && <div><dt>Asked of Tidemark by the model</dt><dd>{count(got.phantom, "time")}</dd></div>}
         {got.trimmed > 0 && <div><dt>Trimmed</dt><dd>{bytes(got.trimmed)}</dd></div>}
-        <div><dt>Sent on untouched</dt><dd>{got.asIs > 0 ? `${count(got.asIs, "request")} of ${got.calls}` : "none"}</dd></div>
+        <div><dt>Sent on untouched</dt><dd>{got.untouchedCount > 0 ? `${count(got.untouchedCount, "request")} of ${got.calls}` : "none"}</dd></div>
       </dl>
-      {got.asIs > 0 && <p role="status">The newest was sent on as it came, with nothing saved: {got.untouched[0].why}.</p>}
+      {got.untouchedCount > 0 && <p role="status">The newest was sent on as it came, with nothing saved: {got.untouched[0].why}.</p>}
       <Reasons rows={got.untouched} title="Why they were sent on untouched" />
       <Reasons rows={got.failed} title="What failed" />
       <Tracks of={tracksOf(info)} />
