@@ -56,7 +56,7 @@ endef
 
 # What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
 # does not keep the others from running.
-LANES ?= 3
+LANES ?= 2
 WEB_BOTH := test/web/proxy.test.mjs test/web/cors.test.mjs
 # Where the other tests of the page run: it is the same page, and `make soak` has it on both hosts.
 WEB_HOSTS ?= native
