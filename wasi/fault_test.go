@@ -85,15 +85,16 @@ func TestEarly(t *testing.T) {
 	mounted := func(m *Manifest) { m.Mount = data }
 	for _, row := range []struct {
 		name, want string
+		limit      time.Duration
 		isError    bool
 	}{
-		{"early-loop", "did not end within 200ms", true},
-		{"early-sleep", "did not end within 200ms", true},
-		{"early-exit", "no input needed", false},
-		{"early-data", "first", false},
+		{"early-loop", "did not end within 200ms", 200 * time.Millisecond, true},
+		{"early-sleep", "did not end within 200ms", 200 * time.Millisecond, true},
+		{"early-exit", "no input needed", MaxTimeout, false},
+		{"early-data", "first", MaxTimeout, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			o.add(t, row.name, hostile(t), limit(200*time.Millisecond), mounted)
+			o.add(t, row.name, hostile(t), limit(row.limit), mounted)
 			for range maxStrikes + 1 {
 				if text, isError := o.run(t, row.name, `{}`); isError != row.isError || !strings.Contains(text, row.want) {
 					t.Errorf("%q (is_error %t), want %q", text, isError, row.want)

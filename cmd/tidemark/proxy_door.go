@@ -330,7 +330,7 @@ func (m *Main) serveDoor(ctx context.Context, d *proxyDoor, ready func(string)) 
 	if d.node != nil {
 		return m.serveHandler(ctx, d.node, d.l, d, ready)
 	}
-	srv := &http.Server{Handler: d, ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	srv := &http.Server{Handler: native.ReadRest(d), ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(d.l) }()
 	ready(d.url())

@@ -199,7 +199,7 @@ func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(
 
 // serveHandler is serveOn with a handler that stands in front of the node's.
 func (m *Main) serveHandler(ctx context.Context, n *node, l net.Listener, h http.Handler, ready func(url string)) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
+	srv := &http.Server{Handler: native.ReadRest(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
 	url := "http://" + reachable(l.Addr())
 	messages, chat := bases(n.cfg)
