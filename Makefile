@@ -16,14 +16,16 @@ COUNT    ?= 1
 FUZZTIME ?= 20s
 ROUNDS   ?= 50
 # How many random kills `make fault` does of the binary, and a fifth of it of workerd; tests of the name
-# TestKill* read it and do few without.
+# TestKill* read it, and do few or none without.
 FAULT_KILLS ?= 500
 # How long each storm of `make chaos` and `make soak` lasts.
 CHAOS_SECONDS ?= 180
-# The long log of `make e2e-limits`, in MB; `make test` has a shorter one.
+# The long log of `make e2e-limits`, in MB; the Worker has it in `make soak`.
 LOG_MB ?= 10
 # The tests of ./test/e2e that run with a Go instance for each object, too; `make soak` runs all of them so.
-OBJECT ?= ^Test(Host|Chat|Queue|Stream|Abort|Compaction|Restart|PowerCut)$$
+OBJECT ?= ^Test(Host|Restart)$$
+# What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
+PROXY_PARTS ?= untouched,faults,paging,identity,others,sizes
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
@@ -57,13 +59,13 @@ endef
 # What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
 # does not keep the others from running.
 LANES ?= 2
-WEB_BOTH := test/web/proxy.test.mjs test/web/cors.test.mjs
+WEB_BOTH := test/web/cors.test.mjs
 # Where the other tests of the page run: it is the same page, and `make soak` has it on both hosts.
 WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-rounds soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-limits soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on, runs targets beside each other, and tells at the end how many tests there were, how
@@ -129,9 +131,20 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 soak: ## The nightly run: what `make test` leaves out, ROUNDS times (50) its random rounds
 	$(call counted,$(SOAK))
 
-# The laws of views, plans, trees and queues, on random histories.
-soak-rounds: $(SUM)
-	TIDEMARK_ROUNDS=$(ROUNDS) $(suite) go -count=1 -timeout 100m ./bench ./channel ./compaction ./episodes ./paging ./proxy/... ./session ./test/paging
+# What takes long, and the laws of views, plans, trees and queues on random histories.
+soak-go: $(SUM)
+	{ build/packages.sh native; echo ./test/paging; } | TIDEMARK_ROUNDS=$(ROUNDS) xargs $(suite) go -vet=off -count=1 -timeout 100m
+
+# All of the proxy in workerd.
+soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES)
+	$(suite) node test/proxy/proxy.mjs $(BIN) dist workerd
+
+soak-front: wasm $(SUM) $(NODE_MODULES)
+	go run ./build -main ./host/probe -out .cache/probe
+	SOAK=1 $(suite) node test/front.mjs .cache/probe dist
+
+soak-limits: wasm build $(SUM) $(NODE_MODULES)
+	SOAK=1 LOG_MB=30 $(suite) node test/limits.mjs dist $(BIN)
 
 # All that the Worker links, under js/wasm, where a Go timer never fires and SQLite is another.
 soak-js: $(SUM) $(NODE_MODULES)
@@ -196,7 +209,8 @@ e2e-clients: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The doors wi
 
 e2e-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
 	$(suite)-fakes node --test test/proxy/upstream.test.mjs
-	$(suite) node test/proxy/proxy.mjs $(BIN) dist
+	$(suite) node test/proxy/proxy.mjs $(BIN) dist native
+	$(suite)-workerd node test/proxy/proxy.mjs $(BIN) dist workerd $(PROXY_PARTS)
 
 e2e-mcp: wasm build $(SUM) $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
 	$(suite) node test/mcp/mcp.mjs $(BIN) dist
@@ -226,7 +240,7 @@ rules: $(SUM)
 	$(suite) go -vet=off -count=1 ./internal/lint
 
 test-go: $(SUM)
-	$(call with,native) $(suite) go -vet=off -timeout 10m
+	$(call with,native) $(suite) go -short -vet=off -timeout 10m
 
 e2e-native: build $(SUM)
 	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets in-process,native

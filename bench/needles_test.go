@@ -11,10 +11,14 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestNeedles holds the bars: exact ones all, markers as many as a binary counter, and the harder kinds.
 func TestNeedles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make soak")
+	}
 	n := Needles{Needles: 50, Events: 200, Cycles: 3, Budget: 4000, Headroom: 200, Tail: 3, Plain: testing.Short()}
 	got, err := n.Run(t.Context(), t.TempDir())
 	if err != nil {
@@ -51,7 +55,7 @@ func TestNeedles(t *testing.T) {
 
 // TestCyclesAreExact: as many compactions as were asked for are made, few or many, and no needle is left in the context.
 func TestCyclesAreExact(t *testing.T) {
-	for _, cycles := range []int{1, 5, 40} {
+	for _, cycles := range []int{1, 5, tidemarktest.Rounds(40)} {
 		var told []string
 		n := Needles{Needles: 5, Events: 30, Cycles: cycles, Budget: 4000, Headroom: 200, Tail: 3, Plain: true,
 			Told: func(what string, _, _ int) { told = append(told, what) }}

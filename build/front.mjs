@@ -73,7 +73,11 @@ async function judge(request, env) {
   if (beside && SECRET_METHODS.test(request.method)) return refuse(405, "method_not_allowed", `${request.method} goes no further`);
   const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
   const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) || streamed(request.method, path) ? MAX_IMPORT : MAX_BODY;
-  if (size > most) return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
+  if (size > most) {
+    // workerd ends a connection on which a body is left, and the answer with it.
+    if (size <= MAX_IMPORT) await request.body?.pipeTo(new WritableStream()).catch(() => {});
+    return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
+  }
   if (beside || (passed && size > MAX_BODY)) {
     const { name } = shard();
     try {

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // tidyDesk is a desk whose model answers what is typed behind "answer ", with @N for the id of the entry N of the log's
@@ -407,7 +408,7 @@ func TestTidyAtRandom(t *testing.T) {
 			t.Error("hardly any")
 		}
 	}()
-	for seed := range uint64(6) {
+	for seed := range uint64(tidemarktest.Rounds(6)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		d := newTidyDesk(t, &compaction.Paging{})
 		for n := range 25 {

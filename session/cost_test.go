@@ -194,6 +194,9 @@ func TestWakeCostsTheTail(t *testing.T) {
 // it is named: in the mark, the position, the skeleton and its own words. A window of 200,000 tokens
 // holds at most 5,000 of them.
 func TestCoveredViewReadsLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make soak")
+	}
 	const window = 200_000
 	for _, tc := range []struct {
 		name    string

@@ -28,6 +28,9 @@ func image(t *testing.T, n, size int) tidemark.Message {
 // TestHeavyView: pictures that together do not fit into memory leave the view, the oldest first, and
 // nothing else does; each stays whole in the log and comes into the archive.
 func TestHeavyView(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make soak")
+	}
 	for name, tc := range map[string]struct{ bound, picture int }{
 		"in the bucket":   {4 << 20, 600 << 10},
 		"in the database": {1 << 20, 120 << 10},

@@ -152,7 +152,9 @@ describe("the front", { concurrency: 3 }, () => {
       ["half a channel", { TELEGRAM_TOKEN: "1:a" }, "", { ok: true, status: "settings", channels: "WhatsApp off, Telegram off (TELEGRAM_WEBHOOK_SECRET is not set)", setting: "TELEGRAM_WEBHOOK_SECRET", fix: /secret put TELEGRAM_WEBHOOK_SECRET --env=""$/ }],
       ["no document", {}, "{", { ok: false, status: "settings", setting: /^config\.json/, message: /no JSON/, fix: /config\.json in the bucket/ }],
     ];
-    for (const [name, vars, text, want] of rows) {
+    // Each starts a Worker. What differs from another in words only is for SOAK=1, which make soak sets.
+    const some = rows.filter(([name]) => process.env.SOAK || !/the same|switched off|an endpoint|a variable|a time zone|^the document$|half a channel/.test(name));
+    for (const [name, vars, text, want] of some) {
       const w = await start(worker, vars, { token });
       if (text) await (await w.mf.getR2Bucket("BUCKET")).put("config.json", text);
       const res = await w.get("/healthz");

@@ -193,7 +193,7 @@ describe("the bridge", { concurrency: 3 }, () => {
 
       test("references to JavaScript and memory stay level", async () => {
         const work = async () => {
-          for (let i = 0; i < 60; i++) await Promise.all(range(10, (k) => w.json(at(`level${k}`, "write?text=x"))));
+          for (let i = 0; i < 20; i++) await Promise.all(range(10, (k) => w.json(at(`level${k}`, "write?text=x"))));
           await Promise.all(range(10, async (k) => events(await w.get(at(`level${k}`, "stream?n=20&ms=1")))));
           return host("level0");
         };

@@ -13,6 +13,9 @@ import (
 
 // TestIdle: instances in advance are few, and given back with the code when nobody calls.
 func TestIdle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make soak")
+	}
 	module := hostile(t)
 	dir, err := sharedCache()
 	if err != nil {

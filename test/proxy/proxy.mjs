@@ -70,8 +70,7 @@ class World {
     return `agent:main:proxy:dm:${createHash("sha256").update(`Bearer ${key}\n${session}`).digest("hex").slice(0, 32)}`;
   }
   async api(at, init = {}) {
-    const ask = () => fetch(this.url + at, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
-    const r = await ask().catch((e) => (init.method ? Promise.reject(e) : ask())); // an idle connection may have ended
+    const r = await fetch(this.url + at, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
     const text = await r.text();
     assert.equal(r.status, 200, `${at}: ${r.status} ${text.slice(0, 300)}`);
     return r.headers.get("content-type")?.includes("json") && !at.includes("jsonl") ? JSON.parse(text) : text;
