@@ -198,11 +198,11 @@ func (w *annotated) told(t *testing.T, seed uint64, v compaction.View, shown []c
 // TestEpisodesOfRandomHistories holds the laws of the strategy over random histories.
 func TestEpisodesOfRandomHistories(t *testing.T) {
 	acts := 0
-	for seed := range uint64(*histories) {
+	for seed := range uint64(histories()) {
 		acts += episodesHistory(t, seed, 25, seed%2 == 0)
 	}
-	if acts < *histories {
-		t.Errorf("%d acts in %d histories", acts, *histories)
+	if acts < histories() {
+		t.Errorf("%d acts in %d histories", acts, histories())
 	}
 }
 
@@ -315,7 +315,7 @@ func TestEveryListOfStrategies(t *testing.T) {
 	for set := 1; set < 16; set++ {
 		t.Run(fmt.Sprintf("%04b", set), func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(*histories / 4) {
+			for seed := range uint64(histories() / 4) {
 				together(t, seed, set, seed%2 == 0)
 			}
 		})

@@ -2,7 +2,6 @@ package compaction_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -191,15 +190,15 @@ func TestRandomHistories(t *testing.T) {
 	for _, strategies := range sets {
 		t.Run(fmt.Sprintf("%+v", strategies), func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(*histories) {
+			for seed := range uint64(histories()) {
 				randomHistory(t, seed, strategies)
 			}
 		})
 	}
 }
 
-// histories is how many of them for each list of strategies; 10,000 take some minutes.
-var histories = flag.Int("histories", fewer(40), "random histories for each list of strategies")
+// histories is how many random ones a law is held for.
+func histories() int { return fewer(40) }
 
 // fewer is how many of some costly rounds are played.
 func fewer(n int) int { return tidemarktest.Rounds(n) }

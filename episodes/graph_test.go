@@ -1,7 +1,6 @@
 package episodes_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -14,8 +13,8 @@ import (
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// histories is how many random histories each law is held for.
-var histories = flag.Int("histories", tidemarktest.Rounds(100), "random histories for each law")
+// histories is how many random ones each law is held for.
+func histories() int { return tidemarktest.Rounds(100) }
 
 // draw draws the episodes of a graph: name, type, and its blocks.
 func draw(g *episodes.Graph) (out []string) {
@@ -194,7 +193,7 @@ func at(list []string, i int) string {
 // TestGraphOfRandomHistories: however a graph comes to be, at once, from what was saved, as a copy or as the graph of a branch,
 // it is the same, and its invariants hold at each message.
 func TestGraphOfRandomHistories(t *testing.T) {
-	for seed := range uint64(*histories) {
+	for seed := range uint64(histories()) {
 		graphOf(t, seed, seed%2 == 0)
 	}
 }
@@ -266,7 +265,7 @@ func graphOf(t *testing.T, seed uint64, wild bool) {
 // TestOwner: each block of the assistant from the first call on is of one episode, in the order of the log, and those of one
 // are all that lies between its ends.
 func TestOwner(t *testing.T) {
-	for seed := range uint64(*histories) {
+	for seed := range uint64(histories()) {
 		c := history(seed, 12, seed%2 == 0)
 		c.add(tidemark.NewText(tidemark.Assistant, "done")) // what is open is answered or never will be
 		n, begun := 0, false

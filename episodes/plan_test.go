@@ -64,7 +64,7 @@ func gone(ctx []episodes.Item, p episodes.Plan) []string {
 // TestTwin: a plan takes the steps of Algorithm 1, in its order, and the blocks of those; it stops as soon as it has what it
 // needs, and goes on as long as it has not.
 func TestTwin(t *testing.T) {
-	for seed := range uint64(*histories) {
+	for seed := range uint64(histories()) {
 		twins(t, seed, seed%3 == 0)
 	}
 }
@@ -183,7 +183,7 @@ func told(t *testing.T, seed uint64, p episodes.Plan) {
 // TestLedgerStepByStep: a ledger that is brought from one context to the next plans what a new one does: whatever was added,
 // edited, brought back or pinned.
 func TestLedgerStepByStep(t *testing.T) {
-	for seed := range uint64(*histories) {
+	for seed := range uint64(histories()) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := history(seed, 14, seed%2 == 0)
 		g := newTalk().g
