@@ -58,7 +58,7 @@ endef
 
 # What `make test` runs, LANES at a time, the longest first. What each told is printed at its end, and one that failed
 # does not keep the others from running.
-LANES ?= 2
+LANES ?= 3
 WEB_BOTH := test/web/cors.test.mjs
 # Where the other tests of the page run: it is the same page, and `make soak` has it on both hosts.
 WEB_HOSTS ?= native
@@ -135,9 +135,9 @@ soak: ## The nightly run: what `make test` leaves out, ROUNDS times (50) its ran
 soak-go: $(SUM)
 	{ build/packages.sh native; echo ./test/paging; } | TIDEMARK_ROUNDS=$(ROUNDS) xargs $(suite) go -vet=off -count=1 -timeout 100m
 
-# All of the proxy in workerd.
+# All of the proxy on both hosts.
 soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES)
-	$(suite) node test/proxy/proxy.mjs $(BIN) dist workerd
+	SOAK=1 $(suite) node test/proxy/proxy.mjs $(BIN) dist
 
 soak-front: wasm $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
@@ -156,11 +156,11 @@ soak-benchmarks: $(SUM)
 
 # The page in front of both hosts.
 soak-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS)
-	@$(MAKE) -o wasm -o build -o web WEB_HOSTS=native,workerd e2e-web
+	@SOAK=1 $(MAKE) -o wasm -o build -o web WEB_HOSTS=native,workerd e2e-web
 
-# The Worker end to end with a Go instance for each object.
+# End to end with a Go instance for each object of the Worker, and by the handler within the test.
 soak-objects: wasm $(SUM) $(NODE_MODULES)
-	$(suite) go -count=1 -timeout 30m ./test/e2e -targets workerd-object -worker $(CURDIR)/dist
+	$(suite) go -count=1 -timeout 30m ./test/e2e -targets in-process,workerd-object -worker $(CURDIR)/dist
 
 # Kills, panics and evictions in workerd, in both instance modes.
 soak-storm: chaos-worker $(SUM) $(NODE_MODULES)
@@ -243,7 +243,7 @@ test-go: $(SUM)
 	$(call with,native) $(suite) go -short -vet=off -timeout 10m
 
 e2e-native: build $(SUM)
-	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets in-process,native
+	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets native
 
 # Kills, full disks and lost buckets, the binary's and workerd's, and what has a test beside its program.
 e2e-fault: wasm build $(SUM) $(NODE_MODULES)

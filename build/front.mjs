@@ -12,6 +12,7 @@ import { webhook } from "./webhook.mjs";
 const MAX_BODY = 7 << 20;
 // An import is read as it comes; more than this the platform itself takes on paid plans only.
 const MAX_IMPORT = 100 << 20;
+const REST_MS = 30_000;
 // What answers with the headers of a request, the key in them.
 const SECRET_METHODS = /^(connect|trace|track)$/i;
 // Longest path and query.
@@ -74,8 +75,7 @@ async function judge(request, env) {
   const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
   const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) || streamed(request.method, path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) {
-    // workerd ends a connection on which a body is left, and the answer with it.
-    if (size <= MAX_IMPORT) await request.body?.pipeTo(new WritableStream()).catch(() => {});
+    await readRest(request, size);
     return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
   }
   if (beside || (passed && size > MAX_BODY)) {
@@ -98,6 +98,13 @@ async function judge(request, env) {
   const own = await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
   if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
   return own ?? { to };
+}
+
+// readRest reads a body that is refused, within bounds: workerd ends a connection on which one is left, and the answer
+// with it. Who waits for leave to send hears the answer at once.
+async function readRest(request, size) {
+  if (!request.body || size > MAX_IMPORT || request.headers.has("expect")) return;
+  await request.body.pipeTo(new WritableStream(), { signal: AbortSignal.timeout(REST_MS) }).catch(() => {});
 }
 
 // lost is what a client hears when the object of its request did not answer: it was restarted, as each

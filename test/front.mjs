@@ -73,7 +73,7 @@ describe("the front", { concurrency: 3 }, () => {
     });
 
     test("a body that says it is too large is refused before it is sent", async () => {
-      const headers = `authorization: Bearer ${token}\r\ncontent-length: ${(32 << 20) + 1}\r\n`;
+      const headers = `authorization: Bearer ${token}\r\nexpect: 100-continue\r\ncontent-length: ${(32 << 20) + 1}\r\n`;
       assert.equal(await raw(w.url("/"), `POST ${at("large", "count")}`, headers), 413);
       assert.equal(objects(disk), 1);
     });

@@ -15,7 +15,10 @@ mkdir -p "$root/.cache/tests"
 printf '\n== %s\n' "$name"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-XXXXXX")
 # A process that is about to end may still write there.
-clean() { rm -rf "$tmp" || { sleep 1 && rm -rf "$tmp"; }; }
+clean() {
+	printf '%s: processor %s\n' "$name" "$(times | tail -1)"
+	rm -rf "$tmp" || { sleep 1 && rm -rf "$tmp"; }
+}
 trap clean EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM

@@ -20,9 +20,11 @@ export function chance(seed) {
   };
 }
 
+const most = process.env.SOAK ? 100 : 40;
+
 export default function (w) {
   for (const seed of (process.env.SEEDS ?? "1").split(",").map(Number)) {
-    test(`a hundred restarts of the client at random, seed ${seed}`, async () => {
+    test(`${most} restarts of the client at random, seed ${seed}`, async () => {
       const name = w.fresh(), random = chance(seed), pick = (list) => list[Math.floor(random() * list.length)];
       let n = 0;
       w.up.script(name, (body) => {
@@ -47,7 +49,7 @@ export default function (w) {
       const options = { tools: [read, bash, write], run: (c) => (c.name === "Read" ? file(c.input.file_path) : "done") };
       const more = { metadata: { user_id: name }, thinking: { type: "enabled", budget_tokens: 2000 } };
       let saved = [[]]; // histories of which the client may go on
-      for (let restarts = 0; restarts < 100; restarts++) {
+      for (let restarts = 0; restarts < most; restarts++) {
         const agent = new Agent({ ...options, client: w.anthropic(), stream: random() < 0.7, more });
         agent.history = structuredClone(pick(saved.slice(-4)));
         // What a client does between: it edits, throws away, changes what it says of itself.
@@ -73,9 +75,9 @@ export default function (w) {
           }
           saved.push(structuredClone(agent.history));
         }
-        if (restarts === 40 || restarts === 70) await w.restart();
+        if (restarts === most * 0.4 || restarts === most * 0.7) await w.restart();
       }
-      assert.ok(n > 100, `${n} requests`);
+      assert.ok(n > most, `${n} requests`);
       for (const c of w.up.of(name)) faithful(c.body.messages, (path) => [file(path)]);
       assert.ok(w.up.of(name).some((c) => stubsOf(c.body.messages).length > 0), "something was out");
     });
