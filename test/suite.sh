@@ -16,7 +16,8 @@ printf '\n== %s\n' "$name"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-XXXXXX")
 # A process that is about to end may still write there.
 clean() {
-	printf '%s: processor %s\n' "$name" "$(times | tail -1)"
+	times >"$tmp/times" # of this shell, not of one in a pipe
+	printf '%s: %s of a processor (its own, the kernel'"'"'s)\n' "$name" "$(tail -1 "$tmp/times")"
 	rm -rf "$tmp" || { sleep 1 && rm -rf "$tmp"; }
 }
 trap clean EXIT

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes sure that there is a Chromium for the tests of the page: $CHROMIUM, one that is installed, or that
-# of the distribution.
+# of the distribution, without a window where it has one such: it takes half of the processor time.
 set -euo pipefail
-for name in ${CHROMIUM:-} chromium chromium-browser google-chrome google-chrome-stable chrome; do
+for name in ${CHROMIUM:-} chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable chrome; do
 	if command -v "$name" >/dev/null; then
 		exit 0
 	fi
@@ -16,4 +16,5 @@ if [ "$(id -u)" != 0 ]; then
 	sudo=sudo
 fi
 $sudo apt-get update -qq
-$sudo apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+install="$sudo apt-get install -y -qq --no-install-recommends fonts-dejavu-core"
+$install chromium-headless-shell || $install chromium

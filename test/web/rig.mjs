@@ -72,7 +72,7 @@ export async function host(kind, model, { token = TOKEN, vars = {} } = {}) {
 }
 
 function browserPath() {
-  const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+  const names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
   const places = (process.env.PATH ?? "").split(path.delimiter).flatMap((dir) => names.map((n) => path.join(dir, n)));
   for (const p of [process.env.CHROMIUM, ...places].filter(Boolean)) {
     try {
