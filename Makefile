@@ -24,6 +24,8 @@ CHAOS_SECONDS ?= 180
 LOG_MB ?= 10
 # The tests of ./test/e2e that run with a Go instance for each object, too; `make soak` runs all of them so.
 OBJECT ?= ^Test(Host|Restart)$$
+# What of ./test/e2e is tried natively only; `make soak` has it in workerd.
+NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI)/workerd$$
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
 PROXY_PARTS ?= untouched,faults,paging,identity,others,sizes
 # A line of so many MB that `make bench-trim` measures too.
@@ -65,7 +67,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-limits soak-js soak-benchmarks soak-objects soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on, runs targets beside each other, and tells at the end how many tests there were, how
@@ -160,7 +162,11 @@ soak-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS)
 
 # End to end with a Go instance for each object of the Worker, and by the handler within the test.
 soak-objects: wasm $(SUM) $(NODE_MODULES)
-	$(suite) go -count=1 -timeout 30m ./test/e2e -targets in-process,workerd-object -worker $(CURDIR)/dist
+	$(suite) go -count=1 -timeout 30m ./test/e2e -targets in-process,workerd,workerd-object -worker $(CURDIR)/dist
+
+# Each step at which a server may be killed, and some at random.
+soak-fault: wasm build $(SUM) $(NODE_MODULES)
+	FAULT_KILLS=$(ROUNDS) $(BUILT) $(suite) go -vet=off -count=1 -timeout 80m ./test/fault
 
 # Kills, panics and evictions in workerd, in both instance modes.
 soak-storm: chaos-worker $(SUM) $(NODE_MODULES)
@@ -262,7 +268,7 @@ e2e-limits: wasm build $(SUM) $(NODE_MODULES) ## The edges of sizes on both host
 	LOG_MB=$(LOG_MB) $(suite) node test/limits.mjs dist $(BIN)
 
 e2e-worker: wasm $(SUM) $(NODE_MODULES)
-	$(suite) go -vet=off -count=1 -timeout 15m ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
+	$(suite) go -vet=off -count=1 -timeout 15m -skip '$(NATIVELY)' ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
 
 e2e-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
 	$(suite) node test/ws.mjs .cache/chaos $(BIN)

@@ -26,6 +26,10 @@ func TestFaults(t *testing.T) {
 	o := open(t)
 	o.add(t, "hostile", hostile(t))
 	o.add(t, "short", hostile(t), limit(300*time.Millisecond))
+	times := 2
+	if testing.Short() {
+		times = 1
+	}
 	for _, row := range []struct {
 		name, tool, do string
 		words          []string
@@ -40,7 +44,7 @@ func TestFaults(t *testing.T) {
 		{"stack overflow of Go", "hostile", "deep", []string{"failed"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			for range 2 { // a fresh instance, and one that waited
+			for range times { // a fresh instance, and one that waited
 				o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
 				o.filled(t, row.tool)
 			}
@@ -65,7 +69,7 @@ func TestTraps(t *testing.T) {
 		{"grow", raw(1, 0x03, 0x40, 0x41, 0x01, 0x40, 0x00, 0x1a, 0x0c, 0x00, 0x0b), 500 * time.Millisecond, "did not end within 500ms"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			o.add(t, row.name, row.module, limit(row.limit))
+			o.add(t, row.name, row.module, limit(row.limit), func(m *Manifest) { m.MemoryMB = 8 })
 			o.fails(t, row.name, `{}`, row.words)
 			if n := o.filled(t, row.name); n != 0 {
 				t.Errorf("%d instances wait of a module that never reads", n)

@@ -41,7 +41,10 @@ var outboundTable = []struct {
 // TestKillWhileSending kills the server at each step of an answer over WhatsApp: every message is answered
 // once in the ledger, and no answer arrives twice.
 func TestKillWhileSending(t *testing.T) {
-	for _, row := range outboundTable {
+	for i, row := range outboundTable {
+		if !asked(t) && i%some != 0 {
+			continue
+		}
 		t.Run(row.place, func(t *testing.T) {
 			t.Parallel()
 			sendAndDie(t, row.place, row.unknown)
