@@ -22,12 +22,10 @@ FAULT_KILLS ?= 500
 CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; the Worker has it in `make soak`.
 LOG_MB ?= 10
-# The tests of ./test/e2e that run with a Go instance for each object, too; `make soak` runs all of them so.
-OBJECT ?= ^Test(Host|Restart)$$
 # What of ./test/e2e is tried natively only; `make soak` has it in workerd.
 NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI)/workerd$$
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
-PROXY_PARTS ?= untouched,faults,paging,identity,others,sizes
+PROXY_PARTS ?= untouched,faults,others,sizes
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
@@ -144,6 +142,7 @@ soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES)
 soak-front: wasm $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
 	SOAK=1 $(suite) node test/front.mjs .cache/probe dist
+	$(suite)-deploy node test/deploy.mjs
 
 soak-limits: wasm build $(SUM) $(NODE_MODULES)
 	SOAK=1 LOG_MB=30 $(suite) node test/limits.mjs dist $(BIN)
@@ -260,7 +259,7 @@ e2e-bridge: wasm build $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
 	$(suite) node test/worker.mjs .cache/probe
 	$(suite)-front node test/front.mjs .cache/probe dist
-	$(suite)-deploy node test/deploy.mjs
+	$(suite)-deploy node --test-name-pattern='of tidemark from nothing' test/deploy.mjs
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe $(BUILT) $(suite)-ai go -vet=off -count=1 -timeout 10m ./test/ai
 	$(suite)-contract run node test/contract.mjs
 
@@ -268,7 +267,7 @@ e2e-limits: wasm build $(SUM) $(NODE_MODULES) ## The edges of sizes on both host
 	LOG_MB=$(LOG_MB) $(suite) node test/limits.mjs dist $(BIN)
 
 e2e-worker: wasm $(SUM) $(NODE_MODULES)
-	$(suite) go -vet=off -count=1 -timeout 15m -skip '$(NATIVELY)' ./test/e2e -targets workerd,workerd-object -object '$(OBJECT)' -worker $(CURDIR)/dist
+	$(suite) go -vet=off -count=1 -timeout 15m -skip '$(NATIVELY)' ./test/e2e -targets workerd -worker $(CURDIR)/dist
 
 e2e-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
 	$(suite) node test/ws.mjs .cache/chaos $(BIN)

@@ -24,7 +24,7 @@ import (
 // TestFaults: whatever a module does, the call is answered in words.
 func TestFaults(t *testing.T) {
 	o := open(t)
-	o.add(t, "hostile", hostile(t))
+	o.add(t, "hostile", hostile(t), limit(MaxTimeout))
 	o.add(t, "short", hostile(t), limit(300*time.Millisecond))
 	times := 2
 	if testing.Short() {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +26,6 @@ var (
 
 	targetsFlag = flag.String("targets", strings.Join(names, ","), "targets to run, separated by commas")
 	workerFlag  = flag.String("worker", "", "folder of the built Worker; empty builds one")
-	objectFlag  = flag.String("object", "", "tests to run in workerd-object, a pattern; empty runs all")
 	updateFlag  = flag.Bool("update", false, "write testdata anew")
 )
 
@@ -60,17 +58,10 @@ func TestMain(m *testing.M) {
 // chosen are the targets of this run for a test.
 func chosen(t *testing.T) []string {
 	t.Helper()
-	object, err := regexp.Compile(*objectFlag)
-	if err != nil {
-		t.Fatalf("-object: %v", err)
-	}
-	var out []string
-	for _, name := range strings.Split(*targetsFlag, ",") {
+	out := strings.Split(*targetsFlag, ",")
+	for _, name := range out {
 		if !slices.Contains(names, name) {
 			t.Fatalf("-targets %s: want some of %s", *targetsFlag, strings.Join(names, ","))
-		}
-		if name != "workerd-object" || object.MatchString(t.Name()) {
-			out = append(out, name)
 		}
 	}
 	return out

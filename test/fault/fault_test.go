@@ -61,8 +61,8 @@ func workerKills(t *testing.T) int {
 	return max(killsOr(t, 10)/5, 1)
 }
 
-// some is which of the rows of a table are played in a normal run: each third.
-const some = 3
+// some is which of the rows of a table are played in a normal run: each fourth.
+const some = 4
 
 // asked reports whether this is `make fault`, which has the time for all.
 func asked(t *testing.T) bool {

@@ -123,7 +123,7 @@ var stepTable = []stepRow{
 // the bucket. Then nobody calls any more: the alarms of the next life finish what was begun.
 func TestKillWorkerAtStep(t *testing.T) {
 	for i, row := range stepTable {
-		if !asked(t) && i%(4*some) != 0 { // a Worker starts slowly
+		if !asked(t) && i%(3*some) != 0 { // a Worker starts slowly
 			continue
 		}
 		t.Run(row.name, func(t *testing.T) {
