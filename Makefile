@@ -23,7 +23,7 @@ CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; the Worker has it in `make soak`.
 LOG_MB ?= 10
 # What of ./test/e2e is tried natively only; `make soak` has it in workerd.
-NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI)/workerd$$
+NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI|DelegateRestart|SchedulesMissed)/workerd$$
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
 PROXY_PARTS ?= untouched,faults,others,sizes
 # A line of so many MB that `make bench-trim` measures too.
@@ -65,7 +65,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on, runs targets beside each other, and tells at the end how many tests there were, how
@@ -144,6 +144,9 @@ soak-front: wasm $(SUM) $(NODE_MODULES)
 	SOAK=1 $(suite) node test/front.mjs .cache/probe dist
 	$(suite)-deploy node test/deploy.mjs
 
+soak-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
+	SOAK=1 $(suite) node test/ws.mjs .cache/chaos $(BIN)
+
 soak-limits: wasm build $(SUM) $(NODE_MODULES)
 	SOAK=1 LOG_MB=30 $(suite) node test/limits.mjs dist $(BIN)
 
@@ -203,7 +206,7 @@ deploy: web $(NODE_MODULES) ## Deploy the Worker on Cloudflare, with its secrets
 
 test-js: $(SUM) $(NODE_MODULES) $(WEB_MODULES) ## Tests of the shim and of the page without a browser, and of what differs under js/wasm
 	$(suite) node --test build/*.test.mjs test/web/*pure.test.mjs
-	env $(JS) $(suite)-wasm go -vet=off -timeout 10m -exec '$(EXEC)' . ./internal/json ./host
+	env $(JS) $(suite)-wasm go -vet=off -timeout 10m -exec '$(EXEC)' ./internal/json
 
 clean: ## Remove what was built and the pinned tools
 	rm -rf bin dist .cache build/node_modules web/node_modules test/*/node_modules web/dist/[!.]*
@@ -231,8 +234,7 @@ fmt-check:
 	if [ -n "$$bad" ]; then printf 'run gofmt -w on\n%s\n' "$$bad"; exit 1; fi
 
 vet:
-	$(call title,vet on both targets)
-	go vet ./...
+	$(call title,vet for js/wasm: lint has it natively)
 	$(call with,js) env $(JS) go vet
 	$(JS) go vet -tags chaos ./cmd/worker
 
