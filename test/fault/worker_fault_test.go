@@ -25,7 +25,7 @@ import (
 // was put off is done.
 func TestWorkerBucketDown(t *testing.T) {
 	if !asked(t) {
-		t.Skip("make fault")
+		t.Skip("make soak")
 	}
 	t.Parallel()
 	const all = "/fail?puts=1000000"
@@ -73,7 +73,7 @@ func hanging(t *testing.T) *tidemarktest.API {
 // its answer. The call times out, its connection is closed, and the input is answered once.
 func TestWorkerModelHangsClientLeaves(t *testing.T) {
 	if !asked(t) {
-		t.Skip("make fault")
+		t.Skip("make soak")
 	}
 	t.Parallel()
 	m := hanging(t)
@@ -186,7 +186,7 @@ func TestWorkerAlarmTwice(t *testing.T) {
 // once. Each input is answered once, and both tabs see the same answers in the same order.
 func TestWorkerTwoTabs(t *testing.T) {
 	if !asked(t) {
-		t.Skip("make fault")
+		t.Skip("make soak")
 	}
 	t.Parallel()
 	var ids atomic.Int64
