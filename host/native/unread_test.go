@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -30,8 +31,8 @@ func TestReadRest(t *testing.T) {
 		if res.StatusCode != http.StatusServiceUnavailable || err != nil || !strings.Contains(string(said), "too large") {
 			t.Errorf("%d %q, %v", res.StatusCode, said, err)
 		}
-		if body.n != size {
-			t.Errorf("%d of %d bytes were taken", body.n, size)
+		if n := body.n.Load(); n != size {
+			t.Errorf("%d of %d bytes were taken", n, size)
 		}
 		_ = res.Body.Close()
 	}
@@ -39,11 +40,11 @@ func TestReadRest(t *testing.T) {
 
 type countingReader struct {
 	r io.Reader
-	n int
+	n atomic.Int64
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n += n
+	c.n.Add(int64(n))
 	return n, err
 }
