@@ -39,13 +39,9 @@ JS := GOOS=js GOARCH=wasm
 # Runs a js/wasm test binary on the bridge of the Worker, with Go timers that never fire.
 EXEC := $(CURDIR)/build/exec-wasm.sh
 NODE_MODULES := build/node_modules/.package-lock.json
-CLIENT_MODULES := test/clients/node_modules/.package-lock.json
+TEST_MODULES := test/node_modules/.package-lock.json
 WEB_MODULES := web/node_modules/.package-lock.json
-WEB_TESTS := test/web/node_modules/.package-lock.json
-MCP_MODULES := test/mcp/node_modules/.package-lock.json
-TOOL_MODULES := test/tools/node_modules/.package-lock.json
 AGENT_MODULES := test/agents/node_modules/.package-lock.json
-WHATSAPP_MODULES := test/whatsapp/node_modules/.package-lock.json
 # Lists are piped into xargs, so that a list that cannot be made fails the target.
 with = build/packages.sh $(1) | xargs -r
 
@@ -90,7 +86,7 @@ build: web ## Build bin/tidemark
 	go build -o $(BIN) ./cmd/tidemark
 
 test: ## Everything CI runs: check, tests, end to end on both hosts
-	$(call counted,$(SUITES) $(CHECKS))
+	$(call counted,test-go lint $(SUITES) $(CHECKS))
 
 check: wasm $(CHECKS) ## Format, vet, lint, import table, budgets, the upload of the Worker
 
@@ -136,7 +132,7 @@ soak-go: $(SUM)
 	{ build/packages.sh native; echo ./test/paging; } | TIDEMARK_ROUNDS=$(ROUNDS) xargs $(suite) go -vet=off -count=1 -timeout 100m
 
 # All of the proxy on both hosts.
-soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES)
+soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES)
 	SOAK=1 $(suite) node test/proxy/proxy.mjs $(BIN) dist
 
 soak-front: wasm $(SUM) $(NODE_MODULES)
@@ -159,7 +155,7 @@ soak-benchmarks: $(SUM)
 	$(call with,with 'func Benchmark') $(suite) go -run '^$$' -bench . -benchtime=1x -timeout 30m
 
 # The page in front of both hosts.
-soak-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS)
+soak-web: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES)
 	@SOAK=1 $(MAKE) -o wasm -o build -o web WEB_HOSTS=native,workerd e2e-web
 
 # End to end with a Go instance for each object of the Worker, and by the handler within the test.
@@ -209,21 +205,21 @@ test-js: $(SUM) $(NODE_MODULES) $(WEB_MODULES) ## Tests of the shim and of the p
 	env $(JS) $(suite)-wasm go -vet=off -timeout 10m -exec '$(EXEC)' ./internal/json
 
 clean: ## Remove what was built and the pinned tools
-	rm -rf bin dist .cache build/node_modules web/node_modules test/*/node_modules web/dist/[!.]*
+	rm -rf bin dist .cache {build,web,test,test/agents}/node_modules web/dist/[!.]*
 
-e2e-clients: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
+e2e-clients: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## The doors with official clients: openai, @anthropic-ai/sdk, ai, on both hosts
 	$(suite)-fakes node --test test/clients/models.test.mjs
 	$(suite) node test/clients/clients.mjs $(BIN) dist
 
-e2e-proxy: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
+e2e-proxy: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## The proxy with official clients against a strict fake provider, on both hosts
 	$(suite)-fakes node --test test/proxy/upstream.test.mjs
 	$(suite) node test/proxy/proxy.mjs $(BIN) dist native
 	$(suite)-workerd node test/proxy/proxy.mjs $(BIN) dist workerd $(PROXY_PARTS)
 
-e2e-mcp: wasm build $(SUM) $(NODE_MODULES) $(MCP_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
+e2e-mcp: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## The server of the Model Context Protocol with its official clients, on both hosts
 	$(suite) node test/mcp/mcp.mjs $(BIN) dist
 
-e2e-agents: wasm build $(SUM) $(NODE_MODULES) $(CLIENT_MODULES) $(AGENT_MODULES) ## Claude Code itself behind the proxy, on both hosts (CLAUDE=program for another version)
+e2e-agents: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) $(AGENT_MODULES) ## Claude Code itself behind the proxy, on both hosts (CLAUDE=program for another version)
 	$(suite) node test/agents/agents.mjs $(BIN) dist
 
 # What the targets above are made of.
@@ -290,16 +286,16 @@ dry-run: wasm web $(NODE_MODULES)
 e2e-sdk: $(SUM)
 	cd test/sdk && ../../$(suite) go -count=1 -timeout 10m ./...
 
-e2e-tools: wasm build $(SUM) $(NODE_MODULES) $(TOOL_MODULES) $(MCP_MODULES) ## Tools through whole turns with servers from npm, modules, approvals, on both hosts; our own server of MCP
-	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/tools/node_modules $(suite)-servers go -vet=off -count=1 -timeout 5m ./test/tools
+e2e-tools: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## Tools through whole turns with servers from npm, modules, approvals, on both hosts; our own server of MCP
+	TIDEMARK_TOOL_SERVERS=$(CURDIR)/test/node_modules $(suite)-servers go -vet=off -count=1 -timeout 5m ./test/tools
 	$(suite)-worker run node test/tools/worker.mjs dist
 	$(suite) node test/tools/tools.mjs $(BIN) dist
 
-e2e-whatsapp: wasm build $(SUM) $(NODE_MODULES) $(WHATSAPP_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
+e2e-whatsapp: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## WhatsApp on both hosts; the fake Graph API against a client of others
 	$(suite)-fake node --test test/whatsapp/adapter.test.mjs
 	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/channels -worker $(CURDIR)/dist
 
-e2e-web: wasm build $(SUM) $(NODE_MODULES) $(WEB_TESTS) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
+e2e-web: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## The page in a real Chromium, on both hosts (SHOTS=1: pictures)
 	test/web/chromium.sh
 	$(suite) node --test --test-concurrency=1 $(WEB_BOTH)
 	HOSTS=$(WEB_HOSTS) $(suite)-native node --test --test-concurrency=1 $(filter-out %pure.test.mjs $(WEB_BOTH),$(wildcard test/web/*.test.mjs))
@@ -318,20 +314,8 @@ $(WEB_MODULES): web/package-lock.json
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-$(TOOL_MODULES): test/tools/package-lock.json
-	npm ci --prefix test/tools --ignore-scripts --no-audit --no-fund
-	@touch $@
-
-$(WHATSAPP_MODULES): test/whatsapp/package-lock.json
-	npm ci --prefix test/whatsapp --ignore-scripts --no-audit --no-fund
-	@touch $@
-
 $(AGENT_MODULES): test/agents/package-lock.json
 	npm ci --prefix test/agents --ignore-scripts --no-audit --no-fund
-	@touch $@
-
-$(MCP_MODULES): test/mcp/package-lock.json
-	npm ci --prefix test/mcp --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .cache/web: $(shell find web/src -type f) build/web.go build/main.go go.mod $(WEB_MODULES)
@@ -339,12 +323,8 @@ $(MCP_MODULES): test/mcp/package-lock.json
 	go run ./build web
 	@mkdir -p $(@D) && touch $@
 
-$(CLIENT_MODULES): test/clients/package-lock.json
-	npm ci --prefix test/clients --ignore-scripts --no-audit --no-fund
-	@touch $@
-
-$(WEB_TESTS): test/web/package-lock.json
-	npm ci --prefix test/web --ignore-scripts --no-audit --no-fund
+$(TEST_MODULES): test/package-lock.json
+	npm ci --prefix test --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 $(SUM): build/tools/gotestsum/go.mod build/tools/gotestsum/go.sum

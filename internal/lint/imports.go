@@ -107,6 +107,7 @@ var table = []row{
 	{pkg: "test/trim", may: "trim/logtest", test: true, why: "it runs another program beside ours, over logs that trim/logtest makes"},
 	{pkg: "test/tools", may: "*", test: true, why: "it runs servers of others beside our clients"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
+	{pkg: "test/mcp", may: "", test: true, why: "it is a client of others before our server"},
 }
 
 // parted names pairs that must never import each other, whatever the rows say.

@@ -1,5 +1,4 @@
-// Package mcp tries the server of the Model Context Protocol with the official client in Go. It is a module of its own,
-// so that the client is no requirement of ours.
+// Package mcp tries the server of the Model Context Protocol with the official client in Go.
 package mcp
 
 import (

@@ -1,8 +1,8 @@
 // The official clients as agents use them, and what must hold of every stream that they get.
 
 import assert from "node:assert/strict";
-import Anthropic from "../clients/node_modules/@anthropic-ai/sdk/index.mjs";
-import OpenAI from "../clients/node_modules/openai/index.mjs";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export { Anthropic, OpenAI };

@@ -1,8 +1,8 @@
 // A client as people write one: it knows nothing of Tidemark, and takes its address and key from the environment.
 // `tidemark proxy -- node script.mjs WORDS` runs it in the tests.
 
-import Anthropic from "../clients/node_modules/@anthropic-ai/sdk/index.mjs";
-import OpenAI from "../clients/node_modules/openai/index.mjs";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
 
 const [words] = process.argv.slice(2);
 const client = new Anthropic({ maxRetries: 0 });

@@ -12,7 +12,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprot
 import { wait } from "../workerd.mjs";
 
 // program is where the program of a package lies.
-export const program = (name) => fileURLToPath(new URL(`node_modules/@modelcontextprotocol/${name}/dist/index.js`, import.meta.url));
+export const program = (name) => fileURLToPath(new URL(`../node_modules/@modelcontextprotocol/${name}/dist/index.js`, import.meta.url));
 
 export async function freePort() {
   const s = createServer().listen(0, "127.0.0.1");

@@ -27,7 +27,7 @@ import (
 func script(t *testing.T, name string) string {
 	modules := os.Getenv("TIDEMARK_TOOL_SERVERS")
 	if modules == "" {
-		modules = "node_modules"
+		modules = "../node_modules"
 	}
 	path, err := filepath.Abs(filepath.Join(modules, "@modelcontextprotocol", name, "dist", "index.js"))
 	if err == nil {

@@ -22,7 +22,7 @@ async function freePort() {
 }
 
 const port = await freePort(), url = `http://127.0.0.1:${port}/mcp`;
-const every = spawn("node", [path.join(here, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp"],
+const every = spawn("node", [path.join(here, "../node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp"],
   { env: { ...process.env, PORT: String(port) }, stdio: "ignore" });
 const w = await start(process.argv[2] ?? "dist", { TOOL_EVERY: "hush-hush-7" }, { token: "a-token-for-this-test" });
 try {
