@@ -64,11 +64,11 @@ SUITES := test-go $(E2E) test-js
 SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
-# Makes what all of them stand on, runs targets beside each other, and tells at the end how many tests there were, how
-# long all of it took and which were slow.
+# Makes what all of them stand on (a target that still waits for something would begin last), runs targets beside each
+# other, and tells at the end how many tests there were, how long all of it took and which were slow.
 define counted
 @rm -rf .cache/tests; began=$$(date +%s); status=0; \
-	$(MAKE) wasm build $(SUM) $(NODE_MODULES); \
+	$(MAKE) -j$(LANES) --output-sync=target wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) $(2); \
 	$(beside) $(1) || status=$$?; \
 	test/count.sh $$(($$(date +%s) - began)) || status=1; exit $$status
 endef
@@ -86,7 +86,7 @@ build: web ## Build bin/tidemark
 	go build -o $(BIN) ./cmd/tidemark
 
 test: ## Everything CI runs: check, tests, end to end on both hosts
-	$(call counted,test-go lint $(SUITES) $(CHECKS))
+	$(call counted,$(SUITES) $(CHECKS),$(LINT))
 
 check: wasm $(CHECKS) ## Format, vet, lint, import table, budgets, the upload of the Worker
 
