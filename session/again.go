@@ -16,11 +16,13 @@ func (s *Session) queueAgain(ctx context.Context, overlay string) error {
 	if err != nil {
 		return err
 	}
+	now := s.Runtime.Now()
 	id := fmt.Sprintf("again:%s:%d", overlay, h.Failures) // a later try is another input
 	if _, err := s.Post(ctx, Input{ID: id, Kind: inputAgain, Text: overlay}); err != nil {
 		return err
 	}
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueAgain)})
+	// Its run may have failed by now, and made the next try due.
+	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND at <= ?`, Args: []any{string(s.Key), dueAgain, now.UnixMilli()}}})
 }
 
 // summarizeAgain writes the summary for which an extract stands in, from the originals in the log,
