@@ -108,7 +108,7 @@ func Early(strategies []Strategy) []Strategy {
 // by itself: the rest would leave for a call that cannot succeed.
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 	v = v.led()
-	act, whole := Act{Summarize: -1, Loose: v.Loose, Early: true}, v
+	act, before := Act{Summarize: -1, Loose: v.Loose, Early: true}, v
 	for _, s := range strategies {
 		if !force && !due(s, v, b) {
 			continue
@@ -124,7 +124,7 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		_, soon := s.(early)
 		act.Early = act.Early && soon
 		act.By = append(act.By, s.Name())
-		act.Edits = without(act.Edits, whole.Items, v.Items, edits)
+		act.Edits = without(act.Edits, before.Items, v.Items, edits)
 		for _, e := range edits {
 			if e.Summarize {
 				act.Summarize = len(act.Edits)
@@ -137,12 +137,21 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		}
 		v, force = next, force && soon
 	}
+	if edits := squeeze(v, b); len(edits) > 0 {
+		next, err := Preview(v, edits, b)
+		if err != nil {
+			return act, fmt.Errorf("plan %s: %w", squeezeName, err)
+		}
+		act.Edits = append(without(act.Edits, before.Items, v.Items, edits), edits...)
+		act.Summarize = slices.IndexFunc(act.Edits, func(e tidemark.Edit) bool { return e.Summarize })
+		act.By, act.Early, v = append(act.By, squeezeName), false, next
+	}
 	act.Short = max(v.Size-b.Limit(), 0)
 	if len(act.Edits) == 0 {
 		return act, fmt.Errorf("plan: nothing to compact: %w", tidemark.ErrNoGain)
 	}
 	if b.hopeless(v) {
-		return Act{Summarize: -1, Loose: act.Loose, Short: max(whole.Size-b.Limit(), 0)}, fmt.Errorf("plan: what stays cannot reach the budget: %w", tidemark.ErrNoGain)
+		return Act{Summarize: -1, Loose: act.Loose, Short: max(before.Size-b.Limit(), 0)}, fmt.Errorf("plan: what stays cannot reach the budget: %w", tidemark.ErrNoGain)
 	}
 	return act, nil
 }

@@ -48,13 +48,19 @@ func (s Summary) Plan(v View, b Budget) []tidemark.Edit {
 	return append(out, e)
 }
 
-// cover marks the items that a summary would replace: all before the newest part, but what is pinned and
-// the newest turn of a person. The newest exchange stays, since the model may not have seen its results yet.
+// cover marks the items that a summary would replace: all before the newest part, but what is pinned and what is sent
+// [whole]. Of what was read so much stays word for word as there is room for beside that.
 func cover(v View, b Budget) (covered []bool, ok bool) {
 	legal := Cuts(v.Items)
-	cut := len(v.Items)
+	cut, _ := unread(v.Items)
 	keep, tail := b.verbatim(v), tidemark.Tokens(0)
-	for cut > 0 && tail+v.Items[cut-1].Tokens <= keep {
+	room := v.estimated(max(b.Limit()-v.Fixed, 0)) - b.allowance()
+	for i, stays := range whole(v.Items) {
+		if stays {
+			room -= v.Items[i].Tokens
+		}
+	}
+	for cut > 0 && tail+v.Items[cut-1].Tokens <= min(keep, room) {
 		cut--
 		tail += v.Items[cut].Tokens
 	}
@@ -107,55 +113,40 @@ const (
 	shortTail = 600
 )
 
-// shorten plans stubs for blocks that alone take half of what may be kept, and returns the view with
-// them. When the newest exchange alone is still over the limit, because many middling results came at
-// once, its blocks are shortened further. The whole text stays in the log, named by its entry.
+// shorten plans stubs for blocks that alone take half of what may be kept, oldest first, until the view is a fifth below
+// the limit (all of them where it is not over: somebody asked), and returns the view with them. What is sent [whole]
+// stays. The whole text stays in the log, named by its entry.
 func shorten(v View, b Budget) ([]tidemark.Edit, View) {
 	const least = 500
-	limit := max(b.verbatim(v)/2, least)
-	edits := oversized(v.Items, limit)
-	left, err := Preview(v, edits, b)
-	for err == nil && limit > least && newestExchange(left) > b.Limit()-left.Fixed {
-		limit = max(limit/2, least)
-		edits = oversized(v.Items, limit)
-		left, err = Preview(v, edits, b)
+	need := v.Size
+	if b.Over(v) {
+		need = scaled(v.Size-b.Limit()*4/5, v.Tokens(), v.Size-v.Fixed)
 	}
+	edits := oversized(v.Items, max(b.verbatim(v)/2, least), need)
+	left, err := Preview(v, edits, b)
 	if err != nil {
 		return nil, v
 	}
 	return edits, left
 }
 
-// newestExchange returns the tokens that no cut point can part from the end of the view, with the
-// newest turn of a person.
-func newestExchange(v View) tidemark.Tokens {
-	legal := Cuts(v.Items)
-	cut := len(v.Items) - 1
-	for cut > 0 && !legal[cut] {
-		cut--
-	}
-	var n tidemark.Tokens
-	for i, it := range v.Items {
-		if i >= cut || i == lastTurn(v.Items) {
-			n += it.Tokens
-		}
-	}
-	return n
-}
-
-// oversized returns the edits that shorten every block over a limit.
-func oversized(items []Item, limit tidemark.Tokens) []tidemark.Edit {
+// oversized returns the edits that shorten blocks over a limit, the oldest first, until so many tokens are free.
+func oversized(items []Item, limit, need tidemark.Tokens) []tidemark.Edit {
 	var edits []tidemark.Edit
-	for _, it := range items {
-		if it.Span() || it.Tokens <= limit || it.Stubs > 0 || it.Pinned {
+	stays := whole(items)
+	for i := range items {
+		it := &items[i]
+		if it.Span() || it.Tokens <= limit || it.Stubs > 0 || it.Pinned || stays[i] {
 			continue
 		}
 		for n, blk := range it.Message.Content {
-			if tidemark.EstimateBlock(blk) <= limit {
+			tokens := tidemark.EstimateBlock(blk)
+			if tokens <= limit || need <= 0 {
 				continue
 			}
 			if short, ok := shortBlock(it.ID, blk); ok {
 				edits = append(edits, tidemark.Edit{From: it.From, Block: n + 1, Blocks: []tidemark.Block{short}})
+				need -= tokens - tidemark.EstimateBlock(short)
 			}
 		}
 	}
@@ -190,8 +181,12 @@ func Excerpt(s string, head, tail int, entry string) (string, bool) {
 		return s, false
 	}
 	a, z := runeFloor(s, head), runeCeil(s, len(s)-tail)
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out here. The whole text is entry %s: recall with {\"entry\": %q} reads it …]\n%s",
-		s[:a], z-a, len(s), entry, entry, s[z:]), true
+	return s[:a] + leftOut(z-a, len(s), entry) + s[z:], true
+}
+
+// leftOut stands for the middle of a text.
+func leftOut(n, of int, entry string) string {
+	return fmt.Sprintf("\n[… %d of %d bytes left out here. The whole text is entry %s: recall with {\"entry\": %q} reads it …]\n", n, of, entry, entry)
 }
 
 // runeFloor returns the largest i <= n that does not split a rune of s.

@@ -109,28 +109,6 @@ type trimming struct {
 	gain   TrimGain
 }
 
-// unread returns from which item on nobody has read what is there: the last calls and their results, until a reply
-// follows, or what stands behind the last reply. turn is from where on the turn of those calls goes, whose thinking must
-// be sent back; both are the end for a conversation that a reply ends.
-func unread(items []Item) (from, turn int) {
-	last := len(items) - 1
-	for last >= 0 && items[last].Message.Role != tidemark.Assistant {
-		last--
-	}
-	from, turn = last+1, len(items)
-	if last < 0 || !has(items[last].Message, tidemark.TypeToolUse) {
-		return from, turn
-	}
-	legal := Cuts(items)
-	for from = last; from > 0 && !legal[from]; {
-		from--
-	}
-	for turn = from; turn > 0 && !personTurn(&items[turn-1]); { // what a person wrote behind the calls is sent with their results
-		turn--
-	}
-	return from, turn
-}
-
 // item plans for the blocks of one item.
 func (p *trimming) item(i int, stays bool) {
 	it := &p.items[i]

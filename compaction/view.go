@@ -77,7 +77,7 @@ func (v View) TooLarge(b Budget) (tidemark.Tokens, bool) {
 	if n < 0 {
 		return 0, false
 	}
-	return v.Items[n].Tokens, v.Fixed+v.Items[n].Tokens > b.Limit()
+	return v.Items[n].Tokens, v.Fixed+v.Items[n].Tokens > b.Room()
 }
 
 // Replacement is an overlay row's edit with its texts, as shown.

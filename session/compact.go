@@ -364,8 +364,12 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
 	}
+	told := done.cutLine()
 	if r.command != nil { // who asked for it wants to know; all others need not
-		lines, err := s.tellStmts(ctx, p.Log, r.origins, event.Text)
+		told = event.Text
+	}
+	if told != "" {
+		lines, err := s.tellStmts(ctx, p.Log, r.origins, told)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func TestCompaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Size > h.Budget().Limit() {
+	if v.Size > h.Budget().Room() {
 		t.Errorf("view of %d tokens, limit %d", v.Size, h.Budget().Limit())
 	}
 	head := sent[0].Content[0].Text
@@ -237,38 +237,37 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestMessageTooLarge: for a message that no model takes the dialogue before it does not leave. The person reads
-// that it is the message, once, and the next one is answered.
-func TestMessageTooLarge(t *testing.T) {
-	h := newHarness(t, small)
-	h.stop()
-	h.strategies = []compaction.Strategy{compaction.Pointer{}}
-	h.open()
-	for i := range 8 {
-		h.say(fmt.Sprintf("The numbat %d likes termites.", i) + strings.Repeat(" It walks along the river.", 12))
-	}
-	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
-		if len(req.Messages[len(req.Messages)-1].PlainText()) > 50_000 {
-			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "prompt is too long"}
-		}
-		return tidemark.Message{}, nil
-	})
-	const why = "The newest message alone is too large: about "
-	if got := h.say(strings.Repeat("filler words of all kinds ", 4000)); !strings.Contains(got, why) {
-		t.Errorf("answered %q", got)
-	}
-	if n := len(h.events("compaction")); n != 0 {
-		t.Errorf("%d compactions for nothing", n)
-	}
-	if list := strings.Join(h.events("notice"), "\n"); strings.Count(list, why) != 1 {
-		t.Errorf("notices %q", list)
-	}
-	h.post(session.Input{Kind: session.InputCompact})
-	if list := strings.Join(h.events("notice"), "\n"); strings.Count(list, why) != 2 {
-		t.Errorf("after /compact notices %q", list)
-	}
-	if got := h.say("and now"); !strings.HasPrefix(got, "ok") || len(h.events("compaction")) != 1 {
-		t.Errorf("afterwards %q, %d compactions", got, len(h.events("compaction")))
+// TestMessageLargerThanWindow: of a message that no model takes the middle is left out, and no more than that. The person
+// and the model are told by how much, once, whatever the strategy, and the log has all of it.
+func TestMessageLargerThanWindow(t *testing.T) {
+	for name, strategies := range map[string][]compaction.Strategy{"pointer": {compaction.Pointer{}}, "summary": nil} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, small)
+			h.stop()
+			h.strategies = strategies
+			h.open()
+			for i := range 4 {
+				h.say(fmt.Sprintf("The numbat %d likes termites.", i) + strings.Repeat(" It walks along the river.", 12))
+			}
+			large := strings.Repeat("filler words of all kinds ", 4000)
+			if got := h.say(large); !strings.HasPrefix(got, "ok") {
+				t.Fatalf("answered %q", got)
+			}
+			sent := h.sent()
+			text := sent[len(sent)-2].PlainText()
+			if !strings.Contains(text, large[:2000]) || !strings.HasSuffix(text, large[len(large)-2000:]) || !strings.Contains(text, "of 104000 bytes left out here") {
+				t.Errorf("%d bytes were sent: %.100q", len(text), text)
+			}
+			if list := strings.Join(h.events("compaction"), "\n"); strings.Count(list, "are left out of the middle") != 1 || !strings.Contains(list, "of its 104,000 bytes") {
+				t.Errorf("events %q", list)
+			}
+			if got := h.originals(); !slices.Contains(got, "user: "+large) {
+				t.Error("the log has not all of it")
+			}
+			if got := h.say("and now"); !strings.HasPrefix(got, "ok") {
+				t.Errorf("afterwards %q", got)
+			}
+		})
 	}
 }
 
@@ -323,7 +322,7 @@ func TestHugeMessage(t *testing.T) {
 		t.Error("the original is not the same")
 	}
 	v, err := h.View(t.Context())
-	if err != nil || v.Size > h.Budget().Limit() {
+	if err != nil || v.Size > h.Budget().Room() {
 		t.Errorf("view of %d tokens, %v", v.Size, err)
 	}
 	if keys := h.keys("agents/main/artifacts/"); len(keys) != 1 {

@@ -19,6 +19,7 @@ type Compacted struct {
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
 	PagedBytes   int              `json:"pagedBytes,omitempty"`
+	Cut          []compaction.Cut `json:"cut,omitempty"` // blocks that lost their middle, since the window has no room for more
 	Episodes     *EpisodesLeft    `json:"episodes,omitempty"`
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
@@ -41,6 +42,10 @@ func (c *Compacted) counts(edits []tidemark.Edit, summary int) (spans bool) {
 		switch {
 		case compaction.IsEpisodes(e):
 		case e.Block > 0:
+			if cut, ok := compaction.CutOf(e); ok {
+				c.Cut = append(c.Cut, cut)
+				continue
+			}
 			c.Shortened++
 		case n != summary:
 			spans = true
@@ -87,8 +92,27 @@ func countFacts(xs []tidemark.Extraction) int {
 	return n
 }
 
+// cutLine says how much of what was said last did not fit into the window, "" where all of it did.
+func (c Compacted) cutLine() string {
+	var of, left int
+	for _, cut := range c.Cut {
+		of, left = of+cut.Of, left+cut.Left()
+	}
+	if of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("What came last is larger than the model's window: %s of its %s bytes are left out of the middle. All of it stays in the log.", grouped(left), grouped(of))
+}
+
 // line is what people read of a compaction.
 func (c Compacted) line() string {
+	if cut := c.cutLine(); cut != "" {
+		rest := c
+		if rest.Cut = nil; len(c.By) == 1 { // nothing else was done
+			return cut
+		}
+		return cut + " " + rest.line()
+	}
 	var b strings.Builder
 	if c.Episodes != nil && len(c.By) == 1 {
 		c.Episodes.line(&b)

@@ -42,7 +42,19 @@ func (s *Session) Request(v View) tidemark.Request { return s.request(v) }
 
 func (s *Session) request(v View) tidemark.Request {
 	return tidemark.Request{Model: s.settings().Model, System: v.System, Tools: v.Tools, Messages: v.Messages(),
-		MaxTokens: s.settings().MaxTokens, Note: s.note(v.Pack)}
+		MaxTokens: s.replyRoom(v), Note: s.note(v.Pack)}
+}
+
+// replyRoom is the bound on the reply to a view: what is configured, or what the window leaves where that is less, since
+// providers refuse a request that asks for more than fits behind it.
+func (s *Session) replyRoom(v View) tidemark.Tokens {
+	const usual = 8192 // of a provider, where nothing is configured
+	most, window := s.settings().MaxTokens, s.settings().Window
+	left := max(window-v.Size, window/16)
+	if left < usual && most == 0 || left < most {
+		return left
+	}
+	return most
 }
 
 // note is what the model must know now and what would break the cached prefix if it stood in the

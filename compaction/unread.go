@@ -1,0 +1,200 @@
+package compaction
+
+import (
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// unread returns from which item on nobody has read what is there: the last calls and their results, until a reply
+// follows, or what stands behind the last reply. turn is from where on the turn of those calls goes, whose thinking must
+// be sent back; both are the end for a conversation that a reply ends.
+func unread(items []Item) (from, turn int) {
+	last := len(items) - 1
+	for last >= 0 && items[last].Message.Role != tidemark.Assistant {
+		last--
+	}
+	from, turn = last+1, len(items)
+	if last < 0 || !has(items[last].Message, tidemark.TypeToolUse) {
+		return from, turn
+	}
+	legal := Cuts(items)
+	for from = last; from > 0 && !legal[from]; {
+		from--
+	}
+	for turn = from; turn > 0 && !personTurn(&items[turn-1]); { // what a person wrote behind the calls is sent with their results
+		turn--
+	}
+	return from, turn
+}
+
+// whole marks what is sent whole as long as the window has room for it by itself, whatever else has to leave: what no
+// model has read, and the newest turn of a person.
+func whole(items []Item) []bool {
+	out := make([]bool, len(items))
+	from, _ := unread(items)
+	for i := from; i < len(items); i++ {
+		out[i] = !items[i].Span()
+	}
+	if turn := lastTurn(items); turn >= 0 {
+		out[turn] = true
+	}
+	return out
+}
+
+// Room is the most that a request may take where nothing else can leave: the reserve gives way, down to an eighth of the
+// window for the answer.
+func (b Budget) Room() tidemark.Tokens { return max(b.Limit(), b.Window-b.Window/8) }
+
+// squeezeName is what overlays and events call [squeeze].
+const squeezeName = "cut"
+
+// maxSqueezed is how many bytes of text all cuts of one act may keep: their overlay is one row of the database.
+const maxSqueezed = 800 << 10
+
+// squeeze cuts what is to be sent whole where it does not fit the window even alone: the largest blocks lose their
+// middle, down to one size, until all of it fits. An eighth of the window is left to a summary of the rest.
+func squeeze(v View, b Budget) []tidemark.Edit {
+	var fixed, rest tidemark.Tokens
+	var blocks []long
+	marks := whole(v.Items)
+	for i := range v.Items {
+		it := &v.Items[i]
+		if !marks[i] {
+			rest += it.Tokens
+			continue
+		}
+		fixed += it.Tokens
+		for n := range it.Message.Content {
+			l := long{item: it, at: n, block: it.Message.Content[n], cut: whereCut(it, n)}
+			if l.tokens = tidemark.EstimateBlock(l.block); l.tokens > leastCut && l.text() != "" && !it.several(n) {
+				blocks = append(blocks, l)
+				fixed -= l.tokens
+			}
+		}
+	}
+	room := v.estimated(max(b.Room()-v.Fixed, 0)) - min(rest, b.Window/8) - fixed
+	var all tidemark.Tokens
+	for _, l := range blocks {
+		all += l.tokens
+	}
+	if all <= room || len(blocks) == 0 {
+		return nil
+	}
+	var edits []tidemark.Edit
+	most := evenly(blocks, max(room, 0))
+	for _, l := range blocks {
+		if e, ok := l.edit(most, maxSqueezed/len(blocks)); ok {
+			edits = append(edits, e)
+		}
+	}
+	return edits
+}
+
+// leastCut is the size, in tokens, that no cut goes below.
+const leastCut tidemark.Tokens = 200
+
+// evenly is the size to which the largest of some blocks have to come for all of them to fit.
+func evenly(blocks []long, room tidemark.Tokens) tidemark.Tokens {
+	sizes := make([]tidemark.Tokens, len(blocks))
+	for i, l := range blocks {
+		sizes[i] = l.tokens
+	}
+	slices.Sort(sizes)
+	for i, size := range sizes { // the smaller ones stay as they are
+		if left := tidemark.Tokens(len(sizes) - i); size*left > room {
+			return max(room/left, leastCut)
+		}
+		room -= size
+	}
+	return sizes[len(sizes)-1]
+}
+
+// long is a block whose middle may be cut out.
+type long struct {
+	item   *Item
+	at     int // place in the content
+	block  tidemark.Block
+	tokens tidemark.Tokens
+	cut    Cut // what was cut out of it before
+}
+
+// Cut is the data of the edit of a block whose middle was left out: how long its text was, in bytes, and how many of them
+// still stand before and behind the gap.
+type Cut struct {
+	Of   int `json:"of"`
+	Head int `json:"head"`
+	Tail int `json:"tail"`
+}
+
+// Left is how many bytes were left out.
+func (c Cut) Left() int { return c.Of - c.Head - c.Tail }
+
+// CutOf returns what an edit left out of the middle of a block; ok is false for any other edit.
+func CutOf(e tidemark.Edit) (c Cut, ok bool) {
+	if e.Block == 0 || len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
+		return Cut{}, false
+	}
+	return c, c.Of > 0 && c.Left() > 0
+}
+
+// whereCut returns how a block of an item was cut before, the zero value if it was not.
+func whereCut(it *Item, at int) Cut {
+	s := it.stubbed(it.Block(at))
+	if s == nil {
+		return Cut{}
+	}
+	c, _ := CutOf(tidemark.Edit{Block: s.Block, Data: s.Data})
+	return c
+}
+
+// text is what a cut shortens: the words, what a tool answered, or what it was called with.
+func (l *long) text() string {
+	switch l.block.Type {
+	case tidemark.TypeText:
+		return l.block.Text
+	case tidemark.TypeToolResult:
+		if slices.ContainsFunc(l.block.Content, func(b tidemark.Block) bool { return b.Type != tidemark.TypeText }) {
+			return "" // a picture is no text: it stays
+		}
+		return resultText(l.block)
+	case tidemark.TypeToolUse:
+		return string(l.block.Input)
+	}
+	return ""
+}
+
+// with is the block with another text.
+func (l *long) with(text string) tidemark.Block {
+	switch l.block.Type {
+	case tidemark.TypeToolResult:
+		return tidemark.ToolResult(l.block.ToolUseID, text, l.block.IsError)
+	case tidemark.TypeToolUse:
+		in, _ := json.Marshal(map[string]string{"shortened": text}) // of a string it is never an error
+		return tidemark.ToolUse(l.block.ID, l.block.Name, in)
+	}
+	return tidemark.Text(text)
+}
+
+// edit leaves out the middle of a block that takes more than some tokens, and of one of which more than some bytes would
+// be kept.
+func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
+	if l.tokens <= most {
+		return tidemark.Edit{}, false
+	}
+	text := l.text()
+	head, tail, of := text, text, len(text)
+	if l.cut.Of > 0 { // the gap of before grows
+		head, tail, of = text[:min(l.cut.Head, len(text))], text[max(len(text)-l.cut.Tail, 0):], l.cut.Of
+	}
+	for keep := min(len(text)*int(most)/int(l.tokens), bytes); ; keep = keep * 9 / 10 {
+		h, t := head[:runeFloor(head, min(keep/2, len(head)))], tail[runeCeil(tail, max(len(tail)-keep/2, 0)):]
+		c := Cut{Of: of, Head: len(h), Tail: len(t)}
+		b := l.with(h + leftOut(c.Left(), of, string(l.item.ID)) + t)
+		if tidemark.EstimateBlock(b) <= most || keep < 100 {
+			data, err := json.Marshal(c)
+			return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{b}, Data: data}, err == nil && c.Left() > 0
+		}
+	}
+}

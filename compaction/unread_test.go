@@ -1,0 +1,157 @@
+package compaction_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// pasted is a document of about so many characters whose clauses are numbered.
+func pasted(chars int) string {
+	var b strings.Builder
+	for i := 1; b.Len() < chars; i++ {
+		fmt.Fprintf(&b, "Clause %d: the lessee keeps the quay number %d in order.\n", i, i*7)
+	}
+	return b.String()[:chars]
+}
+
+// chatter is a conversation of about so many tokens that a reply ends.
+func chatter(tokens tidemark.Tokens) []tidemark.Message {
+	var ms []tidemark.Message
+	for n := tidemark.Tokens(0); n < tokens; {
+		q := tidemark.NewText(tidemark.User, fmt.Sprintf("Question %d: ", len(ms))+strings.Repeat("what of the tide ", 60))
+		a := tidemark.NewText(tidemark.Assistant, strings.Repeat("it rises and falls ", 60))
+		ms, n = append(ms, q, a), n+tidemark.Estimate(q)+tidemark.Estimate(a)
+	}
+	return ms
+}
+
+// planned is what a view becomes, or stays where nothing is to be gained.
+func planned(t *testing.T, v compaction.View, b compaction.Budget, list ...compaction.Strategy) (compaction.View, compaction.Act) {
+	t.Helper()
+	act, err := compaction.Plan(list, v, b, false)
+	if err != nil && len(act.Edits) > 0 {
+		t.Fatal(err)
+	}
+	next, err := compaction.Preview(v, act.Edits, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next, act
+}
+
+// TestWhatWasJustSaid: what a person said last, and what a tool answered that nobody has read, is sent to the letter as
+// long as the window has room for it alone; what was read leaves.
+func TestWhatWasJustSaid(t *testing.T) {
+	fit := func(window tidemark.Tokens) compaction.Budget {
+		return compaction.Budget{Window: window, Reserve: compaction.DefaultReserve, Keep: compaction.DefaultKeep}.Fit()
+	}
+	document := tidemark.NewText(tidemark.User, pasted(52_000)+"\nWhat does clause 700 say?")
+	var files []tidemark.Message
+	for i := range 4 {
+		id := fmt.Sprint("f", i)
+		files = append(files, call(id), tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(id, pasted(16<<10), false)}})
+	}
+	parallel := []tidemark.Message{{Role: tidemark.Assistant}, {Role: tidemark.User}}
+	for i := range 4 {
+		parallel[0].Content = append(parallel[0].Content, call(fmt.Sprint("p", i)).Content...)
+		parallel[1].Content = append(parallel[1].Content, tidemark.ToolResult(fmt.Sprint("p", i), pasted(16<<10), false))
+	}
+	begun := append(chatter(4_000), tidemark.NewText(tidemark.User, "Compare the four files."))
+	for name, tt := range map[string]struct {
+		window tidemark.Tokens
+		ms     []tidemark.Message
+		last   int // messages at the end that stay as they are
+	}{
+		"a document at 174,000 of 200,000":        {200_000, append(chatter(174_000), document), 1},
+		"a first message of 62,000 of 32,000":     {32_000, []tidemark.Message{tidemark.NewText(tidemark.User, pasted(62_000))}, 1},
+		"the fourth of four files":                {32_000, append(begun[:len(begun):len(begun)], files...), 1},
+		"four files at once":                      {32_000, append(begun[:len(begun):len(begun)], parallel...), 1},
+		"a document, and then the first of files": {32_000, append([]tidemark.Message{tidemark.NewText(tidemark.User, pasted(40_000))}, files[:2]...), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}, compaction.Summary{}}, {&compaction.Paging{}, compaction.Pointer{}, compaction.Summary{}}} {
+				_, v := viewOf(t, tt.ms...)
+				b := fit(tt.window)
+				next, _ := planned(t, v, b, list...)
+				for k := 1; k <= tt.last; k++ {
+					want, got := tt.ms[len(tt.ms)-k], next.Items[len(next.Items)-k].Message
+					if string(got.AppendJSON(nil)) != string(want.AppendJSON(nil)) {
+						t.Errorf("%s: message %d from the end is sent as %d bytes of %d", list[0].Name(), k, len(got.AppendJSON(nil)), len(want.AppendJSON(nil)))
+					}
+				}
+				if next.Size > b.Room() {
+					t.Errorf("%s: %d tokens, the window has room for %d", list[0].Name(), next.Size, b.Room())
+				}
+			}
+		})
+	}
+}
+
+// TestSqueezed: what does not fit the window alone loses its middle, and no more than that; who cuts it again, since the
+// window turned out to be smaller, still says how much of the original is left out.
+func TestSqueezed(t *testing.T) {
+	said := pasted(500_000)
+	w, v := viewOf(t, append(chatter(8_000), tidemark.NewText(tidemark.User, said))...)
+	for _, window := range []tidemark.Tokens{32_000, 8_192} {
+		b := compaction.Budget{Window: window, Reserve: 20_000, Keep: 20_000}.Fit()
+		next, act := planned(t, v, b, compaction.Summary{})
+		cut, ok := compaction.CutOf(act.Edits[len(act.Edits)-1])
+		if !ok || cut.Of != len(said) {
+			t.Fatalf("cut %+v of %+v", cut, act.By)
+		}
+		text := next.Items[len(next.Items)-1].Message.PlainText()
+		if !strings.HasPrefix(text, said[:cut.Head]) || !strings.HasSuffix(text, said[len(said)-cut.Tail:]) || !strings.Contains(text, fmt.Sprintf("%d of %d bytes left out", cut.Left(), len(said))) {
+			t.Errorf("window %d: %d bytes are sent, %+v", window, len(text), cut)
+		}
+		if next.Size > b.Room() || next.Size < b.Room()*7/10 {
+			t.Errorf("window %d: %d tokens where there is room for %d", window, next.Size, b.Room())
+		}
+		if err := w.act(t, nil, act.Edits); err != nil {
+			t.Fatal(err)
+		}
+		v, _ = w.view(t)
+	}
+}
+
+// TestNothingUnreadIsCut: of a random conversation, whatever the window and the strategies, a block that nobody has read
+// changes only where all such blocks are too large for the window by themselves.
+func TestNothingUnreadIsCut(t *testing.T) {
+	acted, cuts := 0, 0
+	for seed := range tidemarktest.Rounds(400) {
+		rng := rand.New(rand.NewPCG(uint64(seed), 30))
+		ms := chatter(tidemark.Tokens(rng.IntN(12_000)))
+		for i := range rng.IntN(6) {
+			ms = append(ms, call(fmt.Sprint("c", i)), result(fmt.Sprint("c", i), rng.IntN(4000)))
+		}
+		if len(ms) == 0 || rng.IntN(2) == 0 {
+			ms = append(ms, tidemark.NewText(tidemark.User, pasted(rng.IntN(60_000)+1)))
+		}
+		_, v := viewOf(t, ms...)
+		b := compaction.Budget{Window: tidemark.Tokens(4_000 + rng.IntN(30_000)), Reserve: 20_000, Keep: 20_000}.Fit()
+		lists := [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}}, {&compaction.Paging{}, compaction.Summary{}}, {&compaction.Paging{}, compaction.Pointer{}, compaction.Summary{}}}
+		next, act := planned(t, v, b, lists[rng.IntN(len(lists))]...)
+		if len(act.Edits) > 0 {
+			acted++
+		}
+		if len(next.Items) == 0 || len(act.Edits) == 0 {
+			continue
+		}
+		want, got := v.Items[len(v.Items)-1], next.Items[len(next.Items)-1]
+		if want.Message.Role == tidemark.Assistant || string(want.Message.AppendJSON(nil)) == string(got.Message.AppendJSON(nil)) {
+			continue
+		}
+		cuts++
+		if alone := want.Tokens + v.Fixed; alone < b.Room()-b.Window/4 {
+			t.Errorf("seed %d: %d tokens were cut to %d in a window of %d, by %v", seed, want.Tokens, got.Tokens, b.Window, act.By)
+		}
+	}
+	if acted == 0 || cuts == 0 {
+		t.Errorf("%d plans, %d cuts: nothing was tried", acted, cuts)
+	}
+}
