@@ -146,15 +146,14 @@ func Parse(r tidemark.Reply, onlyMemories bool) (Written, error) {
 	if s := r.Call.Stop; s != "" && s != "end_turn" && s != "stop_sequence" {
 		return Written{}, fmt.Errorf("summary reply stopped with %q: %w", s, tidemark.ErrInvalid)
 	}
-	text := r.Message.PlainText()
+	text := aloud(r.Message.PlainText())
 	var w Written
 	if !onlyMemories {
-		summary, whole, ok := element(text, "summary")
+		summary, rest, ok := element(text, "summary")
 		if !ok || strings.TrimSpace(summary) == "" {
 			return Written{}, fmt.Errorf("summary reply has no <summary>…</summary>: %w", tidemark.ErrInvalid)
 		}
-		w.Summary = unescape(strings.TrimSpace(summary))
-		text = strings.Replace(text, whole, "", 1)
+		w.Summary, text = unescape(strings.TrimSpace(summary)), rest
 	}
 	memories, _, ok := element(text, "memories")
 	if !ok {
@@ -180,17 +179,36 @@ func bullets(s string) []string {
 	return out
 }
 
-// element gives what stands in the first <name>…</name>, and the whole of it.
-func element(text, name string) (inner, whole string, ok bool) {
-	start := strings.Index(text, "<"+name+">")
-	if start < 0 {
-		return "", "", false
+// thought is what a model without blocks for thinking writes first.
+var thought = regexp.MustCompile(`(?is)<(think|thinking|reasoning)>.*?(?:</(?:think|thinking|reasoning)>|\z)`)
+
+// aloud is an answer without the thinking in it. Where only the end of the thinking is marked, it began with the answer.
+func aloud(text string) string {
+	text = thought.ReplaceAllString(text, "")
+	if i := strings.LastIndex(text, "</think>"); i >= 0 {
+		text = text[i+len("</think>"):]
 	}
-	inner, _, ok = strings.Cut(text[start+len(name)+2:], "</"+name+">")
-	if !ok {
-		return "", "", false
+	return text
+}
+
+// element gives what stands in the last <name>…</name>, since drafts come first, and the text without any of them.
+func element(text, name string) (inner, rest string, ok bool) {
+	begin, end := "<"+name+">", "</"+name+">"
+	rest = text
+	for {
+		z := strings.LastIndex(rest, end)
+		if z < 0 {
+			return inner, rest, ok
+		}
+		a := strings.LastIndex(rest[:z], begin)
+		if a < 0 {
+			return inner, rest, ok
+		}
+		if !ok {
+			inner, ok = rest[a+len(begin):z], true
+		}
+		rest = rest[:a] + rest[z+len(end):]
 	}
-	return inner, text[start : start+2*len(name)+5+len(inner)], true
 }
 
 // What the lines of an answer may have around a fact: a mark of a list, or that there is none.

@@ -58,6 +58,10 @@ func TestParse(t *testing.T) {
 		{name: "unclosed memories", text: "<summary>s</summary><memories>- a", bad: true},
 		{name: "cut off", text: "<summary>s</summary>", stop: "max_tokens", bad: true},
 		{name: "refused", text: "<summary>s</summary>", stop: "refusal", bad: true},
+		{name: "a draft within thinking", text: "<think>First: <summary>draft</summary></think>\n<summary>s</summary>", summary: "s"},
+		{name: "nothing but a draft", text: "<think>First: <summary>draft</summary> and then", bad: true},
+		{name: "thinking whose beginning is missing", text: "First: <summary>draft</summary>\n</think><summary>s</summary>", summary: "s"},
+		{name: "a draft before it", text: "<summary>draft</summary> Better:\n<summary>s</summary><memories>- a</memories>", summary: "s", memories: []string{"a"}},
 		{name: "only memories", text: "<memories>- a</memories>", only: true, memories: []string{"a"}},
 		{name: "only memories, untagged", text: "- a", only: true, bad: true},
 	} {

@@ -40,6 +40,12 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 	if err != nil {
 		return err
 	}
+	if p != nil && p.Act.Replaces != overlay { // it is one of the conversation, put off: it is made anew when it is due
+		if err := s.dropPlan(ctx, r, p); err != nil {
+			return err
+		}
+		p = nil
+	}
 	if p == nil {
 		edit := v.Shown[i].Edit
 		edit.Messages, edit.Data, edit.Summarize = nil, nil, true

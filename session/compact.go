@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,17 +41,21 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return v, err
 	}
 	needless := len(list) == 0 && !rests
-	if p != nil && (needless || mode == fitManual && instructions != p.Instructions) {
-		if err := s.dropPlan(ctx, r, p); err != nil { // it is not wanted any more, or not like this
+	if len(list) == 0 && !needless || rests && p != nil && !p.Act.Early {
+		return v, nil
+	}
+	var old *plan
+	if p != nil && (needless || !p.madeFor(v, mode, instructions)) {
+		if err := s.dropPlan(ctx, r, p); err != nil {
 			return v, err
 		}
-		p = nil
+		old, p = p, nil
 	}
-	if len(list) == 0 || rests && p != nil && !p.Act.Early {
+	if needless {
 		return v, nil
 	}
 	if p == nil {
-		if p, err = s.newPlan(ctx, r, v, mode, instructions, list); err != nil {
+		if p, err = s.newPlan(ctx, r, v, mode, instructions, list, old); err != nil {
 			return v, s.cannot(v, mode, err)
 		}
 	}
@@ -85,8 +90,8 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 	return nil
 }
 
-// newPlan asks strategies and makes their act durable.
-func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy) (*plan, error) {
+// newPlan asks strategies and makes their act durable. It goes on where an old plan was, if one was put off.
+func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
 	tuned, err := s.Tuned(ctx)
 	if err != nil {
 		return nil, err
@@ -114,6 +119,7 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 	}
 	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
 	p.Last = lastOf(v.Items, act.Edits)
+	s.inherit(p, old, v)
 	if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {
 		return nil, fmt.Errorf("store plan: %w", err)
 	}
@@ -265,6 +271,23 @@ func (s *Session) covered(v View, e tidemark.Edit) ([]compaction.Item, compactio
 	return items, prev
 }
 
+// leaving counts the messages that edits take out of a view. What an archive part holds may be less: some of them stand
+// in a part since a plan that was put off.
+func (s *Session) leaving(v View, edits []tidemark.Edit) (n int) {
+	for _, e := range edits {
+		if e.Block > 0 {
+			continue
+		}
+		items, _ := s.covered(v, e)
+		for i := range items {
+			if !items[i].Span() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // archivePart stores what leaves the view, unless it stands in a part already, and returns the
 // part. An entry is in one part only: a part begins where the last one ended.
 func (s *Session) archivePart(ctx context.Context, p *plan) (archive.Info, error) {
@@ -328,7 +351,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	size := v.Fixed + after.Tokens()
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
 		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}))}
-	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: part.Messages, Before: p.Size, After: size, Limit: s.budget().Limit(),
+	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // small is a window that a few messages fill.
@@ -91,7 +92,7 @@ func TestPreviousSummaryIsPassedAsSuch(t *testing.T) {
 		if strings.Contains(inner(prompt, "<conversation>", "</conversation>"), compaction.SummaryMarker) {
 			t.Error("a summary stands in the conversation to be summarised")
 		}
-		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text("<summary>" + kept + " and more</summary><memories>none</memories>")}}, nil
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text("<summary>" + kept + " and more\n" + tidemarktest.Gist(prompt) + "</summary><memories>none</memories>")}}, nil
 	})
 	h.say("we decided on walnut for the table")
 	h.fill(10)
@@ -125,6 +126,10 @@ func TestSummaryFailures(t *testing.T) {
 		{"empty summary", says("<summary> </summary><memories>- x</memories>"), "plaintext"},
 		{"unclosed", says("<summary>half of it"), "plaintext"},
 		{"unclosed memories", says("<summary>s</summary><memories>- x"), "plaintext"},
+		{"dots", says("<summary>...</summary><memories>- x</memories>"), "plaintext"},
+		{"one word", says("<summary>Words.</summary><memories>- x</memories>"), "plaintext"},
+		{"refusal", says("<summary>I'm sorry, but I can't help with summarising this, since it would not be right of me to do that. Please ask somebody who is able to help you instead of me, or leave it as it is. There is nothing else that I could do for you here, however often you might ask it of me.</summary><memories>- x</memories>"), "plaintext"},
+		{"a draft within thinking", says("<think><summary>message 0: some words of a long talk, a draft of it</summary> No."), "plaintext"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, small)

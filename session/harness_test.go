@@ -255,7 +255,7 @@ func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tide
 
 func answer(n int, req tidemark.Request) string {
 	if asksSummary(req) {
-		return fmt.Sprintf("<summary>\n## Decisions\nsummary %d\n</summary>\n<memories>\n- fact %d\n</memories>", n, n)
+		return fmt.Sprintf("<summary>\n## Decisions\nsummary %d\n%s</summary>\n<memories>\n- fact %d\n</memories>", n, tidemarktest.Gist(req.Messages[len(req.Messages)-1].PlainText()), n)
 	}
 	return fmt.Sprintf("ok %d", n)
 }

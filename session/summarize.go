@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,8 +55,35 @@ type storedAct struct {
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL:  `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, chunk_size, created) VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)`,
-		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), int64(p.ChunkSize), p.At.UnixMilli()}, Want: 1}
+		SQL: `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, chunk_size, created, chunk, rolling, tier, facts, owed)
+			VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), int64(p.ChunkSize), p.At.UnixMilli(),
+			p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), p.Owed}, Want: 1}
+}
+
+// madeFor reports whether a plan is of the view as it is now, for the same reason. One that was put off while the
+// conversation went on would take out too little, and tell what is not so. Whatever changes a view changes its size.
+func (p *plan) madeFor(v View, mode fitMode, instructions string) bool {
+	return p.Reason == string(mode) && p.Instructions == instructions && p.Size == v.Size
+}
+
+// inherit has a plan begin behind the chunks that an old one has paid for, where its own first ones are the same.
+func (s *Session) inherit(p, old *plan, v View) {
+	if old == nil || old.Chunk == 0 || old.Act.Summarize < 0 || p.Act.Summarize < 0 || old.Act.Replaces != "" || old.Instructions != p.Instructions {
+		return
+	}
+	was, _ := s.covered(v, old.Act.Edits[old.Act.Summarize])
+	is, _ := s.covered(v, p.Act.Edits[p.Act.Summarize])
+	done, chunks := compaction.Chunks(was, old.ChunkSize), compaction.Chunks(is, old.ChunkSize)
+	if len(done) < old.Chunk || len(chunks) < old.Chunk {
+		return
+	}
+	for i := range old.Chunk {
+		if !slices.EqualFunc(done[i], chunks[i], func(a, b compaction.Item) bool { return a.ID == b.ID && a.Tokens == b.Tokens }) {
+			return
+		}
+	}
+	p.ChunkSize, p.Chunk, p.Rolling, p.Tier, p.Facts, p.Owed = old.ChunkSize, old.Chunk, old.Rolling, old.Tier, old.Facts, old.Owed
 }
 
 // saveStmt stores a finished chunk, so that it is not paid twice.
@@ -157,28 +185,36 @@ func worse(a, b string) string {
 	return b
 }
 
-// summaryTries is how often a summary is asked for before its failure counts.
-const summaryTries = 3
+// summaryTries is how often a summary is asked for before its failure counts, badSummaries how many answers may be none.
+const (
+	summaryTries = 3
+	badSummaries = 2
+)
 
 // askSummary asks for the summary or the memories of some items. An answer that cannot be read
 // strictly is asked for again; an oversized chunk is not sent at all.
 func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
-	req := compaction.Prompt(compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
-		Items: items, OnlyMemories: onlyMemories})
+	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
+		Items: items, OnlyMemories: onlyMemories}
+	req := compaction.Prompt(ask)
 	req.MaxTokens = min(compaction.SummaryTokens, max(s.settings().Window/8, 400))
 	if tidemark.Estimate(req.Messages[0]) > s.settings().Window/2 {
 		return compaction.Written{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Message: "the chunk exceeds half of the window"}
 	}
 	var last error
-	for try := 1; try <= summaryTries; try++ {
+	for try, bad := 1, 0; try <= summaryTries; try++ {
 		reply, err := s.complete(ctx, req)
 		p.Usage = p.Usage.Add(reply.Call.Usage)
 		if err == nil {
-			w, perr := compaction.Parse(reply, onlyMemories)
+			w, perr := compaction.Read(reply, ask)
 			if perr == nil {
 				return w, nil
 			}
 			last = perr
+			if bad++; bad == badSummaries {
+				break
+			}
+			req.Messages = compaction.AskAgain(req.Messages, perr)
 			continue
 		}
 		last = err

@@ -12,6 +12,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
+import { gist } from "./gist.mjs";
 import { start, wait } from "./workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -60,7 +61,7 @@ async function fakeModel() {
       send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "… " } });
       await sleep(20);
     }
-    const text = summary ? "<summary>They spoke of tides.</summary>\n<memories>none</memories>" : "Noted.";
+    const text = summary ? `<summary>They spoke of tides.\n${gist(JSON.parse(body).messages.at(-1))}</summary>\n<memories>none</memories>` : "Noted.";
     send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
     send({ type: "content_block_stop", index: 0 });
     send({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 10 } });

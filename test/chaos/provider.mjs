@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import http from "node:http";
+import { gist } from "../gist.mjs";
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
@@ -55,7 +56,7 @@ async function answer(seen, random, req, res) {
 
   const summary = /<summary>/.test(last);
   if (summary) seen.summaries++;
-  const texts = summary ? [`<summary>\n## Facts\n- up to ${own.token}\n</summary>\n`, "<memories>none</memories>"] : pieces(own.token);
+  const texts = summary ? [`<summary>\n## Facts\n- up to ${own.token}\n${gist(body.messages.at(-1))}</summary>\n`, "<memories>none</memories>"] : pieces(own.token);
   const pause = summary ? 20 : random() < 0.3 ? 30 : 120;
   res.writeHead(200, { "content-type": "text/event-stream", date: new Date(Date.now() + (random() - 0.5) * 6e11).toUTCString() });
   await send(res, random, texts, pause, Math.ceil(raw.length / 4));

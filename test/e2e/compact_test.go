@@ -94,7 +94,7 @@ func TestCompaction(t *testing.T) {
 			if strings.Contains(c.LastText(), "walnut") {
 				fact = "the table is of walnut"
 			}
-			return tidemarktest.Step{Text: "<summary>\n## Facts\n- " + fact + "\n</summary>\n\n<memories>\nnone\n</memories>"}
+			return tidemarktest.Step{Text: "<summary>\n## Facts\n- " + fact + "\n" + tidemarktest.Gist(c.LastText()) + "</summary>\n\n<memories>\nnone\n</memories>"}
 		})
 		k.say("We decided on walnut for the table.")
 		k.fill(2)

@@ -46,7 +46,7 @@ func (m *model) answer(c tidemarktest.APICall) tidemarktest.Step {
 	case summary:
 		step.Text = fmt.Sprintf("<memories>\n- Fact %d: the person keeps notebook %d.\n</memories>", n, n)
 		if strings.Contains(task, "<summary>") {
-			step.Text = fmt.Sprintf("<summary>\n## Facts\n- Summary %d of the talk.\n</summary>\n\n", n) + step.Text
+			step.Text = fmt.Sprintf("<summary>\n## Facts\n- Summary %d of the talk.\n%s</summary>\n\n", n, tidemarktest.Gist(text)) + step.Text
 		}
 	case len(last.Results()) > 0:
 		step.Text = fmt.Sprintf("Answer %d, after %d results.", n, len(last.Results()))

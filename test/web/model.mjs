@@ -2,6 +2,7 @@
 // lets it.
 
 import { createServer } from "node:http";
+import { gist } from "../gist.mjs";
 
 // gate holds an answer: each piece waits until it is let through, all of them once it is open.
 export function gate() {
@@ -49,7 +50,7 @@ export async function model() {
     self.calls.push(body);
     const said = words(body.messages.at(-1)?.content ?? "");
     const summary = raw.includes("<conversation>");
-    const step = (!summary && self.answer?.(said, body)) || { text: summary ? "<summary>\n## Facts\n- They talked.\n</summary>\n<memories>none</memories>" : `You said: ${said}` };
+    const step = (!summary && self.answer?.(said, body)) || { text: summary ? "<summary>\n## Facts\n- They talked.\n" + gist(body.messages.at(-1)) + "</summary>\n<memories>none</memories>" : `You said: ${said}` };
     if (step.status) {
       res.writeHead(step.status, { "content-type": "application/json" }).end(JSON.stringify({ type: "error", error: { type: step.type ?? "invalid_request_error", message: step.error } }));
       return;

@@ -1,0 +1,58 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestPutOffPlanIsMadeAnew: what a summariser that was down could not do is planned for the conversation as it is when it
+// is back, not as it was.
+func TestPutOffPlanIsMadeAnew(t *testing.T) {
+	h, c := newTimed(t, session.Settings{Window: 12_000, Reserve: 6000, Keep: 800}, noon)
+	down := true
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if down && asksSummary(req) {
+			return tidemark.Message{}, failure(tidemark.ClassNetwork)
+		}
+		return tidemark.Message{}, nil
+	})
+	open := func() int64 { return h.count(`SELECT count(*) FROM plans WHERE state = 'open' LIMIT 1`) }
+	said := 0
+	say := func() {
+		t.Helper()
+		if got := h.say(filler(said)); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+		said++
+	}
+	for open() == 0 && said < 30 {
+		say()
+	}
+	before := said
+	for range 6 { // within the rest of the summariser, so the plan of before stays
+		say()
+	}
+	down = false
+	c.advance(2 * time.Minute)
+	say()
+	events := h.events("compaction")
+	if len(events) != 1 {
+		t.Fatalf("events %q", events)
+	}
+	var e struct{ Data session.Compacted }
+	if err := json.Unmarshal([]byte(events[0]), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Data.Messages < 2*before+6 || e.Data.After > h.Budget().Limit() {
+		t.Errorf("%d messages left of %d, %d tokens of %d", e.Data.Messages, 2*said, e.Data.After, h.Budget().Limit())
+	}
+	if head := h.sent()[0].PlainText(); !strings.HasPrefix(head, compaction.SummaryMarker) || open() != 0 {
+		t.Errorf("the view begins with %.60q, %d plans are open", head, open())
+	}
+}
