@@ -61,7 +61,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on (a target that still waits for something would begin last), runs targets beside each
@@ -165,6 +165,10 @@ soak-objects: wasm $(SUM) $(NODE_MODULES)
 # Each step at which a server may be killed, and some at random.
 soak-fault: wasm build $(SUM) $(NODE_MODULES)
 	FAULT_KILLS=$(ROUNDS) $(BUILT) $(suite) go -vet=off -count=1 -timeout 80m ./test/fault
+
+# A thousand first turns at once, and five thousand conversations, in one isolate.
+soak-many: wasm $(SUM) $(NODE_MODULES)
+	$(suite) node test/many.mjs dist
 
 # Kills, panics and evictions in workerd, in both instance modes.
 soak-storm: chaos-worker $(SUM) $(NODE_MODULES)

@@ -7,6 +7,7 @@
 
 import { pack } from "./codec.mjs";
 import { Ops, named } from "./ops.mjs";
+import { Queue } from "./queue.mjs";
 
 // syumai/workers wants this helper in the global scope.
 globalThis.tryCatch ??= (fn) => {
@@ -23,6 +24,8 @@ export const LIMITS = {
   // it is left: a Go heap in WASM never shrinks, and an isolate has 128 MB. Messages with blocks of 2 MB
   // bring one to 55 MB.
   drainBytes: 60 << 20,
+  // So many sessions are busy at a time, the others wait: a turn takes some 0.2 MB while it lasts.
+  busy: 128,
   // An object that was idle for so long leaves Go; its next event brings it back from its database.
   quietMs: 5 * 60_000,
   // An object that heard nothing for so long, whatever it waits for, was dropped by the platform, which
@@ -71,9 +74,11 @@ export class GoHost {
     this.limits = { ...LIMITS, ...limits };
     this.onFatal = onFatal;
     this.onDrain = onDrain;
+    this.queue = new Queue(this.limits.busy, () => this.busy);
     this.binding = {};
     const go = new globalThis.Go();
-    go.env = { GOGC: "75", GOMEMLIMIT: "40MiB" };
+    // No GOMEMLIMIT: near what is alive it starts a collection with each event, and never ends.
+    go.env = { GOGC: "75" };
     go.exit = (code) => this.fatal(new Error(`go exited with code ${code}`));
     configure?.(go, this);
     this.#noTimers(go);
@@ -134,6 +139,11 @@ export class GoHost {
     };
   }
 
+  get busy() {
+    let n = 0;
+    for (const h of this.objects.values()) if (h.kind === "Session" && !h.idle) n++;
+    return n;
+  }
   get memory() { return this.#go.mem.buffer.byteLength; }
   get refs() { return this.#go._values.length; }
   get current() { return this.#current; }

@@ -24,7 +24,7 @@ import (
 )
 
 // shimFiles are the JavaScript modules of the Worker, in this folder.
-var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "body.mjs", "slots.mjs", "bucket.mjs", "sockets.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "webhook.mjs", "doors.mjs", "proxy.mjs", "route.mjs", "snapshots.mjs", "key.mjs"}
+var shimFiles = []string{"shim.mjs", "host.mjs", "ops.mjs", "body.mjs", "queue.mjs", "slots.mjs", "bucket.mjs", "sockets.mjs", "codec.mjs", "workerd.mjs", "front.mjs", "webhook.mjs", "doors.mjs", "proxy.mjs", "route.mjs", "snapshots.mjs", "key.mjs"}
 
 // budgets says what the platform allows and how much of it the Worker may take. cloud.mjs, test/bench
 // and test/e2e read the same file.

@@ -27,6 +27,10 @@ const LINGER_MS = 2000;
 const ALARM_TRIES = 5;
 const ALARM_AGAIN_MS = 5 * 60_000;
 
+// How long a session waits for room among those that are busy, and how often it looks.
+const ROOM_MS = 120_000;
+const ASK_MS = 200;
+
 // Between two times that sockets wake an object whose instance has ended.
 const REVIVE_MS = 10_000;
 
@@ -119,6 +123,25 @@ class Host extends DurableObject {
     this.#event("sockets", (o) => o.socket("wake")).catch(() => {}); // it was logged
   }
 
+  // room waits until one more session may be busy. One that is busy has its room.
+  async room() {
+    if (apart(this.env)) return true;
+    const end = Date.now() + ROOM_MS;
+    let queue, ticket;
+    while (!this.#attached || this.#attached.dead || this.#attached.idle) {
+      const now = Date.now(), host = instance(this.env);
+      if (queue !== host.queue) ({ queue } = host), ticket = queue.ticket(now); // the instance before was left
+      if (queue.admit(ticket, now)) break;
+      if (now >= end) {
+        queue.leave(ticket);
+        return false;
+      }
+      await new Promise((again) => setTimeout(again, ASK_MS));
+    }
+    queue?.leave(ticket);
+    return true;
+  }
+
   // event runs f with the object; what fails is logged with the object, and thrown with what a client is told.
   async #event(id, f) {
     let host;
@@ -199,7 +222,18 @@ class Host extends DurableObject {
   }
 }
 
-export class Session extends Host {}
+export class Session extends Host {
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    // What another object asks for belongs to a turn that is busy already: it must not wait for that to end.
+    if (request.method === "POST" && !pathname.startsWith("/internal/") && !(await this.room())) {
+      const full = failure(requestID(request.headers.get("x-request-id")), 503, "busy", "too many conversations are at work at once; nothing was stored; send it again in a moment");
+      full.headers.set("retry-after", "5");
+      return full;
+    }
+    return super.fetch(request);
+  }
+}
 export class Agent extends Host {
   #porch = new Porch(() => this.ctx, (request) => super.fetch(request));
 

@@ -348,16 +348,13 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		return errors.Join(err, s.rest(ctx))
 	}
 	now := s.Runtime.Now()
-	size := v.Fixed + after.Tokens()
+	size := after.Size // by the measure of what stood before, which may be a provider's
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
 		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}))}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
-		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(after.Size-s.budget().Limit(), 0), Loose: p.Act.Loose}
+		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.budget().Limit(), 0), Loose: p.Act.Loose}
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
 		return err
-	}
-	if p.Act.Early && done.Episodes == nil { // by the measure of what stood before, which may be a provider's
-		done.After = min(size, max(p.Size-(v.View.Tokens()-after.Tokens()), 0))
 	}
 	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories
 	stmts, err := s.log.AppendStmts(p.Log, entry)
@@ -387,17 +384,11 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	for _, x := range p.Facts {
 		stmts = append(stmts, s.outboxStmt("facts:"+x.ID, outFacts, x))
 	}
-	told := done.cutLine()
-	if r.command != nil { // who asked for it wants to know; all others need not
-		told = event.Text
+	lines, err := s.compactedLines(ctx, r, p.Log, done, event.Text)
+	if err != nil {
+		return err
 	}
-	if told != "" {
-		lines, err := s.tellStmts(ctx, p.Log, r.origins, told)
-		if err != nil {
-			return err
-		}
-		stmts = append(stmts, lines...)
-	}
+	stmts = append(stmts, lines...)
 	if err := s.last(ctx, r, stmts...); err != nil {
 		return fmt.Errorf("install overlay: %w", err)
 	}
@@ -405,6 +396,19 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.report(ctx)
 	return nil
+}
+
+// compactedLines tells the people of the turn what they have to know of a compaction: that what they said was cut, or
+// all of it, if one of them asked for it.
+func (s *Session) compactedLines(ctx context.Context, r *run, log string, done Compacted, all string) ([]tidemark.Stmt, error) {
+	told := done.cutLine()
+	if r.command != nil {
+		told = all
+	}
+	if told == "" {
+		return nil, nil
+	}
+	return s.tellStmts(ctx, log, r.origins, told)
 }
 
 // dropPlan ends a plan that is not carried out, and accounts what it cost.

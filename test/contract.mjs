@@ -13,7 +13,7 @@ const run = process.argv[2] === "-run" ? process.argv[3] : "^Test"; // fuzz targ
 mkdirSync(folder, { recursive: true });
 const goroot = execFileSync("go", ["env", "GOROOT"], { encoding: "utf8" }).trim();
 copyFileSync(path.join(goroot, "lib", "wasm", "wasm_exec.js"), path.join(folder, "wasm_exec.js"));
-for (const f of ["host.mjs", "ops.mjs", "body.mjs", "slots.mjs", "bucket.mjs", "codec.mjs", "workerd.mjs"]) copyFileSync(path.join(root, "build", f), path.join(folder, f));
+for (const f of ["host.mjs", "ops.mjs", "body.mjs", "queue.mjs", "slots.mjs", "bucket.mjs", "codec.mjs", "workerd.mjs"]) copyFileSync(path.join(root, "build", f), path.join(folder, f));
 copyFileSync(path.join(root, "test", "contract-shim.mjs"), path.join(folder, "shim.mjs"));
 
 // Every test opens an empty bucket.

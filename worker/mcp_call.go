@@ -227,8 +227,8 @@ func (t *toolCall) through() (map[string]any, error) {
 		return nil, fmt.Errorf("ask %s: %w", path, err)
 	}
 	kept := &keptAnswer{header: http.Header{}}
-	a := &answer{ResponseWriter: kept, id: t.w.id, known: true}
-	t.mux.ServeHTTP(a, r)
+	a := &answer{ResponseWriter: kept, door: t.door, id: t.w.id, known: true}
+	t.table.mux.ServeHTTP(a, r)
 	raw := bytes.TrimSpace(kept.body.Bytes())
 	switch {
 	case kept.over:

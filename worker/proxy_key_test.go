@@ -80,9 +80,9 @@ func TestProxyRequests(t *testing.T) {
 	for _, row := range readProxies(t).Requests {
 		t.Run(row.Name, func(t *testing.T) {
 			var got *passage
-			d := &door{Config: Config{Token: "open sesame"}, mux: http.NewServeMux()}
+			d, mux := &door{Config: Config{Token: "open sesame"}}, http.NewServeMux()
 			for _, rt := range routes() {
-				d.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+				mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 					c := &call{door: d, w: &answer{ResponseWriter: w}, r: r}
 					chat := strings.HasSuffix(rt.pattern, "completions")
 					if key, _ := c.kept(); key == "" && (!chat || c.elsewhere() || c.ownKey() && userOf([]byte(row.Body)) == "") {
@@ -98,7 +98,7 @@ func TestProxyRequests(t *testing.T) {
 				r.Header.Set(name, value)
 			}
 			r, _ = split(r)
-			d.mux.ServeHTTP(httptest.NewRecorder(), r)
+			mux.ServeHTTP(httptest.NewRecorder(), r)
 			name := ""
 			if got != nil {
 				if name = got.named(); name == "" {

@@ -125,8 +125,7 @@ const (
 type door struct {
 	Config
 	guard guard
-	mux   *http.ServeMux
-	open  map[string]bool // patterns that need no token
+	table *table
 	rooms *rooms
 
 	unverified budget // of webhooks
@@ -150,25 +149,40 @@ func New(c Config) http.Handler {
 	if c.TokenWhere == "" {
 		c.TokenWhere = defaultWhere
 	}
-	d := &door{Config: c, mux: http.NewServeMux(), open: map[string]bool{}, unverified: budget{left: maxUnverified}}
+	d := &door{Config: c, table: routed, unverified: budget{left: maxUnverified}}
 	d.rooms = &rooms{d: d, byID: map[string]*member{}, open: map[tidemark.Key]*room{}}
 	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
+	return d
+}
+
+// table finds the route of a request.
+type table struct {
+	mux  *http.ServeMux
+	open map[string]bool // patterns that need no token
+}
+
+// routed is the table of all doors: a Worker has one for each object, and parsing the routes for each took more memory
+
+var routed = newTable()
+
+func newTable() *table {
+	t := &table{mux: http.NewServeMux(), open: map[string]bool{}}
 	for _, rt := range routes() {
-		d.open[rt.pattern] = rt.open
-		d.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+		t.open[rt.pattern] = rt.open
+		t.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			a := w.(*answer)
-			one := &call{door: d, w: a, r: r}
+			one := &call{door: a.door, w: a, r: r}
 			defer one.end()
 			err := one.known(rt.takes)
 			if err == nil {
 				err = rt.serve(one)
 			}
 			if err != nil {
-				d.fail(a, r, err)
+				a.door.fail(a, r, err)
 			}
 		})
 	}
-	return d
+	return t
 }
 
 func orDefault[T int64 | time.Duration](v, otherwise T) T {
@@ -199,6 +213,7 @@ func (c *call) end() {
 // answer notes what became of a response.
 type answer struct {
 	http.ResponseWriter
+	door   *door
 	id     string // of the request
 	status int    // 0 while nothing was sent
 	input  string // id of the input that the request made durable
@@ -229,7 +244,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // ServeHTTP implements http.Handler.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := d.Runtime.Now()
-	a := &answer{ResponseWriter: w, id: requestID(givenID(r), began)}
+	a := &answer{ResponseWriter: w, door: d, id: requestID(givenID(r), began)}
 	secure(w.Header())
 	w.Header().Set(requestIDHeader, a.id)
 	r, token := split(r)
@@ -249,7 +264,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.WriteHeader(http.StatusNoContent)
 		return
 	}
-	_, pattern := d.mux.Handler(r)
+	_, pattern := d.table.mux.Handler(r)
 	if pattern != "" {
 		route = pattern
 	}
@@ -258,7 +273,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.Token != "" && ask.token != "" && errors.Is(err, tidemark.ErrUnauthorized) {
 		a.wrong = err
 	}
-	if a.known = err == nil; !a.known && !d.open[pattern] {
+	if a.known = err == nil; !a.known && !d.table.open[pattern] {
 		d.fail(a, r, err)
 		return
 	}
@@ -266,7 +281,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.fail(a, r, d.unrouted(w, r))
 		return
 	}
-	d.mux.ServeHTTP(a, r)
+	d.table.mux.ServeHTTP(a, r)
 }
 
 // unrouted says why no route fits: the path is unknown, or known with other methods.
@@ -275,7 +290,7 @@ func (d *door) unrouted(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		probe := *r
 		probe.Method = m
-		if _, pattern := d.mux.Handler(&probe); pattern != "" {
+		if _, pattern := d.table.mux.Handler(&probe); pattern != "" {
 			allow = append(allow, m)
 		}
 	}

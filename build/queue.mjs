@@ -1,0 +1,51 @@
+// Queue admits at most so many sessions to be busy at a time in an instance; the others come in the order in which they
+// asked. It holds numbers only: whoever waits asks again, from a context of its own.
+export class Queue {
+  #most;
+  #busy; // () => how many are busy
+  #waiting = new Map(); // ticket -> when it was last asked for
+  #last = 0;
+  #count = 0; // of those that are busy, as they were counted last, and those admitted since
+  #counted = -Infinity;
+
+  constructor(most, busy) {
+    this.#most = most;
+    this.#busy = busy;
+  }
+
+  // ticket gives a place at the end.
+  ticket(now) {
+    this.#waiting.set(++this.#last, now);
+    return this.#last;
+  }
+
+  // admit tells whether it is the ticket's turn; then it is used up.
+  admit(ticket, now) {
+    this.#waiting.set(ticket, now); // behind a pause it has its place still: a Map keeps the order
+    if (now - this.#counted >= COUNT_MS) {
+      this.#count = this.#busy();
+      this.#counted = now;
+    }
+    let room = this.#most - this.#count;
+    for (const [t, asked] of this.#waiting) {
+      if (now - asked > GONE_MS) {
+        this.#waiting.delete(t);
+        continue;
+      }
+      if (room-- <= 0) return false;
+      if (t !== ticket) continue;
+      this.#count++;
+      return this.#waiting.delete(ticket);
+    }
+    return false;
+  }
+
+  // leave gives a place up.
+  leave(ticket) {
+    this.#waiting.delete(ticket);
+  }
+}
+
+// Between two counts of what is busy, and after how long a ticket that nobody asks for is nobody's: its client left.
+const COUNT_MS = 100;
+const GONE_MS = 5000;

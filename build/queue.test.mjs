@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Queue } from "./queue.mjs";
+
+test("as many are admitted as there is room for, in the order in which they came", () => {
+  let busy = 0;
+  const q = new Queue(3, () => busy);
+  const tickets = Array.from({ length: 5 }, () => q.ticket(0));
+  const ask = (now) => tickets.map((t) => t && q.admit(t, now)).map((ok, i) => { if (ok) tickets[i] = 0; return Boolean(ok); });
+  assert.deepEqual(ask(0), [true, true, true, false, false]);
+  busy = 3;
+  assert.deepEqual(ask(200), [false, false, false, false, false]);
+  busy = 2;
+  const late = q.ticket(300);
+  assert.equal(q.admit(late, 300), false, "those before it have waited longer");
+  assert.deepEqual(ask(300), [false, false, false, true, false]);
+});
+
+test("who left makes room for who comes behind", () => {
+  const q = new Queue(1, () => 0);
+  const gone = q.ticket(0), given = q.ticket(0), next = q.ticket(0);
+  q.leave(given);
+  assert.equal(q.admit(next, 100), false, "the first has its turn");
+  assert.equal(q.admit(next, 6000), true, "nobody asked for the first ticket any more");
+  assert.equal(q.admit(gone, 6000), false);
+});
