@@ -1,6 +1,8 @@
 package compaction
 
 import (
+	"slices"
+
 	"github.com/tidemark-ai/tidemark"
 )
 
@@ -133,4 +135,48 @@ func Chunks(items []Item, budget tidemark.Tokens) [][]Item {
 		out = append(out, items[start:])
 	}
 	return out
+}
+
+// Halves parts items for a model that reads them as a transcript and takes no more: where the second half of their tokens
+// begins, or in the middle of the longest text of a single one. The second is empty where nothing can be parted.
+func Halves(items []Item) [2][]Item {
+	if len(items) == 1 {
+		a, b, ok := halved(items[0])
+		if !ok {
+			return [2][]Item{items, nil}
+		}
+		return [2][]Item{{a}, {b}}
+	}
+	var all, n tidemark.Tokens
+	for i := range items {
+		all += items[i].Tokens
+	}
+	at := 0
+	for at < len(items)-1 && (at == 0 || n+items[at].Tokens <= all/2) {
+		n += items[at].Tokens
+		at++
+	}
+	return [2][]Item{items[:at], items[at:]}
+}
+
+// halved cuts the longest text of an item in two; all else stays with the first part.
+func halved(it Item) (a, b Item, ok bool) {
+	at, most := -1, 0
+	for n := range it.Message.Content {
+		if blk := &it.Message.Content[n]; blk.Type == tidemark.TypeText && len(blk.Text) > most {
+			at, most = n, len(blk.Text)
+		}
+	}
+	if most < 2 {
+		return it, it, false
+	}
+	text := it.Message.Content[at].Text
+	mid := runeFloor(text, most/2)
+	a, b = it, it
+	content := slices.Clone(it.Message.Content)
+	content[at] = tidemark.Text(text[:mid])
+	a.Message = tidemark.Message{Role: it.Message.Role, Content: content}
+	b.Message = tidemark.NewText(it.Message.Role, text[mid:])
+	a.Tokens, b.Tokens = tidemark.Estimate(a.Message), tidemark.Estimate(b.Message)
+	return a, b, mid > 0
 }

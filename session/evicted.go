@@ -91,14 +91,13 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, er
 	}
 	stmts := []tidemark.Stmt{next}
 	if len(chunks) > 0 {
-		w, err := s.askSummary(ctx, p, v, chunks[0], true)
+		err := s.condense(ctx, p, v, chunks[0], true, pieceHalvings)
 		if passing(err) || err != nil && ctx.Err() != nil {
 			return p, err
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive
 			s.Logger.Warn("memories of a chunk", "session", s.Key, "overlay", overlay, "err", err)
 		}
-		s.addFacts(p, chunks[0], w.Memories)
 		if len(chunks) > 1 {
 			last := strconv.FormatInt(chunks[0][len(chunks[0])-1].Last, 10)
 			stmts[0].SQL = `UPDATE due SET data = ? WHERE key = ? AND kind = ? AND data = ?`

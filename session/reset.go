@@ -304,14 +304,13 @@ func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
 	}
 	p := &plan{ID: "reset", Log: v.Log}
 	for _, chunk := range compaction.Chunks(items, s.chunkSize()) {
-		w, err := s.askSummary(ctx, p, v, chunk, true)
+		err := s.condense(ctx, p, v, chunk, true, pieceHalvings)
 		if passing(err) || err != nil && ctx.Err() != nil {
 			return p, err
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive
 			s.Logger.Warn("memories of a chunk", "session", s.Key, "chunk", p.Chunk, "err", err)
 		}
-		s.addFacts(p, chunk, w.Memories)
 		p.Chunk++
 	}
 	return p, nil

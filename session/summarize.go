@@ -136,11 +136,9 @@ func (s *Session) summaryBudget(v View) tidemark.Tokens {
 // tier 2 notes a chunk that the model cannot take; tier 3 extracts. A failure that may pass puts
 // the compaction off, with what is finished kept, unless the next call would not fit.
 func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
-	w, err := s.askSummary(ctx, p, v, items, false)
+	err := s.condense(ctx, p, v, items, false, pieceHalvings)
 	switch {
 	case err == nil:
-		p.Rolling = w.Summary
-		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case passing(err) && !hard:
@@ -160,6 +158,40 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	p.Chunk++
 	if err := s.step(ctx, r, stateCalling, p.saveStmt(), s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")); err != nil {
 		return fmt.Errorf("store chunk %d: %w", p.Chunk, err)
+	}
+	return nil
+}
+
+// pieceHalvings is how often a chunk that is too large for the model of summaries is halved: its window may be a small
+// part of that of the conversation.
+const pieceHalvings = 8
+
+// condense asks for the summary of a chunk, or for its memories only, and for its halves one after the other where the
+// model takes no more.
+func (s *Session) condense(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, halvings int) error {
+	w, err := s.askSummary(ctx, p, v, items, onlyMemories)
+	if err == nil {
+		if !onlyMemories {
+			p.Rolling = w.Summary
+		}
+		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
+		return nil
+	}
+	if !overflowed(err) || halvings == 0 {
+		return err
+	}
+	was := *p
+	for _, half := range compaction.Halves(items) {
+		if len(half) == 0 {
+			return err
+		}
+		if e := s.condense(ctx, p, v, half, onlyMemories, halvings-1); e != nil {
+			if used := p.Usage; !onlyMemories { // the summary of a part of a chunk is none
+				*p = was
+				p.Usage = used
+			}
+			return e
+		}
 	}
 	return nil
 }
@@ -270,7 +302,11 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
 	if s.settings().NoMemories || len(texts) == 0 || len(items) == 0 {
 		return
 	}
-	x := tidemark.Extraction{ID: fmt.Sprintf("%s/%s/%d", p.Log, p.ID, p.Chunk), Session: p.Log, Scope: s.Scope(), At: s.Runtime.Now()}
+	id := fmt.Sprintf("%s/%s/%d", p.Log, p.ID, p.Chunk)
+	if n := len(p.Facts); n > 0 && strings.HasPrefix(p.Facts[n-1].ID, id) { // of another half of it
+		id = fmt.Sprintf("%s.%d", id, n)
+	}
+	x := tidemark.Extraction{ID: id, Session: p.Log, Scope: s.Scope(), At: s.Runtime.Now()}
 	for _, t := range texts {
 		x.Facts = append(x.Facts, tidemark.Fact{Text: t, Sources: []tidemark.EntryID{items[0].From, items[len(items)-1].To}})
 	}

@@ -162,7 +162,7 @@ type table struct {
 }
 
 // routed is the table of all doors: a Worker has one for each object, and parsing the routes for each took more memory
-
+// than all else of an object that is idle.
 var routed = newTable()
 
 func newTable() *table {
