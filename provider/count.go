@@ -41,12 +41,12 @@ func (a *Anthropic) Count(ctx context.Context, req tidemark.Request) (tidemark.T
 		return 0, fmt.Errorf("count tokens: %w", ans.fault(err))
 	}
 	var out struct {
-		Tokens tidemark.Tokens `json:"input_tokens"`
+		Tokens looseInt `json:"input_tokens"`
 	}
-	if err := json.Unmarshal(data, &out); err != nil || out.Tokens <= 0 {
+	if err := json.Unmarshal(data, &out); err != nil || out.Tokens.n <= 0 {
 		return 0, fmt.Errorf("count tokens: %w", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the answer has no input_tokens"})
 	}
-	return out.Tokens, nil
+	return out.Tokens.tokens(), nil
 }
 
 // Count asks the provider once: who wants a count has an estimate, and need not wait for another try.

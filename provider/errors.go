@@ -120,7 +120,7 @@ func parseError(body []byte) wireError {
 		Message   json.RawMessage `json:"message"`
 		Type      json.RawMessage `json:"type"`
 		Code      json.RawMessage `json:"code"`
-		RequestID string          `json:"request_id"`
+		RequestID looseName       `json:"request_id"`
 		Internal  json.RawMessage `json:"internalCode"`
 		Text      json.RawMessage `json:"description"`
 		Errors    json.RawMessage `json:"errors"`
@@ -131,10 +131,10 @@ func parseError(body []byte) wireError {
 	switch {
 	case len(outer.Error) > 0 && outer.Error[0] == '{':
 		e := parseError(outer.Error)
-		e.ID = outer.RequestID
+		e.ID = string(outer.RequestID)
 		return e
 	case len(outer.Error) > 0 && outer.Error[0] == '"':
-		return wireError{Message: scalar(outer.Error), ID: outer.RequestID}
+		return wireError{Message: scalar(outer.Error), ID: string(outer.RequestID)}
 	case len(outer.Internal) > 0:
 		return wireError{Type: scalar(outer.Internal), Message: scalar(outer.Text)}
 	case len(outer.Message) > 0:
@@ -142,7 +142,7 @@ func parseError(body []byte) wireError {
 		if typ == "" {
 			typ = scalar(outer.Type)
 		}
-		return wireError{Type: typ, Message: scalar(outer.Message), ID: outer.RequestID}
+		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID)}
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
 	}

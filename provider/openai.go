@@ -43,9 +43,9 @@ type OpenAI struct {
 var _ tidemark.Provider = (*OpenAI)(nil)
 
 // Stream makes one call. Finish reasons are given as the Messages API names them: stop is end_turn,
-// length is max_tokens, tool_calls and function_call are tool_use. A reply that is a refusal or was
-// filtered is an error of [tidemark.ClassRefusal], one without content an error of
-// [tidemark.ClassNetwork].
+// length is max_tokens, tool_calls and function_call are tool_use. What the model says when it declines is
+// a reply that stopped with refusal; one that was filtered is an error of [tidemark.ClassRefusal]. One that only
+// thought is a reply of thinking, one with nothing at all an error of [tidemark.ClassNetwork].
 func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
 		ans, err := o.call().do(ctx, o.body(req, true))

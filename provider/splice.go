@@ -70,6 +70,12 @@ func eachField(obj []byte, f func(key, pair []byte)) {
 	}
 }
 
+// valueOf is the value of what [eachField] gives.
+func valueOf(key, pair []byte) []byte {
+	value := pair[skipSpace(pair, len(key)+2)+1:]
+	return value[skipSpace(value, 0):]
+}
+
 // eachElement calls f with every element of a valid array.
 func eachElement(arr []byte, f func(elem []byte)) {
 	i := skipSpace(arr, 0) + 1
@@ -147,8 +153,7 @@ func unmark(block []byte, depth int) []byte {
 	}
 	sets := []field{{key: "cache_control"}}
 	eachField(block, func(key, pair []byte) {
-		value := pair[skipSpace(pair, len(key)+2)+1:]
-		value = value[skipSpace(value, 0):]
+		value := valueOf(key, pair)
 		if string(key) != "content" || len(value) == 0 || value[0] != '[' {
 			return
 		}

@@ -224,17 +224,17 @@ func workersaiError(err error) error {
 // chat completions, perhaps in pieces.
 type flatCall struct {
 	openaiCall
-	Name      string    `json:"name"`
+	Name      looseName `json:"name"`
 	Arguments looseText `json:"arguments"`
 }
 
 // workersaiChunk is a chunk, or a whole answer, in either shape or in both.
 type workersaiChunk struct {
 	openaiChunk
-	Response     looseText       `json:"response"`
-	ToolCalls    []flatCall      `json:"tool_calls"`
-	FinishReason string          `json:"finish_reason"`
-	Internal     json.RawMessage `json:"internalCode"`
-	Errors       json.RawMessage `json:"errors"`
-	Result       json.RawMessage `json:"result"` // of the REST API, around a whole answer
+	Response     looseText                `json:"response"`
+	ToolCalls    loose[[]loose[flatCall]] `json:"tool_calls"`
+	FinishReason looseName                `json:"finish_reason"`
+	Internal     json.RawMessage          `json:"internalCode"`
+	Errors       json.RawMessage          `json:"errors"`
+	Result       json.RawMessage          `json:"result"` // of the REST API, around a whole answer
 }
