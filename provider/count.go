@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -24,12 +23,12 @@ func (a *Anthropic) Count(ctx context.Context, req tidemark.Request) (tidemark.T
 	c.url += "/count_tokens"
 	c.header.Set("Accept", "application/json")
 	c.first = min(c.first, countFirst)
-	req = lowered(req, slices.Contains(a.Beta, midSystem))
+	req = a.valid(req).Request
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = appendPrompt(b, req)
 	if a.Thinking > 0 {
-		b = a.appendThinking(b)
+		b = a.appendThinking(b, req)
 	}
 	ans, err := c.do(ctx, append(b, '}'))
 	if err != nil {

@@ -107,6 +107,7 @@ type wireError struct {
 	Type    string
 	Message string
 	ID      string
+	Param   string
 }
 
 // parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
@@ -120,6 +121,7 @@ func parseError(body []byte) wireError {
 		Message   json.RawMessage `json:"message"`
 		Type      json.RawMessage `json:"type"`
 		Code      json.RawMessage `json:"code"`
+		Param     json.RawMessage `json:"param"`
 		RequestID looseName       `json:"request_id"`
 		Internal  json.RawMessage `json:"internalCode"`
 		Text      json.RawMessage `json:"description"`
@@ -142,7 +144,7 @@ func parseError(body []byte) wireError {
 		if typ == "" {
 			typ = scalar(outer.Type)
 		}
-		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID)}
+		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param)}
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
 	}
@@ -185,6 +187,7 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		Message:    redact(w.Message, key, maxErrorText),
 		RequestID:  redact(w.ID, key, 120),
 		RetryAfter: retryAfter(h, now),
+		Param:      redact(w.Param, key, 200),
 	}
 	// The SDKs of both APIs let this header decide over the status.
 	switch h.Get("X-Should-Retry") {

@@ -101,17 +101,19 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i.
+// skipString returns the index behind the string that begins at i. Pictures are strings of megabytes, so it leaps from
+// quote to quote.
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
+	for start := i; ; {
+		n := bytes.IndexByte(b[i+1:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		i += 1 + n
+		if body := b[start+1 : i]; backslashes(body)%2 == 0 {
 			return i + 1
 		}
 	}
-	return len(b)
 }
 
 // skipValue returns the index behind the value that begins at i.
