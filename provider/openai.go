@@ -163,6 +163,10 @@ func appendFunctions(b []byte, tools []tidemark.Tool) []byte {
 		}
 		b = append(b, `,"parameters":`...)
 		b = append(b, schema(t)...)
+		for _, o := range t.More {
+			b = append(json.AppendString(append(b, ','), o.Name), ':')
+			b = append(b, o.Value...)
+		}
 		b = append(b, `}}`...)
 	}
 	return append(b, ']')
