@@ -9,10 +9,16 @@ import (
 type ShapeError struct {
 	Index int    // of the message
 	Rule  string // what it breaks
+	At    string // the place as the API names it, of a rule that one API has; else empty
 }
 
-// Error names the message and the rule.
-func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Index, e.Rule) }
+// Error names the message, or the place, and the rule.
+func (e *ShapeError) Error() string {
+	if e.At != "" {
+		return e.At + ": " + e.Rule
+	}
+	return fmt.Sprintf("message %d: %s", e.Index, e.Rule)
+}
 
 // Check states once what the APIs demand of the messages of a request
 // (https://docs.anthropic.com/en/api/messages): the first is from the user, call ids are unique, a system message
@@ -21,20 +27,20 @@ func (e *ShapeError) Error() string { return fmt.Sprintf("message %d: %s", e.Ind
 // [CheckCalls]. It returns the first breach, or nil.
 func Check(messages []Message) error {
 	if len(messages) == 0 {
-		return &ShapeError{0, "there are no messages"}
+		return &ShapeError{Index: 0, Rule: "there are no messages"}
 	}
 	if messages[0].Role != User {
-		return &ShapeError{0, "the first message must be from the user"}
+		return &ShapeError{Index: 0, Rule: "the first message must be from the user"}
 	}
 	for i, m := range messages {
 		if m.Role != System {
 			continue
 		}
 		if !messages[i-1].TakesSystem() {
-			return &ShapeError{i, "a system message that follows no message of the user"}
+			return &ShapeError{Index: i, Rule: "a system message that follows no message of the user"}
 		}
 		if i+1 < len(messages) && messages[i+1].Role == User {
-			return &ShapeError{i, "a system message before one of the user"}
+			return &ShapeError{Index: i, Rule: "a system message before one of the user"}
 		}
 	}
 	return check(messages, map[string]bool{})
@@ -74,17 +80,17 @@ func check(messages []Message, seen map[string]bool) error {
 		return nil
 	}
 	if last := messages[len(messages)-1]; last.Role == Assistant && len(last.Calls()) > 0 {
-		return &ShapeError{len(messages) - 1, fmt.Sprintf("call %q is not answered", last.Calls()[0])}
+		return &ShapeError{Index: len(messages) - 1, Rule: fmt.Sprintf("call %q is not answered", last.Calls()[0])}
 	}
 	return nil
 }
 
 func checkMessage(i int, m Message, seen map[string]bool) error {
 	if m.Role != User && m.Role != Assistant && m.Role != System {
-		return &ShapeError{i, fmt.Sprintf("role %q is none of user, assistant and system", m.Role)}
+		return &ShapeError{Index: i, Rule: fmt.Sprintf("role %q is none of user, assistant and system", m.Role)}
 	}
 	if len(m.Content) == 0 {
-		return &ShapeError{i, "empty content"}
+		return &ShapeError{Index: i, Rule: "empty content"}
 	}
 	if seen == nil {
 		seen = map[string]bool{}
@@ -93,22 +99,22 @@ func checkMessage(i int, m Message, seen map[string]bool) error {
 		switch b.Type {
 		case TypeText:
 			if strings.TrimSpace(b.Text) == "" {
-				return &ShapeError{i, "empty text block"}
+				return &ShapeError{Index: i, Rule: "empty text block"}
 			}
 		case TypeToolUse:
 			if m.Role != Assistant {
-				return &ShapeError{i, "a tool call that is not from the assistant"}
+				return &ShapeError{Index: i, Rule: "a tool call that is not from the assistant"}
 			}
 			if b.ID == "" || b.Name == "" {
-				return &ShapeError{i, "a tool call without id or name"}
+				return &ShapeError{Index: i, Rule: "a tool call without id or name"}
 			}
 			if seen[b.ID] {
-				return &ShapeError{i, fmt.Sprintf("call id %q was used before", b.ID)}
+				return &ShapeError{Index: i, Rule: fmt.Sprintf("call id %q was used before", b.ID)}
 			}
 			seen[b.ID] = true
 		case TypeToolResult:
 			if m.Role != User {
-				return &ShapeError{i, "a tool result that is not from the user"}
+				return &ShapeError{Index: i, Rule: "a tool result that is not from the user"}
 			}
 		}
 	}
@@ -128,16 +134,16 @@ func checkAnswers(i int, m Message, asked []string) error {
 			continue
 		}
 		if !open[b.ToolUseID] {
-			return &ShapeError{i, fmt.Sprintf("result for %q answers no call of the message before", b.ToolUseID)}
+			return &ShapeError{Index: i, Rule: fmt.Sprintf("result for %q answers no call of the message before", b.ToolUseID)}
 		}
 		if other {
-			return &ShapeError{i, "tool results must come first"}
+			return &ShapeError{Index: i, Rule: "tool results must come first"}
 		}
 		delete(open, b.ToolUseID)
 	}
 	for _, id := range asked {
 		if open[id] {
-			return &ShapeError{i, fmt.Sprintf("call %q is not answered", id)}
+			return &ShapeError{Index: i, Rule: fmt.Sprintf("call %q is not answered", id)}
 		}
 	}
 	return nil

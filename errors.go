@@ -73,6 +73,16 @@ type APIError struct {
 	Message    string        // the API's own message, keys redacted
 	RequestID  string        // the API's request id, for its support
 	RetryAfter time.Duration // what the API asked for, 0 when it did not
+	Param      string        `json:"Param,omitempty"` // the field of the request that the API names, where it does
+	Place      *Place        `json:"Place,omitempty"` // what it refused of the request, where it says so
+}
+
+// Place is what a model API refused of a [Request].
+type Place struct {
+	Message int    // index of the message, -1: none
+	Block   int    // index of the block in it, -1: all of the message
+	Inner   int    // of a result, index of the block in its content, -1: all of it
+	Tool    string // name of the tool whose definition it was
 }
 
 // Error names the class, the status and the API's own words.

@@ -14,6 +14,9 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	// More are further members of its definition, as a client of chat completions has them (strict): a provider of that
+	// API sends them on, others leave them out.
+	More []Option `json:"-"`
 	// Idempotent says that a call which may have run before a crash may be run again.
 	Idempotent bool `json:"-"`
 	// Timeout is how long a call may take; 0: as long as the conversation's settings say.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -35,6 +36,8 @@ type part struct {
 		Text *string `json:"text"`
 		Blob string  `json:"blob"`
 	} `json:"resource"`
+
+	odd json.RawMessage // all of it, where it cannot be read
 }
 
 // Result is the result of tools/call as a block that answers a call: texts and images as they are, of everything
@@ -45,18 +48,18 @@ type part struct {
 // ErrUnavailable when it is no such result, ErrForbidden when the server asks for something first.
 func Result(id string, raw json.RawMessage) (tidemark.Block, error) {
 	var r struct {
-		Type       string          `json:"resultType"`
-		Content    []part          `json:"content"`
+		Type       loose[string]   `json:"resultType"`
+		Content    parts           `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
-		IsError    bool            `json:"isError"`
+		IsError    loose[bool]     `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return tidemark.Block{}, fmt.Errorf("the result of the tool cannot be read: %w", tidemark.ErrUnavailable)
 	}
-	if r.Type != "" && r.Type != "complete" {
-		return tidemark.Block{}, fmt.Errorf("the tool asks for more first (%.40q), which is not done here: %w", r.Type, tidemark.ErrForbidden)
+	if kind := r.Type.is; kind != "" && kind != "complete" {
+		return tidemark.Block{}, fmt.Errorf("the tool asks for more first (%.40q), which is not done here: %w", kind, tidemark.ErrForbidden)
 	}
-	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: id, IsError: r.IsError}
+	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: id, IsError: r.IsError.is}
 	said := false
 	for i, p := range r.Content {
 		if i >= maxBlocks {
@@ -71,6 +74,106 @@ func Result(id string, raw json.RawMessage) (tidemark.Block, error) {
 		out.Content = append(out.Content, tidemark.Text(s))
 	}
 	return out, nil
+}
+
+// loose is a value that is zero where it has another form: what a tool found is worth more than what is said about it.
+type loose[T any] struct{ is T }
+
+// UnmarshalJSON never fails, for the reason above.
+func (l *loose[T]) UnmarshalJSON(data []byte) error {
+	var v T
+	if json.Unmarshal(data, &v) == nil {
+		l.is = v
+	}
+	return nil
+}
+
+// parts is the content of a result: a list of which each part is read by itself, so that one of a kind that nobody knows
+// does not take the others with it. A text and a part alone are lists of one.
+type parts []part
+
+// UnmarshalJSON exists for the reason above.
+func (p *parts) UnmarshalJSON(data []byte) error {
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) != nil {
+		list = []json.RawMessage{data}
+	}
+	*p = make(parts, 0, len(list))
+	for _, raw := range list {
+		if string(raw) != "null" {
+			*p = append(*p, partOf(raw))
+		}
+	}
+	return nil
+}
+
+func partOf(raw json.RawMessage) part {
+	var p part
+	if json.Unmarshal(raw, &p) == nil && p.known() {
+		return p
+	}
+	if text := ""; json.Unmarshal(raw, &text) == nil {
+		return part{Type: "text", Text: text}
+	}
+	var odd struct {
+		Type loose[string]          `json:"type"`
+		Text loose[json.RawMessage] `json:"text"`
+	}
+	_ = json.Unmarshal(raw, &odd) // what it does not tell is empty
+	if odd.Type.is == "text" && len(odd.Text.is) > 0 {
+		return part{Type: "text", Text: string(odd.Text.is)}
+	}
+	return part{Type: odd.Type.is, odd: raw}
+}
+
+// known reports a part of a type that the protocol has.
+func (p part) known() bool {
+	switch p.Type {
+	case "text", "image", "audio", "resource_link":
+		return true
+	}
+	return p.Type == "resource" && p.Resource != nil
+}
+
+// Readable returns a message with the result of a tool as it came, or, where it has a part that no reader of the protocol
+// knows, with a text in its place: readers that are not ours refuse all of such a result.
+func Readable(message []byte) []byte {
+	var m struct {
+		Result struct {
+			Content []json.RawMessage `json:"content"`
+		} `json:"result"`
+	}
+	if !bytes.Contains(message, []byte(`"content"`)) || json.Unmarshal(message, &m) != nil {
+		return message
+	}
+	changed := false
+	for i, raw := range m.Result.Content {
+		p := partOf(raw)
+		if p.odd == nil {
+			continue
+		}
+		changed = true
+		m.Result.Content[i] = append(json.AppendString([]byte(`{"type":"text","text":`), p.block().Text), '}')
+	}
+	if !changed {
+		return message
+	}
+	var whole, result map[string]json.RawMessage
+	if json.Unmarshal(message, &whole) != nil || json.Unmarshal(whole["result"], &result) != nil {
+		return message
+	}
+	var err error
+	if result["content"], err = json.Marshal(m.Result.Content); err != nil {
+		return message
+	}
+	if whole["result"], err = json.Marshal(result); err != nil {
+		return message
+	}
+	out, err := json.Marshal(whole)
+	if err != nil {
+		return message
+	}
+	return out
 }
 
 func (p part) block() tidemark.Block {
@@ -90,7 +193,7 @@ func (p part) block() tidemark.Block {
 	case p.Type == "resource" && p.Resource != nil:
 		return tidemark.Text(fmt.Sprintf("[file %s, %s, %d bytes: not shown]", short(p.Resource.URI), short(p.Resource.MIME), decodedLen(p.Resource.Blob)))
 	}
-	return tidemark.Text(fmt.Sprintf("[a part of the type %s, which is not known here]", short(p.Type)))
+	return tidemark.Text(strings.TrimSpace(fmt.Sprintf("[a part of the type %s, which is not known here] %s", short(p.Type), short(string(p.odd)))))
 }
 
 // image is an image block, or a note where model APIs would refuse it.

@@ -60,13 +60,15 @@ var _ tidemark.Provider = (*Anthropic)(nil)
 // and markers that came with a message are dropped.
 func (a *Anthropic) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
-		ans, err := a.call().do(ctx, a.body(req))
+		fit := a.valid(req)
+		ans, err := a.call().do(ctx, a.encode(fit.Request))
 		if err != nil {
-			yield(tidemark.Delta{}, err)
+			yield(tidemark.Delta{}, fit.explained(err, fit.spot))
 			return
 		}
 		defer ans.end()
-		dec := &anthropicReply{key: a.Key, req: req, call: tidemark.Call{Model: or(req.Model, a.Model), RequestID: requestID(ans.header)}}
+		yield = fit.own(yield)
+		dec := &anthropicReply{key: a.Key, req: fit.Request, call: tidemark.Call{Model: or(req.Model, a.Model), RequestID: requestID(ans.header)}}
 		if ans.json() {
 			readWhole(ans, dec.whole, yield)
 			return
@@ -94,10 +96,15 @@ func (a *Anthropic) call() call {
 // cacheMark stands behind the last field of what it marks.
 const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 
-// body writes the request in the order in which the API caches it, with what may change from call
+// takesSystem reports whether the model takes system messages between the others.
+func (a *Anthropic) takesSystem() bool { return slices.Contains(a.Beta, midSystem) }
+
+// body is what is sent of a request.
+func (a *Anthropic) body(req tidemark.Request) []byte { return a.encode(a.valid(req).Request) }
+
+// encode writes a valid request in the order in which the API caches it, with what may change from call
 // to call at its end.
-func (a *Anthropic) body(req tidemark.Request) []byte {
-	req = lowered(req, slices.Contains(a.Beta, midSystem))
+func (a *Anthropic) encode(req tidemark.Request) []byte {
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = append(b, `,"stream":true`...)
@@ -105,7 +112,7 @@ func (a *Anthropic) body(req tidemark.Request) []byte {
 	limit := or(or(req.MaxTokens, a.MaxTokens), defaultMaxTokens)
 	if a.Thinking > 0 {
 		limit += a.Thinking // the API counts thinking as output
-		b = a.appendThinking(b)
+		b = a.appendThinking(b, req)
 	}
 	b = append(b, `,"max_tokens":`...)
 	return append(appendOptions(strconv.AppendInt(b, int64(limit), 10), req.Options, a), '}')
@@ -137,7 +144,15 @@ func appendPrompt(b []byte, req tidemark.Request) []byte {
 	return append(b, ']')
 }
 
-func (a *Anthropic) appendThinking(b []byte) []byte {
+// appendThinking asks for thinking, but not in the middle of a round of tools that began without: the last message of the
+// assistant must begin with thinking then, and one that another model wrote, or that was cut off, cannot.
+// (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#toggling-thinking-modes-in-conversations)
+func (a *Anthropic) appendThinking(b []byte, req tidemark.Request) []byte {
+	if n := len(req.Messages); n > 1 && len(req.Messages[n-1].Results()) > 0 {
+		if asked := req.Messages[n-2]; len(asked.Calls()) > 0 && !thinks(asked.Content[0]) {
+			return b
+		}
+	}
 	b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
 	return append(strconv.AppendInt(b, int64(a.Thinking), 10), '}')
 }

@@ -33,41 +33,44 @@ type part struct {
 	signature strings.Builder
 	input     strings.Builder
 	content   strings.Builder // of a compaction block
+	pieces    struct{ text, input halves }
 	citations []json.RawMessage
 	changed   bool
 }
 
 type anthropicUsage struct {
-	Input         *tidemark.Tokens `json:"input_tokens"`
-	Output        *tidemark.Tokens `json:"output_tokens"`
-	CacheRead     *tidemark.Tokens `json:"cache_read_input_tokens"`
-	CacheCreation *tidemark.Tokens `json:"cache_creation_input_tokens"`
+	Input         looseInt `json:"input_tokens"`
+	Output        looseInt `json:"output_tokens"`
+	CacheRead     looseInt `json:"cache_read_input_tokens"`
+	CacheCreation looseInt `json:"cache_creation_input_tokens"`
 }
 
 type anthropicMessage struct {
-	ID         string            `json:"id"`
-	Model      string            `json:"model"`
-	Content    []json.RawMessage `json:"content"`
-	StopReason string            `json:"stop_reason"`
-	Usage      *anthropicUsage   `json:"usage"`
+	ID         looseName                `json:"id"`
+	Model      looseName                `json:"model"`
+	Content    loose[[]json.RawMessage] `json:"content"`
+	StopReason looseName                `json:"stop_reason"`
+	Usage      loose[*anthropicUsage]   `json:"usage"`
 }
 
 type anthropicEvent struct {
-	Type    string            `json:"type"`
-	Index   int               `json:"index"`
-	Message *anthropicMessage `json:"message"`
-	Block   json.RawMessage   `json:"content_block"`
-	Usage   *anthropicUsage   `json:"usage"`
-	Delta   struct {
-		Type        string          `json:"type"`
-		Text        string          `json:"text"`
-		Thinking    string          `json:"thinking"`
-		Signature   string          `json:"signature"`
-		PartialJSON string          `json:"partial_json"`
-		Content     string          `json:"content"`
-		Citation    json.RawMessage `json:"citation"`
-		StopReason  string          `json:"stop_reason"`
-	} `json:"delta"`
+	Type    looseName                `json:"type"`
+	Index   looseInt                 `json:"index"`
+	Message loose[*anthropicMessage] `json:"message"`
+	Block   json.RawMessage          `json:"content_block"`
+	Usage   loose[*anthropicUsage]   `json:"usage"`
+	Delta   loose[anthropicDelta]    `json:"delta"`
+}
+
+type anthropicDelta struct {
+	Type        looseName       `json:"type"`
+	Text        looseText       `json:"text"`
+	Thinking    looseText       `json:"thinking"`
+	Signature   looseText       `json:"signature"`
+	PartialJSON looseText       `json:"partial_json"`
+	Content     looseText       `json:"content"`
+	Citation    json.RawMessage `json:"citation"`
+	StopReason  looseName       `json:"stop_reason"`
 }
 
 func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
@@ -86,16 +89,16 @@ func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 		return nil, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
 	}
 	var d tidemark.Delta
-	switch e.Type {
+	switch or(string(e.Type), ev.Name) {
 	case "message_start":
-		r.start(e.Message)
+		r.start(e.Message.is)
 	case "content_block_start":
 		d, err = r.open(e)
 	case "content_block_delta":
 		d, err = r.add(e)
 	case "message_delta":
-		r.call.Stop = or(e.Delta.StopReason, r.call.Stop)
-		r.usage(e.Usage)
+		r.call.Stop = or(string(e.Delta.is.StopReason), r.call.Stop)
+		r.usage(e.Usage.is)
 	case "message_stop":
 		return nil, true, nil
 	case "error":
@@ -115,7 +118,7 @@ func quickDelta(data []byte) (e anthropicEvent, ok bool) {
 	}
 	digits := 0
 	for ; digits < min(len(rest), 4) && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
-		e.Index = e.Index*10 + int(rest[digits]-'0')
+		e.Index = looseInt{e.Index.n*10 + int64(rest[digits]-'0'), true}
 	}
 	if digits == 0 || digits > 1 && rest[0] == '0' {
 		return e, false
@@ -123,8 +126,11 @@ func quickDelta(data []byte) (e anthropicEvent, ok bool) {
 	if rest, ok = bytes.CutPrefix(rest[digits:], []byte(`,"delta":{"type":"text_delta","text":`)); !ok {
 		return e, false
 	}
-	e.Type, e.Delta.Type = "content_block_delta", "text_delta"
-	e.Delta.Text, _, rest, ok = json.CutString(rest)
+	e.Type, e.Delta.is.Type = "content_block_delta", "text_delta"
+	text, raw, rest, ok := json.CutString(rest)
+	if e.Delta.is.Text = looseText(text); bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`)) {
+		e.Delta.is.Text = looseText(withHalves(raw))
+	}
 	rest, end := bytes.CutPrefix(rest, []byte("}"))
 	return e, ok && end && string(bytes.Trim(rest, " ")) == "}"
 }
@@ -133,9 +139,9 @@ func (r *anthropicReply) start(m *anthropicMessage) {
 	if m == nil {
 		return
 	}
-	r.call.Model = or(m.Model, r.call.Model)
-	r.call.RequestID = or(r.call.RequestID, m.ID)
-	r.usage(m.Usage)
+	r.call.Model = or(string(m.Model), r.call.Model)
+	r.call.RequestID = or(r.call.RequestID, string(m.ID))
+	r.usage(m.Usage.is)
 }
 
 // usage takes up figures; those of message_delta are totals, not additions.
@@ -145,23 +151,25 @@ func (r *anthropicReply) usage(u *anthropicUsage) {
 	}
 	for _, f := range [...]struct {
 		to   *tidemark.Tokens
-		from *tidemark.Tokens
+		from looseInt
 	}{{&r.call.Usage.Input, u.Input}, {&r.call.Usage.Output, u.Output}, {&r.call.Usage.CacheRead, u.CacheRead}, {&r.call.Usage.CacheCreation, u.CacheCreation}} {
-		if f.from != nil && *f.from >= 0 {
-			*f.to = *f.from
+		if f.from.set && f.from.n >= 0 {
+			*f.to = f.from.tokens()
 			r.call.Reported = true
 		}
 	}
 }
 
 func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {
-	p := &part{index: e.Index, raw: e.Block}
+	p := &part{index: int(e.Index.n)}
 	if len(r.parts) >= maxBlocks {
 		return tidemark.Delta{}, fmt.Errorf("read reply: over %d blocks: %w", maxBlocks, tidemark.ErrTooLarge)
 	}
-	if err := p.block.UnmarshalJSON(e.Block); err != nil {
+	var err error
+	if p.block, err = looseBlock(e.Block); err != nil {
 		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip(string(e.Block), 200), r.key)
 	}
+	p.raw = p.block.Raw()
 	p.text.WriteString(p.block.Text)
 	p.signature.WriteString(p.block.Signature)
 	r.parts = append(r.parts, p)
@@ -179,30 +187,32 @@ func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {
 func (r *anthropicReply) add(e anthropicEvent) (tidemark.Delta, error) {
 	var p *part
 	for i := len(r.parts) - 1; i >= 0 && p == nil; i-- {
-		if r.parts[i].index == e.Index {
+		if r.parts[i].index == int(e.Index.n) {
 			p = r.parts[i]
 		}
 	}
 	if p == nil {
-		return tidemark.Delta{}, networkError(fmt.Sprintf("a delta for block %d, which did not begin", e.Index), r.key)
+		return tidemark.Delta{}, networkError(fmt.Sprintf("a delta for block %d, which did not begin", e.Index.n), r.key)
 	}
 	p.changed = true
-	d := e.Delta
+	d := e.Delta.is
 	switch d.Type {
 	case "text_delta":
-		p.text.WriteString(d.Text)
-		return tidemark.Delta{Text: d.Text}, nil
+		text := p.pieces.text.next(string(d.Text))
+		p.text.WriteString(text)
+		return tidemark.Delta{Text: text}, nil
 	case "thinking_delta":
-		p.text.WriteString(d.Thinking)
-		return tidemark.Delta{Thinking: d.Thinking}, nil
+		text := p.pieces.text.next(string(d.Thinking))
+		p.text.WriteString(text)
+		return tidemark.Delta{Thinking: text}, nil
 	case "signature_delta":
-		p.signature.WriteString(d.Signature)
+		p.signature.WriteString(string(d.Signature))
 	case "input_json_delta":
-		p.input.WriteString(d.PartialJSON)
+		p.input.WriteString(p.pieces.input.next(string(d.PartialJSON)))
 	case "citations_delta":
 		p.citations = append(p.citations, d.Citation)
 	case "compaction_delta":
-		p.content.WriteString(d.Content)
+		p.content.WriteString(p.pieces.text.next(string(d.Content)))
 	}
 	return tidemark.Delta{}, nil
 }
@@ -224,7 +234,7 @@ func (r *anthropicReply) reply() (tidemark.Reply, error) {
 		}
 		m.Content = append(m.Content, b)
 	}
-	return complete(r.req, m, r.call, "")
+	return complete(r.req, m, r.call)
 }
 
 // finish returns the block with all that was added to it. An untouched one keeps its bytes.
@@ -232,6 +242,8 @@ func (p *part) finish() (tidemark.Block, error) {
 	if !p.changed {
 		return p.block, nil
 	}
+	p.text.WriteString(p.pieces.text.rest())
+	p.input.WriteString(p.pieces.input.rest())
 	var sets []field
 	set := func(key string, value []byte) { sets = append(sets, field{key, value}) }
 	switch p.block.Type {
@@ -265,13 +277,13 @@ func (r *anthropicReply) whole(data []byte) (tidemark.Reply, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
 	}
-	if m.Content == nil && m.StopReason == "" {
+	if m.Content.is == nil && m.StopReason == "" {
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
 	}
 	r.start(&m)
-	r.call.Stop = m.StopReason
-	for i, raw := range m.Content {
-		if _, err := r.open(anthropicEvent{Index: i, Block: raw}); err != nil {
+	r.call.Stop = string(m.StopReason)
+	for i, raw := range m.Content.is {
+		if _, err := r.open(anthropicEvent{Index: looseInt{int64(i), true}, Block: raw}); err != nil {
 			return tidemark.Reply{}, err
 		}
 	}

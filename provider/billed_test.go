@@ -26,7 +26,7 @@ func TestBilled(t *testing.T) {
 		"more than any was said": {tidemark.Usage{Input: 10, Output: 1 << 31}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := complete(req, said, tidemark.Call{Reported: true, Usage: row.usage}, "")
+			got, err := complete(req, said, tidemark.Call{Reported: true, Usage: row.usage})
 			if err != nil || got.Call.Reported != row.believed {
 				t.Fatalf("%+v, %v", got.Call, err)
 			}

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -24,12 +23,12 @@ func (a *Anthropic) Count(ctx context.Context, req tidemark.Request) (tidemark.T
 	c.url += "/count_tokens"
 	c.header.Set("Accept", "application/json")
 	c.first = min(c.first, countFirst)
-	req = lowered(req, slices.Contains(a.Beta, midSystem))
+	req = a.valid(req).Request
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = appendPrompt(b, req)
 	if a.Thinking > 0 {
-		b = a.appendThinking(b)
+		b = a.appendThinking(b, req)
 	}
 	ans, err := c.do(ctx, append(b, '}'))
 	if err != nil {
@@ -41,12 +40,12 @@ func (a *Anthropic) Count(ctx context.Context, req tidemark.Request) (tidemark.T
 		return 0, fmt.Errorf("count tokens: %w", ans.fault(err))
 	}
 	var out struct {
-		Tokens tidemark.Tokens `json:"input_tokens"`
+		Tokens looseInt `json:"input_tokens"`
 	}
-	if err := json.Unmarshal(data, &out); err != nil || out.Tokens <= 0 {
+	if err := json.Unmarshal(data, &out); err != nil || out.Tokens.n <= 0 {
 		return 0, fmt.Errorf("count tokens: %w", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the answer has no input_tokens"})
 	}
-	return out.Tokens, nil
+	return out.Tokens.tokens(), nil
 }
 
 // Count asks the provider once: who wants a count has an estimate, and need not wait for another try.

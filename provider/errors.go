@@ -107,6 +107,7 @@ type wireError struct {
 	Type    string
 	Message string
 	ID      string
+	Param   string
 }
 
 // parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
@@ -120,7 +121,8 @@ func parseError(body []byte) wireError {
 		Message   json.RawMessage `json:"message"`
 		Type      json.RawMessage `json:"type"`
 		Code      json.RawMessage `json:"code"`
-		RequestID string          `json:"request_id"`
+		Param     json.RawMessage `json:"param"`
+		RequestID looseName       `json:"request_id"`
 		Internal  json.RawMessage `json:"internalCode"`
 		Text      json.RawMessage `json:"description"`
 		Errors    json.RawMessage `json:"errors"`
@@ -131,10 +133,10 @@ func parseError(body []byte) wireError {
 	switch {
 	case len(outer.Error) > 0 && outer.Error[0] == '{':
 		e := parseError(outer.Error)
-		e.ID = outer.RequestID
+		e.ID = string(outer.RequestID)
 		return e
 	case len(outer.Error) > 0 && outer.Error[0] == '"':
-		return wireError{Message: scalar(outer.Error), ID: outer.RequestID}
+		return wireError{Message: scalar(outer.Error), ID: string(outer.RequestID)}
 	case len(outer.Internal) > 0:
 		return wireError{Type: scalar(outer.Internal), Message: scalar(outer.Text)}
 	case len(outer.Message) > 0:
@@ -142,7 +144,7 @@ func parseError(body []byte) wireError {
 		if typ == "" {
 			typ = scalar(outer.Type)
 		}
-		return wireError{Type: typ, Message: scalar(outer.Message), ID: outer.RequestID}
+		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param)}
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
 	}
@@ -185,6 +187,7 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		Message:    redact(w.Message, key, maxErrorText),
 		RequestID:  redact(w.ID, key, 120),
 		RetryAfter: retryAfter(h, now),
+		Param:      redact(w.Param, key, 200),
 	}
 	// The SDKs of both APIs let this header decide over the status.
 	switch h.Get("X-Should-Retry") {

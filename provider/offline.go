@@ -30,7 +30,7 @@ var _ tidemark.Provider = Offline{}
 // chat completions allow.
 func (Offline) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
-		req = lowered(req, false)
+		req = (&Anthropic{}).valid(req).Request
 		if err := tidemark.Check(req.Messages); err != nil {
 			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()})
 			return

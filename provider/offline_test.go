@@ -225,7 +225,7 @@ func TestOfflineStream(t *testing.T) {
 }
 
 func TestOfflineRefusesBadShape(t *testing.T) {
-	_, err := tidemark.Complete(t.Context(), Offline{}, tidemark.Request{Messages: []tidemark.Message{{Role: tidemark.User}}})
+	_, err := tidemark.Complete(t.Context(), Offline{}, tidemark.Request{Messages: []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("c1", "of no call", false)}}}})
 	if e := apiError(t, err); e.Class != tidemark.ClassBadRequest {
 		t.Errorf("got %v", err)
 	}

@@ -43,21 +43,25 @@ type OpenAI struct {
 var _ tidemark.Provider = (*OpenAI)(nil)
 
 // Stream makes one call. Finish reasons are given as the Messages API names them: stop is end_turn,
-// length is max_tokens, tool_calls and function_call are tool_use. A reply that is a refusal or was
-// filtered is an error of [tidemark.ClassRefusal], one without content an error of
-// [tidemark.ClassNetwork].
+// length is max_tokens, tool_calls and function_call are tool_use. What the model says when it declines is
+// a reply that stopped with refusal; one that was filtered is an error of [tidemark.ClassRefusal]. One that only
+// thought is a reply of thinking, one with nothing at all an error of [tidemark.ClassNetwork].
 func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
-		ans, err := o.call().do(ctx, o.body(req, true))
+		fit := o.valid(req)
+		body, places := o.encode(fit.Request, true)
+		ans, err := o.call().do(ctx, body)
 		if refusesUsage(err) {
-			ans, err = o.call().do(ctx, o.body(req, false))
+			body, places = o.encode(fit.Request, false)
+			ans, err = o.call().do(ctx, body)
 		}
 		if err != nil {
-			yield(tidemark.Delta{}, err)
+			yield(tidemark.Delta{}, fit.explained(err, places.find(fit)))
 			return
 		}
 		defer ans.end()
-		dec := newOpenAIReply(req, o.Key, rand.Text)
+		yield = fit.own(yield)
+		dec := newOpenAIReply(fit.Request, o.Key, rand.Text)
 		dec.call.Model = or(req.Model, o.Model)
 		dec.call.RequestID = requestID(ans.header)
 		if ans.json() {
@@ -87,9 +91,15 @@ func (o *OpenAI) call() call {
 	}
 }
 
-// body writes the request; what may change from call to call stands at its end, since these
-// endpoints cache by prefix too.
+// body is what is sent of a request.
 func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
+	b, _ := o.encode(o.valid(req).Request, usage)
+	return b
+}
+
+// encode writes a valid request, and tells where its blocks are; what may change from call to call stands at its end,
+// since these endpoints cache by prefix too.
+func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {
 	b := append(make([]byte, 0, 4096), `{"model":`...)
 	b = json.AppendString(b, or(req.Model, o.Model))
 	b = append(b, `,"stream":true`...)
@@ -102,10 +112,8 @@ func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
 	if req.System != "" {
 		w.text("system", req.System)
 	}
-	if !o.official() { // many servers know a system message only as the first
-		req.Messages = reminded(req.Messages)
-	}
-	for _, m := range req.Sent() {
+	for i, m := range req.Sent() {
+		w.message = i
 		switch m.Role {
 		case tidemark.Assistant:
 			w.assistant(m)
@@ -120,7 +128,7 @@ func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
 		b = append(b, `,"`+o.limitField()+`":`...)
 		b = strconv.AppendInt(b, int64(limit), 10)
 	}
-	return append(appendOptions(b, req.Options, o), '}')
+	return append(appendOptions(b, req.Options, o), '}'), w.places
 }
 
 // limitField names the bound on the reply: OpenAI's reasoning models know only the new name, most
@@ -155,6 +163,10 @@ func appendFunctions(b []byte, tools []tidemark.Tool) []byte {
 		}
 		b = append(b, `,"parameters":`...)
 		b = append(b, schema(t)...)
+		for _, o := range t.More {
+			b = append(json.AppendString(append(b, ','), o.Name), ':')
+			b = append(b, o.Value...)
+		}
 		b = append(b, `}}`...)
 	}
 	return append(b, ']')

@@ -10,8 +10,10 @@ import (
 
 // chatWriter appends messages in the shape of chat completions.
 type chatWriter struct {
-	buf  []byte
-	many bool
+	buf     []byte
+	many    bool
+	message int // that is written
+	places  chatPlaces
 
 	// What Workers AI wants otherwise.
 	strict bool              // content is never null
@@ -19,7 +21,59 @@ type chatWriter struct {
 	image  func(url string) (note string)
 }
 
+// chatPlaces are the messages that were written: where the parts of each and its calls stood in the request.
+type chatPlaces []chatPlace
+
+type chatPlace struct{ parts, calls []spot }
+
+// find returns what finds a place in the request.
+func (p chatPlaces) find(s *sending) func(refusedPlace) spot {
+	return func(at refusedPlace) spot {
+		if at.n >= len(p) {
+			return nowhere
+		}
+		own := p[at.n]
+		from := own.parts
+		k, _ := at.number("content")
+		if call, _ := at.number("tool_calls"); call >= 0 {
+			from, k = own.calls, call
+		}
+		switch {
+		case k < 0 && len(from)+len(own.calls) == 1:
+			from, k = append(from, own.calls...), 0
+		case k < 0 && len(from) > 0: // the message as a whole
+			if m := from[0]; m.message < len(s.from) && m.block < len(s.from[m.message]) {
+				return spot{s.from[m.message][m.block].message, -1, -1}
+			}
+			return nowhere
+		case k < 0 || k >= len(from):
+			return nowhere
+		}
+		inner := from[k].inner
+		if from[k].message >= len(s.from) || from[k].block >= len(s.from[from[k].message]) {
+			return nowhere
+		}
+		out := s.from[from[k].message][from[k].block]
+		if inner >= 0 && out.message >= 0 {
+			out.inner = s.inner(out, inner)
+		}
+		return out
+	}
+}
+
+// stood notes where a part of the message that was begun last stood, and where a call.
+func (w *chatWriter) stood(part spot) {
+	last := &w.places[len(w.places)-1]
+	last.parts = append(last.parts, part)
+}
+
+func (w *chatWriter) called(call spot) {
+	last := &w.places[len(w.places)-1]
+	last.calls = append(last.calls, call)
+}
+
 func (w *chatWriter) begin(role string) {
+	w.places = append(w.places, chatPlace{})
 	if w.many {
 		w.buf = append(w.buf, ',')
 	}
@@ -34,25 +88,31 @@ func (w *chatWriter) text(role, text string) {
 	w.buf = append(json.AppendString(w.buf, text), '}')
 }
 
-// chatPart is a text, or the address of an image.
-type chatPart struct{ text, image string }
+// chatPart is a text, or the address of an image with what else the client said of it.
+type chatPart struct {
+	text, image string
+	more        []byte
+	at          spot
+}
 
 // assistant writes a reply: its text and its calls. One that held only thinking is left out.
 func (w *chatWriter) assistant(m tidemark.Message) {
 	var texts []string
 	var calls []tidemark.Block
-	for _, b := range m.Content {
+	var place chatPlace
+	for k, b := range m.Content {
 		switch b.Type {
 		case tidemark.TypeText:
-			texts = append(texts, b.Text)
+			texts, place.parts = append(texts, b.Text), append(place.parts, spot{w.message, k, -1})
 		case tidemark.TypeToolUse:
-			calls = append(calls, b)
+			calls, place.calls = append(calls, b), append(place.calls, spot{w.message, k, -1})
 		}
 	}
 	if len(texts) == 0 && len(calls) == 0 {
 		return
 	}
 	w.begin("assistant")
+	w.places[len(w.places)-1] = place
 	w.buf = append(w.buf, `,"content":`...)
 	if len(texts) == 0 && !w.strict {
 		w.buf = append(w.buf, `null`...)
@@ -85,22 +145,23 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 // user writes tool messages for the results, then one user message for all else.
 func (w *chatWriter) user(m tidemark.Message) {
 	var rest []chatPart
-	for _, b := range m.Content {
+	for k, b := range m.Content {
+		at := spot{w.message, k, -1}
 		if b.Type == tidemark.TypeToolResult {
-			rest = append(rest, w.result(b)...)
+			rest = append(rest, w.result(b, at)...)
 			continue
 		}
-		rest = append(rest, w.part(b))
+		rest = append(rest, w.part(b, at))
 	}
 	w.parts(rest)
 }
 
 // result writes a tool message and returns the images that it may not hold.
-func (w *chatWriter) result(b tidemark.Block) []chatPart {
+func (w *chatWriter) result(b tidemark.Block, at spot) []chatPart {
 	var texts []string
 	var images []chatPart
-	for _, c := range b.Content {
-		p := w.part(c)
+	for k, c := range b.Content {
+		p := w.part(c, spot{at.message, at.block, k})
 		if p.image != "" {
 			images = append(images, p)
 			continue
@@ -109,7 +170,7 @@ func (w *chatWriter) result(b tidemark.Block) []chatPart {
 	}
 	if n := len(images); n > 0 {
 		texts = append(texts, fmt.Sprintf("[%d image(s) of this result follow in the next user message]", n))
-		images = append([]chatPart{{text: fmt.Sprintf("[image(s) of the result of call %s]", b.ToolUseID)}}, images...)
+		images = append([]chatPart{{text: fmt.Sprintf("[image(s) of the result of call %s]", b.ToolUseID), at: at}}, images...)
 	}
 	text := strings.Join(texts, "\n")
 	if b.IsError {
@@ -119,6 +180,7 @@ func (w *chatWriter) result(b tidemark.Block) []chatPart {
 		text = "[empty result]" // several servers refuse empty content
 	}
 	w.begin("tool")
+	w.stood(at)
 	if name := w.names[b.ToolUseID]; name != "" {
 		w.buf = append(w.buf, `,"name":`...)
 		w.buf = json.AppendString(w.buf, name)
@@ -144,9 +206,15 @@ func (w *chatWriter) parts(parts []chatPart) {
 	}
 	if !images {
 		w.text("user", strings.Join(texts, "\n\n"))
+	} else {
+		w.begin("user")
+	}
+	for _, p := range parts {
+		w.stood(p.at)
+	}
+	if !images {
 		return
 	}
-	w.begin("user")
 	w.buf = append(w.buf, `,"content":[`...)
 	for i, p := range parts {
 		if i > 0 {
@@ -158,19 +226,21 @@ func (w *chatWriter) parts(parts []chatPart) {
 			continue
 		}
 		w.buf = append(w.buf, `{"type":"image_url","image_url":{"url":`...)
-		w.buf = append(json.AppendString(w.buf, p.image), `}}`...)
+		w.buf = append(json.AppendString(w.buf, p.image), p.more...)
+		w.buf = append(w.buf, `}}`...)
 	}
 	w.buf = append(w.buf, `]}`...)
 }
 
 // part converts a block; of an image that may not be sent only a note is left.
-func (w *chatWriter) part(b tidemark.Block) chatPart {
+func (w *chatWriter) part(b tidemark.Block, at spot) chatPart {
 	p := partOf(b)
+	p.at = at
 	if p.image == "" || w.image == nil {
 		return p
 	}
 	if note := w.image(p.image); note != "" {
-		return chatPart{text: note}
+		return chatPart{text: note, at: at}
 	}
 	return p
 }
@@ -183,13 +253,31 @@ func partOf(b tidemark.Block) chatPart {
 		return chatPart{text: b.Text}
 	case tidemark.TypeImage:
 		if u := sourceURL(b); u != "" {
-			return chatPart{image: u}
+			return chatPart{image: u, more: pictureMore(b)}
 		}
 		return chatPart{text: "[image omitted]"}
 	case tidemark.TypeDocument:
 		return chatPart{text: documentText(b)}
 	}
 	return chatPart{text: "[" + b.Type + " omitted]"}
+}
+
+// pictureField is the member of a block of a picture with what a client of chat completions said of it beside its
+// address, such as detail. Other APIs do not know it.
+const pictureField = "image_url"
+
+// pictureMore are those members, each with a comma before it.
+func pictureMore(b tidemark.Block) (out []byte) {
+	more := member(b.Raw(), pictureField)
+	if len(more) == 0 || more[0] != '{' {
+		return nil
+	}
+	eachField(more, func(key, pair []byte) {
+		if string(key) != "url" {
+			out = append(append(out, ','), pair...)
+		}
+	})
+	return out
 }
 
 type wireSource struct {

@@ -19,7 +19,9 @@ type openaiReply struct {
 	used    map[string]bool // ids of calls in the request and in this reply
 	text    strings.Builder
 	refusal strings.Builder
+	thought strings.Builder
 	calls   []*chatCall
+	pieces  struct{ text, refusal, thought halves }
 	finish  string
 	size    int
 	out     []tidemark.Delta
@@ -30,77 +32,50 @@ type chatCall struct {
 	index    int
 	id, name string
 	args     strings.Builder
+	pieces   halves
 }
 
 type openaiChunk struct {
-	ID      string          `json:"id"`
-	Model   string          `json:"model"`
-	Error   json.RawMessage `json:"error"`
-	Usage   *openaiUsage    `json:"usage"`
-	Choices []openaiChoice  `json:"choices"`
+	ID      looseName                    `json:"id"`
+	Model   looseName                    `json:"model"`
+	Error   json.RawMessage              `json:"error"`
+	Usage   loose[*openaiUsage]          `json:"usage"`
+	Choices loose[[]loose[openaiChoice]] `json:"choices"`
 }
 
 type openaiChoice struct {
-	Index        int         `json:"index"`
-	Delta        *openaiPart `json:"delta"`
-	Message      *openaiPart `json:"message"`
-	FinishReason string      `json:"finish_reason"`
+	Index        looseInt           `json:"index"`
+	Delta        loose[*openaiPart] `json:"delta"`
+	Message      loose[*openaiPart] `json:"message"`
+	FinishReason looseName          `json:"finish_reason"`
 }
 
 type openaiPart struct {
-	Content   looseText    `json:"content"`
-	Refusal   string       `json:"refusal"`
-	Reasoning string       `json:"reasoning"`         // OpenRouter, Ollama
-	Thoughts  string       `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
-	ToolCalls []openaiCall `json:"tool_calls"`
+	Content   looseText                  `json:"content"`
+	Refusal   looseText                  `json:"refusal"`
+	Reasoning looseText                  `json:"reasoning"`         // OpenRouter, Ollama
+	Thoughts  looseText                  `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
+	ToolCalls loose[[]loose[openaiCall]] `json:"tool_calls"`
 }
 
 type openaiCall struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string    `json:"name"`
-		Arguments looseText `json:"arguments"`
-	} `json:"function"`
+	Index    looseInt              `json:"index"`
+	ID       looseName             `json:"id"`
+	Function loose[openaiFunction] `json:"function"`
+}
+
+type openaiFunction struct {
+	Name      looseName `json:"name"`
+	Arguments looseText `json:"arguments"`
 }
 
 type openaiUsage struct {
-	Prompt     tidemark.Tokens `json:"prompt_tokens"`
-	Completion tidemark.Tokens `json:"completion_tokens"`
-	Details    *struct {
-		Cached tidemark.Tokens `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CacheHit tidemark.Tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
-}
-
-// looseText is a string where some endpoints send null, a list of text parts, a number (Workers AI,
-// where a token is a numeral) or, for arguments, an object; numbers and objects keep their JSON.
-type looseText string
-
-// UnmarshalJSON exists because of these forms.
-func (t *looseText) UnmarshalJSON(data []byte) error {
-	switch {
-	case len(data) == 0 || string(data) == "null":
-		return nil
-	case data[0] == '[':
-		var parts []struct {
-			Text string `json:"text"`
-		}
-		if err := json.Unmarshal(data, &parts); err != nil {
-			return err
-		}
-		for _, p := range parts {
-			*t += looseText(p.Text)
-		}
-		return nil
-	case data[0] != '"':
-		*t = looseText(data)
-		return nil
-	}
-	var s string
-	err := json.Unmarshal(data, &s)
-	*t = looseText(s)
-	return err
+	Prompt     looseInt `json:"prompt_tokens"`
+	Completion looseInt `json:"completion_tokens"`
+	Details    loose[struct {
+		Cached looseInt `json:"cached_tokens"`
+	}] `json:"prompt_tokens_details"`
+	CacheHit looseInt `json:"prompt_cache_hit_tokens"` // DeepSeek
 }
 
 // newOpenAIReply returns a decoder of the answer to req; newID names calls that come without an id.
@@ -132,13 +107,13 @@ func (r *openaiReply) chunk(c openaiChunk, data []byte) ([]tidemark.Delta, error
 		return nil, err
 	}
 	r.out = r.out[:0]
-	for _, choice := range c.Choices {
-		if choice.Index != 0 {
+	for _, choice := range c.Choices.is {
+		if choice.is.Index.n != 0 {
 			continue // we ask for one
 		}
-		r.finish = or(choice.FinishReason, r.finish)
-		if choice.Delta != nil {
-			if err := r.add(*choice.Delta); err != nil {
+		r.finish = or(string(choice.is.FinishReason), r.finish)
+		if p := choice.is.Delta.is; p != nil {
+			if err := r.add(*p); err != nil {
 				return nil, err
 			}
 		}
@@ -151,15 +126,12 @@ func (r *openaiReply) head(c openaiChunk, data []byte) error {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return streamError(data, r.call.RequestID, r.key)
 	}
-	r.call.Model = or(c.Model, r.call.Model)
-	r.call.RequestID = or(r.call.RequestID, c.ID)
-	if u := c.Usage; u != nil && u.Prompt+u.Completion > 0 {
-		cached := u.CacheHit
-		if u.Details != nil {
-			cached = max(cached, u.Details.Cached)
-		}
-		cached = min(max(cached, 0), u.Prompt)
-		r.call.Usage = tidemark.Usage{Input: u.Prompt - cached, CacheRead: cached, Output: u.Completion}
+	r.call.Model = or(string(c.Model), r.call.Model)
+	r.call.RequestID = or(r.call.RequestID, string(c.ID))
+	if u := c.Usage.is; u != nil && u.Prompt.n+u.Completion.n > 0 {
+		prompt := u.Prompt.tokens()
+		cached := min(max(u.CacheHit.tokens(), u.Details.is.Cached.tokens(), 0), prompt)
+		r.call.Usage = tidemark.Usage{Input: prompt - cached, CacheRead: cached, Output: u.Completion.tokens()}
 		r.call.Reported = true
 	}
 	return nil
@@ -167,38 +139,52 @@ func (r *openaiReply) head(c openaiChunk, data []byte) error {
 
 // add takes up a piece of the message and leaves in out what a reader should see of it.
 func (r *openaiReply) add(p openaiPart) error {
-	r.text.WriteString(string(p.Content))
-	r.refusal.WriteString(p.Refusal)
-	r.out = append(r.out, tidemark.Delta{Text: string(p.Content) + p.Refusal, Thinking: or(p.Thoughts, p.Reasoning)})
-	for _, t := range p.ToolCalls {
-		c, isNew := r.slot(t.Index, t.ID)
+	text, refusal := r.pieces.text.next(string(p.Content)), r.pieces.refusal.next(string(p.Refusal))
+	thought := r.pieces.thought.next(string(or(p.Thoughts, p.Reasoning)))
+	r.text.WriteString(text)
+	r.refusal.WriteString(refusal)
+	r.thought.WriteString(thought)
+	r.out = append(r.out, tidemark.Delta{Text: text + refusal, Thinking: thought})
+	for _, t := range p.ToolCalls.is {
+		c, isNew := r.slot(t.is.Index, string(t.is.ID))
 		if c == nil {
 			return fmt.Errorf("read reply: over %d tool calls: %w", maxBlocks, tidemark.ErrTooLarge)
 		}
-		if c.name == "" && t.Function.Name != "" {
-			c.name = t.Function.Name
+		f := t.is.Function.is
+		if name := string(f.Name); c.name == "" && name != "" {
+			c.name = name
 			r.out = append(r.out, tidemark.Delta{Tool: c.name})
-		} else if !isNew && t.Function.Name != "" && t.Function.Name != c.name {
-			c.name += t.Function.Name // in pieces
+		} else if !isNew && name != "" && name != c.name {
+			c.name += name // in pieces
 		}
-		c.args.WriteString(string(t.Function.Arguments))
+		c.args.WriteString(c.pieces.next(string(f.Arguments)))
 	}
 	return nil
 }
 
+// ended takes up the halves of surrogate pairs whose others never came.
+func (r *openaiReply) ended() {
+	r.text.WriteString(r.pieces.text.rest())
+	r.refusal.WriteString(r.pieces.refusal.rest())
+	r.thought.WriteString(r.pieces.thought.rest())
+	for _, c := range r.calls {
+		c.args.WriteString(c.pieces.rest())
+	}
+}
+
 // slot returns the call that a piece belongs to. Pieces are told apart by index; some endpoints
 // send none, or 0 for all, and begin each call with its id.
-func (r *openaiReply) slot(index *int, id string) (c *chatCall, isNew bool) {
+func (r *openaiReply) slot(index looseInt, id string) (c *chatCall, isNew bool) {
 	last := len(r.calls) - 1
 	for i := last; i >= 0; i-- {
 		c := r.calls[i]
-		if index != nil && c.index != *index {
+		if index.set && c.index != int(index.n) {
 			continue
 		}
 		if id == "" || c.id == id {
 			return c, false
 		}
-		if c.id == "" && index != nil {
+		if c.id == "" && index.set {
 			c.id = id
 			return c, false
 		}
@@ -208,8 +194,8 @@ func (r *openaiReply) slot(index *int, id string) (c *chatCall, isNew bool) {
 		return nil, false
 	}
 	at := len(r.calls)
-	if index != nil {
-		at = *index
+	if index.set {
+		at = int(index.n)
 	}
 	c = &chatCall{index: at, id: id}
 	r.calls = append(r.calls, c)
@@ -219,6 +205,7 @@ func (r *openaiReply) slot(index *int, id string) (c *chatCall, isNew bool) {
 func (r *openaiReply) finished() bool { return r.finish != "" }
 
 func (r *openaiReply) reply() (tidemark.Reply, error) {
+	r.ended()
 	m := tidemark.Message{Role: tidemark.Assistant}
 	if text := r.text.String(); strings.TrimSpace(text) != "" {
 		m.Content = append(m.Content, tidemark.Text(text))
@@ -242,7 +229,16 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 			r.call.Stop = stopTool
 		}
 	}
-	return complete(r.req, m, r.call, r.refusal.String())
+	// What declined says so in words of its own: they are the answer (https://platform.openai.com/docs/guides/structured-outputs#refusals).
+	if refusal := r.refusal.String(); strings.TrimSpace(refusal) != "" && len(m.Calls()) == 0 {
+		m.Content = append(m.Content, tidemark.Text(refusal))
+		r.call.Stop = stopRefusal
+		return answered(r.req, m, r.call)
+	}
+	if thought := r.thought.String(); len(m.Content) == 0 && strings.TrimSpace(thought) != "" && r.call.Stop != stopRefusal {
+		m.Content = []tidemark.Block{{Type: tidemark.TypeThinking, Text: thought}} // it was paid for, and asking again would bring the same
+	}
+	return complete(r.req, m, r.call)
 }
 
 // unique returns an id for a call that no other call of the conversation has: some endpoints send
@@ -277,14 +273,14 @@ func (r *openaiReply) wholeChunk(c openaiChunk, data []byte) (tidemark.Reply, er
 	if err := r.head(c, data); err != nil {
 		return tidemark.Reply{}, err
 	}
-	if len(c.Choices) == 0 {
+	if len(c.Choices.is) == 0 {
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
 	}
-	r.finish = c.Choices[0].FinishReason
-	if p := c.Choices[0].Message; p != nil {
+	r.finish = string(c.Choices.is[0].is.FinishReason)
+	if p := c.Choices.is[0].is.Message.is; p != nil {
 		// Calls of a whole message have no index; each element is one.
-		for i := range p.ToolCalls {
-			p.ToolCalls[i].Index = &i
+		for i := range p.ToolCalls.is {
+			p.ToolCalls.is[i].is.Index = looseInt{int64(i), true}
 		}
 		if err := r.add(*p); err != nil {
 			return tidemark.Reply{}, err

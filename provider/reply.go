@@ -144,9 +144,15 @@ func estimateRequest(req tidemark.Request) tidemark.Tokens {
 	return total
 }
 
-// complete judges a finished reply to a request. The words of a refusal, where the API gives them apart from the
-// content, are in refusal.
-func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call, refusal string) (tidemark.Reply, error) {
+// answered is a finished reply to a request.
+func answered(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidemark.Reply, error) {
+	c = billed(c, req, m)
+	c.Stop = or(c.Stop, stopEnd)
+	return tidemark.Reply{Message: m, Call: c}, nil
+}
+
+// complete judges a finished reply to a request.
+func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidemark.Reply, error) {
 	c = billed(c, req, m)
 	fail := func(class tidemark.Class, typ, message string) (tidemark.Reply, error) {
 		return tidemark.Reply{}, &tidemark.APIError{Class: class, Status: http.StatusOK, Type: typ, Message: message, RequestID: c.RequestID}
@@ -154,15 +160,12 @@ func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call, refusal
 	switch {
 	case c.Stop == stopOverflow:
 		return fail(tidemark.ClassOverflow, stopOverflow, "the reply met the end of the context window")
-	case c.Stop == stopRefusal || refusal != "":
-		return fail(tidemark.ClassRefusal, stopRefusal, or(clip(or(refusal, m.PlainText()), maxErrorText), "the model declined to answer"))
+	case c.Stop == stopRefusal:
+		return fail(tidemark.ClassRefusal, stopRefusal, or(clip(m.PlainText(), maxErrorText), "the model declined to answer"))
 	case len(m.Content) == 0:
 		return fail(tidemark.ClassNetwork, "empty_reply", "the reply has no content")
 	}
-	if c.Stop == "" {
-		c.Stop = stopEnd
-	}
-	return tidemark.Reply{Message: m, Call: c}, nil
+	return answered(req, m, c)
 }
 
 // Fields of the input that stands for arguments which are no JSON object: cut off, or badly formed

@@ -70,6 +70,12 @@ func eachField(obj []byte, f func(key, pair []byte)) {
 	}
 }
 
+// valueOf is the value of what [eachField] gives.
+func valueOf(key, pair []byte) []byte {
+	value := pair[skipSpace(pair, len(key)+2)+1:]
+	return value[skipSpace(value, 0):]
+}
+
 // eachElement calls f with every element of a valid array.
 func eachElement(arr []byte, f func(elem []byte)) {
 	i := skipSpace(arr, 0) + 1
@@ -95,17 +101,19 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i.
+// skipString returns the index behind the string that begins at i. Pictures are strings of megabytes, so it leaps from
+// quote to quote.
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
+	for start := i; ; {
+		n := bytes.IndexByte(b[i+1:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		i += 1 + n
+		if body := b[start+1 : i]; backslashes(body)%2 == 0 {
 			return i + 1
 		}
 	}
-	return len(b)
 }
 
 // skipValue returns the index behind the value that begins at i.
@@ -147,8 +155,7 @@ func unmark(block []byte, depth int) []byte {
 	}
 	sets := []field{{key: "cache_control"}}
 	eachField(block, func(key, pair []byte) {
-		value := pair[skipSpace(pair, len(key)+2)+1:]
-		value = value[skipSpace(value, 0):]
+		value := valueOf(key, pair)
 		if string(key) != "content" || len(value) == 0 || value[0] != '[' {
 			return
 		}

@@ -69,8 +69,10 @@ func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 			yield(tidemark.Delta{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: NoWorkersAI + "; " + WorkersAIByAPI})
 			return
 		}
+		fit := valid(req, chatRules(chatID))
+		yield = fit.own(yield)
 		for how := (attempt{stream: true, images: true}); ; {
-			next, err := w.once(ctx, req, how, yield)
+			next, err := w.once(ctx, fit.Request, how, yield)
 			if err != nil {
 				yield(tidemark.Delta{}, workersaiError(err))
 				return
@@ -86,7 +88,7 @@ func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 // once makes a call. When another way may do better it returns that way, else how itself. Its error
 // has not been passed on yet.
 func (w *WorkersAI) once(ctx context.Context, req tidemark.Request, how attempt, yield yielder) (attempt, error) {
-	body, images := w.body(req, how)
+	body, images := w.encode(req, how)
 	ans, err := w.call(or(req.Model, w.Model)).do(ctx, body)
 	if err != nil {
 		if how.images && images && refusesImages(err) {
@@ -138,8 +140,13 @@ func (w *WorkersAI) limit(req tidemark.Request) tidemark.Tokens {
 	return or(or(req.MaxTokens, w.MaxTokens), workersaiTokens)
 }
 
-// body writes the inputs and reports whether images are among them.
+// body is what is sent of a request; it reports whether images are among it.
 func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images bool) {
+	return w.encode(valid(req, chatRules(chatID)).Request, how)
+}
+
+// encode writes the inputs and reports whether images are among them.
+func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, images bool) {
 	b := append(make([]byte, 0, 4096), `{"messages":[`...)
 	cw := chatWriter{buf: b, strict: true, names: map[string]string{}, image: func(u string) string {
 		switch {
@@ -154,8 +161,8 @@ func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images
 	if req.System != "" {
 		cw.text("system", req.System)
 	}
-	req.Messages = reminded(req.Messages)
-	for _, m := range req.Sent() {
+	for i, m := range req.Sent() {
+		cw.message = i
 		if m.Role == tidemark.Assistant {
 			cw.assistant(m)
 		} else {
@@ -224,17 +231,17 @@ func workersaiError(err error) error {
 // chat completions, perhaps in pieces.
 type flatCall struct {
 	openaiCall
-	Name      string    `json:"name"`
+	Name      looseName `json:"name"`
 	Arguments looseText `json:"arguments"`
 }
 
 // workersaiChunk is a chunk, or a whole answer, in either shape or in both.
 type workersaiChunk struct {
 	openaiChunk
-	Response     looseText       `json:"response"`
-	ToolCalls    []flatCall      `json:"tool_calls"`
-	FinishReason string          `json:"finish_reason"`
-	Internal     json.RawMessage `json:"internalCode"`
-	Errors       json.RawMessage `json:"errors"`
-	Result       json.RawMessage `json:"result"` // of the REST API, around a whole answer
+	Response     looseText                `json:"response"`
+	ToolCalls    loose[[]loose[flatCall]] `json:"tool_calls"`
+	FinishReason looseName                `json:"finish_reason"`
+	Internal     json.RawMessage          `json:"internalCode"`
+	Errors       json.RawMessage          `json:"errors"`
+	Result       json.RawMessage          `json:"result"` // of the REST API, around a whole answer
 }

@@ -59,10 +59,10 @@ func (r *workersaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 		return nil, false, streamError(ev.Data, r.call.RequestID, r.key)
 	}
 	choice := c.first()
-	if choice.Delta == nil {
-		choice.Delta = &openaiPart{}
+	if choice.Delta.is == nil {
+		choice.Delta.is = &openaiPart{}
 	}
-	r.merge(choice.Delta, c)
+	r.merge(choice.Delta.is, c)
 	choice.FinishReason = or(choice.FinishReason, c.FinishReason)
 	ds, err = r.chunk(c.openaiChunk, ev.Data)
 	return ds, false, err
@@ -76,13 +76,13 @@ func (c *workersaiChunk) failed() bool {
 
 // first returns the choice that we asked for; there is one afterwards.
 func (c *workersaiChunk) first() *openaiChoice {
-	for i := range c.Choices {
-		if c.Choices[i].Index == 0 {
-			return &c.Choices[i]
+	for i := range c.Choices.is {
+		if c.Choices.is[i].is.Index.n == 0 {
+			return &c.Choices.is[i].is
 		}
 	}
-	c.Choices = append(c.Choices, openaiChoice{})
-	return &c.Choices[len(c.Choices)-1]
+	c.Choices.is = append(c.Choices.is, loose[openaiChoice]{})
+	return &c.Choices.is[len(c.Choices.is)-1].is
 }
 
 // merge completes the part of a choice by what stands beside it.
@@ -93,17 +93,18 @@ func (r *workersaiReply) merge(p *openaiPart, c workersaiChunk) {
 	if c.Response != "" && r.texts.take(flat) {
 		p.Content = c.Response
 	}
-	if len(p.ToolCalls) > 0 && !r.tools.take(choices) {
-		p.ToolCalls = nil
+	if len(p.ToolCalls.is) > 0 && !r.tools.take(choices) {
+		p.ToolCalls.is = nil
 	}
-	for _, f := range c.ToolCalls {
-		call := f.openaiCall
-		if f.Name != "" && call.Function.Name == "" { // whole: a call of its own
-			at := len(r.calls) + len(p.ToolCalls)
-			call.Index, call.Function.Name, call.Function.Arguments = &at, f.Name, f.Arguments
+	for _, f := range c.ToolCalls.is {
+		call := f.is.openaiCall
+		said := &call.Function.is
+		if f.is.Name != "" && said.Name == "" { // whole: a call of its own
+			at := len(r.calls) + len(p.ToolCalls.is)
+			call.Index, said.Name, said.Arguments = looseInt{int64(at), true}, f.is.Name, f.is.Arguments
 		}
-		if call.ID+call.Function.Name+string(call.Function.Arguments) != "" && r.tools.take(flat) {
-			p.ToolCalls = append(p.ToolCalls, call)
+		if string(call.ID)+string(said.Name)+string(said.Arguments) != "" && r.tools.take(flat) {
+			p.ToolCalls.is = append(p.ToolCalls.is, loose[openaiCall]{call})
 		}
 	}
 }
@@ -130,19 +131,19 @@ func (r *workersaiReply) whole(data []byte) (tidemark.Reply, error) {
 		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
 	case c.failed():
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
-	case len(c.Error) == 0 && len(c.Choices) == 0 && c.Response == "" && len(c.ToolCalls) == 0:
+	case len(c.Error) == 0 && len(c.Choices.is) == 0 && c.Response == "" && len(c.ToolCalls.is) == 0:
 		r.empty = true
 		return tidemark.Reply{}, &tidemark.APIError{Class: tidemark.ClassNetwork, Status: http.StatusOK, Type: "empty_reply", Message: "the answer has no content"}
 	}
 	choice := c.first()
-	if choice.Message == nil {
-		choice.Message = &openaiPart{}
+	if choice.Message.is == nil {
+		choice.Message.is = &openaiPart{}
 	}
-	r.merge(choice.Message, c)
+	r.merge(choice.Message.is, c)
 	choice.FinishReason = or(choice.FinishReason, c.FinishReason)
-	if u := c.Usage; choice.FinishReason == "" && u != nil && u.Completion >= r.limit {
+	if u := c.Usage.is; choice.FinishReason == "" && u != nil && u.Completion.tokens() >= r.limit {
 		choice.FinishReason = finishLength
 	}
-	c.Choices[0] = *choice
+	c.Choices.is[0].is = *choice
 	return r.wholeChunk(c.openaiChunk, data)
 }

@@ -40,6 +40,7 @@ type run struct {
 	counted bool              // the provider was asked for the size of its view
 	scale   scale             // and said so much
 	forced  bool              // an overflow was answered with a compaction already
+	mends   int               // how often a place that the model API refused was taken out
 	command *queued           // what it carries out, nil for messages
 	unended error             // why its end could not be written: it is to be taken up again
 	owner   string            // who works on it: new with each take-over, so the last one wins

@@ -168,15 +168,16 @@ type Session struct {
 
 	slots chan struct{} // conversations that this one waits for at once
 
-	mu       sync.Mutex // guards the following 8 fields; never held over a wait
-	stall    stall
-	cancel   context.CancelCauseFunc
-	active   string          // id of the run that works in this life
-	mine     map[string]bool // runs that this life has begun or taken up and not let go of
-	reported time.Time       // when the agent's directory was told last
-	spool    string          // id of the log that an import keeps
-	sending  bool            // a goroutine sends what is pending
-	sendMore bool            // and looks again before it ends
+	mu           sync.Mutex // guards the following 9 fields; never held over a wait
+	stall        stall
+	cancel       context.CancelCauseFunc
+	active       string                   // id of the run that works in this life
+	mine         map[string]bool          // runs that this life has begun or taken up and not let go of
+	reported     time.Time                // when the agent's directory was told last
+	spool        string                   // id of the log that an import keeps
+	sending      bool                     // a goroutine sends what is pending
+	sendMore     bool                     // and looks again before it ends
+	refusedTools map[string]tidemark.Hash // definitions of tools, by name, that the model API refused
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier

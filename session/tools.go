@@ -36,7 +36,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 			out = append(out, t)
 		}
 	}
-	return s.leave(out), nil
+	return s.unrefused(s.leave(out)), nil
 }
 
 // callStmts registers all calls of a reply before the first runs.

@@ -29,7 +29,13 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
-			reply, err := s.ask(ctx, r, s.advised(r, s.push(ctx, r, view)))
+			asked := s.advised(r, s.push(ctx, r, view))
+			reply, err := s.ask(ctx, r, asked)
+			if again, e := s.mend(ctx, r, asked, err); again && e == nil {
+				continue
+			} else if e != nil {
+				return e
+			}
 			if overflowed(err) && !r.forced {
 				r.forced = true
 				_, err = s.fit(ctx, r, view, fitForced)
@@ -246,8 +252,16 @@ func (s *Session) pass(r *run, text string) {
 	}
 }
 
-// wordless is what people read over a channel of an answer that has no text.
+// wordless is what people read of an answer that has no text: they see nothing else of a turn.
 const wordless = "(The answer has no text.)"
+
+// Answer is what people read of a reply: its text, or that it has none. A reply that calls tools need not have any.
+func Answer(m tidemark.Message) string {
+	if text := m.PlainText(); strings.TrimSpace(text) != "" || len(m.Calls()) > 0 {
+		return text
+	}
+	return wordless
+}
 
 // commit appends a reply with its tool calls, its usage and what the model asked for in it in one transaction. Without
 // calls the turn is over.
@@ -270,11 +284,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	}
 	stmts = append(stmts, tidied...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
-	said := reply.Message.PlainText()
-	if strings.TrimSpace(said) == "" && len(reply.Message.Calls()) == 0 {
-		said = wordless // they see nothing else of a turn
-	}
-	final := len(reply.Message.Calls()) == 0
+	said, final := Answer(reply.Message), len(reply.Message.Calls()) == 0
 	lines, err := s.tellStmts(ctx, r.Log, audience(r.origins, reply.Message, final), said)
 	if err != nil {
 		return err
@@ -301,6 +311,9 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	}
 	if next == stateDone {
 		s.letGo(r.ID) // whoever is told of the end may look for the turn
+	}
+	if said == wordless {
+		s.pass(r, wordless)
 	}
 	s.dispatch()
 	if event != nil {

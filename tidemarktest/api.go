@@ -15,7 +15,8 @@ import (
 // API is a fake model server over real HTTP. It speaks Anthropic's Messages API
 // (POST /v1/messages, streaming or not, and /v1/messages/count_tokens) and chat completions
 // (POST /v1/chat/completions, streaming or not), Workers AI in all its shapes (below /ai/; see
-// api_workersai.go), lists models (GET /v1/models), refuses with 400 what the real ones refuse (tidemark.Check, more than four cache markers, changed signed thinking),
+// api_workersai.go), lists models (GET /v1/models), refuses with 400 what the real ones refuse (tidemark.CheckAnthropic, tidemark.CheckChat, more than four cache markers, changed
+// signed thinking),
 // counts tokens with our estimator, accounts prompt caching by prefix as the Messages API does, and
 // records all it was sent. What it answers is a script: queued steps, then a function, then an
 // echo. A test that runs the real binary gives it the URL.
@@ -203,6 +204,7 @@ func (a *API) leave() {
 type dialect struct {
 	key    func(http.Header) string
 	decode func(*APICall) error
+	check  func(tidemark.Request) error // what this API demands beside tidemark.Check
 	fail   func(w http.ResponseWriter, id string, e apiFailure)
 	events func(APICall, Step) [][]byte // of a stream
 	whole  func(APICall, Step) []byte
@@ -257,6 +259,9 @@ func (a *API) read(d dialect, c *APICall) *apiFailure {
 	err := d.decode(c)
 	if err == nil {
 		err = tidemark.Check(c.Messages)
+	}
+	if err == nil && d.check != nil {
+		err = d.check(tidemark.Request{Messages: c.Messages, Tools: c.Tools})
 	}
 	if err == nil {
 		err = checkThinking(c.Messages)

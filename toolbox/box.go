@@ -26,6 +26,8 @@ type Box struct {
 	mu     sync.Mutex // guards the following
 	offers map[tidemark.Key]*offer
 	order  []tidemark.Key // of offers, oldest first
+
+	refused map[string]refusal // by public name
 }
 
 // offer is what a conversation was last told of tools, by their public names.
@@ -125,7 +127,7 @@ func (b *Box) Tools(ctx context.Context, scope tidemark.Scope) (tools []tidemark
 		return nil, nil
 	}
 	b.refresh(ctx, (*source).due)
-	entries := b.mayUse(scope)
+	entries := b.offered(b.mayUse(scope))
 	stubbed := b.stubbed(entries)
 	said := offer{}
 	for _, e := range entries {

@@ -2,6 +2,7 @@ package toolbox
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -45,9 +46,11 @@ func (b *Box) Report(ctx context.Context, scope tidemark.Scope) Report {
 	b.refresh(ctx, (*source).due)
 	r := Report{Sources: []State{}, Tools: []Shown{}}
 	for _, s := range b.sources {
-		r.Sources = append(r.Sources, s.state())
+		state := s.state()
+		state.LeftOut = slices.Concat(state.LeftOut, b.leftOut(s))
+		r.Sources = append(r.Sources, state)
 	}
-	entries := b.mayUse(scope)
+	entries := b.offered(b.mayUse(scope))
 	r.Stubbed = b.stubbed(entries)
 	r.Tokens = tokens(entries, r.Stubbed)
 	for _, e := range entries {

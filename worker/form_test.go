@@ -102,7 +102,7 @@ func TestChatMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(f.messages)
-	const want = `[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"},{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}]},` +
+	const want = `[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"},{"type":"image","source":{"type":"url","url":"https://x.example/a.png"},"image_url":{"detail":"low"}}]},` +
 		`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{"a":1.0}},{"type":"tool_use","id":"c2","name":"f","input":{"arguments":"oops"}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"r1"},{"type":"tool_result","tool_use_id":"c2","content":"r2"},{"type":"text","text":"and?"},{"type":"text","text":"x"}]}]`
 	if err != nil || string(raw) != want || f.system != "a\n\nb" || f.limit != 7 || len(f.tools) != 1 {

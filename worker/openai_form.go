@@ -105,12 +105,25 @@ const maxUser = 1000
 
 // chatTool is a tool as a client offers it.
 type chatTool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"function"`
+	Type     string       `json:"type"`
+	Function chatToolForm `json:"function"`
+}
+
+// chatToolForm is a definition, with the members that nothing here reads, such as strict.
+type chatToolForm struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+	more        []tidemark.Option
+}
+
+// UnmarshalJSON exists for the members that go on as they came.
+func (f *chatToolForm) UnmarshalJSON(raw []byte) error {
+	rest, err := decodeForm(raw, field{"name", "a string", &f.Name}, field{"description", "a string", &f.Description}, field{"parameters", "an object", &f.Parameters})
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		f.more = append(f.more, tidemark.Option{Name: name, Value: rest[name]})
+	}
+	return err
 }
 
 func toolsOf(tools []chatTool) ([]tidemark.Tool, error) {
@@ -127,7 +140,7 @@ func toolsOf(tools []chatTool) ([]tidemark.Tool, error) {
 		if string(schema) == "null" {
 			schema = nil
 		}
-		out = append(out, tidemark.Tool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: schema})
+		out = append(out, tidemark.Tool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: schema, More: t.Function.more})
 	}
 	return out, nil
 }
@@ -136,6 +149,7 @@ func toolsOf(tools []chatTool) ([]tidemark.Tool, error) {
 type chatMessage struct {
 	Role     string          `json:"role"`
 	Content  json.RawMessage `json:"content"`
+	Refusal  string          `json:"refusal"` // of an answer that declined, which has no content then
 	Calls    []chatCallForm  `json:"tool_calls"`
 	CallID   string          `json:"tool_call_id"`
 	Function json.RawMessage `json:"function_call"`
@@ -207,6 +221,9 @@ func (m chatMessage) convert(remote bool) (out tidemark.Message, system string, 
 		if len(m.Function) > 0 && string(m.Function) != "null" {
 			return out, "", fmt.Errorf("function_call: use tool_calls, which replaced it: %w", tidemark.ErrInvalid)
 		}
+		if len(blocks) == 0 && strings.TrimSpace(m.Refusal) != "" {
+			blocks = []tidemark.Block{tidemark.Text(m.Refusal)}
+		}
 		for _, c := range m.Calls {
 			if c.Function.Name == "" || c.ID == "" {
 				return out, "", fmt.Errorf("a tool call needs an id and the name of a function: %w", tidemark.ErrInvalid)
@@ -233,16 +250,46 @@ func argumentsOf(s string) json.RawMessage {
 
 // chatPartForm is a part of a content.
 type chatPartForm struct {
-	Type    string `json:"type"`
-	Text    string `json:"text"`
-	Refusal string `json:"refusal"`
-	Image   struct {
-		URL string `json:"url"`
-	} `json:"image_url"`
-	File struct {
+	Type    string    `json:"type"`
+	Text    string    `json:"text"`
+	Refusal string    `json:"refusal"`
+	Image   chatImage `json:"image_url"`
+	File    struct {
 		Name string `json:"filename"`
 		Data string `json:"file_data"`
 	} `json:"file"`
+}
+
+// chatImage is the address of a picture, with what else the client says of it, such as detail.
+type chatImage struct {
+	URL  string
+	more json.RawMessage // an object; nil for nothing
+}
+
+// UnmarshalJSON exists for the members that go on as they came.
+func (c *chatImage) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	rest, err := decodeForm(raw, field{"url", "a string", &c.URL})
+	if err != nil || len(rest) == 0 {
+		return err
+	}
+	c.more, err = json.Marshal(rest)
+	return err
+}
+
+// block is a picture as providers know it: those of chat completions send the member image_url on, others leave it out.
+func (c chatImage) block(remote bool) (tidemark.Block, error) {
+	b, err := attachment{url: c.URL, remote: remote}.block()
+	if err != nil || c.more == nil || b.Type != tidemark.TypeImage {
+		return b, err
+	}
+	raw := b.AppendJSON(nil)
+	raw = append(append(raw[:len(raw)-1], `,"image_url":`...), c.more...)
+	var out tidemark.Block
+	err = out.UnmarshalJSON(append(raw, '}'))
+	return out, err
 }
 
 // chatContent converts a content: a string, or a list of parts. Empty texts are left out, since no model
@@ -281,7 +328,7 @@ func (p chatPartForm) block(remote bool) (tidemark.Block, error) {
 	case "refusal":
 		return tidemark.Text(p.Refusal), nil
 	case "image_url":
-		return attachment{url: p.Image.URL, remote: remote}.block()
+		return p.Image.block(remote)
 	case "file":
 		if p.File.Data == "" {
 			return tidemark.Block{}, fmt.Errorf("a file without file_data: send its bytes as a data URL, since nothing is uploaded here: %w", tidemark.ErrInvalid)

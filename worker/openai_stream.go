@@ -163,10 +163,10 @@ func (o *completion) end(out outcome) error {
 
 // answer is the text of an outcome.
 func (out outcome) answer() string {
-	if out.Reply == nil {
-		return out.Text
+	if text := flat(out.Reply); text != "" {
+		return text
 	}
-	return flat(out.Reply)
+	return out.Text
 }
 
 // finish ends the answer, with the calls that the client is to make.

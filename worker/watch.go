@@ -107,7 +107,7 @@ func (t *watch) see(n session.Notice) []session.Notice {
 func (t *watch) answered(n session.Notice) {
 	t.out.Entry, t.out.Reply = n.Entry, n.Message
 	if n.Message != nil {
-		t.out.Text = n.Message.PlainText()
+		t.out.Text = session.Answer(*n.Message)
 	}
 	if n.Call != nil {
 		t.out.Stop = n.Call.Stop

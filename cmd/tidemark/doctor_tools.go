@@ -27,6 +27,9 @@ func (d *doctor) servedTools(ctx context.Context, c *client) bool {
 	}
 	good := 0
 	for _, s := range out.Sources {
+		for _, left := range s.LeftOut {
+			d.add("tools", odd, "mend its definition where it comes from, or leave it out yourself: tools.mcp."+safe(s.Name)+".allow (docs/tools.md)", "server %s: left out is %s", safe(s.Name), safe(left))
+		}
 		switch {
 		case s.Name == "":
 		case s.State == "error":

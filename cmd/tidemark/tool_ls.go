@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,8 @@ type servedSource struct {
 	State string `json:"state"`
 	Error string `json:"error,omitempty"`
 	Tools int    `json:"tools"`
+
+	LeftOut []string `json:"leftOut,omitempty"` // tools that are not used, and why
 }
 
 func (m *Main) toolLs() *cobra.Command {
@@ -122,6 +125,16 @@ func (m *Main) printTools(list []wasi.Installed, of served, base string) {
 		}
 		if s.Name != "" || s.Error != "" {
 			rows = append(rows, []string{cmp.Or(oneLine(s.Name, wide), "(modules)"), fmt.Sprint(s.Tools), state})
+		}
+	}
+	if len(rows) > 1 {
+		table(m.out, rows)
+	}
+	rows = [][]string{{"LEFT OUT", "WHY"}}
+	for _, s := range of.Sources {
+		for _, left := range s.LeftOut {
+			name, why, _ := strings.Cut(left, ": ")
+			rows = append(rows, []string{oneLine(cmp.Or(s.Name, "(modules)")+" "+name, wide), oneLine(why, 3*wide)})
 		}
 	}
 	if len(rows) > 1 {

@@ -43,7 +43,7 @@ func TestToolCommand(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write([]byte(`{"sources":[{"name":"files","kind":"mcp","state":"failed","error":"refused","tools":2}],"tools":[{"name":"files_read","description":"Read."}]}`))
+		_, _ = w.Write([]byte(`{"sources":[{"name":"files","kind":"mcp","state":"failed","error":"refused","tools":2,"leftOut":["odd: no anyOf at the top"]}],"tools":[{"name":"files_read","description":"Read."}]}`))
 	}))
 	defer server.Close()
 	for _, row := range []struct {
@@ -70,6 +70,7 @@ func TestToolCommand(t *testing.T) {
 		{"trap", "tool test trap {}", "", 1, "unreachable"},
 		{"unknown", "tool test clam {}", "", 1, `did you mean "calm"`},
 		{"of a server", "tool ls --server " + server.URL, "", 0, "failed: refused"},
+		{"what is left out", "tool ls --server " + server.URL, "", 0, "no anyOf at the top"},
 		{"a server without", "tool ls --agent other --server " + server.URL, "", 0, "offers no tools of others"},
 		{"remote", "tool add " + calm + " --server " + server.URL, "", 1, "modules lie in the home folder"},
 		{"remove", "tool rm trap", "", 0, "trap is removed"},

@@ -30,7 +30,7 @@ var table = []row{
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "internal/calls", why: "it is below everything: names of fields, which both trims know"},
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
-	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
+	{pkg: "tidemark", may: "internal/picture", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "internal/scan", why: "bytes in, places out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
@@ -42,7 +42,7 @@ var table = []row{
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
-	{pkg: "provider", why: "a wire format; it knows one request, no session"},
+	{pkg: "provider", may: "internal/picture", why: "a wire format; it knows one request, no session"},
 	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "schedule", why: "when something is due: a specification and a time in, a time out"},

@@ -168,3 +168,38 @@ func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
 		}
 	})
 }
+
+// testOdd: one part of a type that nobody knows does not lose the text beside it, as a document and as an event.
+func testOdd(t *testing.T, open func(*testing.T, Options) Client) {
+	for _, k := range []struct{ name, content, want string }{
+		{"known", `{"type":"text","text":"before"},{"type":"text","text":"behind"}`, "before|behind"},
+		{"another type", `{"type":"text","text":"before"},{"type":"table","data":{"rows":[[1,2]]},"text":["x"]},{"type":"text","text":"behind"}`, "before|[a part of the type table|behind"},
+		{"without a type", `{"type":"text","text":"before"},{"uri":{"a":1}},{"type":"text","text":"behind"}`, "before|[a part of the type|behind"},
+	} {
+		for _, kind := range []string{"application/json", "text/event-stream"} {
+			t.Run(k.name+", "+kind, func(t *testing.T) {
+				url := serve(t, script(func(w http.ResponseWriter, id string) {
+					typed(w, kind)
+					body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[%s]}}`, id, k.content)
+					if kind == "text/event-stream" {
+						body = "event: message\ndata: " + body + "\n\n"
+					}
+					_, _ = io.WriteString(w, body) // the client may be gone
+				}))
+				b, err := open(t, Options{URL: url}).Call(within(t, 10*time.Second), use("probe", `{}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := strings.Split(k.want, "|")
+				if len(b.Content) != len(want) {
+					t.Fatalf("%d parts: %s", len(b.Content), b.AppendJSON(nil))
+				}
+				for i, w := range want {
+					if !strings.HasPrefix(b.Content[i].Text, w) {
+						t.Errorf("part %d is %q, want %q", i, b.Content[i].Text, w)
+					}
+				}
+			})
+		}
+	}
+}

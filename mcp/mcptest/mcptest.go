@@ -151,6 +151,7 @@ func TestClient(t *testing.T, open func(t *testing.T, o Options) Client) {
 	t.Run("list changed", func(t *testing.T) { testChanged(t, open) })
 	t.Run("token", func(t *testing.T) { testToken(t, open) })
 	t.Run("parallel", func(t *testing.T) { testParallel(t, open) })
+	t.Run("odd parts", func(t *testing.T) { testOdd(t, open) })
 	t.Run("faults", func(t *testing.T) { testFaults(t, open) })
 }
 

@@ -82,6 +82,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		resp.Body = &limited{resp.Body, w, w.limit()}
 	}
+	resp.Body = &readable{ReadCloser: resp.Body, most: w.limit()}
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && strings.HasPrefix(kind, "text/html") {
 		_ = resp.Body.Close()
 		return nil, w.refuse(fmt.Errorf("the server answers text/html and no JSON: is tools.mcp.%s.url where it speaks MCP?: %w", w.client.Name, tidemark.ErrUnavailable))

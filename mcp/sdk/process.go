@@ -60,7 +60,7 @@ func (c *Client) start() (*process, error) {
 		return nil, fmt.Errorf("tools.mcp.%s.command %s cannot be started: %s: %w", c.Name, mcp.Quote(c.Command, ""), mcp.Quote(err.Error(), ""), tidemark.ErrUnavailable)
 	}
 	p := &process{cmd: cmd, stdin: stdin, ended: make(chan struct{})}
-	p.IOTransport = &gosdk.IOTransport{Reader: out, Writer: closer{stdin, p.Close}, MaxLineLength: 2*c.maxBytes() + slack}
+	p.IOTransport = &gosdk.IOTransport{Reader: &readable{ReadCloser: out, most: 2*c.maxBytes() + slack}, Writer: closer{stdin, p.Close}, MaxLineLength: 2*c.maxBytes() + slack}
 	go func() { // it ends with the process, which Close ends at the latest
 		defer close(p.ended)
 		err := cmd.Wait()

@@ -49,7 +49,11 @@ func TestLowered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := lowered(req, row.native)
+			beta := []string(nil)
+			if row.native {
+				beta = []string{midSystem}
+			}
+			got := (&Anthropic{Beta: beta}).valid(req).Request
 			if err := tidemark.Check(got.Messages); err != nil {
 				t.Error(err)
 			}

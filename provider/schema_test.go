@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// schemas are those of tools as servers list them, and what is sent of each.
+var schemas = []struct {
+	name, schema string
+	want         string // of the Messages API; empty: as it came
+	chat         string // of chat completions; empty: the same
+	says         string // in the description
+}{
+	{"valid", `{"type": "object","properties":{"b":{"type":"number","default":1.0},"a":{"anyOf":[{"type":"null"},{"type":"array","items":{}}]}},"required":["b"]}`, "", "", ""},
+	{"no type", `{"properties":{"a":{"type":"string"}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`, "", ""},
+	{"nothing", `{}`, `{"type":"object","properties":{}}`, "", ""},
+	{"a list of types", `{"type":["object","null"],"properties":{"a":{"type":["string","null"]}}}`, `{"type":"object","properties":{"a":{"type":["string","null"]}}}`, "", ""},
+	{"another type", `{"type":"string"}`, `{"type":"object","properties":{}}`, "", ""},
+	{"no properties", `{"type":"object"}`, "", `{"type":"object","properties":{}}`, ""},
+	{"no object", `true`, `{"type":"object","properties":{}}`, "", ""},
+	{"alternatives", `{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"properties":{"b":{"type":"number"}},"required":["b"]}]}`,
+		`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}}}`, "", "either a, or b"},
+	{"one of several, with something in common", `{"oneOf":[{"type":"object","properties":{"a":{},"k":{"enum":[1]}},"required":["k","a"]},{"type":"object","properties":{"b":{},"k":{"enum":[2]}},"required":["b","k"]}]}`,
+		`{"type":"object","properties":{"a":{},"k":{"anyOf":[{"enum":[1]},{"enum":[2]}]},"b":{}},"required":["k"]}`, "", "either k and a, or b and k"},
+	{"all of several, by reference", `{"allOf":[{"$ref":"#/$defs/X"},{"properties":{"b":{}},"required":["b"]}],"$defs":{"X":{"type":"object","properties":{"a":{}},"required":["a"]}}}`,
+		`{"$defs":{"X":{"type":"object","properties":{"a":{}},"required":["a"]}},"type":"object","properties":{"a":{},"b":{}},"required":["a","b"]}`, "", ""},
+	{"a reference", `{"$ref":"#/definitions/X","definitions":{"X":{"type":"object","properties":{"a":{}}}}}`, `{"definitions":{"X":{"type":"object","properties":{"a":{}}}},"type":"object","properties":{"a":{}}}`, "", ""},
+	{"a reference to itself", `{"$ref":"#"}`, `{"type":"object","properties":{}}`, "", ""},
+	{"words of older drafts", `{"type":"object","properties":{"a":{"type":"number","minimum":0,"exclusiveMinimum":true,"required":true},"b":{"type":"array","items":[{"type":"string"}]}}}`,
+		`{"type":"object","properties":{"a":{"type":"number","minimum":0},"b":{"type":"array","prefixItems":[{"type":"string"}]}}}`,
+		`{"type":"object","properties":{"a":{"type":"number","minimum":0},"b":{"type":"array","prefixItems":[{"type":"string"}],"items":{}}}}`, ""},
+	{"an array without items", `{"type":"object","properties":{"a":{"type":"array"}}}`, "", `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, ""},
+	{"alternatives that are none", `{"type":"object","properties":{"a":{"anyOf":[]}},"anyOf":7}`, `{"type":"object","properties":{"a":{}}}`, "", ""},
+	{"properties that are none", `{"type":"object","properties":[]}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, ""},
+	{"odd names", `{"type":"object","properties":{"$filter":{"type":"string"},"ok":{}},"required":["$filter"]}`,
+		`{"type":"object","properties":{"_filter_` + hashOf("$filter") + `":{"type":"string","title":"$filter"},"ok":{}},"required":["_filter_` + hashOf("$filter") + `"]}`,
+		`{"type":"object","properties":{"$filter":{"type":"string"},"ok":{}},"required":["$filter"]}`, ""},
+}
+
+func hashOf(name string) string {
+	p := plain(name, maxToolName, "")
+	return p[strings.LastIndex(p, "_")+1:]
+}
+
+// TestSchemas: a strict server takes every schema, and one that was valid goes as it came.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	for _, row := range schemas {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			api := tidemarktest.NewAPI(t)
+			req := greeting
+			req.MaxTokens = 10
+			req.Tools = []tidemark.Tool{{Name: "fine", Description: "Fine.", InputSchema: json.RawMessage(emptySchema)}, {Name: "look", Description: "Looks.", InputSchema: json.RawMessage(row.schema)}}
+			want := or(row.want, row.schema)
+			for _, to := range []struct {
+				tidemark.Provider
+				want string
+			}{
+				{&Anthropic{BaseURL: api.URL, Transport: http.DefaultTransport}, want},
+				{&OpenAI{BaseURL: api.URL + "/v1", Transport: http.DefaultTransport}, or(row.chat, want)},
+			} {
+				if _, err := tidemark.Complete(t.Context(), to, req); err != nil {
+					t.Error(err)
+				}
+				sent := api.Calls()[len(api.Calls())-1].Tools
+				if string(sent[1].InputSchema) != to.want {
+					t.Errorf("sent %s\nwant %s", sent[1].InputSchema, to.want)
+				}
+				if !strings.HasPrefix(sent[1].Description, "Looks.") || !strings.Contains(sent[1].Description, row.says) || row.says == "" && sent[1].Description != "Looks." {
+					t.Errorf("it says %q", sent[1].Description)
+				}
+				if string(sent[0].InputSchema) != emptySchema || sent[0].Description != "Fine." {
+					t.Errorf("its neighbour is %+v", sent[0])
+				}
+			}
+		})
+	}
+}
+
+// TestOddNamesComeBack: a tool and its arguments have other names where an API does not take their own. A call comes back
+// by these, and goes out again by the others.
+func TestOddNamesComeBack(t *testing.T) {
+	t.Parallel()
+	api := tidemarktest.NewAPI(t)
+	a := &Anthropic{BaseURL: api.URL, Transport: http.DefaultTransport}
+	req := greeting
+	req.MaxTokens = 10
+	req.Tools = []tidemark.Tool{{Name: "web.look", InputSchema: json.RawMessage(`{"type":"object","properties":{"größe":{"type":"array","items":{"type":"object","properties":{"@id":{}}}}}}`)},
+		{Name: "look", InputSchema: json.RawMessage(`{"type":"object","properties":{"größe":{}}}`)}}
+	size, id, name := plain("größe", maxToolName, "."), plain("@id", maxToolName, "."), plain("web.look", maxToolName, "")
+	sent := `{"` + size + `":[{"` + id + `":1.0}]}`
+	api.Push(tidemarktest.Step{Blocks: []json.RawMessage{tidemark.ToolUse("c1", name, json.RawMessage(sent)).AppendJSON(nil), tidemark.ToolUse("c2", "look", json.RawMessage(`{"@id":2}`)).AppendJSON(nil)}, Stop: "tool_use"})
+	began := ""
+	for d, err := range a.Stream(t.Context(), req) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if began += d.Tool + " "; d.Reply == nil {
+			continue
+		}
+		calls := d.Reply.Message.Content
+		if len(calls) != 2 || calls[0].Name != "web.look" || string(calls[0].Input) != `{"größe":[{"@id":1.0}]}` || string(calls[1].Input) != `{"@id":2}` {
+			t.Fatalf("the reply is %s", d.Reply.Message.AppendJSON(nil))
+		}
+		req.Messages = append(req.Messages[:1:1], d.Reply.Message, tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("c1", "x", false), tidemark.ToolResult("c2", "y", false)}})
+	}
+	if !strings.Contains(began, "web.look") {
+		t.Errorf("the calls that began are %q", began)
+	}
+	if body := string(a.body(req)); !strings.Contains(body, `"name":"`+name+`","input":`+sent) || strings.Contains(body, "web.look") {
+		t.Errorf("it goes out again as %s", body)
+	}
+}

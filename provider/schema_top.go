@@ -1,0 +1,157 @@
+package provider
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// arguments is what arguments a schema describes, by itself or in one of several ways.
+type arguments struct {
+	names    []string          // of properties, in order
+	schemas  map[string][]byte // of each
+	required []string
+	ways     []string // what must be given beside, in words
+}
+
+// top makes a schema one of an object that says so itself: neither API takes alternatives at the top, nor an object that
+// is one by reference only. What they say is merged: every argument that any of them has may be given, those that all of
+// them demand must be, and ways says in words what the schema cannot any more.
+func (m *mender) top(schema []byte) (out []byte, ways string) {
+	kind := member(schema, "type")
+	odd := scalar(kind) != "object"
+	for _, word := range [...]string{"anyOf", "oneOf", "allOf"} {
+		odd = odd || member(schema, word) != nil
+	}
+	if m.rules.full {
+		odd = odd || member(schema, "properties") == nil || member(schema, "enum") != nil || member(schema, "not") != nil
+	}
+	if !odd {
+		return schema, ""
+	}
+	m.changed = true
+	a := arguments{schemas: map[string][]byte{}}
+	a.add(schema, schema, 0)
+	props := []byte{'{'}
+	for i, n := range a.names {
+		if i > 0 {
+			props = append(props, ',')
+		}
+		props = append(append(json.AppendString(props, n), ':'), a.schemas[n]...)
+	}
+	sets := []field{{"type", []byte(`"object"`)}, {"properties", append(props, '}')}, {key: "anyOf"}, {key: "oneOf"}, {key: "allOf"}, {key: "$ref"}}
+	if m.rules.full {
+		sets = append(sets, field{key: "enum"}, field{key: "not"})
+	}
+	if len(a.required) > 0 {
+		sets = append(sets, field{"required", namesJSON(a.required)})
+	} else {
+		sets = append(sets, field{key: "required"})
+	}
+	return splice(nil, schema, sets...), strings.Join(a.ways, "\n")
+}
+
+// add takes up what a schema demands; root is where its references lead.
+func (a *arguments) add(schema, root []byte, depth int) {
+	const most = 8
+	if schema = resolved(schema, root); depth > most || len(schema) == 0 || schema[0] != '{' {
+		return
+	}
+	if props := member(schema, "properties"); len(props) > 0 && props[0] == '{' {
+		eachField(props, func(key, pair []byte) { a.put(unquoted(key), valueOf(key, pair)) })
+	}
+	var names []string
+	if json.Unmarshal(member(schema, "required"), &names) == nil {
+		a.demand(names)
+	}
+	for _, sub := range elements(member(schema, "allOf")) {
+		a.add(sub, root, depth+1)
+	}
+	for _, word := range [...]string{"anyOf", "oneOf"} {
+		a.either(elements(member(schema, word)), root, depth+1)
+	}
+}
+
+// either takes up alternatives.
+func (a *arguments) either(list [][]byte, root []byte, depth int) {
+	var all []string
+	var said []string
+	for i, sub := range list {
+		one := arguments{schemas: map[string][]byte{}}
+		one.add(sub, root, depth)
+		for _, n := range one.names {
+			a.put(n, one.schemas[n])
+		}
+		if i == 0 {
+			all = one.required
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(n string) bool { return !slices.Contains(one.required, n) })
+		given := one.required
+		if len(given) == 0 {
+			given = one.names
+		}
+		if text := strings.Join(given, " and "); text != "" && !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	a.demand(all)
+	if len(said) > 1 {
+		a.ways = append(a.ways, "Arguments: give either "+strings.Join(said, ", or ")+".")
+	}
+}
+
+// put takes up an argument; one that has several schemas may be any of them.
+func (a *arguments) put(name string, schema []byte) {
+	old, ok := a.schemas[name]
+	switch {
+	case !ok:
+		a.names = append(a.names, name)
+		a.schemas[name] = schema
+	case !bytes.Equal(old, schema):
+		a.schemas[name] = slices.Concat([]byte(`{"anyOf":[`), old, []byte{','}, schema, []byte(`]}`))
+	}
+}
+
+func (a *arguments) demand(names []string) {
+	for _, n := range names {
+		if !slices.Contains(a.required, n) {
+			a.required = append(a.required, n)
+		}
+	}
+}
+
+// elements are those of a list, none of anything else.
+func elements(list []byte) (out [][]byte) {
+	if len(list) > 0 && list[0] == '[' {
+		eachElement(list, func(elem []byte) { out = append(out, elem) })
+	}
+	return out
+}
+
+// resolved follows a reference within the schema, such as #/$defs/Order.
+func resolved(schema, root []byte) []byte {
+	const most = 8
+	for range most {
+		if len(schema) == 0 || schema[0] != '{' {
+			return schema
+		}
+		path, ok := strings.CutPrefix(scalar(member(schema, "$ref")), "#/")
+		if !ok {
+			return schema
+		}
+		at := root
+		for _, name := range strings.Split(path, "/") {
+			if len(at) == 0 || at[0] != '{' {
+				return schema
+			}
+			at = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+		}
+		if len(at) == 0 {
+			return schema
+		}
+		schema = at
+	}
+	return schema
+}

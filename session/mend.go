@@ -1,0 +1,211 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+)
+
+// Bounds of mending.
+const (
+	maxMends   = 3   // places in one turn, each of them once
+	maxRefusal = 200 // bytes of what the API said
+)
+
+// mendedMark begins what stands in the place of a refused block, so that it is known as such: what is refused in spite of
+// it is not mended again.
+const mendedMark = "[Refused by the model's API: "
+
+// mend takes out of the request what the model API named when it refused it: a block reads as a note from now on, a tool
+// is offered no more. It reports whether the call may be made again. The providers make valid what is known to be refused;
+// this is for what nobody has thought of, so that no message makes every later turn fail. The log keeps the originals, and
+// the overlay can be lifted.
+func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool, error) {
+	var api *tidemark.APIError
+	if !errors.As(refused, &api) || api.Class != tidemark.ClassBadRequest || api.Place == nil || r.mends >= maxMends {
+		return false, nil
+	}
+	if api.Place.Tool != "" {
+		return s.mendTool(ctx, r, v, *api)
+	}
+	edits := mendEdits(v, *api)
+	if len(edits) == 0 {
+		return false, nil
+	}
+	now := s.Runtime.Now()
+	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
+	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
+		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	if err != nil {
+		return false, err
+	}
+	return true, s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
+}
+
+// mended records that something was mended and tells it to who listens.
+func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, line string) error {
+	event := tidemark.Event{Type: "notice", Text: line}
+	more, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	r.mends++
+	r.Attempt = 0 // it is another request
+	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+		return fmt.Errorf("record what was refused: %w", err)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
+}
+
+func quoted(text string) string {
+	if len(text) > maxRefusal {
+		text = text[:maxRefusal]
+	}
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+}
+
+// mendEdits are the edits that take a place out of a view, none where it is not of an entry, or was taken out before. The
+// request has the messages of the view, merged and with ours between: a block is found by its bytes, wherever it stands,
+// since the same bytes are refused again.
+func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
+	sent := v.Messages()
+	p := *api.Place
+	if p.Message < 0 || p.Message >= len(sent) || p.Block >= len(sent[p.Message].Content) {
+		return nil
+	}
+	blocks := sent[p.Message].Content
+	if p.Block >= 0 {
+		blocks = blocks[p.Block : p.Block+1]
+	}
+	wanted := map[string]bool{}
+	for _, b := range blocks {
+		if p.Block >= 0 || suspect(b) {
+			wanted[string(b.AppendJSON(nil))] = true
+		}
+	}
+	var edits []tidemark.Edit
+	for i := range v.Items {
+		it := &v.Items[i]
+		if it.Span() || it.Lead() || len(wanted) == 0 {
+			continue
+		}
+		for at, b := range it.Message.Content {
+			if !wanted[string(b.AppendJSON(nil))] {
+				continue
+			}
+			if e, ok := mendEdit(it, at, p.Inner, quoted(api.Message)); ok {
+				edits = append(edits, e)
+			}
+		}
+	}
+	return edits
+}
+
+// suspect reports a block that may be meant where an API names a message only: what people and models wrote is not.
+func suspect(b tidemark.Block) bool {
+	switch b.Type {
+	case tidemark.TypeText, tidemark.TypeToolUse:
+		return false
+	case tidemark.TypeToolResult:
+		return slices.ContainsFunc(b.Content, func(c tidemark.Block) bool { return c.Type != tidemark.TypeText })
+	}
+	return true
+}
+
+// mendEdit has a note read in the place of a block of an item, or of one block in a result.
+func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bool) {
+	b, n := it.Message.Content[at], it.Block(at)
+	note := func(kind string) string {
+		return fmt.Sprintf("%s%s. A block of the type %s stood here; recall with {\"entry\": \"%s#%d\"} tells what the log keeps of it.]", mendedMark, why, kind, it.ID, n)
+	}
+	var with []tidemark.Block
+	switch {
+	case strings.HasPrefix(b.Text, mendedMark):
+		return tidemark.Edit{}, false
+	case b.Type == tidemark.TypeThinking || b.Type == tidemark.TypeRedactedThinking: // nobody misses it
+	case b.Type == tidemark.TypeToolResult:
+		text, done := mendResult(b, inner, note)
+		if !done {
+			return tidemark.Edit{}, false
+		}
+		with = []tidemark.Block{text}
+	case b.Type == tidemark.TypeToolUse: // its result becomes a text by itself
+		with = []tidemark.Block{tidemark.Text(note(b.Type + " " + b.Name))}
+	default:
+		with = []tidemark.Block{tidemark.Text(note(b.Type))}
+	}
+	for _, st := range it.Stubbed { // it is one of those that stand for a block of the entry: the others stay
+		if st.Block == n {
+			with = slices.Concat(it.Message.Content[st.At:at], with, it.Message.Content[at+1:st.At+st.Many])
+		}
+	}
+	return tidemark.Edit{From: it.ID, Block: n, Blocks: with}, true
+}
+
+// mendResult is a result with a note in the place of one of its blocks, or of all that is no text, or of all of it.
+func mendResult(b tidemark.Block, inner int, note func(kind string) string) (tidemark.Block, bool) {
+	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: b.ToolUseID, IsError: b.IsError, Content: slices.Clone(b.Content)}
+	done := false
+	for i, c := range out.Content {
+		if i == inner || inner < 0 && c.Type != tidemark.TypeText {
+			done = done || !strings.HasPrefix(c.Text, mendedMark)
+			out.Content[i] = tidemark.Text(note(c.Type))
+		}
+	}
+	switch {
+	case done:
+		return out, true
+	case inner >= 0 || slices.ContainsFunc(b.Content, func(c tidemark.Block) bool { return strings.HasPrefix(c.Text, mendedMark) }):
+		return out, false
+	}
+	return tidemark.ToolResult(b.ToolUseID, note(b.Type), b.IsError), true
+}
+
+// refusing is a toolbox that can be told that a definition of its is refused, so that whoever asks for its tools sees why
+// one is not used.
+type refusing interface {
+	Refused(name, mark, why string)
+}
+
+// mendTool leaves a tool out whose definition was refused, until it is another one.
+func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.APIError) (bool, error) {
+	i := slices.IndexFunc(v.Tools, func(t tidemark.Tool) bool { return t.Name == api.Place.Tool })
+	if i < 0 {
+		return false, nil
+	}
+	t, why := v.Tools[i], quoted(api.Message)
+	s.mu.Lock()
+	if s.refusedTools == nil {
+		s.refusedTools = map[string]tidemark.Hash{}
+	}
+	s.refusedTools[t.Name] = definitionHash(t)
+	s.mu.Unlock()
+	if box, ok := s.Tools.(refusing); ok && t.Mark != "" {
+		box.Refused(t.Name, t.Mark, why)
+	}
+	return true, s.mended(ctx, r, nil, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", t.Name, why))
+}
+
+// definitionHash names what a model is told of a tool.
+func definitionHash(t tidemark.Tool) tidemark.Hash {
+	return tidemark.HashOf([]byte(t.Name + "\x00" + t.Description + "\x00" + string(t.InputSchema)))
+}
+
+// unrefused takes out the tools whose definitions were refused.
+func (s *Session) unrefused(tools []tidemark.Tool) []tidemark.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refusedTools) == 0 {
+		return tools
+	}
+	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool {
+		hash, ok := s.refusedTools[t.Name]
+		return ok && hash == definitionHash(t)
+	})
+}

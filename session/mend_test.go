@@ -1,0 +1,283 @@
+package session_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// refuser is a model that refuses what has a sign in it, and names the place as a provider gives it: the first that it
+// finds. vague names the message only.
+type refuser struct {
+	sign  string
+	vague bool
+	tool  string // a tool that it refuses
+}
+
+func (p refuser) play(_ int, req tidemark.Request) (tidemark.Message, error) {
+	refused := func(p tidemark.Place) error {
+		return &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "this is odd", Place: &p}
+	}
+	for _, t := range req.Tools {
+		if t.Name == p.tool && strings.Contains(string(t.InputSchema), p.sign) {
+			return tidemark.Message{}, refused(tidemark.Place{Message: -1, Block: -1, Inner: -1, Tool: t.Name})
+		}
+	}
+	for i, m := range req.Messages {
+		for k, b := range m.Content {
+			raw := string(b.AppendJSON(nil))
+			if p.tool != "" || !strings.Contains(raw, p.sign) {
+				continue
+			}
+			at := tidemark.Place{Message: i, Block: k, Inner: -1}
+			for n, c := range b.Content {
+				if strings.Contains(string(c.AppendJSON(nil)), p.sign) {
+					at.Inner = n
+				}
+			}
+			if p.vague {
+				at.Block, at.Inner = -1, -1
+			}
+			return tidemark.Message{}, refused(at)
+		}
+	}
+	return tidemark.Message{}, nil
+}
+
+func block(t *testing.T, raw string) tidemark.Block {
+	t.Helper()
+	var b tidemark.Block
+	if err := json.Unmarshal([]byte(raw), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestMend: what the model API names when it refuses a request is taken out once, and the turn goes on. It stays out in
+// later turns and lives, the rest of its message stays in, and so does the neighbour's, who has the same block under the
+// same names and a model that takes it.
+func TestMend(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		blocks []string // of what a person sends
+		result []string // of what a tool gives; nil: it is not called
+		vague  bool
+		out    []string // words that are sent afterwards, in order
+	}{
+		{"a block of another type", []string{`{"type":"text","text":"before"}`, `{"type":"odd","a":"§"}`, `{"type":"text","text":"behind"}`}, nil, false, []string{"before", "this is odd", "of the type odd", "behind"}},
+		{"a text", []string{`{"type":"text","text":"before"}`, `{"type":"text","text":"§"}`}, nil, false, []string{"before", "of the type text"}},
+		{"a message", []string{`{"type":"text","text":"before §"}`, `{"type":"odd","a":"§"}`, `{"type":"text","text":"behind"}`}, nil, true, nil},
+		{"a block that only its message is named of", []string{`{"type":"text","text":"before"}`, `{"type":"odd","a":"§"}`}, nil, true, []string{"before", "of the type odd"}},
+		{"one block of a result", []string{`{"type":"text","text":"look"}`}, []string{`{"type":"text","text":"seen"}`, `{"type":"odd","a":"§"}`, `{"type":"text","text":"heard"}`}, false, []string{"look", "seen", "of the type odd", "heard"}},
+		{"a result of which the message is named", []string{`{"type":"text","text":"look"}`}, []string{`{"type":"text","text":"seen"}`, `{"type":"odd","a":"§"}`}, true, []string{"look", "seen", "of the type odd"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			n := h.beside("agent:main:other")
+			for _, x := range []*harness{h, n} {
+				x.agent.call = func(c tidemark.Block) tidemark.Block {
+					return block(t, `{"type":"tool_result","tool_use_id":"`+c.ID+`","content":[`+strings.Join(row.result, ",")+`]}`)
+				}
+			}
+			h.model.set(lookingFirst(row.result != nil, refuser{sign: "§", vague: row.vague}.play))
+			n.model.set(lookingFirst(row.result != nil, func(int, tidemark.Request) (tidemark.Message, error) { return tidemark.Message{}, nil }))
+			in := session.Input{ID: "in1", Message: tidemark.Message{Role: tidemark.User}}
+			for _, raw := range row.blocks {
+				in.Message.Content = append(in.Message.Content, block(t, raw))
+			}
+			n.post(in)
+			got := h.post(in)
+			if row.out == nil { // what a person wrote is not taken out for a message that is named
+				if !strings.HasPrefix(got, "error: ") {
+					t.Fatalf("answered %q", got)
+				}
+				return
+			}
+			if events := h.events("notice"); !strings.HasPrefix(got, "ok ") || len(events) != 1 || !strings.Contains(events[0], "this is odd") {
+				t.Fatalf("answered %q, told %q", got, events)
+			}
+			calls := h.model.count()
+			h.stop()
+			h.open()
+			if got := h.say("and now?"); !strings.HasPrefix(got, "ok ") || h.model.count() != calls+1 {
+				t.Errorf("the next turn: %q after %d calls", got, h.model.count()-calls)
+			}
+			h.sentInOrder(row.out)
+			if log := h.logged(); !strings.Contains(log, "§") {
+				t.Errorf("the log does not have it any more: %s", log)
+			}
+			n.say("and now?")
+			n.sentInOrder([]string{"§", "and now?"})
+			if told := n.events("notice"); len(told) > 0 {
+				t.Errorf("the neighbour is told %q", told)
+			}
+		})
+	}
+}
+
+// beside is another conversation on the same database, with a model and an agent of its own.
+func (h *harness) beside(key tidemark.Key) *harness {
+	h.t.Helper()
+	n := newHarness(h.t, h.set)
+	n.stop()
+	n.db, n.key = h.db, key
+	n.open()
+	return n
+}
+
+// lookingFirst has a model call a tool before it first answers.
+func lookingFirst(looks bool, play func(int, tidemark.Request) (tidemark.Message, error)) func(int, tidemark.Request) (tidemark.Message, error) {
+	return func(n int, req tidemark.Request) (tidemark.Message, error) {
+		if m, err := play(n, req); err != nil || !looks || len(req.Messages) > 1 {
+			return m, err
+		}
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", nil)}}, nil
+	}
+}
+
+// sentInOrder holds that words were sent last, one behind the other.
+func (h *harness) sentInOrder(words []string) {
+	h.t.Helper()
+	raw, err := json.Marshal(h.model.last().Messages)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	rest := string(raw)
+	for _, w := range words {
+		_, after, ok := strings.Cut(rest, w)
+		if !ok {
+			h.t.Fatalf("no %q in %s", w, raw)
+		}
+		rest = after
+	}
+}
+
+// logged is what the log has, as it came.
+func (h *harness) logged() string {
+	h.t.Helper()
+	var out strings.Builder
+	for e, err := range h.History(h.t.Context(), true) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		out.Write(e.Payload)
+	}
+	return out.String()
+}
+
+// TestMendOnce: what is refused in spite of a note is not mended again, and the turn ends.
+func TestMendOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd", Place: &tidemark.Place{Message: 0, Block: 0, Inner: -1}}
+	})
+	if got := h.say("hello"); !strings.HasPrefix(got, "error: ") || h.model.count() != 2 {
+		t.Errorf("%q after %d calls", got, h.model.count())
+	}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd", Place: &tidemark.Place{Message: 99, Block: 0, Inner: -1}}
+	})
+	before := h.model.count()
+	if got := h.say("hello"); !strings.HasPrefix(got, "error: ") || h.model.count() != before+1 {
+		t.Errorf("a place that is none: %q after %d calls", got, h.model.count()-before)
+	}
+}
+
+// TestMendThinking: thinking whose signature is refused is not sent again, and what was said behind it is.
+func TestMendThinking(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	thought := block(t, `{"type":"thinking","thinking":"hm §","signature":"of another"}`)
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{thought, tidemark.Text("Well.")}}, nil
+	})
+	h.say("hello")
+	h.model.set(refuser{sign: "§"}.play)
+	if got := h.say("again"); !strings.HasPrefix(got, "ok ") {
+		t.Fatal(got)
+	}
+	if sent := fmt.Sprint(texts(h.model.last().Messages)); !strings.Contains(sent, "Well.") || h.model.count() != 3 {
+		t.Errorf("sent %s in %d calls", sent, h.model.count())
+	}
+}
+
+// refusingBox is a toolbox that is told of what is refused.
+type refusingBox struct {
+	*box
+	told []string
+}
+
+func (b *refusingBox) Refused(name, mark, why string) { b.told = append(b.told, name+" "+mark+" "+why) }
+
+// TestMendTool: a tool whose definition is refused is left out, and its neighbours stay; whoever keeps the list is told.
+func TestMendTool(t *testing.T) {
+	h, _, b := newAsking(t, "agent:main:main", nil)
+	odd := tool("files__odd", false)
+	odd.InputSchema, odd.Mark = []byte(`{"type":"object","x":"§"}`), "m1"
+	b.tools = append(b.tools, odd)
+	r := &refusingBox{box: b}
+	h.stop()
+	h.tools = r
+	h.open()
+	h.model.set(refuser{sign: "§", tool: "files__odd"}.play)
+	names := func() string {
+		var out []string
+		for _, t := range h.model.last().Tools {
+			if strings.HasPrefix(t.Name, "files__") {
+				out = append(out, strings.TrimPrefix(t.Name, "files__"))
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	if got := h.post(byOwner("go")); !strings.HasPrefix(got, "ok ") || names() != "read write rm" || h.model.count() != 2 {
+		t.Fatalf("%q, offered %q, %d calls", got, names(), h.model.count())
+	}
+	if len(r.told) != 1 || r.told[0] != "files__odd m1 this is odd" || len(h.events("notice")) != 1 {
+		t.Errorf("told %q, %q", r.told, h.events("notice"))
+	}
+	if h.post(byOwner("again")); names() != "read write rm" || h.model.count() != 3 {
+		t.Errorf("the next turn is offered %q after %d calls", names(), h.model.count())
+	}
+	b.tools[len(b.tools)-1].InputSchema, b.mark = []byte(`{"type":"object"}`), "other"
+	if h.post(byOwner("once more")); names() != "read write rm odd" {
+		t.Errorf("another definition is not offered: %q", names())
+	}
+}
+
+// TestWordlessAnswer: an answer that only thought is told as one without text, and the conversation goes on.
+func TestWordlessAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{block(t, `{"type":"thinking","thinking":"hm","signature":"s"}`)}}, nil
+	})
+	sub, err := h.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	h.say("hello")
+	said := ""
+	for n, ok := sub.Next(); ok; n, ok = sub.Next() {
+		if n.Type == session.NoticeText {
+			said += n.Text
+		}
+	}
+	if said != "(The answer has no text.)" {
+		t.Errorf("people read %q", said)
+	}
+	h.model.set(nil)
+	if got := h.say("and now?"); !strings.HasPrefix(got, "ok ") {
+		t.Errorf("the next turn: %q", got)
+	}
+	if strings.Contains(fmt.Sprint(h.originals()), "no text") {
+		t.Errorf("the log has it: %q", h.originals())
+	}
+}
