@@ -34,11 +34,12 @@ func loose(sql string) (clauses, statements []string) {
 // loosen adds a fault for each condition of a text. decl is the declaration of constants that holds it, which becomes
 // one of variables.
 func (s *finder) loosen(x ast.Expr, text string, decl *ast.GenDecl) {
+	from, to := s.f.at(x.Pos()), s.f.at(x.End())
 	clauses, statements := loose(text)
 	for i, c := range clauses {
 		would := strconv.Quote(statements[i])
 		f := s.add("sql", x, shortened(c), func(id int, old func(from, to int) string) string {
-			return fmt.Sprintf("mutantPick(%d, %s, %s)", id, old(s.f.at(x.Pos()), s.f.at(x.End())), would)
+			return fmt.Sprintf("mutantPick(%d, %s, %s)", id, old(from, to), would)
 		})
 		if decl != nil {
 			f.keyword = s.f.at(decl.TokPos)
