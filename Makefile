@@ -26,6 +26,11 @@ LOG_MB ?= 10
 NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI|DelegateRestart|SchedulesMissed)/workerd$$
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
 PROXY_PARTS ?= untouched,faults,others,sizes
+# What `make mutate` plants faults in, which and how many, and what share of them tests have to notice, in percent.
+PACKAGES ?= compaction session agent paging proxy proxy/body proxy/stream archive memory reset trim snapshot
+SEED     ?= 1
+N        ?= 120
+FLOOR    ?= 0
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
@@ -61,7 +66,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm soak-mutate e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on (a target that still waits for something would begin last), runs targets beside each
@@ -74,7 +79,7 @@ define counted
 endef
 
 .PHONY: help run build web dev deploy wasm test check e2e soak soak-episodes fault chaos chaos-worker fuzz race clean \
-	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim $(CHECKS) $(SUITES) $(SOAK)
+	bench floors bench-worker bench-sockets bench-webhook bench-door bench-trim mutate $(CHECKS) $(SUITES) $(SOAK)
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  %-8s %s\n", $$1, $$2 }'
@@ -120,6 +125,9 @@ lint: $(LINT) ## Lint on both targets
 	$(call with,lint-native) $(LINT) run
 	$(call with,lint-js) env $(JS) $(LINT) run
 
+mutate: ## Plant N faults (120) in PACKAGES, drawn by SEED, and print which of them no test notices
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(FLOOR) $(PACKAGES)
+
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
 
@@ -149,6 +157,11 @@ soak-limits: wasm build $(SUM) $(NODE_MODULES)
 # All that the Worker links, under js/wasm, where a Go timer never fires and SQLite is another.
 soak-js: $(SUM) $(NODE_MODULES)
 	$(call with,worker) env $(JS) $(suite) go -timeout 60m -exec '$(EXEC)'
+
+# What no test notices of planted faults; a share below FLOOR percent fails.
+soak-mutate:
+	$(call title,planted faults)
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(FLOOR) $(PACKAGES)
 
 # No benchmark rots.
 soak-benchmarks: $(SUM)
@@ -247,7 +260,7 @@ rules: $(SUM)
 	$(suite) go -vet=off -count=1 ./internal/lint
 
 test-go: $(SUM)
-	$(call with,native) $(suite) go -short -vet=off -timeout 10m
+	{ build/packages.sh native; echo ./test/mutate; } | xargs $(suite) go -short -vet=off -timeout 10m
 
 e2e-native: build $(SUM)
 	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets native

@@ -272,7 +272,7 @@ func TestPutWhole(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			i := archive.Info{Key: archive.WholeKey("main", "w-"+strings.ReplaceAll(r.name, " ", "-")), At: noon, Usage: tidemark.Usage{Input: 5, CacheRead: 90, Output: 7}}
+			i := archive.Info{Key: archive.WholeKey("main", "w-"+strings.ReplaceAll(r.name, " ", "-")), At: noon, Usage: tidemark.Usage{Input: 5, CacheRead: 80, CacheCreation: 10, Output: 7}}
 			info, err := archive.PutWhole(t.Context(), b, i, r.parts, r.tail)
 			if err != nil {
 				t.Fatal(err)

@@ -220,6 +220,7 @@ func TestSearch(t *testing.T) {
 		{"arguments of a call, escaped slash", "build/zebra.txt", "01E0005"},
 		{"escaped letters", "café", "01E0006"},
 		{"nothing", "xylophone", ""},
+		{"a word within a word", "ridays", ""},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

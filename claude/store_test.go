@@ -222,7 +222,11 @@ func TestDamage(t *testing.T) {
 	s := w.write(idOne, w.talk(idOne, 700))
 	_, err := w.store.Snapshot(t.Context(), s, SnapshotOptions{Name: "a"})
 	must(t, err)
-	for _, path := range objectsIn(t, w.store) {
+	objects := objectsIn(t, w.store)
+	if len(objects) == 0 {
+		t.Fatal("nothing is kept")
+	}
+	for _, path := range objects {
 		raw := w.read(path)
 		for name, damaged := range map[string]string{"cut": raw[:len(raw)/2], "empty": "", "flipped": raw[:len(raw)-1] + string(raw[len(raw)-1]^1), "bomb": "\xff\xff\xff\xff\x0f" + raw} {
 			must(t, os.WriteFile(path, []byte(damaged), 0o600))

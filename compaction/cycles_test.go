@@ -313,8 +313,8 @@ func TestPointerRow(t *testing.T) {
 	}
 	b := compaction.Budget{Window: v.Size * 2 / 5, Keep: v.Size / 20}
 	act, err := compaction.Plan([]compaction.Strategy{compaction.Pointer{}}, v, b, false)
-	if err != nil || act.Short > 0 {
-		t.Fatalf("short by %d, %v", act.Short, err)
+	if err != nil || act.Short > 0 || len(act.Edits) == 0 {
+		t.Fatalf("%d edits, short by %d, %v", len(act.Edits), act.Short, err)
 	}
 	raw, err := json.Marshal(act.Edits)
 	if err != nil || len(raw) > 1<<20 {

@@ -185,7 +185,7 @@ func TestSpanOverWhatLeft(t *testing.T) {
 	}
 	v, shown := w.view(t)
 	act, err := compaction.Plan([]compaction.Strategy{taker{"e0004"}, compaction.Summary{}}, v, compaction.Budget{Window: 6000, Reserve: 1000, Keep: 1000}, true)
-	if err != nil || act.Summarize < 0 {
+	if err != nil || act.Summarize < 0 || len(act.Edits) == 0 || len(act.By) != 2 {
 		t.Fatalf("%+v: %v", act, err)
 	}
 	if err := w.act(t, shown, act.Edits); err != nil {

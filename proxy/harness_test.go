@@ -31,6 +31,7 @@ type rig struct {
 	s        *session.Session
 	records  []proxy.Record
 	out      io.Writer // of what is worth a line, nil for none
+	damaged  bool      // what is stored was damaged by the test
 }
 
 // home is a place that notes what it is told of calls.
@@ -47,6 +48,7 @@ func (h home) Called(name, log, title string, messages int, rec proxy.Record) []
 func newRig(t testing.TB, settings proxy.Settings) *rig {
 	r := &rig{t: t, db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: hosttest.Runtime(t), settings: settings}
 	r.restart()
+	r.beside()
 	return r
 }
 
@@ -62,9 +64,11 @@ func (r *rig) restart() {
 		r.t.Fatal(err)
 	}
 	config := proxy.Config{Key: key, DB: r.db, Home: home{setup.Home(r.s), r}, Runtime: r.rt, Settings: r.settings}
+	handler := slog.DiscardHandler
 	if r.out != nil {
-		config.Logger = slog.New(slog.NewTextHandler(r.out, nil))
+		handler = slog.NewTextHandler(r.out, nil)
 	}
+	config.Logger = slog.New(strict{handler, r})
 	r.c, err = proxy.Open(r.t.Context(), config)
 	if err != nil {
 		r.t.Fatal(err)

@@ -26,7 +26,7 @@ type afterRuns struct{ tidemark.DB }
 
 func (d afterRuns) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 	for len(stmts) == 1 && strings.HasPrefix(stmts[0].SQL, "DELETE FROM due") && slices.Contains(stmts[0].Args, any("again")) {
-		rows, err := d.Query(ctx, `SELECT 1 FROM inputs WHERE state <> 'done' LIMIT 1`)
+		rows, err := d.Query(ctx, `SELECT 1 FROM inputs WHERE key = 'agent:main:main' AND state <> 'done' LIMIT 1`)
 		if err != nil {
 			return err
 		}

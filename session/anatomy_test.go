@@ -227,7 +227,7 @@ func TestAnatomyFields(t *testing.T) {
 
 // TestPromptSaysWhatIsMissing removes what a prompt is built of.
 func TestPromptSaysWhatIsMissing(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.say("one")
 	h.say("two")
 	never := func(session.Prompt) error { t.Error("used"); return nil }

@@ -34,7 +34,7 @@ func (h *harness) okapi(all bool) (n int) {
 // chored is a conversation with a turn that is skipped, whose result is long.
 func chored(t *testing.T) *harness {
 	t.Helper()
-	h := newHarness(t, overBudget)
+	h := newAlone(t, overBudget)
 	h.model.set(chores)
 	h.agent.call = deepZebra
 	h.say("what is a tide?")

@@ -71,7 +71,7 @@ func TestArtifacts(t *testing.T) {
 		artifacts int64
 	}{{"default", 0, 2}, {"high threshold", 5000, 1}, {"off", -1, 0}} {
 		t.Run(row.name, func(t *testing.T) {
-			h := newHarness(t, session.Settings{ArtifactChars: row.chars})
+			h := newAlone(t, session.Settings{ArtifactChars: row.chars})
 			h.told(log...)
 			h.holds(log)
 			h.reopen()
@@ -154,7 +154,7 @@ func (h *harness) archivedWhole(block string, messages int) {
 
 // A block that says that it is an artifact, and names none of this conversation, stays what it is.
 func TestArtifactForged(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.told(append([]tidemark.Message{tidemark.NewText(tidemark.User, "go")}, exchangeOf("c1", strings.Repeat("secret of another ", 200))...)...)
 	sum := func() string {
 		rows, err := h.db.Query(t.Context(), `SELECT sha FROM artifacts LIMIT 1`)
@@ -212,7 +212,7 @@ func TestRecallDeep(t *testing.T) {
 		{"CSV", 1 << 20, func(i int) string { return fmt.Sprintf("%d,name %d,%d.5", i, i%97, i%13) }, "99017,ZQ-4711-B,17.5", "99017", "ZQ-4711-B"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h := newHarness(t, session.Settings{})
+			h := newAlone(t, session.Settings{})
 			result := lines(row.bytes, row.line)
 			at := strings.Index(result[len(result)*2/3:], "\n") + len(result)*2/3 + 1
 			result = result[:at] + row.mark + "\n" + result[at:]
@@ -247,7 +247,7 @@ func TestRecallDeep(t *testing.T) {
 
 // A long text that a life did not read to its end is read by the next, each piece once.
 func TestRecallDeepAfterKill(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	log := []tidemark.Message{tidemark.NewText(tidemark.User, "read it")}
 	result := lines(300_000, func(i int) string { return fmt.Sprintf("line %d of the file", i) }) + "the end is NEEDLE_tail\n"
 	h.told(append(append(log, exchangeOf("c1", result)...), tidemark.NewText(tidemark.Assistant, "Done."))...)

@@ -24,13 +24,13 @@ func TestKillAsked(t *testing.T) {
 		if want == 0 {
 			want = 11
 		}
-		base := newHarness(t, session.Settings{})
+		base := newAlone(t, session.Settings{})
 		base.say("a question")
 		base.stop()
 		total := base.wrote(func(o *harness) error { o.post(in); return nil })
 		for k := 1; k <= total; k++ {
 			for _, after := range []bool{false, true} {
-				h := newHarness(t, session.Settings{})
+				h := newAlone(t, session.Settings{})
 				h.say("a question")
 				h.stop()
 				h.askUntilDeath(k, after, in)

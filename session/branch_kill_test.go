@@ -41,7 +41,7 @@ func (h *harness) wrote(act func(*harness) error) int {
 // TestKillBranching kills the process before and after each write of a snapshot, a branch and a merge: of each there is
 // nothing or all, and it can be made again.
 func TestKillBranching(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.say("a question")
 	n := h.snap(session.SnapshotOptions{Name: "base"})
 	out, made := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "out"})
@@ -118,7 +118,7 @@ func (h *harness) whole(at string) {
 func TestKillCarry(t *testing.T) {
 	from, n := travelled(t)
 	raw, want := from.export(n.ID), from.shows()
-	base := newHarness(t, from.set)
+	base := newAlone(t, from.set)
 	base.stop()
 	act := func(o *harness) error {
 		_, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw))
@@ -132,7 +132,7 @@ func TestKillCarry(t *testing.T) {
 	}
 	for k := 1; k <= total; k += step {
 		for _, after := range []bool{false, true} {
-			h := newHarness(t, from.set)
+			h := newAlone(t, from.set)
 			h.stop()
 			o := h.doomed(k, after)
 			err := act(o)

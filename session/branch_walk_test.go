@@ -40,7 +40,7 @@ func TestBranchesWalk(t *testing.T) {
 }
 
 func walk(t *testing.T, r *rand.Rand, acts int) {
-	h := newHarness(t, small)
+	h := newAlone(t, small)
 	all := []*imagined{{harness: h}}
 	var snaps []imaginedPlace
 	word := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-const stagedEntries = `SELECT count(*) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:%') LIMIT 1`
+const stagedEntries = `SELECT count(*) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:agent:main:local:%') LIMIT 1`
 
 // brokenOff is a store into which an archive was read until the connection broke, and the archive. x is the session that
 // it was for.
@@ -60,7 +60,7 @@ func TestImportBrokenOff(t *testing.T) {
 			}
 			to = x.on("agent:main:local:dm:y")
 		}
-		staged := x.count(`SELECT max(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:%') LIMIT 1`)
+		staged := x.count(`SELECT max(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:agent:main:local:%') LIMIT 1`)
 		if _, err := to.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {
 			t.Fatalf("used %v: %v", used, err)
 		}
@@ -70,7 +70,7 @@ func TestImportBrokenOff(t *testing.T) {
 		if n := x.count(`SELECT count(*) FROM entries e JOIN logs l ON l.id = e.log WHERE l.key = ? AND e.seq <= ? LIMIT 1`, string(to.key), staged); n == 0 {
 			t.Errorf("used %v: it was read from the beginning", used)
 		}
-		if n := x.count(`SELECT count(*) FROM logs WHERE key LIKE 'import:%' LIMIT 1`); n != 0 {
+		if n := x.count(`SELECT count(*) FROM logs WHERE key LIKE 'import:agent:main:local:%' LIMIT 1`); n != 0 {
 			t.Errorf("used %v: %d logs are left", used, n)
 		}
 		if n := x.count(`SELECT count(*) FROM due WHERE kind = 'import' AND key = ? LIMIT 1`, string(to.key)); n != 0 {
@@ -108,7 +108,7 @@ func TestImportForgotten(t *testing.T) {
 	if n := x.count(`SELECT count(*) FROM entries LIMIT 1`); n != rows {
 		t.Errorf("%d entries, want %d", n, rows)
 	}
-	if n := x.count(`SELECT (SELECT count(*) FROM logs WHERE key LIKE 'import:%') + (SELECT count(*) FROM due WHERE kind = 'import') LIMIT 1`); n != 0 {
+	if n := x.count(`SELECT (SELECT count(*) FROM logs WHERE key LIKE 'import:agent:main:local:%') + (SELECT count(*) FROM due WHERE kind = 'import' AND key LIKE 'agent:main:local:%') LIMIT 1`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 	if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil || x.shows() != shown {
@@ -119,7 +119,7 @@ func TestImportForgotten(t *testing.T) {
 // TestImportAstray: where only later parts of what an import read are left, the second try is right.
 func TestImportAstray(t *testing.T) {
 	x, raw, shown := brokenOff(t)
-	x.exec(`DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:%'))`)
+	x.exec(`DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:agent:main:local:%'))`)
 	if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("first try: %v", err)
 	}

@@ -35,7 +35,7 @@ func (s *slow) Query(ctx context.Context, sql string, args ...any) ([]tidemark.R
 // TestIndexInSlices: what a first recall has to read is bounded; the answer says how much is missing, and alarms
 // read the rest, also when all that a slice reads has no words.
 func TestIndexInSlices(t *testing.T) {
-	h, c := newTimed(t, session.Settings{}, noon)
+	h, c := newTimedAlone(t, session.Settings{}, noon)
 	h.stop()
 	db := &slow{DB: h.db, clock: c}
 	h.db = db

@@ -136,8 +136,20 @@ func (c *clock) sleeps() []time.Duration {
 // newTimed is a harness whose clock stands at a moment, given in RFC 3339.
 func newTimed(t *testing.T, set session.Settings, now string) (*harness, *clock) {
 	t.Helper()
+	return timed(t, set, now, withNeighbours)
+}
+
+// newTimedAlone is newTimed without neighbours.
+func newTimedAlone(t *testing.T, set session.Settings, now string) (*harness, *clock) {
+	t.Helper()
+	return timed(t, set, now, func(testing.TB, tidemark.DB) *neighbours { return nil })
+}
+
+func timed(t *testing.T, set session.Settings, now string, beside func(testing.TB, tidemark.DB) *neighbours) (*harness, *clock) {
+	t.Helper()
 	c := &clock{Runtime: tidemarktest.NewRuntime(t), now: moment(t, now)}
 	h := &harness{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), model: &model{}, agent: &fakeAgent{}, rt: c, set: set, key: "agent:main:main"}
+	h.beside = beside(t, h.db)
 	h.open()
 	return h, c
 }

@@ -40,7 +40,7 @@ func noise() string {
 // TestDiskFullOfArtifacts: when the disk fills while an artifact is written, whoever writes is told, nothing of the
 // message stands, and with room again the turn ends with a whole log.
 func TestDiskFullOfArtifacts(t *testing.T) {
-	h, c := newTimed(t, session.Settings{}, noon)
+	h, c := newTimedAlone(t, session.Settings{}, noon)
 	h.room(8)
 	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
 		yield(session.Imported{At: c.Now(), Message: tidemark.NewText(tidemark.User, noise())}, nil)
@@ -72,7 +72,7 @@ func (f *filling) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 // room again the turn has ended, once.
 func TestDiskFullInTurn(t *testing.T) {
 	for _, pages := range []int64{0, 8, 60, 70, 80, 90} {
-		h, _ := newTimed(t, session.Settings{}, noon)
+		h, _ := newTimedAlone(t, session.Settings{}, noon)
 		h.say("before")
 		h.stop()
 		h.idle()
@@ -127,7 +127,7 @@ func (r *refusing) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 
 // TestRecallOnFullDisk: where an index that is made anew finds no room, what is in it is found, and the rest told.
 func TestRecallOnFullDisk(t *testing.T) {
-	h, c := newTimed(t, session.Settings{}, noon)
+	h, c := newTimedAlone(t, session.Settings{}, noon)
 	h.stop()
 	db := &refusing{DB: h.db}
 	h.db = db

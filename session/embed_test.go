@@ -60,7 +60,7 @@ func (e *senses) Embed(_ context.Context, texts []string) ([][]float32, error) {
 // embedded is a conversation of 30 turns whose vectors were made.
 func embedded(t *testing.T, e *senses) (*harness, *clock) {
 	t.Helper()
-	h, c := newTimed(t, session.Settings{}, "2026-05-01T08:00:00Z")
+	h, c := newTimedAlone(t, session.Settings{}, "2026-05-01T08:00:00Z")
 	h.stop() // this life had no endpoint
 	h.embedder = e
 	h.open()
@@ -131,7 +131,7 @@ func TestVectorsPutOff(t *testing.T) {
 
 // TestNoVectors: without an endpoint there is no table of them.
 func TestNoVectors(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.say("hello")
 	if n := h.count(`SELECT count(*) FROM sqlite_master WHERE name = 'vectors' LIMIT 1`); n != 0 {
 		t.Error("a table that nobody uses")
@@ -234,7 +234,7 @@ func TestVectorsRefused(t *testing.T) {
 // TestVectorsOfSkipped: what recall leaves out has no vector, also when vectors are made while its turn is in work.
 func TestVectorsOfSkipped(t *testing.T) {
 	e := &senses{model: "a"}
-	h, c := newTimed(t, overBudget, noon)
+	h, c := newTimedAlone(t, overBudget, noon)
 	h.stop()
 	h.embedder = e
 	h.open()

@@ -211,7 +211,7 @@ func TestEpisodesInASession(t *testing.T) {
 	if len(events) == 0 || !strings.Contains(events[0], "left whole") || strings.Contains(strings.Join(events, ""), "shortened") {
 		t.Errorf("events %v", events)
 	}
-	if rows, err := d.db.Query(t.Context(), `SELECT count(*) FROM due WHERE kind LIKE 'evicted%' LIMIT 1`); err != nil || rows[0].Int(0) > 0 {
+	if rows, err := d.db.Query(t.Context(), `SELECT count(*) FROM due WHERE kind LIKE 'evicted%' AND key = ? LIMIT 1`, string(d.key)); err != nil || rows[0].Int(0) > 0 {
 		t.Errorf("what an agent did is to be read for memories: %v", err)
 	}
 	for i, r := range d.model.calls {

@@ -1,6 +1,11 @@
 package session
 
-import "context"
+import (
+	"context"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+)
 
 // Tune is tune for tests.
 var Tune = tune
@@ -24,4 +29,19 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 		return "", err
 	}
 	return s.readEpisode(ctx, h.Log, name, offset)
+}
+
+// MigrateAll makes the tables that sessions make with the first of what they hold, too.
+func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
+	log, err := Migrate(ctx, db)
+	for space, tables := range map[string][][]string{
+		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
+		reflectSpace: reflectTables, unsoundSpace: unsoundTables, sittingSpace: sittingTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
+		taskSpace: taskTables, toolsetSpace: toolsetTables, "session_vectors": vectorTables,
+	} {
+		if err == nil {
+			err = host.Migrate(ctx, db, space, tables)
+		}
+	}
+	return log, err
 }

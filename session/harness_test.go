@@ -44,15 +44,29 @@ type harness struct {
 	tools      tidemark.Toolbox
 	gate       memory.Gate
 	children   session.Children
+	beside     *neighbours // in the same database
 	*session.Session
 }
 
 func newHarness(t *testing.T, set session.Settings) *harness {
 	t.Helper()
-	h := &harness{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), model: &model{}, agent: &fakeAgent{},
-		rt: hosttest.Runtime(t), set: set, key: "agent:main:main"}
+	h := unopened(t, set)
+	h.beside = withNeighbours(t, h.db)
 	h.open()
 	return h
+}
+
+// newAlone is newHarness for a test that counts or changes rows itself, whosesoever they are.
+func newAlone(t *testing.T, set session.Settings) *harness {
+	t.Helper()
+	h := unopened(t, set)
+	h.open()
+	return h
+}
+
+func unopened(t *testing.T, set session.Settings) *harness {
+	return &harness{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), model: &model{}, agent: &fakeAgent{},
+		rt: hosttest.Runtime(t), set: set, key: "agent:main:main"}
 }
 
 // open begins a new life of the session on the same database.
@@ -100,6 +114,7 @@ func (h *harness) post(in session.Input) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	defer h.beside.speak()
 	return h.wait(sub, r.ID)
 }
 

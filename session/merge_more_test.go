@@ -62,7 +62,7 @@ func (a *aside) set(query, tx string, act func()) {
 // watched is a session of such a database, with a branch of it that has said something.
 func watched(t *testing.T) (h, branch *harness, db *aside) {
 	t.Helper()
-	h = newHarness(t, session.Settings{})
+	h = newAlone(t, session.Settings{})
 	h.stop()
 	db = &aside{DB: h.db}
 	h.db = db

@@ -32,7 +32,7 @@ func TestSettledIsForgotten(t *testing.T) {
 	}
 	said := func() int64 {
 		t.Helper()
-		rows, err := h.db.Query(t.Context(), `SELECT (SELECT count(*) FROM inputs WHERE kind = 'say') * 100 + (SELECT count(*) FROM heard) FROM heads LIMIT 1`)
+		rows, err := h.db.Query(t.Context(), `SELECT (SELECT count(*) FROM inputs WHERE kind = 'say') * 100 + (SELECT count(*) FROM heard WHERE key = ?) FROM heads LIMIT 1`, string(h.key))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func TestRowsOfBefore(t *testing.T) {
 			h.post(known("ann", number, "a", "1"))
 			h.idle()
 			h.stop()
-			old := tidemark.Stmt{SQL: `UPDATE outbound SET peer = ?`, Args: []any{"fake\x1fus\x1f15550001"}, Want: 1}
+			old := tidemark.Stmt{SQL: `UPDATE outbound SET peer = ? WHERE key = ?`, Args: []any{"fake\x1fus\x1f15550001", string(h.key)}, Want: 1}
 			if err := h.db.Tx(t.Context(), []tidemark.Stmt{old}); err != nil {
 				t.Fatal(err)
 			}

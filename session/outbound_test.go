@@ -40,12 +40,17 @@ func ordered(by tidemark.Address, id, line string) session.Input {
 func newPhone(t *testing.T, c *tidemarktest.Courier) (*harness, *clock) {
 	t.Helper()
 	h, clock := newTimed(t, small, noon)
+	return onPhone(h, clock, c), clock
+}
+
+// onPhone has the session of a harness send over a courier.
+func onPhone(h *harness, clock *clock, c *tidemarktest.Courier) *harness {
 	clock.waits = 20 * time.Second // people are shown that an answer is being written as long as it is
 	h.idle()
 	h.stop()
 	h.courier, h.key = c, "agent:main:fake:dm:ann"
 	h.open()
-	return h, clock
+	return h
 }
 
 // ledger returns the rows of the ledger, oldest first, as "state hold status: text".
@@ -408,7 +413,8 @@ func TestTwoLives(t *testing.T) {
 // TestLedgerIsMadeLate: a conversation that nobody holds over a channel has no tables for it.
 func TestLedgerIsMadeLate(t *testing.T) {
 	const tables = `SELECT name FROM sqlite_master WHERE name IN ('outbound', 'heard') ORDER BY name LIMIT 9`
-	h, _ := newPhone(t, &tidemarktest.Courier{})
+	h, clock := newTimedAlone(t, small, noon)
+	h = onPhone(h, clock, &tidemarktest.Courier{})
 	h.say("from the page")
 	h.stop()
 	h.open()

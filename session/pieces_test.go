@@ -14,7 +14,7 @@ import (
 // TestDeepBesideLonger: a word deep in a long text is found though a much longer one is full of it, also within
 // the days that are asked for.
 func TestDeepBesideLonger(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	days := []string{
 		strings.Repeat("the falcon and the falcon flew over log lines of work at the harbour and back. ", 25_000),
 		strings.Repeat("other words of an ordinary day at the office stand here. ", 1500) + " here sits one falcon alone " + strings.Repeat("and more of the same. ", 500),
@@ -62,7 +62,7 @@ func TestRecallPages(t *testing.T) {
 		"four bytes":  "abc" + strings.Repeat("🜁🜂", 6_000),
 		"two bytes":   "a" + strings.Repeat("é", 21_000),
 	} {
-		h := newHarness(t, session.Settings{})
+		h := newAlone(t, session.Settings{})
 		h.say(text)
 		entry := tidemark.EntryID("")
 		for e, err := range h.History(t.Context(), false) {
@@ -96,7 +96,7 @@ func TestRecallPages(t *testing.T) {
 // TestDamagedPiece: a piece of a long text that cannot be read keeps nothing else from being found, and is told. It is
 // made anew from the message.
 func TestDamagedPiece(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.told(append([]tidemark.Message{tidemark.NewText(tidemark.User, "look")},
 		exchangeOf("c1", lines(600_000, func(i int) string { return fmt.Sprintf("%d: walnut stands at place %d", i, i*7) }))...)...)
 	h.owner("The walnut key is PQ-7781.")

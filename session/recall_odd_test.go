@@ -28,7 +28,7 @@ func (b shutBlobs) Get(ctx context.Context, key string) (tidemark.Object, io.Rea
 // withLong is a conversation with short messages and a long result, on a bucket that may be down.
 func withLong(t *testing.T) (h *harness, shut *bool) {
 	t.Helper()
-	h, shut = newHarness(t, session.Settings{}), new(bool)
+	h, shut = newAlone(t, session.Settings{}), new(bool)
 	h.stop()
 	life, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
@@ -83,7 +83,7 @@ func TestRecallOfDamage(t *testing.T) {
 
 // TestFailureSupersedesNothing: a call that failed the second time leaves what the first one gave.
 func TestFailureSupersedesNothing(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	call := func(id, text string, failed bool) []tidemark.Message {
 		return []tidemark.Message{
 			{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(id, "read", []byte(`{"path":"ports.txt"}`))}},

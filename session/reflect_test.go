@@ -66,7 +66,7 @@ func TestReflectBounds(t *testing.T) {
 func TestReflection(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
-			h := newHarness(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: on})
+			h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: on})
 			h.strategies = []compaction.Strategy{compaction.Pointer{}}
 			h.stop()
 			h.open()
@@ -117,7 +117,7 @@ func TestReflection(t *testing.T) {
 func TestEvidenceIsOfWhoAsked(t *testing.T) {
 	for by, counts := range map[string]bool{session.ByModel: true, session.ByPerson: true, session.ByPack: false, session.ByWide: false} {
 		t.Run(by, func(t *testing.T) {
-			h := newHarness(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
+			h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
 			h.strategies = []compaction.Strategy{compaction.Pointer{Tail: 3}}
 			h.stop()
 			h.open()

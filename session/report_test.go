@@ -24,7 +24,7 @@ func TestReportEvery(t *testing.T) {
 		{"once a minute", time.Minute, 1, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, c := newTimed(t, session.Settings{ReportEvery: row.every}, "2026-11-21T10:00:00Z")
+			h, c := newTimedAlone(t, session.Settings{ReportEvery: row.every}, "2026-11-21T10:00:00Z")
 			var told atomic.Int64
 			h.agent.told = func() { told.Add(1) }
 			begin := c.Now()
@@ -68,7 +68,7 @@ func TestAgentLeftAlone(t *testing.T) {
 		{"refuses one", fmt.Errorf("no: %w", tidemark.ErrInvalid), 3, 1, []string{"facts:0"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, c := newTimed(t, session.Settings{}, noon)
+			h, c := newTimedAlone(t, session.Settings{}, noon)
 			h.say("hello")
 			h.idle()
 			stmts := []tidemark.Stmt{{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, 'outbox', 0, '')`, Args: []any{string(h.key)}}}
@@ -134,7 +134,7 @@ func TestReportOfAnEndedLife(t *testing.T) {
 		{"reset", session.Input{Kind: session.InputReset}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, c := newTimed(t, session.Settings{}, noon)
+			h, c := newTimedAlone(t, session.Settings{}, noon)
 			h.say("one")
 			h.idle()
 			h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {

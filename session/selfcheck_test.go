@@ -39,7 +39,7 @@ func (l liar) Plan(v compaction.View, b compaction.Budget) []tidemark.Edit {
 // checkedHarness is a session whose checks are collected.
 func checkedHarness(t *testing.T, strategies ...compaction.Strategy) (*harness, func() (checks, repaired int, violations []string)) {
 	t.Helper()
-	h := newHarness(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000})
+	h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000})
 	h.strategies = strategies
 	var all []session.Checked
 	h.observe = func(n session.Notice) {
@@ -221,7 +221,7 @@ func TestSelfCheckByHand(t *testing.T) {
 // TestSelfCheckThenReflection: nothing is learned from an act that was taken back.
 func TestSelfCheckThenReflection(t *testing.T) {
 	for _, count := range []int{0, 1} { // 1 makes the first act unsound
-		h := newHarness(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
+		h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
 		h.strategies = []compaction.Strategy{liar{Pointer: compaction.Pointer{Tail: 3}, count: count}, compaction.Pointer{Tail: 3}}
 		h.stop()
 		h.open()

@@ -133,7 +133,7 @@ func TestSittingsEnd(t *testing.T) {
 
 // TestSittingsStored: databases have sittings under the name that they had first, episodes, and are read on from there.
 func TestSittingsStored(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	h.say("said before the digest was on, and told by a version that is gone")
 	h.stop()
 	if err := host.Migrate(t.Context(), h.db, "session_episodes", [][]string{{`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`}}); err != nil {

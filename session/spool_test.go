@@ -25,7 +25,7 @@ func (h *harness) rows() (n int64) {
 // ring makes something due now and wakes the session.
 func (h *harness) ring(kind string) {
 	h.t.Helper()
-	now := tidemark.Stmt{SQL: `UPDATE due SET at = 0 WHERE kind = ?`, Args: []any{kind}, Want: 1}
+	now := tidemark.Stmt{SQL: `UPDATE due SET at = 0 WHERE kind = ? AND key = ?`, Args: []any{kind, string(h.key)}, Want: 1}
 	if err := h.db.Tx(h.t.Context(), []tidemark.Stmt{now}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (h *harness) ring(kind string) {
 
 // TestSpool: what goes in comes out, at any place and twice, and nothing stays.
 func TestSpool(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 700_001} {
 		raw := make([]byte, size)
 		for i := range raw {
@@ -66,7 +66,7 @@ func TestSpool(t *testing.T) {
 
 // TestSpoolEnds: a log that is too long, breaks off, or comes beside another leaves nothing.
 func TestSpoolEnds(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	broken := errors.New("the line broke")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -102,7 +102,7 @@ func TestSpoolEnds(t *testing.T) {
 // TestSpoolAfterCrash: what a life that was killed kept is removed by the alarm, but not while a log of
 // this life is read; an object that should be gone does not read rows of another.
 func TestSpoolAfterCrash(t *testing.T) {
-	h := newHarness(t, session.Settings{})
+	h := newAlone(t, session.Settings{})
 	old, err := h.Spool(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestWaitingInputIsDue(t *testing.T) {
 		{"reset", session.Input{ID: "late", Kind: session.InputReset}, 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, c := newTimed(t, session.Settings{}, "2026-11-21T10:00:00Z")
+			h, c := newTimedAlone(t, session.Settings{}, "2026-11-21T10:00:00Z")
 			var alarm time.Time
 			h.alarm = func(_ context.Context, at time.Time) error {
 				if alarm.IsZero() || at.Before(alarm) {

@@ -1,0 +1,159 @@
+// Command mutate plants faults in our own code and tells which of them no test notices. All the faults drawn for a run
+// are compiled into one set of test binaries, each behind a switch, so that a fault costs a run of the tests that reach
+// its place and no build. CONTRIBUTING.md says how to read what it prints.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	var c campaign
+	flag.Uint64Var(&c.seed, "seed", 1, "which faults are drawn")
+	flag.IntVar(&c.n, "n", 100, "how many faults in all")
+	kinds := flag.String("kinds", "", "only these kinds: "+strings.Join(allKinds, " "))
+	tests := flag.String("tests", "session proxy worker agent", "packages whose tests are tried, in this order, after the own ones of a package")
+	flag.StringVar(&c.only, "only", "", "only faults whose line has this text")
+	flag.StringVar(&c.harmless, "harmless", "test/mutate/harmless.txt", "the survivors that were judged harmless")
+	flag.IntVar(&c.most, "most", 150, "at most so many tests of a package for a fault, those that reach fewest faults first")
+	flag.IntVar(&c.jobs, "jobs", min(2, runtime.NumCPU()), "faults tried at once")
+	flag.DurationVar(&c.limit, "limit", 10*time.Second, "what a fault may take beyond five times what its tests take")
+	floor := flag.Int("floor", 0, "fail when a lower share is noticed, in percent")
+	flag.StringVar(&c.dir, "dir", "", "keep what was built here")
+	flag.Parse()
+	c.w, c.packages, c.tests, c.kinds = os.Stdout, trimmed(flag.Args()), trimmed(strings.Fields(*tests)), strings.Fields(*kinds)
+	if len(c.packages) == 0 {
+		fmt.Fprintln(os.Stderr, "mutate: which packages? want mutate [flags] PACKAGE...")
+		os.Exit(2)
+	}
+	share, err := c.run(context.Background())
+	if err == nil && share < *floor {
+		err = fmt.Errorf("%d %% noticed, want %d %%: test the survivors above, or say in %s why they are harmless", share, *floor, c.harmless)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// trimmed names packages by their folder: session, proxy/body.
+func trimmed(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = filepath.ToSlash(filepath.Clean(n))
+	}
+	return out
+}
+
+// campaign is one run of the program.
+type campaign struct {
+	w               io.Writer
+	seed            uint64
+	n, most, jobs   int
+	packages, tests []string
+	kinds           []string
+	only, harmless  string
+	limit           time.Duration
+	dir             string
+	root, module    string
+}
+
+// run returns the share that was noticed, in percent.
+func (c *campaign) run(ctx context.Context) (int, error) {
+	var err error
+	if c.root, c.module, err = moduleRoot(); err != nil {
+		return 0, err
+	}
+	if c.dir == "" {
+		if c.dir, err = os.MkdirTemp("", "mutate-"); err != nil {
+			return 0, err
+		}
+		defer func() { _ = os.RemoveAll(c.dir) }()
+	} else if c.dir, err = filepath.Abs(c.dir); err != nil {
+		return 0, err
+	}
+	judged, err := readHarmless(c.harmless)
+	if err != nil {
+		return 0, err
+	}
+	l, err := newLoader(c.root, c.module, c.packages)
+	if err != nil {
+		return 0, err
+	}
+	var faults []*fault
+	overlay := map[string]string{}
+	for i, name := range c.packages {
+		p, err := l.load(name)
+		if err != nil {
+			return 0, err
+		}
+		found := p.sites()
+		judged.stale(c.w, name, found)
+		drawn := draw(c.seed, name, c.wanted(found, judged), (c.n+i)/len(c.packages))
+		for j, f := range drawn {
+			f.id = len(faults) + j + 1
+		}
+		if drawn, err = p.plant(drawn, c.dir, overlay, l); err != nil {
+			return 0, err
+		}
+		faults = append(faults, drawn...)
+	}
+	if err := c.play(ctx, l, faults, overlay); err != nil {
+		return 0, err
+	}
+	return c.report(faults), nil
+}
+
+// wanted are the faults to draw from.
+func (c *campaign) wanted(all []*fault, judged harmless) []*fault {
+	return slices.DeleteFunc(slices.Clone(all), func(f *fault) bool {
+		return judged[f.String()] != "" || len(c.kinds) > 0 && !slices.Contains(c.kinds, f.kind) || !strings.Contains(f.String(), c.only)
+	})
+}
+
+// report prints what became of each fault, by package, and returns the share that was noticed.
+func (c *campaign) report(faults []*fault) int {
+	killed, kinds := 0, map[string][2]int{}
+	for _, name := range c.packages {
+		n, of := 0, 0
+		for _, f := range faults {
+			if f.pkg != name {
+				continue
+			}
+			of++
+			k := kinds[f.kind]
+			k[1]++
+			if f.killer != "" {
+				n++
+				k[0]++
+			} else {
+				fmt.Fprintf(c.w, "survived\t%s\t%s, %d tests reach it\n", f, f.place, f.reached)
+			}
+			kinds[f.kind] = k
+		}
+		if of > 0 {
+			fmt.Fprintf(c.w, "%s\t%d of %d noticed\n", name, n, of)
+		}
+		killed += n
+	}
+	for _, k := range allKinds {
+		if n := kinds[k]; n[1] > 0 {
+			fmt.Fprintf(c.w, "%s\t%d of %d\n", k, n[0], n[1])
+		}
+	}
+	share := 100
+	if len(faults) > 0 {
+		share = killed * 100 / len(faults)
+	}
+	fmt.Fprintf(c.w, "all\t%d of %d noticed (%d %%), seed %d\n", killed, len(faults), share, c.seed)
+	return share
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const example = `package example
+
+import "strings"
+
+const find = "SELECT n FROM t WHERE key = ? AND n > ? LIMIT 1"
+
+type box struct{ n int }
+
+func (b *box) add(list []string, most int) (int, error) {
+	for _, s := range list {
+		if s == "" || strings.HasPrefix(s, "#") {
+			continue
+		}
+		if b.n >= most && most > 0 {
+			break
+		}
+		b.n += len(s) + 1
+		list = append(list, find)
+		strings.Clone(s)
+	}
+	b.n = most - 2
+	return b.n, nil
+}
+`
+
+// parse types the example without what the compiler exported.
+func parse(t *testing.T) *source {
+	t.Helper()
+	l, err := newLoader(".", "example", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &source{name: "example", fset: token.NewFileSet()}
+	tree, err := parser.ParseFile(p.fset, "/example/example.go", example, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.files = []file{{path: "/example/example.go", text: []byte(example), tree: tree, start: p.fset.File(tree.FileStart).Base()}}
+	if err := p.check("example", []*ast.File{tree}, l.open); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Each kind is found, and all faults together are a program, as each alone is.
+func TestSites(t *testing.T) {
+	p := parse(t)
+	l, err := newLoader(".", "example", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, kinds := p.sites(), map[string]int{}
+	for i, f := range found {
+		f.id = i + 1
+		kinds[f.kind]++
+		if err := p.compiles([]*fault{f}, l); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	for _, k := range allKinds {
+		if kinds[k] == 0 {
+			t.Errorf("no fault of the kind %s", k)
+		}
+	}
+	if err := p.compiles(found, l); err != nil {
+		t.Errorf("all of them: %v", err)
+	}
+	text := p.rendered(found)["/example/example.go"]
+	for _, want := range []string{"var find = mutantPick(", `(key = ? OR 1)`, `(n > ? OR 1)`, ", true)", ", false)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+// What is drawn depends on the seed and the package alone, and has all kinds.
+func TestDraw(t *testing.T) {
+	all := parse(t).sites()
+	names := func(l []*fault) (out []string) {
+		for _, f := range l {
+			out = append(out, f.String())
+		}
+		return out
+	}
+	a, b := names(draw(1, "example", all, 12)), names(draw(1, "example", all, 12))
+	if len(a) != 12 || !slices.Equal(a, b) {
+		t.Errorf("%d faults; the same again: %v", len(a), slices.Equal(a, b))
+	}
+	kinds := map[string]bool{}
+	for _, f := range draw(7, "example", all, len(allKinds)) {
+		kinds[f.kind] = true
+	}
+	if len(kinds) != len(allKinds) {
+		t.Errorf("kinds %v", kinds)
+	}
+	if n := len(draw(1, "example", all, 10000)); n != len(all) {
+		t.Errorf("%d of %d", n, len(all))
+	}
+}
+
+func TestLoose(t *testing.T) {
+	for sql, want := range map[string][]string{
+		`UPDATE t SET a = ?, b = 1 WHERE key = ? AND e.n <= ?`:                                      {"key = ?", "e.n <= ?"},
+		`SELECT 1 FROM a JOIN b ON b.id = a.id WHERE (x = 'y' OR kind LIKE ?) AND done = 0 LIMIT ?`: {"b.id = a.id", "x = 'y'", "kind LIKE ?", "done = 0"},
+		`INSERT INTO t(a, b) VALUES (?, ?) ON CONFLICT(a) DO UPDATE SET b = excluded.b`:             nil,
+		`SELECT a WHERE n = max(1, 2) AND m >= ? - 1`:                                               nil,
+	} {
+		got, statements := loose(sql)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", sql, got, want)
+		}
+		for i, s := range statements {
+			if !strings.Contains(s, "("+want[i]+" OR 1)") {
+				t.Errorf("%s: %s", want[i], s)
+			}
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	h, err := parseHarmless("list", "# why\n\np.f\tsql\tn = ?\tone row only\n")
+	if err != nil || h[(&fault{pkg: "p", fn: "f", kind: "sql", text: "n = ?"}).String()] != "one row only" {
+		t.Errorf("%v, %v", h, err)
+	}
+	for _, bad := range []string{"p.f\tsql\tn = ?\n", "p.f\tsql\tn = ?\t \n", "p.f sql n = ? reason\n"} {
+		if _, err := parseHarmless("list", bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	var told strings.Builder
+	h.stale(&told, "p", nil)
+	if !strings.Contains(told.String(), "p.f\tsql\tn = ?") {
+		t.Errorf("stale entries: %q", told.String())
+	}
+}
