@@ -79,7 +79,7 @@ func TestMend(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, session.Settings{})
-			n := h.beside("agent:main:other")
+			n := h.other("agent:main:other")
 			for _, x := range []*harness{h, n} {
 				x.agent.call = func(c tidemark.Block) tidemark.Block {
 					return block(t, `{"type":"tool_result","tool_use_id":"`+c.ID+`","content":[`+strings.Join(row.result, ",")+`]}`)
@@ -121,8 +121,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// beside is another conversation on the same database, with a model and an agent of its own.
-func (h *harness) beside(key tidemark.Key) *harness {
+// other is another conversation on the same database, with a model and an agent of its own.
+func (h *harness) other(key tidemark.Key) *harness {
 	h.t.Helper()
 	n := newHarness(h.t, h.set)
 	n.stop()
