@@ -74,6 +74,9 @@ var tables = [][]string{{
 	// What a turn spent of its budget: its own calls, and what each of its tool calls delegated.
 	`ALTER TABLE runs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
 	`ALTER TABLE calls ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
+}, {
+	// How often a message has a word, which the index of words knows and FTS5 tells only for all that have it.
+	`CREATE VIRTUAL TABLE words_seen USING fts5vocab(words, instance)`,
 }}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
