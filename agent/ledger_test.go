@@ -227,7 +227,6 @@ func TestSweepByModel(t *testing.T) {
 		fails     bool
 	}{
 		{"update", `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil, 1, false},
-		{"nonsense", `Ann moved.`, nil, 0, false},
 		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":2,"reason":"moved"}]</decisions>`, nil, 0, false},
 		{"no key", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, true},
 		{"a model of no name", "", &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "no model"}, 0, true},
@@ -263,6 +262,57 @@ func TestSweepByModel(t *testing.T) {
 			c.say, c.err = `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil
 			if w.consolidate(); c.fails && len(w.ledger()) != 1 {
 				t.Errorf("asked again, ledger %+v", w.ledger())
+			}
+		})
+	}
+}
+
+// TestUnreadAnswer: what cannot be read is no answer. The next night asks again, the digest is written, and the night
+// does not say that it compared; after three nights the window is passed over. What the rules decide of another person's
+// facts stays as it is, each once.
+func TestUnreadAnswer(t *testing.T) {
+	const good = `<decisions>[{"action":"UPDATE","target":3,"by":4,"reason":"moved"}]</decisions>`
+	for _, c := range []struct {
+		name    string
+		answers []string // of each night
+		rows    int      // at the end
+		calls   int      // at the end
+	}{
+		{"nonsense, then an answer", []string{"Ann moved.", good, good}, 2, 2},
+		{"cut off, then an answer", []string{`<decisions>[{"action":"UPDA`, good}, 2, 2},
+		{"never an answer", []string{"hm", "hm", "hm", "hm", "hm"}, 1, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			night := 0
+			asked := 0
+			j := &judge{say: func(text string) (string, error) {
+				if !strings.Contains(text, "4: User now works at Globex") {
+					return `<decisions>[]</decisions>`, nil
+				}
+				asked++
+				return c.answers[night], nil
+			}}
+			w.configure(func(cfg *agent.Config) {
+				cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true
+			})
+			w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
+			w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
+			for night = range c.answers {
+				done := w.consolidate()
+				read := c.answers[night] == good || night >= 2 // passed over
+				if done.Reconciled != read || (done.Waiting == "") != read || !strings.Contains(w.stored(memory.DigestFile), "Globex") {
+					t.Errorf("night %d: %+v", night, done)
+				}
+			}
+			neighbours := 0
+			for _, r := range w.ledger() {
+				if r.Fact == "Ann's server port is 5" {
+					neighbours++
+				}
+			}
+			if asked != c.calls || len(w.ledger()) != c.rows || neighbours != 1 {
+				t.Errorf("asked %d times, ledger %+v", asked, w.ledger())
 			}
 		})
 	}
@@ -445,7 +495,7 @@ func TestDigestKeepsEdits(t *testing.T) {
 func TestSittingsInDigest(t *testing.T) {
 	w := newWorld(t)
 	w.configure(func(c *agent.Config) { c.Digest = true })
-	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}}
+	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}, About: "Deploy staging.", Ended: "It runs."}
 	theirs := e
 	theirs.Key, theirs.First, theirs.Topics = stanger, "01C", []string{"private"}
 	for range 2 {
@@ -453,7 +503,7 @@ func TestSittingsInDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), "deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
+	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), ": “Deploy staging.”, ended with “It runs.”; deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
 		t.Errorf("digest\n%s", w.stored(memory.DigestFile))
 	}
 	part := archive.Info{Key: archive.PartKey("main", "01S", noon), SessionKey: owners, Session: "01S", Agent: "main", Part: 1, Messages: 4, At: noon, Bytes: 100}
