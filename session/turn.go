@@ -111,6 +111,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	stmts = append(held, stmts...)
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
+	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
 	if fresh && !slices.ContainsFunc(q, func(in queued) bool { return !quiet(in) }) {
 		return true, s.quietly(ctx, r, q, stmts)
 	}
