@@ -184,13 +184,7 @@ func (m *match) beside(tf [][]float64) {
 		if near == nil {
 			continue
 		}
-		fit, most := make([]float64, len(m.x.docs)), 0.0
-		for d := range m.x.docs {
-			if tf[t][d] > 0 {
-				fit[d] = m.fit(d, int32(t+1), near)
-				most = max(most, fit[d])
-			}
-		}
+		fit, most := m.fitting(int32(t+1), near, tf[t])
 		least, some := 0.0, besideSome
 		if identifier(term) {
 			if least, some = besideName, 0; most == 0 { // it names one thing wherever it stands
@@ -210,7 +204,7 @@ func (m *match) beside(tf [][]float64) {
 				v, m.loose[d] = besideNowhere, m.loose[d]|1<<t
 			default:
 				enough := v >= some
-				v /= most
+				v = min(1, v/most)
 				m.fits[d] = max(m.fits[d], v)
 				if !enough || v < besideLeast {
 					v, m.loose[d] = 0, m.loose[d]|1<<t
@@ -219,6 +213,28 @@ func (m *match) beside(tf [][]float64) {
 			tf[t][d] *= max(v, least)
 		}
 	}
+}
+
+// fitting is how well a number of the query fits in each document that has it, and the most of these. A question that
+// was asked before fits best of all and answers nothing: what states something is measured against what states.
+func (m *match) fitting(t int32, near []besides, tf []float64) (fit []float64, most float64) {
+	fit = make([]float64, len(m.x.docs))
+	asked := 0.0
+	for d := range m.x.docs {
+		if tf[d] == 0 {
+			continue
+		}
+		fit[d] = m.fit(d, t, near)
+		if slices.ContainsFunc(m.x.asked[d], func(id int32) bool { return m.at[id] == t }) {
+			asked = max(asked, fit[d])
+		} else {
+			most = max(most, fit[d])
+		}
+	}
+	if most == 0 {
+		most = asked
+	}
+	return fit, most
 }
 
 // fit is how well the places of a number in a document fit, the best of them, below 0 where it stands beside no words.

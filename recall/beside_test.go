@@ -33,6 +33,16 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// TestBesideAsked: a question that was asked before takes its number from no answer.
+func TestBesideAsked(t *testing.T) {
+	const question = "Where does the key with the tag KEY_4711 lie?"
+	m := New([]Doc{{ID: "q", Pos: 1, Text: question}, {ID: "a", Pos: 4, Text: "The key lies under a tile, tag KEY_4711."}, {ID: "b", Pos: 7, Text: "Of the boxes, KEY_4711 is red."}}, nil).match(Parse(question, nil), Stats{})
+	number := slices.Index(m.terms, "key_4711")
+	if m.loose[1].has(number) || !m.loose[2].has(number) {
+		t.Errorf("fits %.2f", m.fits)
+	}
+}
+
 // TestHopNumber: a hit with another number than the query lends the second search nothing.
 func TestHopNumber(t *testing.T) {
 	var docs []Doc

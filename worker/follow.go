@@ -168,7 +168,7 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 				return err
 			}
 		case <-f.Stopping:
-			return errStopping
+			return stopping()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -176,8 +176,10 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 	return nil
 }
 
-// errStopping ends streams at a host that ends: whoever listens is told, where a cut would look like a broken line.
-var errStopping = &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
+// stopping ends streams at a host that ends: whoever listens is told, where a cut would look like a broken line.
+func stopping() error {
+	return &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
+}
 
 // look asks the log whether the turn has ended.
 func (f *follower) look(ctx context.Context) error {

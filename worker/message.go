@@ -181,7 +181,7 @@ func (c *call) liveEvents() error {
 				return err
 			}
 		case <-c.Stopping:
-			return out.fail(errStopping)
+			return out.fail(stopping())
 		case <-ctx.Done():
 			return nil
 		}
