@@ -96,6 +96,9 @@ type Origin struct {
 	Message string   `json:"message,omitempty"` // platform's id of what a person wrote over a channel
 	To      *Address `json:"to,omitempty"`      // where its answer goes; nil: to whoever asks
 
+	// Quiet is set on what a person said that wants no answer of ours: the owner's own answer from their phone, a note.
+	Quiet bool `json:"quiet,omitempty"`
+
 	Occasion *Occasion `json:"occasion,omitempty"` // of the run of a schedule
 }
 

@@ -42,12 +42,13 @@ type Consolidated struct {
 	Suggested  []string `json:"suggested,omitempty"`   // written beside files that a person edited
 	Unchanged  int      `json:"unchanged"`             // files that were as they should be
 	Digest     bool     `json:"digest"`                // it is on
-	Reconciled bool     `json:"reconciled"`            // facts were compared
+	Reconciled bool     `json:"reconciled"`            // facts were compared, all that came
 	Note       string   `json:"note,omitempty"`        // when nothing is on
 	Entries    int      `json:"entries,omitempty"`     // of the digest
 	Demoted    int      `json:"demoted,omitempty"`     // of these in detail files
 	DetailSize int      `json:"detailFiles,omitempty"` // files that are linked
 	Waiting    string   `json:"waiting,omitempty"`     // why facts wait for the model that compares them
+	Unread     int      `json:"unread,omitempty"`      // nights in a row in which its answer could not be read
 }
 
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
@@ -61,11 +62,22 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err := a.openLedger(ctx); err != nil {
 		return c, fmt.Errorf("consolidate: %w", err)
 	}
+	nights, err := a.unreadNights(ctx)
+	if err != nil {
+		return c, fmt.Errorf("sweep facts: %w", err)
+	}
 	var silent *unasked
-	decided, err := a.reconcile(ctx)
-	if c.Decided = decided; errors.As(err, &silent) { // the digest does not wait for a key
-		c.Waiting = silent.Error()
-	} else if err != nil {
+	var garbled *unread
+	decided, err := a.reconcile(ctx, nights)
+	switch c.Decided = decided; { // the digest does not wait for a key
+	case errors.As(err, &silent):
+		c.Reconciled, c.Waiting, c.Unread = false, silent.Error(), nights
+	case errors.As(err, &garbled): // the next night asks again: a model that babbles does so in an hour, too
+		c.Reconciled, c.Waiting, c.Unread = false, garbled.Error(), nights+1
+		if c.Unread >= sweepUnread { // one window was passed over, and this is another
+			c.Unread = 1
+		}
+	case err != nil:
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
 	if c.Digest {
@@ -88,6 +100,19 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 		return c, err
 	}
 	return c, fmt.Errorf("sweep facts: %w", silent)
+}
+
+// unreadNights is how many nights in a row the last answers could not be read.
+func (a *Agent) unreadNights(ctx context.Context) (int, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT note FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
+	if err != nil || len(rows) == 0 || rows[0].Text(0) == "" {
+		return 0, err
+	}
+	var last Consolidated
+	if err := json.Unmarshal(rows[0].Bytes(0), &last); err != nil {
+		return 0, fmt.Errorf("read the last night: %w", err)
+	}
+	return last.Unread, nil
 }
 
 // Digest returns the digest as it would be written now.

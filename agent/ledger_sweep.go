@@ -28,6 +28,7 @@ const (
 	sweepRelated  = 6   // that the index of words gives for each
 	sweepWindows  = 50  // in one night
 	sweepCall     = 2 * time.Minute
+	sweepUnread   = 3 // nights in which an answer cannot be read, after which it is not asked for again
 )
 
 // Who decided, in rows of the ledger.
@@ -41,10 +42,11 @@ func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconc
 
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
-// transaction: a crash costs the work of one window and decides nothing twice. A model that answers
-// nonsense decides nothing. One that does not answer holds the place, not what the rules decide: it is an
-// [unasked], and the next sweep asks again.
-func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
+// transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
+// whose answer cannot be read, holds the place, not what the rules decide: it is an [unasked] or an [unread], and the
+// next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
+// that a model cannot cope with does not hold up all others.
+func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, err error) {
 	if !a.reconciles() {
 		return 0, nil
 	}
@@ -62,15 +64,20 @@ func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
 		}
 		var stmts []tidemark.Stmt
 		var silent *unasked
+		var garbled *unread
 		for _, group := range groups(fresh) {
 			more, err := a.decide(ctx, group, silent == nil)
-			if err != nil && !errors.As(err, &silent) {
+			if err != nil && !errors.As(err, &silent) && !errors.As(err, &garbled) {
 				return decided, err
 			}
 			stmts = append(stmts, more...)
 		}
 		n, next := len(stmts), fresh[len(fresh)-1].seq
-		if silent != nil {
+		if passed := garbled != nil && unreadNights+1 >= sweepUnread; passed {
+			a.cfg.Logger.Warn("facts are passed over: no night's answer could be read", "agent", a.cfg.Name, "nights", unreadNights+1, "err", garbled)
+			garbled, unreadNights = nil, 0
+		}
+		if silent != nil || garbled != nil {
 			next = upto
 		}
 		stmts = append(stmts, tidemark.Stmt{
@@ -82,8 +89,11 @@ func (a *Agent) reconcile(ctx context.Context) (decided int, err error) {
 		} else if err != nil {
 			return decided, fmt.Errorf("write ledger: %w", err)
 		}
-		if decided += n; silent != nil {
+		switch decided += n; {
+		case silent != nil:
 			return decided, silent
+		case garbled != nil:
+			return decided, garbled
 		}
 	}
 	return decided, nil
@@ -94,6 +104,14 @@ type unasked struct{ err error }
 
 func (u *unasked) Error() string { return "no model compares facts: " + u.err.Error() }
 func (u *unasked) Unwrap() error { return u.err }
+
+// unread says that a model answered with what is no answer.
+type unread struct{ err error }
+
+func (u *unread) Error() string {
+	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
+}
+func (u *unread) Unwrap() error { return u.err }
 
 // tailStmt drops rows that are not in force, when many have come since.
 func (a *Agent) tailStmt() tidemark.Stmt {
@@ -148,7 +166,7 @@ func groups(facts []Fact) [][]Fact {
 }
 
 // decide compares new facts of one group and returns the rows that follow: those of the rules beside an
-// [unasked], too.
+// [unasked] or an [unread], too.
 func (a *Agent) decide(ctx context.Context, fresh []Fact, ask bool) ([]tidemark.Stmt, error) {
 	standing, err := a.related(ctx, fresh)
 	if err != nil {
@@ -253,7 +271,8 @@ func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[i
 }
 
 // askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
-// answer, for want of a key or of time, is an [unasked]: the window is asked again.
+// answer, for want of a key or of time, is an [unasked], and that its answer cannot be read an [unread]: the window is
+// asked again.
 func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
 	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
 	defer stop()
@@ -263,12 +282,16 @@ func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decisio
 		return nil, &unasked{err}
 	}
 	var decisions []memory.Decision
-	refused := 0
+	refused, garbled := 0, false
 	if err == nil {
 		decisions, refused, err = w.Read(reply)
+		garbled = err != nil
 	}
 	if err != nil || refused > 0 {
 		a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
+	}
+	if garbled {
+		return nil, &unread{err}
 	}
 	return decisions, nil
 }

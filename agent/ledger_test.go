@@ -227,7 +227,6 @@ func TestSweepByModel(t *testing.T) {
 		fails     bool
 	}{
 		{"update", `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil, 1, false},
-		{"nonsense", `Ann moved.`, nil, 0, false},
 		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":2,"reason":"moved"}]</decisions>`, nil, 0, false},
 		{"no key", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, true},
 		{"a model of no name", "", &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "no model"}, 0, true},
@@ -445,7 +444,7 @@ func TestDigestKeepsEdits(t *testing.T) {
 func TestSittingsInDigest(t *testing.T) {
 	w := newWorld(t)
 	w.configure(func(c *agent.Config) { c.Digest = true })
-	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}}
+	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}, About: "Deploy staging.", Ended: "It runs."}
 	theirs := e
 	theirs.Key, theirs.First, theirs.Topics = stanger, "01C", []string{"private"}
 	for range 2 {
@@ -453,7 +452,7 @@ func TestSittingsInDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), "deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
+	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), ": “Deploy staging.”, ended with “It runs.”; deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
 		t.Errorf("digest\n%s", w.stored(memory.DigestFile))
 	}
 	part := archive.Info{Key: archive.PartKey("main", "01S", noon), SessionKey: owners, Session: "01S", Agent: "main", Part: 1, Messages: 4, At: noon, Bytes: 100}

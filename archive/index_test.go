@@ -266,3 +266,29 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchEcho: what a person said comes before what the assistant repeats of it later, and what it says of its own is
+// no echo. Another session's archive that has the words, too, keeps its place.
+func TestSearchEcho(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	at := func(n int, role tidemark.Role, text string) tidemark.Entry {
+		return entry(n, string(tidemark.NewText(role, text).AppendJSON(nil)))
+	}
+	whole := put(t, b, archive.Info{Key: archive.WholeKey("main", "01S"), At: noon.Add(time.Hour)}, pack(t,
+		at(2, tidemark.User, "The oven comes from Lahti and costs 4,200 euros."),
+		at(3, tidemark.Assistant, "You said: “The oven comes from Lahti and costs 4,200 euros.”"),
+		at(4, tidemark.Assistant, "It goes with this: “the oven comes from Lahti and costs 4,200 euros”."),
+		at(5, tidemark.Assistant, "An oven of Lahti needs a permit.")))
+	other := put(t, b, archive.Info{Key: archive.WholeKey("main", "01T"), At: noon.Add(-time.Hour)}, pack(t, at(1, tidemark.User, "An oven, from Lahti perhaps.")))
+	if err := archive.Index(t.Context(), b, "main", whole, other); err != nil {
+		t.Fatal(err)
+	}
+	found, err := archive.Search(t.Context(), b, "main", "oven Lahti", archive.SearchOptions{})
+	var ids []string
+	for _, h := range found.Hits {
+		ids = append(ids, string(h.ID))
+	}
+	if got := strings.Join(ids, " "); err != nil || got != "01E0005 01E0002 01E0001 01E0004 01E0003" {
+		t.Errorf("%s, %v", got, err)
+	}
+}

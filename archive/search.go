@@ -23,6 +23,8 @@ const (
 	snippetRunes     = 240
 	snippetLead      = 60 // runes before the first term
 	maxSearchedBytes = 1 << 20
+	maxFolded        = 8 << 10 // bytes of a message that are held against what persons said
+	maxSayings       = 200
 )
 
 // Hit is a message of an archive that a search found.
@@ -35,6 +37,9 @@ type Hit struct {
 	At      time.Time        `json:"at,omitzero"`
 	Snippet string           `json:"snippet"`
 	Matched int              `json:"matched"` // how many of the query's terms
+
+	echo   bool   // the assistant repeats what a person said
+	folded string // what it says, to see that
 }
 
 // SearchOptions bound a search. The zero value searches the newest 256 MiB of archives and returns
@@ -48,7 +53,7 @@ type SearchOptions struct {
 
 // Found is the result of a search.
 type Found struct {
-	Hits     []Hit    `json:"hits"`     // the most terms first, then the newest
+	Hits     []Hit    `json:"hits"`     // the most terms first, what a person said before what repeats it, then the newest
 	Searched int      `json:"searched"` // archives read
 	Skipped  int      `json:"skipped"`  // archives left out because of MaxBytes
 	Damaged  []string `json:"damaged,omitempty"`
@@ -116,6 +121,7 @@ type search struct {
 	opt   SearchOptions
 	terms []string
 	found Found
+	said  []string // sentences of persons with a term, which the assistant may repeat
 }
 
 func (s *search) one(ctx context.Context, blobs tidemark.Blobs, i Info) error {
@@ -158,8 +164,13 @@ func (s *search) lines(ctx context.Context, body io.Reader, i Info) error {
 		if matched*2 < len(s.terms) || matched == 0 {
 			continue
 		}
-		s.found.Hits = append(s.found.Hits, Hit{Key: i.Key, Session: i.Session, Line: n, ID: l.ID, Role: l.Message.Role, At: l.At,
-			Snippet: s.snippet(text), Matched: matched})
+		h := Hit{Key: i.Key, Session: i.Session, Line: n, ID: l.ID, Role: l.Message.Role, At: l.At, Snippet: s.snippet(text), Matched: matched}
+		if h.Role == tidemark.Assistant {
+			h.folded = " " + memory.Fold(text[:min(len(text), maxFolded)]) + " "
+		} else {
+			s.heard(l.Message.PlainText())
+		}
+		s.found.Hits = append(s.found.Hits, h)
 		if len(s.found.Hits) >= 4*s.opt.Limit {
 			s.trim(s.opt.Limit)
 		}
@@ -203,11 +214,30 @@ func (s *search) count(text string) int {
 	return n
 }
 
+// heard keeps the sentences of a person that have a term.
+func (s *search) heard(text string) {
+	for _, f := range memory.Sayings(text[:min(len(text), maxFolded)]) {
+		if len(s.said) < maxSayings && s.count(f) > 0 {
+			s.said = append(s.said, f)
+		}
+	}
+}
+
 // trim keeps the best n hits.
 func (s *search) trim(n int) {
+	for i := range s.found.Hits {
+		h := &s.found.Hits[i]
+		h.echo = h.echo || h.folded != "" && slices.ContainsFunc(s.said, func(said string) bool { return strings.Contains(h.folded, said) })
+	}
 	slices.SortStableFunc(s.found.Hits, func(a, b Hit) int {
 		if a.Matched != b.Matched {
 			return b.Matched - a.Matched
+		}
+		if a.echo != b.echo {
+			if b.echo {
+				return -1
+			}
+			return 1
 		}
 		return b.At.Compare(a.At)
 	})

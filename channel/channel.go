@@ -78,6 +78,11 @@ type Incoming struct {
 	Kind      string           `json:"kind"`             // text, image, audio, …: the platform's word
 	Text      string           `json:"text,omitempty"`   // as written, or what stands for it ("Location: …")
 	Media     []Media          `json:"media,omitempty"`
+
+	Edits   string `json:"edits,omitempty"`   // platform's id of the message whose words these are in place of
+	Revokes string `json:"revokes,omitempty"` // platform's id of the message that was taken back
+	Echo    bool   `json:"echo,omitempty"`    // the owner wrote it to the person by the platform's own app
+	Note    bool   `json:"note,omitempty"`    // Text is ours: it says that something came which is not known here
 }
 
 // Media is a file of a message.
@@ -110,6 +115,8 @@ type Input struct {
 	Quoted  string           `json:"quoted,omitempty"`  // platform's id of what it answers
 	Command string           `json:"command,omitempty"` // its word, as [tidemark.ParseCommand] gives it
 	Text    string           `json:"text,omitempty"`    // of a command
+	Edits   string           `json:"edits,omitempty"`   // platform's id of what Message corrects
+	Revokes string           `json:"revokes,omitempty"` // platform's id of what was taken back; nothing else is set but the origin
 }
 
 // Sessions reaches the sessions that arrivals are for. Its methods may be called at once and twice.

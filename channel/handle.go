@@ -75,6 +75,8 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 	p = c.Rules.then(m, p)
 	v := c.Rules.Decide(m, p)
 	switch {
+	case v.Knock && (m.Edits+m.Revokes != "" || m.Echo || m.Note): // nobody asked to be let in
+		return nil
 	case v.Knock:
 		return g.knock(ctx, c, desk, m, p)
 	case v.Key == "":
@@ -82,7 +84,16 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 		return nil
 	}
 	in := Input{ID: m.ID, Quoted: m.Quoted, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: c.Name(), Peer: p.Name, Owner: p.Standing == Owner, Message: m.Message, To: &m.Reply}}
-	if word, rest, ok := Command(m.Text); ok && m.Kind == "text" && len(m.Media) == 0 && c.Rules.Commands(m, p) {
+	if in.Edits, in.Revokes = m.Edits, m.Revokes; m.Revokes != "" {
+		return g.Sessions.Post(ctx, v.Key, in)
+	}
+	if m.Echo || m.Note { // no answer goes anywhere
+		in.Origin.Quiet, in.Origin.To = true, nil
+	}
+	if m.Echo {
+		in.Origin.Owner, m.Text = true, strings.TrimSpace("[The owner, from their phone] "+m.Text)
+	}
+	if word, rest, ok := Command(m.Text); ok && m.Kind == "text" && !m.Echo && len(m.Media) == 0 && c.Rules.Commands(m, p) {
 		in.Command, in.Text = word, rest
 		return g.Sessions.Post(ctx, v.Key, in)
 	}

@@ -189,3 +189,29 @@ func TestSittings(t *testing.T) {
 		t.Errorf("its line: %s", got)
 	}
 }
+
+// TestSittingTells: a sitting says what a person asked for and how it ended, in the words that were said; thanks are no
+// end, and a question that nobody answered is told as that.
+func TestSittingTells(t *testing.T) {
+	user, model := tidemark.User, tidemark.Assistant
+	for _, row := range []struct {
+		name string
+		said []memory.Moment
+		want string
+	}{
+		{"asked and done", []memory.Moment{{Role: user, Text: "Move the wiki to the new host. Today."}, {Role: model, Text: "I copy it."}, {Role: model, Text: "The wiki runs on\nfrosch.\n"}, {Role: user, Text: "thanks"}},
+			": “Move the wiki to the new host.”, ended with “The wiki runs on”;"},
+		{"one line", []memory.Moment{{Role: user, Text: "ok"}, {Role: user, Text: "Move the wiki."}, {Text: "{\"ok\":true}"}, {Role: model, Text: "It runs on frosch. More to come."}}, ": “Move the wiki.”, ended with “It runs on frosch.”;"},
+		{"nobody answered", []memory.Moment{{Role: user, Text: "Move the wiki."}, {Role: model, Text: "When?"}, {Role: user, Text: "At noon."}}, ": “Move the wiki.”, then “At noon.”, not answered;"},
+		{"one question", []memory.Moment{{Role: user, Text: "Move the wiki."}}, ": “Move the wiki.”, not answered;"},
+		{"nobody asked", []memory.Moment{{Role: model, Text: "The backup is done."}}, ": backup"},
+	} {
+		for i := range row.said {
+			row.said[i].Seq, row.said[i].At = int64(i), noonOf(0).Add(time.Duration(i)*time.Minute)
+		}
+		got := memory.Sittings("agent:main:main", row.said, noonOf(3))
+		if len(got) != 1 || !strings.Contains(got[0].Line(nil), row.want) {
+			t.Errorf("%s: %d, %s", row.name, len(got), got[0].Line(nil))
+		}
+	}
+}

@@ -19,6 +19,7 @@ type Moment struct {
 	Log  string // a new one is the start of a session
 	Task string // empty for none; a change begins a sitting
 	Text string
+	Role tidemark.Role // of who said it; empty where nobody did
 }
 
 // Sitting is a stretch of a conversation on one thing: derived from the log, and made again from it at any time.
@@ -32,6 +33,9 @@ type Sitting struct {
 	To     time.Time        `json:"to"`
 	Count  int              `json:"messages"`
 	Topics []string         `json:"topics,omitempty"`
+	About  string           `json:"about,omitempty"` // what a person asked for, in their words
+	Ended  string           `json:"ended,omitempty"` // what was said last of it
+	Open   bool             `json:"open,omitempty"`  // by a person, whom nobody answered
 
 	Upto int64 `json:"-"` // position of the last message
 }
@@ -44,6 +48,7 @@ const (
 	maxTerms   = 4000    // different words of a sitting that are counted
 	readMoment = 4 << 10 // characters of a message that topics are taken from
 	shortTopic = 4       // letters
+	maxTelling = 100     // characters of what a sitting was about, and of how it ended
 	clockTime  = "15:04"
 )
 
@@ -82,7 +87,35 @@ func sitting(key tidemark.Key, ms []Moment) Sitting {
 		}
 	}
 	s.Topics = topics(counts)
+	s.tell(ms)
 	return s
+}
+
+// tell says what a sitting was about, by the first that a person asked for, and how it ended, by the last that was said
+// and is no mere thanks. Both are words of the log: nobody sums up here.
+func (s *Sitting) tell(ms []Moment) {
+	for _, m := range ms {
+		if m.Text == "" || m.Role == "" || Acknowledges(m.Text) {
+			continue
+		}
+		first := sentence(m.Text)
+		if s.About == "" && m.Role == tidemark.User {
+			s.About = first
+			s.Open = true
+			continue
+		}
+		s.Ended, s.Open = first, m.Role == tidemark.User
+	}
+}
+
+// sentence is the first sentence of a text that says something, cut to a bound.
+func sentence(text string) string {
+	for one := range lexicon.Sentences(text) {
+		if one = clean(one); one != "" {
+			return cut(one, maxTelling)
+		}
+	}
+	return ""
 }
 
 // topics are the words that tell most of a sitting: said more than once, long, no number, no word that all
@@ -108,7 +141,21 @@ func (s Sitting) Line(zone *time.Location) string {
 		until = to.Format(dayFormat + " " + clockTime)
 	}
 	about := ""
-	if len(s.Topics) > 0 {
+	if s.About != "" {
+		about = ": “" + s.About + "”"
+		switch {
+		case s.Open && s.Ended != "":
+			about += ", then “" + s.Ended + "”, not answered;"
+		case s.Open:
+			about += ", not answered;"
+		case s.Ended != "":
+			about += ", ended with “" + s.Ended + "”;"
+		}
+		if len(s.Topics) > 0 {
+			about += " " + strings.Join(s.Topics, ", ")
+		}
+		about = strings.TrimSuffix(about, ";")
+	} else if len(s.Topics) > 0 {
 		about = ": " + strings.Join(s.Topics, ", ")
 	}
 	return fmt.Sprintf("%s–%s %s%s (%s, %s..%s)", from.Format(dayFormat+" "+clockTime), until, s.Key, about, plural(s.Count, "message"), s.First, s.Last)

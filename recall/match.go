@@ -30,6 +30,8 @@ type match struct {
 	idf   []float64 // of each
 	docs  int       // of the corpus
 	heard []heard   // see said
+	fits  []float64 // how well the numbers of the query stand in each document, nil for a query without, see beside
+	loose []terms   // numbers that do not stand there as they do in the query
 }
 
 // The usual parameters of BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
@@ -44,8 +46,9 @@ func (x *Index) match(q Query, s Stats) *match {
 	terms := x.wanted(q)
 	m.terms = terms
 	tf := m.count(terms)
-	m.idf = idfs(tf, terms, s)
 	own, wide := widths(x.lengths()), widths(x.windows(x.lengths(), 1))
+	m.idf = idfs(tf, terms, s)
+	m.beside(tf)
 	m.turn = bm25(tf, own, m.idf)
 	m.near = make([]float64, len(x.docs))
 	beside := make([]float64, len(x.docs))
@@ -236,7 +239,7 @@ func (m *match) covers(tf [][]float64) {
 			if c > 0 {
 				m.cover[i] += m.idf[t]
 			}
-			if tf[t][i] > 0 {
+			if tf[t][i] > 0 && (m.loose == nil || !m.loose[i].has(t)) {
 				m.own[i] += m.idf[t]
 			}
 		}

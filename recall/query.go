@@ -9,13 +9,17 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
-// maxTerms bounds the words of a query.
-const maxTerms = 64
+// maxTerms bounds the words of a query, and maxOrder the places of these.
+const (
+	maxTerms = 64
+	maxOrder = 256
+)
 
 // Query is what somebody looks for, read once.
 type Query struct {
 	Text  string
 	Terms []string // each once
+	order []string // the same in the order of the text, as often as they stand there
 	words []string // in lower case, as they stand there
 	built []string // terms that are three words or more written as one, such as ReviewContextBuilder
 
@@ -30,7 +34,9 @@ func Parse(text string, stem *Stemmer) Query {
 		stem = &Stemmer{}
 	}
 	q := Query{Text: text}
-	for _, t := range stem.Terms(text) {
+	q.order = stem.Terms(text)
+	q.order = q.order[:min(len(q.order), maxOrder)]
+	for _, t := range q.order {
 		if len(q.Terms) < maxTerms && !slices.Contains(q.Terms, t) {
 			q.Terms = append(q.Terms, t)
 		}

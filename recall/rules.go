@@ -32,6 +32,7 @@ var rules = []rule{
 	{"kind", 1, "it has a time, a number, a place or a name, where that is asked", func(m *match) []float64 { return m.each(m.cue) }},
 	{"date", 1.5, "it was said when the query says", func(m *match) []float64 { return m.when }},
 	{"name", 2, "it names what the query names, whole or as part of a longer name", func(m *match) []float64 { return m.names() }},
+	{"number", 2, "a number stands beside what it stands beside in the query", func(m *match) []float64 { return m.each(m.numberFits) }},
 	{"news", 1, "it tells something new", func(m *match) []float64 { return m.x.fresh }},
 }
 
@@ -44,7 +45,7 @@ func (r rule) talk() bool {
 func most() float64 {
 	sum := 0.0
 	for _, r := range rules {
-		if !oneOf(r.name, "date", "name", "no question", "only asked") {
+		if !oneOf(r.name, "date", "name", "number", "no question", "only asked") {
 			sum += r.weight
 		}
 	}
@@ -83,6 +84,13 @@ func (m *match) cue(i int) float64 {
 	x, q := m.x, m.q
 	return one(q.when && x.time[i]) + one(q.many && x.number[i]) + one(q.where && x.place[i]) +
 		one(q.who && x.proper[i])/2 + one(q.title && (x.quote[i] || x.proper[i]))/2
+}
+
+func (m *match) numberFits(i int) float64 {
+	if m.fits == nil {
+		return 0
+	}
+	return m.fits[i]
 }
 
 func one(b bool) float64 {

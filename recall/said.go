@@ -175,7 +175,7 @@ func (m *match) states(doc int) terms {
 	h.looked = true
 	x := m.x
 	add := func(id int32) {
-		if t := m.at[id]; t > 0 {
+		if t := m.at[id]; t > 0 && (m.loose == nil || !m.loose[doc].has(int(t-1))) {
 			h.states |= 1 << (t - 1)
 		}
 	}

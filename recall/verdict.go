@@ -80,8 +80,22 @@ const (
 	hopTerms = 6
 )
 
+// numbersIn reports whether a document has all numbers and ids of the query, as they stand there.
+func (m *match) numbersIn(doc int) bool {
+	for t, term := range m.terms {
+		if !numbered(term) && !m.q.exact(term) {
+			continue
+		}
+		if m.loose != nil && m.loose[doc].has(t) || !slices.ContainsFunc(m.x.terms[doc], func(id int32) bool { return m.at[id] == int32(t+1) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Hop returns the query for a second search when the first was weak: with what the best hits name, since
-// one fact often leads to another. ok is false when they name nothing new.
+// one fact often leads to another. A hit without a number or an id of the query is about another thing, and leads
+// nowhere. ok is false when they name nothing new.
 func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
 	count := make([]int32, len(x.word)) // documents that have a term
 	last := make([]int32, len(x.word))  // of these the last, from 1
@@ -106,6 +120,9 @@ func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
 		}
 	}
 	for r, h := range hits[:min(len(hits), hopHits)] {
+		if h.by != nil && !h.by.numbersIn(h.Doc) {
+			continue
+		}
 		for _, id := range x.terms[h.Doc] {
 			t := x.word[id]
 			if !known[id] && len(t) > 2 && !x.names[t] {

@@ -221,7 +221,7 @@ func (s *Session) nextReset(ctx context.Context) {
 	}
 	now := s.Runtime.Now()
 	stmt := s.undueStmt(dueReset)
-	if at := reset.Alarm(s.settings().Reset, string(s.Key), h.Active, now); !at.IsZero() && h.Messages > 0 {
+	if at := reset.Alarm(s.settings().Reset, string(s.Key), h.People, now); !at.IsZero() && h.Messages > 0 {
 		stmt = s.dueResetStmt(at, now)
 	}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {

@@ -140,7 +140,7 @@ func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.Entr
 			return v, nil, err
 		}
 	}
-	before, err := s.editsOf(ctx, marks[:at])
+	before, err := s.editsOf(ctx, slices.Concat(marks[:at], amendments(marks[at:])))
 	if err != nil {
 		return v, nil, err
 	}

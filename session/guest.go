@@ -111,8 +111,8 @@ func (g Guest) Messages(ctx context.Context, ids []tidemark.EntryID, each func(t
 // where there is none. The agent, whose directory lists the conversation, is owed a report of it.
 func (g Guest) Called(name, log, title string, messages int, a Anatomy) []tidemark.Stmt {
 	key := string(g.branch(name))
-	stmts := []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, messages = messages + ?, context = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
-		Args: []any{g.s.Runtime.Now().UnixMilli(), messages, int64(a.Context), title, key}, Want: 1}}
+	stmts := []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, people = ?, messages = messages + ?, context = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
+		Args: []any{g.s.Runtime.Now().UnixMilli(), g.s.Runtime.Now().UnixMilli(), messages, int64(a.Context), title, key}, Want: 1}}
 	add := g.s.addUsage(a.Usage)
 	add.Args[len(add.Args)-1] = key
 	return append(stmts, add, g.s.dueStmt(dueOutbox, g.s.Runtime.Now(), ""), tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{key, log, mustJSON(a)}, Want: 1})

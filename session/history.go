@@ -235,7 +235,11 @@ func snippet(text string, terms []string, around int) string {
 	if len(lower) != len(text) { // places in one are not places in the other
 		lower = text
 	}
-	at := max(0, densest(lower, terms, around))
+	return snippetAt(text, max(0, densest(lower, terms, around)), around)
+}
+
+// snippetAt is the text around a place.
+func snippetAt(text string, at, around int) string {
 	from, to := max(0, at-around), min(len(text), at+around)
 	out := strings.ToValidUTF8(text[from:to], "")
 	if from > 0 {

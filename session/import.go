@@ -194,8 +194,8 @@ func (m *importer) flush(ctx context.Context) error {
 	if m.count == 0 {
 		return nil
 	}
-	stmts := append(m.stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ?, context = ? WHERE key = ?`,
-		Args: []any{m.s.Runtime.Now().UnixMilli(), m.count, int64(m.size), string(m.s.Key)}, Want: 1})
+	stmts := append(m.stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, people = ?, messages = messages + ?, context = ? WHERE key = ?`,
+		Args: []any{m.s.Runtime.Now().UnixMilli(), m.s.Runtime.Now().UnixMilli(), m.count, int64(m.size), string(m.s.Key)}, Want: 1})
 	if err := m.s.step(ctx, m.r, stateCalling, stmts...); err != nil {
 		return fmt.Errorf("write messages: %w", err)
 	}

@@ -189,6 +189,11 @@ func (in Input) Validate() error {
 			return fmt.Errorf("text of /%s has %d bytes, at most %d: %w", in.Kind, len(in.Text), maxCommand, tidemark.ErrTooLarge)
 		}
 		return nil
+	case inputAmend:
+		if len(in.Text) > maxAmended {
+			return fmt.Errorf("an amendment has %d bytes, at most %d: %w", len(in.Text), maxAmended, tidemark.ErrTooLarge)
+		}
+		return nil
 	case InputMessage, "":
 	default:
 		return fmt.Errorf("input kind %q: want message, compact or reset: %w", in.Kind, tidemark.ErrInvalid)

@@ -102,7 +102,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	if err != nil {
 		return out, err
 	}
-	f := &finding{s: s, w: w}
+	f := &finding{s: s, w: w, q: q}
 	f.begin()
 	if f.line, err = s.reachOf(ctx, w); err != nil {
 		return out, err
@@ -151,6 +151,7 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 type finding struct {
 	s     *Session
 	w     Wanted
+	q     recall.Query
 	line  *lineage
 	size  sizeOf
 	index *recall.Index
@@ -182,7 +183,7 @@ type read struct {
 
 // look searches: candidates from the index of words, with the neighbours of the best, ranked.
 func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
-	f.seqs, f.rare, f.stats, err = f.s.find(ctx, f.line, q.Terms, f.w, f.size, max(candidates, min(f.w.K, MaxK)))
+	f.seqs, f.rare, f.stats, err = f.s.find(ctx, f.line, q.Terms, q.Runs(), f.w, f.size, max(candidates, min(f.w.K, MaxK)))
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (f *finding) look(ctx context.Context, q recall.Query) (err error) {
 // hop searches again with what the first search named, among what that found and what the new terms find.
 func (f *finding) hop(ctx context.Context, q, next recall.Query) error {
 	fresh := slices.DeleteFunc(slices.Clone(next.Terms), func(t string) bool { return slices.Contains(q.Terms, t) })
-	seqs, rare, stats, err := f.s.find(ctx, f.line, fresh, f.w, f.size, hopMost)
+	seqs, rare, stats, err := f.s.find(ctx, f.line, fresh, nil, f.w, f.size, hopMost)
 	if err != nil {
 		return err
 	}
@@ -267,7 +268,11 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 			if r.whole = p.found || f.short[p.seq]; r.whole {
 				most = maxRead
 			}
-			r.part = excerpt(r.text[r.label:], f.rare, most)
+			said, at := r.text[r.label:], -1
+			if len(said) > most {
+				at = f.q.Place(said, f.s.Stemmer)
+			}
+			r.part = excerpt(said, at, f.rare, most)
 			f.known[p.seq] = r
 		}
 		f.docs[string(r.entry.ID)] = p.seq
@@ -299,7 +304,7 @@ func (f *finding) recollection(h recall.Hit, terms []string) Recollection {
 	r := f.known[f.docs[d.ID]]
 	out := Recollection{ID: r.entry.ID, Session: r.entry.Log, At: r.entry.At, Role: r.role, From: r.entry.Origin.From,
 		Score: round(h.Score), Normalized: round(h.Normalized), Coverage: round(h.Coverage), Around: round(h.Around),
-		Text: snippet(r.text, terms, f.w.side()), Neighbours: []tidemark.EntryID{}}
+		Text: f.shown(r.text, terms), Neighbours: []tidemark.EntryID{}}
 	out.Offset = r.placeOf(out.Text)
 	for _, i := range []int{h.Doc - 1, h.Doc + 1} {
 		if i >= 0 && i < len(docs) && (docs[i].Pos == d.Pos-1 || docs[i].Pos == d.Pos+1) {
@@ -307,6 +312,17 @@ func (f *finding) recollection(h recall.Hit, terms []string) Recollection {
 		}
 	}
 	return out
+}
+
+// shown is what of a text stands around what was found: the number that the query names, or most of its words.
+func (f *finding) shown(text string, terms []string) string {
+	side := f.w.side()
+	if len(text) > side {
+		if at := f.q.Place(text, f.s.Stemmer); at >= 0 {
+			return snippetAt(text, at, side)
+		}
+	}
+	return snippet(text, terms, side)
 }
 
 // side is how many bytes are given at either side of what was found: a model that has room for more is given more.

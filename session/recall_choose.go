@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -29,6 +30,9 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		if f.hits, chained = f.index.Chain(f.hits, f.stats); chained {
 			out.Verdict = recall.Confident
 		}
+	}
+	if !chained {
+		f.sourcesFirst()
 	}
 	ranked := slices.Clone(f.hits[:min(len(f.hits), k)])
 	chosen, over := f.hits[:min(len(f.hits), k)], []recall.Hit(nil)
@@ -77,6 +81,26 @@ func (f *finding) choose(ctx context.Context, q recall.Query, out *Recalled) err
 		{filteredSimilar, ranked},
 	})
 	return f.elsewhere(ctx, q, out)
+}
+
+// sourcesFirst puts what a person said before what the assistant repeats of it: the repetition is no second source, and
+// has more of the question's words often.
+func (f *finding) sourcesFirst() {
+	docs := f.index.Docs()
+	of := func(i int) read { return f.known[f.docs[docs[f.hits[i].Doc].ID]] }
+	for i := 0; i < min(len(f.hits), candidates); i++ {
+		if of(i).role != tidemark.Assistant {
+			continue
+		}
+		for j := i + 1; j < min(len(f.hits), candidates); j++ {
+			if a, p := of(i), of(j); p.entry.Origin.From == tidemark.FromPerson && p.entry.Seq < a.entry.Seq && memory.Echoes(a.part, p.part) {
+				h := f.hits[j]
+				f.hits = slices.Insert(slices.Delete(f.hits, j, j+1), i, h)
+				recall.Level(f.hits)
+				break
+			}
+		}
+	}
 }
 
 // distinct is the first k hits, each text once.

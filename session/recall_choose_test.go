@@ -43,15 +43,15 @@ func TestKindOf(t *testing.T) {
 func TestExcerpt(t *testing.T) {
 	long := strings.Repeat("filler words ", 500)
 	text := long + "the KEY_17 is here " + long + "and the anchor there " + long
-	got := excerpt(text, []string{"anchor", "key_17", "absent"}, 1200)
+	got := excerpt(text, -1, []string{"anchor", "key_17", "absent"}, 1200)
 	if len(got) > 1300 || !strings.Contains(got, "KEY_17 is here") || !strings.Contains(got, "anchor there") || strings.Index(got, "KEY_17") > strings.Index(got, "anchor") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
-	if excerpt("short", nil, 100) != "short" {
+	if excerpt("short", -1, nil, 100) != "short" {
 		t.Error("a short text is left as it is")
 	}
 	for _, text := range []string{strings.Repeat("İ", 900), strings.Repeat("東京", 900), strings.Repeat("\xff", 3000)} {
-		if got := excerpt(text, []string{"東京", "i"}, 1000); len(got) > 1100 {
+		if got := excerpt(text, -1, []string{"東京", "i"}, 1000); len(got) > 1100 {
 			t.Errorf("%d bytes of %d", len(got), len(text))
 		}
 	}

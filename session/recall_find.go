@@ -202,15 +202,9 @@ func (w Wanted) span() (since, until int64) {
 	return since, until
 }
 
-// candidate is a message that may answer, by the weight of the terms that it has.
-type candidate struct {
-	seq    int64
-	weight float64
-}
-
-// find returns the messages that have the most of a query's terms, weighted by rarity, best first and newest
-// first among equals, with the terms by rarity and how rare each is.
-func (s *Session) find(ctx context.Context, l *lineage, terms []string, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
+// find returns the messages that have the most of a query's terms, weighted by rarity, and of the words that stand
+// together in it, best first and newest first among equals, with the terms by rarity and how rare each is.
+func (s *Session) find(ctx context.Context, l *lineage, terms []string, runs []recall.Run, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
 	in := s.among(l, w, n)
 	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
 	if err != nil {
@@ -225,16 +219,11 @@ func (s *Session) find(ctx context.Context, l *lineage, terms []string, w Wanted
 	if err != nil {
 		return nil, nil, stats, err
 	}
-	found := make([]candidate, 0, len(weights))
-	for seq, weight := range weights {
-		found = append(found, candidate{seq, weight})
+	if err := s.weighRuns(ctx, in, list, runs, w, n, weights); err != nil {
+		return nil, nil, stats, err
 	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.seq, a.seq)) })
-	seqs := make([]int64, min(len(found), most))
-	for i := range seqs {
-		seqs[i] = found[i].seq
-	}
-	return seqs, byRarity, stats, nil
+	seqs, err := s.heaviest(ctx, list, weights, n, most)
+	return seqs, byRarity, stats, err
 }
 
 // weigh sums up the weights of terms by message: of those that the rarest terms give, or, when there are only
@@ -440,8 +429,9 @@ func list(s string) []int64 {
 	return out
 }
 
-// excerpt cuts a long text to what stands around the terms, the rarest first, in the order of the text.
-func excerpt(text string, terms []string, most int) string {
+// excerpt cuts a long text to what stands around a place, unless that is below 0, and around the terms, the rarest
+// first, in the order of the text.
+func excerpt(text string, place int, terms []string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -453,6 +443,10 @@ func excerpt(text string, terms []string, most int) string {
 	type span struct{ from, to int }
 	var spans []span
 	left := most
+	if place >= 0 {
+		s := span{max(0, place-side), min(len(text), place+2*side)}
+		spans, left = append(spans, s), left-(s.to-s.from)
+	}
 	for _, t := range terms {
 		at := strings.Index(lower, t)
 		if at < 0 || slices.ContainsFunc(spans, func(s span) bool { return s.from <= at && at+len(t) <= s.to }) {

@@ -91,8 +91,22 @@ func (s *Session) eventStmts(log string, e tidemark.Event) ([]tidemark.Stmt, err
 
 // usageStmts accounts a reply: what it cost, how large the context is, one message more.
 func (s *Session) usageStmts(r *run, c tidemark.Call) []tidemark.Stmt {
-	return []tidemark.Stmt{s.addUsage(c.Usage), spendStmt(r, c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
-		Args: []any{s.Runtime.Now().UnixMilli(), int64(c.Usage.Context()), string(s.Key)}, Want: 1}}
+	return append([]tidemark.Stmt{s.addUsage(c.Usage), spendStmt(r, c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,
+		Args: []any{s.Runtime.Now().UnixMilli(), int64(c.Usage.Context()), string(s.Key)}, Want: 1}}, s.peopleStmts(slices.ContainsFunc(r.origins, ofPeople))...)
+}
+
+// peopleStmts note that a person has spoken or is answered. A pause counts from then: what a schedule, a heartbeat or a
+// note of ours does meanwhile does not prolong it, or a conversation with a heartbeat would never be idle.
+func (s *Session) peopleStmts(people bool) []tidemark.Stmt {
+	if !people {
+		return nil
+	}
+	return []tidemark.Stmt{{SQL: `UPDATE heads SET people = ? WHERE key = ?`, Args: []any{s.Runtime.Now().UnixMilli(), string(s.Key)}, Want: 1}}
+}
+
+// ofPeople reports an input that a person made themselves.
+func ofPeople(o tidemark.Origin) bool {
+	return (o.From == "" || o.From == tidemark.FromPerson) && o.Occasion == nil
 }
 
 // addUsage adds to what the session has cost since its reset. The database adds, since what runs behind turns adds, too.

@@ -58,7 +58,7 @@ func (s *Session) resetNow(ctx context.Context, r *run, reason string) error {
 		if err != nil {
 			return err
 		}
-		due, why := reset.Due(s.settings().Reset, h.Active, s.Runtime.Now())
+		due, why := reset.Due(s.settings().Reset, h.People, s.Runtime.Now())
 		if !due || h.Messages == 0 {
 			return nil
 		}
@@ -87,7 +87,7 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 	if err != nil {
 		return err
 	}
-	due, reason := reset.Due(s.settings().Reset, h.Active, q.At)
+	due, reason := reset.Due(s.settings().Reset, h.People, q.At)
 	if open != nil {
 		due, reason = true, open.Reason
 	}
@@ -127,7 +127,7 @@ func (s *Session) resetByAlarm(ctx context.Context) error {
 		return err
 	}
 	now := s.Runtime.Now()
-	if due, _ := reset.Due(s.settings().Reset, h.Active, now); due && h.Messages > 0 {
+	if due, _ := reset.Due(s.settings().Reset, h.People, now); due && h.Messages > 0 {
 		// The next try is planned before this one begins, since its end plans anew. A try of its own
 		// is an input of its own; one too many finds nothing due.
 		if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueReset, now.Add(resetRetry), "")}); err != nil {
@@ -353,8 +353,8 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{x.New, r.ID}, Want: 1},
 		{SQL: `UPDATE resets SET step = 'done' WHERE old = ? AND step = ?`, Args: []any{x.Old, stepMove}, Want: 1},
 		{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}},
-		{SQL: `UPDATE heads SET log = ?, active = ?, messages = 0, context = 0, compactions = 0, resets = resets + 1, usage = '{}',
-			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
+		{SQL: `UPDATE heads SET log = ?, active = ?, people = ?, messages = 0, context = 0, compactions = 0, resets = resets + 1, usage = '{}',
+			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
 		s.undueStmt(dueReset),
 	}
 	stmts = append(stmts, s.pruneStmts(now)...)

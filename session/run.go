@@ -424,11 +424,15 @@ func (s *Session) inputsOf(ctx context.Context, run string) ([]string, []tidemar
 	if err != nil {
 		return nil, nil, fmt.Errorf("read inputs of run %s: %w", run, err)
 	}
-	out, origins := make([]string, len(rows)), make([]tidemark.Origin, len(rows))
+	out, origins := make([]string, len(rows)), make([]tidemark.Origin, 0, len(rows))
 	for i, r := range rows {
 		out[i] = r.Text(0)
-		if err := json.Unmarshal(r.Bytes(1), &origins[i]); err != nil {
+		var o tidemark.Origin
+		if err := json.Unmarshal(r.Bytes(1), &o); err != nil {
 			return nil, nil, fmt.Errorf("read input %s: %w", out[i], err)
+		}
+		if !o.Quiet { // what asks for nothing has nobody's rights
+			origins = append(origins, o)
 		}
 	}
 	return out, origins, nil

@@ -134,7 +134,7 @@ func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, err
 				if err := json.Unmarshal(raw, &msg); err != nil {
 					return nil, fmt.Errorf("read entry %s: %w", m.ID, err)
 				}
-				m.Text = clip(tidemark.StripReminders(msg.PlainText()), sittingText)
+				m.Text, m.Role = clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
 			}
 			out = append(out, m)
 		}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestSittingsAreTold(t *testing.T) {
 			t.Errorf("on %v: told of %d sittings", on, n)
 		}
 		for _, e := range c.had {
-			if e.Key != h.key || e.Count != 4 && e.Count != 2 || len(e.Topics) == 0 || e.Last == "" {
+			if e.Key != h.key || e.Count != 4 && e.Count != 2 || len(e.Topics) == 0 || e.Last == "" || e.Open || e.Ended == "" || !strings.HasPrefix(e.About, "deploy the staging server") && !strings.HasPrefix(e.About, "holidays in Rome") {
 				t.Errorf("sitting %+v", e)
 			}
 		}

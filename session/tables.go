@@ -74,6 +74,13 @@ var tables = [][]string{{
 	// What a turn spent of its budget: its own calls, and what each of its tool calls delegated.
 	`ALTER TABLE runs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
 	`ALTER TABLE calls ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
+}, {
+	// How often a message has a word, which the index of words knows and FTS5 tells only for all that have it.
+	`CREATE VIRTUAL TABLE words_seen USING fts5vocab(words, instance)`,
+}, {
+	// When a person last said something or was answered; 0: active is it.
+	`ALTER TABLE heads ADD COLUMN people INTEGER NOT NULL DEFAULT 0`,
+	`UPDATE heads SET people = active`,
 }}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
@@ -100,6 +107,7 @@ type head struct {
 	Title       string
 	Created     time.Time
 	Active      time.Time // last activity of a person or the model
+	People      time.Time // of a person, or an answer to one: by it a reset is due
 	Messages    int
 	Context     tidemark.Tokens
 	Compactions int
@@ -124,7 +132,7 @@ func (s *Session) ensure(ctx context.Context) error {
 	err := s.DB.Tx(ctx, []tidemark.Stmt{
 		s.log.CreateStmt(host.Info{ID: id, Key: s.Key, Created: now}),
 		s.log.RefStmt(headRef(s.Key), "", id),
-		{SQL: `INSERT INTO heads(key, log, created, active) VALUES(?, ?, ?, ?)`, Args: []any{string(s.Key), id, now.UnixMilli(), now.UnixMilli()}, Want: 1},
+		{SQL: `INSERT INTO heads(key, log, created, active, people) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), id, now.UnixMilli(), now.UnixMilli(), now.UnixMilli()}, Want: 1},
 	})
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil // another request made it
@@ -133,7 +141,7 @@ func (s *Session) ensure(ctx context.Context) error {
 }
 
 func (s *Session) head(ctx context.Context) (head, error) {
-	rows, err := s.DB.Query(ctx, `SELECT log, title, created, active, messages, context, compactions, resets, usage, prompt, prompt_day, cooldown, failures
+	rows, err := s.DB.Query(ctx, `SELECT log, title, created, active, messages, context, compactions, resets, usage, prompt, prompt_day, cooldown, failures, CASE people WHEN 0 THEN active ELSE people END
 		FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return head{}, fmt.Errorf("read session %s: %w", s.Key, err)
@@ -144,7 +152,7 @@ func (s *Session) head(ctx context.Context) (head, error) {
 	r := rows[0]
 	h := head{Log: r.Text(0), Title: r.Text(1), Created: time.UnixMilli(r.Int(2)), Active: time.UnixMilli(r.Int(3)), Messages: int(r.Int(4)),
 		Context: tidemark.Tokens(r.Int(5)), Compactions: int(r.Int(6)), Resets: int(r.Int(7)), Prompt: r.Text(9), PromptDay: r.Text(10),
-		Cooldown: time.UnixMilli(r.Int(11)), Failures: int(r.Int(12))}
+		Cooldown: time.UnixMilli(r.Int(11)), Failures: int(r.Int(12)), People: time.UnixMilli(r.Int(13))}
 	if err := json.Unmarshal(r.Bytes(8), &h.Usage); err != nil {
 		return head{}, fmt.Errorf("read session %s: usage: %w", s.Key, err)
 	}

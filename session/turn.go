@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -116,11 +117,17 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	stmts = append(held, stmts...)
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
+	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
+	if fresh && !slices.ContainsFunc(q, func(in queued) bool { return !quiet(in) }) {
+		return true, s.quietly(ctx, r, q, stmts)
+	}
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return false, fmt.Errorf("take inputs: %w", err)
 	}
 	for _, in := range q {
-		r.took, r.origins = append(r.took, in.ID), append(r.origins, in.Origin)
+		if r.took = append(r.took, in.ID); !quiet(in) { // it asks for nothing, with nobody's rights
+			r.origins = append(r.origins, in.Origin)
+		}
 	}
 	s.show(ctx, r)
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
@@ -139,6 +146,8 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 	switch {
 	case q.Kind == InputAsk:
 		err = s.answer(ctx, r, text)
+	case q.Kind == inputAmend:
+		err = s.amend(ctx, r, q.Origin, text)
 	case !s.mayChange(q.Origin):
 		err = s.answerWith(ctx, r, q.Kind, s.notYours())
 	case q.Kind == InputCompact:

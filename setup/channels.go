@@ -90,6 +90,9 @@ func (c *couriers) Working(ctx context.Context, to tidemark.Address, message str
 // so, as at other doors.
 func Post(ctx context.Context, s *session.Session, in channel.Input) error {
 	out := session.Input{Message: in.Message}
+	if in.Edits+in.Revokes != "" {
+		out = session.Amend(session.Amendment{Edits: in.Edits, Revokes: in.Revokes, Text: in.Message.PlainText()})
+	}
 	if in.Command != "" {
 		line := "/" + in.Command
 		if in.Text != "" {

@@ -167,11 +167,18 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 			if err := f.look(ctx); err != nil {
 				return err
 			}
+		case <-f.Stopping:
+			return stopping()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// stopping ends streams at a host that ends: whoever listens is told, where a cut would look like a broken line.
+func stopping() error {
+	return &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
 }
 
 // look asks the log whether the turn has ended.

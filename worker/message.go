@@ -180,6 +180,8 @@ func (c *call) liveEvents() error {
 			if err := out.ping(); err != nil {
 				return err
 			}
+		case <-c.Stopping:
+			return out.fail(stopping())
 		case <-ctx.Done():
 			return nil
 		}

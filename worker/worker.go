@@ -102,6 +102,8 @@ type Config struct {
 	MaxSpool int64
 	Wait     time.Duration // longest wait for a turn, default 1 h
 	Ping     time.Duration // between signs of life on a stream, default 15 s
+	// Stopping is closed when the host ends: streams say so, and end. nil where a host never does.
+	Stopping <-chan struct{}
 	// WriteTimeout is how long one write to a client may take, default 30 s.
 	WriteTimeout time.Duration
 }

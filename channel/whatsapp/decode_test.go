@@ -135,8 +135,15 @@ func TestOdd(t *testing.T) {
 				}
 				return
 			}
-			if len(out) != 1 || out[0] != (channel.Arrival{Odd: row.want}) {
+			if out[0] != (channel.Arrival{Odd: row.want}) {
 				t.Fatalf("got %+v, want %q", out, row.want)
+			}
+			typed := strings.HasPrefix(row.want, "message of type ") && !strings.Contains(row.want, "reaction") // it came from somebody
+			if typed != (len(out) == 2) || len(out) > 2 {
+				t.Fatalf("got %+v", out)
+			}
+			if typed && (!out[1].Message.Note || strings.Contains(out[1].Message.Text, "secret") || strings.ContainsAny(out[1].Message.Text, "<\n")) {
+				t.Errorf("note %+v", out[1].Message)
 			}
 		})
 	}
@@ -312,4 +319,25 @@ func FuzzParts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		tidemarktest.CheckParts(t, c, tidemark.Address{Platform: Name, Peer: "1"}, 4096, units, text)
 	})
+}
+
+// TestAmends: what a person corrects or takes back names the message that it is about; what the owner wrote by the app is
+// of the conversation with whom it went to. A neighbour in the same body stays as it is.
+func TestAmends(t *testing.T) {
+	out := decode(t, said(`"type":"edit","edit":{"original_message_id":"wamid.A0","message":{"type":"text","text":{"body":"at eight"},"context":{"id":"wamid.A0"}}}`))
+	if len(out) != 1 || out[0].Message == nil || out[0].Message.Edits != "wamid.A0" || out[0].Message.Text != "at eight" || out[0].Message.ID != "wamid.A1" {
+		t.Errorf("edit: %+v", out)
+	}
+	out = decode(t, said(`"type":"revoke","revoke":{"original_message_id":"wamid.A0"}`))
+	if len(out) != 1 || out[0].Message == nil || out[0].Message.Revokes != "wamid.A0" || out[0].Message.Text != "" {
+		t.Errorf("revoke: %+v", out)
+	}
+	out = decode(t, []byte(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"smb_message_echoes","value":{"metadata":{"display_phone_number":"15550001111","phone_number_id":"4400"},
+		"message_echoes":[{"from":"15550001111","to":"+1 555 765-4321","id":"wamid.E1","timestamp":"1795200000","type":"text","text":{"body":"I come at nine"}},
+			{"from":"15550001111","id":"wamid.E2","type":"text","text":{"body":"to nobody"}}]}},
+		{"field":"messages","value":{"metadata":{"phone_number_id":"4400"},"messages":[{"from":"15557654321","id":"wamid.A2","type":"text","text":{"body":"fine"}}]}}]}]}`))
+	if len(out) != 3 || out[0].Message == nil || !out[0].Message.Echo || out[0].Message.From[0] != "15557654321" || out[0].Message.Text != "I come at nine" || out[0].Message.Reply.Account != "4400" ||
+		out[1].Odd != "echo without an address" || out[2].Message == nil || out[2].Message.Echo || out[2].Message.Text != "fine" {
+		t.Errorf("echoes: %+v", out)
+	}
 }

@@ -40,6 +40,7 @@ type (
 		} `json:"metadata"`
 		Contacts json.RawMessage `json:"contacts"`
 		Messages json.RawMessage `json:"messages"`
+		Echoes   json.RawMessage `json:"message_echoes"`
 		Statuses json.RawMessage `json:"statuses"`
 		Errors   json.RawMessage `json:"errors"`
 		Updates  json.RawMessage `json:"user_id_update"`
@@ -72,6 +73,10 @@ type (
 		Current  string `json:"current"`
 	}
 )
+
+// fieldEchoes is the webhook of what the owner of a number writes by the WhatsApp Business app, on a phone or a linked
+// device: https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/reference/smb_message_echoes
+const fieldEchoes = "smb_message_echoes"
 
 // decoding is one body in work.
 type decoding struct {
@@ -115,7 +120,7 @@ func (d *decoding) change(raw json.RawMessage) {
 		d.odd("change")
 		return
 	}
-	if ch.Field != "messages" && ch.Field != "user_id_update" {
+	if ch.Field != "messages" && ch.Field != "user_id_update" && ch.Field != fieldEchoes {
 		d.odd("field " + ch.Field)
 		return
 	}
@@ -126,10 +131,15 @@ func (d *decoding) change(raw json.RawMessage) {
 	for _, raw := range list(v.Updates) {
 		d.update(v.Metadata.ID, raw)
 	}
+	contacts := contactsOf(v.Contacts)
+	if ch.Field == fieldEchoes {
+		for _, raw := range list(v.Echoes) {
+			d.echo(v, contacts, raw)
+		}
+	}
 	if ch.Field != "messages" {
 		return
 	}
-	contacts := contactsOf(v.Contacts)
 	for _, raw := range list(v.Messages) {
 		d.message(v, contacts, raw)
 	}

@@ -13,6 +13,8 @@ import (
 // wireMessage has the fields of a message that are common to all types, and each type's own.
 type wireMessage struct {
 	From    string          `json:"from"`
+	To      string          `json:"to"` // of an echo
+	ToID    string          `json:"to_user_id"`
 	UserID  string          `json:"from_user_id"`
 	Parent  string          `json:"from_parent_user_id"`
 	ID      string          `json:"id"`
@@ -53,6 +55,14 @@ type wireMessage struct {
 		Parent string `json:"parent_user_id"`
 	} `json:"system"`
 	Errors json.RawMessage `json:"errors"`
+	Edit   *wireAmends     `json:"edit"`
+	Revoke *wireAmends     `json:"revoke"`
+}
+
+// wireAmends names the message that a person corrected or took back.
+type wireAmends struct {
+	ID      string       `json:"original_message_id"`
+	Message *wireMessage `json:"message"` // as it reads now
 }
 
 type wireMedia struct {
@@ -132,9 +142,7 @@ func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMess
 		d.odd("message without an address")
 		return
 	}
-	var ok bool
-	if in.Text, in.Media, ok = content(m); !ok {
-		d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
+	if !d.fill(in, m) {
 		return
 	}
 	in.ID, in.Message, in.At, in.Kind = m.ID, m.ID, seconds(m.Time), m.Type
@@ -145,7 +153,70 @@ func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMess
 		ours, written := phone(v.Metadata.Display), m.Type == "text" || len(in.Media) > 0
 		in.Mentioned = ours != "" && (phone(m.Context.From) == ours || written && strings.Contains(in.Text, "@"+ours))
 	}
+	in.Mentioned = in.Mentioned || in.Edits+in.Revokes != "" // of a message that is there, or nothing comes of it
 	in.Text = about(m, in.Text)
+	d.out = append(d.out, channel.Arrival{Message: in})
+}
+
+// fill puts in what a message says: its content, what it corrects or takes back, or a note that something came. It is
+// false for what is not acted on.
+func (d *decoding) fill(in *channel.Incoming, m wireMessage) bool {
+	var ok bool
+	switch {
+	case m.Type == "revoke" && m.Revoke != nil && m.Revoke.ID != "":
+		in.Revokes = m.Revoke.ID
+		return true
+	case m.Type == "edit" && m.Edit != nil && m.Edit.ID != "" && m.Edit.Message != nil:
+		in.Edits = m.Edit.ID
+		if in.Text, _, ok = content(*m.Edit.Message); ok && in.Text != "" { // the file stays as it was sent
+			return true
+		}
+	case m.Type == "reaction": // it says nothing that would be read
+	default:
+		if in.Text, in.Media, ok = content(m); ok {
+			return true
+		}
+		if m.Type != "" {
+			d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
+			in.Note, in.Text = true, fmt.Sprintf("[A message of type %q came, whose content is not known here.]", word(m.Type))
+			return true
+		}
+	}
+	d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
+	return false
+}
+
+// word is a word of the platform's, bounded and without what could look like ours.
+func word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '?'
+	}, s[:min(len(s), maxWord)])
+}
+
+// echo adds what the owner wrote to a person by the app. It is of that person's conversation.
+func (d *decoding) echo(v wireValue, contacts []wireContact, raw json.RawMessage) {
+	var m wireMessage
+	if json.Unmarshal(raw, &m) != nil || m.ID == "" {
+		d.odd("echo")
+		return
+	}
+	if !d.first("message", m.ID) {
+		return
+	}
+	m.From, m.UserID, m.Parent = phone(m.To), m.ToID, ""
+	in := person(m, contacts)
+	if len(in.From) == 0 || v.Metadata.ID == "" || m.Group != "" {
+		d.odd("echo without an address")
+		return
+	}
+	if !d.fill(in, m) {
+		return
+	}
+	in.ID, in.Message, in.At, in.Kind, in.Echo = m.ID, m.ID, seconds(m.Time), m.Type, true
+	in.Reply.Platform, in.Reply.Account = Name, v.Metadata.ID
 	d.out = append(d.out, channel.Arrival{Message: in})
 }
 
@@ -178,8 +249,8 @@ func about(m wireMessage, text string) string {
 	return text
 }
 
-// content is what a message says, by its type. It is false for what is not acted on: reactions,
-// what the platform itself cannot show, and what nobody has documented.
+// content is what a message says, by its type. It is false for what is not known: reactions, what the platform itself
+// cannot show, and what nobody has documented.
 func content(m wireMessage) (text string, media []channel.Media, ok bool) {
 	switch m.Type {
 	case "text":

@@ -47,6 +47,7 @@ type node struct {
 	log      *slog.Logger
 	alarms   *native.Alarms
 	sockets  *native.Sockets
+	stopping chan struct{} // closed when streams are to say goodbye
 	life     context.Context
 	end      context.CancelFunc
 	quiet    sync.Once                  // closes alarms
@@ -115,6 +116,7 @@ func newNode(home string, cfg *config.Config, log *slog.Logger) (*node, error) {
 	if err := n.openTools(); err != nil {
 		return nil, err
 	}
+	n.stopping = make(chan struct{})
 	n.alarms, n.sockets = native.NewAlarms(n.rt, n.fire), native.NewSockets(n.rt)
 	if _, err := n.Agent(n.life, mainAgent); err != nil {
 		return nil, errors.Join(err, n.close())

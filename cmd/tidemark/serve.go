@@ -192,6 +192,9 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 // headerTimeout bounds how long a client may take to send the head of a request.
 const headerTimeout = 20 * time.Second
 
+// farewell bounds how long streams may take to say that the server is stopping.
+const farewell = time.Second
+
 // serveOn answers requests until ctx ends, then lets turns in work go on for the grace period.
 func (m *Main) serveOn(ctx context.Context, n *node, l net.Listener, ready func(url string)) error {
 	return m.serveHandler(ctx, n, l, n.handler(n.cfg.Secrets.Token.Reveal()), ready)
@@ -225,7 +228,11 @@ func (m *Main) serveHandler(ctx context.Context, n *node, l net.Listener, h http
 	// Streams of events never end by themselves, so Shutdown only stops the accepting here.
 	go func() { _ = srv.Shutdown(end) }()
 	n.drain(end)
+	close(n.stopping) // whoever still listens is told, and not cut off
 	n.sockets.Close()
+	bye, stop := context.WithTimeout(context.Background(), farewell)
+	defer stop()
+	_ = srv.Shutdown(bye)
 	return srv.Close()
 }
 
@@ -246,7 +253,7 @@ func (n *node) handler(token string) http.Handler {
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.rt, Token: token, Loopback: true, Origins: n.cfg.Server.Origins,
 		TokenHelp: "set TIDEMARK_TOKEN", Version: versionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.people, GivenUp: n.givenUp,
-		Model: n.model, Proxies: n.proxied, Tools: n.toolbox, Network: native.Transport(), Sockets: n.sockets, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
+		Model: n.model, Proxies: n.proxied, Tools: n.toolbox, Network: native.Transport(), Sockets: n.sockets, Stopping: n.stopping, Ping: time.Duration(n.cfg.Server.PingSeconds) * time.Second})
 }
 
 // model is what answers calls that belong to no conversation.

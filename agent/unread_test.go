@@ -1,0 +1,60 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// TestUnreadAnswer: what cannot be read is no answer. The next night asks again, the digest is written, and the night
+// does not say that it compared; after three nights the window is passed over. What the rules decide of another person's
+// facts stays as it is, each once.
+func TestUnreadAnswer(t *testing.T) {
+	const good = `<decisions>[{"action":"UPDATE","target":3,"by":4,"reason":"moved"}]</decisions>`
+	for _, c := range []struct {
+		name    string
+		answers []string // of each night
+		rows    int      // at the end
+		calls   int      // at the end
+	}{
+		{"nonsense, then an answer", []string{"Ann moved.", good, good}, 2, 2},
+		{"cut off, then an answer", []string{`<decisions>[{"action":"UPDA`, good}, 2, 2},
+		{"never an answer", []string{"hm", "hm", "hm", "hm", "hm"}, 1, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			night := 0
+			asked := 0
+			j := &judge{say: func(text string) (string, error) {
+				if !strings.Contains(text, "4: User now works at Globex") {
+					return `<decisions>[]</decisions>`, nil
+				}
+				asked++
+				return c.answers[night], nil
+			}}
+			w.configure(func(cfg *agent.Config) {
+				cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true
+			})
+			w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
+			w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
+			for night = range c.answers {
+				done := w.consolidate()
+				read := c.answers[night] == good || night >= 2 // passed over
+				if done.Reconciled != read || (done.Waiting == "") != read || !strings.Contains(w.stored(memory.DigestFile), "Globex") {
+					t.Errorf("night %d: %+v", night, done)
+				}
+			}
+			neighbours := 0
+			for _, r := range w.ledger() {
+				if r.Fact == "Ann's server port is 5" {
+					neighbours++
+				}
+			}
+			if asked != c.calls || len(w.ledger()) != c.rows || neighbours != 1 {
+				t.Errorf("asked %d times, ledger %+v", asked, w.ledger())
+			}
+		})
+	}
+}

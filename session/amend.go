@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// inputAmend is the kind of an input by which a person corrects or takes back what they wrote. It waits in the queue as
+// all inputs do, so it never overtakes the message that it is about.
+const inputAmend = "amend"
+
+// Amendment names a message of a person's by the platform's id, and what it says now.
+type Amendment struct {
+	Edits   string `json:"edits,omitempty"`   // it reads Text now
+	Revokes string `json:"revokes,omitempty"` // it was taken back
+	Text    string `json:"text,omitempty"`
+}
+
+// Amend is the input of an amendment.
+func Amend(a Amendment) Input { return Input{Kind: inputAmend, Text: mustJSON(a)} }
+
+const (
+	amendBack  = 2000     // newest messages among which one is looked for: platforms let people amend for some days at most
+	maxAmended = 64 << 10 // bytes of an amendment
+	amendBy    = "person"
+
+	reasonEdit   = "edit"
+	reasonRevoke = "revoke"
+)
+
+// takenBack stands where a person took a message back: what follows it still answers something.
+const takenBack = "[The person took this message back.]"
+
+// amend lays the corrected words, or that there are none any more, over a message. The log keeps both. What is under a
+// summary already stays in it; what was read for memories is kept. A message of somebody else's is none, and neither is
+// one of a session before a reset.
+func (s *Session) amend(ctx context.Context, r *run, by tidemark.Origin, text string) error {
+	var a Amendment
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return fmt.Errorf("read amendment: %w: %w", err, tidemark.ErrInvalid)
+	}
+	e, ok, err := s.amended(ctx, r.Log, by, a.Edits+a.Revokes)
+	if err != nil || !ok {
+		return err
+	}
+	m, err := e.Message() // large blocks as they are stored: a row holds them
+	if err != nil {
+		return fmt.Errorf("read entry %s: %w", e.ID, err)
+	}
+	o := tidemark.Overlay{By: []string{amendBy}, Reason: reasonEdit, Edits: corrected(e.ID, m, a.Text)}
+	event := tidemark.Event{Type: "edit", Text: "A message was corrected by who wrote it. The log keeps both."}
+	if a.Revokes != "" {
+		o.Reason, o.Edits = reasonRevoke, emptied(e.ID, m)
+		event = tidemark.Event{Type: "revoke", Text: "A message was taken back by who wrote it: it is not in view any more. The log keeps it."}
+	}
+	now := s.Runtime.Now()
+	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
+		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromPerson}})
+	if err != nil {
+		return err
+	}
+	more, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	if err := s.last(ctx, r, append(stmts, more...)...); err != nil {
+		return fmt.Errorf("amend entry %s: %w", e.ID, err)
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
+}
+
+// amended finds a message by the platform's id of it, if the same person wrote it over the same channel.
+func (s *Session) amended(ctx context.Context, log string, by tidemark.Origin, message string) (e tidemark.Entry, ok bool, err error) {
+	rows, err := s.DB.Query(ctx, `SELECT id FROM (SELECT seq, id, origin FROM entries WHERE log = ? AND kind = 'message' ORDER BY seq DESC LIMIT ?)
+		WHERE json_extract(origin, '$.message') = ? AND json_extract(origin, '$.channel') = ? AND json_extract(origin, '$.peer') = ? ORDER BY seq DESC LIMIT 1`,
+		log, amendBack, message, by.Channel, by.Peer)
+	if err != nil || len(rows) == 0 {
+		return e, false, err
+	}
+	e, err = s.log.Entry(ctx, tidemark.EntryID(rows[0].Text(0)))
+	return e, err == nil, err
+}
+
+// corrected puts words in the place of the last text of a message; files and the line that says what it answers stay.
+func corrected(id tidemark.EntryID, m tidemark.Message, text string) []tidemark.Edit {
+	for i, b := range slices.Backward(m.Content) {
+		if b.Type == tidemark.TypeText {
+			return []tidemark.Edit{{From: id, Block: i + 1, Blocks: []tidemark.Block{tidemark.Text(text)}}}
+		}
+	}
+	return []tidemark.Edit{{From: id, Block: 1, Blocks: []tidemark.Block{m.Content[0], tidemark.Text(text)}}}
+}
+
+// emptied takes all blocks of a message away, with a line in their place: calls and answers behind it need a message there.
+func emptied(id tidemark.EntryID, m tidemark.Message) []tidemark.Edit {
+	edits := make([]tidemark.Edit, len(m.Content))
+	for i := range edits {
+		edits[i] = tidemark.Edit{From: id, Block: i + 1}
+	}
+	edits[0].Blocks = []tidemark.Block{tidemark.Text(takenBack)}
+	return edits
+}
+
+// amendments are the rows by which persons amended what they wrote: what is read for memories later is read as it is now.
+func amendments(marks []host.Mark) []host.Mark {
+	var out []host.Mark
+	for _, m := range marks {
+		if slices.Contains(m.Overlay.By, amendBy) && (m.Overlay.Reason == reasonEdit || m.Overlay.Reason == reasonRevoke) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// quietly ends a run whose inputs want no answer: they stand in the log, and nobody is asked.
+func (s *Session) quietly(ctx context.Context, r *run, q []queued, stmts []tidemark.Stmt) error {
+	if err := s.step(ctx, r, stateDone, append(append(stmts, doneStmt(r)), s.endStmts(outboxRetry)...)...); err != nil {
+		return fmt.Errorf("take inputs: %w", err)
+	}
+	for _, in := range q {
+		r.took = append(r.took, in.ID)
+	}
+	s.letGo(r.ID)
+	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
+	return nil
+}
+
+func quiet(q queued) bool { return q.Origin.Quiet }

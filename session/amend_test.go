@@ -1,0 +1,83 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// overApp is what a person wrote over a channel.
+func overApp(peer, id, text string) session.Input {
+	return session.Input{ID: id, Message: tidemark.NewText(tidemark.User, text), Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "whatsapp", Peer: peer, Message: id}}
+}
+
+// amend posts an amendment of a person's.
+func (h *harness) amend(peer, id string, a session.Amendment) {
+	in := session.Amend(a)
+	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "whatsapp", Peer: peer, Message: id}
+	h.post(in)
+}
+
+func viewText(h *harness) string {
+	var b strings.Builder
+	for _, m := range h.sent() {
+		b.WriteString(m.PlainText() + "\n")
+	}
+	return b.String()
+}
+
+// TestAmend: corrected words stand in the view in the place of the first ones, and again when they are corrected again;
+// what was taken back does not; the log keeps all, and nothing is answered. Nobody amends what another wrote, and a
+// neighbour with a message of the same name keeps it.
+func TestAmend(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	beside := &harness{t: h.t, db: h.db, blobs: h.blobs, model: &model{}, agent: &fakeAgent{}, rt: h.rt, key: "agent:main:second"}
+	beside.open()
+	beside.post(overApp("ann", "m1", "the train leaves at seven"))
+	h.post(overApp("ann", "m1", "the train leaves at seven"))
+	h.post(overApp("ann", "m2", "my pin is 4471"))
+	calls := len(h.model.calls)
+	h.amend("ann", "m3", session.Amendment{Edits: "m1", Text: "the train leaves at eight"})
+	h.amend("ann", "m4", session.Amendment{Edits: "m1", Text: "the train leaves at nine"})
+	h.amend("ann", "m5", session.Amendment{Revokes: "m2"})
+	h.amend("bob", "m6", session.Amendment{Revokes: "m1"})
+	h.amend("ann", "m7", session.Amendment{Edits: "never", Text: "nothing"})
+	got := viewText(h)
+	if strings.Contains(got, "seven") || strings.Contains(got, "eight") || strings.Count(got, "the train leaves at nine") != 1 || strings.Contains(got, "4471") || !strings.Contains(got, "took this message back") {
+		t.Errorf("view:\n%s", got)
+	}
+	if len(h.model.calls) != calls {
+		t.Errorf("the model was asked %d times more", len(h.model.calls)-calls)
+	}
+	rows, err := h.db.Query(t.Context(), `SELECT group_concat(e.payload) FROM entries e JOIN logs l ON l.id = e.log WHERE l.key = ? LIMIT 1`, string(h.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := rows[0].Text(0)
+	if !strings.Contains(log, "at seven") || !strings.Contains(log, "at eight") || !strings.Contains(log, "4471") {
+		t.Error("the log lost something")
+	}
+	if got := viewText(beside); !strings.Contains(got, "at seven") || strings.Contains(got, "nine") {
+		t.Errorf("the neighbour's view:\n%s", got)
+	}
+}
+
+// TestQuiet: what wants no answer stands in the log and goes to the model with the next message, and nobody is asked.
+func TestQuiet(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.post(overApp("ann", "m1", "when do you come?"))
+	calls := len(h.model.calls)
+	in := overApp("ann", "e1", "[The owner, from their phone] I come at nine")
+	in.Origin.Quiet, in.Origin.Owner = true, true
+	if got := h.post(in); got != "" || len(h.model.calls) != calls {
+		t.Errorf("answered with %q, asked %d times more", got, len(h.model.calls)-calls)
+	}
+	if got := viewText(h); !strings.Contains(got, "I come at nine") {
+		t.Errorf("view:\n%s", got)
+	}
+	if got := h.post(overApp("ann", "m2", "fine")); got == "" {
+		t.Error("the next message is not answered")
+	}
+}
