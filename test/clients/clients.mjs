@@ -471,15 +471,15 @@ for (const host of hosts.split(",")) {
         const original = createAnthropic({ baseURL: `${site.url}/v1`, apiKey: "sk-own", headers: { "x-tidemark-token": token } });
         const stopWhen = ({ steps }) => steps.length > 2;
         for (const provider of [compatible, original]) {
-          assert.equal((await generateText({ model: provider("tidemark"), prompt: "tool", tools, stopWhen })).text, "The tool said: snow in Oslo");
-          const s = streamText({ model: provider("tidemark"), prompt: "hi there" });
+          assert.equal((await generateText({ model: provider("tidemark"), prompt: "tool", tools, stopWhen, maxRetries: 0 })).text, "The tool said: snow in Oslo");
+          const s = streamText({ model: provider("tidemark"), prompt: "hi there", maxRetries: 0 });
           assert.equal(await s.text, "You said: hi there");
           assert.equal((await s.usage).outputTokens, 7);
         }
         const name = fresh();
         const keeping = createOpenAICompatible({ name: "tidemark", baseURL: `${site.url}/v1`, apiKey: token, headers: { "x-tidemark-session": name } });
-        await generateText({ model: keeping("tidemark"), prompt: "one" });
-        assert.equal((await generateText({ model: keeping("tidemark"), prompt: "count" })).text, "I see 3 messages");
+        await generateText({ model: keeping("tidemark"), prompt: "one", maxRetries: 0 });
+        assert.equal((await generateText({ model: keeping("tidemark"), prompt: "count", maxRetries: 0 })).text, "I see 3 messages");
       });
     });
 
