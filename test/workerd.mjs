@@ -4,6 +4,9 @@ import { readdirSync } from "node:fs";
 import Module, { createRequire } from "node:module";
 import path from "node:path";
 import "./connections.mjs";
+import { PATIENCE } from "./patience.mjs";
+
+export { PATIENCE, soon, wait } from "./patience.mjs";
 
 export const { Miniflare } = miniflare();
 
@@ -69,7 +72,7 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
   const base = await mf.ready;
   const url = (p) => new URL(p, base).href;
   const own = token && { authorization: `Bearer ${token}` };
-  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(60_000), ...init, headers: { ...own, ...init?.headers } });
+  const get = (p, init) => fetch(url(p), { signal: AbortSignal.timeout(PATIENCE), ...init, headers: { ...own, ...init?.headers } });
   const json = async (p, init) => {
     const r = await get(p, init);
     const text = await r.text();
@@ -77,15 +80,4 @@ export async function start(folder, bindings = {}, { r2Buckets = { BUCKET: "buck
     return text && JSON.parse(text);
   };
   return { url, get, json, mf, dispose: () => mf.dispose() };
-}
-
-// wait polls until f gives a truthy value; it fails after ms, on a machine that may be busy.
-export async function wait(f, ms = 30_000) {
-  const end = Date.now() + ms;
-  for (;;) {
-    const v = await f();
-    if (v) return v;
-    if (Date.now() > end) throw new Error(`still not after ${ms} ms: ${f}`);
-    await new Promise((r) => setTimeout(r, 25));
-  }
 }

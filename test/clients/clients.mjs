@@ -12,6 +12,7 @@ import { DefaultChatTransport, generateText, readUIMessageStream, streamText, to
 import { lossy, pinged } from "./fetches.mjs";
 import { Model } from "./model.mjs";
 import { pages } from "./pages.mjs";
+import { soon } from "../patience.mjs";
 import { native, token, workerd } from "./targets.mjs";
 
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd"] = process.argv.slice(2);
@@ -19,8 +20,6 @@ const starts = { native: (model) => native(binary, model), workerd: (model) => w
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const user = (content) => ({ role: "user", content });
 let count = 0;
-// soon bounds a wait that would else last as long as the test: some pings, on a machine that is busy.
-const soon = (what) => Promise.race([what, new Promise((_, no) => setTimeout(no, 60_000, new Error("still not after 60 s")).unref())]);
 const fresh = () => `t${process.pid}-${++count}`;
 
 for (const host of hosts.split(",")) {
