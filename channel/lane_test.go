@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestUnset: what was acknowledged waits for its channel, and is given up visibly after a week; posted again,
@@ -273,7 +274,7 @@ func TestKick(t *testing.T) {
 		before := db.looks.Load()
 		in.Kick()
 		for begun, spins := time.Now(), 0; db.looks.Load() == before; spins++ {
-			if runtime.Gosched(); spins%4096 == 4095 && time.Since(begun) > 10*time.Second {
+			if runtime.Gosched(); spins%4096 == 4095 && time.Since(begun) > tidemarktest.Patience {
 				t.Fatalf("kick %d is lost", i)
 			}
 		}

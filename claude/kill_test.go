@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // killedHome makes this test binary a process that takes snapshots until it is killed.
@@ -47,7 +49,7 @@ func TestKilled(t *testing.T) {
 		must(t, child.Start())
 		began := len(objectsIn(t, w.store))
 		tick := time.NewTicker(time.Millisecond)
-		for deadline := time.Now().Add(time.Minute); len(objectsIn(t, w.store)) < began+1+5*round; <-tick.C {
+		for deadline := time.Now().Add(tidemarktest.Patience); len(objectsIn(t, w.store)) < began+1+5*round; <-tick.C {
 			if time.Now().After(deadline) {
 				_ = child.Process.Kill()
 				t.Fatal("the child writes nothing")

@@ -187,7 +187,7 @@ func TestBreakClosesTheConnection(t *testing.T) {
 				if ctx.Err() != nil && !errors.Is(last, stopped) {
 					t.Errorf("%s: ended with %v, want the cause", name, last)
 				}
-				wait, done := context.WithTimeout(t.Context(), 10*time.Second)
+				wait, done := context.WithTimeout(t.Context(), tidemarktest.Patience)
 				if err := api.Idle(wait); err != nil {
 					t.Errorf("%s: the server still holds the connection: %v", name, err)
 				}

@@ -212,7 +212,7 @@ func (h *harness) wake() {
 // idle waits until everything that the session started has ended.
 func (h *harness) idle() {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(h.t.Context(), tidemarktest.Patience)
 	defer cancel()
 	if err := h.rt.(*clock).Wait(ctx); err != nil {
 		h.t.Fatalf("the session does not come to rest: %v", err)

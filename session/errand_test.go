@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // errand is one that another conversation gave.
@@ -33,7 +34,7 @@ func uses(tools ...string) func(int, tidemark.Request) (tidemark.Message, error)
 // work does an errand and wants no error.
 func (h *harness) work(e tidemark.Errand) tidemark.Outcome {
 	h.t.Helper()
-	ctx, stop := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(h.t.Context(), tidemarktest.Patience)
 	defer stop()
 	out, err := h.Work(ctx, e)
 	if err != nil {

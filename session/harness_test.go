@@ -120,7 +120,7 @@ func (h *harness) post(in session.Input) string {
 
 func (h *harness) wait(sub *session.Subscription, id string) string {
 	h.t.Helper()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(tidemarktest.Patience)
 	text := ""
 	for {
 		select {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -27,7 +26,7 @@ func TestManyInputs(t *testing.T) {
 		}
 	}
 	close(hold)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	if err := h.rt.(*clock).Wait(ctx); err != nil {
 		t.Fatal(err)

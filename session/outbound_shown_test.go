@@ -41,7 +41,7 @@ func TestTyping(t *testing.T) {
 
 func awaitShown(t *testing.T, c *tidemarktest.Courier, n int) {
 	t.Helper()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(tidemarktest.Patience)
 	for {
 		changed := c.Changed()
 		if len(c.Shown()) >= n {
@@ -58,7 +58,7 @@ func awaitShown(t *testing.T, c *tidemarktest.Courier, n int) {
 // awaitTimer waits until something sleeps that long.
 func (c *clock) awaitTimer(t *testing.T, d time.Duration) {
 	t.Helper()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(tidemarktest.Patience)
 	for {
 		c.mu.Lock()
 		there := slices.ContainsFunc(c.timers, func(x *timer) bool { return x.at.Sub(c.now) == d })

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // liar is a strategy whose markers say another number than they hide.
@@ -204,7 +205,7 @@ func TestSelfCheckByHand(t *testing.T) {
 	h, result := checkedHarness(t, liar{Pointer: compaction.Pointer{Tail: 2}, count: -1})
 	h.beacons(7)
 	h.post(session.Input{Kind: session.InputCompact})
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(tidemarktest.Patience)
 	for len(h.events("selfcheck")) == 0 && time.Now().Before(deadline) {
 		if err := h.rt.Sleep(t.Context(), time.Millisecond); err != nil && !errors.Is(err, tidemark.ErrDead) {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // chores is a model that answers "go on" with a call whose result is long, and then a word.
@@ -201,7 +202,7 @@ func TestSkipKilled(t *testing.T) {
 				if _, err := s.Post(t.Context(), chore); err == nil {
 					select {
 					case <-m.dead:
-					case <-time.After(2 * time.Minute):
+					case <-time.After(tidemarktest.Patience):
 						t.Fatalf("the turn has fewer than %d writes", n)
 					}
 				}

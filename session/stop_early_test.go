@@ -163,7 +163,7 @@ func stoppedInReset(t *testing.T, c *tidemarktest.Courier, dies, rung bool) *har
 	}
 	select {
 	case <-h.model.entered: // it asks for the memories, behind the archive
-	case <-time.After(2 * time.Minute):
+	case <-time.After(tidemarktest.Patience):
 		t.Fatal("no memories were asked for")
 	}
 	if rung {

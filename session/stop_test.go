@@ -94,7 +94,7 @@ func TestStopOfCommand(t *testing.T) {
 	}
 	select {
 	case <-h.model.entered:
-	case <-time.After(time.Minute):
+	case <-time.After(tidemarktest.Patience):
 		t.Fatal("no summary was asked for")
 	}
 	m.mu.Lock()

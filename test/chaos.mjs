@@ -127,7 +127,7 @@ async function calmly(storm) {
 // turns to an end. It takes as long as a run may be silent, a minute.
 async function alone(storm, model) {
   const { ids } = await storm.strike(sessions.slice(100, 110));
-  await wait(() => ids.every((id) => model.seen.whole.has(id)), 120_000)
+  await wait(() => ids.every((id) => model.seen.whole.has(id)))
     .catch(() => storm.fault("missing", `no alarm took up ${ids.filter((id) => !model.seen.whole.has(id))}`));
   return ids.length;
 }
@@ -155,7 +155,7 @@ async function after(c, storm, model, base) {
     await wait(async () => {
       now = await inBatches(storm.shared ? ["base"] : sessions, look);
       return now.every((n) => n && n.goroutines <= base.goroutines) && model.seen.open === 0;
-    }, 15_000);
+    });
   } catch {
     storm.fault("left", `${Math.max(...now.map((n) => n?.goroutines))} goroutines, ${base.goroutines} before; ${model.seen.open} connections`);
   }

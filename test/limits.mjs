@@ -13,7 +13,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { gist } from "./gist.mjs";
-import { start, wait } from "./workerd.mjs";
+import { PATIENCE, start, wait } from "./workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const built = path.resolve(process.argv[2] ?? "dist");
@@ -100,7 +100,7 @@ async function native(model) {
   const p = spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "pipe", "ignore"] });
   let said = "";
   p.stdout.on("data", (d) => (said += d));
-  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said), 60_000);
+  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said));
   return {
     url: (at) => new URL(at, base).href, body: 32 * MiB,
     end: () => new Promise((r) => { p.on("exit", () => { rmSync(home, { recursive: true }); r(); }); p.kill("SIGKILL"); }),
@@ -113,7 +113,7 @@ function edges(name, begin) {
     let model, w;
     const at = (key, what = "") => `/v1/sessions/${encodeURIComponent(key)}${what}`;
     const headers = { authorization: "Bearer token", "content-type": "application/json" };
-    const ask = (p, init) => fetch(w.url(p), { signal: AbortSignal.timeout(120_000), ...init, headers: { ...headers, ...init?.headers } });
+    const ask = (p, init) => fetch(w.url(p), { signal: AbortSignal.timeout(PATIENCE), ...init, headers: { ...headers, ...init?.headers } });
     // text is an answer. A server that has its memory full of large requests is asked again, as a client does.
     const text = async (p, init) => {
       for (let tries = 1; ; tries++) {
@@ -250,11 +250,11 @@ function edges(name, begin) {
       const leave = new AbortController();
       const half = new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode(lines.slice(0, MANY / 2).join(""))); } });
       const cut = ask(at(key, "/import?format=jsonl"), { method: "POST", body: half, duplex: "half", signal: leave.signal }).catch(() => {});
-      await wait(async () => (await ask(at(key)).then((r) => r.ok && r.json()))?.messages > 1000, 60_000);
+      await wait(async () => (await ask(at(key)).then((r) => r.ok && r.json()))?.messages > 1000);
       leave.abort();
       await cut;
       const send = () => ask(at(key, "/import?format=jsonl"), { method: "POST", body: lines.join("") });
-      const res = await wait(async () => { const r = await send(); return r.status !== 503 && r; }, 60_000);
+      const res = await wait(async () => { const r = await send(); return r.status !== 503 && r; });
       const got = await res.json();
       assert.equal(got.messages, want.length, JSON.stringify(got));
       assert.ok(got.skipped > 1000 && got.compactions > 0, JSON.stringify(got));

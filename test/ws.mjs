@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { dial, Model } from "./ws/client.mjs";
-import { start, wait } from "./workerd.mjs";
+import { PATIENCE, start, wait } from "./workerd.mjs";
 
 const folder = path.resolve(process.argv[2] ?? ".cache/chaos");
 const binary = path.resolve(process.argv[3] ?? "bin/tidemark");
@@ -28,7 +28,7 @@ async function native(model) {
   const p = spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   p.stdout.on("data", (d) => (said += d));
-  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said), 20_000);
+  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said));
   return {
     url: (at) => new URL(at, base).href,
     stop: () => p.kill("SIGTERM"),
@@ -46,7 +46,7 @@ function sockets(name, begin, worker) {
     let model, w;
     const own = { "x-tidemark-token": TOKEN };
     const call = async (method, at, body) => {
-      const r = await fetch(w.url(at), { method, headers: own, body: body && JSON.stringify(body), signal: AbortSignal.timeout(20_000) });
+      const r = await fetch(w.url(at), { method, headers: own, body: body && JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE) });
       return { status: r.status, value: await r.json().catch(() => null) };
     };
     const open = (query, options) => dial(w.url(`/ws?${query}`), { token: TOKEN, ...options });
@@ -213,17 +213,17 @@ function sockets(name, begin, worker) {
         if (i % 20 === 0) await wait(() => quick.text().length === i * piece.length);
       }
       await model.end();
-      await quick.next("done", undefined, 60_000);
+      await quick.next("done");
       assert.equal(quick.got.find((m) => m.type === "reply").message.content[0].text.length, 80 * piece.length);
       await new Promise((r) => setTimeout(r, 6000)); // longer than the patience that it has
       quick.say({ type: "typing" });
       quick.say({ type: "ping", ref: "behind it" });
       await quick.next("pong");
       slow.resume();
-      await wait(() => slow.ws.readyState >= 2, 20_000); // it has the close frame, or the end
+      await wait(() => slow.ws.readyState >= 2); // it has the close frame, or the end
       assert.equal((await slow.next("error")).error.type, "behind");
       assert.equal(slow.got.at(-1).type, "error", "it was told more");
-      await wait(() => ["presence", "hello"].includes(quick.got.at(-1).type) && quick.got.at(-1).count === 1, 20_000);
+      await wait(() => ["presence", "hello"].includes(quick.got.at(-1).type) && quick.got.at(-1).count === 1);
       slow.ws.terminate(), quick.close();
     });
 
@@ -232,12 +232,12 @@ function sockets(name, begin, worker) {
       await first.next("hello");
       const all = [first];
       for (let i = 0; i < 20; i++) all.push(...await Promise.all(range(i === 19 ? 49 : 50, () => open("session=many"))));
-      await first.next("presence", (m) => m.count === 1000 && m.people === undefined, 60_000);
+      await first.next("presence", (m) => m.count === 1000 && m.people === undefined);
       first.say({ type: "post", text: "[[plain]]" });
-      await Promise.all(all.map((c) => c.next("done", undefined, 60_000)));
+      await Promise.all(all.map((c) => c.next("done")));
       for (const c of all) assert.equal(c.text(), "Noted.");
       for (const c of all.slice(1)) c.close();
-      await first.next("presence", (m) => m.count === 1, 60_000);
+      await first.next("presence", (m) => m.count === 1);
       first.close();
     });
 
@@ -257,12 +257,12 @@ function sleepers({ open, call, model }) {
     await a.next("taken"), await model().give("lost "), await b.next("text");
     const before = await host("killed");
     await call("GET", "/v1/sessions/killed/debug/fatal").catch(() => {});
-    const again = await a.next("hello", (m) => m.again, 20_000);
+    const again = await a.next("hello", (m) => m.again);
     assert.deepEqual([again.id, again.count, again.people.map((p) => p.name)], [id, 2, ["A", "B"]]);
-    await model().asked(20_000);
+    await model().asked();
     await model().give("whole"), await model().end();
     for (const c of [a, b]) {
-      const { message } = await c.next("reply", undefined, 20_000);
+      const { message } = await c.next("reply");
       assert.equal(message.content[0].text, "whole");
       assert.equal(c.text(), "whole", "the pieces behind the last hello or start");
     }
@@ -282,11 +282,11 @@ function sleepers({ open, call, model }) {
       await model().give("lost ");
       await a.next("text");
       await call("GET", "/v1/sessions/twice/debug/fatal").catch(() => {});
-      await a.next("hello", (m) => m.again, 20_000); // and nobody but the object has asked
-      await model().asked(20_000);
+      await a.next("hello", (m) => m.again); // and nobody but the object has asked
+      await model().asked();
     }
     await model().give("whole"), await model().end();
-    assert.equal((await a.next("reply", undefined, 20_000)).message.content[0].text, "whole");
+    assert.equal((await a.next("reply")).message.content[0].text, "whole");
     assert.equal(a.text(), "whole");
     a.close();
   });
@@ -306,7 +306,7 @@ function sleepers({ open, call, model }) {
       a.raw('{"type":"ping"}');
       await a.next("pong"); // by the platform
       b.say({ type: "typing" });
-      assert.equal((await a.next("typing", undefined, 20_000)).name, "B");
+      assert.equal((await a.next("typing")).name, "B");
       now = await host("sleeper");
     }
     assert.ok(now.generation > before.generation || now.boots > before.boots, "it did not sleep");

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -103,7 +102,7 @@ func TestAPIScript(t *testing.T) {
 	if _, _, _, err := post(t, ctx, api.URL+"/v1/messages", ask); err == nil {
 		t.Error("a gated answer came to its end")
 	}
-	wait, done := context.WithTimeout(t.Context(), 10*time.Second)
+	wait, done := context.WithTimeout(t.Context(), Patience)
 	defer done()
 	if err := api.Idle(wait); err != nil {
 		t.Errorf("a client that went away holds its request: %v", err)

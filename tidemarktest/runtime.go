@@ -23,15 +23,15 @@ type Runtime struct {
 	idle    chan struct{} // closed when running falls to 0; nil while nobody waits
 }
 
-// leftBehind is how long goroutines may take to end after the test has; without meaning in a
-// synctest bubble, where the time passes at once.
-const leftBehind = 10 * time.Second
+// Patience is how long tests wait for what must come: a machine may be busy, so what is still missing then hangs. In a
+// synctest bubble the time passes at once.
+const Patience = 2 * time.Minute
 
 // NewRuntime gives a runtime that belongs to t.
 func NewRuntime(t testing.TB) *Runtime {
 	r := &Runtime{t: t}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), leftBehind)
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
 		if err := r.Wait(ctx); err != nil {
 			t.Errorf("%d goroutines of the runtime outlive the test", r.Running())

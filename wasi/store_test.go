@@ -322,8 +322,8 @@ func TestPrune(t *testing.T) {
 // TestParallel: many calls at once are all answered, some at a time.
 func TestParallel(t *testing.T) {
 	o := open(t)
-	o.add(t, "hostile", hostile(t))
-	o.add(t, "datecalc", datecalc(t))
+	o.add(t, "hostile", hostile(t), limit(MaxTimeout))
+	o.add(t, "datecalc", datecalc(t), limit(MaxTimeout))
 	stop := make(chan struct{})
 	most := make(chan int)
 	go func() {

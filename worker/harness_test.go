@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
@@ -26,6 +25,7 @@ import (
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -153,7 +153,7 @@ func serve(t *testing.T, change func(*worker.Config, *actors)) *server {
 // settle waits until nothing works any more: the directory is told after a turn has ended.
 func (s *server) settle() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tidemarktest.Patience)
 	defer cancel()
 	if err := s.actors.rt.(interface{ Wait(context.Context) error }).Wait(ctx); err != nil {
 		s.t.Error(err)

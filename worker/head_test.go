@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -25,7 +26,7 @@ func TestHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(tidemarktest.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(conn, "HEAD %s HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", path)

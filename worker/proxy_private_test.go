@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestProxiedIsPrivate: what a client says by way of the proxy goes into no memory file, and no other conversation is
@@ -68,7 +69,7 @@ func TestProxiedIsPrivate(t *testing.T) {
 	if got := get("/v1/sessions/" + url.PathEscape(key) + "/recall?q=" + q); !strings.Contains(got, secret) {
 		t.Errorf("its own conversation recalls %s", got)
 	}
-	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(tidemarktest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		got := get("/v1/recall?scope=agent&q=" + q)
 		if strings.Contains(got, secret) {
 			break

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -147,7 +148,7 @@ func TestProxyLeft(t *testing.T) {
 	res.Body.Close()
 	select {
 	case <-gone:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(tidemarktest.Patience):
 		t.Fatal("the call goes on")
 	}
 	for range 500 {

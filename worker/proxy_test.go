@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -438,7 +439,7 @@ func TestProxyPatience(t *testing.T) {
 	if got := read(t, res); res.StatusCode != 200 || got != whole {
 		t.Errorf("%d %s", res.StatusCode, got)
 	}
-	for range 500 { // the server ends a little behind its client
+	for end := time.Now().Add(tidemarktest.Patience); time.Now().Before(end); { // the server ends a little behind its client
 		mu.Lock()
 		ended := refused < 0 && held == 0 && len(taken) == 2 && taken[1]*3 <= taken[0] // what is kept while the answer comes
 		mu.Unlock()

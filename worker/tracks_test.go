@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // rambler is a client with several histories.
@@ -153,7 +155,7 @@ func TestTracksFound(t *testing.T) {
 	}
 	r.get("#t2", "/log?limit=1", &log)
 	r.get("", "/entries/"+log.Entries[0].ID, nil)
-	for n := 0; ; n++ { // it is told behind the answer
+	for end := time.Now().Add(tidemarktest.Patience); ; { // it is told behind the answer
 		listed := r.text(200, "GET", "/v1/sessions", "", "X-Tidemark-Token", token)
 		var page struct{ Sessions []trackRow }
 		if err := json.Unmarshal([]byte(listed), &page); err != nil {
@@ -162,7 +164,7 @@ func TestTracksFound(t *testing.T) {
 		if s := page.Sessions; len(s) == 1 && s[0].Key == r.key && s[0].Title == "trim the hedge" && s[0].Messages == 6 && s[0].ContextTokens == 65 {
 			return
 		}
-		if n == 200 {
+		if time.Now().After(end) {
 			t.Fatalf("the directory: %s", listed)
 		}
 		time.Sleep(10 * time.Millisecond)

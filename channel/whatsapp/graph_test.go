@@ -23,7 +23,7 @@ import (
 )
 
 // await is far more than anything here takes, and ends a test that would hang.
-const await = 30 * time.Second
+const await = tidemarktest.Patience
 
 var ada = graph.Person{Number: "15557654321", UserID: "US.9aZ", Name: "Ada"}
 

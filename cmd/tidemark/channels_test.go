@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/graph"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestChannelsTold: the greeting, the doctor and a server's /healthz say the same of the channels: what is on, and
@@ -69,7 +69,7 @@ func TestPairingElsewhere(t *testing.T) {
 		"WHATSAPP_VERIFY_TOKEN=" + graph.DefaultVerifyToken, "TIDEMARK_CHANNELS_WHATSAPP_BASEURL=" + api.URL, "TIDEMARK_CHANNELS_WHATSAPP_AGENT=nope",
 	}
 	api.SetWebhook(startServer(t, home, environ) + "/webhooks/whatsapp")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	ada := graph.Person{Number: "4915123456789", Name: "Ada"}
 	api.Say(ada, api.Text(ada, "hello"))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // waitsForInput starts the program on standard input that never comes, and returns when it reads it.
@@ -46,7 +48,7 @@ func awaitEnd(t *testing.T, c *exec.Cmd) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
+	case <-time.After(tidemarktest.Patience):
 		_ = c.Process.Kill()
 		<-done
 		t.Fatal("it did not end")

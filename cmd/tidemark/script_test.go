@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/trim/logtest"
 )
 
@@ -87,7 +88,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(tidemarktest.Patience); ; <-time.After(20 * time.Millisecond) {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -100,7 +101,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 
 // up waits until the server of the home answers.
 func up(ts *testscript.TestScript, _ bool, _ []string) {
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(tidemarktest.Patience)
 	for time.Now().Before(deadline) {
 		if s := readServerFile(ts.Getenv("TIDEMARK_HOME")); s.URL != "" {
 			c := (&Main{}).remote(s.URL)

@@ -74,7 +74,7 @@ func TestTelegramTalk(t *testing.T) {
 	if code := m.Run(t.Context(), []string{"telegram", "connect", "--url", server}); code != exitOK {
 		t.Fatalf("connect: %s", out.String())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 
 	api.Fail(tidemarktest.BotFault{Code: 429, Text: "Too Many Requests: retry after 1", After: 1})

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 func TestGauge(t *testing.T) {
@@ -236,7 +237,7 @@ func TestNodeResumes(t *testing.T) {
 	if err := n.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	for {
 		s, err := n.Session(ctx, key, false)
@@ -279,7 +280,7 @@ func TestNodeShowsOldIngress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	for {
 		rows, err := o.db.Query(ctx, `SELECT error FROM channel_bodies LIMIT 1`)

@@ -20,6 +20,7 @@ import (
 var last *cloudflare.Obj
 
 func main() {
+	alarms := map[string]int{} // how many are done, by object: who asks an object of this instance wakes no other
 	cloudflare.Serve(cloudflare.NewLogger(slog.LevelError), func(o *cloudflare.Obj) cloudflare.App {
 		last = o
 		p := &probe{o}
@@ -28,6 +29,7 @@ func main() {
 			"write": p.write, "rows": p.rows, "stream": p.stream, "relay": p.relay, "wait": p.wait, "steal": p.steal,
 			"blob": p.blob, "alarm": p.alarm, "peer": p.peer, "timeout": p.timeout, "count": p.count, "env": p.env,
 			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model,
+			"alarms": func(w http.ResponseWriter, r *http.Request) error { return answer(w, alarms[r.FormValue("name")]) },
 		} {
 			mux.HandleFunc("/v1/sessions/{key}/"+path, func(w http.ResponseWriter, r *http.Request) {
 				if err := f(w, r); err != nil {
@@ -35,7 +37,11 @@ func main() {
 				}
 			})
 		}
-		return cloudflare.App{HTTP: mux, Alarm: func(ctx context.Context) error { return p.note(ctx, "alarm") }}
+		return cloudflare.App{HTTP: mux, Alarm: func(ctx context.Context) error {
+			err := p.note(ctx, "alarm")
+			alarms[p.name()]++
+			return err
+		}}
 	})
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/mcp/mcptest"
 	"github.com/tidemark-ai/tidemark/mcp/sdk"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestMain is the server, too, where a test starts this program as one.
@@ -92,7 +93,7 @@ func process(t *testing.T, kind string) (*sdk.Client, *log) {
 }
 
 func ask(t *testing.T, c *sdk.Client, tool string) (string, error) {
-	ctx, stop := context.WithTimeoutCause(t.Context(), 20*time.Second, tidemark.ErrTimeout)
+	ctx, stop := context.WithTimeoutCause(t.Context(), tidemarktest.Patience, tidemark.ErrTimeout)
 	defer stop()
 	b, err := c.Call(ctx, tidemark.ToolUse("call_1", tool, nil))
 	if err != nil {
@@ -121,7 +122,7 @@ func gone(t *testing.T, pid string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
+	for end := time.Now().Add(tidemarktest.Patience); time.Now().Before(end); {
 		state, err := os.ReadFile("/proc/" + pid + "/stat")
 		if errors.Is(syscall.Kill(n, 0), syscall.ESRCH) || err == nil && strings.Contains(string(state), ") Z ") { // nobody reaps what was left behind in a container
 			return

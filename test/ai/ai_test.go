@@ -92,7 +92,7 @@ type outcome struct {
 
 func (w worker) call(t *testing.T, session string, values url.Values) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	res, err := w.ask(ctx, session, values)
 	if err != nil {
@@ -238,7 +238,7 @@ func TestHangs(t *testing.T) {
 
 func (w worker) idle(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	if err := w.api.Idle(ctx); err != nil {
 		t.Errorf("the service still holds %d connections: %v", w.api.Open(), err)
@@ -246,10 +246,10 @@ func (w worker) idle(t *testing.T) {
 }
 
 // TestClientLeaves: a write shows that the client has left; the service is then left too, in the middle
-// of an answer that would go on for a minute.
+// of an answer that would go on for ten minutes.
 func TestClientLeaves(t *testing.T) {
 	w := serve(t)
-	w.api.Push(tidemarktest.Step{Text: strings.Repeat("Hello there ", 250), Piece: 1, Delay: 20 * time.Millisecond})
+	w.api.Push(tidemarktest.Step{Text: strings.Repeat("Hello there ", 2500), Piece: 1, Delay: 20 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	res, err := w.ask(ctx, "leaving", model("flat"))
@@ -270,7 +270,7 @@ func TestClientLeaves(t *testing.T) {
 // post sends JSON to a door of the Worker and gives the status and the answer.
 func (w worker) post(t *testing.T, path, body string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -305,7 +305,7 @@ func TestTurn(t *testing.T) {
 	w.api.Push(tidemarktest.Step{Hang: true})
 	var turn sync.WaitGroup
 	turn.Go(func() { w.post(t, session+"messages", `{"text":"Are you there?"}`) })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	defer cancel()
 	if err := w.api.Await(ctx, 2); err != nil {
 		t.Fatal(err)

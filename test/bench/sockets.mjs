@@ -36,7 +36,7 @@ async function native() {
   const p = spawn(binary, ["serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   p.stdout.on("data", (d) => (said += d));
-  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said), 20_000);
+  const [, base] = await wait(() => /serves at (http:\S+)/.exec(said));
   return {
     pid: p.pid, url: (at) => new URL(at, base).href,
     stop: () => new Promise((r) => { p.on("exit", () => { rmSync(home, { recursive: true, force: true }); r(); }); p.kill("SIGTERM"); }),

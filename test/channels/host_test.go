@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/internal/graph"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 var (
@@ -30,7 +31,7 @@ var (
 
 const (
 	token    = "open-sesame"
-	patience = 60 * time.Second
+	patience = tidemarktest.Patience
 )
 
 var scratch string

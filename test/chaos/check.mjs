@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import path from "node:path";
+import { PATIENCE } from "../patience.mjs";
 import { reply, tokens } from "./provider.mjs";
 import { at } from "./storm.mjs";
 
@@ -14,8 +15,8 @@ const EXPECTED = [/aborted/i, /stopped/i, /was called 3 times/];
 
 // rest asks after a session until no run is in work and no input waits. The first request to a session
 // whose instance died takes up what it left.
-export async function rest(client, session, ms = 60_000) {
-  const end = Date.now() + ms;
+export async function rest(client, session) {
+  const end = Date.now() + PATIENCE;
   for (;;) {
     const { status, value } = await client.json("GET", at(session));
     if (status === 404) return null; // nobody was heard by it

@@ -2,11 +2,9 @@
 
 import http from "node:http";
 import { createRequire } from "node:module";
+import { PATIENCE } from "../patience.mjs";
 
 const WebSocket = createRequire(new URL("../../build/package.json", import.meta.url))("ws");
-
-// How long a request may be silent. A stream that hangs for ever ends here, and counts as late.
-const PATIENCE = 60_000;
 
 // client calls a Worker at base. Connections are kept, as browsers do; a cut one is not used again.
 export function client(base, token) {
@@ -32,6 +30,7 @@ export function client(base, token) {
         });
         res.on("close", () => finish(res.complete ? "whole" : "broken"));
       });
+      // A stream that hangs for ever ends here, and counts as late.
       req.setTimeout(PATIENCE, () => { silent = true; req.destroy(); });
       req.on("error", () => finish("broken"));
       req.end(body === undefined ? undefined : JSON.stringify(body));

@@ -12,6 +12,7 @@ import { DefaultChatTransport, generateText, readUIMessageStream, streamText, to
 import { lossy, pinged } from "./fetches.mjs";
 import { Model } from "./model.mjs";
 import { pages } from "./pages.mjs";
+import { soon } from "../patience.mjs";
 import { native, token, workerd } from "./targets.mjs";
 
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd"] = process.argv.slice(2);
@@ -19,8 +20,6 @@ const starts = { native: (model) => native(binary, model), workerd: (model) => w
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const user = (content) => ({ role: "user", content });
 let count = 0;
-// soon bounds a wait that would else last as long as the test: some pings, on a machine that is busy.
-const soon = (what) => Promise.race([what, new Promise((_, no) => setTimeout(no, 60_000, new Error("still not after 60 s")).unref())]);
 const fresh = () => `t${process.pid}-${++count}`;
 
 for (const host of hosts.split(",")) {
@@ -471,15 +470,15 @@ for (const host of hosts.split(",")) {
         const original = createAnthropic({ baseURL: `${site.url}/v1`, apiKey: "sk-own", headers: { "x-tidemark-token": token } });
         const stopWhen = ({ steps }) => steps.length > 2;
         for (const provider of [compatible, original]) {
-          assert.equal((await generateText({ model: provider("tidemark"), prompt: "tool", tools, stopWhen })).text, "The tool said: snow in Oslo");
-          const s = streamText({ model: provider("tidemark"), prompt: "hi there" });
+          assert.equal((await generateText({ model: provider("tidemark"), prompt: "tool", tools, stopWhen, maxRetries: 0 })).text, "The tool said: snow in Oslo");
+          const s = streamText({ model: provider("tidemark"), prompt: "hi there", maxRetries: 0 });
           assert.equal(await s.text, "You said: hi there");
           assert.equal((await s.usage).outputTokens, 7);
         }
         const name = fresh();
         const keeping = createOpenAICompatible({ name: "tidemark", baseURL: `${site.url}/v1`, apiKey: token, headers: { "x-tidemark-session": name } });
-        await generateText({ model: keeping("tidemark"), prompt: "one" });
-        assert.equal((await generateText({ model: keeping("tidemark"), prompt: "count" })).text, "I see 3 messages");
+        await generateText({ model: keeping("tidemark"), prompt: "one", maxRetries: 0 });
+        assert.equal((await generateText({ model: keeping("tidemark"), prompt: "count", maxRetries: 0 })).text, "I see 3 messages");
       });
     });
 

@@ -17,7 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 var (
@@ -30,7 +31,7 @@ var (
 )
 
 // patience is how long anything may take that should take a moment; the machine may be busy.
-const patience = 120 * time.Second
+const patience = tidemarktest.Patience
 
 // scratch is a folder for all that a run builds and leaves.
 var scratch string

@@ -82,8 +82,8 @@ func (p *inProcess) start(env []string) (string, error) {
 	if err := p.wake(); err != nil {
 		return "", err
 	}
-	p.server = httptest.NewServer(worker.New(worker.Config{Actors: p, Blobs: p.blobs, Runtime: p.rt, Token: p.cfg.Secrets.Token.Reveal(),
-		Version: "test", Logger: logger}))
+	p.server = httptest.NewServer(native.ReadRest(worker.New(worker.Config{Actors: p, Blobs: p.blobs, Runtime: p.rt, Token: p.cfg.Secrets.Token.Reveal(),
+		Version: "test", Logger: logger})))
 	return p.server.URL, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // arrowRow is one place to die at. cmd/tidemark/crash.go knows the arrows by these names.
@@ -149,7 +151,7 @@ func killAt(t *testing.T, place string) {
 	}
 	select {
 	case <-doomed.done:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(tidemarktest.Patience):
 		t.Fatalf("the scenario does not pass %q", place)
 	}
 	if !doomed.killed() {

@@ -20,10 +20,11 @@ import (
 	_ "modernc.org/sqlite" // reads beside the server, without its lock
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // patience is how long anything may take that should take a moment; the machine may be busy.
-const patience = 120 * time.Second
+const patience = tidemarktest.Patience
 
 // fixture is a home folder with a configuration; its server comes and goes.
 type fixture struct {
@@ -188,7 +189,7 @@ func (s *server) kill() {
 // quiet waits until a running server has nothing left to do, and reports what it does not get done.
 func (f *fixture) quiet(s *server) {
 	f.t.Helper()
-	f.quietWithin(s, 15*time.Second)
+	f.quietWithin(s, patience)
 }
 
 func (f *fixture) quietWithin(s *server, enough time.Duration) {

@@ -88,7 +88,7 @@ func TestWorkerModelHangsClientLeaves(t *testing.T) {
 	if n := m.Open(); n != 1 {
 		t.Errorf("%d calls of the model are open, want one that hangs", n)
 	}
-	f.quietWithin(s, patience)
+	f.quiet(s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := m.Idle(ctx); err != nil {
@@ -175,7 +175,7 @@ func TestWorkerAlarmTwice(t *testing.T) {
 		wg.Go(func() { s.tell("/alarm?object=agent&name=main&times=3") })
 	}
 	wg.Wait()
-	f.quietWithin(s, patience)
+	f.quiet(s)
 	if n := len(m.Calls()); n != 2 {
 		t.Errorf("the model was called %d times, want once before the kill and once behind it", n)
 	}

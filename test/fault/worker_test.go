@@ -159,7 +159,7 @@ func killStep(t *testing.T, mode string, row stepRow, before bool) {
 	f.later(minute)
 	f.args = nil
 	s := f.serve()
-	f.quietWithin(s, 30*time.Second)
+	f.quiet(s)
 	s.stop()
 	e := inspect(t, f)
 	e.account([]*talker{k}, 1)
@@ -198,7 +198,7 @@ func TestKillWorkerInStream(t *testing.T) {
 	}
 	f.later(minute)
 	next := f.serve()
-	f.quietWithin(next, 30*time.Second)
+	f.quiet(next)
 	f.settled(next, "main")
 	next.stop()
 	e := inspect(t, f)

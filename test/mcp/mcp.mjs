@@ -13,6 +13,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Model } from "../clients/model.mjs";
 import { native, token, workerd } from "../clients/targets.mjs";
+import { wait } from "../patience.mjs";
 
 const [binary = "bin/tidemark", folder = "dist", hosts = "native,workerd"] = process.argv.slice(2);
 const starts = { native: (model) => native(binary, model), workerd: (model) => workerd(folder, model) };
@@ -43,14 +44,7 @@ const no = async (client, name, args) => {
   assert.ok(r.isError, `${name}: ${text(r)}`);
   return text(r);
 };
-const until = async (what, look) => {
-  for (let i = 0; i < 100; i++) {
-    const found = await look();
-    if (found) return found;
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  return assert.fail(`still no ${what}`);
-};
+const until = (what, look) => wait(look, what);
 
 // tools uses every tool, each with its effect, read back by another.
 async function tools(client, piped = false) {

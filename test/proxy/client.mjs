@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { setTimeout as sleep } from "node:timers/promises";
+
+export { soon } from "../patience.mjs";
 
 export { Anthropic, OpenAI };
 export const user = (content) => ({ role: "user", content });
@@ -11,8 +12,6 @@ export const user = (content) => ({ role: "user", content });
 export const anthropicAt = (baseURL, more = {}) => new Anthropic({ apiKey: "sk-clients-own", authToken: null, baseURL, maxRetries: 0, ...more });
 export const openaiAt = (baseURL, more = {}) => new OpenAI({ apiKey: "sk-clients-own", baseURL: `${baseURL}/v1`, maxRetries: 0, ...more });
 
-// soon bounds a wait that would else last as long as the test.
-export const soon = (what, ms = 60_000) => Promise.race([what, sleep(ms, null, { ref: false }).then(() => { throw new Error(`still not after ${ms} ms`); })]);
 
 // wellFormed holds the events of a stream of the Messages API to its order: one start and one stop, blocks counted from 0
 // without a gap, each of them ended before the next.

@@ -53,7 +53,7 @@ export default function (w) {
       const name = w.fresh("work");
       w.up.script(name, ...work(6, thinks ? (n) => [think(`about ${n}`)] : undefined), [text("All done.")]);
       const agent = agentOf(name, { stream, body: { ...(thinks && { thinking: { type: "enabled", budget_tokens: 1024 } }) } });
-      const m = await soon(agent.say(name), 60_000);
+      const m = await soon(agent.say(name));
       nothing(agent.history);
       assert.equal(textOf(m), "All done.");
       const sent = w.up.of(name), last = sent.at(-1);
@@ -84,7 +84,7 @@ export default function (w) {
     const name = w.fresh("back");
     w.up.script(name, ...work(5), [recall("episode:look 0", "episode:no such")], [text("So it was.")]);
     const agent = agentOf(name);
-    await soon(agent.say(name), 60_000);
+    await soon(agent.say(name));
     const c = w.up.of(name).at(-1), ask = c.body.messages.at(-2).content.at(-1);
     assert.equal(ask.name, "memory_fault");
     const { text: back } = said(c, ask.id);
@@ -132,7 +132,7 @@ export default function (w) {
         agent.client = w.anthropic(mode());
       }
       const before = w.up.of(name).length;
-      await soon(agent.once(), 60_000);
+      await soon(agent.once());
       if (n === 9 || n === 12) { // the same once more, behind a restart: it is sent as it was
         const [first] = w.up.of(name).slice(before);
         await w.restart();
@@ -161,7 +161,7 @@ export default function (w) {
     });
     const agent = agentOf(name);
     agent.client = w.anthropic({ ...mode(), maxRetries: 2 });
-    assert.equal(textOf(await soon(agent.say(name), 60_000)), "All done.");
+    assert.equal(textOf(await soon(agent.say(name))), "All done.");
     assert.ok(acted > 1);
   });
 
@@ -171,7 +171,7 @@ export default function (w) {
     w.up.script(name, ...work(5), [text("All done.")]);
     const agent = agentOf(name);
     Object.assign(agent, { tools: [read, bash, write, own], run: (c) => (c.name === "delimiter" ? "noted" : content(c.input.file_path)) });
-    await soon(agent.say(name), 60_000);
+    await soon(agent.say(name));
     const last = w.up.of(name).at(-1);
     assert.equal(last.body.tools.filter((t) => t.name === "delimiter").length, 1);
     assert.ok(evicted(last) && last.raw.includes('exploration \\"look 0\\"'), "what it marked left");
@@ -181,7 +181,7 @@ export default function (w) {
     const name = w.fresh("short");
     w.up.script(name, [explore("all of it")], ...Array.from({ length: 8 }, (_, n) => [open(`/a${n}`)]), [text("End.")]);
     const agent = agentOf(name);
-    await soon(agent.say(name), 60_000);
+    await soon(agent.say(name));
     const last = w.up.of(name).at(-1);
     assert.match(JSON.stringify(last.body.messages.at(-1)), /over the budget of 9000, and nothing more may leave/);
     const e = await told(name);
@@ -217,7 +217,7 @@ export default function (w) {
       w.up.script(name, ...work(5).map((r) => r.filter((b) => b.name !== "delimiter")).map((r) => (r.length ? r : [open("/x")])), [text("All done.")]);
       const agent = agentOf(name);
       agent.client = w.anthropic(mode({ "x-tidemark-mode": how }));
-      await soon(agent.say(name), 60_000);
+      await soon(agent.say(name));
       assert.ok(evicted(w.up.of(name).at(-1)), "work that nobody marked leaves, too");
     }
   });

@@ -10,7 +10,6 @@ import { call, fault, gate, text, think } from "./upstream.mjs";
 export default function (w) {
   const ask = (name, more = {}) => ({ model: "fake-1", max_tokens: 4000, tools: [read], messages: [user(name)], ...more });
   const failed = (p) => p.then(() => assert.fail("it did not fail"), (e) => e);
-  const over = (got, seconds = 30) => soon(got, seconds * 1000);
 
   for (const mode of ["observe", "page"]) {
     test(`a refusal of the API comes as it is, ${mode}`, async () => {
@@ -76,12 +75,12 @@ export default function (w) {
     for (let cut = 0; cut < events; cut++) {
       const name = w.fresh(), body = ask(name, { metadata: { user_id: name } });
       w.up.script(name, { content: reply(), cut }, [text("whole")], [text("more")]);
-      const e = await failed(over(streamed(w.anthropic(), body)));
+      const e = await failed(soon(streamed(w.anthropic(), body)));
       assert.ok(!/still not after/.test(e.message), `cut at ${cut}: it hangs`);
-      const m = await over(streamed(w.anthropic(), body));
+      const m = await soon(streamed(w.anthropic(), body));
       assert.equal(m.text, "whole", `cut at ${cut}`);
       const next = [...body.messages, { role: "assistant", content: m.message.content }, user("go on")];
-      await over(streamed(w.anthropic(), { ...body, messages: next }));
+      await soon(streamed(w.anthropic(), { ...body, messages: next }));
       assert.deepEqual(w.up.of(name).at(-1).body.messages, next, `cut at ${cut}`);
     }
   });
@@ -89,7 +88,7 @@ export default function (w) {
   test("a whole answer that is cut is no answer", async () => {
     const name = w.fresh();
     w.up.script(name, { content: reply(), cut: 0 }, [text("whole")]);
-    const e = await failed(over(w.anthropic().messages.create(ask(name))));
+    const e = await failed(soon(w.anthropic().messages.create(ask(name))));
     assert.ok(e instanceof Error && !/still not/.test(e.message), `${e}`);
     assert.equal(textOf(await w.anthropic().messages.create(ask(name))), "whole");
   });
@@ -147,7 +146,7 @@ export default function (w) {
   test("an API that is not there is a failure that may be tried again", async () => {
     const name = w.fresh();
     w.up.script(name, { content: [text("x")], wait: 0, cut: 0 });
-    const e = await failed(over(streamed(w.anthropic(), ask(name))));
+    const e = await failed(soon(streamed(w.anthropic(), ask(name))));
     assert.ok(e instanceof Error);
   });
 
@@ -156,7 +155,7 @@ export default function (w) {
     w.up.script(name, [text("first")], { content: [text("torn")], gate: g, at: 4 }, [text("again")], [text("after")]);
     const one = await streamed(w.anthropic(), body);
     const two = { ...body, messages: [...body.messages, { role: "assistant", content: one.message.content }, user("second")] };
-    const torn = failed(over(streamed(w.anthropic(), two)));
+    const torn = failed(soon(streamed(w.anthropic(), two)));
     await g.reached;
     await w.restart();
     await torn;

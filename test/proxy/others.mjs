@@ -48,7 +48,7 @@ export default function (w) {
       let k = 0;
       w.up.script(name, () => (++k > 30 ? [text("All read.")] : [call("Read", { file_path: `/src/f${k}.go` })]));
       const agent = agentOf(name, mode);
-      assert.equal(textOf(await soon(agent.say(name), 60_000)), "All read.");
+      assert.equal(textOf(await soon(agent.say(name))), "All read.");
       const calls = w.up.of(name), last = calls.at(-1);
       assert.ok(stubsOf(last.body.messages).length > 10, `${stubsOf(last.body.messages).length} stubs`);
       assert.ok(share(calls) > 0.6, `${(100 * share(calls)).toFixed(0)} % are read from the cache`);
@@ -77,7 +77,7 @@ export default function (w) {
     w.up.script(name, ...work(6), [text("All done.")]);
     const agent = agentOf(name, "episodes");
     agent.run = (c) => `of ${c.input.file_path}\n${"a line of it that says something\n".repeat(180)}`;
-    assert.equal(textOf(await soon(agent.say(name), 60_000)), "All done.");
+    assert.equal(textOf(await soon(agent.say(name))), "All done.");
     const last = w.up.of(name).at(-1);
     assert.ok(last.raw.includes("[Evicted"), "something left");
     const rules = agent.body().messages.filter((m) => m.role === "system" && blocks(m)[0].text.startsWith("From here on")).slice(0, -1);

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
@@ -125,7 +124,7 @@ func servers(of object) object {
 var owner = tidemark.Key("agent:main:main").Scope()
 
 func within(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), tidemarktest.Patience)
 	t.Cleanup(stop)
 	return ctx
 }

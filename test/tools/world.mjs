@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Model } from "../clients/model.mjs";
 import { native, token, workerd } from "../clients/targets.mjs";
+import { PATIENCE, wait } from "../patience.mjs";
 import { Everything, Own, freePort, program } from "./servers.mjs";
 
 export const secrets = { TOOL_OWN: "hush-own-5b1f77", TOOL_LOCKED: "hush-locked-93ac02", TOOL_PIPE: "hush-pipe-c0ffee" };
@@ -77,7 +78,7 @@ export class World {
 
   async api(at, init = {}) {
     const body = init.body === undefined || typeof init.body === "string" ? init.body : JSON.stringify(init.body);
-    const r = await fetch(this.site.url + at, { ...init, body, signal: AbortSignal.timeout(60_000), headers: { authorization: `Bearer ${token}`, ...(typeof init.body === "object" && { "content-type": "application/json" }), ...init.headers } });
+    const r = await fetch(this.site.url + at, { ...init, body, signal: AbortSignal.timeout(PATIENCE), headers: { authorization: `Bearer ${token}`, ...(typeof init.body === "object" && { "content-type": "application/json" }), ...init.headers } });
     const text = await r.text();
     this.said += text;
     assert.equal(r.status, init.status ?? 200, `${at}: ${r.status} ${text.slice(0, 500)}`);
@@ -113,21 +114,14 @@ export class World {
     const env = { PATH: process.env.PATH, HOME: this.home, TIDEMARK_HOME: this.native ? this.home : path.join(this.home, "none"), TIDEMARK_TOKEN: token, NO_COLOR: "1" };
     if (!this.native) env.TIDEMARK_SERVER = this.site.url;
     const r = await new Promise((done) => {
-      execFile(this.binary, args, { env, timeout: 60_000 }, (e, stdout, stderr) => done({ code: e ? (e.code ?? -1) : 0, stdout, stderr, text: stdout + stderr }));
+      execFile(this.binary, args, { env, timeout: PATIENCE }, (e, stdout, stderr) => done({ code: e ? (e.code ?? -1) : 0, stdout, stderr, text: stdout + stderr }));
     });
     this.said += r.text;
     return r;
   }
 
-  // until waits for something that is true, for a minute.
-  async until(what, look) {
-    for (const end = Date.now() + 60_000; Date.now() < end; ) {
-      const found = await look();
-      if (found) return found;
-      await new Promise((on) => setTimeout(on, 50));
-    }
-    return assert.fail(`still no ${what}`);
-  }
+  // until waits for something that is true.
+  until(what, look) { return wait(look, what); }
 
   // hushed looks for the values of secrets in all that was said.
   hushed() {

@@ -33,7 +33,7 @@ before(async () => { browser = await launch(); });
 after(async () => { await browser?.close(); });
 
 for (const kind of hosts) {
-  describe(kind, { timeout: 300_000 }, () => {
+  describe(kind, { timeout: 600_000 }, () => {
     let model, server, listed, stranger, friend, foe;
     before(async () => {
       model = await new Model().start();

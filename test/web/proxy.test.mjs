@@ -48,7 +48,7 @@ const answer = (_, { messages }) => {
 };
 
 for (const kind of hosts) {
-  describe(`a client behind the proxy, ${kind}`, { timeout: 300_000 }, () => {
+  describe(`a client behind the proxy, ${kind}`, { timeout: 600_000 }, () => {
     let fake, server;
     before(async () => {
       fake = await model();

@@ -8,11 +8,12 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import "../connections.mjs";
+import { PATIENCE } from "../patience.mjs";
+
+export { PATIENCE };
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 export const TOKEN = "open sesame";
-// How long anything may take that should take a moment; the machine may be busy.
-export const PATIENCE = 60_000;
 
 // What is tested: HOSTS=native or workerd, or both.
 export const hosts = (process.env.HOSTS ?? "native,workerd").split(",");

@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 
 import { createWhatsAppAdapter, WhatsAppApiError } from "@chat-adapter/whatsapp";
 
+import { wait } from "../patience.mjs";
 import { start } from "./fake.mjs";
 
 const ada = { number: "15557654321", userId: "US.9aZ", name: "Ada" };
@@ -66,13 +67,7 @@ after(async () => {
   server?.close();
 });
 
-const until = async (what, done) => {
-  const end = Date.now() + 30_000;
-  while (!await done()) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
-    await new Promise((next) => setImmediate(next));
-  }
-};
+const until = (what, done) => wait(done, what);
 
 test("a signed text with escapes is verified and read", async () => {
   const id = await fake.say({ ...ada, text: "hé / 🌊" });

@@ -2,7 +2,7 @@
 
 import http from "node:http";
 import { createRequire } from "node:module";
-import { wait } from "../workerd.mjs";
+import { PATIENCE, wait } from "../patience.mjs";
 
 const WebSocket = createRequire(new URL("../../build/package.json", import.meta.url))("ws");
 
@@ -37,7 +37,7 @@ export class Client {
     this.ws = ws;
     this.closed = new Promise((r) => {
       ws.on("close", (code, reason) => r({ code, reason: String(reason) }));
-      setTimeout(() => r({ code: 0, reason: "it is open still" }), 120_000).unref();
+      setTimeout(() => r({ code: 0, reason: "it is open still" }), PATIENCE).unref();
     });
     ws.on("message", (raw) => {
       const m = JSON.parse(raw);
@@ -53,16 +53,16 @@ export class Client {
   close() { this.ws.close(); }
 
   // next gives the oldest message of a type that was not given, and that f accepts.
-  async next(type, f = () => true, ms = 30_000) {
+  async next(type, f = () => true) {
     const look = () => {
       while (this.#read < this.got.length) this.#kept.push(this.got[this.#read++]);
       const i = this.#kept.findIndex((m) => m.type === type && f(m));
       return i >= 0 && this.#kept.splice(i, 1)[0];
     };
     try {
-      return await wait(look, ms);
+      return await wait(look);
     } catch {
-      throw new Error(`no ${type} after ${ms} ms; ${this.ws.readyState === 1 ? "open" : "closed"}; got ${JSON.stringify(this.got).slice(-1500)}`);
+      throw new Error(`no ${type} after ${PATIENCE} ms; ${this.ws.readyState === 1 ? "open" : "closed"}; got ${JSON.stringify(this.got).slice(-1500)}`);
     }
   }
 
@@ -109,7 +109,7 @@ export class Model {
   }
 
   // asked waits until somebody waits for an answer.
-  asked(ms) { return wait(() => this.#waiting.length > 0, ms); }
+  asked() { return wait(() => this.#waiting.length > 0); }
   async give(text) {
     await this.asked();
     if (!event(this.#waiting[0], piece(text))) await new Promise((r) => this.#waiting[0].once("drain", r));
