@@ -22,7 +22,9 @@ func TestPutOffPlanIsMadeAnew(t *testing.T) {
 		}
 		return tidemark.Message{}, nil
 	})
-	open := func() int64 { return h.count(`SELECT count(*) FROM plans WHERE state = 'open' AND key = ? LIMIT 1`, string(h.key)) }
+	open := func() int64 {
+		return h.count(`SELECT count(*) FROM plans WHERE state = 'open' AND key = ? LIMIT 1`, string(h.key))
+	}
 	said := 0
 	say := func() {
 		t.Helper()
