@@ -167,7 +167,7 @@ func (s *site) age(t *testing.T, by time.Duration, alarm string) int {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if there > 0 {
-			res, err := db.ExecContext(t.Context(), `UPDATE heads SET active = active - ? WHERE messages > 0`, by.Milliseconds())
+			res, err := db.ExecContext(t.Context(), `UPDATE heads SET active = active - ?1, people = people - ?1 WHERE messages > 0`, by.Milliseconds())
 			if err == nil {
 				_, err = db.ExecContext(t.Context(), `UPDATE due SET at = at - ? WHERE kind = 'reset' AND key = ?`, by.Milliseconds(), alarm)
 			}
