@@ -223,8 +223,9 @@ func TestPairing(t *testing.T) {
 			t.Errorf("after the approval %q was said", sent[1].Text)
 		}
 		h.meta.Say(bob, h.meta.Text(bob, "and now"))
-		h.answers(3)
-		if log := h.history(bobKey); strings.Contains(log, "hello?") || strings.Contains(log, "are you there") || !strings.Contains(log, "and now") {
+		// What he said meanwhile may be worked on behind the approval, on a busy machine; then it is let in, too.
+		h.eventually("he is heard", func() bool { return strings.Contains(h.history(bobKey), "and now") })
+		if log := h.history(bobKey); strings.Contains(log, "hello?") {
 			t.Errorf("the log: %.1000s", log)
 		}
 		if log := h.history("main"); strings.Contains(log, "hello?") {
@@ -232,10 +233,7 @@ func TestPairing(t *testing.T) {
 		}
 		h.must("POST", "/v1/agents/main/owner", map[string]string{"link": "+1 555 765-4321", "channel": "whatsapp"}, nil)
 		h.meta.Say(ada, h.meta.Text(ada, "it is me"))
-		h.answers(4)
-		if log := h.history("main"); !strings.Contains(log, "it is me") {
-			t.Errorf("the owner's words are not in the main session: %.1000s", log)
-		}
+		h.eventually("the owner's words are in the main session", func() bool { return strings.Contains(h.history("main"), "it is me") })
 	})
 }
 
