@@ -40,9 +40,9 @@ const image = (size, seed) => ({
   type: "image", source: { type: "base64", media_type: "image/png", data: Buffer.from(prose((size * 3) / 4, seed)).toString("base64") },
 });
 
-// fakeModel answers every call after a moment, and remembers what it was last asked.
+// fakeModel answers every call, when its gate is open, and remembers what it was last asked.
 async function fakeModel() {
-  const it = { open: 0, most: 0, calls: 0, slow: 0, last: null };
+  const it = { open: 0, most: 0, calls: 0, gate: null, last: null };
   const server = http.createServer(async (req, res) => {
     it.most = Math.max(it.most, ++it.open);
     it.calls++;
@@ -57,10 +57,8 @@ async function fakeModel() {
     const usage = { input_tokens: Math.ceil(body.length / 4), output_tokens: 10 };
     send({ type: "message_start", message: { id: "m", type: "message", role: "assistant", model: "fake", content: [], usage } });
     send({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } });
-    for (let i = 0; i < it.slow && !res.destroyed; i += 20) {
-      send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "… " } });
-      await sleep(20);
-    }
+    send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "… " } });
+    await it.gate;
     const text = summary ? `<summary>They spoke of tides.\n${gist(JSON.parse(body).messages.at(-1))}</summary>\n<memories>none</memories>` : "Noted.";
     send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
     send({ type: "content_block_stop", index: 0 });
@@ -116,13 +114,13 @@ function edges(name, begin) {
     const ask = (p, init) => fetch(w.url(p), { signal: AbortSignal.timeout(PATIENCE), ...init, headers: { ...headers, ...init?.headers } });
     // text is an answer. A server that has its memory full of large requests is asked again, as a client does.
     const text = async (p, init) => {
-      for (let tries = 1; ; tries++) {
+      for (const end = Date.now() + PATIENCE; ;) {
         const r = await ask(p, init), body = await r.text();
-        if (r.status !== 503 || JSON.parse(body).error.type !== "busy" || tries === 60) {
+        if (r.status !== 503 || JSON.parse(body).error.type !== "busy" || Date.now() > end) {
           assert.ok(r.ok, `${p}: ${r.status} ${body.slice(0, 500)}`);
           return body;
         }
-        await sleep(1000);
+        await sleep(200);
       }
     };
     const get = (p) => text(p).then(JSON.parse);
@@ -318,31 +316,32 @@ function edges(name, begin) {
     });
 
     test("turns, blocks, a compaction and clients that leave share six connections", async () => {
-      model.slow = 400;
-      model.most = 0;
       const root = "busy", branches = range(8, (i) => `${root}#b${i}`);
       const block = prose(300_000, 5);
       await post(at(root, "/import?format=jsonl"), [{ role: "user", content: block }, { role: "assistant", content: "ok" }].map((m) => JSON.stringify(m)).join("\n"));
       await Promise.all(branches.map((_, i) => post(at(root, "/branch"), { name: `b${i}`, trim: false })));
+      let open;
+      model.gate = new Promise((r) => { open = r; });
+      model.most = 0;
       const cut = new AbortController();
       const left = branches.slice(0, 3).map((key) => ask(at(key, "/messages"), { method: "POST", signal: cut.signal, headers: { accept: "text/event-stream" }, body: `{"text":"I leave"}` }).catch(() => {}));
       const all = branches.flatMap((key) => [
         post(at(key, "/messages"), { text: "go on" }), log(key), log(key), get(at(key, "/view")),
       ]);
-      setTimeout(() => cut.abort(), 200);
+      await wait(() => model.open >= 4); // so many connections are held at once
+      cut.abort();
+      open();
       for (const got of await Promise.all(all)) assert.ok(got);
       await Promise.all(left);
       await Promise.all(branches.map((key) => post(at(key, "/compact"), {})));
       for (const key of branches) assert.equal((await log(key))[0].content, block);
-      model.slow = 0;
       await wait(() => model.open === 0);
       if (w.meter) {
-        assert.ok(model.most >= 2 && model.most <= 6, `${model.most} calls of the model at a time`);
+        assert.ok(model.most <= 6, `${model.most} calls of the model at a time`);
         const { pending } = await get(at(root, "/debug/host"));
         assert.deepEqual([pending.bodies, pending.puts, pending.connections, pending.queued], [0, 0, 0, 0]);
       }
-      const { peak } = await measured("turns and blocks at once");
-      if (w.meter) assert.ok(peak >= 4, `${peak} connections at a time: the test proves nothing`);
+      await measured("turns and blocks at once");
     });
   });
 }

@@ -2,20 +2,19 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { test } from "node:test";
 import { words } from "../clients/model.mjs";
+import { LONG } from "./told.mjs";
 
 export default function (w) {
   const source = async (name) => (await w.api("/v1/agents/main/tools")).sources.find((s) => s.name === name);
-  const long = { duration: 20, steps: 200 };
   // interrupted has a call die while it runs, and then made anew in the same conversation.
   const interrupted = async (server, kill, mend) => {
     const word = w.fresh("dies");
-    w.model.play(word, { calls: [[`${server}__trigger-long-running-operation`, long]] }, () => ({ calls: [[`${server}__echo`, { message: "back" }]] }), (r) => ({ text: words(r[0]) }));
+    w.model.play(word, { calls: [[`${server}__trigger-long-running-operation`, LONG]] }, () => ({ calls: [[`${server}__echo`, { message: "back" }]] }), (r) => ({ text: words(r[0]) }));
     const answer = w.say(word, `Go ${word}.`);
-    // The reply is in the log before its call begins, and a server says nothing of a call: a moment later it has it.
-    await w.until("call", async () => JSON.stringify(await w.api(`/v1/sessions/${word}/view?messages=1`).catch(() => "")).includes("trigger-long"));
-    await new Promise((on) => setTimeout(on, 500));
+    await w.until("call", () => existsSync(w.told(server)));
     await kill();
     await w.until("failure", () => w.model.of(word).length > 1);
     await mend();

@@ -23,14 +23,22 @@ export async function freePort() {
   return port;
 }
 
-// Everything is server-everything over Streamable HTTP, at one port for its life.
+// telling are the arguments by which node runs server-everything, so that a file tells of its long operations.
+export const telling = (file) => ["--import", `${new URL("told.mjs", import.meta.url)}?file=${encodeURIComponent(file)}`, program("server-everything")];
+
+// Everything is server-everything over Streamable HTTP, at one port for its life. told is the file that tells of its long
+// operations.
 export class Everything {
   said = "";
+
+  constructor(told) {
+    this.told = told;
+  }
 
   async start() {
     this.port ??= await freePort();
     this.url = `http://127.0.0.1:${this.port}/mcp`;
-    this.child = spawn("node", [program("server-everything"), "streamableHttp"], { env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(this.port) }, stdio: ["ignore", "pipe", "pipe"] });
+    this.child = spawn("node", [...telling(this.told), "streamableHttp"], { env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(this.port) }, stdio: ["ignore", "pipe", "pipe"] });
     for (const s of [this.child.stdout, this.child.stderr]) s.on("data", (d) => { this.said += d; });
     await wait(() => fetch(this.url).then(() => true, () => false));
     return this;

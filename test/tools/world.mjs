@@ -9,7 +9,7 @@ import path from "node:path";
 import { Model } from "../clients/model.mjs";
 import { native, token, workerd } from "../clients/targets.mjs";
 import { PATIENCE, wait } from "../patience.mjs";
-import { Everything, Own, freePort, program } from "./servers.mjs";
+import { Everything, Own, freePort, program, telling } from "./servers.mjs";
 
 export const secrets = { TOOL_OWN: "hush-own-5b1f77", TOOL_LOCKED: "hush-locked-93ac02", TOOL_PIPE: "hush-pipe-c0ffee" };
 const starts = { native, workerd };
@@ -27,13 +27,16 @@ export class World {
     this.files = path.join(this.home, "notes");
     mkdirSync(this.files);
     this.model = await new Model().start();
-    this.every = await new Everything().start();
+    this.every = await new Everything(this.told("every")).start();
     this.own = await new Own(secrets.TOOL_OWN).start();
     this.late = new Own(secrets.TOOL_OWN);
     this.late.port = await freePort();
     writeFileSync(path.join(this.home, "tidemark.jsonc"), JSON.stringify(this.document()));
     await this.serve();
   }
+
+  // told is a file that is there when a long operation of a server has begun.
+  told(server) { return path.join(this.home, `${server}-told`); }
 
   document() {
     const mcp = {
@@ -45,7 +48,7 @@ export class World {
     const rules = [{ tool: "own__note", action: "ask" }, { tool: "files__write_file", when: [{ path: "path", op: "contains", value: "/ask-" }], action: "ask" }];
     if (this.native) {
       mcp.files = { command: process.execPath, args: [program("server-filesystem"), this.files] };
-      mcp.pipe = { command: process.execPath, args: [program("server-everything"), "stdio"], env: ["HUSH=TOOL_PIPE"] };
+      mcp.pipe = { command: process.execPath, args: [...telling(this.told("pipe")), "stdio"], env: ["HUSH=TOOL_PIPE"] };
     } else {
       mcp.files = { command: "node" };
     }
