@@ -86,7 +86,8 @@ type refusedPlace struct {
 // messages.[3].content or ["body","messages",3,"content",1].
 func placeIn(text string) (p refusedPlace, ok bool) {
 	for _, list := range [...]string{"messages", "tools"} {
-		for rest, found := text, true; ; {
+		for rest := text; ; {
+			var found bool
 			if _, rest, found = strings.Cut(rest, list); !found {
 				break
 			}

@@ -156,8 +156,8 @@ func (h *halves) next(piece string) string {
 	}
 	s := h.held + piece
 	h.held = ""
-	if first, second := halfAt(s), rune(0); first >= 0xd800 && first < 0xdc00 {
-		if second = halfAt(s[halfBytes:]); second >= 0xdc00 {
+	if first := halfAt(s); first >= 0xd800 && first < 0xdc00 {
+		if second := halfAt(s[halfBytes:]); second >= 0xdc00 {
 			s = string(0x10000+(first-0xd800)<<10+(second-0xdc00)) + s[2*halfBytes:]
 		}
 	}

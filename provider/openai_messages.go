@@ -67,11 +67,6 @@ func (w *chatWriter) stood(part spot) {
 	last.parts = append(last.parts, part)
 }
 
-func (w *chatWriter) called(call spot) {
-	last := &w.places[len(w.places)-1]
-	last.calls = append(last.calls, call)
-}
-
 func (w *chatWriter) begin(role string) {
 	w.places = append(w.places, chatPlace{})
 	if w.many {

@@ -55,6 +55,6 @@ func (h harmless) stale(w io.Writer, pkg string, found []*fault) {
 	}
 	slices.Sort(gone)
 	for _, k := range gone {
-		fmt.Fprintf(w, "no longer there, take it out of the list\t%s\n", k)
+		say(w, "no longer there, take it out of the list\t%s\n", k)
 	}
 }

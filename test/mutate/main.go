@@ -136,24 +136,27 @@ func (c *campaign) report(faults []*fault) int {
 				n++
 				k[0]++
 			} else {
-				fmt.Fprintf(c.w, "survived\t%s\t%s, %d tests reach it\n", f, f.place, f.reached)
+				say(c.w, "survived\t%s\t%s, %d tests reach it\n", f, f.place, f.reached)
 			}
 			kinds[f.kind] = k
 		}
 		if of > 0 {
-			fmt.Fprintf(c.w, "%s\t%d of %d noticed\n", name, n, of)
+			say(c.w, "%s\t%d of %d noticed\n", name, n, of)
 		}
 		killed += n
 	}
 	for _, k := range allKinds {
 		if n := kinds[k]; n[1] > 0 {
-			fmt.Fprintf(c.w, "%s\t%d of %d\n", k, n[0], n[1])
+			say(c.w, "%s\t%d of %d\n", k, n[0], n[1])
 		}
 	}
 	share := 100
 	if len(faults) > 0 {
 		share = killed * 100 / len(faults)
 	}
-	fmt.Fprintf(c.w, "all\t%d of %d noticed (%d %%), seed %d\n", killed, len(faults), share, c.seed)
+	say(c.w, "all\t%d of %d noticed (%d %%), seed %d\n", killed, len(faults), share, c.seed)
 	return share
 }
+
+// say prints a line; who reads it went away if that fails.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,20 +73,20 @@ func (c *campaign) under(ctx context.Context, name, overlay string, faults []*fa
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go test -c ./%s with its faults: %w\n%s", name, err, out)
 	}
-	if _, err := os.Stat(s.bin); err != nil {
+	if _, err := os.Stat(s.bin); errors.Is(err, fs.ErrNotExist) {
 		return nil // it has no tests
 	}
 	if err := c.measure(ctx, s); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.w, "tests of %s\t%d faults to try, %d tests, ready after %.0f s\n", name, len(faults), len(s.tests), time.Since(began).Seconds())
+	say(c.w, "tests of %s\t%d faults to try, %d tests, ready after %.0f s\n", name, len(faults), len(s.tests), time.Since(began).Seconds())
 	c.each(len(faults), func(i int) {
 		f := faults[i]
 		tests := s.reaching(f.id)
 		f.reached += len(tests)
 		f.killer = c.try(ctx, s, f, tests[:min(len(tests), c.most)])
 		if f.killer != "" {
-			fmt.Fprintf(c.w, "noticed\t%s\t%s, by %s\n", f, f.place, f.killer)
+			say(c.w, "noticed\t%s\t%s, by %s\n", f, f.place, f.killer)
 		}
 	})
 	return nil
@@ -132,7 +133,7 @@ func (c *campaign) measure(ctx context.Context, s *suite) error {
 		out, err := s.play(ctx, 5*time.Minute, []*test{t}, "TIDEMARK_MUTANT_REACH="+reach)
 		t.took = time.Since(began)
 		if err != nil {
-			fmt.Fprintf(c.w, "left out, it fails without a fault\t%s.%s\t%s\n", s.name, names[i], shortened(string(out)))
+			say(c.w, "left out, it fails without a fault\t%s.%s\t%s\n", s.name, names[i], shortened(string(out)))
 			return
 		}
 		b, _ := os.ReadFile(reach) // there is none of a test that reaches nothing
