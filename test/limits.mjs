@@ -57,7 +57,7 @@ async function fakeModel() {
     const usage = { input_tokens: Math.ceil(body.length / 4), output_tokens: 10 };
     send({ type: "message_start", message: { id: "m", type: "message", role: "assistant", model: "fake", content: [], usage } });
     send({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } });
-    send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "… " } });
+    if (it.gate) send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "… " } });
     await it.gate;
     const text = summary ? `<summary>They spoke of tides.\n${gist(JSON.parse(body).messages.at(-1))}</summary>\n<memories>none</memories>` : "Noted.";
     send({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
@@ -330,6 +330,7 @@ function edges(name, begin) {
       ]);
       await wait(() => model.open >= 4); // so many connections are held at once
       cut.abort();
+      model.gate = null;
       open();
       for (const got of await Promise.all(all)) assert.ok(got);
       await Promise.all(left);
