@@ -143,14 +143,17 @@ soak-go: $(SUM)
 soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES)
 	SOAK=1 $(suite) node test/proxy/proxy.mjs $(BIN) dist
 
+# The front with every combination of settings, instances whose memory must come back, and deployments of all kinds.
 soak-front: wasm $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
 	SOAK=1 $(suite) node test/front.mjs .cache/probe dist
 	$(suite)-deploy node test/deploy.mjs
 
+# WebSockets with a Go instance for each object, too.
 soak-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
 	SOAK=1 $(suite) node test/ws.mjs .cache/chaos $(BIN)
 
+# The largest results, queues and logs in the Worker, too.
 soak-limits: wasm build $(SUM) $(NODE_MODULES)
 	SOAK=1 LOG_MB=30 $(suite) node test/limits.mjs dist $(BIN)
 
@@ -299,7 +302,7 @@ dry-run: wasm web $(NODE_MODULES)
 	$(call title,what a deployment would send)
 	node build/cloud.mjs check
 
-# In a module of its own, so that no SDK is a requirement of ours.
+# The fake model server and our streams, read by the vendors' Go SDKs: in a module of its own, so that none is a requirement.
 e2e-sdk: $(SUM)
 	cd test/sdk && ../../$(suite) go -count=1 -timeout 10m ./...
 
@@ -317,6 +320,7 @@ e2e-web: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES) ## The page in a real
 	$(suite) node --test --test-concurrency=1 $(WEB_BOTH)
 	HOSTS=$(WEB_HOSTS) $(suite)-native node --test --test-concurrency=1 $(filter-out %pure.test.mjs $(WEB_BOTH),$(wildcard test/web/*.test.mjs))
 
+# The S3 client against a real server of the protocol.
 e2e-s3: $(SUM)
 	test/s3.sh -- $(suite) go -count=1 -run S3 ./host/native
 

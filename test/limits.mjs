@@ -330,6 +330,7 @@ function edges(name, begin) {
       ]);
       await wait(() => model.open >= 4); // so many connections are held at once
       cut.abort();
+      model.gate = null;
       open();
       for (const got of await Promise.all(all)) assert.ok(got);
       await Promise.all(left);

@@ -60,8 +60,11 @@ type proxyDoor struct {
 
 // seen is what the summary tells of the requests that came.
 type seen struct {
-	requests  int
+	requests  int         // to a model
 	asked     int         // of these, those for an answer: others ask for the size of one
+	beside    int         // of requests, those that came to another address than the client's
+	others    int         // not in requests: lists of models, commands of ours
+	refused   int         // not in requests: what went no further
 	untouched int         // of those for an answer
 	reasons   []untouched // of all
 	keys      []string    // of the conversations that answers named
@@ -181,11 +184,7 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, ours := strings.CutPrefix(r.URL.EscapedPath(), d.path+"/")
 	if !ours {
-		if d.node != nil {
-			d.next.ServeHTTP(w, r)
-			return
-		}
-		refuse(w, http.StatusNotFound, "not_found_error", "this address is another one's; the client has its own in "+anthropicBase+" and "+openAIBase)
+		d.aside(w, r)
 		return
 	}
 	for rest = "/" + rest; strings.Contains(rest, "//"); { // of a base URL that ends in a slash
@@ -193,12 +192,11 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	plain, err := url.PathUnescape(rest)
 	if err != nil || !forClients(plain) {
-		refuse(w, http.StatusNotFound, "not_found_error", "no "+r.Method+" "+rest+" here: want a route of the API, below /v1/")
+		d.refuse(w, "no "+r.Method+" "+rest+" here: want a route of the API, below /v1/")
 		return
 	}
-	talk := r.Method == http.MethodPost
+	came := came{talk: r.Method == http.MethodPost && !otherRoute(plain), count: plain == countPath}
 	if otherRoute(plain) {
-		talk = false
 		named := "/p/" + d.name
 		plain, rest = named+plain, named+rest
 	}
@@ -212,10 +210,58 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.token != "" {
 		in.Header.Set(headerToken, d.token)
 	}
-	asks := talk && plain != countPath
-	d.took(talk, asks)
-	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerUntouched), asks) }()
-	d.next.ServeHTTP(w, in)
+	d.pass(w, in, came)
+}
+
+// aside takes what comes to another address than the client's. The server of this process gets it as it is; a door to a
+// server elsewhere refuses it. It is counted, unless it comes from the door of another client, which counts it.
+func (d *proxyDoor) aside(w http.ResponseWriter, r *http.Request) {
+	if d.node == nil {
+		d.refuse(w, "this address is another one's; the client has its own in "+anthropicBase+" and "+openAIBase)
+		return
+	}
+	if r.Header.Get(headerProxy) != "" {
+		d.next.ServeHTTP(w, r)
+		return
+	}
+	route := r.URL.Path
+	for _, before := range []string{"/t/", "/p/"} { // a token, a name
+		if rest, ok := strings.CutPrefix(route, before); ok {
+			_, rest, _ = strings.Cut(rest, "/")
+			route = "/" + rest
+		}
+	}
+	d.pass(w, r, came{talk: r.Method == http.MethodPost && route != "/" && !otherRoute(route), count: route == countPath, beside: true})
+}
+
+// came is what a request is counted as.
+type came struct {
+	talk   bool // to a model
+	count  bool // for the size of a request
+	beside bool // to another address than the client's
+}
+
+func (c came) asks() bool { return c.talk && !c.count }
+
+// pass has the server answer, and counts.
+func (d *proxyDoor) pass(w http.ResponseWriter, r *http.Request, c came) {
+	if d.took(c) {
+		d.tell("tidemark proxy: a model request came to another address than " + anthropicBase + " and " + openAIBase + " name; --treatment and --name do not apply to it")
+	}
+	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerUntouched), c.asks()) }()
+	d.next.ServeHTTP(w, r)
+}
+
+// refuse answers what goes no further, counts it, and says so of the first: clients may show no more than a number.
+func (d *proxyDoor) refuse(w http.ResponseWriter, message string) {
+	d.mu.Lock()
+	d.seen.refused++
+	first := d.seen.refused == 1
+	d.mu.Unlock()
+	if first {
+		d.tell("tidemark proxy: a request was refused: " + message)
+	}
+	refuse(w, http.StatusNotFound, "not_found_error", message)
 }
 
 // forClients reports whether a path is of an API that clients speak: what else a server of ours has is not for a
@@ -230,17 +276,23 @@ func otherRoute(path string) bool {
 	return path != "/" && path != "/v1/messages" && path != countPath && path != "/v1/chat/completions"
 }
 
-// took counts a request that came, for the summary if it is talk; asks is one for an answer.
-func (d *proxyDoor) took(talk, asks bool) {
+// took counts a request, and reports whether it is the first one to a model that came to another address.
+func (d *proxyDoor) took(c came) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy++
-	if talk {
-		d.seen.requests++
+	if !c.talk {
+		d.seen.others++
+		return false
 	}
-	if asks {
+	d.seen.requests++
+	if c.asks() {
 		d.seen.asked++
 	}
+	if c.beside {
+		d.seen.beside++
+	}
+	return c.beside && d.seen.beside == 1
 }
 
 // note remembers of an answer what the summary tells, and says at once when the first request was not treated: it may be

@@ -60,6 +60,14 @@ const fewTokens = 20_000
 // rows are the figures for people.
 func (s *proxySums) rows(came seen) [][]string {
 	rows := [][]string{{"requests", fmt.Sprint(came.requests)}}
+	for _, r := range []struct {
+		what string
+		n    int
+	}{{"of them to another address", came.beside}, {"other requests", came.others}, {"refused here", came.refused}} {
+		if r.n > 0 {
+			rows = append(rows, []string{r.what, fmt.Sprint(r.n)})
+		}
+	}
 	for _, r := range came.reasons {
 		rows = append(rows, []string{"passed on untouched", fmt.Sprintf("%d: %s", r.requests, r.why)})
 	}
@@ -100,7 +108,7 @@ const summaryTime = 10 * time.Second
 func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	d.settle()
 	came := d.noted()
-	if came.requests == 0 {
+	if came.requests+came.others+came.refused == 0 {
 		m.err.line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 		return
 	}
@@ -124,6 +132,8 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 // hint says what to do where nothing at all was treated. A count of tokens saves nothing, so it does not count.
 func (m *Main) hint(d *proxyDoor, came seen) {
 	switch {
+	case came.requests == 0:
+		m.err.line("tidemark proxy: no model request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 	case came.untouched > 0 && came.untouched >= came.asked:
 		m.err.printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(came.reasons[0].kind))
 	case len(came.keys) == 0 && d.mode != proxy.Observe:

@@ -217,7 +217,7 @@ func TestSeen(t *testing.T) {
 		told = append(told, fmt.Sprint(len(d.noted().reasons), " ", line)) // whoever is told may look: nothing is locked
 	}
 	say := func(header string, asks bool) {
-		d.took(true, asks)
+		d.took(came{talk: true, count: !asks})
 		d.note("", header, asks)
 	}
 	for _, header := range []string{"store: a", "store: b", "other: c", "other: b", "refused: d", "store: b", "too_large: e", "store: f", "unreadable: g", ""} {
@@ -245,6 +245,41 @@ func TestHint(t *testing.T) {
 	m.hint(&proxyDoor{}, seen{requests: 2, asked: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
 	if b.Len() > 0 {
 		t.Errorf("only a count was untouched: %q", b.String())
+	}
+}
+
+// TestAside: what comes to another address counts, and of the first somebody is told. What another door sends is its own.
+func TestAside(t *testing.T) {
+	why := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set(headerUntouched, "store: full") })
+	for _, row := range []struct {
+		name   string
+		node   *node
+		path   string
+		header string
+		want   seen
+		told   string
+	}{
+		{"bare", &node{}, "/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"another name", &node{}, "/p/other/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"a size", &node{}, "/t/x/p/other/v1/messages/count_tokens", "", seen{requests: 1, beside: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"a command of ours", &node{}, "/v1/sessions/main/messages", "", seen{others: 1, reasons: []untouched{{"store", "full", 1}}}, "untouched"},
+		{"another door", &node{}, "/v1/messages", "other", seen{}, ""},
+		{"elsewhere", nil, "/v1/messages", "", seen{refused: 1}, "was refused: this address is another one's"},
+		{"no API", nil, "/p/mine/v2", "", seen{refused: 1}, "was refused: no POST /v2 here"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var told []string
+			d := &proxyDoor{next: why, node: row.node, path: "/p/mine", tell: func(s string) { told = append(told, s) }}
+			r := httptest.NewRequest(http.MethodPost, row.path, nil)
+			r.Header.Set(headerProxy, row.header)
+			d.ServeHTTP(httptest.NewRecorder(), r)
+			if got := d.noted(); fmt.Sprint(got) != fmt.Sprint(row.want) {
+				t.Errorf("%+v, want %+v", got, row.want)
+			}
+			if (len(told) > 0) != (row.told != "") || row.told != "" && !strings.Contains(told[0], row.told) {
+				t.Errorf("told %q", told)
+			}
+		})
 	}
 }
 

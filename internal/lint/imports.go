@@ -83,7 +83,7 @@ var table = []row{
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
-	{pkg: "mcp/mcptest", may: "mcp", test: true, why: "one contract test for both clients, and servers that break it"},
+	{pkg: "mcp/mcptest", may: "mcp tidemarktest", test: true, why: "one contract test for both clients, and servers that break it"},
 	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},

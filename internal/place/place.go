@@ -149,10 +149,16 @@ func check(path string, o Options) (fs.FileMode, string, error) {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			return 0, "", fmt.Errorf("write %s: it is a link to a file that is not there: %w", path, tidemark.ErrInvalid)
+		own, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return mode, filepath.Clean(path), nil
+		case err != nil:
+			return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))
+		case own.Mode()&fs.ModeSymlink == 0: // somebody has made it meanwhile
+			return check(path, o)
 		}
-		return mode, filepath.Clean(path), nil
+		return 0, "", fmt.Errorf("write %s: it is a link to a file that is not there: %w", path, tidemark.ErrInvalid)
 	}
 	if err != nil {
 		return 0, "", fmt.Errorf("write %s: %w", path, plainPath(err))

@@ -352,3 +352,28 @@ func TestTemp(t *testing.T) {
 		t.Errorf("left %s", names(t, dir))
 	}
 }
+
+// TestMadeMeanwhile: who looks at a path while another makes the file takes it for no link.
+func TestMadeMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		for range 20_000 {
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-made:
+			return
+		default:
+		}
+		if _, _, err := check(path, Options{}); err != nil && !errors.Is(err, tidemark.ErrConflict) {
+			t.Fatal(err)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // maxScripted bounds what a scripted server reads of a request.
@@ -133,7 +134,7 @@ func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
 	for _, k := range faults() {
 		t.Run(k.name, func(t *testing.T) {
 			c := open(t, Options{URL: serve(t, script(k.call)), MaxBytes: 64 << 10})
-			if _, err := c.Tools(within(t, 10*time.Second)); err != nil {
+			if _, err := c.Tools(within(t, tidemarktest.Patience)); err != nil {
 				t.Fatal(err)
 			}
 			defer debug.SetGCPercent(debug.SetGCPercent(50)) // what is garbage is not held
@@ -163,7 +164,7 @@ func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := open(t, Options{URL: at}).Tools(within(t, 10*time.Second)); !errors.Is(err, tidemark.ErrUnavailable) {
+		if _, err := open(t, Options{URL: at}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrUnavailable) {
 			t.Error(err)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/mcp"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // Client is what both clients are.
@@ -156,7 +157,7 @@ func TestClient(t *testing.T, open func(t *testing.T, o Options) Client) {
 }
 
 func testCalls(t *testing.T, c Client, version string) {
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, tidemarktest.Patience)
 	tools, err := c.Tools(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func testCalls(t *testing.T, c Client, version string) {
 }
 
 func testParts(t *testing.T, c Client) {
-	b, err := c.Call(within(t, 10*time.Second), use("parts", `{}`))
+	b, err := c.Call(within(t, tidemarktest.Patience), use("parts", `{}`))
 	if err != nil || len(b.Content) != 7 {
 		t.Fatalf("parts: %s, %v", b.AppendJSON(nil), err)
 	}
@@ -245,7 +246,7 @@ func testLost(t *testing.T, open func(*testing.T, Options) Client) {
 		}))
 		c := open(t, Options{URL: url, Token: Token})
 		for i := range 3 {
-			if b, err := c.Call(within(t, 10*time.Second), use("echo", `{"text":"a"}`)); err != nil || text(b) != "a" {
+			if b, err := c.Call(within(t, tidemarktest.Patience), use("echo", `{"text":"a"}`)); err != nil || text(b) != "a" {
 				t.Errorf("unknown sessions are %d, life %d: %v", status, i, err)
 			}
 			begin()
@@ -279,14 +280,14 @@ func testChanged(t *testing.T, open func(*testing.T, Options) Client) {
 	}))
 	c := open(t, Options{URL: url})
 	_, before := c.Fresh()
-	if b, err := c.Call(within(t, 10*time.Second), use("probe", `{}`)); err != nil || text(b) != "done" {
+	if b, err := c.Call(within(t, tidemarktest.Patience), use("probe", `{}`)); err != nil || text(b) != "done" {
 		t.Fatalf("%s, %v", b.AppendJSON(nil), err)
 	}
 	for range 1000 { // a client may hear of it on another goroutine
 		if _, after := c.Fresh(); after != before {
 			return
 		}
-		if _, err := c.Call(within(t, 10*time.Second), use("probe", `{}`)); err != nil {
+		if _, err := c.Call(within(t, tidemarktest.Patience), use("probe", `{}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,7 +298,7 @@ func testChanged(t *testing.T, open func(*testing.T, Options) Client) {
 func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 	url := serve(t, Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
 	for _, token := range []string{"", "wrong-token-9"} {
-		_, err := open(t, Options{URL: url, Token: token}).Tools(within(t, 10*time.Second))
+		_, err := open(t, Options{URL: url, Token: token}).Tools(within(t, tidemarktest.Patience))
 		if !errors.Is(err, tidemark.ErrUnauthorized) || !strings.Contains(err.Error(), "tools.mcp.probe.secret") || token != "" && strings.Contains(err.Error(), token) {
 			t.Errorf("token %q: %v", token, err)
 		}
@@ -309,7 +310,7 @@ func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 	}))
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		from := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, status) }))
-		if _, err := open(t, Options{URL: from, Token: Token}).Tools(within(t, 10*time.Second)); !errors.Is(err, tidemark.ErrForbidden) || !strings.Contains(err.Error(), "tools.mcp.probe.url") {
+		if _, err := open(t, Options{URL: from, Token: Token}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrForbidden) || !strings.Contains(err.Error(), "tools.mcp.probe.url") {
 			t.Errorf("redirected elsewhere by %d: %v", status, err)
 		}
 	}
@@ -319,7 +320,7 @@ func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 	mux := http.NewServeMux()
 	mux.Handle("/new", Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
 	mux.Handle("/old", http.RedirectHandler("/new", http.StatusPermanentRedirect))
-	if _, err := open(t, Options{URL: serve(t, mux) + "/old", Token: Token}).Tools(within(t, 10*time.Second)); err != nil {
+	if _, err := open(t, Options{URL: serve(t, mux) + "/old", Token: Token}).Tools(within(t, tidemarktest.Patience)); err != nil {
 		t.Errorf("redirected to another path: %v", err)
 	}
 }
@@ -327,7 +328,7 @@ func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 // testParallel: a hundred calls at once each get their own answer.
 func testParallel(t *testing.T, open func(*testing.T, Options) Client) {
 	c := open(t, Options{URL: serve(t, Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true})), Token: Token})
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, tidemarktest.Patience)
 	out := make(chan error, 100)
 	for i := range cap(out) {
 		go func() {

@@ -26,8 +26,16 @@ const maxRefusal = 4 << 10
 type wire struct {
 	client *Client
 
-	mu  sync.Mutex // guards the following
-	err error
+	mu   sync.Mutex // guards the following
+	err  error
+	sent int // messages
+}
+
+// count is how many messages were sent so far. What fails while it stays the same did not reach the server.
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
 }
 
 func (w *wire) refused() error {
@@ -64,6 +72,11 @@ func sameOrigin(u *url.URL, address string) bool {
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost {
+		w.mu.Lock()
+		w.sent++
+		w.mu.Unlock()
+	}
 	if w.client.Token != "" && sameOrigin(req.URL, w.client.URL) {
 		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+w.client.Token)

@@ -74,6 +74,14 @@ type session struct {
 	idle   *time.Timer
 }
 
+// sent is how many messages went to a server over HTTP.
+func (s *session) sent() int {
+	if s.wire == nil {
+		return 0
+	}
+	return s.wire.count()
+}
+
 func (c *Client) maxBytes() int { return cmp.Or(c.MaxBytes, DefaultMaxBytes) }
 
 func (c *Client) log() *slog.Logger {
@@ -188,17 +196,19 @@ func (c *Client) Call(ctx context.Context, call tidemark.Block) (tidemark.Block,
 	return out, err
 }
 
-// with has something done on a connection. Where that turns out to be broken it is left; where the server had ended
-// the session before, nothing was done, and it is done on a new one.
+// with has something done on a connection. Where that turns out to be broken it is left. Where the session had ended
+// before, by the server or because the SDK lost its stream, nothing was done, and it is done on a new one.
 func (c *Client) with(ctx context.Context, do func(*session) error) error {
 	for again := false; ; again = true {
 		s, err := c.connected(ctx)
 		if err != nil {
 			return err
 		}
+		sent := s.sent()
 		err = do(s)
 		c.release(s, err)
-		if errors.Is(err, gosdk.ErrSessionMissing) && !again {
+		over := errors.Is(err, gosdk.ErrSessionMissing) || err != nil && s.wire != nil && s.sent() == sent
+		if over && !again && ctx.Err() == nil {
 			continue
 		}
 		return c.meaning(ctx, s.wire, err)

@@ -8,6 +8,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { workerd } from "../clients/targets.mjs";
+import { PATIENCE } from "../patience.mjs";
 import { anthropicAt, asked, textOf, user } from "./client.mjs";
 import { recall, shape } from "./phantom.mjs";
 import { read, send } from "./untouched.mjs";
@@ -137,7 +138,7 @@ export default function (w) {
     const name = w.fresh(), home = mkdtempSync(path.join(tmpdir(), "proxy-"));
     w.up.script(name, [text("Both."), recall("/b"), call("Read", { file_path: "/a" })], [text("Done.")], [text("And by chat.")]);
     const env = { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, ANTHROPIC_API_KEY: "sk-clients-own", ANTHROPIC_BASE_URL: w.up.url, OPENAI_API_KEY: "sk-openai", OPENAI_BASE_URL: `${w.up.url}/v1` };
-    const { code, stdout, stderr } = await new Promise((done) => execFile(w.binary, ["proxy", "--treatment", "page", "--name", "mine", "--", process.execPath, path.join(here, "script.mjs"), name], { env, timeout: 60_000 }, (e, stdout, stderr) => done({ code: e?.code ?? 0, stdout, stderr })));
+    const { code, stdout, stderr } = await new Promise((done) => execFile(w.binary, ["proxy", "--treatment", "page", "--name", "mine", "--", process.execPath, path.join(here, "script.mjs"), name], { env, timeout: PATIENCE }, (e, stdout, stderr) => done({ code: e?.code ?? 0, stdout, stderr })));
     assert.equal(code, 7, `the exit code is the client's: ${stdout}\n${stderr}`);
     const [lines, said] = stdout.trim().split("\n");
     assert.deepEqual(JSON.parse(lines), ["Both. Read", "Done."]);

@@ -50,7 +50,7 @@ function server() {
 const words = (list) => list.map((m) => m.content);
 const away = new ApiError("The server cannot be reached.");
 
-describe("the outbox", { timeout: 60_000 }, () => {
+describe("the outbox", { timeout: 120_000 }, () => {
   let s, open;
   const tab = () => {
     const c = new Conversation(s.api, KEY);
