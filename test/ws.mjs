@@ -152,11 +152,12 @@ function sockets(name, begin, worker) {
       await refused(400, "invalid", `${key}&name=${"x".repeat(81)}`);
       await refused(400, "invalid", key, { protocols: ["tidemark.v9"] });
       assert.equal((await call("GET", "/v1/sessions/guarded")).status, 404, "what was refused made no session");
-      for (const options of [
+      // Each in a room of its own: one that has closed is counted until the server has noticed.
+      for (const [i, options] of [
         { headers: { origin: "https://chat.example.com" } }, { headers: { origin: w.url("/").slice(0, -1) } },
         { token: "", protocols: [], headers: { authorization: `Bearer ${TOKEN}` } }, { token: "", headers: own },
-      ]) {
-        const c = await open(key, options);
+      ].entries()) {
+        const c = await open(`session=let-in-${i}&create=1`, options);
         assert.equal((await c.next("hello")).count, 1);
         c.close();
         await c.closed;
