@@ -75,6 +75,8 @@ type APIError struct {
 	RetryAfter time.Duration // what the API asked for, 0 when it did not
 	Param      string        `json:"Param,omitempty"` // the field of the request that the API names, where it does
 	Place      *Place        `json:"Place,omitempty"` // what it refused of the request, where it says so
+	Limit      Tokens        `json:"Limit,omitempty"` // of ClassOverflow: the window of the model, where the API names it
+	Asked      Tokens        `json:"Asked,omitempty"` // and how large it counts the request
 }
 
 // Place is what a model API refused of a [Request].

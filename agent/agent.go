@@ -155,6 +155,9 @@ var tables = [][]string{{
 	// The words of facts as those of messages are made, by recall.Stemmer; fillWords fills it.
 	`DROP TABLE agent_words`,
 	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
+}, {
+	// What conversations learned of the windows of models.
+	`CREATE TABLE agent_windows(model TEXT PRIMARY KEY, tokens INTEGER NOT NULL, learned_from TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID`,
 }}
 
 // own reports a scope of another agent, whose memory this one must not touch.

@@ -59,6 +59,8 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		out.Questions[0], err = a.Answer(ctx, *q.Decision)
 	case what == askRan && q.Ran != nil:
 		err = a.Ran(ctx, *q.Ran)
+	case what == askWindows:
+		out.Windows, err = a.Windows(ctx, q.Windows)
 	case what == askDigests && q.Digests != nil:
 		out.Next, err = a.Digests(ctx, *q.Digests)
 	case what == askRecall && q.Ask != nil:

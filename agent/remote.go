@@ -34,6 +34,7 @@ const (
 	askAnswer   = "answer"
 	askAsked    = "asked"
 	askRan      = "ran" // a run of a schedule is over
+	askWindows  = "windows"
 )
 
 // Bounds of one exchange.
@@ -58,6 +59,7 @@ type question struct {
 	Question   *tidemark.Question    `json:"question,omitempty"`
 	Decision   *tidemark.Decision    `json:"decision,omitempty"`
 	Ran        *tidemark.Ran         `json:"ran,omitempty"`
+	Windows    []tidemark.Window     `json:"windows,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -69,6 +71,7 @@ type reply struct {
 	Found  *recall.Answer  `json:"found,omitempty"`
 
 	Questions []tidemark.Question `json:"questions,omitempty"`
+	Windows   []tidemark.Window   `json:"windows,omitempty"`
 	host.Refusal
 }
 
@@ -142,6 +145,12 @@ func (r *Remote) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Ques
 func (r *Remote) Ran(ctx context.Context, ran tidemark.Ran) error {
 	_, err := r.ask(ctx, askRan, question{Ran: &ran})
 	return err
+}
+
+// Windows stores what was learned of the windows of models and returns what is known, see [Agent.Windows].
+func (r *Remote) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
+	a, err := r.ask(ctx, askWindows, question{Windows: learned})
+	return a.Windows, err
 }
 
 // Tools lists the tools that the scope may use; nobody need be asked.

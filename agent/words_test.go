@@ -69,7 +69,7 @@ func TestWordsFilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
+	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DROP TABLE agent_windows`}, {SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

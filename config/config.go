@@ -214,14 +214,6 @@ const (
 	DefaultWorkersAIEmbedding = "@cf/baai/bge-m3" // many languages
 )
 
-// Windows of models of Workers AI, which are smaller than model.contextWindow's default. They differ by
-// model (https://developers.cloudflare.com/workers-ai/models/): of one that we do not know the smallest
-// of those that call tools is assumed.
-const (
-	workersaiWindow      tidemark.Tokens = 131_072 // of DefaultWorkersAIModel
-	workersaiWindowOther tidemark.Tokens = 24_000
-)
-
 // Resolve chooses a provider and a model when none is set: whichever has a key, else the built-in
 // offline model. The reason is for people.
 func (c *Config) Resolve() (reason string) {
@@ -240,9 +232,6 @@ func (c *Config) Resolve() (reason string) {
 	if c.Model.ID == "" {
 		c.Model.ID = map[string]string{Anthropic: DefaultAnthropicModel, OpenAI: DefaultOpenAIModel, WorkersAI: DefaultWorkersAIModel, Offline: Offline}[c.Model.Provider]
 	}
-	if c.Model.Provider == WorkersAI && c.Origin["model.contextWindow"] == "" {
-		c.guessWindow()
-	}
 	c.channelWarnings()
 	c.recallWarnings()
 	return reason
@@ -259,21 +248,6 @@ func (c *Config) recallWarnings() {
 	}
 	if text != "" && !slices.Contains(c.Warnings, text) {
 		c.Warnings = append(c.Warnings, text)
-	}
-}
-
-// guessWindow sets the window of a model of Workers AI that none was set for.
-func (c *Config) guessWindow() {
-	window := workersaiWindow
-	if c.Model.ID != DefaultWorkersAIModel {
-		window = workersaiWindowOther
-	}
-	if c.Model.ContextWindow == window {
-		return
-	}
-	c.Model.ContextWindow = window
-	if window == workersaiWindowOther {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("model.contextWindow is not set: %d assumed for %.80s; its page on developers.cloudflare.com/workers-ai/models says more", window, c.Model.ID))
 	}
 }
 

@@ -306,33 +306,6 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestWindows: the window of a model of Workers AI is guessed only when none is set, and said when it is
-// no more than a guess.
-func TestWindows(t *testing.T) {
-	for _, r := range []struct {
-		name, doc string
-		want      tidemark.Tokens
-		warns     int
-	}{
-		{"its default", `{"model": {"provider": "workers-ai"}}`, 131_072, 0},
-		{"another", `{"model": {"provider": "workers-ai", "id": "@cf/x/y"}}`, 24_000, 1},
-		{"set", `{"model": {"provider": "workers-ai", "id": "@cf/x/y", "contextWindow": 200000}}`, 200_000, 0},
-		{"not its own", `{"model": {"provider": "openai", "id": "m"}}`, 200_000, 0},
-	} {
-		t.Run(r.name, func(t *testing.T) {
-			c, err := config.Parse("c", []byte(r.doc))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Resolve()
-			c.Resolve() // again, as a caller may
-			if c.Model.ContextWindow != r.want || len(c.Warnings) != r.warns {
-				t.Errorf("%d tokens, warnings %q", c.Model.ContextWindow, c.Warnings)
-			}
-		})
-	}
-}
-
 // TestSecretsStay prints a configuration in every way there is.
 func TestSecretsStay(t *testing.T) {
 	c := config.Default()

@@ -82,7 +82,7 @@ func modelKeys() []Key {
 		},
 		{
 			Name: "model.contextWindow", Type: Number, Default: "200000", Min: 4_000, Max: maxTokens,
-			Doc: "Tokens that the model takes at most, its reply included. With workers-ai, when it is not set: 131072 for " + DefaultWorkersAIModel + ", else 24000.",
+			Doc: "Tokens of the model's window that are used at most, its reply included. Where the model takes less, as its endpoint, its maker or a refusal says, less.",
 			at:  func(c *Config, _ string) any { return &c.Model.ContextWindow },
 		},
 		{

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,48 +14,98 @@ import (
 const (
 	maxErrorText  = 600            // of an API's own words that we pass on
 	maxRetryAfter = 24 * time.Hour // more is nonsense
+	maxLimit      = 100_000_000    // tokens; so is a larger window
 )
 
-// overflowTexts are pieces of what servers say when a request exceeds the window. Anthropic advises
-// not to match wording, but has no type of its own for it
-// (https://docs.anthropic.com/en/api/errors), and of the others only OpenAI and llama.cpp have one.
-var overflowTexts = [...]string{
-	"prompt is too long",                     // Anthropic
-	"exceed context limit",                   // Anthropic: input and max_tokens together
-	"input is too long",                      // Bedrock
-	"context_length_exceeded",                // OpenAI and its likes
-	"maximum context length",                 // OpenAI, vLLM, OpenRouter
-	"longer than the maximum model length",   // vLLM
-	"longer than the model's context length", // SGLang
-	"exceeds the available context size",     // llama.cpp
-	"exceed_context_size",                    // llama.cpp, its type
-	"context size has been exceeded",         // llama.cpp, in the middle of an answer
-	"exceeds the context length",             // Ollama
-	"exceeds maximum context length",         // Ollama
-	"exceeded max context length",            // Ollama
-	"exceeds the context window",             // OpenAI Responses, LM Studio
-	"context window exceeded",                // LiteLLM
-	"context_window_exceeded",                // Anthropic's stop reason, proxies
-	"context length exceeded",                // Together, DeepInfra
-	"maximum prompt length",                  // xAI
-	"context window limit",                   // Workers AI
-	"exceeds the maximum number of tokens",   // Gemini
-	"reduce the length of the messages",      // OpenAI, older
-	"request_too_large",                      // Anthropic: over 32 MB
-	"request too large",                      // OpenAI and Groq: more than a minute's tokens at once
+// overflowTexts are pieces of what servers say when a request exceeds the window, and the numbers that they name. Anthropic
+// advises not to match wording, but has no type of its own for it (https://docs.anthropic.com/en/api/errors), and of the
+// others only OpenAI and llama.cpp have one.
+var overflowTexts = [...]struct{ says, limit, asked string }{
+	{"prompt is too long", `> ([\d,]+) maximum`, `too long: ([\d,]+)`},                              // Anthropic
+	{"exceed context limit", `> ([\d,]+)`, `context limit: ([\d,]+)`},                               // Anthropic: input and max_tokens together
+	{"input is too long", "", ""},                                                                   // Bedrock
+	{"maximum context length", `(?:maximum context length(?: is| of|:)?|model with) ([\d,]+)`, ""},  // OpenAI, vLLM, SGLang, OpenRouter, Fireworks, Mistral
+	{"longer than the maximum model length", `maximum model length of ([\d,]+)`, `length ([\d,]+)`}, // vLLM
+	{"too long and exceeds limit", `exceeds limit of ([\d,]+)`, `prompt \(([\d,]+)`},                // vLLM
+	{"longer than the model's context length", `context length \(([\d,]+)`, `input \(([\d,]+)`},     // SGLang
+	{"exceeds the available context size", `context size \(([\d,]+)`, `request \(([\d,]+)`},         // llama.cpp
+	{"exceed_context_size", "", ""},                                                                 // llama.cpp, its type
+	{"context size has been exceeded", "", ""},                                                      // llama.cpp, in the middle of an answer
+	{"exceeds the context length", `context length(?: of| \()([\d,]+)`, ""},                         // Ollama
+	{"exceeds maximum context length", `context length(?: of| \()([\d,]+)`, ""},                     // Ollama
+	{"exceeded max context length", "", ""},                                                         // Ollama
+	{"loaded with context length", `context length of only ([\d,]+)`, `first ([\d,]+) tokens`},      // LM Studio
+	{"greater than the context length", "", ""},                                                     // LM Studio
+	{"exceeds the context window", "", ""},                                                          // OpenAI Responses, LM Studio
+	{"context window exceeded", "", ""},                                                             // LiteLLM
+	{"context_window_exceeded", "", ""},                                                             // Anthropic's stop reason, proxies
+	{"context_length_exceeded", "", ""},                                                             // OpenAI and its likes
+	{"context length exceeded", "", ""},                                                             // Together, DeepInfra
+	{"`max_new_tokens` must be <=", `must be <= ([\d,]+)`, `given: ([\d,]+)`},                       // TGI, Together
+	{"maximum prompt length", `maximum prompt length is ([\d,]+)`, `contains ([\d,]+)`},             // xAI
+	{"context window limit", `window limit \(([\d,]+)`, `tokens \(([\d,]+)`},                        // Workers AI
+	{"exceeds the maximum number of tokens", `tokens allowed \(([\d,]+)`, `token count \(([\d,]+)`}, // Gemini
+	{"prompt token count of", `limit of ([\d,]+)`, `count of ([\d,]+)`},                             // Copilot
+	{"exceeded model token limit", `token limit: ([\d,]+)`, `requested: ([\d,]+)`},                  // Kimi
+	{"tokens in the prompt cannot exceed", `cannot exceed ([\d,]+)`, `received ([\d,]+)`},           // Cohere
+	{"range of input length should be", `should be \[\d+, ?([\d,]+)\]`, ""},                         // Qwen
+	{"context window exceeds limit", "", ""},                                                        // MiniMax
+	{"prompt exceeds max length", "", ""},                                                           // GLM
+	{"reduce the length of the messages", "", ""},                                                   // Groq; OpenAI, older
+	{"request_too_large", "", ""},                                                                   // Anthropic: over 32 MB
+	{"request too large", `limit ([\d,]+)`, `requested ([\d,]+)`},                                   // OpenAI and Groq: more than a minute's tokens at once
 }
+
+// askedTexts are what those who speak of a maximum context length call the size of a request, the input before the sum.
+var askedTexts = [...]string{`([\d,]+) (?:tokens )?(?:in the messages|in your prompt|of text input|tokens from the input messages|input tokens)`,
+	`resulted in ([\d,]+)`, `prompt contains ([\d,]+)`, `requested (?:about |a total of )?([\d,]+)`, `too long: ([\d,]+)`}
 
 // overflows reports whether the words of an error say that the request exceeds the window.
 func overflows(texts ...string) bool {
 	for _, t := range texts {
 		t = strings.ToLower(t)
 		for _, o := range overflowTexts {
-			if strings.Contains(t, o) {
+			if strings.Contains(t, o.says) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sizes reads from the words of a refusal how large the window is and how large the request was, 0 for what they do not
+// say. An expression is compiled when it is needed: most processes never do.
+func sizes(message string) (limit, asked tidemark.Tokens) {
+	message = strings.ToLower(message)
+	for _, o := range overflowTexts {
+		if !strings.Contains(message, o.says) {
+			continue
+		}
+		if limit == 0 {
+			limit = numberAt(o.limit, message)
+		}
+		for _, text := range append([]string{o.asked}, askedTexts[:]...) {
+			if asked == 0 {
+				asked = numberAt(text, message)
+			}
+		}
+	}
+	return limit, asked
+}
+
+func numberAt(pattern, text string) tidemark.Tokens {
+	if pattern == "" {
+		return 0
+	}
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(found[1], ",", ""), 10, 64)
+	if err != nil || n > maxLimit {
+		return 0
+	}
+	return tidemark.Tokens(n)
 }
 
 // classify sorts a failure. Status 0 or 200 is an error in the middle of a stream.
@@ -108,6 +159,8 @@ type wireError struct {
 	Message string
 	ID      string
 	Param   string
+	Limit   tidemark.Tokens // the window, 0 where it is not a field
+	Asked   tidemark.Tokens // the size of the request
 }
 
 // parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
@@ -125,6 +178,8 @@ func parseError(body []byte) wireError {
 		RequestID looseName       `json:"request_id"`
 		Internal  json.RawMessage `json:"internalCode"`
 		Text      json.RawMessage `json:"description"`
+		Context   looseInt        `json:"n_ctx"` // llama.cpp
+		Prompt    looseInt        `json:"n_prompt_tokens"`
 		Errors    json.RawMessage `json:"errors"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
@@ -144,7 +199,8 @@ func parseError(body []byte) wireError {
 		if typ == "" {
 			typ = scalar(outer.Type)
 		}
-		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param)}
+		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param),
+			Limit: outer.Context.tokens(), Asked: outer.Prompt.tokens()}
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
 	}
@@ -189,6 +245,7 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		RetryAfter: retryAfter(h, now),
 		Param:      redact(w.Param, key, 200),
 	}
+	w.overflow(e)
 	// The SDKs of both APIs let this header decide over the status.
 	switch h.Get("X-Should-Retry") {
 	case "true":
@@ -209,13 +266,24 @@ func streamError(body []byte, id, key string) *tidemark.APIError {
 	if w.ID != "" {
 		id = w.ID
 	}
-	return &tidemark.APIError{
+	e := &tidemark.APIError{
 		Class:     classify(http.StatusOK, w.Type, w.Message),
 		Status:    http.StatusOK,
 		Type:      redact(w.Type, key, 80),
 		Message:   redact(w.Message, key, maxErrorText),
 		RequestID: redact(id, key, 120),
 	}
+	w.overflow(e)
+	return e
+}
+
+// overflow adds what an error says of the window that the request exceeds.
+func (w wireError) overflow(e *tidemark.APIError) {
+	if e.Class != tidemark.ClassOverflow {
+		return
+	}
+	limit, asked := sizes(w.Message)
+	e.Limit, e.Asked = or(w.Limit, limit), or(w.Asked, asked)
 }
 
 // networkError makes the error of an answer that did not come or was cut off.

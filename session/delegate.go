@@ -201,8 +201,8 @@ func (s *Session) limitsOf(asked tidemark.Tokens) tidemark.Limits {
 	if now.Model != s.Settings.Model {
 		l.Model = now.Model
 	}
-	if now.Window != cmp.Or(s.Settings.Window, DefaultWindow) {
-		l.Window = now.Window
+	if now.set != cmp.Or(s.Settings.Window, DefaultWindow) {
+		l.Window = now.set
 	}
 	return l
 }

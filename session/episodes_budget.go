@@ -71,11 +71,12 @@ func standing(v compaction.View, g *episodes.Graph) []episodes.State {
 func (s *Session) fitted(ctx context.Context, r *run, v View) (View, error) {
 	e := s.episodic()
 	if e == nil {
-		return s.fit(ctx, r, v, fitAuto)
+		v, err := s.fit(ctx, r, r.measured(v), fitAuto)
+		return r.measured(v), err
 	}
 	v = s.countedExactly(ctx, r, e, v)
 	if v.Anchor { // what leaves is counted in the same measure, until the provider counts again
-		r.scale = scale{v.Size, v.Fixed + v.View.Tokens()}
+		r.scale = scale{counted: v.Size, estimated: v.Fixed + v.View.Tokens()}
 	}
 	v, err := s.fit(ctx, r, v, fitAuto)
 	if err != nil {
@@ -87,8 +88,11 @@ func (s *Session) fitted(ctx context.Context, r *run, v View) (View, error) {
 	return v, s.shortage(ctx, r, e, v)
 }
 
-// scale is what a provider counted of a view, and what we estimate of it.
-type scale struct{ counted, estimated tidemark.Tokens }
+// scale is what a provider counted of a view, or refused it with, and what we estimate of it.
+type scale struct {
+	counted, estimated tidemark.Tokens
+	refused            bool // it counts more than what an earlier reply reported
+}
 
 // countNear is how far below the budget an estimate may be for the provider to be asked: a tenth of it.
 const countNear = 10
@@ -132,7 +136,10 @@ func (s *Session) countedExactly(ctx context.Context, r *run, e *compaction.Epis
 
 // measured gives a view of which only an estimate is known the scale that the turn stands on.
 func (r *run) measured(v View) View {
-	if r.scale.estimated > 0 && !v.Anchor {
+	switch {
+	case r.scale.refused:
+		v.Size, v.Anchor = max(v.Size, episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated)), true
+	case r.scale.estimated > 0 && !v.Anchor:
 		v.Size, v.Anchor = episodes.Scaled(v.Size, r.scale.counted, r.scale.estimated), true
 	}
 	return v

@@ -44,6 +44,7 @@ type harness struct {
 	tools      tidemark.Toolbox
 	gate       memory.Gate
 	children   session.Children
+	windows    session.Windows
 	beside     *neighbours // in the same database
 	*session.Session
 }
@@ -89,7 +90,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children})
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows})
 	if err == nil {
 		h.Session = s
 	}
@@ -304,6 +305,7 @@ type fakeAgent struct {
 	more     []tidemark.Tool                 // that it offers, too
 	ran      []tidemark.Ran                  // of schedules
 	asked    []tidemark.Question             // of the owner
+	windows  []tidemark.Window               // that it was told
 }
 
 var _ session.Agent = (*fakeAgent)(nil)
@@ -312,6 +314,13 @@ func (a *fakeAgent) Prompt(context.Context, tidemark.Scope, time.Time) (string, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return cmp.Or(a.system, "## Recent Context"), a.fail
+}
+
+func (a *fakeAgent) Windows(_ context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.windows = append(a.windows, learned...)
+	return slices.Clone(a.windows), a.fail
 }
 
 func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {

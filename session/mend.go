@@ -47,14 +47,19 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 	return true, s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
 }
 
-// mended records that something was mended and tells it to who listens.
+// mended records that something was mended.
 func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, line string) error {
+	r.mends++
+	return s.toldOf(ctx, r, line, stmts...)
+}
+
+// toldOf records what was done about a refusal, with the statements that do it, and tells it to who listens.
+func (s *Session) toldOf(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
 	event := tidemark.Event{Type: "notice", Text: line}
 	more, err := s.eventStmts(r.Log, event)
 	if err != nil {
 		return err
 	}
-	r.mends++
 	r.Attempt = 0 // it is another request
 	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
 		return fmt.Errorf("record what was refused: %w", err)

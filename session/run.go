@@ -39,7 +39,7 @@ type run struct {
 	over    string            // what its next call is told of a budget
 	counted bool              // the provider was asked for the size of its view
 	scale   scale             // and said so much
-	forced  bool              // an overflow was answered with a compaction already
+	refits  int               // how often a refusal for its size was answered
 	mends   int               // how often a place that the model API refused was taken out
 	command *queued           // what it carries out, nil for messages
 	unended error             // why its end could not be written: it is to be taken up again

@@ -43,7 +43,7 @@ type Agent interface {
 // means its default.
 type Settings struct {
 	Model        string
-	Window       tidemark.Tokens // of the model, default 200,000
+	Window       tidemark.Tokens // the most of a model's, default 200,000; where it takes less, less
 	MaxTokens    tidemark.Tokens // bound on a reply
 	System       string          // base of the system prompt, default a short one
 	Reserve      tidemark.Tokens
@@ -81,6 +81,7 @@ type Settings struct {
 
 	Delegation Delegation // what the model may hand to conversations of its own
 
+	set        tidemark.Tokens       // the window, as it is set
 	limits     tidemark.Limits       // of the errand that is in force
 	strategies []compaction.Strategy // of Config.Strategies, those that it leaves
 }
@@ -110,6 +111,8 @@ type Config struct {
 	Children   Children         // conversations that this one may delegate to; nil: it may not
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
+	// Windows says how many tokens models take; nil: as many as Settings.Window, until one refuses.
+	Windows Windows
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
 	Stemmer *recall.Stemmer
 	// Embedder makes vectors of messages, so that recall finds what was said in other words; nil: words alone.
@@ -139,17 +142,19 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	asks    atomic.Bool             // the tables of questions to the owner are there
-	frozen  atomic.Pointer[toolset] // the tools of others that are offered
-	thawed  atomic.Bool             // the system prompt was made anew, so they may be
-	ledger  atomic.Bool             // the tables of the ledger are there
-	indexed atomic.Bool             // all messages are in the index of words
-	mute    atomic.Bool             // it was said that no courier is there
-	large   large                   // the tables of large results that are there
-	napping atomic.Bool             // a goroutine waits for the next try to send
-	skip    skipping                // the turn whose words wait for its end
-	tasks   atomic.Int32            // whether the tables of the task are there
-	hearing hearing                 // what persons said lately, for a task that is not kept
+	learned   atomic.Pointer[learned] // of windows
+	windowNap atomic.Int64            // until when nobody is asked for them, in milliseconds
+	asks      atomic.Bool             // the tables of questions to the owner are there
+	frozen    atomic.Pointer[toolset] // the tools of others that are offered
+	thawed    atomic.Bool             // the system prompt was made anew, so they may be
+	ledger    atomic.Bool             // the tables of the ledger are there
+	indexed   atomic.Bool             // all messages are in the index of words
+	mute      atomic.Bool             // it was said that no courier is there
+	large     large                   // the tables of large results that are there
+	napping   atomic.Bool             // a goroutine waits for the next try to send
+	skip      skipping                // the turn whose words wait for its end
+	tasks     atomic.Int32            // whether the tables of the task are there
+	hearing   hearing                 // what persons said lately, for a task that is not kept
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
@@ -201,7 +206,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	}
 	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

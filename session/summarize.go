@@ -229,8 +229,10 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
 		Items: items, OnlyMemories: onlyMemories}
 	req := compaction.Prompt(ask)
-	req.MaxTokens = min(compaction.SummaryTokens, max(s.settings().Window/8, 400))
-	if tidemark.Estimate(req.Messages[0]) > s.settings().Window/2 {
+	window := s.summaryWindow()
+	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
+	size := tidemark.Estimate(req.Messages[0])
+	if size > window/2 {
 		return compaction.Written{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Message: "the chunk exceeds half of the window"}
 	}
 	var last error
@@ -252,7 +254,7 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 		last = err
 		var api *tidemark.APIError
 		if ctx.Err() != nil || !errors.As(err, &api) || !api.Transient() {
-			return compaction.Written{}, err
+			return compaction.Written{}, errors.Join(err, s.summaryRefused(ctx, size, err))
 		}
 		if try < summaryTries {
 			if err := s.Runtime.Sleep(ctx, backoff(try, api.RetryAfter)); err != nil {
@@ -261,6 +263,18 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 		}
 	}
 	return compaction.Written{}, last
+}
+
+// summaryRefused takes up what a refusal says of the window of the model of summaries.
+func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refused error) error {
+	var api *tidemark.APIError
+	switch {
+	case !errors.As(refused, &api) || api.Class != tidemark.ClassOverflow:
+		return nil
+	case api.Limit > 0:
+		return s.learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
+	}
+	return s.learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
 }
 
 // complete makes one bounded call of the summariser.
@@ -314,7 +328,9 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
 }
 
 // chunkSize is how much is summarised at a time: a quarter of the window, as in the reference.
-func (s *Session) chunkSize() tidemark.Tokens { return max(s.settings().Window/4, 1) }
+func (s *Session) chunkSize() tidemark.Tokens {
+	return max(min(s.settings().Window, s.summaryWindow())/4, 1)
+}
 
 // rest keeps automatic compactions from being planned for a while.
 func (s *Session) rest(ctx context.Context) error {

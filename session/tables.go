@@ -81,6 +81,9 @@ var tables = [][]string{{
 	// When a person last said something or was answered; 0: active is it.
 	`ALTER TABLE heads ADD COLUMN people INTEGER NOT NULL DEFAULT 0`,
 	`UPDATE heads SET people = active`,
+}, {
+	// What is known of the windows of its models.
+	`ALTER TABLE heads ADD COLUMN windows TEXT NOT NULL DEFAULT '{}'`,
 }}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is

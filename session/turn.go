@@ -23,6 +23,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if err := s.withinBudget(ctx, r); err != nil {
 				return err
 			}
+			s.freshWindows(ctx)
 			view, err := s.light(ctx, r)
 			if err != nil {
 				return err
@@ -37,10 +38,9 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			} else if e != nil {
 				return e
 			}
-			if overflowed(err) && !r.forced {
-				r.forced = true
-				_, err = s.fit(ctx, r, view, fitForced)
-				if err == nil {
+			if overflowed(err) && r.refits < maxRefits {
+				if err = s.refit(ctx, r, view, err); err == nil {
+					r.Attempt = 0 // it is another request
 					continue
 				}
 			}
@@ -48,6 +48,9 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 				return err
 			}
 			r.leave()
+			if r.scale.refused {
+				r.scale = scale{} // the reply says better how large it was
+			}
 			if err := s.commit(ctx, r, view, reply); err != nil {
 				return err
 			}

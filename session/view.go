@@ -50,7 +50,11 @@ func (s *Session) request(v View) tidemark.Request {
 func (s *Session) replyRoom(v View) tidemark.Tokens {
 	const usual = 8192 // of a provider, where nothing is configured
 	most, window := s.settings().MaxTokens, s.settings().Window
-	left := max(window-v.Size, window/16)
+	size := v.Size
+	if !v.Anchor {
+		size += v.Size / 4 // it is an estimate, and of an anchored view the newest message is
+	}
+	left := max((window-size)*7/8, window/16)
 	if left < usual && most == 0 || left < most {
 		return left
 	}

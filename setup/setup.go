@@ -20,10 +20,6 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// memoryShare bounds what memory takes of a prompt when the window is too small for
-// memory.promptTokens: a quarter.
-const memoryShare = 4
-
 // Provider wires the model that a resolved configuration names. Retry only bounds a call in time: the
 // session itself tries again.
 func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) tidemark.Provider {
@@ -41,6 +37,32 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 		return provider.Offline{}
 	}
 	return &provider.Retry{Provider: p, Runtime: rt, Tries: 1, Total: milliseconds(c.Timeouts.LLMMs)}
+}
+
+// Windows wires what says how many tokens models take, nil for the offline model, which takes any number.
+func Windows(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) session.Windows {
+	if c.Model.Provider == config.Offline {
+		return nil
+	}
+	return Models(c, rt, network)
+}
+
+// Models wires what lists the models of the endpoint.
+func Models(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) *provider.Models {
+	m := &provider.Models{BaseURL: c.Model.BaseURL, Transport: network, Runtime: rt}
+	switch c.Model.Provider {
+	case config.Anthropic:
+		m.Anthropic, m.Key = true, c.Secrets.Anthropic.Reveal()
+	case config.OpenAI:
+		m.Key = c.Secrets.OpenAI.Reveal()
+	}
+	return m
+}
+
+// Window is how many tokens of a model are used before any conversation learned more: the window that is set, less where its
+// maker names less.
+func Window(c *config.Config) tidemark.Window {
+	return tidemark.Narrow(c.Model.ContextWindow, tidemark.Window{}, provider.KnownWindow(c.Model.ID))
 }
 
 // binding gives the way to Workers AI, nil on a host that has none: the provider then says so.
@@ -81,7 +103,7 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	out := agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
-		Budget:    min(c.Memory.PromptTokens, c.Model.ContextWindow/memoryShare),
+		Budget:    c.Memory.PromptTokens,
 		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
 		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}
 	scheduling(c, &out)

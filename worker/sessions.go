@@ -44,7 +44,8 @@ type wireSession struct {
 	tidemark.SessionInfo
 	Busy     string           `json:"busy,omitempty"` // the run in work
 	Settings session.Override `json:"settings"`
-	Limit    tidemark.Tokens  `json:"limit"` // over this it is compacted
+	From     string           `json:"windowFrom,omitempty"` // how the window is known, for people
+	Limit    tidemark.Tokens  `json:"limit"`                // over this it is compacted
 	Reserve  tidemark.Tokens  `json:"reserve"`
 	Keep     tidemark.Tokens  `json:"keep"`
 	Track    tidemark.Key     `json:"track,omitempty"`  // of a client's conversation, the one that is shown for this key
@@ -73,8 +74,11 @@ func (c *call) showSession(s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	b := s.Budget()
-	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep, Track: track, Tracks: tracks})
+	b, from := s.Budget(), ""
+	if info.Key.Channel() != proxyChannel {
+		from = s.Window().From.String()
+	}
+	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, From: from, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep, Track: track, Tracks: tracks})
 }
 
 // patchSession sets fields of the session's own settings; null takes one back.

@@ -17,6 +17,7 @@ type wireView struct {
 	Size     tidemark.Tokens    `json:"size"`
 	Anchored bool               `json:"anchored"` // size rests on a provider's report
 	Window   tidemark.Tokens    `json:"window"`
+	From     string             `json:"windowFrom,omitempty"` // how it is known, for people
 	Limit    tidemark.Tokens    `json:"limit"`
 	Reserve  tidemark.Tokens    `json:"reserve"`
 	Keep     tidemark.Tokens    `json:"keep"`
@@ -83,16 +84,16 @@ func (c *call) getView() error {
 	if err != nil {
 		return err
 	}
-	req, b := s.Request(v), s.Budget()
+	req, b, from := s.Request(v), s.Budget(), s.Window().From.String()
 	if info.Key.Channel() == proxyChannel {
 		v, req = ofClient(v, req, info)
-		b = compaction.Budget{Window: info.Window}
+		b, from = compaction.Budget{Window: info.Window}, ""
 	}
 	if which == "1" {
 		return c.reply(http.StatusOK, listed(req.Sent()))
 	}
 	out := describe(v, req)
-	out.Window, out.Limit, out.Reserve, out.Keep = info.Window, b.Limit(), b.Reserve, b.Keep
+	out.Window, out.From, out.Limit, out.Reserve, out.Keep = info.Window, from, b.Limit(), b.Reserve, b.Keep
 	if which != "0" {
 		out.Messages = listed(req.Sent())
 	}

@@ -93,6 +93,7 @@ type sessionView struct {
 	tidemark.SessionInfo
 	Busy     string           `json:"busy"`
 	Settings session.Override `json:"settings"`
+	From     string           `json:"windowFrom"`
 	Limit    tidemark.Tokens  `json:"limit"`
 	Reserve  tidemark.Tokens  `json:"reserve"`
 	Keep     tidemark.Tokens  `json:"keep"`

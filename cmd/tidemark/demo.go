@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
 func (m *Main) demoCommand() *cobra.Command {
@@ -123,7 +124,7 @@ func (d *demo) open(ctx context.Context) error {
 		return &fixed{fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none"}
 	}
 	d.m.out.printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
-		d.c.local.cfg.Model.ContextWindow, limitOf(d.c.local.cfg), d.home)
+		setup.Window(d.c.local.cfg).Tokens, limitOf(d.c.local.cfg), d.home)
 	return nil
 }
 

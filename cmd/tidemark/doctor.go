@@ -22,7 +22,6 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -56,11 +55,12 @@ type finding struct {
 
 // doctor runs the checks in order and prints each as it is done.
 type doctor struct {
-	m     *Main
-	home  string
-	cfg   *config.Config
-	asked bool // the server that has this home was, and said how its tools are
-	found []finding
+	m       *Main
+	home    string
+	cfg     *config.Config
+	asked   bool              // the server that has this home was, and said how its tools are
+	learned []tidemark.Window // by the conversations that are here
+	found   []finding
 }
 
 func (m *Main) doctor(ctx context.Context) error {
@@ -197,6 +197,11 @@ func (d *doctor) databases(ctx context.Context) {
 			if err == nil {
 				err = d.vectors(ctx, db)
 			}
+			if err == nil {
+				var learned []tidemark.Window
+				learned, err = agent.Windows(ctx, db, time.Now())
+				d.learned = append(d.learned, learned...)
+			}
 			err = errors.Join(err, db.Close())
 		}
 		if newer := (*host.NewerError)(nil); errors.As(err, &newer) {
@@ -314,7 +319,9 @@ func (d *doctor) provider(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	status, names, skew, err := d.models(ctx)
+	models := setup.Models(d.cfg, nil, native.Transport())
+	l, err := models.List(ctx)
+	status, names := l.Status, l.Names
 	who := model.Provider + " " + model.ID
 	switch {
 	case err != nil:
@@ -328,7 +335,12 @@ func (d *doctor) provider(ctx context.Context) {
 	default:
 		d.add("model", fine, "", "%s answers and takes the key (%s)", who, reason)
 	}
-	d.skew("provider", skew)
+	if err == nil {
+		d.window(ctx, models)
+	}
+	if !l.Date.IsZero() {
+		d.skew("provider", time.Since(l.Date))
+	}
 }
 
 // skew reports a clock that differs from another machine's, and tells of it.
@@ -341,48 +353,16 @@ func (d *doctor) skew(whose string, by time.Duration) bool {
 	return true
 }
 
-// models lists the models that the provider has, as far as its first page goes.
-func (d *doctor) models(ctx context.Context) (status int, names []string, skew time.Duration, err error) {
-	model, base, header := d.cfg.Model, "https://api.openai.com/v1", http.Header{}
-	if model.Provider == config.Anthropic {
-		base = "https://api.anthropic.com"
-		header.Set("X-Api-Key", d.cfg.Secrets.Anthropic.Reveal())
-		header.Set("Anthropic-Version", "2023-06-01")
-	} else if key := d.cfg.Secrets.OpenAI.Reveal(); key != "" {
-		header.Set("Authorization", "Bearer "+key)
+// window says how much of the model's window is used, and why.
+func (d *doctor) window(ctx context.Context, models *provider.Models) {
+	told := tidemark.Window{Model: models.Place() + " " + d.cfg.Model.ID, From: tidemark.WindowEndpoint}
+	if i := slices.IndexFunc(d.learned, func(w tidemark.Window) bool { return w.Model == told.Model }); i >= 0 {
+		told = d.learned[i]
+	} else if n, err := models.Window(ctx, d.cfg.Model.ID); err == nil {
+		told.Tokens = n
 	}
-	if model.BaseURL != "" {
-		base = strings.TrimRight(model.BaseURL, "/")
-	}
-	path := "/models"
-	if model.Provider == config.Anthropic {
-		path = "/v1/models?limit=1000"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-	if err != nil {
-		return 0, nil, 0, err
-	}
-	req.Header = header
-	resp, err := native.Transport().RoundTrip(req)
-	if err != nil {
-		return 0, nil, 0, err
-	}
-	defer resp.Body.Close()
-	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		skew = time.Since(at)
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
-	if err == nil && resp.StatusCode == http.StatusOK && json.Unmarshal(raw, &list) == nil {
-		for _, m := range list.Data {
-			names = append(names, m.ID)
-		}
-	}
-	return resp.StatusCode, names, skew, err
+	w := tidemark.Narrow(d.cfg.Model.ContextWindow, told, models.Known(d.cfg.Model.ID))
+	d.add("window", fine, "", "%d tokens: %s", w.Tokens, w.From)
 }
 
 func (d *doctor) token() {

@@ -64,6 +64,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 	d.problems(h)
 	if in {
 		d.served(h)
+		d.servedWindow(ctx, c)
 		d.checks(ctx, c)
 		d.nights(ctx, c)
 		d.servedSkills(ctx, c)
@@ -73,6 +74,14 @@ func (d *doctor) server(ctx context.Context, base string) {
 		d.add("clock", fine, "", "not compared: the server's answer has no date")
 	} else if !d.skew("server", h.skew) {
 		d.add("clock", fine, "", "as the server's")
+	}
+}
+
+// servedWindow says how much of the model's window the main conversation uses; one that is not begun says nothing.
+func (d *doctor) servedWindow(ctx context.Context, c *client) {
+	var s sessionView
+	if err := c.get(ctx, sessionPath("main", ""), &s); err == nil && s.From != "" {
+		d.add("window", fine, "", "%d tokens: %s", s.Window, s.From)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
 // table prints rows in columns; the first row is the head.
@@ -133,7 +134,7 @@ func safe(s string) string {
 
 // limitOf is what the context may grow to before it is compacted.
 func limitOf(c *config.Config) tidemark.Tokens {
-	return compaction.Budget{Window: c.Model.ContextWindow, Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent}.Fit().Limit()
+	return compaction.Budget{Window: setup.Window(c).Tokens, Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent}.Fit().Limit()
 }
 
 // dim writes a note for people beside the conversation.

@@ -172,9 +172,10 @@ func (m *Main) greet(url, reason, home, document string, cfg *config.Config) {
 		where = "s3 " + bucket.Endpoint + " " + bucket.Bucket + "/" + bucket.Prefix
 	}
 	m.out.printf("Tidemark %s serves at %s\n", versionText(), url)
+	window := setup.Window(cfg)
 	for _, row := range [][2]string{
 		{"model", cfg.Model.Provider + " " + cfg.Model.ID + " (" + reason + ")"},
-		{"window", fmt.Sprintf("%d tokens, compacted above %d", cfg.Model.ContextWindow, limitOf(cfg))},
+		{"window", fmt.Sprintf("%d tokens, compacted above %d; less where the model says so", window.Tokens, limitOf(cfg))},
 		{"home", home}, {"bucket", where}, {"config", document}, {"token", token},
 		{"channels", setup.ChannelLine(cfg)},
 		{"talk", "tidemark chat, or curl " + header + url + `/v1/sessions/main/messages -d '{"text":"hello"}'`},

@@ -171,6 +171,9 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 		{"used", fmt.Sprintf("%s tokens in, %s out since the reset", count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), count(s.Usage.Output))},
 		{"created", when(s.CreatedAt)}, {"updated", when(s.UpdatedAt)}, {"in work", busy},
 	}
+	if s.From != "" && s.From != tidemark.WindowSet.String() {
+		rows = append(rows, []string{"window", count(s.Window) + ": " + s.From})
+	}
 	if s.Skipped > 0 {
 		rows = append(rows, []string{"skipped", plural(s.Skipped, "message") + " that recall leaves out (recall.reconcile); recall --all finds them"})
 	}

@@ -104,7 +104,7 @@ function Fill({ view, client }) {
       </ul>
       <dl class="p-facts">
         <div><dt>Model</dt><dd>{view.model || "none"}</dd></div>
-        <div><dt>Window</dt><dd>{tokens(view.window)}</dd></div>
+        <div><dt>Window</dt><dd>{tokens(view.window)}{view.windowFrom && `: ${view.windowFrom}`}</dd></div>
         {!client && <div><dt>Kept free for the answer</dt><dd>{tokens(view.reserve)}</dd></div>}
         {!client && <div><dt>Kept word for word</dt><dd>the newest {tokens(view.keep)}</dd></div>}
         {client && <div><dt>Messages that the client sent</dt><dd>{tokens(client.call?.historyEventCount)}</dd></div>}

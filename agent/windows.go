@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// Bounds of what is kept of windows.
+const (
+	maxWindows     = 200 // models
+	maxWindowsTold = 8
+	maxModelName   = 600 // bytes, its endpoint included
+	maxWindow      = tidemark.Tokens(100_000_000)
+)
+
+// Windows stores what a conversation learned of the windows of models and returns what is known of all of them: what one
+// found out, none has to find out again. Agents of one database share it.
+func (a *Agent) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
+	if len(learned) > maxWindowsTold {
+		return nil, fmt.Errorf("%d windows, at most %d: %w", len(learned), maxWindowsTold, tidemark.ErrInvalid)
+	}
+	now := a.now()
+	known, err := Windows(ctx, a.cfg.DB, now)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]int{}
+	for i, w := range known {
+		at[w.Model] = i
+	}
+	var stmts []tidemark.Stmt
+	for _, w := range learned {
+		if w.Model == "" || len(w.Model) > maxModelName || w.Tokens < 0 || w.Tokens > maxWindow {
+			return nil, fmt.Errorf("window of %.80q, %d tokens: %w", w.Model, w.Tokens, tidemark.ErrInvalid)
+		}
+		if i, ok := at[w.Model]; !ok {
+			at[w.Model] = len(known)
+			known = append(known, w)
+		} else if w.Over(known[i], now) {
+			known[i] = w
+		} else {
+			continue
+		}
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT OR REPLACE INTO agent_windows(model, tokens, learned_from, until) VALUES(?, ?, ?, ?)`,
+			Args: []any{w.Model, int64(w.Tokens), string(w.From), w.Until.UnixMilli()}})
+	}
+	if len(stmts) == 0 {
+		return known, nil
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_windows WHERE until <= ? OR model NOT IN (SELECT model FROM agent_windows ORDER BY until DESC LIMIT ?)`,
+		Args: []any{now.UnixMilli(), maxWindows}})
+	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+		return nil, fmt.Errorf("store windows: %w", err)
+	}
+	return known, nil
+}
+
+// Windows returns what the agents of a database keep of windows.
+func Windows(ctx context.Context, db tidemark.DB, now time.Time) ([]tidemark.Window, error) {
+	rows, err := db.Query(ctx, `SELECT model, tokens, learned_from, until FROM agent_windows WHERE until > ? ORDER BY until DESC LIMIT ?`, now.UnixMilli(), maxWindows)
+	if err != nil {
+		return nil, fmt.Errorf("read windows: %w", err)
+	}
+	var out []tidemark.Window
+	for _, r := range rows {
+		out = append(out, tidemark.Window{Model: r.Text(0), Tokens: tidemark.Tokens(r.Int(1)), From: tidemark.WindowFrom(r.Text(2)), Until: time.UnixMilli(r.Int(3))})
+	}
+	return out, nil
+}

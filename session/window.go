@@ -1,0 +1,240 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// Windows says how many tokens models take.
+type Windows interface {
+	// Place names the endpoint: what one says of a model is not true of another.
+	Place() string
+	// Known returns the window that a model's maker names, 0 for one that is not known.
+	Known(model string) tidemark.Tokens
+	// Window asks the endpoint, 0 where it does not say.
+	Window(ctx context.Context, model string) (tidemark.Tokens, error)
+}
+
+// windowKeeper is an agent that keeps what all of its conversations learned of windows.
+type windowKeeper interface {
+	// Windows stores what is learned and returns all that it has.
+	Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error)
+}
+
+// Bounds of finding out a window.
+const (
+	maxRefits = 8                // compactions and halvings of one turn, each after a refusal
+	leastSize = 1_000            // tokens; no model takes less
+	windowNap = 10 * time.Minute // until what did not answer is asked again
+)
+
+// learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
+type learned map[string]tidemark.Window
+
+func (s *Session) windowName(model string) string {
+	if s.Windows == nil {
+		return model
+	}
+	return s.Windows.Place() + " " + model
+}
+
+// windowOf is how many tokens a model takes: at most what is set, less where somebody knows better.
+func (s *Session) windowOf(model string, set tidemark.Tokens) tidemark.Window {
+	told, known := (*s.learned.Load())[s.windowName(model)], tidemark.Tokens(0)
+	if s.Windows != nil {
+		known = s.Windows.Known(model)
+	}
+	return tidemark.Narrow(set, told, known)
+}
+
+// Window returns how many tokens the model of the session takes, and how that is known.
+func (s *Session) Window() tidemark.Window {
+	set := s.settings()
+	return s.windowOf(set.Model, set.set)
+}
+
+// summaryWindow is that of the model that writes summaries.
+func (s *Session) summaryWindow() tidemark.Tokens {
+	return s.windowOf(s.summaryModel(), s.settings().set).Tokens
+}
+
+// readWindows takes up what an earlier life learned.
+func (s *Session) readWindows(ctx context.Context) error {
+	rows, err := s.DB.Query(ctx, `SELECT windows FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
+	if err != nil || len(rows) == 0 {
+		return fmt.Errorf("read windows of %s: %w", s.Key, cmp.Or(err, tidemark.ErrNotFound))
+	}
+	l := learned{}
+	if err := json.Unmarshal(rows[0].Bytes(0), &l); err != nil {
+		return fmt.Errorf("read windows of %s: %w", s.Key, err)
+	}
+	s.learned.Store(&l)
+	return nil
+}
+
+// freshWindows finds out anew, once a day, how much the models in use take: from the agent first, which has what other
+// conversations learned, then from the endpoint. Whoever does not answer is asked later, and the turn goes on.
+func (s *Session) freshWindows(ctx context.Context) {
+	now := s.Runtime.Now()
+	if s.Windows == nil || now.UnixMilli() < s.windowNap.Load() {
+		return
+	}
+	known := *s.learned.Load()
+	var stale []string
+	for _, model := range []string{s.settings().Model, s.summaryModel()} {
+		if w, ok := known[s.windowName(model)]; (!ok || now.After(w.Until)) && !slices.Contains(stale, model) {
+			stale = append(stale, model)
+		}
+	}
+	if len(stale) == 0 {
+		return
+	}
+	s.windowNap.Store(now.Add(windowNap).UnixMilli())
+	known = s.pooled(ctx, known, nil)
+	var told []tidemark.Window
+	for _, model := range stale {
+		name := s.windowName(model)
+		if w, ok := known[name]; ok && !now.After(w.Until) {
+			continue
+		}
+		n, err := s.Windows.Window(ctx, model)
+		if err != nil {
+			s.warn("ask for the window of "+model, err)
+			continue
+		}
+		w := tidemark.Window{Model: name, Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
+		told = append(told, w)
+		known = maps.Clone(known)
+		known[name] = w
+	}
+	if len(told) > 0 {
+		known = s.pooled(ctx, known, told)
+	}
+	if err := s.storeWindows(ctx, known); err != nil {
+		s.warn("store windows", err)
+	}
+}
+
+// pooled tells the agent what was learned and returns what is known with what it has for the models in use.
+func (s *Session) pooled(ctx context.Context, known learned, told []tidemark.Window) learned {
+	keeper, ok := s.Agent.(windowKeeper)
+	if !ok {
+		return known
+	}
+	all, err := keeper.Windows(ctx, told)
+	if err != nil {
+		s.warn("ask the agent for windows", err)
+		return known
+	}
+	known = maps.Clone(known)
+	for _, w := range all {
+		if w.Model == s.windowName(s.settings().Model) || w.Model == s.windowName(s.summaryModel()) {
+			known[w.Model] = w
+		}
+	}
+	return known
+}
+
+// storeWindows puts what is known in force. Memory has its share of the window, so the prompt is made anew.
+func (s *Session) storeWindows(ctx context.Context, known learned) error {
+	before := s.Window().Tokens
+	now := s.Runtime.Now()
+	known = maps.Clone(known)
+	maps.DeleteFunc(known, func(_ string, w tidemark.Window) bool { return now.After(w.Until) })
+	s.learned.Store(&known)
+	stmt := tidemark.Stmt{SQL: `UPDATE heads SET windows = ? WHERE key = ?`, Args: []any{mustJSON(known), string(s.Key)}, Want: 1}
+	if s.Window().Tokens != before {
+		stmt.SQL = `UPDATE heads SET windows = ?, prompt = '' WHERE key = ?`
+	}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
+		return fmt.Errorf("store windows of %s: %w", s.Key, err)
+	}
+	return s.loadSettings(ctx)
+}
+
+// learn takes up the window that a refusal showed, for all conversations.
+func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
+	now := s.Runtime.Now()
+	name := s.windowName(model)
+	w := tidemark.Window{Model: name, Tokens: max(tokens, leastSize), From: from}.Holds(now)
+	known := maps.Clone(*s.learned.Load())
+	if !w.Over(known[name], now) {
+		return nil
+	}
+	known[name] = w
+	s.Logger.Info("learned a window", "session", s.Key, "model", name, "tokens", w.Tokens, "from", w.From)
+	return s.storeWindows(ctx, s.pooled(ctx, known, []tidemark.Window{w}))
+}
+
+// refit answers a refusal for the size of a request: it takes up what that says of the window, and makes the view smaller.
+// Where no limit is named, a compaction within the window that is known comes first; what is refused after that, or where
+// nothing can leave, halves the window until the request is taken.
+func (s *Session) refit(ctx context.Context, r *run, v View, refused error) error {
+	var api *tidemark.APIError
+	if !errors.As(refused, &api) {
+		return refused
+	}
+	r.refits++
+	if r.weighs(&v, api.Asked) && !s.budget().Over(v.View) && api.Limit >= s.settings().Window {
+		return nil // what was refused was the room for the reply, which is smaller now
+	}
+	switch {
+	case api.Limit > 0:
+		return s.narrow(ctx, r, v, api.Limit, tidemark.WindowRefused)
+	case r.refits > 1:
+		return s.halve(ctx, r, v)
+	}
+	_, err := s.fit(ctx, r, v, fitForced)
+	if errors.Is(err, tidemark.ErrNoGain) {
+		return s.halve(ctx, r, v)
+	}
+	return err
+}
+
+// weighs gives a view the size that it was refused with, where that is more than was known: the rest of the turn stands on it.
+func (r *run) weighs(v *View, size tidemark.Tokens) bool {
+	if size <= v.Size {
+		return false
+	}
+	v.Size, v.Anchor = size, true
+	r.scale = scale{size, v.Fixed + v.View.Tokens(), true}
+	return true
+}
+
+func (s *Session) halve(ctx context.Context, r *run, v View) error {
+	return s.narrow(ctx, r, v, min(s.settings().Window, v.Size)/2, tidemark.WindowHalved)
+}
+
+// narrow puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
+// larger than was estimated.
+func (s *Session) narrow(ctx context.Context, r *run, v View, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
+	before := s.settings().Window
+	if err := s.learn(ctx, s.settings().Model, tokens, from); err != nil {
+		return err
+	}
+	heavier := false
+	if now := s.settings().Window; now < before {
+		line := fmt.Sprintf("The model takes %d tokens, not %d: %s. All conversations heed it from now on.", now, before, from)
+		if err := s.toldOf(ctx, r, line); err != nil {
+			return err
+		}
+		if !s.budget().Over(v.View) {
+			return nil // what was refused was the room for the reply
+		}
+	} else {
+		heavier = r.weighs(&v, now)
+	}
+	_, err := s.fit(ctx, r, v, fitForced)
+	if heavier && errors.Is(err, tidemark.ErrNoGain) {
+		return nil // so is it here, as far as anybody says
+	}
+	return err
+}

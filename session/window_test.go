@@ -1,0 +1,190 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// endpoint is a fake of what says how much models take.
+type endpoint struct {
+	known map[string]tidemark.Tokens
+	tells map[string]tidemark.Tokens
+	fail  error
+	asked atomic.Int64
+}
+
+func (e *endpoint) Place() string                      { return "http://local/v1" }
+func (e *endpoint) Known(model string) tidemark.Tokens { return e.known[model] }
+func (e *endpoint) Window(_ context.Context, model string) (tidemark.Tokens, error) {
+	e.asked.Add(1)
+	return e.tells[model], e.fail
+}
+
+// sizeFor is how many tokens a strict model counts of a request, its reply included: factor times what we estimate.
+func sizeFor(req tidemark.Request, factor float64) tidemark.Tokens {
+	n := tidemark.EstimateText(req.System)
+	for _, t := range req.Tools {
+		n += tidemark.EstimateText(t.Name + t.Description + string(t.InputSchema))
+	}
+	for _, m := range req.Sent() {
+		n += tidemark.Estimate(m)
+	}
+	return tidemark.Tokens(factor*float64(n)) + req.MaxTokens
+}
+
+// TestWindowIsLearned: nobody has set the window of a model that takes far less than is assumed. Its first refusal says by
+// how much, or does not; each message is answered, summaries too, and what one conversation learned the next one heeds
+// from its first request on.
+func TestWindowIsLearned(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		takes        tidemark.Tokens
+		factor       float64 // by which the model's count is over our estimate
+		named, asked bool    // whether it says what it takes, and how large the request was without its reply
+		most         int     // refusals
+	}{
+		{"named", 8192, 1, true, true, 2},
+		{"named alone", 16_384, 1, true, false, 2},
+		{"named, and it counts more than we do", 8192, 1.6, true, true, 30},
+		{"named alone, and it counts more", 8192, 1.6, true, false, 30},
+		{"not named", 8192, 1, false, false, 12},
+		{"not named, and it counts more", 16_384, 1.6, false, false, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t, session.Settings{})
+			refused := 0
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				n := sizeFor(req, c.factor)
+				if n <= c.takes {
+					h.model.usage = tidemark.Usage{Input: n - req.MaxTokens, Output: 10}
+					return tidemark.Message{}, nil
+				}
+				refused++
+				e := &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+				if c.named {
+					e.Limit = c.takes
+				}
+				if c.asked {
+					e.Asked = n - req.MaxTokens
+				}
+				return tidemark.Message{}, e
+			})
+			talk := func(rounds int) {
+				for i := range rounds {
+					if got := h.say(filler(i)); !strings.HasPrefix(got, "ok") {
+						t.Fatalf("message %d is answered %q", i, got)
+					}
+				}
+			}
+			talk(90)
+			if refused == 0 || refused > c.most {
+				t.Errorf("%d requests were refused, want 1 to %d", refused, c.most)
+			}
+			w := h.Window()
+			if w.Tokens > c.takes || w.Tokens < c.takes/4 {
+				t.Errorf("it uses %d of %d tokens", w.Tokens, c.takes)
+			}
+			if from := h.events("notice"); len(from) == 0 || !strings.Contains(from[0], fmt.Sprintf("not %d", session.DefaultWindow)) {
+				t.Errorf("notices %q", from)
+			}
+			if len(h.events("compaction")) == 0 {
+				t.Error("nothing was compacted")
+			}
+			h.stop()
+			h.open()
+			if again := h.Window(); again.Tokens != w.Tokens || again.From != w.From {
+				t.Errorf("after a restart %+v, before it %+v", again, w)
+			}
+		})
+	}
+}
+
+// TestWindowIsShared: what one conversation learned of a model, another one of the agent heeds from its first request on.
+func TestWindowIsShared(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.windows = &endpoint{}
+	h.stop()
+	h.open()
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if sizeFor(req, 1) > 8192 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 8192}
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := range 40 {
+		h.say(filler(i))
+	}
+	if len(h.agent.windows) == 0 {
+		t.Fatal("the agent was told of no window")
+	}
+	other := unopened(t, session.Settings{})
+	other.key, other.agent, other.windows = "agent:main:web:dm:ann", h.agent, h.windows
+	other.open()
+	refused := 0
+	other.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if sizeFor(req, 1) > 8192 {
+			refused++
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 8192}
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := range 40 {
+		if got := other.say(filler(i)); !strings.HasPrefix(got, "ok") {
+			t.Fatalf("message %d is answered %q", i, got)
+		}
+	}
+	if w := other.Window(); refused > 0 || w.Tokens != 8192 || w.From != tidemark.WindowRefused {
+		t.Errorf("%d refusals, %+v", refused, w)
+	}
+}
+
+// TestWindowIsAsked: what the endpoint tells, or the model's maker, bounds what is set; it is asked once a day, and one
+// that does not answer costs no turn.
+func TestWindowIsAsked(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		is   *endpoint
+		set  tidemark.Tokens
+		want tidemark.Window
+		asks int64
+	}{
+		{"it tells", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 0, tidemark.Window{Tokens: 32_000, From: tidemark.WindowEndpoint}, 2},
+		{"more than is set", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 16_000, tidemark.Window{Tokens: 16_000, From: tidemark.WindowSet}, 2},
+		{"its maker says", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}}, 0, tidemark.Window{Tokens: 128_000, From: tidemark.WindowKnown}, 2},
+		{"started with less", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}, tells: map[string]tidemark.Tokens{"test": 4096}}, 0, tidemark.Window{Tokens: 4096, From: tidemark.WindowEndpoint}, 2},
+		{"nobody says", &endpoint{}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, 2},
+		{"it fails", &endpoint{fail: errors.New("no way")}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := &clock{Runtime: tidemarktest.NewRuntime(t), now: time.Date(2026, 11, 3, 9, 0, 0, 0, time.UTC)}
+			h := unopened(t, session.Settings{Window: c.set})
+			h.windows, h.rt = c.is, now
+			h.open()
+			for range 3 {
+				if got := h.say("hello"); !strings.HasPrefix(got, "ok") {
+					t.Fatalf("answered %q", got)
+				}
+			}
+			if w := h.Window(); w.Tokens != c.want.Tokens || w.From != c.want.From {
+				t.Errorf("%+v, want %+v", w, c.want)
+			}
+			if n := c.is.asked.Load(); n != 1 {
+				t.Errorf("it was asked %d times in a moment", n)
+			}
+			now.advance(25 * time.Hour)
+			h.say("the next day")
+			if n := c.is.asked.Load(); n != c.asks {
+				t.Errorf("it was asked %d times in two days, want %d", n, c.asks)
+			}
+		})
+	}
+}
