@@ -102,7 +102,12 @@ type planner struct {
 
 func newPlanner(t *testing.T) *planner {
 	t.Helper()
-	p := &planner{world: newWorld(t), homes: &homes{}}
+	return plannerOn(newWorld(t))
+}
+
+func plannerOn(w *world) *planner {
+	w.t.Helper()
+	p := &planner{world: w, homes: &homes{}}
 	p.cfg.Sessions = p.homes
 	p.restart()
 	return p

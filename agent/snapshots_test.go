@@ -160,7 +160,7 @@ func TestTreeGone(t *testing.T) {
 
 // TestTreeOlder: what an older version kept is in the tree still, under its conversation, and what was removed stays so.
 func TestTreeOlder(t *testing.T) {
-	w := newWorld(t)
+	w := newAlone(t)
 	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
 	there, gone := aNode(w, "snap-1", "main#b", at), aNode(w, "snap-2", "main", at)
 	stmts := []tidemark.Stmt{{SQL: `CREATE TABLE IF NOT EXISTS schema_versions(space TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID`},
