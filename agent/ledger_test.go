@@ -217,15 +217,6 @@ func TestSweepByGroups(t *testing.T) {
 	}
 }
 
-// globex puts the numbers of two facts in an answer, as the question gives them.
-func globex(answer, question string) string {
-	number := func(fact string) string {
-		before, _, _ := strings.Cut(question, ": "+fact)
-		return before[strings.LastIndexByte(before, '\n')+1:]
-	}
-	return strings.NewReplacer("$old", number("User works at Acme"), "$new", number("User now works at Globex")).Replace(answer)
-}
-
 // TestSweepByModel: what a model says is a row with its reason; what cannot be read is nothing; a model that is
 // down, has no key or is too slow is asked again, and that is told.
 func TestSweepByModel(t *testing.T) {

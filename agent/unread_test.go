@@ -8,6 +8,15 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
+// globex puts the numbers of two facts in an answer, as the question gives them.
+func globex(answer, question string) string {
+	number := func(fact string) string {
+		before, _, _ := strings.Cut(question, ": "+fact)
+		return before[strings.LastIndexByte(before, '\n')+1:]
+	}
+	return strings.NewReplacer("$old", number("User works at Acme"), "$new", number("User now works at Globex")).Replace(answer)
+}
+
 // TestUnreadAnswer: what cannot be read is no answer. The next night asks again, the digest is written, and the night
 // does not say that it compared; after three nights the window is passed over. What the rules decide of another person's
 // facts stays as it is, each once.
