@@ -32,8 +32,11 @@ var other = hosttest.Neighbour{Play: Play, Names: Names}
 // Names are texts that stand in its rows alone.
 var Names = []string{"agent:" + Other + ":", "'" + Other + "'"}
 
-// longAgo is when it was busy.
-var longAgo = time.Date(1999, 5, 1, 12, 0, 0, 0, time.UTC)
+// longAgo is when it was busy; what it learned is of a day on which tests learn something, so that files have one name.
+var (
+	longAgo = time.Date(1999, 5, 1, 12, 0, 0, 0, time.UTC)
+	today   = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+)
 
 // then is a runtime at that time.
 type then struct{ tidemark.Runtime }
@@ -65,11 +68,14 @@ func Play(t testing.TB, db tidemark.DB) {
 	b.facts()
 	b.files()
 	b.tells()
+	_, err = b.Wake(context.Background())
+	b.must(err)
 	b.schedules()
 	// What waits to be written when the bucket is down.
 	blobs.Fail = func(string, string) error { return tidemark.ErrUnavailable }
 	b.remember(b.guest, "a2", "Likes cake")
 	b.must(db.Tx(context.Background(), []tidemark.Stmt{
+		{SQL: `UPDATE agent_sections SET done = ? WHERE id = 'x1'`, Args: []any{today.AddDate(50, 0, 0).UnixMilli()}},
 		{SQL: `UPDATE agent_schedules SET n = n - 100, fails = 3, notice = 'it failed', next = CASE n WHEN 1 THEN ? ELSE 0 END, state = CASE n WHEN 1 THEN 'on' WHEN 2 THEN 'paused' ELSE 'done' END`,
 			Args: []any{longAgo.UnixMilli()}},
 		{SQL: `INSERT INTO agent_schedule_runs(agent, schedule, due, state, again, errand, said) SELECT agent, n, 1000 + n, CASE n WHEN -99 THEN 'begun' WHEN -98 THEN 'running' ELSE 'ok' END, 1, '{}', 'it said' FROM agent_schedules`},
@@ -87,7 +93,7 @@ func (b *busy) must(err error) {
 
 func (b *busy) remember(s tidemark.Scope, id string, facts ...string) {
 	b.t.Helper()
-	x := tidemark.Extraction{ID: id, Session: "01SESSION", Scope: s, At: longAgo}
+	x := tidemark.Extraction{ID: id, Session: "01SESSION", Scope: s, At: today}
 	for _, f := range facts {
 		x.Facts = append(x.Facts, tidemark.Fact{Text: f, Sources: []tidemark.EntryID{"01A", "01Z"}})
 	}
@@ -130,7 +136,9 @@ func (b *busy) tells() {
 		_, err := b.Digests(ctx, recall.DigestReport{Key: key, Head: 25, At: longAgo, Parts: []recall.DigestPart{
 			{First: 1, Last: 10, Closed: true, Digest: digest}, {First: 11, Last: 20, Closed: true, Digest: digest}, {First: 21, Last: 25, Digest: digest}}})
 		b.must(err)
-		b.must(b.Snapshots(ctx, []snapshot.Node{{ID: "snap-00", Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Name: "n", Session: string(key), Created: longAgo, Messages: 1}}))
+		for _, id := range []string{"snap-00", "snap-1", "snap-2"} {
+			b.must(b.Snapshots(ctx, []snapshot.Node{{ID: id, Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Name: "n", Session: string(key), Created: longAgo, Messages: 1}}))
+		}
 		b.must(b.Question(ctx, tidemark.Question{Code: "ABCD", Session: key, Tool: "bash", Input: "{}", Asked: longAgo, Expires: longAgo.Add(time.Hour)}))
 	}
 }
