@@ -233,6 +233,63 @@ func TestWakeManyFiles(t *testing.T) {
 	}
 }
 
+// TestUndoOfTheSame: an edit that changed nothing is not what an undo takes back.
+func TestUndoOfTheSame(t *testing.T) {
+	w := newWorld(t)
+	for _, text := range []string{"# one\n", "# two\n", "# two\n"} {
+		w.clock.move(time.Minute)
+		if _, err := w.PutFile(t.Context(), "MEMORY.md", []byte(text), "*"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := w.Undo(t.Context(), "MEMORY.md"); err != nil || string(f.Content) != "# one\n" || w.stored("MEMORY.md") != "# one\n" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestOneOldFact: the last fact without words gets them, too.
+func TestOneOldFact(t *testing.T) {
+	w := newAlone(t)
+	w.remember(scope(t, owners), "x1", "The zeppelin is old")
+	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range w.list() { // only the ledger knows it
+		if err := w.blobs.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.restart()
+	found, err := w.Search(t.Context(), scope(t, owners), "zeppelins", 0) // as many as usual
+	if err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestFactWithoutWords is compared with nothing.
+func TestFactWithoutWords(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.remember(scope(t, owners), "x1", "The staging port is 8080", "+++")
+	w.consolidate()
+	w.remember(scope(t, owners), "x2", "---", "The staging port is 9090")
+	if c := w.consolidate(); c.Decided != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestManySchedulesInATool: of more than fit into an answer the first are told, and that there are more.
+func TestManySchedulesInATool(t *testing.T) {
+	p := newPlanner(t)
+	for range 60 {
+		p.add(agent.Schedule{Spec: schedule.Spec{Every: "24h"}, Prompt: strings.Repeat("look around ", 30)})
+	}
+	text, ok := p.call(scope(t, owners), agent.ToolSchedule, map[string]any{"do": "list"})
+	if !ok || !strings.HasPrefix(text, "s1: ") || !strings.HasSuffix(text, "\n…") || strings.Count(text, "\n") < 20 || strings.Count(text, "\n") > 50 {
+		t.Errorf("%d lines: %s", strings.Count(text, "\n"), text)
+	}
+}
+
 // TestArchivePages: a list of archives is each once, by the page too, and one whose index was lost is told again.
 func TestArchivePages(t *testing.T) {
 	const n = 7

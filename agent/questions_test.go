@@ -24,12 +24,26 @@ func (d *deciders) Decide(_ context.Context, key tidemark.Key, x tidemark.Decisi
 	return d.err
 }
 
-// TestQuestions: what waits for the owner, by its code and the conversation that asks.
+// asking is an agent by what conversations ask the owner.
+type asking interface {
+	Question(ctx context.Context, q tidemark.Question) error
+	Asked(ctx context.Context, code string) (bool, error)
+	Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error)
+}
+
+// TestQuestions: what waits for the owner, by its code and the conversation that asks, here and from afar.
 func TestQuestions(t *testing.T) {
+	t.Run("here", func(t *testing.T) { testQuestions(t, func(p *planner) asking { return p.Agent }) })
+	t.Run("from afar", func(t *testing.T) {
+		testQuestions(t, func(p *planner) asking { return remoteOf(p.world, p.Peer) })
+	})
+}
+
+func testQuestions(t *testing.T, of func(*planner) asking) {
 	p := newPlanner(t)
 	d := &deciders{homes: p.homes}
 	p.configure(func(c *agent.Config) { c.Sessions = d })
-	ctx := t.Context()
+	ctx, a := t.Context(), of(p)
 	const one, two tidemark.Key = "agent:main:local:dm:one", "agent:main:local:dm:two"
 	question := func(key tidemark.Key, code string, more func(*tidemark.Question)) {
 		t.Helper()
@@ -37,7 +51,7 @@ func TestQuestions(t *testing.T) {
 		if more != nil {
 			more(&q)
 		}
-		if err := p.Question(ctx, q); err != nil {
+		if err := a.Question(ctx, q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +69,7 @@ func TestQuestions(t *testing.T) {
 	}
 	elsewhere := func(q *tidemark.Question) { q.Elsewhere = true }
 	closed := func(q *tidemark.Question) { q.Closed, q.Elsewhere = true, true }
-	if asked, err := p.Asked(ctx, "ABCD"); err != nil || asked || open() != "" {
+	if asked, err := a.Asked(ctx, "ABCD"); err != nil || asked || open() != "" {
 		t.Errorf("what another agent asked: %v, %v, %s", asked, err, open())
 	}
 	question(one, "ABCD", nil)
@@ -91,18 +105,19 @@ func TestQuestions(t *testing.T) {
 		{"one that was decided there", "ijkl", owner, tidemark.ErrConflict, tidemark.ErrConflict, "", "agent:main:local:dm:two IJKL"},
 	} {
 		d.err, d.got = c.err, nil
-		_, err := p.Answer(ctx, tidemark.Decision{Code: c.code, By: c.by})
+		_, err := a.Answer(ctx, tidemark.Decision{Code: c.code, By: c.by})
 		if !errors.Is(err, c.want) || open() != c.left || strings.Join(d.got, ", ") != c.got {
 			t.Errorf("%s: %v; %q wait, told %q", c.name, err, open(), d.got)
 		}
 	}
 	p.restart()
+	a = of(p)
 	p.clock.move(20 * 24 * time.Hour)
 	question(one, "QRST", nil)
 	p.clock.move(11 * 24 * time.Hour)
 	question(one, "UVWX", nil)
 	for code, want := range map[string]bool{"abcd": false, "qrst": true, "uvwx": true} {
-		if asked, err := p.Asked(ctx, code); err != nil || asked != want {
+		if asked, err := a.Asked(ctx, code); err != nil || asked != want {
 			t.Errorf("%s a month later: %v, %v", code, asked, err)
 		}
 	}
