@@ -40,6 +40,9 @@ func TestSchedulesSideBySide(t *testing.T) {
 	p.add(agent.Schedule{Spec: cron("30 15 * * *")})
 	p.at(21, 15, 0)
 	p.end(tidemark.Outcome{Error: "it is down"})
+	if got := p.ids(); got != "s1 on 1, s2 on 0" {
+		t.Fatalf("a failure: %s", got)
+	}
 	p.at(21, 15, 30)
 	p.end(tidemark.Outcome{Text: "Fine."})
 	if got := p.ids(); got != "s1 on 1, s2 on 0" {
@@ -54,6 +57,12 @@ func TestSchedulesSideBySide(t *testing.T) {
 	p.at(21, 15, 40)
 	if got := p.ids(); got != "s1 on 1, s2 on 0, s3 on 0, s4 on 0" {
 		t.Fatalf("both at work: %s", got)
+	}
+	if p.wake(); p.runs("s3") != "running" || p.runs("s4") != "running" {
+		t.Errorf("both at work: %s, %s", p.runs("s3"), p.runs("s4"))
+	}
+	if err := p.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `INSERT INTO agent_schedule_runs(agent, schedule, due, state) VALUES('main', 1, 9000000000000, 'ok')`}}); err != nil {
+		t.Fatal(err)
 	}
 	p.end(tidemark.Outcome{Error: "it is down"}) // of the last that began
 	if done := strings.Count(p.ids(), agent.ScheduleDone); done != 1 {
@@ -78,6 +87,80 @@ func failed(p *planner) string {
 		p.t.Fatalf("none failed: %s", p.ids())
 	}
 	return list[i].ID
+}
+
+// TestBegunTogether: of two that begin at one time only one can be handed over; the other is, later.
+func TestBegunTogether(t *testing.T) {
+	p := newPlanner(t)
+	for range 2 {
+		p.add(agent.Schedule{Spec: schedule.Spec{Cron: "0 15 * * *", Zone: "UTC"}})
+	}
+	p.homes.fail = tidemark.ErrUnavailable
+	p.at(21, 15, 0)
+	p.homes.fail, p.homes.most = nil, 1
+	p.at(21, 15, 5)
+	if got := p.runs("s1") + " " + p.runs("s2"); got != "running begun" && got != "begun running" {
+		t.Fatalf("one was handed over: %s", got)
+	}
+	p.restart()
+	p.homes.most = 0
+	p.at(21, 15, 10)
+	if len(p.homes.given) != 2 || p.runs("s1") != "running" || p.runs("s2") != "running" {
+		t.Errorf("%d errands; %s, %s", len(p.homes.given), p.runs("s1"), p.runs("s2"))
+	}
+}
+
+// TestRunsOfEach: as many runs as are kept of one are no reason to forget those of another.
+func TestRunsOfEach(t *testing.T) {
+	p := newPlanner(t)
+	for range 2 {
+		p.add(agent.Schedule{Spec: schedule.Spec{Cron: "0 15 * * *", Zone: "UTC"}})
+	}
+	if err := p.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 200)
+		INSERT INTO agent_schedule_runs(agent, schedule, due, state) SELECT 'main', 2, 1000 + i, 'ok' FROM c UNION ALL SELECT 'main', 1, 7, 'ok'`}}); err != nil {
+		t.Fatal(err)
+	}
+	p.at(21, 15, 0)
+	if one, two := p.runs("s1"), len(strings.Fields(p.runs("s2"))); one != "running ok" || two != agent.MaxScheduleRuns {
+		t.Errorf("%s; %d of the other", one, two)
+	}
+}
+
+// TestVersionsOfEach: as many versions as are kept of one file are no reason to forget those of another.
+func TestVersionsOfEach(t *testing.T) {
+	w := newWorld(t)
+	for i := range 55 {
+		path := "MEMORY.md"
+		if i < 2 {
+			path = "SOUL.md"
+		}
+		if _, err := w.PutFile(t.Context(), path, fmt.Append(nil, "# version ", i, "\n"), "*"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]int{"SOUL.md": 2, "MEMORY.md": 50} {
+		if v, err := w.Versions(t.Context(), path); err != nil || len(v) != want {
+			t.Errorf("%s: %d versions, want %d, %v", path, len(v), want, err)
+		}
+	}
+}
+
+// TestLookingMakesNothing: an agent that has nothing is looked at without a table being made, or missed.
+func TestLookingMakesNothing(t *testing.T) {
+	w := newAlone(t)
+	ctx := t.Context()
+	tree, _, err := w.Tree(ctx, "", 10, false)
+	questions, askErr := w.Questions(ctx)
+	asked, codeErr := w.Asked(ctx, "ABCD")
+	schedules, listErr := w.Schedules(ctx)
+	rows, _, ledgerErr := w.Ledger(ctx, "", 10)
+	answer, recallErr := w.Recall(ctx, scope(t, owners), recall.Ask{Query: "walnut", Scope: recall.ScopeAgent})
+	if err := errors.Join(err, askErr, codeErr, listErr, ledgerErr); err != nil || asked || len(tree)+len(questions)+len(schedules)+len(rows)+len(answer.Results) > 0 {
+		t.Errorf("%v; recall %v", err, recallErr)
+	}
+	if _, err := w.Snapshot(ctx, "snap-1"); !errors.Is(err, tidemark.ErrNotFound) {
+		t.Error(err)
+	}
 }
 
 // TestScheduleMovedAtWork: one for one time that got another time while it was at work is not over with that work.

@@ -21,6 +21,7 @@ type homes struct {
 	keys   []tidemark.Key
 	fail   error           // of Start, before it is durable
 	cut    error           // of Start, behind that
+	most   int             // errands that are taken, 0 for all
 	busy   bool            // what Occupied says
 	person tidemark.Origin // what Correspondent says; without To there is none
 	said   []string
@@ -41,6 +42,9 @@ func (h *homes) Start(_ context.Context, key tidemark.Key, e tidemark.Errand) er
 	defer h.mu.Unlock()
 	if h.fail != nil {
 		return h.fail
+	}
+	if h.most > 0 && len(h.given) == h.most {
+		return tidemark.ErrUnavailable
 	}
 	same := func(i int) bool { return h.given[i].ID == e.ID && h.keys[i] == key }
 	for i := range h.given {

@@ -83,9 +83,11 @@ func testQuestions(t *testing.T, of func(*planner) asking) {
 		t.Fatalf("%s wait; %s", got, said)
 	}
 	question(one, "ABCD", closed)
-	question(one, "ABCD", elsewhere) // heard late
+	question(one, "ABCD", elsewhere)                         // heard late
+	question("agent:main:local:dm:three", "ABCD", elsewhere) // that one was closed is of another conversation
+	question("agent:main:local:dm:three", "ABCD", closed)
 	question(two, "MNOP", func(q *tidemark.Question) { q.Elsewhere, q.Expires = true, p.clock.Now() })
-	if got := open(); got != "two ABCD, two IJKL" || len(p.homes.said) != 3 {
+	if got := open(); got != "two ABCD, two IJKL" || len(p.homes.said) != 4 {
 		t.Errorf("%s wait; %v", got, p.homes.said)
 	}
 	owner, guest := tidemark.Origin{Owner: true}, tidemark.Origin{}
