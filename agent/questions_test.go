@@ -112,14 +112,23 @@ func testQuestions(t *testing.T, of func(*planner) asking) {
 			t.Errorf("%s: %v; %q wait, told %q", c.name, err, open(), d.got)
 		}
 	}
+}
+
+// TestQuestionsForgotten: a month behind its end nobody knows of a question, and of a newer one they do.
+func TestQuestionsForgotten(t *testing.T) {
+	p := newPlanner(t)
+	for _, c := range []struct {
+		code string
+		wait time.Duration
+	}{{"ABCD", 20 * 24 * time.Hour}, {"QRST", 11 * 24 * time.Hour}, {"UVWX", 0}} {
+		if err := p.Question(t.Context(), tidemark.Question{Code: c.code, Session: owners, Asked: p.clock.Now(), Expires: p.clock.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		p.clock.move(c.wait)
+	}
 	p.restart()
-	a = of(p)
-	p.clock.move(20 * 24 * time.Hour)
-	question(one, "QRST", nil)
-	p.clock.move(11 * 24 * time.Hour)
-	question(one, "UVWX", nil)
 	for code, want := range map[string]bool{"abcd": false, "qrst": true, "uvwx": true} {
-		if asked, err := a.Asked(ctx, code); err != nil || asked != want {
+		if asked, err := p.Asked(t.Context(), code); err != nil || asked != want {
 			t.Errorf("%s a month later: %v, %v", code, asked, err)
 		}
 	}
