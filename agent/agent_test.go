@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/agent/agenttest"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -52,13 +53,24 @@ var noon = time.Date(2026, 11, 21, 13, 30, 0, 0, time.UTC)
 
 const day = "memory/2026-11-21.md"
 
+// newWorld is an agent beside another in the same database.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	db := hosttest.DB(t)
+	agenttest.Beside(t, db)
+	return worldOn(t, db)
+}
+
+// newAlone is newWorld for a test of what a new database holds, which has no tables yet.
+func newAlone(t *testing.T) *world { return worldOn(t, hosttest.DB(t)) }
+
+func worldOn(t *testing.T, db tidemark.DB) *world {
 	t.Helper()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), clock: &clock{Runtime: hosttest.Runtime(t), now: noon}}
+	w := &world{t: t, db: db, blobs: tidemarktest.NewBlobs(), clock: &clock{Runtime: hosttest.Runtime(t), now: noon}}
 	w.cfg = agent.Config{Name: "main", DB: w.db, Blobs: w.blobs, Runtime: w.clock, Zone: berlin}
 	w.restart()
 	return w

@@ -46,7 +46,7 @@ func TestOwnersSittings(t *testing.T) {
 	if !strings.Contains(d.Text, "boathouse (2 messages") || !strings.Contains(d.Text, "2025-02-11 21:36 "+string(own)+": 7 messages left the context") || d.Shown != 2 {
 		t.Errorf("%d entries shown of the owner's\n%s", d.Shown, d.Text)
 	}
-	rows, err := w.db.Query(t.Context(), `SELECT count(*) FROM agent_episodes LIMIT 1`)
+	rows, err := w.db.Query(t.Context(), `SELECT count(*) FROM agent_episodes WHERE agent = 'main' LIMIT 1`)
 	if err != nil || rows[0].Int(0) > 5002 {
 		t.Errorf("%v sittings are kept, %v", rows, err)
 	}
@@ -105,8 +105,8 @@ func TestManySuperseded(t *testing.T) {
 	w.consolidate() // makes the tables
 	if err := w.db.Tx(t.Context(), []tidemark.Stmt{
 		{SQL: `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 5100)
-			INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path) SELECT agent, extraction, i + 1, 'An older fact ' || i, 'an older fact ' || i, '[]', path FROM agent_facts, c`},
-		{SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at) SELECT agent, seq, 'UPDATE', seq, 'moved', '[]', 'rules', 1 FROM agent_facts`},
+			INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path) SELECT agent, extraction, i + 1, 'An older fact ' || i, 'an older fact ' || i, '[]', path FROM agent_facts, c WHERE agent = 'main'`},
+		{SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at) SELECT agent, seq, 'UPDATE', seq, 'moved', '[]', 'rules', 1 FROM agent_facts WHERE agent = 'main'`},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (w *world) search(key, query string) string {
 
 // TestSweepOff: without the setting no table is made, nothing is decided, nothing is written.
 func TestReconcileOff(t *testing.T) {
-	w := newWorld(t)
+	w := newAlone(t)
 	w.remember(scope(t, owners), "x1", "The staging port is 8080")
 	w.remember(scope(t, owners), "x2", "The staging port is 9090")
 	if c := w.consolidate(); c.Note == "" || len(w.ledger()) != 0 || w.stored(memory.DigestFile) != "" {
@@ -158,7 +158,7 @@ func TestSaidAgain(t *testing.T) {
 	w.configure(func(c *agent.Config) {
 		c.Reconcile = agent.ReconcileModel
 		c.Model = &judge{say: func(string) (string, error) {
-			return `<decisions>[{"action":"DELETE","target":1,"by":2,"quote":"likes tea","reason":"duplicate"},{"action":"UPDATE","target":1,"by":2,"reason":"duplicate"}]</decisions>`, nil
+			return `<decisions>[{"action":"DELETE","target":$old,"by":$new,"quote":"likes tea","reason":"duplicate"},{"action":"UPDATE","target":$old,"by":$new,"reason":"duplicate"}]</decisions>`, nil
 		}}
 	})
 	w.remember(scope(t, owners), "x1", "The owner likes tea", "The staging port is 1")
@@ -226,8 +226,8 @@ func TestSweepByModel(t *testing.T) {
 		rows      int
 		fails     bool
 	}{
-		{"update", `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil, 1, false},
-		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":2,"reason":"moved"}]</decisions>`, nil, 0, false},
+		{"update", `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`, nil, 1, false},
+		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":$new,"reason":"moved"}]</decisions>`, nil, 0, false},
 		{"no key", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, true},
 		{"a model of no name", "", &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "no model"}, 0, true},
 		{"too slow", "", context.DeadlineExceeded, 0, true},
@@ -238,10 +238,11 @@ func TestSweepByModel(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			j := &judge{say: func(text string) (string, error) {
-				if !strings.Contains(text, "<new-facts>\n2: User now works at Globex") {
+				_, fresh, _ := strings.Cut(text, "<new-facts>\n")
+				if _, first, _ := strings.Cut(fresh, ": "); !strings.HasPrefix(first, "User now works at Globex") {
 					return `<decisions>[]</decisions>`, nil
 				}
-				return c.say, c.err
+				return globex(c.say, text), c.err
 			}}
 			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
 			w.remember(scope(t, owners), "x1", "User works at Acme")
@@ -259,7 +260,7 @@ func TestSweepByModel(t *testing.T) {
 			if strings.Contains(string(night.Last), `"waiting":"no model compares facts: `) != c.fails || err != nil {
 				t.Errorf("the night tells %s, %v", night.Last, err)
 			}
-			c.say, c.err = `<decisions>[{"action":"UPDATE","target":1,"by":2,"reason":"moved"}]</decisions>`, nil
+			c.say, c.err = `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`, nil
 			if w.consolidate(); c.fails && len(w.ledger()) != 1 {
 				t.Errorf("asked again, ledger %+v", w.ledger())
 			}

@@ -21,6 +21,7 @@ type homes struct {
 	keys   []tidemark.Key
 	fail   error           // of Start, before it is durable
 	cut    error           // of Start, behind that
+	most   int             // errands that are taken, 0 for all
 	busy   bool            // what Occupied says
 	person tidemark.Origin // what Correspondent says; without To there is none
 	said   []string
@@ -41,6 +42,9 @@ func (h *homes) Start(_ context.Context, key tidemark.Key, e tidemark.Errand) er
 	defer h.mu.Unlock()
 	if h.fail != nil {
 		return h.fail
+	}
+	if h.most > 0 && len(h.given) == h.most {
+		return tidemark.ErrUnavailable
 	}
 	same := func(i int) bool { return h.given[i].ID == e.ID && h.keys[i] == key }
 	for i := range h.given {
@@ -102,7 +106,12 @@ type planner struct {
 
 func newPlanner(t *testing.T) *planner {
 	t.Helper()
-	p := &planner{world: newWorld(t), homes: &homes{}}
+	return plannerOn(newWorld(t))
+}
+
+func plannerOn(w *world) *planner {
+	w.t.Helper()
+	p := &planner{world: w, homes: &homes{}}
 	p.cfg.Sessions = p.homes
 	p.restart()
 	return p

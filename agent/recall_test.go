@@ -336,14 +336,17 @@ func TestDigestsAreBounded(t *testing.T) {
 	if err := w.Report(t.Context(), tidemark.SessionInfo{Key: key, UpdatedAt: noon.Add(-time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	const parts = 100
+	const parts, others = 100, tidemark.Key("agent:main:local:dm:other") // which has parts at the same places
+	for i := int64(1); i <= 32; i++ {
+		w.digests(recall.DigestReport{Key: others, Head: i, At: noon, Parts: []recall.DigestPart{digestPart(i, i, true, "x")}})
+	}
 	for i := int64(1); i <= parts; i++ {
 		if next := w.digests(recall.DigestReport{Key: key, Head: i, At: noon, Parts: []recall.DigestPart{digestPart(i, i, true, fmt.Sprintf("word_%d", i))}}); next != i+1 {
 			t.Fatalf("next is %d behind %d", next, i)
 		}
 	}
-	rows, err := w.db.Query(t.Context(), `SELECT count(*), sum(length(digest)) FROM agent_digests LIMIT 1`)
-	if err != nil || rows[0].Int(0) != 32 || rows[0].Int(1) > 32*100 {
+	rows, err := w.db.Query(t.Context(), `SELECT count(*), sum(length(digest)), (SELECT count(*) FROM agent_digests WHERE agent = 'main' AND key = ?) FROM agent_digests WHERE agent = 'main' AND key <> ? LIMIT 1`, string(others), string(others))
+	if err != nil || rows[0].Int(0) != 32 || rows[0].Int(2) != 32 || rows[0].Int(1) > 32*100 {
 		t.Errorf("%d parts of %d bytes, %v", rows[0].Int(0), rows[0].Int(1), err)
 	}
 	for i := 1; i <= parts; i++ {

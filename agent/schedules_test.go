@@ -17,7 +17,7 @@ import (
 
 // TestNoSchedules: an agent that never had one has no table of it and no alarm but that of the night.
 func TestNoSchedules(t *testing.T) {
-	p := newPlanner(t)
+	p := plannerOn(newAlone(t))
 	night := p.wake()
 	if list, err := p.Schedules(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)

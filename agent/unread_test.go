@@ -8,11 +8,20 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
+// globex puts the numbers of two facts in an answer, as the question gives them.
+func globex(answer, question string) string {
+	number := func(fact string) string {
+		before, _, _ := strings.Cut(question, ": "+fact)
+		return before[strings.LastIndexByte(before, '\n')+1:]
+	}
+	return strings.NewReplacer("$old", number("User works at Acme"), "$new", number("User now works at Globex")).Replace(answer)
+}
+
 // TestUnreadAnswer: what cannot be read is no answer. The next night asks again, the digest is written, and the night
 // does not say that it compared; after three nights the window is passed over. What the rules decide of another person's
 // facts stays as it is, each once.
 func TestUnreadAnswer(t *testing.T) {
-	const good = `<decisions>[{"action":"UPDATE","target":3,"by":4,"reason":"moved"}]</decisions>`
+	const good = `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`
 	for _, c := range []struct {
 		name    string
 		answers []string // of each night
@@ -28,11 +37,11 @@ func TestUnreadAnswer(t *testing.T) {
 			night := 0
 			asked := 0
 			j := &judge{say: func(text string) (string, error) {
-				if !strings.Contains(text, "4: User now works at Globex") {
+				if !strings.Contains(text, ": User now works at Globex") {
 					return `<decisions>[]</decisions>`, nil
 				}
 				asked++
-				return c.answers[night], nil
+				return globex(c.answers[night], text), nil
 			}}
 			w.configure(func(cfg *agent.Config) {
 				cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true

@@ -80,7 +80,7 @@ func TestWordsFilled(t *testing.T) {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		rows, err := w.db.Query(t.Context(), `SELECT count(*), count(DISTINCT rowid) FROM agent_words LIMIT 1`)
+		rows, err := w.db.Query(t.Context(), `SELECT count(*), count(DISTINCT w.rowid) FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid WHERE f.agent = 'main' LIMIT 1`)
 		if err != nil || rows[0].Int(0) != facts+1 || rows[0].Int(1) != facts+1 {
 			t.Errorf("%v rows, %v, want %d", rows, err, facts+1)
 		}

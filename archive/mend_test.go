@@ -20,24 +20,32 @@ func TestMend(t *testing.T) {
 		bounds  archive.Bounds
 		added   int
 		partial bool
+		gone    string
 	}{
-		{"nothing lost", func([]archive.Info) []string { return nil }, archive.Bounds{}, 0, false},
+		{"nothing lost", func([]archive.Info) []string { return nil }, archive.Bounds{}, 0, false, ""},
 		{"every month lost", func(infos []archive.Info) []string {
 			var keys []string
 			for _, i := range infos {
 				keys = append(keys, archive.IndexKey("main", i.At))
 			}
 			return keys
-		}, archive.Bounds{}, n, false},
-		{"an archive lost", func(infos []archive.Info) []string { return []string{infos[0].Key} }, archive.Bounds{}, 0, false},
+		}, archive.Bounds{}, n, false, ""},
+		{"an archive lost", func(infos []archive.Info) []string { return []string{infos[0].Key} }, archive.Bounds{}, 0, false, ""},
+		{"every month lost, and an archive meanwhile", func(infos []archive.Info) []string {
+			var keys []string
+			for _, i := range infos {
+				keys = append(keys, archive.IndexKey("main", i.At))
+			}
+			return keys
+		}, archive.Bounds{}, n - 1, false, archive.PartKey("main", "01S1", noon.AddDate(0, 0, -7))},
 		{"more lost than are added at once", func(infos []archive.Info) []string {
 			var keys []string
 			for _, i := range infos {
 				keys = append(keys, archive.IndexKey("main", i.At))
 			}
 			return keys
-		}, archive.Bounds{Added: 2}, 2, true},
-		{"more objects than are compared", func(infos []archive.Info) []string { return []string{archive.IndexKey("main", infos[0].At)} }, archive.Bounds{Objects: 3}, 0, true},
+		}, archive.Bounds{Added: 2}, 2, true, ""},
+		{"more objects than are compared", func(infos []archive.Info) []string { return []string{archive.IndexKey("main", infos[0].At)} }, archive.Bounds{Objects: 3}, 0, true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := tidemarktest.NewBlobs()
@@ -50,7 +58,14 @@ func TestMend(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			b.Fail = func(op, key string) error { // deleted while it is looked at
+				if key == tc.gone && op == "get" {
+					return tidemark.ErrNotFound
+				}
+				return nil
+			}
 			s, err := archive.Mend(t.Context(), b, "main", tc.bounds)
+			b.Fail = nil
 			if err != nil || len(s.Added) != tc.added || s.Partial != tc.partial {
 				t.Fatalf("%+v, %v", s, err)
 			}
@@ -60,7 +75,7 @@ func TestMend(t *testing.T) {
 			if listed := listAll(t, b, archive.ListOptions{}); tc.added == n && (keys(listed) != keys(infos) || listed[0] != infos[0]) {
 				t.Errorf("listed\n%s\nwant\n%s", keys(listed), keys(infos))
 			}
-			if again, err := archive.Mend(t.Context(), b, "main", archive.Bounds{}); err != nil || !tc.partial && len(again.Added) != 0 {
+			if again, err := archive.Mend(t.Context(), b, "main", archive.Bounds{}); err != nil || !tc.partial && tc.gone == "" && len(again.Added) != 0 {
 				t.Errorf("again %+v, %v", again, err)
 			}
 		})

@@ -190,6 +190,20 @@ func TestSittings(t *testing.T) {
 	}
 }
 
+func TestImportance(t *testing.T) {
+	for _, c := range []struct {
+		text       string
+		days, want int
+	}{
+		{"bought bread", 1, 5}, {"Ann likes tea", 1, 7}, {"never call before nine", 1, 9}, {"the owner prefers that it must be cold", 1, 9}, {"nevertheless bought bread", 1, 5},
+		{"bought bread", 0, 5}, {"bought bread", 2, 6}, {"bought bread", 9, 7}, {"must be cold", 2, 10}, {"must be cold", 5, 10},
+	} {
+		if got := memory.Importance(c.text, c.days); got != c.want {
+			t.Errorf("%q on %d days: %d, want %d", c.text, c.days, got, c.want)
+		}
+	}
+}
+
 // TestSittingTells: a sitting says what a person asked for and how it ended, in the words that were said; thanks are no
 // end, and a question that nobody answered is told as that.
 func TestSittingTells(t *testing.T) {

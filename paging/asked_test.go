@@ -59,7 +59,7 @@ func TestStay(t *testing.T) {
 	stayed, longer := 0, 0
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		for _, name := range Policies() {
+		for _, name := range some(t, Policies()) {
 			s := random(t, seed, 30)
 			p, _ := New(Options{Policy: name, Tau: 1 + int(seed%3), MinBytes: 300})
 			q, _ := New(Options{Policy: name, Tau: 1 + int(seed%3), MinBytes: 300})

@@ -71,7 +71,7 @@ func outOf(p *Pager) (ids []string) {
 // TestHeldLeavesLater: what its owner held leaves soon after he no longer does, by each policy, as it does with a pager
 // that was built anew from what is out. tau is 2.
 func TestHeldLeavesLater(t *testing.T) {
-	for _, policy := range Policies() {
+	for _, policy := range some(t, Policies()) {
 		for _, window := range []tidemark.Tokens{0, 12_000} {
 			t.Run(fmt.Sprintf("%s window %d", policy, window), func(t *testing.T) {
 				o := Options{Policy: policy, Tau: 2, Window: window}

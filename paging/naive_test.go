@@ -65,7 +65,7 @@ func TestNaive(t *testing.T) {
 		if err := json.Unmarshal(line, &raw); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range Policies() {
+		for _, name := range some(t, Policies()) {
 			sc := Scanner{Tools: DefaultTools()}
 			s, err := sc.Session(line)
 			if err != nil {

@@ -7,7 +7,7 @@ import "testing"
 func TestCost(t *testing.T) {
 	s := Scanner{Tools: DefaultTools()}
 	sum, n := 0.0, 0
-	for _, name := range Profiles() {
+	for _, name := range some(t, Profiles()) {
 		for _, bytes := range []int{2000, 6000, 20000} {
 			for _, requests := range []int{40, 80, 200} {
 				session, err := s.Session(Profile(name, requests, bytes))
@@ -15,7 +15,7 @@ func TestCost(t *testing.T) {
 					t.Fatal(err)
 				}
 				ratio := map[string]float64{}
-				for _, policy := range Policies() {
+				for _, policy := range some(t, Policies()) {
 					r := Replay{Options: Options{Policy: policy}}
 					if err := r.Run(session); err != nil {
 						t.Fatal(err)

@@ -132,7 +132,7 @@ func zoneLaws(t *testing.T, o Options, s Session) (seen [4]int) {
 func TestZonesRandom(t *testing.T) {
 	var all [4]int
 	for seed := range uint64(40) {
-		for _, name := range Policies() {
+		for _, name := range some(t, Policies()) {
 			o := Options{Policy: name, Tau: int(seed % 5), MinBytes: 400, Window: tidemark.Tokens(6000 + 4000*(seed%6)), Fixed: 500}
 			for z, n := range zoneLaws(t, o, reported(random(t, seed, 25), seed)) {
 				all[z] += n
@@ -354,7 +354,7 @@ func TestWorthImages(t *testing.T) {
 // TestLowWater: near the end of the window the policy cost goes far enough that the next request need not act again,
 // and below the mark where the session lets it.
 func TestLowWater(t *testing.T) {
-	for _, name := range Profiles() {
+	for _, name := range some(t, Profiles()) {
 		for _, window := range []tidemark.Tokens{20_000, 40_000, 80_000} {
 			sc := Scanner{Tools: DefaultTools()}
 			s, err := sc.Session(Profile(name, 80, 6000))

@@ -118,6 +118,14 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		}
 		r.refuse(x, 400)
 	}
+	rows, err := r.db.Query(t.Context(), `SELECT (SELECT count(*) FROM proxy_steps WHERE key = ?1), (SELECT count(*) FROM proxy_tracks WHERE key = ?1) LIMIT 1`, string(key))
+	if err != nil || rows[0].Int(0) != 0 || rows[0].Int(1) != 0 {
+		t.Errorf("%v steps and tracks of what was refused, %v", rows, err)
+	}
+	r.exchange("", request(text("user", "good")), reply("end_turn", textBlock("Well.")))
+	if list := r.steps(""); len(list) != 1 {
+		t.Errorf("%d requests are told of, want the one that was answered", len(list))
+	}
 }
 
 // TestUsageOfOthers: what the provider reports of a request that was not sent as the pager has it is not what it reckons by.

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
-// EpisodesTold are the episodes of a track, and what of each its next request would have.
+// EpisodesTold are the episodes of a track, with their places in its log, and what of each its next request would have.
 type EpisodesTold struct {
 	Log      string
 	Enabled  bool // they may leave, or did
@@ -37,7 +37,31 @@ func (c *Conversation) Episodes(ctx context.Context, track string) (EpisodesTold
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.episodesOf(x, items), nil
+	out := c.episodesOf(x, items)
+	for _, s := range out.States { // they are of a graph of their own
+		s.Episode.From, s.Episode.To = x.inLog(s.Episode.From, false), x.inLog(s.Episode.To, true)
+	}
+	return out, nil
+}
+
+// inLog is where the log has a place of the graph, which counts the messages of one history and what the client never saw. What
+// is in no log is behind what comes before it, for the end of something, and before what comes behind it, for a beginning.
+func (x *Exchange) inLog(p episodes.Place, end bool) episodes.Place {
+	n := x.path[int(p.Seq)/seqs-1]
+	out := episodes.Place{Seq: n.seq, Block: len(n.form)}
+	if end {
+		out.Block = -1
+	}
+	for _, u := range n.form.units(n.put) {
+		switch {
+		case u.own < 0:
+		case end && u.N <= p.Block:
+			out.Block = max(out.Block, u.own)
+		case !end && u.N >= p.Block:
+			out.Block = min(out.Block, u.own)
+		}
+	}
+	return out
 }
 
 // historyOf is an exchange that would be sent what is stored of a track.

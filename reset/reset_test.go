@@ -146,7 +146,7 @@ func wall(t time.Time, z *time.Location) time.Time {
 }
 
 func TestParse(t *testing.T) {
-	hour, minutes := 24, -1
+	hour, minutes, last, longest, longer, least := 24, -1, 23, 366*24*60, 366*24*60+1, 0
 	rows := []struct {
 		name string
 		in   reset.Settings
@@ -155,6 +155,9 @@ func TestParse(t *testing.T) {
 		{"defaults", reset.Settings{}, ""},
 		{"mode", reset.Settings{Mode: "weekly"}, `mode "weekly"`},
 		{"hour", reset.Settings{Mode: "daily", AtHour: &hour}, "atHour 24"},
+		{"the last hour, the longest time", reset.Settings{Mode: "both", AtHour: &last, IdleMinutes: &longest}, "-"},
+		{"the first hour, no time", reset.Settings{Mode: "both", AtHour: &least, IdleMinutes: &least}, "-"},
+		{"too long", reset.Settings{Mode: "idle", IdleMinutes: &longer}, "idleMinutes 527041"},
 		{"minutes", reset.Settings{Mode: "idle", IdleMinutes: &minutes}, "idleMinutes -1"},
 		{"zone", reset.Settings{Mode: "daily", Zone: "Berlin"}, `zone "Berlin"`},
 		{"zone of the machine", reset.Settings{Mode: "daily", Zone: "Local"}, `zone "Local"`},
@@ -165,6 +168,12 @@ func TestParse(t *testing.T) {
 			if r.want == "" {
 				if err != nil || p.Mode != reset.Manual || p.AtHour != 4 || p.IdleMinutes != 60 || p.Zone != time.UTC {
 					t.Fatalf("%+v, %v", p, err)
+				}
+				return
+			}
+			if r.want == "-" {
+				if err != nil {
+					t.Error(err)
 				}
 				return
 			}

@@ -234,6 +234,50 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestSeveral: of many that may be meant the first twenty are listed, and how many more there are.
+func TestSeveral(t *testing.T) {
+	for n, want := range map[int]string{2: "", 20: "", 21: "\n… and 1 more\n", 23: "\n… and 3 more\n"} {
+		nodes := make([]Node, n)
+		for i := range nodes {
+			nodes[i] = snap(fmt.Sprintf("snap-cccccc%02d", i), "", i)
+		}
+		_, err := Find(nodes, "snap-c")
+		if err == nil {
+			t.Fatal("none is meant more than the others")
+		}
+		if got := err.Error(); strings.Count(got, "snap-cccccc") != min(n, 20) || want == "" && strings.Contains(got, "more") || !strings.Contains(got, want) {
+			t.Errorf("of %d: %s", n, got)
+		}
+	}
+}
+
+// TestTreeDeep: behind as many lines as a terminal may have, the depth is a number.
+func TestTreeDeep(t *testing.T) {
+	var b strings.Builder
+	if err := Grow(chain(maxIndent+3)).Text(&b, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	for i, line := range lines {
+		_, deep, cut := strings.Cut(line, "⋯ ")
+		if cut != (i > maxIndent) || cut && !strings.HasPrefix(deep, fmt.Sprint(i, " └── ")) || strings.Count(line, "    ") != max(min(i, maxIndent)-1, 0) {
+			t.Errorf("line %d: %s", i, line)
+		}
+	}
+	if len(lines) != maxIndent+3 {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
+// TestBadName: a name of others is told short, and as text.
+func TestBadName(t *testing.T) {
+	for name, want := range map[string]string{"a": `"a"`, "é": `"é"`, "a\xffb": `"a?b"`, strings.Repeat("x", 100): `x"`, strings.Repeat("x", 101): `x…"`, strings.Repeat("x", 99) + "é": `x…"`} {
+		if got := badName(name, "no").Error(); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+}
+
 func TestShort(t *testing.T) {
 	for n, want := range map[tidemark.Tokens]string{0: "0", 999: "999", 1000: "1k", 8449: "8.4k", 9949: "9.9k", 9950: "10k", 84_000: "84k", 999_499: "999k", 999_500: "1M", 1_240_000: "1.2M"} {
 		if got := Short(n); got != want {

@@ -189,7 +189,7 @@ func TestEpisodesRouteProxied(t *testing.T) {
 		}
 	}
 	for track, status := range map[string]int{"": 200, "#t1": 200, "#t2": 404} {
-		if got := r.text(status, "GET", "/v1/sessions/"+url.PathEscape(r.key+track)+"/recall?episode=look", "", "X-Tidemark-Token", token); status == 200 && !strings.Contains(got, "delimiter") {
+		if got := r.text(status, "GET", "/v1/sessions/"+url.PathEscape(r.key+track)+"/recall?episode=look", "", "X-Tidemark-Token", token); status == 200 && (!strings.Contains(got, "delimiter") || strings.Contains(got, "Well")) {
 			t.Errorf("%q: %s", track, got)
 		}
 	}

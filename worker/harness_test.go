@@ -17,9 +17,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/agent/agenttest"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider"
@@ -31,7 +33,6 @@ import (
 
 // actors keeps sessions and agents on one database, as the native host does.
 type actors struct {
-	t        *testing.T
 	db       tidemark.DB
 	blobs    tidemark.Blobs
 	rt       tidemark.Runtime
@@ -127,14 +128,38 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
+// others are another agent in the database of each test, whose conversations are as busy as those of a test.
+var others = hosttest.Neighbour{Names: agenttest.Names, Play: func(t testing.TB, db tidemark.DB) {
+	agenttest.Play(t, db)
+	a := &actors{db: db, blobs: tidemarktest.NewBlobs(), rt: hosttest.Runtime(t), provider: provider.Offline{}, metrics: worker.NewMetrics(time.Now),
+		settings: session.Settings{Model: "offline"}, life: t.Context(), sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
+	for _, key := range []tidemark.Key{"agent:" + agenttest.Other + ":main", "agent:" + agenttest.Other + ":whatsapp:dm:+491"} {
+		s, err := a.Session(t.Context(), key, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if _, err := s.Post(t.Context(), session.Input{ID: fmt.Sprint("m", i), Message: tidemark.NewText(tidemark.User, "hello")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.settle(t)
+	// Calls are numbered in the order in which they are made, whosesoever they are: those of a test begin at 1.
+	if err := db.Tx(t.Context(), []tidemark.Stmt{{SQL: `UPDATE anatomy SET n = n - 100`}, {SQL: `UPDATE sqlite_sequence SET seq = 0 WHERE name = 'anatomy'`}}); err != nil {
+		t.Fatal(err)
+	}
+}}
+
 // serve starts a server; change may alter what it stands on.
 func serve(t *testing.T, change func(*worker.Config, *actors)) *server {
 	t.Helper()
 	life, stop := context.WithCancel(context.Background())
 	rt := hosttest.Runtime(t)
-	a := &actors{t: t, db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt.Now),
+	a := &actors{db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt.Now),
 		settings: session.Settings{Model: "offline"}, life: life, sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
 	s := &server{t: t, actors: a, log: &logBuffer{}}
+	others.Beside(t, a.db)
 	c := worker.Config{Actors: a, Blobs: a.blobs, Runtime: a.rt, Metrics: a.metrics, Loopback: true, Version: "test",
 		Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
@@ -145,18 +170,20 @@ func serve(t *testing.T, change func(*worker.Config, *actors)) *server {
 		stop()
 		s.CloseClientConnections()
 		s.Close()
-		s.settle()
+		a.settle(t)
 	})
 	return s
 }
 
 // settle waits until nothing works any more: the directory is told after a turn has ended.
-func (s *server) settle() {
-	s.t.Helper()
+func (s *server) settle() { s.actors.settle(s.t) }
+
+func (a *actors) settle(t testing.TB) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tidemarktest.Patience)
 	defer cancel()
-	if err := s.actors.rt.(interface{ Wait(context.Context) error }).Wait(ctx); err != nil {
-		s.t.Error(err)
+	if err := a.rt.(interface{ Wait(context.Context) error }).Wait(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -136,7 +136,7 @@ func TestRecallOfTheNew(t *testing.T) {
 	s := serve(t, nil)
 	s.text(200, "POST", "/v1/sessions/garden/messages", `{"text":"the walnut sits there"}`)
 	s.settle()
-	if err := s.actors.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DELETE FROM agent_sessions`}}); err != nil {
+	if err := s.actors.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DELETE FROM agent_sessions WHERE agent = 'main'`}}); err != nil {
 		t.Fatal(err)
 	}
 	s.text(200, "GET", "/v1/recall?q=walnut&session=garden", "")

@@ -86,6 +86,7 @@ var table = []row{
 	{pkg: "mcp/mcptest", may: "mcp tidemarktest", test: true, why: "one contract test for both clients, and servers that break it"},
 	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
+	{pkg: "agent/agenttest", may: "agent host/hosttest tidemarktest schedule memory archive recall skill snapshot", test: true, why: "an agent that others are beside in one database"},
 	{pkg: "internal/lint", test: true, why: "it reads the others, it does not link them"},
 
 	{pkg: "host/probe", may: "host host/cloudflare provider", test: true, why: "it proves the bridge in workerd, and a provider on it, without any business"},
@@ -129,7 +130,7 @@ var homes = []struct{ path, at, why string }{
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
 	{"github.com/spf13/cobra", "cmd/tidemark", "the command line has one place"},
-	{"testing", "tidemarktest host/hosttest internal/lint mcp/mcptest test", "it registers flags in the program"},
+	{"testing", "tidemarktest host/hosttest agent/agenttest internal/lint mcp/mcptest test", "it registers flags in the program"},
 	{"github.com/evanw/esbuild", "build", "it bundles the page when that is built, nothing needs it later"},
 	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
 	{"github.com/openai/openai-go", "", "tests only: it brings http.Client and 50 s of build"},

@@ -151,6 +151,16 @@ func wholeRows() []insertRow {
 			`{"role":"assistant","content":[` + textJSON("a") + `,` + call1 + `, ` + real1 + `]}, {"role":"user","content":[` + res1 + `,{"type":"tool_result","tool_use_id":"r1"}]}`,
 		},
 		{
+			"behind all of a text", `[` + textJSON("a") + `,` + textJSON("b") + `]`, `"c"`,
+			[]Insert{{Offset: 1, Calls: list(call1), Results: list(res1)}},
+			`{"role":"assistant","content":[` + textJSON("a") + `,` + call1 + `,` + textJSON("b") + `]}, {"role":"user","content":[` + res1 + `,` + textJSON("c") + `]}`,
+		},
+		{
+			"markers of what is put back do not come back", `[` + textJSON("a") + `]`, `"b"`,
+			[]Insert{{Visible: 1, Blocks: list(`{"type":"text","text":"x",` + mark + `}`), Calls: list(`{"type":"tool_use","id":"p1",` + mark + `,"name":"memory_fault","input":{}}`), Results: list(`{` + mark + `,"type":"tool_result","tool_use_id":"p1","content":"one"}`)}},
+			`{"role":"assistant","content":[` + textJSON("a") + `,` + textJSON("x") + `,` + call1 + `]}, {"role":"user","content":[` + res1 + `,` + textJSON("b") + `]}`,
+		},
+		{
 			"results before a string", `"a"`, `"b"`,
 			[]Insert{{Visible: 1, Calls: list(call1), Results: list(res1)}},
 			`{"role":"assistant","content":[` + textJSON("a") + `,` + call1 + `]}, {"role":"user","content":[` + res1 + `,` + textJSON("b") + `]}`,

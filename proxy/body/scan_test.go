@@ -64,6 +64,7 @@ func TestScanRefuses(t *testing.T) {
 		"a short code point":   `{"a":"\u00g0","messages":[]}`,
 		"a control character":  "{\"a\":\"\n\",\"messages\":[]}",
 		"a comma too many":     `{"messages":[],}`,
+		"one in a list":        `{"a":[1,],"messages":[]}`,
 		"no colon":             `{"messages"[]}`,
 		"a key without quotes": `{messages:[]}`,
 		"nested":               `{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `,"messages":[]}`,
@@ -84,6 +85,17 @@ func TestScanRefuses(t *testing.T) {
 				t.Errorf("%s: %v", raw, err)
 			}
 		})
+	}
+}
+
+// TestPrefixes: a request that is cut off anywhere is refused, also within an escape.
+func TestPrefixes(t *testing.T) {
+	whole := `{"model":"m\\n\"\u00e9\ud83d\ude80","messages":[{"role":"user","content":[{"type":"text","text":"a\\",` + mark + `}]}, {"role":"assistant","content":"b\\\\"}],"n":[1.5e-3,true,null,{}]}`
+	scan(t, Messages, whole)
+	for n := range whole {
+		if _, err := Scan(Messages, []byte(whole[:n])); !errors.Is(err, tidemark.ErrInvalid) {
+			t.Errorf("%s: %v", whole[:n], err)
+		}
 	}
 }
 
@@ -152,6 +164,8 @@ func TestMarkers(t *testing.T) {
 		{`{"a":1}`, 0, `{"a":1}`},
 		{`{` + mark + `}`, 1, `{}`},
 		{`{` + mark + `, "a":1}`, 1, `{ "a":1}`},
+		{`{` + mark + `,` + mark + `,"a":1}`, 2, `{"a":1}`},
+		{`{"a":1,` + mark + `,` + mark + `}`, 2, `{"a":1}`},
 		{`{"a":1 , ` + mark + `}`, 1, `{"a":1}`},
 		{`{"a":1,` + mark + `,"b":2}`, 1, `{"a":1,"b":2}`},
 		{`{"cache_control":null,"a":1}`, 0, `{"a":1}`},

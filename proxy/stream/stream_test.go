@@ -130,6 +130,9 @@ func TestLegMessage(t *testing.T) {
 	blocks := []said{think("Let me \"think\"…\n"), {typ: "redacted_thinking", text: "xyz"}, textOf("\n\n"), textOf("A\n" + tags), call("p1", "memory_fault", `{"b":1.0,"a":[1,  2]}`)}
 	for _, stream := range []bool{true, false} {
 		_, turn := run(t, Options{Phantom: ours, Tags: true, Stream: stream}, bodies(Messages, stream, wire{eol: "\n", piece: 4}, []answer{{blocks, "tool_use", [2]int{1, 1}}}), atOnce)
+		if m := turn.Legs[0].Model; m != "m" {
+			t.Errorf("stream %v: model %q", stream, m)
+		}
 		got := string(turn.Legs[0].Message.AppendJSON(nil))
 		want := `{"role":"assistant","content":[{"type":"thinking","thinking":"Let me \"think\"…\n","signature":"sig/0"},{"type":"redacted_thinking","data":"xyz"},{"type":"text","text":` + str("A\n"+tags) + `},{"type":"tool_use","id":"p1","name":"memory_fault","input":{"b":1.0,"a":[1,  2]}}]}`
 		if got != want {

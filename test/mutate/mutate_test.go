@@ -114,6 +114,8 @@ func TestLoose(t *testing.T) {
 		`UPDATE t SET a = ?, b = 1 WHERE key = ? AND e.n <= ?`:                                      {"key = ?", "e.n <= ?"},
 		`SELECT 1 FROM a JOIN b ON b.id = a.id WHERE (x = 'y' OR kind LIKE ?) AND done = 0 LIMIT ?`: {"b.id = a.id", "x = 'y'", "kind LIKE ?", "done = 0"},
 		`INSERT INTO t(a, b) VALUES (?, ?) ON CONFLICT(a) DO UPDATE SET b = excluded.b`:             nil,
+		`CREATE INDEX i ON t(a) WHERE done = 0`:                                                     nil,
+		`in line 1, or it is the log of another`:                                                    nil,
 		`SELECT a WHERE n = max(1, 2) AND m >= ? - 1`:                                               nil,
 	} {
 		got, statements := loose(sql)
