@@ -263,7 +263,7 @@ rules: $(SUM)
 	$(suite) go -vet=off -count=1 ./internal/lint
 
 test-go: $(SUM)
-	{ build/packages.sh native; echo ./test/mutate; } | xargs $(suite) go -short -vet=off -timeout 10m
+	{ build/packages.sh native; echo ./test/mutate; } | xargs $(suite) go -short -vet=off -timeout 30m
 
 e2e-native: build $(SUM)
 	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets native

@@ -96,7 +96,7 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	waiting := rows[0].Int(0) - 1 // the question itself waits until it is answered
 	lines := []string{
 		fmt.Sprintf("Model: %s", cmp.Or(set.Model, "default")),
-		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d: %s)", v.Size, share(v.Size, s.budget().Limit()), s.budget().Limit(), set.Window, s.Window().From),
+		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d%s)", v.Size, share(v.Size, s.budget().Limit()), s.budget().Limit(), set.Window, s.windowWhy()),
 		fmt.Sprintf("Messages: %d since %s", h.Messages, h.Created.In(set.Zone).Format("2006-01-02 15:04 MST")),
 		fmt.Sprintf("Compactions: %d, resets: %d", h.Compactions, h.Resets),
 		fmt.Sprintf("Waiting: %d", max(waiting, 0)),
@@ -109,6 +109,14 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 		lines = append(lines, out)
 	}
 	return strings.Join(lines, "\n"), err
+}
+
+// windowWhy says how the window is known, where it is not the one that was set.
+func (s *Session) windowWhy() string {
+	if w := s.Window(); w.From != tidemark.WindowSet {
+		return ": " + w.From.String()
+	}
+	return ""
 }
 
 // share is how full the context is, of what it may grow to, in the page's own words and rounding, so that a
