@@ -13,19 +13,15 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// Bounds of asking an endpoint for its models.
-const (
-	modelsWait = 3 * time.Second
-	maxModels  = 8 << 20 // bytes; OpenRouter's list has 500 KB
-)
+// maxModels is how many bytes of a list of models are read; OpenRouter's has 500 KB.
+const maxModels = 8 << 20
 
-// Models says which models an endpoint has, and how large their windows are. Only Transport must be set.
+// Models says which models an endpoint has, and how large their windows are. Without Transport nobody is asked.
 type Models struct {
 	Anthropic bool   // it speaks the Messages API
 	BaseURL   string // as [OpenAI] and [Anthropic] have it
 	Key       string
 	Transport http.RoundTripper
-	Runtime   tidemark.Runtime // nil: no deadline
 }
 
 // Listed is a list of models as an endpoint gives it.
@@ -100,8 +96,8 @@ func (l Listed) find(model string) tidemark.Tokens {
 // then what LM Studio, llama.cpp and Ollama tell beside it. The window that a model was trained with counts for nothing
 // where it is not the one that it was started with.
 func (m *Models) Window(ctx context.Context, model string) (tidemark.Tokens, error) {
-	if m.BaseURL == "" && KnownWindow(model) > 0 {
-		return 0, nil // as its maker says
+	if m.Transport == nil || m.BaseURL == "" && KnownWindow(model) > 0 {
+		return 0, nil // nobody can be asked, or need be
 	}
 	l, err := m.List(ctx)
 	if err != nil || m.Anthropic {
@@ -176,11 +172,6 @@ func (m *Models) base() string {
 
 // get reads an answer of JSON; with a body it posts. What is no JSON, or another status, leaves out as it was.
 func (m *Models) get(ctx context.Context, url string, body []byte, out any) (status int, date time.Time, err error) {
-	if m.Runtime != nil {
-		var stop context.CancelFunc
-		ctx, stop = m.Runtime.WithTimeout(ctx, modelsWait)
-		defer stop()
-	}
 	method := http.MethodGet
 	if body != nil {
 		method = http.MethodPost

@@ -31,9 +31,10 @@ type windowKeeper interface {
 
 // Bounds of finding out a window.
 const (
-	maxRefits = 8                // compactions and halvings of one turn, each after a refusal
-	leastSize = 1_000            // tokens; no model takes less
-	windowNap = 10 * time.Minute // until what did not answer is asked again
+	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
+	leastSize  = 1_000            // tokens; no model takes less
+	windowNap  = 10 * time.Minute // until what did not answer is asked again
+	windowWait = 5 * time.Second  // for all of the answers, while somebody waits for another
 )
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -98,14 +99,16 @@ func (s *Session) freshWindows(ctx context.Context) {
 		return
 	}
 	s.windowNap.Store(now.Add(windowNap).UnixMilli())
-	known = s.pooled(ctx, known, nil)
+	limited, stop := s.Runtime.WithTimeout(ctx, windowWait)
+	defer stop()
+	known = s.pooled(limited, known, nil)
 	var told []tidemark.Window
 	for _, model := range stale {
 		name := s.windowName(model)
 		if w, ok := known[name]; ok && !now.After(w.Until) {
 			continue
 		}
-		n, err := s.Windows.Window(ctx, model)
+		n, err := s.Windows.Window(limited, model)
 		if err != nil {
 			s.warn("ask for the window of "+model, err)
 			continue
@@ -116,7 +119,7 @@ func (s *Session) freshWindows(ctx context.Context) {
 		known[name] = w
 	}
 	if len(told) > 0 {
-		known = s.pooled(ctx, known, told)
+		known = s.pooled(limited, known, told)
 	}
 	if err := s.storeWindows(ctx, known); err != nil {
 		s.warn("store windows", err)

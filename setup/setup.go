@@ -40,21 +40,23 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 }
 
 // Windows wires what says how many tokens models take, nil for the offline model, which takes any number.
-func Windows(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) session.Windows {
+func Windows(c *config.Config, network http.RoundTripper) session.Windows {
 	if c.Model.Provider == config.Offline {
 		return nil
 	}
-	return Models(c, rt, network)
+	return Models(c, network)
 }
 
 // Models wires what lists the models of the endpoint.
-func Models(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) *provider.Models {
-	m := &provider.Models{BaseURL: c.Model.BaseURL, Transport: network, Runtime: rt}
+func Models(c *config.Config, network http.RoundTripper) *provider.Models {
+	m := &provider.Models{BaseURL: c.Model.BaseURL, Transport: network}
 	switch c.Model.Provider {
 	case config.Anthropic:
 		m.Anthropic, m.Key = true, c.Secrets.Anthropic.Reveal()
 	case config.OpenAI:
 		m.Key = c.Secrets.OpenAI.Reveal()
+	case config.WorkersAI: // the binding lists nothing
+		m.BaseURL, m.Transport = config.WorkersAI, nil
 	}
 	return m
 }

@@ -319,7 +319,7 @@ func (d *doctor) provider(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	models := setup.Models(d.cfg, nil, native.Transport())
+	models := setup.Models(d.cfg, native.Transport())
 	l, err := models.List(ctx)
 	status, names := l.Status, l.Names
 	who := model.Provider + " " + model.ID
