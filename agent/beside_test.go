@@ -334,15 +334,12 @@ func TestUndoOfTheSame(t *testing.T) {
 func TestOneOldFact(t *testing.T) {
 	w := newAlone(t)
 	w.remember(scope(t, owners), "x1", "The zeppelin is old")
-	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
-		t.Fatal(err)
-	}
 	for _, o := range w.list() { // only the ledger knows it
 		if err := w.blobs.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.restart()
+	w.wordless()
 	found, err := w.Search(t.Context(), scope(t, owners), "zeppelins", 0) // as many as usual
 	if err != nil || len(found) != 1 {
 		t.Errorf("%+v, %v", found, err)

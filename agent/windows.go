@@ -66,7 +66,7 @@ func Windows(ctx context.Context, db tidemark.DB, now time.Time) ([]tidemark.Win
 	}
 	var out []tidemark.Window
 	for _, r := range rows {
-		out = append(out, tidemark.Window{Model: r.Text(0), Tokens: tidemark.Tokens(r.Int(1)), From: tidemark.WindowFrom(r.Text(2)), Until: time.UnixMilli(r.Int(3))})
+		out = append(out, tidemark.Window{Model: r.Text(0), Tokens: tidemark.Tokens(r.Int(1)), From: tidemark.WindowFrom(r.Text(2)), Until: time.UnixMilli(r.Int(3)).UTC()})
 	}
 	return out, nil
 }

@@ -69,10 +69,7 @@ func TestWordsFilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `DROP TABLE agent_windows`}, {SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	w.restart()
+	w.wordless()
 	w.remember(scope(t, owners), "new", "A new fact about zeppelins")
 	for range 2 {
 		for query, want := range map[string]string{"zeppelin": "A new fact about zeppelins", "deployed number 3": "Old fact number 3 about deployments"} {
@@ -86,6 +83,15 @@ func TestWordsFilled(t *testing.T) {
 		}
 		w.restart()
 	}
+}
+
+// wordless makes the database one of an older version, whose facts had no words, and opens it.
+func (w *world) wordless() {
+	w.t.Helper()
+	if err := w.db.Tx(w.t.Context(), []tidemark.Stmt{{SQL: `DROP TABLE agent_windows`}, {SQL: `UPDATE schema_versions SET version = 2 WHERE space = 'agent'`, Want: 1}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.restart()
 }
 
 // list is the keys of all objects.

@@ -42,7 +42,9 @@ func talk(from, n int) []tidemark.Entry {
 		case 2:
 			out = append(out, entry(i, fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"main.go","is_error":false,"cache_control":{"type":"ephemeral"}}]}`, i-1)))
 		default:
-			out = append(out, entry(i, fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"answer %d"},{"type":"future_block","x":[1,2.50]}]}`, i)))
+			e := entry(i, fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"answer %d"},{"type":"future_block","x":[1,2.50]}]}`, i))
+			e.Call = &tidemark.Call{Stop: "end_turn", Usage: tidemark.Usage{Output: 3}} // estimated, of a model without a name
+			out = append(out, e)
 		}
 	}
 	return out

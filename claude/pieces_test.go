@@ -77,7 +77,7 @@ func TestProjectFolder(t *testing.T) {
 		{"none is there", long, "", Encode(long)},
 		{"that of another version", long, begin + "-other/", begin + "-other"},
 		{"a file", long, begin + "-other", Encode(long)},
-		{"one that begins otherwise", long, "b" + begin[1:] + "-other/", Encode(long)},
+		{"one that ends otherwise before the hash", long, begin[:maxFolder-1] + "b-other/", Encode(long)},
 		{"its own", long, Encode(long) + "/", Encode(long)},
 		{"a short path is itself", "/p/short", "-p-short-other/", "-p-short"},
 	} {

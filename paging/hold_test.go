@@ -99,6 +99,26 @@ func TestHeldLeavesLater(t *testing.T) {
 	}
 }
 
+// TestOutIsSettled: what is out is none of what may go, and saves nothing any more.
+func TestOutIsSettled(t *testing.T) {
+	h := newHolding(t, Options{Tau: 2})
+	h.reads(0, 40)
+	c := &h.p.costs
+	if len(c.ready) == 0 {
+		t.Fatal("nothing may go")
+	}
+	out := c.ready[0]
+	out.stub = true
+	h.p.settle()
+	saved := 0
+	for _, g := range c.ready {
+		saved += g.frees()
+	}
+	if slices.Contains(c.ready, out) || c.saved != saved || c.first == out {
+		t.Errorf("%d may go and save %d, want %d", len(c.ready), c.saved, saved)
+	}
+}
+
 // TestHeldDoesNotCount: a page that stays is none that went, makes no batch pay, and is not told as one that leaves.
 func TestHeldDoesNotCount(t *testing.T) {
 	h := newHolding(t, Options{Tau: 2})

@@ -194,7 +194,7 @@ func TestCollapsedComesBack(t *testing.T) {
 		{history[:4:4], false}, // the client wants the answer to be gone on with
 	} {
 		e := r.exchange(proxy.Page, request(row.history...), reply("end_turn", textBlock("ok")))
-		if got := !bytes.Contains(e.sent[0], []byte("question 2")); got != row.hidden || bytes.Contains(e.sent[0], []byte("as you summed them up")) != row.hidden {
+		if got := !bytes.Contains(e.sent[0], []byte("question 2")); got != row.hidden || bytes.Contains(e.sent[0], []byte("[Turns 1-2, 4 messages, as you summed them up")) != row.hidden {
 			t.Errorf("of %d messages sent %s", len(row.history), e.sent[0])
 		}
 	}

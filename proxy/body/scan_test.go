@@ -3,6 +3,7 @@ package body
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -85,6 +86,19 @@ func TestScanRefuses(t *testing.T) {
 				t.Errorf("%s: %v", raw, err)
 			}
 		})
+	}
+}
+
+// TestTextOf: the text of a block is that of a text block alone, and says whether anything else stands in it.
+func TestTextOf(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"type":"text","text":"a"}`: `"a" true`, `{"text":"a","type":"text"}`: `"a" true`, `{"type":"te\u0078t","text":"a\n"}`: `"a\n" true`, `{"type":"text","text":"a",` + mark + `}`: `"a" false`,
+		`{"type":"x","text":"a"}`: ` false`, `{"text":"a"}`: ` false`, `{"type":"text"}`: ` false`, `{"type":"text","text":5}`: ` false`, `{"type":"text","text":"a"`: ` false`, `[]`: ` false`,
+	} {
+		quoted, alone := textOf([]byte(raw))
+		if got := fmt.Sprintf("%s %v", quoted, alone); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
 	}
 }
 

@@ -1,0 +1,97 @@
+package archive_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
+)
+
+// TestGzip: what is packed comes back when its size is known, and nothing else does.
+func TestGzip(t *testing.T) {
+	raw := []byte(strings.Repeat("tide ", 3000))
+	packed, err := archive.Gzip(raw)
+	if err != nil || len(packed) >= len(raw) {
+		t.Fatalf("%d bytes, %v", len(packed), err)
+	}
+	z := &gzip.Reader{}
+	for range 2 {
+		if got, err := archive.Gunzip(z, packed, len(raw)); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	flipped := bytes.Clone(packed)
+	flipped[len(flipped)-5] ^= 1 // of the checksum
+	for name, c := range map[string]struct {
+		data []byte
+		size int
+	}{
+		"too small a size": {packed, len(raw) - 1}, "too large a size": {packed, len(raw) + 1}, "another checksum": {flipped, len(raw)},
+		"cut off": {packed[:len(packed)-9], len(raw)}, "cut in its end": {packed[:len(packed)-1], len(raw)}, "nothing": {nil, 0}, "no gzip": {raw, len(raw)},
+	} {
+		if got, err := archive.Gunzip(z, c.data, c.size); !errors.Is(err, tidemark.ErrUnavailable) || got != nil {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+}
+
+// TestEncoderPasses: what is no message is passed over, and nothing is no archive.
+func TestEncoderPasses(t *testing.T) {
+	var e archive.Encoder
+	other := talk(0, 1)[0]
+	other.Kind = "overlay"
+	if err := e.Add(other); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := e.Close(); err != nil || p.Messages != 0 || p.Data != nil || p.SHA256 != "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	said := talk(0, 2)
+	said[1].Kind = tidemark.KindMessage
+	for _, x := range []tidemark.Entry{other, said[0], other, said[1], other} {
+		if err := e.Add(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := e.Close(); err != nil || p.Messages != 2 || p.First != said[0].ID || p.Last != said[1].ID {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestDescribed: when an archive is from stands in its metadata, else in its key, else it is as old as its object.
+func TestDescribed(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	data := zip(t, reference)
+	at := time.Date(2020, 1, 2, 3, 4, 5, 6e6, time.UTC)
+	part, whole := archive.PartKey("main", "p", at), func(name string) string { return archive.WholeKey("main", name) }
+	for key, meta := range map[string]map[string]string{
+		whole("text"):   {"archivedAt": at.Format(time.RFC3339Nano), "messageCount": "-5", "inputTokens": "99999999999999999999", "outputTokens": "x"},
+		whole("millis"): {"archivedAt": "1577934245006", "inputTokens": "7", "outputTokens": "8"},
+		whole("wrong"):  {"archivedAt": "yesterday"},
+		whole("none"):   nil,
+		part:            nil,
+	} {
+		if _, err := b.Put(t.Context(), key, bytes.NewReader(data), int64(len(data)), tidemark.PutOptions{Metadata: meta}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := archive.Rebuild(t.Context(), b, "main", nil); err != nil || n != 5 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	for _, i := range listAll(t, b, archive.ListOptions{}) {
+		var usage tidemark.Usage
+		if i.Session == "millis" {
+			usage = tidemark.Usage{Input: 7, Output: 8}
+		}
+		recent := i.Session == "wrong" || i.Session == "none"
+		if i.Messages != 6 || i.Usage != usage || recent != (time.Since(i.At) < time.Hour) || !recent && !i.At.Equal(at) {
+			t.Errorf("%+v", i)
+		}
+	}
+}
