@@ -15,6 +15,7 @@ import (
 // decodeForm decodes an object of another API: the fields that are given here, where null is as good as
 // not there; what else it has comes back by name.
 func decodeForm(raw []byte, fields ...field) (rest map[string]json.RawMessage, err error) {
+	raw = json.Unmarked(raw)
 	if err := checkJSON(raw); err != nil {
 		return nil, err
 	}
