@@ -274,6 +274,9 @@ func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refu
 	case api.Limit > 0:
 		return s.learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
 	}
+	if s.summaryModel() == s.settings().Model {
+		return nil // a smaller piece is asked for; the window of all conversations is halved where a turn shows it
+	}
 	return s.learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
 }
 
