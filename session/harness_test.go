@@ -277,7 +277,7 @@ func answer(n int, req tidemark.Request) string {
 }
 
 func asksSummary(req tidemark.Request) bool {
-	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "<memories>")
+	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "</conversation>")
 }
 
 func (m *model) count() int {

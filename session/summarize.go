@@ -227,7 +227,7 @@ const (
 // strictly is asked for again; an oversized chunk is not sent at all.
 func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
 	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
-		Items: items, OnlyMemories: onlyMemories}
+		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories}
 	req := compaction.Prompt(ask)
 	window := s.summaryWindow()
 	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
