@@ -57,7 +57,7 @@ func Worth(summary string, a Ask) error {
 
 // Read is [Parse] for what was asked, and takes no answer for a summary that is none.
 func Read(r tidemark.Reply, a Ask) (Written, error) {
-	w, err := Parse(r, a.OnlyMemories)
+	w, err := Parse(r, a)
 	if err == nil && !a.OnlyMemories {
 		err = Worth(w.Summary, a)
 	}

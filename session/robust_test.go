@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -260,8 +261,12 @@ func TestAnEarlierLifeTakesNothingBack(t *testing.T) {
 // fullMemory is an agent whose memory fills whatever it may.
 type fullMemory struct{ *fakeAgent }
 
-func (a fullMemory) PromptWithin(_ context.Context, _ tidemark.Scope, _ time.Time, most tidemark.Tokens) (string, error) {
-	return strings.Repeat("- fact\n", int(most)*10/3/8), nil
+func (a fullMemory) PromptWithin(_ context.Context, _ tidemark.Scope, _ time.Time, most tidemark.Tokens) (string, memory.Mark, error) {
+	return strings.Repeat("- fact\n", int(most)*10/3/8), memory.Mark{}, nil
+}
+
+func (a fullMemory) News(context.Context, tidemark.Scope, memory.Since) (memory.News, error) {
+	return memory.News{}, nil
 }
 
 // TestMemoryLeavesRoom: system prompt, summary and tail fit the limit together, however much is
