@@ -279,7 +279,7 @@ func answer(n int, req tidemark.Request) string {
 }
 
 func asksSummary(req tidemark.Request) bool {
-	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "</conversation>")
+	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "\n</conversation>")
 }
 
 func (m *model) count() int {
