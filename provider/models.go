@@ -213,8 +213,8 @@ func (m *Models) get(ctx context.Context, url string, body []byte, out any) (sta
 	return resp.StatusCode, date, nil
 }
 
-// windows are the windows of models by how their names begin, the longest beginning counts, as their makers had them on
-// windowsDate: https://docs.anthropic.com/en/docs/about-claude/models, https://platform.openai.com/docs/models,
+// windows are the windows of models by how their names begin, the longest beginning counts, as their makers had them in
+// November 2026: https://docs.anthropic.com/en/docs/about-claude/models, https://platform.openai.com/docs/models,
 // https://ai.google.dev/gemini-api/docs/models, https://api-docs.deepseek.com,
 // https://developers.cloudflare.com/workers-ai/models.
 var windows = map[string]tidemark.Tokens{
@@ -228,9 +228,6 @@ var windows = map[string]tidemark.Tokens{
 	"@cf/zai-org/glm-4.7-flash": 131_072, "@cf/meta/llama-3.3-70b": 24_000, "@cf/meta/llama-3.1-8b-instruct": 7_968, "@cf/meta/llama-4-scout": 131_000,
 	"@cf/mistralai/mistral-small-3.1": 128_000, "@cf/qwen/qwen3-30b": 32_768, "@cf/openai/gpt-oss": 128_000, "@hf/nousresearch/hermes-2-pro": 24_000,
 }
-
-// windowsDate is when windows was looked at last.
-const windowsDate = "2026-11"
 
 // KnownWindow returns the window of a model as its maker has it, 0 for one that we do not know. A server may run a model
 // with less.

@@ -35,7 +35,7 @@ const (
 	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
 	leastSize  = 1_000            // tokens; no model takes less
 	windowNap  = 10 * time.Minute // until what did not answer is asked again
-	windowWait = 5 * time.Second  // for all of the answers, while somebody waits for another
+	windowWait = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -106,9 +106,12 @@ func (s *Session) freshWindows(ctx context.Context) {
 		n, err := s.Windows.Window(limited, model)
 		if err != nil {
 			s.warn("ask for the window of "+model, err)
-		} else if n > 0 {
-			told = append(told, tidemark.Window{Model: s.windowName(model), Tokens: n, From: tidemark.WindowEndpoint}.Holds(now))
 		}
+		w := tidemark.Window{Model: s.windowName(model), Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
+		if n == 0 { // nor need another conversation ask so soon
+			w.Until = now.Add(windowNap)
+		}
+		told = append(told, w)
 	}
 	if len(told) == 0 {
 		return
