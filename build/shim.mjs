@@ -106,7 +106,7 @@ class Host extends DurableObject {
     }
   }
 
-  platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
+  platform() { return { ...platformOf(this.ctx), sockets: this.#sockets, lost: () => this.#revive() }; }
 
   // revive has the next instance take up the sockets of one that ended in the middle of something. One that
   // ends at once is asked again only when its time has come.
