@@ -39,7 +39,10 @@ func (a *Anthropic) official() bool {
 // valid is what chat completions take of a request.
 func (o *OpenAI) valid(req tidemark.Request) *sending {
 	r := chatRules(chatID)
-	r.system = o.official() // many servers know a system message only as the first
+	if o.official() {
+		r.system = true // many servers know a system message only as the first
+		r.tools.most = tidemark.MaxChatTools
+	}
 	if u, err := url.Parse(o.BaseURL); err == nil && strings.HasSuffix(u.Hostname(), "mistral.ai") {
 		r.id = mistralID
 	}

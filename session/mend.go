@@ -27,10 +27,10 @@ const mendedMark = "[Refused by the model's API: "
 // the overlay can be lifted.
 func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool, error) {
 	var api *tidemark.APIError
-	if !errors.As(refused, &api) || api.Class != tidemark.ClassBadRequest || api.Place == nil || r.mends >= maxMends {
+	if !errors.As(refused, &api) || api.Class != tidemark.ClassBadRequest || r.mends >= maxMends {
 		return false, nil
 	}
-	if api.Place.Tool != "" {
+	if api.Place != nil && api.Place.Tool != "" {
 		return s.mendTool(ctx, r, v, *api)
 	}
 	edits := mendEdits(v, *api)
@@ -79,6 +79,9 @@ func quoted(text string) string {
 // request has the messages of the view, merged and with ours between: a block is found by its bytes, wherever it stands,
 // since the same bytes are refused again.
 func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
+	if api.Place == nil {
+		return mediaEdits(v, api)
+	}
 	sent := v.Messages()
 	p := *api.Place
 	if p.Message < 0 || p.Message >= len(sent) || p.Block >= len(sent[p.Message].Content) {
@@ -110,6 +113,55 @@ func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
 		}
 	}
 	return edits
+}
+
+// mediaWords are in what APIs say of a picture or a document that they cannot load or read, without a place: "Could not
+// process image", "Unable to download the file", "Error while downloading …", "The PDF specified was not valid".
+var mediaWords = [...]string{"image", "picture", "file", "download", "pdf", "document", "media", "multimodal"}
+
+// mediaEdits are the edits that take out pictures and documents where an API refuses one and does not say which: those
+// that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
+func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
+	says := strings.ToLower(api.Message)
+	if !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
+		return nil
+	}
+	answered := 0
+	for i := range v.Items {
+		if v.Items[i].Message.Role == tidemark.Assistant {
+			answered = i
+		}
+	}
+	for _, guilty := range []func(i int, b tidemark.Block) bool{
+		func(i int, _ tidemark.Block) bool { return i > answered },
+		func(_ int, b tidemark.Block) bool { return b.Source != nil && b.Source.Type == "url" },
+		func(int, tidemark.Block) bool { return true },
+	} {
+		var edits []tidemark.Edit
+		for i := range v.Items {
+			it := &v.Items[i]
+			if it.Span() || it.Lead() {
+				continue
+			}
+			for at, b := range it.Message.Content {
+				held := append([]tidemark.Block{b}, b.Content...)
+				if !slices.ContainsFunc(held, func(b tidemark.Block) bool { return medium(b) && guilty(i, b) }) {
+					continue
+				}
+				if e, ok := mendEdit(it, at, -1, quoted(api.Message)); ok {
+					edits = append(edits, e)
+				}
+			}
+		}
+		if len(edits) > 0 {
+			return edits
+		}
+	}
+	return nil
+}
+
+func medium(b tidemark.Block) bool {
+	return b.Type == tidemark.TypeImage || b.Type == tidemark.TypeDocument
 }
 
 // suspect reports a block that may be meant where an API names a message only: what people and models wrote is not.
