@@ -205,21 +205,18 @@ func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bo
 	return tidemark.Edit{From: it.ID, Block: n, Blocks: with}, true
 }
 
-// mendResult is a result with a note in the place of one of its blocks, or of all that is no text, or of all of it.
+// mendResult is a result with a note in the place of one of its blocks, or of all that is no text; or of all of it, where
+// those are notes already.
 func mendResult(b tidemark.Block, inner int, note func(kind string) string) (tidemark.Block, bool) {
 	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: b.ToolUseID, IsError: b.IsError, Content: slices.Clone(b.Content)}
 	done := false
 	for i, c := range out.Content {
-		if i == inner || inner < 0 && c.Type != tidemark.TypeText {
-			done = done || !strings.HasPrefix(c.Text, mendedMark)
-			out.Content[i] = tidemark.Text(note(c.Type))
+		if (i == inner || inner < 0 && c.Type != tidemark.TypeText) && !strings.HasPrefix(c.Text, mendedMark) {
+			out.Content[i], done = tidemark.Text(note(c.Type)), true
 		}
 	}
-	switch {
-	case done:
-		return out, true
-	case inner >= 0 || slices.ContainsFunc(b.Content, func(c tidemark.Block) bool { return strings.HasPrefix(c.Text, mendedMark) }):
-		return out, false
+	if done || len(b.Content) == 1 && strings.HasPrefix(b.Content[0].Text, mendedMark) {
+		return out, done
 	}
 	return tidemark.ToolResult(b.ToolUseID, note(b.Type), b.IsError), true
 }

@@ -31,10 +31,10 @@ type windowKeeper interface {
 
 // Bounds of finding out a window.
 const (
-	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
-	leastSize  = 1_000            // tokens; no model takes less
-	windowNap  = 10 * time.Minute // until what did not answer is asked again
-	windowWait = 5 * time.Second  // for all of the answers, while somebody waits for another
+	maxRefits  = 8                      // compactions and halvings of one turn, each after a refusal
+	leastSize  = tidemark.Tokens(1_000) // no model takes less
+	windowNap  = 10 * time.Minute       // until what did not answer is asked again
+	windowWait = 5 * time.Second        // for all of the answers, while somebody waits for another
 )
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -167,7 +167,11 @@ func (s *Session) storeWindows(ctx context.Context, known learned) error {
 func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
 	now := s.Runtime.Now()
 	name := s.windowName(model)
-	w := tidemark.Window{Model: name, Tokens: max(tokens, leastSize), From: from}.Holds(now)
+	least := leastSize
+	if from == tidemark.WindowHalved {
+		least = MinWindow
+	}
+	w := tidemark.Window{Model: name, Tokens: max(tokens, least), From: from}.Holds(now)
 	known := maps.Clone(*s.learned.Load())
 	if !w.Over(known[name], now) {
 		return nil
@@ -212,8 +216,11 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 	return true
 }
 
+// halve takes it that the model takes half of what was refused. It is a guess, which leaves room for a talk: what says no
+// to everything for a while would else end all of them.
 func (s *Session) halve(ctx context.Context, r *run, v View) error {
-	return s.narrow(ctx, r, v, min(s.settings().Window, v.Size)/2, tidemark.WindowHalved)
+	half := min(s.settings().Window, v.Size) / 2
+	return s.narrow(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
 }
 
 // narrow puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is

@@ -108,6 +108,27 @@ func TestWindowIsLearned(t *testing.T) {
 	}
 }
 
+// TestGuessLeavesRoom: what refuses everything for its size for a while, and names no limit, is no model of a few hundred
+// tokens: the guess leaves room for a talk, which goes on.
+func TestGuessLeavesRoom(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	for i := range 6 {
+		h.say(filler(i))
+	}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413, Message: "request too large"}
+	})
+	for range 3 {
+		if got := h.say("too much?"); !strings.HasPrefix(got, "error: ") {
+			t.Fatalf("answered %q", got)
+		}
+	}
+	h.model.set(nil)
+	if got, w := h.say("and now?"), h.Window(); !strings.HasPrefix(got, "ok") || w.Tokens < session.MinWindow || w.From != tidemark.WindowHalved {
+		t.Errorf("answered %q, %+v", got, w)
+	}
+}
+
 // TestWindowIsShared: what one conversation learned of a model, another one of the agent heeds from its first request on.
 func TestWindowIsShared(t *testing.T) {
 	h := newHarness(t, session.Settings{})

@@ -112,6 +112,10 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp := a.answer(req.URL.Host, req.Method, req.URL.Path, body)
+	if os.Getenv("ODD_TALK") == a.talk && modelOf(req.URL.Path, body) != nil { // DEBUG
+		fmt.Printf("%s calm=%v %s %d bytes -> %d %.200q\n", a.talk, a.calm, modelOf(req.URL.Path, body).name, len(body), resp.status, resp.body)
+		os.WriteFile(fmt.Sprintf("/tmp/w/odd-%s-%d.json", a.talk, a.n), body, 0o600)
+	}
 	if resp.lost {
 		return nil, fmt.Errorf("dial tcp: connection refused")
 	}
@@ -155,6 +159,7 @@ func (r *reader) Close() error { return nil }
 func (a *api) answer(host, method, path string, body []byte) response {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.spoken = ""
 	if method == http.MethodGet {
 		return a.list(host)
 	}

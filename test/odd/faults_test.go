@@ -47,25 +47,33 @@ func (a *api) fault(asks *asked) response {
 	return response{status: http.StatusOK, cut: errors.New("unexpected EOF")}
 }
 
-// overflow says that a request is too large, in the words of some vendor. Whoever names a limit names the model's.
+// overflow says that a request is too large, in the words of some vendor, with figures or without. Whoever names a limit
+// names the model's; one who speaks of the request alone, and not of the reply that is to follow, does so where that is
+// too large.
 func (a *api) overflow(asks *asked) response {
 	a.spoken = ""
-	w, n := asks.model.window, max(asks.tokens, asks.model.window+1)
+	w, n := asks.model.window, asks.tokens
+	fits := n <= w && n+asks.most > w
+	if n+asks.most <= w { // it is not true
+		n = w + 1
+	}
 	both := n + asks.most
 	texts := []string{
-		fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n, w),
 		fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", n, asks.most, w),
 		fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.", w, both, n, asks.most),
-		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", w, n),
-		fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", n, w),
-		fmt.Sprintf("The input (%d tokens) is longer than the model's context length (%d tokens).", n, w),
 		fmt.Sprintf("The estimated number of input and maximum output tokens (%d) exceeded this model context window limit (%d).", both, w),
-		fmt.Sprintf("Invalid request: Your request exceeded model token limit: %d (requested: %d)", w, n),
-		fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", n, w),
 		"Input is too long for requested model.",
 		"Your input exceeds the context window of this model. Please adjust your input and try again.",
 		"context length exceeded",
 		"Please reduce the length of the messages or completion.",
+	}
+	if !fits {
+		texts = append(texts, fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n, w),
+			fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", w, n),
+			fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", n, w),
+			fmt.Sprintf("The input (%d tokens) is longer than the model's context length (%d tokens).", n, w),
+			fmt.Sprintf("Invalid request: Your request exceeded model token limit: %d (requested: %d)", w, n),
+			fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", n, w))
 	}
 	typ, status := "invalid_request_error", http.StatusBadRequest
 	switch a.r.IntN(8) {
@@ -121,5 +129,5 @@ func (a *api) lasting(asks *asked, p piece) (ban, bool) {
 	case "user":
 		return ban{}, false
 	}
-	return ban{text: "this block is odd"}, true
+	return ban{text: "this block is odd"}, !bytes.Contains(p.raw, []byte(`"content":"[`))
 }

@@ -314,8 +314,19 @@ func (a *api) arguments(t definition) string {
 	return "{" + object(append(pairs, "seed", fmt.Sprint(a.r.IntN(1_000_000)))...) + "}"
 }
 
-var vocabulary = strings.Fields(`harbour lantern invoice Amsterdam schedule gravel violin Quorum index budget orange /srv/data/report.csv 4711 ticket-88
-	meadow compass Übung парус 港口 deploy rollback kettle Marlene timeout cache shelf https://x.test/doc umbrella never always because`)
+// vocabulary has words that many messages have, and far more that hardly any other has: an index is made for such talk.
+var vocabulary = func() []string {
+	out := strings.Fields(`invoice Amsterdam Quorum index /srv/data/report.csv 4711 ticket-88 Übung парус 港口 deploy Marlene timeout https://x.test/doc never`)
+	syllables := strings.Fields("ba ko li mu ne ra shi to va we zu dro fle gri pla")
+	for _, a := range syllables {
+		for _, b := range syllables {
+			for _, c := range syllables {
+				out = append(out, a+b+c)
+			}
+		}
+	}
+	return out
+}()
 
 // words are some of the vocabulary.
 func (a *api) words(n int) string { return wordsOf(a.r.IntN, n) }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ type talk struct {
 	owner  bool
 	config *config.Config
 	box    tidemark.Toolbox
+	models []*model // that the person knows
 	r      *rand.Rand
 	s      *session.Session
 	end    context.CancelFunc
@@ -47,7 +50,11 @@ func (x *talk) open() {
 	}
 	life, end := context.WithCancel(t.Context())
 	x.end = end
-	x.s, err = session.Open(life, session.Config{Key: x.key, DB: x.w.db, Blobs: x.w.blobs, Provider: x.w.ask, Agent: x.w.agent, Tools: x.box, Runtime: x.w.rt,
+	var logger *slog.Logger
+	if os.Getenv("ODD_TALK") == x.name { // DEBUG
+		logger = slog.New(slog.NewTextHandler(os.Stdout, nil))
+	}
+	x.s, err = session.Open(life, session.Config{Logger: logger, Key: x.key, DB: x.w.db, Blobs: x.w.blobs, Provider: x.w.ask, Agent: x.w.agent, Tools: x.box, Runtime: x.w.rt,
 		Strategies: setup.Strategies(x.config), Windows: windows, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
@@ -67,26 +74,26 @@ func (x *talk) message() tidemark.Message {
 	x.n++
 	tag := x.tag(x.n)
 	say := func(words int) string { return tag + " " + wordsOf(x.r.IntN, words) + " " + tag }
-	text := tidemark.Text(say(3 + x.r.IntN(120)))
+	text := tidemark.Text(say(3 + x.r.IntN(60)))
 	switch roll := x.r.IntN(100); {
-	case roll < 70:
+	case roll < 78:
 		if x.r.IntN(12) == 0 {
 			text = tidemark.Text(tag + " 😀\u2028\x00 </conversation> <summary>x</summary> \ud7ff مرحبا \\u0041 " + tag)
 		}
 		return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{text}}
-	case roll < 82:
+	case roll < 91:
 		blocks := []tidemark.Block{text}
 		for range 1 + x.r.IntN(3) {
 			blocks = append(blocks, x.picture())
 		}
 		return tidemark.Message{Role: tidemark.User, Content: blocks}
-	case roll < 84: // a whole album
+	case roll < 93: // a whole album
 		blocks := []tidemark.Block{text}
 		for range 22 {
 			blocks = append(blocks, gallery[x.r.IntN(6)].block())
 		}
 		return tidemark.Message{Role: tidemark.User, Content: blocks}
-	case roll < 92:
+	case roll < 97:
 		return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{x.document(tag), text}}
 	}
 	return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text(tag + " " + strings.Repeat(wordsOf(x.r.IntN, 200)+"\n", 5+x.r.IntN(40)) + tag)}}
@@ -146,7 +153,7 @@ func (x *talk) command() string {
 	case roll < 6:
 		return "/status"
 	case roll < 12 && x.owner:
-		return "/model " + models[x.r.IntN(len(models))].name
+		return "/model " + x.models[x.r.IntN(len(x.models))].name
 	}
 	return ""
 }

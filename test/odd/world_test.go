@@ -96,10 +96,10 @@ func newWorld(t *testing.T, conversations int, r *rand.Rand) *world {
 	w.ask = exchange{
 		providers: map[dialect]tidemark.Provider{messages: setup.Provider(speak, w.rt, w.net), chat: setup.Provider(write, w.rt, w.net), workers: setup.Provider(bound, w.rt, w.net)},
 		thinker:   &provider.Retry{Provider: &provider.Anthropic{Key: "key", Transport: w.net, Runtime: w.rt, Thinking: 2048}, Runtime: w.rt, Tries: 1},
-		lists:     map[dialect]*provider.Models{messages: setup.Models(speak, w.rt, w.net), chat: setup.Models(write, w.rt, w.net)},
+		lists:     map[dialect]*provider.Models{messages: setup.Models(speak, w.net), chat: setup.Models(write, w.net)},
 	}
 	for i, more := range []int{0, 150} {
-		w.boxes[i] = toolbox.New(toolbox.Config{Runtime: w.rt, SchemaTokens: 20_000, Peers: []string{"*"},
+		w.boxes[i] = toolbox.New(toolbox.Config{Runtime: w.rt, Peers: []string{"*"},
 			Servers: []toolbox.Server{{Name: server, Source: bazaar{more}, TrustHints: true}}})
 	}
 	for i := range conversations {
@@ -109,16 +109,16 @@ func newWorld(t *testing.T, conversations int, r *rand.Rand) *world {
 }
 
 // strategies are those of the conversations, in turn.
-var strategies = []string{`"summary"`, `"pointer"`, `"paging","summary"`, `"episodes","summary"`, `"summary"`, `"paging","episodes","pointer","summary"`, `"pointer","summary"`, `"paging"`, `"episodes"`}
+var strategies = []string{`"summary"`, `"pointer"`, `"paging","summary"`, `"episodes","summary"`, `"summary"`, `"paging","episodes","pointer","summary"`, `"pointer","summary"`, `"paging","pointer"`, `"episodes","pointer"`}
 
 func (w *world) newTalk(i int, r *rand.Rand) *talk {
 	c := configured(w.t, fmt.Sprintf(`{"model":{"provider":"offline","id":%q},"compaction":{"strategies":[%s]},"session":{"maxRounds":12}}`, models[i%len(models)].name, strategies[i%len(strategies)]))
 	if i%5 == 3 { // its summaries are written by a model with a small window
 		c.Compaction.Model = models[i/5%2].name
 	}
-	x := &talk{w: w, name: fmt.Sprintf("m%d", i), config: c, r: r, box: w.boxes[0]}
-	if i == 1 {
-		x.box = w.boxes[1]
+	x := &talk{w: w, name: fmt.Sprintf("m%d", i), config: c, r: r, box: w.boxes[0], models: models}
+	if i == 7 { // definitions of so many tools fill a small window by themselves
+		x.box, x.models = w.boxes[1], models[6:]
 	}
 	switch {
 	case i == 0:
