@@ -160,7 +160,7 @@ func core(t string) bool {
 	return t == TypeText || t == TypeToolUse || t == TypeToolResult
 }
 
-// decodeContent decodes a string or a list of blocks; missing and null are no blocks.
+// decodeContent decodes a string, a list of blocks, or one block that stands without a list; missing and null are no blocks.
 func decodeContent(data json.RawMessage, depth int) (blocks []Block, bare bool, err error) {
 	if len(data) == 0 || string(data) == "null" {
 		return nil, false, nil
@@ -171,6 +171,12 @@ func decodeContent(data json.RawMessage, depth int) (blocks []Block, bare bool, 
 			return nil, false, fmt.Errorf("decode content: %w: %w", err, ErrInvalid)
 		}
 		return []Block{{Type: TypeText, Text: s, str: copyUTF8(data)}}, true, nil // a lone surrogate would not survive decoding
+	}
+	if data[0] == '{' {
+		b, err := decodeBlock(data, depth)
+		if err == nil && b.Type != "" {
+			return []Block{b}, false, nil
+		}
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {

@@ -121,6 +121,16 @@ func TestStringContentKeepsItsBytes(t *testing.T) {
 	}
 }
 
+// TestBlockWithoutAList: a content that is one block is a list of it, whatever its type.
+func TestBlockWithoutAList(t *testing.T) {
+	for _, b := range []string{`{"type":"text","text":"x"}`, `{"z":1.0,"type":"hologram","text":7}`, `{"type":"tool_result","tool_use_id":"c","content":{"type":"text","text":"x"}}`} {
+		m, list := decode(t, `{"role":"user","content":`+b+`}`), `{"role":"user","content":[`+b+`]}`
+		if got := string(m.AppendJSON(nil)); got != list || tidemark.Chain("", m) != tidemark.Chain("", decode(t, list)) {
+			t.Errorf("got %s, want %s", got, list)
+		}
+	}
+}
+
 // TestMadeMessagesDecodeEqual: what a constructor makes is what decoding its JSON gives.
 func TestMadeMessagesDecodeEqual(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
@@ -200,6 +210,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"null content", `{"role":"user","content":null}`, `"content"`},
 		{"content is a number", `{"role":"user","content":1}`, "string or a list"},
 		{"content is an object", `{"role":"user","content":{}}`, "string or a list"},
+		{"content is no block", `{"role":"user","content":{"parts":["x"]}}`, "string or a list"},
 		{"block is null", `{"role":"user","content":[null]}`, "want an object"},
 		{"block is a string", `{"role":"user","content":["x"]}`, "block 0"},
 		{"second block", `{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":{}}]}`, "block 1"},

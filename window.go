@@ -37,7 +37,7 @@ func (f WindowFrom) String() string { return windowTexts[f] }
 // How long what is known of a window holds.
 const (
 	windowLearned = 30 * 24 * time.Hour
-	windowAsked   = 24 * time.Hour
+	windowAsked   = time.Hour
 )
 
 // Holds is w with the time until which it holds.

@@ -299,7 +299,7 @@ func TestPromptWithin(t *testing.T) {
 		{"nothing", 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := w.PromptWithin(t.Context(), scope(t, "main"), noon, tc.most)
+			got, _, err := w.PromptWithin(t.Context(), scope(t, "main"), noon, tc.most)
 			if n := tidemark.EstimateText(got); err != nil || n > tc.bound || n < tc.bound/2 {
 				t.Errorf("%d tokens, at most %d, %v", n, tc.bound, err)
 			}

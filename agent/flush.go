@@ -167,6 +167,11 @@ func (a *Agent) flushed(ctx context.Context, path string, sections []memory.Sect
 
 // load reads a file, empty when there is none, and the condition under which it is still that.
 func (a *Agent) load(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
+	return a.loadUnless(ctx, path, func(string) bool { return false })
+}
+
+// loadUnless is load for who may have the version that is there: then it is not read.
+func (a *Agent) loadUnless(ctx context.Context, path string, have func(etag string) bool) ([]byte, tidemark.PutOptions, error) {
 	o, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(path))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil, tidemark.PutOptions{IfAbsent: true}, nil
@@ -175,6 +180,9 @@ func (a *Agent) load(ctx context.Context, path string) ([]byte, tidemark.PutOpti
 		return nil, tidemark.PutOptions{}, err
 	}
 	defer body.Close()
+	if have(o.ETag) {
+		return nil, tidemark.PutOptions{IfMatch: o.ETag}, nil
+	}
 	data, err := io.ReadAll(io.LimitReader(body, memory.MaxFile+1))
 	if err != nil {
 		return nil, tidemark.PutOptions{}, fmt.Errorf("read %s: %w", path, err)

@@ -168,6 +168,22 @@ func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
 	return err
 }
 
+// decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
+func (a *Agent) decided(ctx context.Context) (int64, error) {
+	there, err := a.hasLedger(ctx)
+	if err != nil || !there {
+		return 0, err
+	}
+	rows, err := a.cfg.DB.Query(ctx, `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, a.cfg.Name)
+	if err != nil {
+		return 0, fmt.Errorf("read ledger: %w", err)
+	}
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	return rows[0].Int(0), nil
+}
+
 // supersededPage is how many facts that count no more are read at a time.
 const supersededPage = 2000
 

@@ -31,7 +31,9 @@ func (a *Agent) answer(ctx context.Context, what string, q question) (out reply,
 		if most == 0 {
 			most = a.cfg.Budget
 		}
-		out.Text, err = a.PromptWithin(ctx, q.Scope, q.Now, most)
+		out.Text, out.Mark, err = a.PromptWithin(ctx, q.Scope, q.Now, most)
+	case what == askNews && q.Since != nil:
+		out.News, err = a.News(ctx, q.Scope, *q.Since)
 	case what == askRemember && q.Extraction != nil:
 		err = a.Remember(ctx, *q.Extraction)
 	case what == askReport && q.Info != nil:

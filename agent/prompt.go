@@ -14,21 +14,24 @@ import (
 // budget. It has no clock, so it changes only with the files and the day. With an error comes what
 // could still be read: a bucket that is down must not end a conversation.
 func (a *Agent) Prompt(ctx context.Context, scope tidemark.Scope, now time.Time) (string, error) {
-	return a.PromptWithin(ctx, scope, now, a.cfg.Budget)
+	text, _, err := a.PromptWithin(ctx, scope, now, a.cfg.Budget)
+	return text, err
 }
 
 // PromptWithin is Prompt for a session whose own window leaves less than the budget: most is what
-// persona and memory may take. More than the budget is never given.
-func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error) {
+// persona and memory may take. More than the budget is never given. The mark tells [Agent.News] later what
+// memory the prompt was made from.
+func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, memory.Mark, error) {
+	var mark memory.Mark
 	if most = min(most, a.cfg.Budget); most <= 0 {
-		return "", nil
+		return "", mark, nil
 	}
 	if err := a.own(scope); err != nil {
-		return "", fmt.Errorf("prompt: %w", err)
+		return "", mark, fmt.Errorf("prompt: %w", err)
 	}
-	var failed error
+	files, failed := a.sources(ctx, scope, now, mark)
 	read := func(path string) string {
-		if path == "" || a.cfg.Sharing.MayRead(scope, path) != nil {
+		if a.cfg.Sharing.MayRead(scope, path) != nil {
 			return ""
 		}
 		file, _, err := a.current(ctx, path)
@@ -37,28 +40,73 @@ func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time
 		}
 		return string(file)
 	}
-	today := a.cfg.Sharing.Today(scope, memory.Day(now, a.cfg.Zone))
-	yesterday := a.cfg.Sharing.Today(scope, memory.DayBefore(now, a.cfg.Zone))
-	over, err := a.superseded(ctx, today, yesterday)
-	if err != nil {
-		failed = err
-	}
 	skills, err := a.skillSection(ctx, scope, most/4)
 	if err != nil {
 		failed = errors.Join(failed, err)
 	}
 	p := memory.Prompt{
 		Soul: read(memory.Soul), Identity: read(memory.Identity), Human: read(memory.Human), Instructions: read(memory.Instructions),
-		LongTerm: read(memory.LongTerm), ToolNotes: read(memory.ToolNotes),
-		Yesterday: memory.Note{Path: yesterday, Text: memory.Without(read(yesterday), over[yesterday])},
-		Today:     memory.Note{Path: today, Text: memory.Without(read(today), over[today])},
+		LongTerm: files[0].Text, ToolNotes: read(memory.ToolNotes),
+		Yesterday: memory.Note{Path: files[1].Path, Text: files[1].Text},
+		Today:     memory.Note{Path: files[2].Path, Text: files[2].Text},
 		Skills:    skills,
 		Runtime:   a.runtime(scope),
 	}
 	if failed != nil {
 		failed = fmt.Errorf("prompt for %s: %w", scope.Key, failed)
 	}
-	return p.Assemble(most), failed
+	return p.Assemble(most), memory.MarkOf(now, files), failed
+}
+
+// News returns what memory has for a scope that a prompt of it was made without, and what that has no longer. A file that is
+// under its mark is not read again.
+func (a *Agent) News(ctx context.Context, scope tidemark.Scope, since memory.Since) (memory.News, error) {
+	err := a.own(scope)
+	var files []memory.Source
+	if err == nil {
+		files, err = a.sources(ctx, scope, since.Now, since.Mark)
+	}
+	if err != nil { // what could not be read is not gone
+		return memory.News{}, fmt.Errorf("news for %s: %w", scope.Key, err)
+	}
+	return since.News(files), nil
+}
+
+// sources reads the memory files of a scope: MEMORY.md, yesterday's file and today's. With an error comes what could be read.
+func (a *Agent) sources(ctx context.Context, scope tidemark.Scope, now time.Time, mark memory.Mark) ([]memory.Source, error) {
+	files := make([]memory.Source, 3)
+	decided, failed := a.decided(ctx)
+	for i, path := range []string{memory.LongTerm, a.cfg.Sharing.Today(scope, memory.DayBefore(now, a.cfg.Zone)), a.cfg.Sharing.Today(scope, memory.Day(now, a.cfg.Zone))} {
+		if path == "" || a.cfg.Sharing.MayRead(scope, path) != nil {
+			continue
+		}
+		var err error
+		if files[i], err = a.source(ctx, path, decided, mark.Tag(path)); err != nil {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return files, failed
+}
+
+// source reads a file without what counts no more, unless it has a tag and nothing is pending for it. Its own tag is its version,
+// with the newest decision of the ledger.
+func (a *Agent) source(ctx context.Context, path string, decided int64, unless string) (memory.Source, error) {
+	src := memory.Source{Path: path}
+	sections, err := a.pending(ctx, path)
+	if err != nil {
+		return src, err
+	}
+	file, _, err := a.loadUnless(ctx, path, func(etag string) bool {
+		src.Tag = fmt.Sprintf("%d %s", decided, etag)
+		src.Same = len(sections) == 0 && src.Tag == unless
+		return src.Same
+	})
+	if err != nil || src.Same {
+		return src, err
+	}
+	over, err := a.superseded(ctx, path)
+	src.Text = memory.Without(string(memory.Append(file, a.cfg.Zone, sections...)), over[path])
+	return src, err
 }
 
 // runtime says where the model is. It names no time, which would break the cached prefix.

@@ -35,6 +35,7 @@ const (
 	askAsked    = "asked"
 	askRan      = "ran" // a run of a schedule is over
 	askWindows  = "windows"
+	askNews     = "news"
 )
 
 // Bounds of one exchange.
@@ -60,6 +61,7 @@ type question struct {
 	Decision   *tidemark.Decision    `json:"decision,omitempty"`
 	Ran        *tidemark.Ran         `json:"ran,omitempty"`
 	Windows    []tidemark.Window     `json:"windows,omitempty"`
+	Since      *memory.Since         `json:"since,omitempty"`
 }
 
 // reply is what the agent answers. A prompt may come with an error: it is then what could be read.
@@ -69,6 +71,8 @@ type reply struct {
 	Names  []string        `json:"names,omitempty"`
 	Next   int64           `json:"next,omitempty"`
 	Found  *recall.Answer  `json:"found,omitempty"`
+	Mark   memory.Mark     `json:"mark,omitzero"`
+	News   memory.News     `json:"news,omitzero"`
 
 	Questions []tidemark.Question `json:"questions,omitempty"`
 	Windows   []tidemark.Window   `json:"windows,omitempty"`
@@ -87,13 +91,20 @@ type Remote struct {
 
 // Prompt asks for persona, instructions and memory, see [Agent.Prompt].
 func (r *Remote) Prompt(ctx context.Context, scope tidemark.Scope, now time.Time) (string, error) {
-	return r.PromptWithin(ctx, scope, now, 0)
+	text, _, err := r.PromptWithin(ctx, scope, now, 0)
+	return text, err
 }
 
 // PromptWithin asks for at most so many tokens, see [Agent.PromptWithin].
-func (r *Remote) PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error) {
+func (r *Remote) PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, memory.Mark, error) {
 	a, err := r.ask(ctx, askPrompt, question{Scope: scope, Now: now, Most: most})
-	return a.Text, err
+	return a.Text, a.Mark, err
+}
+
+// News asks what memory has that a prompt was made without, see [Agent.News].
+func (r *Remote) News(ctx context.Context, scope tidemark.Scope, since memory.Since) (memory.News, error) {
+	a, err := r.ask(ctx, askNews, question{Scope: scope, Since: &since})
+	return a.News, err
 }
 
 // Remember stores an extraction, see [Agent.Remember].

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // handler answers requests in place, as the object of an agent does.
@@ -64,9 +65,15 @@ func TestRemote(t *testing.T) {
 	if err != nil || err2 != nil || here != there || !strings.Contains(here, "walnut") {
 		t.Errorf("prompt from afar\n%s\n%v\nwant\n%s\n%v", here, err2, there, err)
 	}
-	small, err := r.PromptWithin(ctx, scope, noon, 30)
-	if want, _ := w.PromptWithin(ctx, scope, noon, 30); err != nil || small != want || small == here {
-		t.Errorf("prompt within 30 tokens %q, %v, want %q", small, err, want)
+	small, mark, err := r.PromptWithin(ctx, scope, noon, 30)
+	if want, made, _ := w.PromptWithin(ctx, scope, noon, 30); err != nil || small != want || small == here || !reflect.DeepEqual(mark, made) || len(mark.Files) == 0 {
+		t.Errorf("prompt within 30 tokens %q, %+v, %v, want %q, %+v", small, mark, err, want, made)
+	}
+	write(t, w.blobs, "MEMORY.md", "- The bench is of oak.\n")
+	since := memory.Since{Mark: mark, Now: noon, Most: 1000}
+	news, err := r.News(ctx, scope, since)
+	if want, _ := w.News(ctx, scope, since); err != nil || !reflect.DeepEqual(news, want) || len(news.Files) != 1 {
+		t.Errorf("news from afar %+v, %v, want %+v", news, err, want)
 	}
 	if a, b := r.Tools(scope), w.Tools(scope); len(a) == 0 || !reflect.DeepEqual(a, b) {
 		t.Errorf("tools %v, want %v", a, b)
@@ -124,6 +131,9 @@ func TestRemoteErrors(t *testing.T) {
 	text, err := remoteOf(w, w.Peer).Prompt(ctx, tidemark.Key("agent:"+w.cfg.Name+":main").Scope(), noon)
 	if err == nil || !strings.Contains(err.Error(), "the bucket is down") || !strings.Contains(text, "Agent: "+w.cfg.Name) {
 		t.Errorf("with a bucket that is down: %q, %v; want what could be read, and why not all", text, err)
+	}
+	if n, err := remoteOf(w, w.Peer).News(ctx, scope(t, "main"), memory.Since{Now: noon, Mark: memory.Mark{Files: []memory.Marked{{Path: "MEMORY.md", Lines: "01234567"}}}}); err == nil || len(n.Gone) > 0 {
+		t.Errorf("with a bucket that is down: news %+v, %v; want an error, and nothing gone", n, err)
 	}
 }
 

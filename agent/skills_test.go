@@ -289,7 +289,7 @@ func TestSkillsMany(t *testing.T) {
 	if n := tidemark.EstimateText(p); n > 12_000 {
 		t.Errorf("%d tokens", n)
 	}
-	if small, err := w.PromptWithin(t.Context(), scope(t, "main"), noon, 1000); err != nil || tidemark.EstimateText(small) > 1000 || !strings.Contains(small, "- s000") {
+	if small, _, err := w.PromptWithin(t.Context(), scope(t, "main"), noon, 1000); err != nil || tidemark.EstimateText(small) > 1000 || !strings.Contains(small, "- s000") {
 		t.Errorf("%d tokens, %v:\n%s", tidemark.EstimateText(small), err, small)
 	}
 	for range 5 {

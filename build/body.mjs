@@ -18,6 +18,34 @@ export function asked(reader) {
   return { read: () => reader.read(), cancel: rest };
 }
 
+// whole reads a body of at most so many bytes; null when there are more.
+export async function whole(body, most) {
+  const parts = [];
+  let size = 0;
+  const reader = body?.getReader();
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true };
+    if (done) return joined(parts);
+    parts.push(value);
+    if ((size += value.length) > most) {
+      await reader.cancel();
+      return null;
+    }
+  }
+}
+
+// The codings of bodies that are taken, as in worker/coding.go, and what the platform calls them.
+const CODINGS = new Map([["gzip", "gzip"], ["x-gzip", "gzip"], ["deflate", "deflate"]]);
+
+// unpacked gives what is in a body that came in a coding; nothing where it cannot be read or has more than so many bytes, as the
+// door in Go says then.
+export async function unpacked(bytes, coding, most) {
+  if (!coding || /^identity$/i.test(coding)) return bytes;
+  const format = CODINGS.get(coding.toLowerCase());
+  const stream = format && new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
+  return (await whole(stream, most).catch(() => null)) ?? new Uint8Array();
+}
+
 // joined gives pieces as one.
 export function joined(parts) {
   const all = new Uint8Array(parts.reduce((n, p) => n + p.length, 0));

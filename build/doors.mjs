@@ -2,7 +2,7 @@
 // which words a failure is told, and what pages of other origins may do. The rules are those of
 // worker/talk.go, worker/tongue.go and worker/cors.go; testdata/doors.json holds both to the same rows.
 
-import { joined } from "./body.mjs";
+import { unpacked, whole } from "./body.mjs";
 import { rootKey } from "./key.mjs";
 import { faced, proxyKey, sessionOf, userOf, vendor } from "./proxy.mjs";
 import { agent } from "./route.mjs";
@@ -65,8 +65,9 @@ async function passed({ chat, name, credential, sure, off }, request, most) {
   const bytes = await whole(request.body, most);
   if (!bytes) return { large: true };
   const again = anew(request, bytes);
-  if (!sure && userOf(bytes)) return { to: await userSession(fields(bytes)), request: again };
-  const own = await sessionOf(bytes, chat);
+  const plain = await unpacked(bytes, request.headers.get("content-encoding"), most);
+  if (!sure && userOf(plain)) return { to: await userSession(fields(plain)), request: again };
+  const own = await sessionOf(plain, chat);
   return { to: own ? session(await proxyKey(credential, own)) : shard(), request: again };
 }
 
@@ -74,7 +75,8 @@ async function passed({ chat, name, credential, sure, off }, request, most) {
 async function spoken(request, most, where) {
   const bytes = await whole(request.body, most);
   if (!bytes) return { large: true };
-  return { to: await where(fields(bytes)), request: anew(request, bytes) };
+  const plain = await unpacked(bytes, request.headers.get("content-encoding"), most);
+  return { to: await where(fields(plain)), request: anew(request, bytes) };
 }
 
 function fields(bytes) {
@@ -88,22 +90,6 @@ function fields(bytes) {
 // anew is a request whose body was read.
 function anew({ url, method, headers, signal }, body) {
   return new Request(url, { method, headers, body, signal, redirect: "manual" });
-}
-
-// whole reads a body of at most so many bytes; null when there are more.
-async function whole(body, most) {
-  const parts = [];
-  let size = 0;
-  const reader = body?.getReader();
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true };
-    if (done) return joined(parts);
-    parts.push(value);
-    if ((size += value.length) > most) {
-      await reader.cancel();
-      return null;
-    }
-  }
 }
 
 // keyOf gives the key of a conversation that a client names in its own words, "" for none.

@@ -79,7 +79,7 @@ async function digest(text) {
 // userOf gives what a body of chat completions says of its user, "" for nothing.
 export const userOf = (raw) => {
   const scan = new Scan(raw);
-  return scan.text(scan.object(0, ["user"])?.[0]) ?? "";
+  return scan.text(scan.object(scan.begin(), ["user"])?.[0]) ?? "";
 };
 
 // sessionOf gives the name by which a body tells its conversation from others of its client, "" for none. A
@@ -87,7 +87,7 @@ export const userOf = (raw) => {
 export async function sessionOf(raw, chat) {
   const scan = new Scan(raw);
   const ids = chat ? ["user", "prompt_cache_key"] : ["metadata"];
-  const found = scan.object(0, [...ids, "messages"]);
+  const found = scan.object(scan.begin(), [...ids, "messages"]);
   if (!found) return "";
   const messages = found.pop();
   for (let at of found) {
@@ -112,6 +112,11 @@ const MAX_NAME = 6 * 16 + 2;
 class Scan {
   constructor(raw) {
     this.raw = raw;
+  }
+
+  // begin is where the text begins, behind a byte order mark.
+  begin() {
+    return this.raw[0] === 0xef && this.raw[1] === 0xbb && this.raw[2] === 0xbf ? 3 : 0;
   }
 
   // object gives the members of an object by name, the last of those that are given twice; null for what is no

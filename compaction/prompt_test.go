@@ -40,7 +40,7 @@ func reply(text, stop string) tidemark.Reply {
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, text, stop string
-		only             bool
+		only, without    bool
 		summary          string
 		memories         []string
 		bad              bool
@@ -64,10 +64,32 @@ func TestParse(t *testing.T) {
 		{name: "a draft before it", text: "<summary>draft</summary> Better:\n<summary>s</summary><memories>- a</memories>", summary: "s", memories: []string{"a"}},
 		{name: "only memories", text: "<memories>- a</memories>", only: true, memories: []string{"a"}},
 		{name: "only memories, untagged", text: "- a", only: true, bad: true},
+		{name: "memories that nobody asked for", text: "<summary>s</summary><memories>- a</memories>", without: true, summary: "s"},
+		{name: "and not even closed", text: "<summary>s</summary><memories>- a", without: true, summary: "s"},
 	} {
-		w, err := compaction.Parse(reply(c.text, c.stop), c.only)
+		w, err := compaction.Parse(reply(c.text, c.stop), compaction.Ask{OnlyMemories: c.only, NoMemories: c.without})
 		if (err != nil) != c.bad || w.Summary != c.summary && !c.bad || strings.Join(w.Memories, "|") != strings.Join(c.memories, "|") {
 			t.Errorf("%s: %+v, %v", c.name, w, err)
+		}
+	}
+}
+
+// TestPromptSections: a summariser is asked for what is wanted of it, and of memories only where it is told of those that are there.
+func TestPromptSections(t *testing.T) {
+	for _, c := range []struct {
+		ask                      compaction.Ask
+		summary, memories, known bool
+	}{
+		{compaction.Ask{Memories: "- a"}, true, true, true},
+		{compaction.Ask{}, true, true, false},
+		{compaction.Ask{Memories: "- a", OnlyMemories: true}, false, true, true},
+		{compaction.Ask{Memories: "- a", NoMemories: true}, true, false, false},
+	} {
+		text := compaction.Prompt(c.ask).Messages[0].PlainText()
+		for word, want := range map[string]bool{"</summary>": c.summary, "<memories>": c.memories, "durable": c.memories, "<existing-memories>\nDo not duplicate these.\n- a\n": c.known, "two sections": c.summary && c.memories, "one section": c.summary != c.memories} {
+			if got := strings.Contains(strings.ToLower(text), strings.ToLower(word)); got != want {
+				t.Errorf("%+v: %q is there: %v\n%s", c.ask, word, got, text)
+			}
 		}
 	}
 }
@@ -78,7 +100,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		w, err := compaction.Parse(reply(text, ""), false)
+		w, err := compaction.Parse(reply(text, ""), compaction.Ask{})
 		if err != nil {
 			return
 		}

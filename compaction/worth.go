@@ -16,7 +16,7 @@ const (
 	summaryShare  = 40  // and of so many characters of the conversation one
 	promptRun     = 8   // so many words in a row of what we told the model are ours
 	knownShare    = 4   // one in so many words has to be of what the summary stands for
-	knownNames    = 2   // or so many names: numbers, identifiers, words that are capitals somewhere within a line
+	knownNames    = 2   // or so many names: numbers, identifiers, words with a capital behind their first letter
 	leastWord     = 5   // letters; shorter words are in every text
 	wordsToTell   = 12  // a conversation of fewer such words has too few to ask for a share
 	leastTalkText = 400 // characters; of less anything is a summary that is not empty
@@ -57,7 +57,7 @@ func Worth(summary string, a Ask) error {
 
 // Read is [Parse] for what was asked, and takes no answer for a summary that is none.
 func Read(r tidemark.Reply, a Ask) (Written, error) {
-	w, err := Parse(r, a.OnlyMemories)
+	w, err := Parse(r, a)
 	if err == nil && !a.OnlyMemories {
 		err = Worth(w.Summary, a)
 	}

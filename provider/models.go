@@ -49,11 +49,19 @@ type listed struct {
 
 func (l listed) tokens() tidemark.Tokens {
 	for _, n := range []looseInt{l.Running, l.Loaded, l.Meta.is.Running, l.Window, l.Length, l.Most, l.Input} {
-		if n.n > 0 && n.n <= maxLimit {
-			return n.tokens()
+		if bounded(n) > 0 {
+			return bounded(n)
 		}
 	}
 	return 0
+}
+
+// bounded is a window, 0 for nonsense.
+func bounded(n looseInt) tidemark.Tokens {
+	if n.n <= 0 || n.n > maxLimit {
+		return 0
+	}
+	return n.tokens()
 }
 
 // List asks for the list of models, as far as its first page goes; the error is of the network. Any status is an answer.
@@ -107,9 +115,11 @@ func (m *Models) Window(ctx context.Context, model string) (tidemark.Tokens, err
 	if n := l.find(model); n > 0 || root == m.base() {
 		return n, nil
 	}
-	if l, err = m.listAt(ctx, root+"/api/v0/models"); err == nil && l.Status == http.StatusOK { // LM Studio
-		if n := l.find(model); n > 0 {
-			return n, nil
+	if l, err = m.listAt(ctx, root+"/api/v0/models"); err == nil { // LM Studio, which has what a model could take as well
+		for _, x := range l.list {
+			if n := bounded(x.Loaded); string(x.ID) == model && n > 0 {
+				return n, nil
+			}
 		}
 	}
 	var props struct {
@@ -117,8 +127,8 @@ func (m *Models) Window(ctx context.Context, model string) (tidemark.Tokens, err
 			Context looseInt `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 	}
-	if _, _, err = m.get(ctx, root+"/props", nil, &props); err == nil && props.Settings.Context.n > 0 { // llama.cpp
-		return props.Settings.Context.tokens(), nil
+	if _, _, err = m.get(ctx, root+"/props", nil, &props); err == nil && bounded(props.Settings.Context) > 0 { // llama.cpp
+		return bounded(props.Settings.Context), nil
 	}
 	return m.ollama(ctx, root, model), nil
 }
@@ -137,8 +147,8 @@ func (m *Models) ollama(ctx context.Context, root, model string) tidemark.Tokens
 		return 0
 	}
 	for _, r := range running.Models {
-		if (r.Name == model || r.Model == model || r.Name == model+":latest") && r.Context.n > 0 {
-			return r.Context.tokens()
+		if (r.Name == model || r.Model == model || r.Name == model+":latest") && bounded(r.Context) > 0 {
+			return bounded(r.Context)
 		}
 	}
 	var show struct {
@@ -203,14 +213,14 @@ func (m *Models) get(ctx context.Context, url string, body []byte, out any) (sta
 	return resp.StatusCode, date, nil
 }
 
-// windows are the windows of models by how their names begin, the longest beginning counts, as their makers had them on
-// windowsDate: https://docs.anthropic.com/en/docs/about-claude/models, https://platform.openai.com/docs/models,
+// windows are the windows of models by how their names begin, the longest beginning counts, as their makers had them in
+// November 2026: https://docs.anthropic.com/en/docs/about-claude/models, https://platform.openai.com/docs/models,
 // https://ai.google.dev/gemini-api/docs/models, https://api-docs.deepseek.com,
 // https://developers.cloudflare.com/workers-ai/models.
 var windows = map[string]tidemark.Tokens{
 	"claude-": 200_000, "claude-opus-4-6": 1_000_000, "claude-opus-4-7": 1_000_000, "claude-opus-4-8": 1_000_000, "claude-opus-5": 1_000_000,
 	"claude-sonnet-4-6": 1_000_000, "claude-sonnet-5": 1_000_000, "claude-2": 100_000, "claude-2.1": 200_000,
-	"gpt-3.5-turbo": 16_385, "gpt-4": 8_192, "gpt-4-32k": 32_768, "gpt-4-turbo": 128_000, "gpt-4-1106": 128_000, "gpt-4-0125": 128_000,
+	"gpt-3.5-turbo": 16_385, "gpt-4": 8_192, "gpt-4-32k": 32_768, "gpt-4-turbo": 128_000, "gpt-4-1106": 128_000, "gpt-4-0125": 128_000, "gpt-4-vision": 128_000,
 	"gpt-4o": 128_000, "chatgpt-4o": 128_000, "gpt-4.1": 1_047_576, "gpt-4.5": 128_000, "gpt-5": 400_000, "gpt-5-chat": 128_000,
 	"gpt-oss": 131_072, "o1": 200_000, "o1-mini": 128_000, "o1-preview": 128_000, "o3": 200_000, "o4-mini": 200_000,
 	"gemini-": 1_048_576, "deepseek-": 131_072, "mistral-large": 131_072, "mistral-small": 131_072, "codestral": 131_072,
@@ -218,9 +228,6 @@ var windows = map[string]tidemark.Tokens{
 	"@cf/zai-org/glm-4.7-flash": 131_072, "@cf/meta/llama-3.3-70b": 24_000, "@cf/meta/llama-3.1-8b-instruct": 7_968, "@cf/meta/llama-4-scout": 131_000,
 	"@cf/mistralai/mistral-small-3.1": 128_000, "@cf/qwen/qwen3-30b": 32_768, "@cf/openai/gpt-oss": 128_000, "@hf/nousresearch/hermes-2-pro": 24_000,
 }
-
-// windowsDate is when windows was looked at last.
-const windowsDate = "2026-11"
 
 // KnownWindow returns the window of a model as its maker has it, 0 for one that we do not know. A server may run a model
 // with less.

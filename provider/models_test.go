@@ -72,6 +72,8 @@ func TestModelsWindow(t *testing.T) {
 		{"OpenRouter", map[string]string{"/api/v1/models": `{"data":[{"id":"other","context_length":4096},{"id":"m","context_length":131072}]}`}, "/api/v1", 131_072},
 		{"Groq", map[string]string{"/v1/models": `{"data":[{"id":"m","context_window":8192},{"id":"n"}]}`}, "/v1", 8192},
 		{"LM Studio", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072,"loaded_context_length":4096}]}`}, "/v1", 4096},
+		{"LM Studio, not loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072}]}`}, "/v1", 0},
+		{"an absurd one", map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/props": `{"default_generation_settings":{"n_ctx":1e15}}`}, "/v1", 0},
 		{"llama.cpp", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072}}]}`, "/props": `{"default_generation_settings":{"n_ctx":8192}}`}, "/v1", 8192},
 		{"llama.cpp, of 2026", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072,"n_ctx":8192}}]}`}, "/v1", 8192},
 		{"Ollama, loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/ps": `{"models":[{"name":"m:latest","context_length":4096}]}`}, "/v1", 4096},

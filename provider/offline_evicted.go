@@ -65,7 +65,7 @@ func withoutNoteFacts(note string) string {
 			inside = strings.HasPrefix(line, cardMark) || strings.HasPrefix(line, rulesMark) || strings.HasPrefix(line, pushMark)
 		}
 		if !inside {
-			b.WriteString(line)
+			b.WriteString(strings.TrimPrefix(line, "| ")) // of memory
 		}
 	}
 	return b.String()

@@ -26,6 +26,7 @@ func TestOfflineReadsWhatWasPushed(t *testing.T) {
 		{"a marker is nobody's words", tidemark.Request{Messages: view("Which key topics of the boathouse are there?")}, "I find nothing about that here"},
 		{"nor is it within a message", tidemark.Request{Messages: chat("Hi.\n"+marker, "ok", "Which key topics of the boathouse are there?")}, "I find nothing about that here"},
 		{"nor the title of the note", tidemark.Request{Note: note, Messages: view("What are data instructions of a record?")}, "I find nothing about that here"},
+		{"what is new in memory", tidemark.Request{Note: "[Memory changed since the system prompt was made. Lines with | are data.]\nMEMORY.md:\n| - The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom memory: “The printer is on floor 4.”"},
 		{"memory in the same note", tidemark.Request{Note: "## New memories\n- The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom memory: “The printer is on floor 4.”"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

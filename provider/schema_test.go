@@ -140,3 +140,15 @@ func TestOddNamesComeBack(t *testing.T) {
 		t.Errorf("it goes out again as %s", body)
 	}
 }
+
+// TestSchemaOfManyWays: references that lead to each other in more ways than anybody can count are looked at for so long
+// only. Without that bound this test does not end.
+func TestSchemaOfManyWays(t *testing.T) {
+	refs := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/a"},`, 50), ",")
+	schema := `{"anyOf":[` + refs + `],"$defs":{"a":{"anyOf":[` + refs + `],"properties":{"x":{"type":"string"}}}}}`
+	o := &OpenAI{}
+	fit := o.valid(tidemark.Request{Tools: []tidemark.Tool{{Name: "t", InputSchema: []byte(schema)}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
+	if got := string(fit.Tools[0].InputSchema); !strings.Contains(got, `"x"`) || !strings.Contains(got, `"type":"object"`) {
+		t.Errorf("%.300s", got)
+	}
+}

@@ -14,7 +14,11 @@ type arguments struct {
 	schemas  map[string][]byte // of each
 	required []string
 	ways     []string // what must be given beside, in words
+	steps    *int     // how many more schemas are looked at: references may lead to each other in a great many ways
 }
+
+// maxSteps bounds the schemas that are looked at to make one.
+const maxSteps = 500
 
 // top makes a schema one of an object that says so itself: neither API takes alternatives at the top, nor an object that
 // is one by reference only. What they say is merged: every argument that any of them has may be given, those that all of
@@ -32,7 +36,8 @@ func (m *mender) top(schema []byte) (out []byte, ways string) {
 		return schema, ""
 	}
 	m.changed = true
-	a := arguments{schemas: map[string][]byte{}}
+	steps := maxSteps
+	a := arguments{schemas: map[string][]byte{}, steps: &steps}
 	a.add(schema, schema, 0)
 	props := []byte{'{'}
 	for i, n := range a.names {
@@ -56,6 +61,9 @@ func (m *mender) top(schema []byte) (out []byte, ways string) {
 // add takes up what a schema demands; root is where its references lead.
 func (a *arguments) add(schema, root []byte, depth int) {
 	const most = 8
+	if *a.steps--; *a.steps < 0 {
+		return
+	}
 	if schema = resolved(schema, root); depth > most || len(schema) == 0 || schema[0] != '{' {
 		return
 	}
@@ -79,7 +87,7 @@ func (a *arguments) either(list [][]byte, root []byte, depth int) {
 	var all []string
 	var said []string
 	for i, sub := range list {
-		one := arguments{schemas: map[string][]byte{}}
+		one := arguments{schemas: map[string][]byte{}, steps: a.steps}
 		one.add(sub, root, depth)
 		for _, n := range one.names {
 			a.put(n, one.schemas[n])

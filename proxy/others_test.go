@@ -86,6 +86,7 @@ func TestUnknownIsTreated(t *testing.T) {
 		{name: "a null", beside: `null`},
 		{name: "container, servers, edits", head: `"container":{"skills":[]},"mcp_servers":[{"type":"url","url":"u"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"output_config":{"effort":"high"},"speed":"fast",`},
 		{name: "other members of other types", head: `"thinking":{"type":{"x":1}},"stream":null,"max_tokens":"many","tool_choice":7,`},
+		{name: "bytes that are no UTF-8", head: "\"x\":\"\xff\xc3\",", first: "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\xff\xfeb\"}]}", beside: "{\"type\":\"text\",\"text\":\"a\xff\xc3b\"}"},
 		{name: "odd tools", tools: `,{"type":"mcp_toolset","mcp_server_name":"s"},{"type":"web_search_20250305","name":"web_search","max_uses":1.0},7,{"name":5}`},
 	} {
 		for _, treatment := range []string{proxy.Page, proxy.PageTrim, proxy.Observe} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cleanup"
@@ -95,7 +96,11 @@ func (c *Conversation) feed(x *Exchange, from int) {
 
 // feed makes what pagers take of a message. What a pager cannot read is a message without anything to let go.
 func (n *node) feed(scan *paging.Scanner, it body.Item) {
-	m, err := scan.Message(n.whole(it))
+	raw := n.whole(it)
+	if !utf8.Valid(raw) { // as the log has it
+		raw = []byte(string([]rune(string(raw))))
+	}
+	m, err := scan.Message(raw)
 	if err != nil {
 		m = paging.Message{Role: n.role, Bytes: len(it.Raw)}
 	}

@@ -235,7 +235,7 @@ func (a *Anatomy) keep(req tidemark.Request, stored string, last Anatomy) []tide
 	put := func(text, known string) string {
 		hash := string(tidemark.HashOf([]byte(text)))
 		if hash != known {
-			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}})
+			stmts = append(stmts, keepText(hash, text))
 		}
 		return hash
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type harness struct {
 	embedder   session.Embedder
 	tools      tidemark.Toolbox
 	gate       memory.Gate
+	logger     *slog.Logger
 	children   session.Children
 	windows    session.Windows
 	beside     *neighbours // in the same database
@@ -90,7 +92,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows})
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger})
 	if err == nil {
 		h.Session = s
 	}
@@ -277,7 +279,7 @@ func answer(n int, req tidemark.Request) string {
 }
 
 func asksSummary(req tidemark.Request) bool {
-	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "<memories>")
+	return strings.Contains(req.Messages[len(req.Messages)-1].PlainText(), "\n</conversation>")
 }
 
 func (m *model) count() int {
@@ -306,6 +308,9 @@ type fakeAgent struct {
 	ran      []tidemark.Ran                  // of schedules
 	asked    []tidemark.Question             // of the owner
 	windows  []tidemark.Window               // that it was told
+	files    []memory.Source                 // if set, its memory
+	news     int                             // how often it was asked for what is new
+	tell     func(context.Context) error     // if set, called before it answers that
 }
 
 var _ session.Agent = (*fakeAgent)(nil)

@@ -57,22 +57,33 @@ func taskRoom(budget tidemark.Tokens) (rest, all tidemark.Tokens) {
 	return budget * shareTask / 100, budget * (shareTask + shareRetrieved) / 100
 }
 
-// push fills in what goes to the model beside the messages: the task card, and what was evicted and fits
-// the newest input. It stands behind the last cache marker and is not stored, so the cached prefix of the
-// next call is the same. What is stable comes first. Nothing of it is worth a failed turn, and it has the room
+// push fills in what goes to the model beside the messages: what memory has that the system prompt has not, the task card, and
+// what was evicted and fits the newest input. It stands behind the last cache marker and is not stored, so the cached prefix of the
+// next call is the same. What is stable comes first. Nothing of it is worth a failed turn. Card and finds have the room
 // only that is left below the limit: what is over that would be compacted.
 func (s *Session) push(ctx context.Context, r *run, v View) View {
-	if s.packTokens() <= 0 {
+	news := s.news(ctx, r, v)
+	if news == "" && s.packTokens() <= 0 {
 		return v
 	}
 	v.Size = s.unpushed(ctx, v)
 	room := max(s.settings().Window-v.Size, 0) / packRoom
-	room = min(room, s.budget().Limit()-v.Size-tidemark.EstimateText(s.note(""))-packSeams)
-	most := min(s.packTokens(), room*100/(shareTask+shareRetrieved))
-	if most <= 0 {
-		return v
+	room = min(room, s.budget().Limit()-v.Size-tidemark.EstimateText(s.note(news))-packSeams)
+	parts := s.packParts(ctx, r, v, min(s.packTokens(), room*100/(shareTask+shareRetrieved)))
+	if news != "" {
+		parts = append([]string{news}, parts...)
 	}
-	var parts []string
+	if v.Pack = strings.Join(parts, "\n\n"); v.Pack != "" {
+		v.Size += tidemark.EstimateText(s.note(v.Pack))
+	}
+	return v
+}
+
+// packParts returns the task card and what was retrieved, within a budget.
+func (s *Session) packParts(ctx context.Context, r *run, v View, most tidemark.Tokens) (parts []string) {
+	if most <= 0 {
+		return nil
+	}
 	rest, all := taskRoom(most)
 	card, err := s.pushedCard(ctx, v, rest, all)
 	if err != nil {
@@ -93,10 +104,7 @@ func (s *Session) push(ctx context.Context, r *run, v View) View {
 	if text := s.quote(*r.retrieved, all-max(rest, tidemark.EstimateText(card))); text != "" {
 		parts = append(parts, text)
 	}
-	if v.Pack = strings.Join(parts, "\n\n"); v.Pack != "" {
-		v.Size += tidemark.EstimateText(s.note(v.Pack))
-	}
-	return v
+	return parts
 }
 
 // unpushed is the size of a view without what was pushed to the call before, which a provider that reports

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
@@ -14,8 +15,8 @@ import (
 // now on. The originals stay in the log, and the overlay can be lifted.
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
-	if !errors.As(why, &api) || api.Class != tidemark.ClassBadRequest || len(r.took) == 0 {
-		return nil, nil
+	if !errors.As(why, &api) || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
+		return nil, nil // what is not found is the model, or the address
 	}
 	const look = 200 // entries, more than one call takes up
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused"}
@@ -45,16 +46,12 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 
 // refusedBlocks returns an edit for each block that is no text.
 func refusedBlocks(id tidemark.EntryID, m tidemark.Message, reason string) []tidemark.Edit {
-	const most = 200
-	if len(reason) > most {
-		reason = reason[:most]
-	}
 	var edits []tidemark.Edit
 	for i, b := range m.Content {
 		if b.Type == tidemark.TypeText {
 			continue
 		}
-		note := fmt.Sprintf("[A block of type %q stood here. The model API refused it: %q. It is in entry %s.]", b.Type, reason, id)
+		note := fmt.Sprintf("[A block of type %q stood here. The model API refused it: %q. It is in entry %s.]", b.Type, quoted(reason), id)
 		edits = append(edits, tidemark.Edit{From: id, Block: i + 1, Blocks: []tidemark.Block{tidemark.Text(note)}})
 	}
 	return edits

@@ -318,6 +318,9 @@ func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
 
 // extractLater makes the extraction that a reset owes, from the old log.
 func (s *Session) extractLater(ctx context.Context, old string) error {
+	if s.settings().NoMemories {
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueExtract + old)})
+	}
 	v, err := s.view(ctx, old)
 	if err != nil {
 		return err

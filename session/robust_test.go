@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -210,6 +211,30 @@ func TestRefusedBlocksAreSetAside(t *testing.T) {
 	}
 }
 
+// TestUnknownModelSetsNothingAside: a model that is not found says nothing of the picture that came with the message.
+func TestUnknownModelSetsNothingAside(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	known := false
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		if !known {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 404, Type: "not_found_error", Message: "model: claude-opsu"}
+		}
+		return tidemark.Message{}, nil
+	})
+	var m tidemark.Message
+	if err := m.UnmarshalJSON([]byte(`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}},{"type":"text","text":"look"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.post(session.Input{Message: m}); !strings.Contains(got, "claude-opsu") {
+		t.Fatalf("got %q", got)
+	}
+	known = true
+	h.say("and now")
+	if first := h.sent()[0].Content[0]; first.Type != tidemark.TypeImage {
+		t.Errorf("the model reads %+v in the place of the picture", first)
+	}
+}
+
 // TestOneIDTwoMessages: the same id with other words is a mistake of the client, not a duplicate.
 func TestOneIDTwoMessages(t *testing.T) {
 	h := newHarness(t, session.Settings{})
@@ -260,8 +285,12 @@ func TestAnEarlierLifeTakesNothingBack(t *testing.T) {
 // fullMemory is an agent whose memory fills whatever it may.
 type fullMemory struct{ *fakeAgent }
 
-func (a fullMemory) PromptWithin(_ context.Context, _ tidemark.Scope, _ time.Time, most tidemark.Tokens) (string, error) {
-	return strings.Repeat("- fact\n", int(most)*10/3/8), nil
+func (a fullMemory) PromptWithin(_ context.Context, _ tidemark.Scope, _ time.Time, most tidemark.Tokens) (string, memory.Mark, error) {
+	return strings.Repeat("- fact\n", int(most)*10/3/8), memory.Mark{}, nil
+}
+
+func (a fullMemory) News(context.Context, tidemark.Scope, memory.Since) (memory.News, error) {
+	return memory.News{}, nil
 }
 
 // TestMemoryLeavesRoom: system prompt, summary and tail fit the limit together, however much is

@@ -98,7 +98,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.limits = o.limits()
 	c.Model = cmp.Or(c.limits.Model, o.Model, c.Model)
 	c.set = cmp.Or(c.limits.Window, o.Window, c.Window, DefaultWindow)
-	c.Window = s.windowOf(c.Model, c.set).Tokens
+	c.Window = s.windowOf(*s.learned.Load(), c.Model, c.set).Tokens
 	c.Reserve = cmp.Or(o.Reserve, c.Reserve, compaction.DefaultReserve)
 	c.Keep = cmp.Or(o.Keep, c.Keep, compaction.DefaultKeep)
 	c.Zone = cmp.Or(c.Zone, time.UTC)

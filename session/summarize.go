@@ -38,7 +38,8 @@ type plan struct {
 	Usage        tidemark.Usage
 	overlay      tidemark.EntryID // that was installed in this life, and what it did
 	edits        []tidemark.Edit
-	Owed         bool // an extract stands in for what the model could not be asked
+	known        []string // what memory had when it was asked for in this life; nil before
+	Owed         bool     // an extract stands in for what the model could not be asked
 }
 
 // storedAct is a compaction.Act with the flag that Edit does not encode.
@@ -226,8 +227,8 @@ const (
 // askSummary asks for the summary or the memories of some items. An answer that cannot be read
 // strictly is asked for again; an oversized chunk is not sent at all.
 func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
-	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(v, p), Instructions: p.Instructions,
-		Items: items, OnlyMemories: onlyMemories}
+	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(ctx, v, p), Instructions: p.Instructions,
+		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories}
 	req := compaction.Prompt(ask)
 	window := s.summaryWindow()
 	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
@@ -274,6 +275,9 @@ func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refu
 	case api.Limit > 0:
 		return s.learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
 	}
+	if s.summaryModel() == s.settings().Model {
+		return nil // a smaller piece is asked for; the window of all conversations is halved where a turn shows it
+	}
 	return s.learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
 }
 
@@ -293,22 +297,6 @@ func (s *Session) summaryModel() string {
 		return s.settings().SummaryModel
 	}
 	return s.settings().Model
-}
-
-// known is what the summariser need not extract again: the memory in the prompt and the facts of
-// earlier chunks, the newest within a budget.
-func (s *Session) known(v View, p *plan) string {
-	const most = 12_000
-	text := strings.TrimPrefix(v.System, s.settings().System)
-	for _, x := range p.Facts {
-		for _, f := range x.Facts {
-			text += "\n- " + f.Text
-		}
-	}
-	if len(text) > most {
-		text = text[len(text)-most:]
-	}
-	return text
 }
 
 // addFacts keeps what a chunk gave to remember, under an id that makes storing it twice one act.

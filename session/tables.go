@@ -84,6 +84,10 @@ var tables = [][]string{{
 }, {
 	// What is known of the windows of its models.
 	`ALTER TABLE heads ADD COLUMN windows TEXT NOT NULL DEFAULT '{}'`,
+}, {
+	// What memory the prompt was made from: the hash of its memory.Mark. A prompt without one is made anew.
+	`ALTER TABLE heads ADD COLUMN mark TEXT NOT NULL DEFAULT ''`,
+	`UPDATE heads SET prompt = ''`,
 }}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
@@ -118,6 +122,7 @@ type head struct {
 	Usage       tidemark.Usage
 	Prompt      string // hash
 	PromptDay   string
+	Mark        string // hash of what memory the prompt was made from
 	Cooldown    time.Time
 	Failures    int
 }
@@ -144,7 +149,7 @@ func (s *Session) ensure(ctx context.Context) error {
 }
 
 func (s *Session) head(ctx context.Context) (head, error) {
-	rows, err := s.DB.Query(ctx, `SELECT log, title, created, active, messages, context, compactions, resets, usage, prompt, prompt_day, cooldown, failures, CASE people WHEN 0 THEN active ELSE people END
+	rows, err := s.DB.Query(ctx, `SELECT log, title, created, active, messages, context, compactions, resets, usage, prompt, prompt_day, cooldown, failures, CASE people WHEN 0 THEN active ELSE people END, mark
 		FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return head{}, fmt.Errorf("read session %s: %w", s.Key, err)
@@ -155,7 +160,7 @@ func (s *Session) head(ctx context.Context) (head, error) {
 	r := rows[0]
 	h := head{Log: r.Text(0), Title: r.Text(1), Created: time.UnixMilli(r.Int(2)), Active: time.UnixMilli(r.Int(3)), Messages: int(r.Int(4)),
 		Context: tidemark.Tokens(r.Int(5)), Compactions: int(r.Int(6)), Resets: int(r.Int(7)), Prompt: r.Text(9), PromptDay: r.Text(10),
-		Cooldown: time.UnixMilli(r.Int(11)), Failures: int(r.Int(12)), People: time.UnixMilli(r.Int(13))}
+		Cooldown: time.UnixMilli(r.Int(11)), Failures: int(r.Int(12)), People: time.UnixMilli(r.Int(13)), Mark: r.Text(14)}
 	if err := json.Unmarshal(r.Bytes(8), &h.Usage); err != nil {
 		return head{}, fmt.Errorf("read session %s: usage: %w", s.Key, err)
 	}

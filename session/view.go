@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -26,6 +25,8 @@ type View struct {
 	Until  int64                    // position up to which the log was read, overlays included
 	Anchor bool                     // Size rests on what the provider reported
 	Pack   string                   // what is pushed beside the messages, in the note; filled in for a call
+
+	mark string // hash of the mark of System's memory, empty when that has none
 }
 
 // View computes what the model would see now.
@@ -103,7 +104,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 		v.Last = entries[len(entries)-1].Seq
 	}
 	v.Until = until(v, now.newest)
-	if v.System, err = s.system(ctx); err != nil {
+	if v.System, v.mark, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
 	if v.Tools, err = s.tools(ctx); err != nil {
@@ -301,66 +302,6 @@ func estimateTools(tools []tidemark.Tool) tidemark.Tokens {
 		return 0
 	}
 	return tidemark.EstimateText(mustJSON(tools))
-}
-
-// system returns the system prompt, frozen since the prefix last broke: a day change, a compaction
-// and a reset renew it. If the agent cannot give it, the last one stays, or the base alone.
-func (s *Session) system(ctx context.Context) (string, error) {
-	h, err := s.head(ctx)
-	if err != nil {
-		return "", err
-	}
-	now := s.Runtime.Now()
-	day := now.In(s.settings().Zone).Format(time.DateOnly)
-	if h.Prompt != "" && h.PromptDay == day {
-		return s.prompt(ctx, h.Prompt)
-	}
-	text := s.settings().System
-	more, err := s.askPrompt(ctx, now)
-	if err != nil {
-		s.warn("read memory for the prompt", err)
-		if h.Prompt != "" {
-			return s.prompt(ctx, h.Prompt)
-		}
-		return text, nil
-	}
-	if more != "" {
-		text += "\n\n---\n\n" + more
-	}
-	hash := string(tidemark.HashOf([]byte(text)))
-	err = s.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}},
-		{SQL: `UPDATE heads SET prompt = ?, prompt_day = ? WHERE key = ?`, Args: []any{hash, day, string(s.Key)}, Want: 1},
-	})
-	if err != nil {
-		return "", fmt.Errorf("store prompt: %w", err)
-	}
-	s.thawed.Store(true)
-	return text, nil
-}
-
-// measured is an agent that can keep its memory within a budget of the one who asks.
-type measured interface {
-	PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, error)
-}
-
-// askPrompt asks the agent for its part of the system prompt, at most a quarter of what may be sent.
-func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, error) {
-	if a, ok := s.Agent.(measured); ok {
-		return a.PromptWithin(ctx, s.Scope(), now, s.budget().Limit()/4)
-	}
-	return s.Agent.Prompt(ctx, s.Scope(), now)
-}
-
-func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
-	rows, err := s.DB.Query(ctx, `SELECT text FROM prompts WHERE hash = ? LIMIT 1`, hash)
-	if err != nil {
-		return "", fmt.Errorf("read prompt: %w", err)
-	}
-	if len(rows) == 0 {
-		return s.settings().System, nil
-	}
-	return rows[0].Text(0), nil
 }
 
 // entryStmts completes a message entry and returns what stores it: the entry and its words. The message is as

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -31,10 +32,10 @@ type windowKeeper interface {
 
 // Bounds of finding out a window.
 const (
-	maxRefits  = 8                      // compactions and halvings of one turn, each after a refusal
-	leastSize  = tidemark.Tokens(1_000) // no model takes less
-	windowNap  = 10 * time.Minute       // until what did not answer is asked again
-	windowWait = 5 * time.Second        // for all of the answers, while somebody waits for another
+	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
+	leastSize  = 1_000            // tokens; no model takes less
+	windowNap  = 10 * time.Minute // until what did not answer is asked again
+	windowWait = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -48,23 +49,23 @@ func (s *Session) windowName(model string) string {
 }
 
 // windowOf is how many tokens a model takes: at most what is set, less where somebody knows better.
-func (s *Session) windowOf(model string, set tidemark.Tokens) tidemark.Window {
-	told, known := (*s.learned.Load())[s.windowName(model)], tidemark.Tokens(0)
+func (s *Session) windowOf(l learned, model string, set tidemark.Tokens) tidemark.Window {
+	known := tidemark.Tokens(0)
 	if s.Windows != nil {
 		known = s.Windows.Known(model)
 	}
-	return tidemark.Narrow(set, told, known)
+	return tidemark.Narrow(set, l[s.windowName(model)], known)
 }
 
 // Window returns how many tokens the model of the session takes, and how that is known.
 func (s *Session) Window() tidemark.Window {
 	set := s.settings()
-	return s.windowOf(set.Model, set.set)
+	return s.windowOf(*s.learned.Load(), set.Model, set.set)
 }
 
 // summaryWindow is that of the model that writes summaries.
 func (s *Session) summaryWindow() tidemark.Tokens {
-	return s.windowOf(s.summaryModel(), s.settings().set).Tokens
+	return s.windowOf(*s.learned.Load(), s.summaryModel(), s.settings().set).Tokens
 }
 
 // readWindows takes up what an earlier life learned.
@@ -81,104 +82,118 @@ func (s *Session) readWindows(ctx context.Context) error {
 	return nil
 }
 
-// freshWindows finds out anew, once a day, how much the models in use take: from the agent first, which has what other
-// conversations learned, then from the endpoint. Whoever does not answer is asked later, and the turn goes on.
+// modelsInUse are those whose windows count here.
+func (s *Session) modelsInUse() []string {
+	return slices.Compact([]string{s.settings().Model, s.summaryModel()})
+}
+
+// freshWindows finds out anew how much the models in use take: from the agent first, which has what other conversations
+// learned, then from the endpoint. Whoever does not answer, or does not say, is asked again ten minutes later, and the
+// turn goes on.
 func (s *Session) freshWindows(ctx context.Context) {
 	now := s.Runtime.Now()
-	if s.Windows == nil || now.UnixMilli() < s.windowNap.Load() {
-		return
-	}
-	known := *s.learned.Load()
-	var stale []string
-	for _, model := range []string{s.settings().Model, s.summaryModel()} {
-		if w, ok := known[s.windowName(model)]; (!ok || now.After(w.Until)) && !slices.Contains(stale, model) {
-			stale = append(stale, model)
-		}
-	}
-	if len(stale) == 0 {
+	if s.Windows == nil || now.UnixMilli() < s.windowNap.Load() || len(s.staleWindows(now)) == 0 {
 		return
 	}
 	s.windowNap.Store(now.Add(windowNap).UnixMilli())
 	limited, stop := s.Runtime.WithTimeout(ctx, windowWait)
 	defer stop()
-	known = s.pooled(limited, known, nil)
+	if err := s.takeUp(ctx, s.pooled(limited, s.ownWindows())); err != nil {
+		s.warn("store windows", err)
+	}
 	var told []tidemark.Window
-	for _, model := range stale {
-		name := s.windowName(model)
-		if w, ok := known[name]; ok && !now.After(w.Until) {
-			continue
-		}
+	for _, model := range s.staleWindows(now) {
 		n, err := s.Windows.Window(limited, model)
 		if err != nil {
 			s.warn("ask for the window of "+model, err)
-			continue
 		}
-		w := tidemark.Window{Model: name, Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
+		w := tidemark.Window{Model: s.windowName(model), Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
+		if n == 0 { // nor need another conversation ask so soon
+			w.Until = now.Add(windowNap)
+		}
 		told = append(told, w)
-		known = maps.Clone(known)
-		known[name] = w
 	}
-	if len(told) > 0 {
-		known = s.pooled(limited, known, told)
+	if len(told) == 0 {
+		return
 	}
-	if err := s.storeWindows(ctx, known); err != nil {
+	if err := s.takeUp(ctx, append(told, s.pooled(limited, told)...)); err != nil {
 		s.warn("store windows", err)
 	}
 }
 
-// pooled tells the agent what was learned and returns what is known with what it has for the models in use.
-func (s *Session) pooled(ctx context.Context, known learned, told []tidemark.Window) learned {
+// staleWindows are the models in use of whose windows nothing is known, or not any more.
+func (s *Session) staleWindows(now time.Time) []string {
+	known := *s.learned.Load()
+	return slices.DeleteFunc(s.modelsInUse(), func(model string) bool {
+		w, ok := known[s.windowName(model)]
+		return ok && !now.After(w.Until)
+	})
+}
+
+// ownWindows are those that requests of this conversation met: the agent may have been away when they were learned.
+func (s *Session) ownWindows() (out []tidemark.Window) {
+	for _, w := range *s.learned.Load() {
+		if w.From != tidemark.WindowEndpoint {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// pooled tells the agent what was learned and returns what it has.
+func (s *Session) pooled(ctx context.Context, told []tidemark.Window) []tidemark.Window {
 	keeper, ok := s.Agent.(windowKeeper)
 	if !ok {
-		return known
+		return nil
 	}
 	all, err := keeper.Windows(ctx, told)
 	if err != nil {
 		s.warn("ask the agent for windows", err)
-		return known
 	}
-	known = maps.Clone(known)
-	for _, w := range all {
-		if w.Model == s.windowName(s.settings().Model) || w.Model == s.windowName(s.summaryModel()) {
-			known[w.Model] = w
-		}
-	}
-	return known
+	return all
 }
 
-// storeWindows puts what is known in force. Memory has its share of the window, so the prompt is made anew.
-func (s *Session) storeWindows(ctx context.Context, known learned) error {
-	before := s.Window().Tokens
+// takeUp puts in force what was heard of the models in use, where it is surer than what was known. Memory has its share of
+// the window, so with another one the prompt is made anew.
+func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 	now := s.Runtime.Now()
-	known = maps.Clone(known)
-	maps.DeleteFunc(known, func(_ string, w tidemark.Window) bool { return now.After(w.Until) })
-	s.learned.Store(&known)
-	stmt := tidemark.Stmt{SQL: `UPDATE heads SET windows = ? WHERE key = ?`, Args: []any{mustJSON(known), string(s.Key)}, Want: 1}
-	if s.Window().Tokens != before {
-		stmt.SQL = `UPDATE heads SET windows = ?, prompt = '' WHERE key = ?`
+	var names []string
+	for _, model := range s.modelsInUse() {
+		names = append(names, s.windowName(model))
 	}
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
-		return fmt.Errorf("store windows of %s: %w", s.Key, err)
+	for {
+		old := s.learned.Load()
+		next := maps.Clone(*old)
+		for _, w := range heard {
+			if slices.Contains(names, w.Model) && w.Over(next[w.Model], now) {
+				next[w.Model] = w
+			}
+		}
+		maps.DeleteFunc(next, func(_ string, w tidemark.Window) bool { return now.After(w.Until) })
+		if maps.Equal(next, *old) {
+			return nil
+		}
+		stmt := tidemark.Stmt{SQL: `UPDATE heads SET windows = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}
+		if set := s.settings(); s.windowOf(next, set.Model, set.set).Tokens != set.Window {
+			stmt.SQL = `UPDATE heads SET windows = ?, prompt = '' WHERE key = ?`
+		}
+		if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
+			return fmt.Errorf("store windows of %s: %w", s.Key, err)
+		}
+		if s.learned.CompareAndSwap(old, &next) { // else somebody else learned something meanwhile
+			return s.loadSettings(ctx)
+		}
 	}
-	return s.loadSettings(ctx)
 }
 
 // learn takes up the window that a refusal showed, for all conversations.
 func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
-	now := s.Runtime.Now()
-	name := s.windowName(model)
-	least := leastSize
-	if from == tidemark.WindowHalved {
-		least = MinWindow
+	w := tidemark.Window{Model: s.windowName(model), Tokens: max(tokens, leastSize), From: from}.Holds(s.Runtime.Now())
+	if err := s.takeUp(ctx, []tidemark.Window{w}); err != nil {
+		return err
 	}
-	w := tidemark.Window{Model: name, Tokens: max(tokens, least), From: from}.Holds(now)
-	known := maps.Clone(*s.learned.Load())
-	if !w.Over(known[name], now) {
-		return nil
-	}
-	known[name] = w
-	s.Logger.Info("learned a window", "session", s.Key, "model", name, "tokens", w.Tokens, "from", w.From)
-	return s.storeWindows(ctx, s.pooled(ctx, known, []tidemark.Window{w}))
+	s.Logger.Info("learned a window", "session", s.Key, "model", w.Model, "tokens", w.Tokens, "from", w.From)
+	return s.takeUp(ctx, s.pooled(ctx, []tidemark.Window{w}))
 }
 
 // refit answers a refusal for the size of a request: it takes up what that says of the window, and makes the view smaller.
@@ -194,6 +209,10 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused error) erro
 		return nil // what was refused was the room for the reply, which is smaller now
 	}
 	switch {
+	case api.Limit == 0 && api.Status == http.StatusRequestEntityTooLarge: // so many bytes, which says nothing of tokens
+		r.weighs(&v, s.settings().Window)
+		_, err := s.fit(ctx, r, v, fitForced)
+		return err
 	case api.Limit > 0:
 		return s.narrow(ctx, r, v, api.Limit, tidemark.WindowRefused)
 	case r.refits > 1:
@@ -220,7 +239,7 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 // to everything for a while would else end all of them.
 func (s *Session) halve(ctx context.Context, r *run, v View) error {
 	half := min(s.settings().Window, v.Size) / 2
-	return s.narrow(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
+	return s.narrow(ctx, r, v, max(half, 2*v.Fixed, MinWindow), tidemark.WindowHalved)
 }
 
 // narrow puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
@@ -232,7 +251,7 @@ func (s *Session) narrow(ctx context.Context, r *run, v View, tokens tidemark.To
 	}
 	heavier := false
 	if now := s.settings().Window; now < before {
-		line := fmt.Sprintf("The model takes %d tokens, not %d: %s. All conversations heed it from now on.", now, before, from)
+		line := fmt.Sprintf("The model takes %d tokens, not %d: %s.", now, before, from)
 		if err := s.toldOf(ctx, r, line); err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func TestGuessLeavesRoom(t *testing.T) {
 		h.say(filler(i))
 	}
 	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
-		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413, Message: "request too large"}
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
 	})
 	for range 3 {
 		if got := h.say("too much?"); !strings.HasPrefix(got, "error: ") {
@@ -207,5 +207,53 @@ func TestWindowIsAsked(t *testing.T) {
 				t.Errorf("it was asked %d times in two days, want %d", n, c.asks)
 			}
 		})
+	}
+}
+
+// TestTooManyBytes: a refusal for the bytes of a request makes it smaller, and says nothing of the window.
+func TestTooManyBytes(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 100_000, Keep: 500})
+	for i := range 8 {
+		h.say(filler(i))
+	}
+	refused := 0
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if n := len(req.Messages); !asksSummary(req) && n > 6 {
+			refused++
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413, Message: "Request Entity Too Large"}
+		}
+		return tidemark.Message{}, nil
+	})
+	if got := h.say("once"); !strings.HasPrefix(got, "ok") || refused == 0 {
+		t.Fatalf("answered %q after %d refusals", got, refused)
+	}
+	if w := h.Window(); w.Tokens != 100_000 {
+		t.Errorf("the window is %+v", w)
+	}
+}
+
+// TestWindowWhileTheAgentIsAway: what a request met is not given up for what the agent heard before, and it is told once
+// it is there.
+func TestWindowWhileTheAgentIsAway(t *testing.T) {
+	h := unopened(t, session.Settings{})
+	now := &clock{Runtime: tidemarktest.NewRuntime(t), now: time.Date(2026, 11, 3, 9, 0, 0, 0, time.UTC)}
+	h.windows, h.rt = &endpoint{tells: map[string]tidemark.Tokens{"test": 32_768}}, now
+	h.open()
+	h.say("hello")
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if sizeFor(req, 1) > 8192 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 8192}
+		}
+		return tidemark.Message{}, nil
+	})
+	h.agent.fail = errors.New("away")
+	for i := range 40 {
+		h.say(filler(i))
+	}
+	h.agent.fail = nil
+	now.advance(2 * time.Hour)
+	h.say("later")
+	if w := h.Window(); w.Tokens != 8192 || w.From != tidemark.WindowRefused {
+		t.Errorf("it uses %+v", w)
 	}
 }

@@ -44,6 +44,7 @@ const image = (size, seed) => ({
 async function fakeModel() {
   const it = { open: 0, most: 0, calls: 0, gate: null, last: null };
   const server = http.createServer(async (req, res) => {
+    if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
     it.most = Math.max(it.most, ++it.open);
     it.calls++;
     res.on("close", () => it.open--);

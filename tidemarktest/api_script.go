@@ -112,6 +112,9 @@ func defaultText(c APICall) string {
 	if strings.Contains(task, "<summary>") {
 		out = "<summary>\n## Facts\n- This is the summary of call " + fmt.Sprint(c.N) + ".\n" + items.String() + "</summary>\n\n"
 	}
+	if !strings.Contains(task, "<memories>") {
+		return out
+	}
 	return out + "<memories>\n- The person was heard in call " + fmt.Sprint(c.N) + ".\n</memories>"
 }
 

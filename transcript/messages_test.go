@@ -114,6 +114,7 @@ func TestMessages(t *testing.T) {
 		{"the system between the others", []string{lineUser, `{"role":"system","content":"x"}`, `{"type":"user","message":{"role":"system","content":[{"type":"text","text":"y"},{"type":"tool_addition"}]}}`},
 			[]string{`[1] {"role":"user","content":"hi"}`, `[2] {"role":"system","content":"x"}`, `[3] {"role":"system","content":[{"type":"text","text":"y"},{"type":"tool_addition"}]}`}, nil},
 		{"a block without a type is kept", []string{`{"type":"assistant","message":{"content":[{"new":"text"}]}}`}, []string{`[1] {"role":"assistant","content":[{"new":"text"}]}`}, nil},
+		{"a block without a list", []string{`{"type":"user","message":{"content":{"type":"text","text":"x"}}}`}, []string{`[1] {"role":"user","content":[{"type":"text","text":"x"}]}`}, nil},
 		{"broken lines are named", []string{lineUser, `{"type":"user","message":`, lineUser}, []string{`[1] {"role":"user","content":"hi"}`, `[3] {"role":"user","content":"hi"}`},
 			[]string{`line 2: byte 26: the value is cut off: invalid`}},
 		{"no content", []string{`{"type":"user","message":{"role":"user"}}`, `{"type":"assistant"}`, lineUser}, []string{`[3] {"role":"user","content":"hi"}`},

@@ -18,21 +18,28 @@ type messagesForm struct {
 	rest     map[string]json.RawMessage
 }
 
-// messagesLimits are what such a conversation lacks.
+// messagesLimits are what such a conversation lacks. It has tools of its own, so those of the client are not heeded, wherever
+// they run; a call that must be made is refused, since no answer here could have it.
 var messagesLimits = []limit{
-	{"tools", []string{"[]"}, "a conversation that is kept here has tools of its own and cannot run those of the client; leave out one or the other"},
-	{"mcp_servers", []string{"[]"}, "a conversation that is kept here has tools of its own"},
-	{"container", nil, "a conversation that is kept here has tools of its own"},
-	{"tool_choice", []string{`{"type":"auto"…`, `{"type":"none"…`, `{"disable_parallel_tool_use":…`}, "the model chooses"},
+	{"tools", []string{"[]"}, ""},
+	{"mcp_servers", []string{"[]"}, ""},
+	{"tool_choice", []string{`{"type":"auto"…`, `{"type":"none"…`, `{"disable_parallel_tool_use":true,"type":"auto"…`, `{"disable_parallel_tool_use":false,"type":"auto"…`},
+		"the model chooses"},
 	{"stop_sequences", []string{"[]"}, "leave it out, and cut the answer"},
 }
 
 func readMessages(raw []byte) (messagesForm, error) {
 	var f messagesForm
-	rest, err := decodeForm(raw, field{"model", "a string", &f.model}, field{"stream", "true or false", &f.stream},
-		field{"messages", "a list of messages, each with role and content", &f.messages})
+	var messages []json.RawMessage
+	rest, err := decodeForm(raw, field{"model", "a string", &f.model}, field{"stream", "true or false", &f.stream}, field{"messages", "a list of messages", &messages})
 	if err != nil {
 		return f, err
+	}
+	f.messages = make([]tidemark.Message, len(messages))
+	for i, m := range messages {
+		if err := f.messages[i].UnmarshalJSON(m); err != nil {
+			return f, fmt.Errorf("messages[%d]: %w", i, err)
+		}
 	}
 	if err := judge(rest, messagesLimits); err != nil {
 		return f, err
@@ -40,6 +47,20 @@ func readMessages(raw []byte) (messagesForm, error) {
 	delete(rest, "metadata") // it asks for nothing
 	f.rest, f.messages = rest, merged(folded(f.messages))
 	return f, keepable(f.messages)
+}
+
+// keepable refuses files by URL among what is new in a conversation that is kept.
+func keepable(messages []tidemark.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for _, b := range messages[len(messages)-1].Content {
+		if b.Source != nil && b.Source.Type == "url" {
+			_, err := attachment{url: b.Source.URL}.block()
+			return err
+		}
+	}
+	return nil
 }
 
 // kept is the key of the conversation that a request of the Messages API is of, empty for none.
@@ -112,6 +133,7 @@ func (c *call) countTokens() error {
 		total += v.Size
 	}
 	c.w.Header().Set(headerSession, string(key))
+	c.ignore(named(f.rest))
 	return c.reply(http.StatusOK, map[string]tidemark.Tokens{"input_tokens": total})
 }
 

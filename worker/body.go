@@ -40,7 +40,12 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 const freeBody = 1 << 20
 
 // body reads the whole body of a request that has one of ours.
-func (c *call) body() ([]byte, error) { return c.admitted(c.MaxBody, freeBody, c.Admit) }
+func (c *call) body() ([]byte, error) {
+	if err := c.unpack(); err != nil {
+		return nil, err
+	}
+	return c.admitted(c.MaxBody, freeBody, c.Admit)
+}
 
 // admitted reads a whole body within a bound. What is larger than is free is asked for, where somebody says
 // who may come in; it is given back at the end of the request.
@@ -81,6 +86,7 @@ type field struct {
 
 // decodeBody decodes an object whose keys are all known. An empty body is an empty object.
 func decodeBody(raw []byte, fields ...field) error {
+	raw = json.Unmarked(raw)
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}

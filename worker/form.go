@@ -15,6 +15,7 @@ import (
 // decodeForm decodes an object of another API: the fields that are given here, where null is as good as
 // not there; what else it has comes back by name.
 func decodeForm(raw []byte, fields ...field) (rest map[string]json.RawMessage, err error) {
+	raw = json.Unmarked(raw)
 	if err := checkJSON(raw); err != nil {
 		return nil, err
 	}
@@ -46,23 +47,24 @@ func decodeForm(raw []byte, fields ...field) (rest map[string]json.RawMessage, e
 type limit struct {
 	name string
 	fine []string // in compact JSON; one that ends in … is a beginning
-	fix  string
+	fix  string   // empty: others are not heeded, and stay in the rest
 }
 
-// judge refuses the first parameter of a table whose value asks for what we lack. What passes and is
-// named in the table is taken out of rest.
+// judge refuses the first parameter of a table whose value asks for what we lack. What asks for nothing is taken out of rest.
 func judge(rest map[string]json.RawMessage, table []limit) error {
 	for _, l := range table {
 		value, ok := rest[l.name]
 		if !ok {
 			continue
 		}
-		delete(rest, l.name)
 		got := compactJSON(value)
-		if !slices.ContainsFunc(l.fine, func(fine string) bool {
+		switch fine := slices.ContainsFunc(l.fine, func(fine string) bool {
 			begin, open := strings.CutSuffix(fine, "…")
 			return got == fine || open && strings.HasPrefix(got, begin)
-		}) {
+		}); {
+		case fine:
+			delete(rest, l.name)
+		case l.fix != "":
 			return fmt.Errorf("%s: %s is not supported here; %s: %w", l.name, clip(got, 80), l.fix, tidemark.ErrInvalid)
 		}
 	}

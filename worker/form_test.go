@@ -46,7 +46,7 @@ func TestChatForm(t *testing.T) {
 		{"deep", `{"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `,` + hello + `}`, "nested more than"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f, err := readChat([]byte(row.body), true)
+			f, err := readChat([]byte(row.body), false)
 			if err == nil {
 				err = f.settle(takesNone)
 			}
@@ -70,7 +70,7 @@ func TestSettle(t *testing.T) {
 		{"Anthropic", &provider.Anthropic{}, "stop=[\"x\"] temperature=0.20", "made_up seed", 0, 0},
 		{"none", provider.Offline{}, "", "", 0, 1},
 	} {
-		f, err := readChat([]byte(body), true)
+		f, err := readChat([]byte(body), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestChatMessages(t *testing.T) {
 		{"role":"user","content":"one"},{"role":"user","content":[{"type":"text","text":"two"},{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}]},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"oops"}}]},
 		{"role":"tool","tool_call_id":"c1","content":"r1"},{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"r2"}]},{"role":"user","content":"and?"},
-		{"role":"assistant","content":""},{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"max_tokens":5,"max_completion_tokens":7}`), true)
+		{"role":"assistant","content":""},{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"max_tokens":5,"max_completion_tokens":7}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(`{"model":"m","stream":true,"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`))
 	f.Add([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"tools":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		form, err := readChat(raw, false)
+		form, err := readChat(raw, true)
 		badOnly(t, err)
 		if err == nil {
 			badOnly(t, form.settle((&provider.Anthropic{}).Takes))

@@ -42,6 +42,7 @@ type actors struct {
 	life     context.Context
 	planning func() []compaction.Strategy // of a session, nil for the usual
 	tools    tidemark.Toolbox
+	apart    bool // agents are in objects of their own, as on Workers
 
 	mu       sync.Mutex // guards the following
 	sessions map[tidemark.Key]*session.Session
@@ -75,6 +76,13 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools}
 	if a.planning != nil {
 		c.Strategies = a.planning()
+	}
+	if a.apart {
+		c.Agent = &agent.Remote{Name: key.Agent(), Runtime: a.rt, Transport: answered(func(r *http.Request) *http.Response {
+			w := httptest.NewRecorder()
+			ag.Peer(w, r)
+			return w.Result()
+		})}
 	}
 	s, err := session.Open(a.life, c)
 	if err == nil {

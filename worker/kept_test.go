@@ -91,6 +91,70 @@ func TestKeptOthers(t *testing.T) {
 	}
 }
 
+// TestKeptOdd: of what is said only what is plainly wrong is refused. What is of no known kind is kept as it came; what stands
+// before the last answer is not kept at all.
+func TestKeptOdd(t *testing.T) {
+	s := serve(t, nil)
+	const chat, messages = "/v1/chat/completions", "/v1/messages"
+	const yes = `,{"role":"assistant","content":"yes"},{"role":"user","content":"go"}`
+	for i, row := range []struct {
+		name, path, messages string
+		want                 string // of the log, or of the refusal
+		status               int
+	}{
+		{"a block without a list", messages, `{"role":"user","content":{"type":"text","text":"hi"}}`, `"content":"hi"`, 200},
+		{"a block of an unknown type", messages, `{"role":"user","content":[{"type":"text","text":"hi"},{"type":"hologram","text":7,"of":{"a":1.0}}]}`, `{"type":"hologram","text":7,"of":{"a":1.0}}`, 200},
+		{"one without a list", messages, `{"role":"user","content":{"type":"hologram","of":1}}`, `[{"type":"hologram","of":1}]`, 200},
+		{"blocks of tools that the API runs", messages, `{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"f","input":{}},{"type":"mcp_tool_result","tool_use_id":"s","content":[]}]},{"role":"user","content":"go"}`, `"content":"go"`, 200},
+		{"a call of the client's tools, and its result", messages, `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":{"type":"text","text":"r"}}]}` + yes, `"content":"go"`, 200},
+		{"only a result", messages, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}`, "answers a tool call", 400},
+		{"no role", messages, `{"role":"user","content":"hi"},{"content":"x"}`, `messages[1]: decode message: no \"role\"`, 400},
+		{"no message", messages, `7`, "messages[0]: decode message", 400},
+		{"content is a number", messages, `{"role":"user","content":7}`, "messages[0]: decode message: decode content: want a string or a list of blocks", 400},
+		{"content is no block", messages, `{"role":"user","content":{"parts":["x"]}}`, "want a string or a list of blocks", 400},
+		{"content is a list of strings", messages, `{"role":"user","content":["x"]}`, "block 0: decode block: want an object", 400},
+		{"text is a number", messages, `{"role":"user","content":[{"type":"text","text":7}]}`, "block 0", 400},
+
+		{"a part without a list", chat, `{"role":"user","content":{"type":"text","text":"hi"}}`, `"content":"hi"`, 200},
+		{"a part of an unknown type", chat, `{"role":"user","content":[{"type":"text","text":"hi"},{"type":"video_url","text":7,"video_url":{"url":"x"}}]}`, `{"type":"video_url","text":7,"video_url":{"url":"x"}}`, 200},
+		{"an unknown role", chat, `{"role":"user","content":"hi"},{"role":"critic","content":"Be short."}`, `<system-reminder>\nBe short.\n</system-reminder>`, 200},
+		{"an unknown part of the system", chat, `{"role":"system","content":[{"type":"hologram"}]},{"role":"user","content":"hi"}`, `"content":"hi"`, 200},
+		{"whatever was said before", chat, `{"role":"user","content":[{"type":"input_audio","input_audio":{}},{"type":"image_url","image_url":{"url":"https://x.example/a.png"}},7]},{"role":"function","name":"f","content":"r"},{"role":"tool","content":"r"},
+			{"role":"assistant","function_call":{"name":"f"},"tool_calls":{}}` + yes, `"content":"go"`, 200},
+		{"what is no message", chat, `7` + yes, "messages[0]: want an object", 400},
+		{"spoken", chat, `{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}`, `a part of type \"input_audio\"`, 400},
+		{"a part without a type", chat, `{"role":"user","content":[{"text":"x"}]}`, `content[0]: a part of type`, 400},
+		{"text of a part is a number", chat, `{"role":"user","content":[{"type":"text","text":7}]}`, `content[0]: a part of type \"text\"`, 400},
+		{"content of chat is a number", chat, `{"role":"user","content":7}`, "want a string or a list of parts", 400},
+		{"a result of chat", chat, `{"role":"tool","tool_call_id":"a","content":"r"}`, "answers a tool call", 400},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			key := fmt.Sprint("odd", i)
+			got := s.text(row.status, "POST", row.path, `{"max_tokens":9,"messages":[`+row.messages+`]}`, "X-Tidemark-Session", key)
+			if row.status == 200 {
+				got = s.text(200, "GET", "/v1/sessions/"+key+"/log?format=jsonl", "")
+			}
+			if !strings.Contains(got, row.want) {
+				t.Errorf("%s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestKeptForced: a call that must be made is refused, since no answer of a kept conversation could have it.
+func TestKeptForced(t *testing.T) {
+	s := serve(t, nil)
+	for _, row := range []struct{ path, choice string }{
+		{"/v1/messages", `{"type":"any"}`}, {"/v1/messages", `{"disable_parallel_tool_use":true,"type":"tool","name":"f"}`},
+		{"/v1/chat/completions", `"required"`}, {"/v1/chat/completions", `{"type":"function","function":{"name":"f"}}`},
+	} {
+		got := s.text(400, "POST", row.path, `{"tools":[{"name":"f"}],"tool_choice":`+row.choice+`,"messages":[{"role":"user","content":"x"}]}`, "X-Tidemark-Session", "garden")
+		if !strings.Contains(got, "tool_choice: ") || !strings.Contains(got, "the model chooses") {
+			t.Errorf("%s %s: %s", row.path, row.choice, got)
+		}
+	}
+}
+
 // TestIgnored: what a kept conversation does not heed is named, at every door.
 func TestIgnored(t *testing.T) {
 	s := serve(t, nil)
@@ -102,6 +166,13 @@ func TestIgnored(t *testing.T) {
 		{"both", "/v1/chat/completions", `"max_completion_tokens":9,"max_tokens":9,`, "max_completion_tokens, max_tokens"},
 		{"no bound", "/v1/chat/completions", `"max_tokens":null,`, ""},
 		{"the other API", "/v1/messages", `"max_tokens":9,"system":"x",`, "max_tokens, system"},
+		{"tools", "/v1/messages", `"tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"web_search"},7],"tool_choice":{"type":"auto","disable_parallel_tool_use":true},`, "tools"},
+		{"no tools", "/v1/messages", `"tools":[],"mcp_servers":[],"tool_choice":{"type":"none"},`, ""},
+		{"tools of servers", "/v1/messages", `"mcp_servers":[{"type":"url","url":"https://x.example","name":"x"}],"container":{"skills":[]},`, "container, mcp_servers"},
+		{"what is new", "/v1/messages", `"context_management":{"edits":[]},"output_config":{"effort":"low"},"unheard_of":[[]],`, "context_management, output_config, unheard_of"},
+		{"tools of chat", "/v1/chat/completions", `"tools":[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{}},{"type":"unheard_of"}],"tool_choice":"auto",`, "tools"},
+		{"no tools of chat", "/v1/chat/completions", `"tools":[],"tool_choice":"none",`, ""},
+		{"what is new in chat", "/v1/chat/completions", `"unheard_of":{"a":1},"mcp_servers":[{}],`, "mcp_servers, unheard_of"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			body := fmt.Sprintf(`{%s"messages":[{"role":"user","content":"question %d"}]}`, row.body, i)

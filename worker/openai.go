@@ -34,6 +34,9 @@ func (c *call) postChat() error {
 		return c.pass(chatPath)
 	}
 	raw, err := c.body()
+	if errors.Is(err, errCoded) && header == "" && c.ownKey() {
+		return c.pass(chatPath) // its API may know it
+	}
 	if err != nil {
 		return err
 	}
@@ -45,22 +48,18 @@ func (c *call) postChat() error {
 		defer p.stop()
 		return p.through(raw)
 	}
-	f, err := readChat(raw, header == "")
+	f, err := readChat(raw, header != "")
 	if err != nil {
 		return err
 	}
 	if f.model == "" {
 		f.model = ownModel
 	}
-	if header == "" && f.user == "" {
+	if !f.kept {
 		return c.complete(f)
 	}
 	if err := f.settle(takesNone); err != nil {
 		return err
-	}
-	if len(f.tools) > 0 {
-		return fmt.Errorf("tools: a conversation that is kept here (%s, or \"user\") has tools of its own and cannot run those of the client; leave out one or the other: %w",
-			headerSession, tidemark.ErrInvalid)
 	}
 	t := talk{channel: "api", messages: f.messages, ignored: append(named(f.rest), f.limits...)}
 	if f.system != "" {
@@ -76,24 +75,7 @@ func (c *call) postChat() error {
 	if err != nil {
 		return err
 	}
-	if err := keepable(t.messages); err != nil {
-		return err
-	}
 	return c.converse(t, c.completion(f))
-}
-
-// keepable refuses files by URL among what is new in a conversation that is kept.
-func keepable(messages []tidemark.Message) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	for _, b := range messages[len(messages)-1].Content {
-		if b.Source != nil && b.Source.Type == "url" {
-			_, err := attachment{url: b.Source.URL}.block()
-			return err
-		}
-	}
-	return nil
 }
 
 // complete calls the model with what the client sent and nothing else.

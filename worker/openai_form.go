@@ -14,13 +14,14 @@ import (
 type chatForm struct {
 	model    string
 	user     string
+	kept     bool // its conversation is kept here
 	stream   bool
 	usage    bool // a last chunk with figures
 	limit    tidemark.Tokens
 	limits   []string // the parameters that it came by
 	system   string
-	messages []tidemark.Message // neighbours of one role are merged
-	tools    []tidemark.Tool
+	messages []tidemark.Message         // neighbours of one role are merged
+	tools    []tidemark.Tool            // of a call without a conversation
 	options  []tidemark.Option          // parameters that go on to the model's API
 	rest     map[string]json.RawMessage // asked for, and nothing here heeds it
 }
@@ -41,22 +42,21 @@ var chatLimits = []limit{
 	{"web_search_options", []string{"{}"}, "leave it out"},
 }
 
-// readChat decodes a request. remote says that files may be named by URL.
-func readChat(raw []byte, remote bool) (chatForm, error) {
+// readChat decodes a request. kept says that its conversation is kept here, as is that of a request with a user.
+func readChat(raw []byte, kept bool) (chatForm, error) {
 	var f chatForm
 	var messages []json.RawMessage
-	var tools []chatTool
 	var options struct {
 		Usage bool `json:"include_usage"`
 	}
 	var newer tidemark.Tokens
 	rest, err := decodeForm(raw, field{"model", "a string", &f.model}, field{"user", "a string", &f.user}, field{"stream", "true or false", &f.stream},
 		field{"stream_options", "an object", &options}, field{"max_tokens", "a number", &f.limit}, field{"max_completion_tokens", "a number", &newer},
-		field{"messages", "a list of messages", &messages}, field{"tools", "a list of tools", &tools})
+		field{"messages", "a list of messages", &messages})
 	if err != nil {
 		return f, err
 	}
-	f.rest, f.usage = rest, options.Usage
+	f.rest, f.usage, f.kept = rest, options.Usage, kept || f.user != ""
 	if newer > 0 {
 		f.limits = append(f.limits, "max_completion_tokens")
 	}
@@ -69,10 +69,26 @@ func readChat(raw []byte, remote bool) (chatForm, error) {
 	if f.limit < 0 || len(f.user) > maxUser {
 		return f, fmt.Errorf("max_tokens must not be negative, and \"user\" may have %d bytes: %w", maxUser, tidemark.ErrInvalid)
 	}
-	if f.tools, err = toolsOf(tools); err != nil {
+	if err := f.readTools(); err != nil {
 		return f, err
 	}
-	return f, f.read(messages, remote)
+	return f, f.read(messages)
+}
+
+// readTools takes the tools out of the rest, where somebody may call them: a conversation that is kept here has its own.
+func (f *chatForm) readTools() error {
+	raw, ok := f.rest["tools"]
+	if !ok || f.kept && compactJSON(raw) != "[]" {
+		return nil
+	}
+	delete(f.rest, "tools")
+	var tools []chatTool
+	if err := json.Unmarshal(raw, &tools); err != nil {
+		return fmt.Errorf("tools: must be a list of tools: %w", tidemark.ErrInvalid)
+	}
+	var err error
+	f.tools, err = toolsOf(tools)
+	return err
 }
 
 // settle sorts out the parameters that are left: what the model's API takes goes on to it, what would make
@@ -164,16 +180,20 @@ type chatCallForm struct {
 	} `json:"function"`
 }
 
-// read converts the messages: those of the system become the system text, tool messages results.
-func (f *chatForm) read(raws []json.RawMessage, remote bool) error {
+// read converts the messages: those of the system become the system text, tool messages results. Of a conversation that is
+// kept here what stands before the last answer only tells one request from another, so it is taken in any form.
+func (f *chatForm) read(raws []json.RawMessage) error {
 	var system []string
 	out := make([]tidemark.Message, 0, len(raws))
+	past := 0
+	if f.kept {
+		past = answered(raws)
+	}
 	for i, raw := range raws {
-		var m chatMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return fmt.Errorf("messages[%d]: want an object with role and content: %w", i, tidemark.ErrInvalid)
+		one, text, err := readChatMessage(raw, f.kept)
+		if err != nil && i < past && raw[0] == '{' {
+			one, err = unread(raw)
 		}
-		one, text, err := m.convert(remote)
 		if err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
@@ -184,20 +204,56 @@ func (f *chatForm) read(raws []json.RawMessage, remote bool) error {
 			out = append(out, one)
 		}
 	}
-	f.system, f.messages = strings.Join(system, "\n\n"), merged(out)
+	f.system, f.messages = strings.Join(system, "\n\n"), merged(folded(out))
 	return nil
 }
 
+// answered is how many messages end with the last one of the assistant.
+func answered(raws []json.RawMessage) int {
+	for i, raw := range slices.Backward(raws) {
+		if roleOf(raw) == string(tidemark.Assistant) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// roleOf is the role of a message in any form, empty for none.
+func roleOf(raw json.RawMessage) string {
+	var m struct {
+		Role string `json:"role"`
+	}
+	_ = json.Unmarshal(raw, &m) // it has no role then
+	return m.Role
+}
+
+// unread is a message in a form that is not known.
+func unread(raw json.RawMessage) (tidemark.Message, error) {
+	m := tidemark.Message{Role: tidemark.User, Content: make([]tidemark.Block, 1)}
+	if roleOf(raw) == string(tidemark.Assistant) {
+		m.Role = tidemark.Assistant
+	}
+	return m, m.Content[0].UnmarshalJSON(slices.Concat([]byte(`{"unread":`), raw, []byte("}")))
+}
+
+func readChatMessage(raw json.RawMessage, kept bool) (out tidemark.Message, system string, err error) {
+	var m chatMessage
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return out, "", fmt.Errorf("want an object with role and content: %w", tidemark.ErrInvalid)
+	}
+	return m.convert(kept)
+}
+
 // convert gives a message, or system text.
-func (m chatMessage) convert(remote bool) (out tidemark.Message, system string, err error) {
-	blocks, err := chatContent(m.Content, remote)
+func (m chatMessage) convert(kept bool) (out tidemark.Message, system string, err error) {
+	blocks, err := chatContent(m.Content, kept)
 	if err != nil {
 		return out, "", err
 	}
 	switch m.Role {
 	case "system", "developer":
 		for _, b := range blocks {
-			if b.Type != tidemark.TypeText {
+			if b.Type != tidemark.TypeText && !kept {
 				return out, "", fmt.Errorf("a message of the system is text: %w", tidemark.ErrInvalid)
 			}
 			system += b.Text
@@ -232,6 +288,9 @@ func (m chatMessage) convert(remote bool) (out tidemark.Message, system string, 
 		}
 		return tidemark.Message{Role: tidemark.Assistant, Content: blocks}, "", nil
 	}
+	if kept && m.Role != "" && m.Role != "function" {
+		return tidemark.Message{Role: tidemark.Role(m.Role), Content: blocks}, "", nil
+	}
 	return out, "", fmt.Errorf("role %q: want system, developer, user, assistant or tool: %w", clip(m.Role, 40), tidemark.ErrInvalid)
 }
 
@@ -250,7 +309,6 @@ func argumentsOf(s string) json.RawMessage {
 
 // chatPartForm is a part of a content.
 type chatPartForm struct {
-	Type    string    `json:"type"`
 	Text    string    `json:"text"`
 	Refusal string    `json:"refusal"`
 	Image   chatImage `json:"image_url"`
@@ -292,25 +350,34 @@ func (c chatImage) block(remote bool) (tidemark.Block, error) {
 	return out, err
 }
 
-// chatContent converts a content: a string, or a list of parts. Empty texts are left out, since no model
-// takes them.
-func chatContent(raw json.RawMessage, remote bool) ([]tidemark.Block, error) {
+// chatContent converts a content: a string, a list of parts, or a part alone. Empty texts are left out, since no model
+// takes them. A conversation that is kept here takes parts of a kind that is not known as they came: providers know what to say
+// of them.
+func chatContent(raw json.RawMessage, kept bool) ([]tidemark.Block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	var parts []chatPartForm
-	if raw[0] == '"' {
+	var parts []json.RawMessage
+	switch raw[0] {
+	case '"':
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, fmt.Errorf("content: %w", tidemark.ErrInvalid)
 		}
-		parts = []chatPartForm{{Type: "text", Text: s}}
-	} else if err := json.Unmarshal(raw, &parts); err != nil {
-		return nil, fmt.Errorf("content: want a string or a list of parts: %w", tidemark.ErrInvalid)
+		if strings.TrimSpace(s) == "" {
+			return nil, nil
+		}
+		return []tidemark.Block{tidemark.Text(s)}, nil
+	case '{':
+		parts = []json.RawMessage{raw}
+	default:
+		if err := json.Unmarshal(raw, &parts); err != nil {
+			return nil, fmt.Errorf("content: want a string or a list of parts: %w", tidemark.ErrInvalid)
+		}
 	}
 	out := make([]tidemark.Block, 0, len(parts))
 	for i, p := range parts {
-		b, err := p.block(remote)
+		b, err := readPart(p, kept)
 		if err != nil {
 			return nil, fmt.Errorf("content[%d]: %w", i, err)
 		}
@@ -321,19 +388,35 @@ func chatContent(raw json.RawMessage, remote bool) ([]tidemark.Block, error) {
 	return out, nil
 }
 
-func (p chatPartForm) block(remote bool) (tidemark.Block, error) {
-	switch p.Type {
+// partTypes are those that are read, or refused since nobody here could hear or fetch what they hold.
+var partTypes = []string{"text", "input_text", "refusal", "image_url", "file", "input_audio", ""}
+
+func readPart(raw json.RawMessage, kept bool) (b tidemark.Block, err error) {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &kind); err != nil {
+		return b, fmt.Errorf("want a part, an object with a type: %w", tidemark.ErrInvalid)
+	}
+	if kept && !slices.Contains(partTypes, kind.Type) {
+		return b, b.UnmarshalJSON(raw)
+	}
+	var p chatPartForm
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return b, fmt.Errorf("a part of type %q: %w: %w", clip(kind.Type, 40), err, tidemark.ErrInvalid)
+	}
+	switch kind.Type {
 	case "text", "input_text":
 		return tidemark.Text(p.Text), nil
 	case "refusal":
 		return tidemark.Text(p.Refusal), nil
 	case "image_url":
-		return p.Image.block(remote)
+		return p.Image.block(!kept)
 	case "file":
 		if p.File.Data == "" {
-			return tidemark.Block{}, fmt.Errorf("a file without file_data: send its bytes as a data URL, since nothing is uploaded here: %w", tidemark.ErrInvalid)
+			return b, fmt.Errorf("a file without file_data: send its bytes as a data URL, since nothing is uploaded here: %w", tidemark.ErrInvalid)
 		}
 		return attachment{url: p.File.Data, name: p.File.Name}.block()
 	}
-	return tidemark.Block{}, fmt.Errorf("a part of type %q: want text, image_url or file: %w", clip(p.Type, 40), tidemark.ErrInvalid)
+	return b, fmt.Errorf("a part of type %q: want text, image_url or file: %w", clip(kind.Type, 40), tidemark.ErrInvalid)
 }

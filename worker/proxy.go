@@ -62,16 +62,23 @@ func (c *call) pass(path string) error {
 	}
 	defer p.stop()
 	raw, whole, err := p.read()
-	if err != nil {
+	if whole && err == nil {
+		return p.through(raw)
+	}
+	kind, why := proxy.TooLarge, fmt.Sprintf("the body has more than the %d bytes that are held", p.MaxBody)
+	switch coded := errors.Is(err, errCoded); {
+	case coded:
+		kind, why = proxy.Unreadable, failureOf(err).text
+	case err != nil && (p.packed == nil || !errors.Is(err, tidemark.ErrTooLarge)):
 		return err
 	}
-	if !whole { // only a few pieces of it are in memory at a time
-		p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", proxy.TooLarge)
-		p.untouched(proxy.TooLarge, fmt.Sprintf("the body has more than the %d bytes that are held", p.MaxBody))
-		p.Metrics.passed(modeOff, p.treatment != modeOff)
-		return p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength)
+	p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", kind)
+	p.untouched(kind, why)
+	p.Metrics.passed(modeOff, p.treatment != modeOff)
+	if p.packed != nil {
+		return p.relay(p.packed.all(), p.packed.size)
 	}
-	return p.through(raw)
+	return p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength) // only a few pieces of it are in memory at a time
 }
 
 // admitWait is how long a large body waits for others to leave. Behind that its client is asked to come again.
@@ -83,6 +90,11 @@ const (
 // read reads the body. Where memory is no concern of the host it may be of any size: one that is over the bound is
 // read in parts, and whole is false.
 func (p *passage) read() (raw []byte, whole bool, err error) {
+	if p.treatment != modeOff {
+		if err := p.unpack(); err != nil {
+			return nil, false, err
+		}
+	}
 	if p.Admit != nil {
 		raw, err = p.admitted(p.MaxBody, freeBody, p.patiently)
 		return raw, true, err
@@ -131,6 +143,7 @@ func (p *passage) shrink() {
 // through has the conversation of a request say what goes on and what comes back. What goes wrong on this side is no
 // matter of the client's: the request goes on as it came.
 func (p *passage) through(raw []byte) error {
+	p.plain = raw
 	conv, key, err := p.conversation(raw)
 	if p.r.Context().Err() != nil { // nobody waits, and nothing is wrong here
 		return errLeft
@@ -152,6 +165,7 @@ func (p *passage) through(raw []byte) error {
 	}
 	if x == nil {
 		p.Metrics.passed(modeOff, p.treatment != modeOff)
+		raw, _ = p.wire(raw)
 		return p.relay(bytes.NewReader(raw), int64(len(raw)))
 	}
 	treatment := x.Treatment()
@@ -257,9 +271,9 @@ type exchange struct {
 
 // send makes the next call of the API.
 func (e *exchange) send(ctx context.Context) (*http.Response, error) {
-	raw := e.x.Body()
-	e.Metrics.carried("sent", len(raw))
-	return e.post(ctx, bytes.NewReader(raw), int64(len(raw)))
+	e.Metrics.carried("sent", len(e.x.Body()))
+	raw, header := e.wire(e.x.Body())
+	return e.post(ctx, header, bytes.NewReader(raw), int64(len(raw)))
 }
 
 // late is for what is written down of a request whose client may have gone.

@@ -48,7 +48,8 @@ func (r *refusal) Unwrap() error {
 func (e *exchange) again(ctx context.Context, raw []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		e.Metrics.carried("sent", len(raw))
-		res, err := e.post(ctx, bytes.NewReader(raw), int64(len(raw)))
+		raw, header := e.wire(raw)
+		res, err := e.post(ctx, header, bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			yield(nil, err)
 			return

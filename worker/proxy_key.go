@@ -34,7 +34,7 @@ func sessionOf(raw []byte, chat bool) string {
 		ids = []string{"user", "prompt_cache_key"}
 	}
 	found, first, s := make([]span, len(ids)+1), len(ids), scan{raw: raw}
-	if !s.object(0, append(ids, "messages"), found) {
+	if !s.object(s.begin(), append(ids, "messages"), found) {
 		return ""
 	}
 	for _, at := range found[:first] {
@@ -57,7 +57,7 @@ func sessionOf(raw []byte, chat bool) string {
 // userOf is what a body of chat completions says of its user, empty for nothing.
 func userOf(raw []byte) string {
 	found, s := make([]span, 1), scan{raw: raw}
-	if !s.object(0, []string{"user"}, found) {
+	if !s.object(s.begin(), []string{"user"}, found) {
 		return ""
 	}
 	user, _ := s.text(found[0])
@@ -70,6 +70,9 @@ type span struct{ from, to int }
 // scan reads JSON without decoding it: strings and brackets are all that it looks at, so what it finds in what
 // is no JSON means nothing, and nothing in it recurses.
 type scan struct{ raw []byte }
+
+// begin is where the text begins, behind a byte order mark.
+func (s scan) begin() int { return len(s.raw) - len(json.Unmarked(s.raw)) }
 
 // object finds the members of an object by name, the last of those that are given twice. It is false for
 // what is no object.

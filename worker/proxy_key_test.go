@@ -22,8 +22,8 @@ type proxies struct {
 	}
 	Keys     []struct{ Credential, Session, Key string }
 	Requests []struct {
-		Name, Path, Body, To, Session, Credential string
-		Headers                                   map[string]string
+		Name, Path, Body, Hex, To, Session, Credential string
+		Headers                                        map[string]string
 	}
 }
 
@@ -39,16 +39,19 @@ func readProxies(t *testing.T) (rows proxies) {
 	return rows
 }
 
+func bodyOf(t *testing.T, text, digits string) []byte {
+	t.Helper()
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(raw, text...)
+}
+
 // TestSessionOf holds a body to its conversation; build/proxy.test.mjs does the same to the front.
 func TestSessionOf(t *testing.T) {
 	for _, row := range readProxies(t).Bodies {
-		raw, want := []byte(row.Body), ""
-		if row.Hex != "" {
-			var err error
-			if raw, err = hex.DecodeString(row.Hex); err != nil {
-				t.Fatal(err)
-			}
-		}
+		raw, want := bodyOf(t, row.Body, row.Hex), ""
 		switch {
 		case row.Session != nil:
 			want = *row.Session
@@ -80,12 +83,14 @@ func TestProxyRequests(t *testing.T) {
 	for _, row := range readProxies(t).Requests {
 		t.Run(row.Name, func(t *testing.T) {
 			var got *passage
-			d, mux := &door{Config: Config{Token: "open sesame"}}, http.NewServeMux()
+			var raw []byte
+			d, mux := &door{Config: Config{Token: "open sesame", MaxBody: 1 << 20}}, http.NewServeMux()
 			for _, rt := range routes() {
 				mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 					c := &call{door: d, w: &answer{ResponseWriter: w}, r: r}
 					chat := strings.HasSuffix(rt.pattern, "completions")
-					if key, _ := c.kept(); key == "" && (!chat || c.elsewhere() || c.ownKey() && userOf([]byte(row.Body)) == "") {
+					raw, _ = c.body() // of what cannot be read nothing
+					if key, _ := c.kept(); key == "" && (!chat || c.elsewhere() || c.ownKey() && userOf(raw) == "") {
 						got = &passage{call: c, chat: chat, header: c.onward(), treatment: r.Header.Get(headerMode)}
 						if err := got.address(Model{Messages: Upstream{Key: "k"}, Chat: Upstream{Key: "k"}}); err != nil {
 							t.Error(err)
@@ -93,7 +98,7 @@ func TestProxyRequests(t *testing.T) {
 					}
 				})
 			}
-			r := httptest.NewRequest(http.MethodPost, row.Path, nil)
+			r := httptest.NewRequest(http.MethodPost, row.Path, bytes.NewReader(bodyOf(t, row.Body, row.Hex)))
 			for name, value := range row.Headers {
 				r.Header.Set(name, value)
 			}
@@ -102,7 +107,7 @@ func TestProxyRequests(t *testing.T) {
 			name := ""
 			if got != nil {
 				if name = got.named(); name == "" {
-					name = sessionOf([]byte(row.Body), got.chat)
+					name = sessionOf(raw, got.chat)
 				}
 			}
 			if kept := got != nil && got.treatment != modeOff && name != ""; kept != (row.To == "proxy") {

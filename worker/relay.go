@@ -38,6 +38,7 @@ type passage struct {
 	treatment   string // off, or as package proxy names them
 	url         string
 	header      http.Header // as they go on
+	plain       []byte      // the body without its coding, if it came in one
 	credential  string      // whose conversations it is of: the key that goes on, or ownCredential
 	taken       int64       // bytes that Admit let in
 	ctx         context.Context
@@ -106,7 +107,7 @@ func noKey(whose, header, path string) error {
 // relay passes a request on and its answer back, both as they are: the body's bytes, the status, the headers
 // but those of ownHeader. A size below 0 is not known.
 func (p *passage) relay(body io.Reader, size int64) error {
-	res, err := p.post(p.ctx, body, size)
+	res, err := p.post(p.ctx, p.header, body, size)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (p *passage) relay(body io.Reader, size int64) error {
 }
 
 // post sends a body to where the request goes.
-func (p *passage) post(ctx context.Context, body io.Reader, size int64) (*http.Response, error) {
+func (p *passage) post(ctx context.Context, header http.Header, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, p.r.Method, p.url, body)
 	if err != nil {
 		return nil, fmt.Errorf("pass on to %s: the base URL is not a URL: %w", clip(p.url, 100), tidemark.ErrUnavailable)
@@ -124,7 +125,7 @@ func (p *passage) post(ctx context.Context, body io.Reader, size int64) (*http.R
 	if req.ContentLength == 0 && size > 0 {
 		req.ContentLength = size
 	}
-	req.Header = p.header.Clone()
+	req.Header = header.Clone()
 	res, err := p.Network.RoundTrip(req)
 	switch {
 	case err == nil:

@@ -200,6 +200,7 @@ type call struct {
 	w *answer
 	r *http.Request
 
+	packed   *packed       // its body, if that came compressed
 	release  func()        // gives back what Config.Admit gave
 	patience time.Duration // how long this client waits for a turn, 0: Config.Wait
 }

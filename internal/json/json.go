@@ -25,6 +25,10 @@ type (
 // Valid reports whether data is JSON.
 func Valid(data []byte) bool { return stdjson.Valid(data) }
 
+// Unmarked is a text without the byte order mark that some clients put before it; readers may step over one
+// (https://www.rfc-editor.org/rfc/rfc8259#section-8.1).
+func Unmarked(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+
 // Compact appends src to dst without insignificant white space; numbers, key order and strings
 // stay as they are.
 func Compact(dst *bytes.Buffer, src []byte) error { return stdjson.Compact(dst, src) }

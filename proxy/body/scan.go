@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Scan reads a request. What it cannot read is tidemark.ErrInvalid, and a body that is too big
@@ -13,7 +14,7 @@ func Scan(d Dialect, raw []byte) (*Request, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("scan the request: %d bytes are more than %d: %w", len(raw), MaxBytes, tidemark.ErrTooLarge)
 	}
-	s := scanner{cursor: cursor{data: raw}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
+	s := scanner{cursor: cursor{data: raw, i: len(raw) - len(json.Unmarked(raw))}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
 	s.request()
 	if s.err != nil {
 		return nil, fmt.Errorf("scan the request: %w", s.err)

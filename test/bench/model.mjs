@@ -52,6 +52,7 @@ async function answer(request, res) {
 }
 
 const server = createServer((req, res) => {
+  if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
   const begun = performance.now();
   const parts = [];
   req.on("data", (d) => parts.push(d));

@@ -26,6 +26,7 @@ export const reply = (token) => pieces(token).join("");
 export async function provider(random) {
   const seen = { calls: 0, summaries: 0, open: 0, whole: new Set(), bad: [], foreign: [] };
   const server = http.createServer(async (req, res) => {
+    if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
     seen.open++;
     res.on("close", () => seen.open--);
     try {

@@ -183,7 +183,7 @@ for (const host of hosts.split(",")) {
         const ask = (body) => openai().chat.completions.create({ model: "tidemark", ...body }, kept(name)).withResponse();
         const tools = [{ type: "function", function: { name: "f", parameters: {} } }];
         const rows = [
-          [{ messages: [user("x")], tools }, /tools of its own/],
+          [{ messages: [user("x")], tools, tool_choice: "required" }, /the model chooses/],
           [{ messages: [user("x"), { role: "assistant", content: "begun" }] }, /end with what the user says/],
           [{ messages: [] }, /none from the user/],
           [{ messages: [user([{ type: "image_url", image_url: { url: "https://x.example/a.png" } }])] }, /send its bytes as a data URL/],
@@ -193,11 +193,12 @@ for (const host of hosts.split(",")) {
           assert.ok(e instanceof OpenAI.BadRequestError, `${e}`);
           assert.match(e.message, want);
         }
-        const said = await ask({ messages: [{ role: "system", content: "You are a pirate" }, user([{ type: "text", text: "see" }, { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }])], tools: [], max_tokens: 5, top_p: 1 });
-        assert.equal(said.response.headers.get("x-tidemark-ignored"), "top_p, max_tokens, system");
+        const said = await ask({ messages: [{ role: "system", content: "You are a pirate" }, user([{ type: "text", text: "see" }, { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }])], tools, tool_choice: "auto", max_tokens: 5, top_p: 1 });
+        assert.equal(said.response.headers.get("x-tidemark-ignored"), "tools, top_p, max_tokens, system");
         const call = mine(png).at(-1);
         assert.equal(call.body.messages[0].content.find((b) => b.type === "image").source.media_type, "image/png");
         assert.ok(!JSON.stringify(call.body.system).includes("pirate"));
+        assert.ok(!call.body.tools.some((t) => t.name === "f"), "tools of the client");
       });
 
       test("who leaves a stateless stream ends the model's call", async () => {
@@ -298,7 +299,7 @@ for (const host of hosts.split(",")) {
       test("failures are those of the SDK", async () => {
         const tools = [{ name: "f", input_schema: { type: "object" } }];
         const rows = [
-          [() => anthropic().messages.create(say("x", { tools }), kept("a")), Anthropic.BadRequestError, "invalid_request_error", /tools of its own/],
+          [() => anthropic().messages.create(say("x", { tools, tool_choice: { type: "any" } }), kept("a")), Anthropic.BadRequestError, "invalid_request_error", /the model chooses/],
           [() => anthropic().messages.create(say("x"), kept("no key!")), Anthropic.BadRequestError, "invalid_request_error", /session key/],
           [() => anthropic({ apiKey: "wrong" }).messages.create(say("x"), kept("a")), Anthropic.AuthenticationError, "authentication_error", /token/],
           [() => anthropic().messages.create(say("fail 413"), kept(fresh())), Anthropic.BadRequestError, "invalid_request_error", /window/],
@@ -310,6 +311,15 @@ for (const host of hosts.split(",")) {
           assert.match(e.message, want);
           assert.ok(e.requestID, String(f));
         }
+      });
+
+      test("tools of the client and what is new are not heeded in a conversation, and the answer says so", async () => {
+        const name = fresh();
+        const more = { tools: [{ name: "f", input_schema: { type: "object" } }], mcp_servers: [{ type: "url", url: "https://x.example", name: "x" }], container: "c", context_management: { edits: [] }, unheard_of: 1 };
+        const said = await anthropic().messages.create(say(`tools ${name}`, more), kept(name)).withResponse();
+        assert.equal(said.data.stop_reason, "end_turn");
+        assert.equal(said.response.headers.get("x-tidemark-ignored"), "container, context_management, max_tokens, mcp_servers, tools, unheard_of");
+        assert.ok(!mine(`tools ${name}`)[0].body.tools.some((t) => t.name === "f"));
       });
 
       test("without a key of its own it has the server's", async () => {

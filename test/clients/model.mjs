@@ -86,6 +86,7 @@ export class Model {
   }
 
   async #serve(req, res) {
+    if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
     const raw = Buffer.concat(await req.toArray());
     const url = new URL(req.url, this.url);
     const call = { path: url.pathname, query: url.search, headers: req.headers, rawHeaders: req.rawHeaders, raw, body: JSON.parse(raw), gone: false };

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestMemoryEdit: a curated file is written under conditions, kept in versions, and is a plain object.
@@ -50,6 +52,82 @@ func TestMemoryEdit(t *testing.T) {
 		}
 		if res, raw := s.fetch(t, "PUT", path, "- lost\n", "If-Match", stale); res.StatusCode != 412 {
 			t.Errorf("%d %s", res.StatusCode, raw)
+		}
+	})
+}
+
+// TestMemoryNews: what one conversation learned is in the next request of another one that runs, once, behind a prompt that is as it
+// was, so that the provider's cache holds; what the owner writes in the bucket is in that of the main conversation and in no peer's;
+// and what is taken out of the file is said to be gone.
+func TestMemoryNews(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		const file = "agents/memorynews/MEMORY.md"
+		if err := s.bucket().put(file, []byte("- The wedding is on 4 June.\n")); err != nil {
+			t.Fatal(err)
+		}
+		owner, peer, other := at(t, s, "agent:memorynews:main"), at(t, s, "agent:memorynews:whatsapp:dm:491"), at(t, s, "agent:memorynews:web:dm:b")
+		for _, k := range []*talk{owner, peer, other} {
+			k.set(8000)
+			k.model.Respond(func(tidemarktest.APICall) tidemarktest.Step { return tidemarktest.Step{Text: "Well."} }) // no echo of the note
+		}
+		other.model.Respond(func(c tidemarktest.APICall) tidemarktest.Step {
+			if !strings.Contains(c.LastText(), "</conversation>") {
+				return tidemarktest.Step{}
+			}
+			return tidemarktest.Step{Text: "<summary>\n## Facts\n" + tidemarktest.Gist(c.LastText()) + "</summary>\n\n<memories>\n- The table is of walnut.\n</memories>"}
+		})
+		// asked is the newest request of a conversation, which has said something.
+		asked := func(k *talk) tidemarktest.APICall {
+			t.Helper()
+			k.say("Go on.")
+			calls := k.model.Calls()
+			return calls[len(calls)-1]
+		}
+		before := asked(owner)
+		prompts := map[*talk]string{owner: before.System, peer: asked(peer).System}
+		if !strings.Contains(before.System, "4 June") {
+			t.Fatalf("the prompt has no MEMORY.md:\n%s", before.System)
+		}
+		noted := func(k *talk, word string, want int) {
+			t.Helper()
+			c := asked(k)
+			if c.System != prompts[k] {
+				t.Errorf("%s: the prompt changed from\n%s\nto\n%s", k.key, prompts[k], c.System)
+			}
+			if last, all := strings.Count(c.LastText(), word), strings.Count(string(c.Body), word); last != want || all != want {
+				t.Errorf("%s: %q stands %d times in the last message and %d times in all, want %d:\n%s", k.key, word, last, all, want, c.LastText())
+			}
+			if c.Usage.CacheRead == 0 {
+				t.Errorf("%s: nothing was read from the provider's cache: %+v", k.key, c.Usage)
+			}
+		}
+		for i := range 11 {
+			other.say(long(i))
+		}
+		ask[turn](other, 200, "POST", other.path("/compact"), nil)
+		eventually(t, s, func() string {
+			if found := owner.text(owner.agent("/memory-search?q=walnut")); !strings.Contains(found, "walnut") {
+				return "nothing was learned: " + found
+			}
+			return ""
+		})
+		for range 2 {
+			noted(owner, "The table is of walnut.", 1)
+			noted(peer, "walnut", 0)
+		}
+		if err := s.bucket().put(file, []byte("- The wedding is on 15 July.\n")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			noted(owner, "| - The wedding is on 15 July.", 1)
+			noted(peer, "15 July", 0)
+		}
+		if text := asked(owner).LastText(); !strings.Contains(text, `[No longer in memory, so do not rely on it: "- The wedding is on 4 June.".]`) {
+			t.Errorf("nothing is said to be gone:\n%s", text)
+		}
+		ask[turn](owner, 200, "POST", owner.path("/reset"), nil)
+		if c := asked(owner); strings.Count(string(c.Body), "walnut") != 1 || strings.Count(c.System, "walnut") != 1 || !strings.Contains(c.System, "15 July") {
+			t.Errorf("behind a reset\n%s", c.Body)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { asked, nothingOfOurs, soon, streamed, textOf, user } from "./client.mjs";
 import { call, text, think } from "./upstream.mjs";
 
@@ -146,6 +147,38 @@ export default function (w) {
       assert.equal(w.up.of(name).length, before + 1, `${raw}: ${r.status} ${r.body}`);
       assert.equal(w.up.of(name).at(-1).raw.toString(), raw);
       assert.equal(r.body, w.up.of(name).at(-1).sent);
+    }
+  });
+
+  test("a body in an odd form is treated, or passes as it is with the reason", async () => {
+    const body = (name, content = name) => JSON.stringify(ask(name, { tools: [read], metadata: { user_id: name }, messages: [user(content)] }));
+    const deep = (name) => body(name).replace('"messages"', `"x":${"[".repeat(5000)}${"]".repeat(5000)},"messages"`);
+    const binary = (name) => Buffer.from(body(name, `${name} \u00ff\u00fe`), "latin1");
+    const rows = [
+      ["a byte order mark", "", (name) => `\ufeff${body(name)}`, true],
+      ["bytes that are no UTF-8", "", binary, true],
+      ["nesting of 5,000", "", deep, false, /^unreadable: x cannot be read: nested too deep/],
+      ["gzip", "gzip", (name) => gzipSync(body(name)), true],
+      ["deflate", "deflate", (name) => deflateSync(body(name)), true],
+      ["gzip that is watched", "gzip", (name) => gzipSync(body(name)), false, undefined, "observe"],
+      ["gzip of what cannot be read", "gzip", (name) => gzipSync(deep(name)), false, /^unreadable: x cannot be read: nested too deep/],
+      ["gzip that breaks off", "gzip", (name) => gzipSync(body(name)).subarray(0, 60), false, /^unreadable: read body: the body cannot be unpacked: unexpected EOF/],
+      ["gzip of more than is held", "gzip", (name) => gzipSync(body(name) + " ".repeat(33 << 20)), false, /^too_large: /],
+      ["brotli", "br", (name) => brotliCompressSync(body(name)), false, /^unreadable: the body cannot be unpacked: content-encoding "br": send it plain/],
+    ];
+    for (const [what, coding, make, edited, why, mode] of rows) {
+      const name = w.fresh(), raw = Buffer.from(make(name)), at = w.up.calls.length;
+      const headers = { ...mine(), "x-mine": what, ...(coding && { "content-encoding": coding }), ...(mode && { "x-tidemark-mode": mode }) };
+      w.up.free(edited ? name : raw.subarray(-20)); // an API may be strict
+      const r = await send(`${w.url}/v1/messages`, headers, raw);
+      assert.equal(r.status, 200, `${what}: ${r.body}`);
+      assert.match(r.headers["x-tidemark-untouched"] ?? "none", why ?? /^none$/, what);
+      const [c, ...more] = w.up.calls.slice(at);
+      assert.equal(more.length, 0, what);
+      assert.equal(c.headers["content-encoding"], edited ? undefined : coding || undefined, what);
+      if (edited) assert.match(c.raw.toString(), /memory_release/, what);
+      else assert.deepEqual(c.raw, raw, what);
+      assert.equal(r.headers["x-tidemark-session"] !== undefined, edited || mode !== undefined || /cannot be read/.test(String(why)), what);
     }
   });
 

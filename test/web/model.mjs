@@ -44,6 +44,7 @@ const words = (content) => (typeof content === "string" ? content : content.map(
 export async function model() {
   const self = { calls: [], answer: null, url: "" };
   const server = createServer(async (req, res) => {
+    if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
     let raw = "";
     for await (const piece of req.setEncoding("utf8")) raw += piece;
     const body = JSON.parse(raw);

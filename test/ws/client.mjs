@@ -93,6 +93,7 @@ export class Model {
   close() { this.server.close(); this.server.closeAllConnections(); }
 
   async #answer(req, res) {
+    if (req.method === "GET") return res.writeHead(404).end(); // it lists no models
     let raw = "";
     for await (const chunk of req.setEncoding("utf8")) raw += chunk;
     const last = JSON.stringify(JSON.parse(raw).messages.at(-1));

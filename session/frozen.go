@@ -1,0 +1,83 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// system returns the system prompt, frozen since the prefix last broke: a day change, a compaction
+// and a reset renew it. If the agent cannot give it, the last one stays, or the base alone. mark is the hash of what
+// memory it was made from, empty when it has none.
+func (s *Session) system(ctx context.Context) (text, mark string, err error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	now := s.Runtime.Now()
+	day := now.In(s.settings().Zone).Format(time.DateOnly)
+	if h.Prompt != "" && h.PromptDay == day {
+		text, err = s.prompt(ctx, h.Prompt)
+		return text, h.Mark, err
+	}
+	text = s.settings().System
+	more, made, err := s.askPrompt(ctx, now)
+	if err != nil {
+		s.warn("read memory for the prompt", err)
+		if h.Prompt != "" {
+			text, err = s.prompt(ctx, h.Prompt)
+			return text, h.Mark, err
+		}
+		return text, "", nil
+	}
+	if more != "" {
+		text += "\n\n---\n\n" + more
+	}
+	hash := string(tidemark.HashOf([]byte(text)))
+	stmts := []tidemark.Stmt{keepText(hash, text)}
+	if made.At != 0 {
+		raw := mustJSON(made)
+		mark = string(tidemark.HashOf([]byte(raw)))
+		stmts = append(stmts, keepText(mark, raw))
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET prompt = ?, prompt_day = ?, mark = ? WHERE key = ?`, Args: []any{hash, day, mark, string(s.Key)}, Want: 1})
+	if err = s.DB.Tx(ctx, stmts); err != nil {
+		return "", "", fmt.Errorf("store prompt: %w", err)
+	}
+	s.thawed.Store(true)
+	return text, mark, nil
+}
+
+// keepText stores a text under its hash, once.
+func keepText(hash, text string) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}}
+}
+
+// teller is an agent that keeps its memory within a budget of the one who asks, and tells later what came since.
+type teller interface {
+	PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, memory.Mark, error)
+	News(ctx context.Context, scope tidemark.Scope, since memory.Since) (memory.News, error)
+}
+
+// askPrompt asks the agent for its part of the system prompt, at most a quarter of what may be sent.
+func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, memory.Mark, error) {
+	if a, ok := s.Agent.(teller); ok {
+		return a.PromptWithin(ctx, s.Scope(), now, s.budget().Limit()/4)
+	}
+	text, err := s.Agent.Prompt(ctx, s.Scope(), now)
+	return text, memory.Mark{}, err
+}
+
+func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT text FROM prompts WHERE hash = ? LIMIT 1`, hash)
+	if err != nil {
+		return "", fmt.Errorf("read prompt: %w", err)
+	}
+	if len(rows) == 0 {
+		return s.settings().System, nil
+	}
+	return rows[0].Text(0), nil
+}

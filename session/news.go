@@ -1,0 +1,118 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
+)
+
+// Bounds of what a turn is told of memory that came since its system prompt was made.
+const (
+	newsTokens   tidemark.Tokens = 1000
+	newsDeadline                 = 2 * time.Second // beyond it the turn goes on without
+	maxKnown                     = 12_000          // bytes of what a summariser is told to be known
+)
+
+// newsOf is what a turn was told of memory, under the mark of its system prompt.
+type newsOf struct{ mark, text string }
+
+// news is what memory has now that the system prompt was made without: asked for once a turn, and again when the prompt was
+// made anew in it, which has taken it up. It goes into each request, since it is not stored. Without an answer in time the turn
+// goes on without.
+func (s *Session) news(ctx context.Context, r *run, v View) string {
+	if r.news != nil && r.news.mark == v.mark {
+		return r.news.text
+	}
+	if v.mark == "" {
+		return ""
+	}
+	r.news = &newsOf{mark: v.mark}
+	mark, err := s.markOf(ctx, v)
+	if err != nil || mark.At >= r.Started.UnixMilli() { // made in this turn
+		s.withoutNews(ctx, err)
+		return ""
+	}
+	room := max(s.settings().Window-v.Size, 0) / packRoom
+	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, room), Log: v.Log})
+	s.withoutNews(ctx, err)
+	r.news.text = harmless(n.Note(v.System))
+	return r.news.text
+}
+
+// withoutNews logs why a turn goes on without news.
+func (s *Session) withoutNews(ctx context.Context, err error) {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, tidemark.ErrTimeout):
+		s.Logger.Warn("what is new in memory is left out: the agent did not answer in time, and the turn goes on", "session", s.Key, "limit", newsDeadline)
+	default:
+		s.warn("read what is new in memory", err)
+	}
+}
+
+// markOf reads the mark of a view's system prompt.
+func (s *Session) markOf(ctx context.Context, v View) (mark memory.Mark, err error) {
+	raw, err := s.prompt(ctx, v.mark)
+	if err == nil {
+		err = json.Unmarshal([]byte(raw), &mark)
+	}
+	if err != nil {
+		err = fmt.Errorf("mark of the prompt: %w", err)
+	}
+	return mark, err
+}
+
+func (s *Session) askNews(ctx context.Context, since memory.Since) (memory.News, error) {
+	a, ok := s.Agent.(teller)
+	if !ok {
+		return memory.News{}, nil
+	}
+	limited, stop := s.Runtime.WithTimeout(ctx, newsDeadline)
+	defer stop()
+	since.Now = s.Runtime.Now()
+	return a.News(limited, s.Scope(), since)
+}
+
+// known is what the summariser need not extract again: what memory has, as far as the conversation may see it, and the facts
+// of earlier chunks; the newest within a budget. It is asked for once a plan.
+func (s *Session) known(ctx context.Context, v View, p *plan) string {
+	if s.settings().NoMemories {
+		return ""
+	}
+	if p.known == nil {
+		p.known = s.memories(ctx, v)
+	}
+	lines := p.known
+	for _, x := range p.Facts {
+		for _, f := range x.Facts {
+			lines = append(lines[:len(lines):len(lines)], "- "+f.Text)
+		}
+	}
+	from, size := len(lines), 0
+	for ; from > 0; from-- {
+		if size += len(lines[from-1]) + 1; size > maxKnown {
+			break
+		}
+	}
+	return strings.Join(lines[from:], "\n")
+}
+
+// memories returns the lines of memory that the system prompt of a view has and what came since, the conversation's own, too.
+func (s *Session) memories(ctx context.Context, v View) []string {
+	if v.mark == "" {
+		return []string{}
+	}
+	mark, err := s.markOf(ctx, v)
+	var n memory.News
+	if err == nil {
+		n, err = s.askNews(ctx, memory.Since{Mark: mark, Most: newsTokens})
+	}
+	s.withoutNews(ctx, err)
+	return append([]string{}, mark.Memories(v.System, n)...)
+}
