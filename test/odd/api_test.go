@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -76,8 +75,9 @@ type api struct {
 	broken map[string]int
 	sample map[string]string // of what was refused by rule, where
 	done   map[string]int    // what was answered, by kind
-	n      int               // calls so far
 	talk   string            // that asks
+
+	n, refused int // calls so far, and those of them that were refused or broken off
 }
 
 func newAPI(tb testing.TB) *api {
@@ -112,10 +112,6 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp := a.answer(req.URL.Host, req.Method, req.URL.Path, body)
-	if os.Getenv("ODD_TALK") == a.talk && modelOf(req.URL.Path, body) != nil { // DEBUG
-		fmt.Printf("%s calm=%v %s %d bytes -> %d %.200q\n", a.talk, a.calm, modelOf(req.URL.Path, body).name, len(body), resp.status, resp.body)
-		os.WriteFile(fmt.Sprintf("/tmp/w/odd-%s-%d.json", a.talk, a.n), body, 0o600)
-	}
 	if resp.lost {
 		return nil, fmt.Errorf("dial tcp: connection refused")
 	}
@@ -166,10 +162,17 @@ func (a *api) answer(host, method, path string, body []byte) response {
 	if !strings.HasSuffix(path, "/messages") && !strings.HasSuffix(path, "/completions") && !strings.HasPrefix(path, "/run/") {
 		return failure(http.StatusNotFound, "not_found_error", "Not found", "") // what servers of others have there
 	}
-	a.n++
+	out := a.ask(modelOf(path, body), body)
+	if a.n++; out.status != http.StatusOK || out.lost || out.hangs || out.cut != nil {
+		a.refused++
+	}
+	return out
+}
+
+// ask puts a request before the judge, and answers it where that has nothing against it.
+func (a *api) ask(m *model, body []byte) response {
 	var asks *asked
 	var no *refusal
-	m := modelOf(path, body)
 	switch {
 	case m == nil:
 		return failure(http.StatusNotFound, "not_found_error", "model: no such model", "")
@@ -273,7 +276,6 @@ func (a *api) refuse(asks *asked, no *refusal) response {
 		return a.overflow(asks)
 	}
 	if no.rule != "" {
-		os.WriteFile("/tmp/w/soak-"+strings.ReplaceAll(no.rule, " ", "_")+".json", asks.body, 0o600) // DEBUG
 		key := fmt.Sprint(asks.model.dialect, " ", no.rule)
 		if a.broken[key]++; a.sample[key] == "" {
 			a.sample[key] = fmt.Sprintf("%s, %s: %s: %s", a.talk, asks.model.name, no.at, no.text)

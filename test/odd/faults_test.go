@@ -9,7 +9,7 @@ import (
 
 // fault is a failure that passes: of the network, of a busy server.
 func (a *api) fault(asks *asked) response {
-	switch a.r.IntN(9) {
+	switch a.r.IntN(10) {
 	case 0:
 		a.done["429"]++
 		out := failure(http.StatusTooManyRequests, "rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit", "")
@@ -42,6 +42,9 @@ func (a *api) fault(asks *asked) response {
 		a.done["error in a stream"]++
 		a.spoken = ""
 		return response{status: http.StatusOK, body: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"}
+	case 8: // of bytes, whatever there are: a window that is too small is told otherwise (https://docs.anthropic.com/en/api/errors)
+		a.done["413"]++
+		return failure(http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size", "")
 	}
 	a.done["cut before it began"]++
 	return response{status: http.StatusOK, cut: errors.New("unexpected EOF")}
@@ -75,16 +78,12 @@ func (a *api) overflow(asks *asked) response {
 			fmt.Sprintf("Invalid request: Your request exceeded model token limit: %d (requested: %d)", w, n),
 			fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", n, w))
 	}
-	typ, status := "invalid_request_error", http.StatusBadRequest
-	switch a.r.IntN(8) {
-	case 0:
-		a.done["413"]++
-		return failure(http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size", "")
-	case 1:
+	typ := "invalid_request_error"
+	if a.r.IntN(8) == 0 {
 		typ = "context_length_exceeded"
 	}
 	a.done["overflow"]++
-	return failure(status, typ, texts[a.r.IntN(len(texts))], "messages")
+	return failure(http.StatusBadRequest, typ, texts[a.r.IntN(len(texts))], "messages")
 }
 
 // odd400 refuses what breaks no rule: once or for ever, with a place or without.

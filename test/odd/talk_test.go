@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 
@@ -50,11 +48,7 @@ func (x *talk) open() {
 	}
 	life, end := context.WithCancel(t.Context())
 	x.end = end
-	var logger *slog.Logger
-	if os.Getenv("ODD_TALK") == x.name { // DEBUG
-		logger = slog.New(slog.NewTextHandler(os.Stdout, nil))
-	}
-	x.s, err = session.Open(life, session.Config{Logger: logger, Key: x.key, DB: x.w.db, Blobs: x.w.blobs, Provider: x.w.ask, Agent: x.w.agent, Tools: x.box, Runtime: x.w.rt,
+	x.s, err = session.Open(life, session.Config{Key: x.key, DB: x.w.db, Blobs: x.w.blobs, Provider: x.w.ask, Agent: x.w.agent, Tools: x.box, Runtime: x.w.rt,
 		Strategies: setup.Strategies(x.config), Windows: windows, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
