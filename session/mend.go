@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -123,8 +124,8 @@ var mediaWords = [...]string{"image", "picture", "file", "download", "pdf", "doc
 // that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
 func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	says := strings.ToLower(api.Message)
-	if !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
-		return nil
+	if api.Status == http.StatusNotFound || !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
+		return nil // what is not found is the model, whatever that is called
 	}
 	answered := 0
 	for i := range v.Items {

@@ -173,7 +173,7 @@ func (h *harness) logged() string {
 }
 
 // TestMendMedia: an API that refuses a picture mostly does not say which. What no model has answered yet is taken out
-// first, then what the API has to load itself, then all; and what speaks of no picture costs none.
+// first, then what the API has to load itself, then all.
 func TestMendMedia(t *testing.T) {
 	t.Parallel()
 	picture := func(data string) string {
@@ -247,12 +247,17 @@ func TestMendMedia(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMendNothing: what speaks of no picture costs none.
+func TestMendNothing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, session.Settings{})
-	if got := h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{block(t, picture("T0xE"))}}}); !strings.HasPrefix(got, "ok ") {
+	if got := h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"T0xE"}}`)}}}); !strings.HasPrefix(got, "ok ") {
 		t.Fatal(got)
 	}
 	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
-		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusNotFound, Message: "model: no such model"}
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "this could not be processed"}
 	})
 	before := h.model.count()
 	if got := h.say("hello"); !strings.HasPrefix(got, "error: ") || h.model.count() != before+1 {
