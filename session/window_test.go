@@ -129,6 +129,23 @@ func TestGuessLeavesRoom(t *testing.T) {
 	}
 }
 
+// TestReplyHasLessRoom: where what is refused is the room for the reply, and nobody says so, a conversation of which nothing
+// can leave is asked again with less of it.
+func TestReplyHasLessRoom(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 8192})
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if req.MaxTokens == 0 || req.MaxTokens > 2_000 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+		}
+		return tidemark.Message{}, nil
+	})
+	long := strings.Repeat("a clause of the lease, ", 350)
+	if got := h.say(long); !strings.HasPrefix(got, "ok") {
+		t.Fatalf("answered %q, %+v", got, h.Window())
+	}
+	h.sentInOrder([]string{long})
+}
+
 // TestWindowIsShared: what one conversation learned of a model, another one of the agent heeds from its first request on.
 func TestWindowIsShared(t *testing.T) {
 	h := newHarness(t, session.Settings{})
