@@ -180,7 +180,7 @@ func (r *chatRequest) tool(m map[string]json.RawMessage, at string, raw []byte) 
 	id, _ := textOf(m["tool_call_id"])
 	k := slices.Index(r.open, id)
 	if k < 0 {
-		return &refusal{rule: "pairs", at: at + ".role", text: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."}
+		return &refusal{rule: "pairs", at: at + ".role", text: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."} //nolint:misspell // it is in their words
 	}
 	r.open = slices.Delete(r.open, k, k+1)
 	text, ok := textOf(m["content"])

@@ -53,7 +53,7 @@ func (a *api) send(asks *asked, ans answer, kind string) response {
 			a.judge.fields[b.kind+"."+name] = true
 		}
 	}
-	body := ""
+	var body string
 	if asks.model.dialect == messages {
 		body = ans.messages(a.r, asks.model.name)
 	} else {

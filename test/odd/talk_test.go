@@ -123,7 +123,7 @@ func (x *talk) picture() tidemark.Block {
 
 // document is a text of 60 KB, or a file.
 func (x *talk) document(tag string) tidemark.Block {
-	source := ""
+	var source string
 	switch x.r.IntN(5) {
 	case 0:
 		source = `{"type":"base64","media_type":"application/pdf","data":` + jsonText(base64.StdEncoding.EncodeToString([]byte("%PDF-1.7 "+tag))) + `}`
