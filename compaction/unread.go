@@ -54,8 +54,9 @@ const squeezeName = "cut"
 const maxSqueezed = 800 << 10
 
 // squeeze cuts what is to be sent whole where it does not fit the window even alone: the largest blocks lose their
-// middle, down to one size, until all of it fits. Where words have no room even so, pictures and files leave, the oldest
-// first. An eighth of the window is left to a summary of the rest.
+// middle, down to one size, until all of it fits; where words have no room even so, pictures and files leave, the oldest
+// first. What stands beside it, such as a summary of the rest, takes from the room of the answer first, of which a
+// sixteenth of the window stays.
 func squeeze(v View, b Budget) []tidemark.Edit {
 	var fixed, rest tidemark.Tokens
 	var words, media []long
@@ -80,7 +81,8 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 			}
 		}
 	}
-	room := v.estimated(max(b.Room()-v.Fixed, 0)) - min(rest, b.Window/8) - fixed
+	beside := b.Window - b.Window/16 - min(rest, b.Window/8)
+	room := v.estimated(max(min(b.Room(), beside)-v.Fixed, 0)) - fixed
 	for least := leastCut * tidemark.Tokens(len(words)); len(media) > 0 && least > room; media = media[1:] {
 		l := media[0]
 		room += l.tokens

@@ -44,20 +44,11 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if len(list) == 0 && !needless || rests && p != nil && !p.Act.Early {
 		return v, nil
 	}
-	var old *plan
-	if p != nil && (needless || !p.madeFor(v, mode, instructions)) {
-		if err := s.dropPlan(ctx, r, p); err != nil {
-			return v, err
-		}
-		old, p = p, nil
-	}
 	if needless {
-		return v, nil
+		return v, s.dropPlan(ctx, r, p)
 	}
-	if p == nil {
-		if p, err = s.newPlan(ctx, r, v, mode, instructions, list, old); err != nil {
-			return v, s.cannot(v, mode, err)
-		}
+	if p, err = s.plan(ctx, r, v, mode, instructions, list, p); err != nil {
+		return v, s.cannot(v, mode, err)
 	}
 	if !p.Act.Early {
 		s.hub.send(Notice{Type: NoticeCompacting, Run: r.ID, Text: fmt.Sprintf("%d of %d tokens, compacting", v.Size, s.settings().Window)})
@@ -90,8 +81,9 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 	return nil
 }
 
-// newPlan asks strategies and makes their act durable. It goes on where an old plan was, if one was put off.
-func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
+// plan asks strategies and makes their act durable. A plan that was put off goes on if they would still plan the same:
+// otherwise it would take out too little of what came since, or what was pinned since. The new one goes on where it was.
+func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
 	tuned, err := s.Tuned(ctx)
 	if err != nil {
 		return nil, err
@@ -101,6 +93,12 @@ func (s *Session) newPlan(ctx context.Context, r *run, v View, mode fitMode, ins
 		return nil, err
 	}
 	act, err := s.planned(ctx, v.Log, instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
+	if err == nil && old.madeFor(v, act, mode, instructions) {
+		return old, nil
+	}
+	if err := s.dropPlan(ctx, r, old); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, errors.Join(s.tooLarge(v, err), s.fellShort(ctx, r, mode, act, v))
 	}
@@ -413,6 +411,9 @@ func (s *Session) compactedLines(ctx context.Context, r *run, log string, done C
 
 // dropPlan ends a plan that is not carried out, and accounts what it cost.
 func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
+	if p == nil {
+		return nil
+	}
 	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
 	if err := s.step(ctx, r, stateCalling, s.addUsage(p.Usage), spendStmt(r, p.Usage), drop); err != nil {
 		return fmt.Errorf("drop plan %s: %w", p.ID, err)

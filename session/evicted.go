@@ -92,8 +92,11 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, er
 	stmts := []tidemark.Stmt{next}
 	if len(chunks) > 0 {
 		err := s.condense(ctx, p, v, chunks[0], true, pieceHalvings)
-		if passing(err) || err != nil && ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return p, err
+		}
+		if passing(err) {
+			return p, errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.addUsage(p.Usage)}))
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive
 			s.Logger.Warn("memories of a chunk", "session", s.Key, "overlay", overlay, "err", err)

@@ -58,3 +58,29 @@ func TestPutOffPlanIsMadeAnew(t *testing.T) {
 		t.Errorf("the view begins with %.60q, %d plans are open", head, open())
 	}
 }
+
+// TestPutOffPlanIsPaid: what a summariser answered before it went down was paid, and is counted though it was of no use.
+func TestPutOffPlanIsPaid(t *testing.T) {
+	h, _ := newTimed(t, session.Settings{Window: 12_000, Reserve: 6000, Keep: 800}, noon)
+	asked := 0
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		h.model.usage = tidemark.Usage{}
+		if !asksSummary(req) {
+			return tidemark.Message{}, nil
+		}
+		if asked++; asked > 1 {
+			return tidemark.Message{}, failure(tidemark.ClassNetwork)
+		}
+		h.model.usage = tidemark.Usage{Input: 70, Output: 7}
+		return tidemark.NewText(tidemark.Assistant, "..."), nil
+	})
+	for said := 0; asked < 2 && said < 30; said++ {
+		if got := h.say(filler(said)); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+	}
+	rows, err := h.db.Query(t.Context(), `SELECT usage FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(h.key))
+	if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Text(0), `70`) {
+		t.Errorf("the plan says %v, %v", rows, err)
+	}
+}

@@ -62,10 +62,10 @@ func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
 			p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), p.Owed}, Want: 1}
 }
 
-// madeFor reports whether a plan is of the view as it is now, for the same reason. One that was put off while the
-// conversation went on would take out too little, and tell what is not so. Whatever changes a view changes its size.
-func (p *plan) madeFor(v View, mode fitMode, instructions string) bool {
-	return p.Reason == string(mode) && p.Instructions == instructions && p.Size == v.Size
+// madeFor reports whether a plan is the act that is planned now, of the view as it is, for the same reason.
+func (p *plan) madeFor(v View, act compaction.Act, mode fitMode, instructions string) bool {
+	return p != nil && p.Reason == string(mode) && p.Instructions == instructions && p.Size == v.Size &&
+		mustJSON(storedAct(p.Act)) == mustJSON(storedAct(act))
 }
 
 // inherit has a plan begin behind the chunks that an old one has paid for, where its own first ones are the same.
@@ -92,6 +92,11 @@ func (p *plan) saveStmt() tidemark.Stmt {
 	return tidemark.Stmt{
 		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, facts = ?, usage = ?, owed = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
 		Args: []any{p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), mustJSON(p.Usage), p.Owed, p.ID, p.Chunk - 1}, Want: 1}
+}
+
+// paidStmt stores what a chunk cost that is not finished.
+func (p *plan) paidStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE plans SET usage = ? WHERE id = ?`, Args: []any{mustJSON(p.Usage), p.ID}}
 }
 
 func (p *plan) doneStmt() tidemark.Stmt {
@@ -143,7 +148,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case passing(err) && !hard:
-		return errors.Join(err, s.coolDown(ctx))
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{p.paidStmt()}), s.coolDown(ctx))
 	default:
 		p.Owed = p.Owed || passing(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
