@@ -77,6 +77,8 @@ type api struct {
 	done   map[string]int    // what was answered, by kind
 	talk   string            // that asks
 
+	trace []string // what was asked and answered in this turn
+
 	n, refused int // calls so far, and those of them that were refused or broken off
 }
 
@@ -88,7 +90,7 @@ func newAPI(tb testing.TB) *api {
 func (a *api) turn(talk string, r *rand.Rand, calm bool, tag string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.talk, a.r, a.calm, a.tag, a.spoken, a.unread = talk, r, calm, tag, "", ""
+	a.talk, a.r, a.calm, a.tag, a.spoken, a.unread, a.trace = talk, r, calm, tag, "", "", nil
 }
 
 // AI is the binding of Workers AI.
@@ -163,6 +165,7 @@ func (a *api) answer(host, method, path string, body []byte) response {
 		return failure(http.StatusNotFound, "not_found_error", "Not found", "") // what servers of others have there
 	}
 	out := a.ask(modelOf(path, body), body)
+	a.trace = append(a.trace, fmt.Sprintf("%d bytes, answered %d %.300q", len(body), out.status, out.body))
 	if a.n++; out.status != http.StatusOK || out.lost || out.hangs || out.cut != nil {
 		a.refused++
 	}

@@ -62,7 +62,8 @@ func play(t *testing.T, seed uint64, turns int) (*world, int) {
 	defer w.report(t)
 	check := func(x *talk, turn int, err error) {
 		if err != nil {
-			t.Fatalf("conversation %s (%s, %v), turn %d: %v\nagain: go test ./test/odd -seed %d -turns %d", x.name, x.config.Model.ID, x.config.Compaction.Strategies, turn, err, seed, turns)
+			t.Fatalf("conversation %s (%s, %v), turn %d, window %+v: %v\n%s\nagain, but for ids: go test ./test/odd -seed %d -turns %d",
+				x.name, x.config.Model.ID, x.config.Compaction.Strategies, turn, x.s.Window(), err, strings.Join(w.net.trace, "\n"), seed, turns)
 		}
 	}
 	for turn := range turns {
