@@ -65,7 +65,7 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	if need <= 0 {
 		return d.edits(nil)
 	}
-	need = max(need, b.minGain())
+	need = max(need, b.minGain(v))
 	behind, marks := spans(v.Items, false)
 	covered, gain := choose(len(v.Items), exchanges(d, behind, legal, tail, keep), need)
 	if gain < need { // what stands before the line of an episode is to leave, too, and the lines between with it
@@ -74,8 +74,8 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 			covered, gain = choose(len(v.Items), exchanges(d, first, legal, tail, keep), need)
 		}
 	}
-	if gain < b.minGain() {
-		if v.Size-d.size < b.minGain() { // not worth the cached prefix
+	if gain < b.minGain(v) {
+		if v.Size-d.size < b.minGain(v) { // not worth the cached prefix
 			return nil
 		}
 		return d.edits(nil)

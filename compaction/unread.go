@@ -81,8 +81,8 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 			}
 		}
 	}
-	beside := b.Window - b.Window/16 - min(rest, b.Window/8)
-	room := v.estimated(max(min(b.Room(), beside)-v.Fixed, 0)) - fixed
+	beside := v.estimated(b.Window-b.Window/16-v.Fixed) - min(rest, v.estimated(b.Window/8))
+	room := max(min(v.estimated(b.Room()-v.Fixed), beside), 0) - fixed
 	for least := leastCut * tidemark.Tokens(len(words)); len(media) > 0 && least > room; media = media[1:] {
 		l := media[0]
 		room += l.tokens

@@ -172,6 +172,21 @@ func TestSqueezedMedia(t *testing.T) {
 	}
 }
 
+// TestLittleLeaves: where a request was refused for its size, what was read leaves however little that is, and what was just
+// said stays whole.
+func TestLittleLeaves(t *testing.T) {
+	said := pasted(17_600)
+	for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}}} {
+		_, v := viewOf(t, append(chatter(1_200), tidemark.NewText(tidemark.User, said))...)
+		b := compaction.Budget{Window: 8_192, Reserve: 20_000, Keep: 20_000}.Fit()
+		v.Size = b.Window
+		next, act := planned(t, v, b, list...)
+		if last := next.Items[len(next.Items)-1].Message.PlainText(); next.Size >= b.Window || last != said {
+			t.Errorf("%s: %d tokens and the last %d of %d bytes, by %v", list[0].Name(), next.Size, len(last), len(said), act.By)
+		}
+	}
+}
+
 // TestNothingUnreadIsCut: of a random conversation, whatever the window and the strategies, a block that nobody has read
 // changes only where all such blocks are too large for the window by themselves.
 func TestNothingUnreadIsCut(t *testing.T) {
