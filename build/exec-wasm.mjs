@@ -20,7 +20,7 @@ Object.assign(globalThis, { fs, path, require });
 const root = execFileSync("go", ["env", "GOROOT"], { encoding: "utf8" }).trim();
 require(path.join(root, "lib", "wasm", "wasm_exec.js"));
 const { GoHost, HostObject } = await import("./host.mjs");
-const { platformOf } = await import("./node.mjs");
+const { envOf, platformOf } = await import("./node.mjs");
 
 const [binary, ...args] = process.argv.slice(2);
 if (!binary) {
@@ -40,7 +40,7 @@ setTimeout(() => {
 let running;
 const host = new GoHost({
   module: new WebAssembly.Module(fs.readFileSync(binary)),
-  env: Object.fromEntries(kept),
+  env: envOf(Object.fromEntries(kept)),
   strict: false, // a test's goroutines begin outside of any object's event
   configure(go, host) {
     running = go;

@@ -9,15 +9,6 @@ import { pack } from "./codec.mjs";
 import { Ops, named } from "./ops.mjs";
 import { Queue } from "./queue.mjs";
 
-// syumai/workers wants this helper in the global scope.
-globalThis.tryCatch ??= (fn) => {
-  try {
-    return { result: fn() };
-  } catch (error) {
-    return { error };
-  }
-};
-
 // Bounds of an instance; tests set others.
 export const LIMITS = {
   // Beyond this much memory an instance takes no new objects, its own move as soon as they are idle, and
@@ -85,7 +76,7 @@ export class GoHost {
     this.#watch(go);
     this.#go = go;
     try {
-      const instance = new WebAssembly.Instance(module, { ...go.importObject, workers: { ready() {} } });
+      const instance = new WebAssembly.Instance(module, go.importObject);
       this.#run(go, instance, env);
       if (strict && !this.binding.call) throw new Error("it has no functions to be called by");
       freed.register(instance.exports.mem);
@@ -102,9 +93,9 @@ export class GoHost {
   #go;
 
   // Go reads globalThis.context once, synchronously, while its packages initialise (the contract of
-  // syumai/workers). ctx is a stub: the booting object's own would be used by all others.
+  // syumai/workers). env is that of all its objects; what is the booting one's own has no place in it.
   #run(go, instance, env) {
-    globalThis.context = { env, ctx: { waitUntil() {} }, binding: this.binding, host: this };
+    globalThis.context = { env, binding: this.binding };
     try {
       this.exited = go.run(instance);
     } finally {
@@ -261,8 +252,8 @@ export class GoHost {
 }
 
 // HostObject is one object in a Go instance: what Go may call, in ops.mjs, and how events reach it.
-// Options: kind and name; platform gives sql, bucket, alarm, fetch and namespaces; binding, the Go
-// functions, defaults to the instance's own.
+// Options: kind and name; platform gives sql, alarm, streams, sockets and fetch; binding, the Go functions,
+// defaults to the instance's own.
 export class HostObject extends Ops {
   constructor(host, { kind, name, platform, binding, owner }) {
     super(host, platform);

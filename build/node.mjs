@@ -9,7 +9,6 @@ const named = (name, message) => Object.assign(new Error(message), { name });
 // platformOf gives an empty platform of its own to each object.
 export function platformOf() {
   const db = new DatabaseSync(":memory:");
-  const buckets = new Map();
   return {
     sql: {
       run: (sql, args) => run(db, sql, args),
@@ -17,19 +16,17 @@ export function platformOf() {
       transaction: (f) => transaction(db, f),
     },
     alarm: { set: async () => {}, delete: async () => {} },
-    bucket(name) {
-      if (!buckets.has(name)) buckets.set(name, new Bucket());
-      return buckets.get(name);
-    },
-    ai: () => undefined,
     stream: () => new TransformStream(),
     fixedStream: (size) => fixedLength(size),
     fetch(space, name, url, init) {
-      if (space) throw new Error(`no namespace ${space} here`);
+      if (space !== null) throw new Error("no namespace is bound here");
       return fetch(url, init);
     },
   };
 }
+
+// envOf adds to variables a bucket that is another one, and empty, each time it is asked for.
+export const envOf = (vars) => ({ ...vars, get BUCKET() { return new Bucket(); } });
 
 // Workers refuse these: transactionSync is the only way to a transaction.
 const REFUSED = /^\s*(begin|commit|end|rollback|savepoint|release|attach|vacuum)\b/i;

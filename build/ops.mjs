@@ -369,16 +369,16 @@ export class Ops {
 
   // --- fetch ---
 
-  // request out: the row [namespace, name, method, url, ...headers] and a body or null. An empty
-  // namespace is the open network, otherwise the object of that name.
-  fetchOut(id, packed, body) {
+  // request out: the row [name, method, url, ...headers] and a body or null, to the object of that name in
+  // a namespace, or with null for one to the open network.
+  fetchOut(id, space, packed, body) {
     this.#guard();
-    const [[space, name, method, url, ...flat]] = unpack(packed);
+    const [[name, method, url, ...flat]] = unpack(packed);
     const headers = new Headers();
     for (let i = 0; i < flat.length; i += 2) headers.append(flat[i], flat[i + 1]);
     const abort = new AbortController();
     const init = { method, headers, body: body ?? undefined, signal: abort.signal, redirect: "manual" };
-    this.#exchange(id, abort, !space, () => this.#platform.fetch(space, name, url, init));
+    this.#exchange(id, abort, space === null, () => this.#platform.fetch(space, name, url, init));
   }
 
   // exchange delivers a response as the row [body number, status, ...headers]; abort ends it. It has its
@@ -403,12 +403,10 @@ export class Ops {
     this.#wait(id, answer().then((a) => { n = a.n; return a.head; }), stop, () => n && this.#drop(n));
   }
 
-  // runModel runs a model of Workers AI: the row [binding, model, ...headers], and the inputs as JSON.
-  runModel(id, packed, inputs) {
+  // runModel runs a model of Workers AI: its binding, the row [model, ...headers], and the inputs as JSON.
+  runModel(id, ai, packed, inputs) {
     this.#guard();
-    const [[binding, model, ...flat]] = unpack(packed);
-    const ai = this.#platform.ai(binding);
-    if (!ai) throw named("Missing", `no Workers AI is bound as ${binding}`);
+    const [[model, ...flat]] = unpack(packed);
     const extraHeaders = {};
     for (let i = 0; i < flat.length; i += 2) extraHeaders[flat[i]] = flat[i + 1];
     const abort = new AbortController();
@@ -419,19 +417,17 @@ export class Ops {
   // --- bucket ---
 
   // put in one piece; answers null when a condition did not hold.
-  put(id, bucket, packed, bytes) {
+  put(id, b, packed, bytes) {
     this.#guard();
     const [key, options] = putOptions(packed);
-    const b = this.#bucket(bucket);
     this.#short(id, () => b.put(key, bytes, options).then((o) => o && object(o)));
   }
 
   // putStart opens a put of a known length that putWrite feeds and putEnd ends.
-  putStart(bucket, packed, size) {
+  putStart(b, packed, size) {
     this.#guard();
     const [key, options] = putOptions(packed);
     const { readable, writable } = this.#platform.fixedStream(size);
-    const b = this.#bucket(bucket);
     const slot = this.#slots.take(true); // until it comes a write waits: nobody reads the stream
     const done = this.#within(slot, () => b.put(key, readable, options)).then((o) => o && object(o));
     done.catch(() => {}); // putEnd reports it
@@ -465,9 +461,8 @@ export class Ops {
     put?.writer.abort(new Error("the source ended early")).catch(() => {});
   }
 
-  get(id, bucket, key) {
+  get(id, b, key) {
     this.#guard();
-    const b = this.#bucket(bucket);
     let n = 0;
     this.#short(id, async () => {
       const o = await b.get(key);
@@ -477,24 +472,16 @@ export class Ops {
     }, () => n && this.#drop(n));
   }
 
-  delete(id, bucket, key) {
+  delete(id, b, key) {
     this.#guard();
-    const b = this.#bucket(bucket);
     this.#short(id, () => b.delete(key).then(() => null));
   }
 
   // list gives the row [next cursor] and one row an object.
-  list(id, bucket, prefix, cursor, limit) {
+  list(id, b, prefix, cursor, limit) {
     this.#guard();
     const options = { prefix, limit, cursor: cursor || undefined, include: ["httpMetadata", "customMetadata"] };
-    const b = this.#bucket(bucket);
     this.#short(id, () => b.list(options).then((r) =>
       pack([[r.truncated ? r.cursor : ""], ...r.objects.map((o) => objectRow(o, 0))])));
-  }
-
-  #bucket(name) {
-    const b = this.#platform.bucket(name);
-    if (!b) throw named("Missing", `no bucket is bound as ${name}`);
-    return b;
   }
 }

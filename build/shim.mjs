@@ -11,9 +11,9 @@ import { Sockets } from "./sockets.mjs";
 import { Porch } from "./webhook.mjs";
 import { keepName, mustHaveName, nameOf, platformOf } from "./workerd.mjs";
 
-// One Go instance serves all objects of the isolate (RATIONALE, "Why one Go instance for all
-// objects?"). With TIDEMARK_INSTANCE=object each object has its own.
-let shared = null;
+// One Go instance serves all objects of the isolate that have the same environment (RATIONALE, "Why one Go
+// instance for all objects?"). With TIDEMARK_INSTANCE=object each object has its own.
+const shared = new WeakMap(); // by environment
 // The instance before, while it drains. There is room for one: what it still has in flight when the next
 // one drains is ended.
 let leaving = null;
@@ -49,12 +49,12 @@ function bootGo(env) {
     env,
     limits: limits(env),
     onFatal(e, host) {
-      if (shared === host) shared = null;
+      if (shared.get(env) === host) shared.delete(env);
       log("go instance ended", { object: host.current?.name, objects: host.objects.size, err: `${e.name}: ${e.message}` });
     },
     onDrain(host) {
-      if (shared !== host) return;
-      shared = null;
+      if (shared.get(env) !== host) return;
+      shared.delete(env);
       leaving?.fatal(new Error("it drained for too long"));
       leaving = host;
     },
@@ -66,7 +66,8 @@ function bootGo(env) {
 function instance(env) {
   if (leaving?.dead) leaving = null;
   if (apart(env)) return bootGo(env);
-  return (shared ??= bootGo(env));
+  if (!shared.has(env)) shared.set(env, bootGo(env));
+  return shared.get(env);
 }
 
 // told is what a client hears of an event that failed.
@@ -106,7 +107,7 @@ class Host extends DurableObject {
     }
   }
 
-  platform() { return { ...platformOf(this.ctx, this.env), sockets: this.#sockets, lost: () => this.#revive() }; }
+  platform() { return { ...platformOf(this.ctx), sockets: this.#sockets, lost: () => this.#revive() }; }
 
   // revive has the next instance take up the sockets of one that ended in the middle of something. One that
   // ends at once is asked again only when its time has come.

@@ -24,8 +24,8 @@ export function keepName({ id, storage }) {
   if (id.name !== undefined && storage.kv.get("name") === undefined) storage.kv.put("name", id.name);
 }
 
-// platformOf wraps a Durable Object's state and bindings.
-export function platformOf(state, env) {
+// platformOf wraps a Durable Object's state.
+export function platformOf(state) {
   const { storage } = state;
   return {
     sql: {
@@ -40,13 +40,11 @@ export function platformOf(state, env) {
       },
       delete: () => storage.deleteAlarm(),
     },
-    bucket: (name) => env[name],
-    ai: (name) => env[name],
     stream: () => new IdentityTransformStream(),
     fixedStream: (size) => new FixedLengthStream(size),
     fetch(space, name, url, init) {
-      if (!space) return fetch(url, init);
-      return env[space].get(env[space].idFromName(name)).fetch(url, init);
+      if (space === null) return fetch(url, init);
+      return space.get(space.idFromName(name)).fetch(url, init);
     },
   };
 }

@@ -36,11 +36,40 @@ func (p *Pager) cost() {
 	if first == nil {
 		return
 	}
+	saved += p.company(first, before.messages, hold)
 	behind := float64(max(p.between(first.Message, before.messages)-saved, 0))
 	set(p, &c.regret, c.regret+hold*float64(saved))
 	if p.acts(c.regret >= lose*behind || p.later(hold*float64(saved), lose, behind)) {
 		p.batch(first)
 	}
+}
+
+// company is what those would free that go along with a batch though they are not of age: they need not be written anew,
+// and waiting keeps them, too. It is counted where less of what went was read again than is assumed before anything is
+// known: else what waits longer is spared some faults, which have no price here.
+func (p *Pager) company(first *Page, sent int, hold float64) (saved int) {
+	if c := &p.costs; float64(c.missed+c.faults) >= faultPrior*float64(c.gone) {
+		return 0
+	}
+	for _, g := range p.pages[p.head:] {
+		if g.Message >= sent || p.age(g) < p.alongAge() {
+			break
+		}
+		pinned := p.armed(g) || g.key != nil && len(g.key.pinned) > 0
+		if p.comes(g) && !pinned && inOrder(g, first) > 0 && p.worthOf(g, hold) >= 0 && !p.spoken(g) {
+			saved += g.frees()
+		}
+	}
+	return saved
+}
+
+// comes reports a page that comes of age some day, and shortens it.
+func (p *Pager) comes(g *Page) bool {
+	if g.Part != Result || g.ripe || g.stub || g.Err || g.Size < p.min || p.holds(g) {
+		return false
+	}
+	p.shorten(g)
+	return g.frees() > 0
 }
 
 // later reports whether one more request of waiting costs more than those of the cycle do on the mean. keep is what
@@ -49,9 +78,8 @@ func (p *Pager) later(keep, lose, behind float64) bool {
 	c := &p.costs
 	coming := 0
 	for _, g := range p.pages[p.head:] {
-		if g.Part == Result && !g.ripe && !g.stub && !g.Err && g.Size >= p.min && !p.holds(g) {
-			p.shorten(g)
-			coming += max(g.frees(), 0)
+		if p.comes(g) {
+			coming += g.frees()
 		}
 	}
 	brings := float64(p.wholly.weigh(p.in[len(p.in)-1])) / float64(len(p.marks)+1)

@@ -236,10 +236,13 @@ func (p *Pager) lowWater() tidemark.Tokens {
 	return (z.at(z.Advisory, p.window) + z.at(z.Involuntary, p.window)) / 2
 }
 
+// alongAge is the age from which results go along with a batch.
+func (p *Pager) alongAge() int { return (p.asked() + 1) / 2 }
+
 // along ripens what would come of age soon, since the prefix breaks anyway. In Aggressive younger ones follow, the
 // oldest first, until what is left is below the low-water mark.
 func (p *Pager) along() {
-	age := (p.asked() + 1) / 2
+	age := p.alongAge()
 	p.ripen(age)
 	if p.now.Zone != Aggressive {
 		return

@@ -232,8 +232,9 @@ func TestKillChild(t *testing.T) {
 	n := 0
 	h.model.set(delegating(func(req tidemark.Request) (tidemark.Message, error) {
 		if n++; n == 1 {
-			f.end()
+			end := f.end // the parent asks again as soon as the old life is over: it must not find that one
 			f.open()
+			end()
 		}
 		if len(req.Messages) == 1 {
 			return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("l", "look", nil)}}, nil

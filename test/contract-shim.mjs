@@ -17,9 +17,11 @@ export class Session extends DurableObject {
       out.push(decoder.decode(bytes, { stream: true }));
       return bytes.length;
     };
+    const { env } = this;
+    let buckets = 0; // each that is asked for is an empty one
     return new Promise((resolve) => new GoHost({
       module,
-      env: this.env,
+      env: { get BUCKET() { return env[`BUCKET${buckets++}`]; } },
       strict: false, // a test's goroutines begin outside of any object's event
       configure: (go, host) => {
         go.argv = ["contract", "-test.v", "-test.timeout=0", `-test.run=${match}`];
@@ -30,16 +32,12 @@ export class Session extends DurableObject {
     }));
   }
 
-  // offer lets a test open objects one after the other: each finds the database empty and a bucket
-  // of its own.
+  // offer lets a test open objects one after the other: each finds the database empty.
   #offer(host) {
     let opened = 0;
     globalThis.tidemarkOpen = (kind, name, binding) => {
       this.#wipe();
-      const bucket = this.env[`BUCKET${opened++}`];
-      return new HostObject(host, {
-        kind, name: `${name} ${opened}`, binding, platform: platformOf(this.ctx, { BUCKET: bucket }),
-      });
+      return new HostObject(host, { kind, name: `${name} ${++opened}`, binding, platform: platformOf(this.ctx) });
     };
   }
 

@@ -3,7 +3,7 @@
 // idle. Run by: node test/front.mjs [folder of the built probe] [folder of the built Worker]
 
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -320,6 +320,37 @@ describe("the front", { concurrency: 3 }, () => {
       await wait(async () => (await host()).total.left >= 2);
       assert.deepEqual((await notes("other")), ["x", "rows"]);
     });
+  });
+
+  // A change of variables or bindings without one of the code leaves the isolate, and its Go instance, in place
+  // (https://developers.cloudflare.com/workers/configuration/bindings/#making-changes-to-bindings): the objects that
+  // begin behind it have another environment.
+  test("variables and bindings that changed alone are those of the objects that begin behind it", async () => {
+    const changed = folder();
+    cpSync(probe, changed, { recursive: true });
+    renameSync(path.join(changed, "shim.mjs"), path.join(changed, "served.mjs"));
+    writeFileSync(path.join(changed, "shim.mjs"), `import served, * as classes from "./served.mjs";
+      let changed;
+      export class Session extends classes.Session {
+        constructor(ctx, env) {
+          super(ctx, ctx.id.name.includes("later") ? (changed ??= { ...env, PROBE: "ebb", BUCKET: env.OTHER }) : env);
+        }
+      }
+      export class Agent extends classes.Agent {}
+      export default served;`);
+    const w = await start(changed, { PROBE: "tide" }, { token, r2Buckets: { BUCKET: "bucket", OTHER: "other" } });
+    const keys = async (name) => (await (await w.mf.getR2Bucket(name)).list()).objects.map((o) => o.key);
+    try {
+      for (const key of ["before", "later1", "later2", "before2"]) {
+        assert.equal((await w.json(at(key, "env"))).value, key.startsWith("later") ? "ebb" : "tide", key);
+        await w.json(at(key, "blob?key=k&size=10"));
+      }
+      assert.deepEqual([await keys("BUCKET"), await keys("OTHER")], [["before/k", "before2/k"], ["later1/k", "later2/k"]]);
+      assert.equal((await w.json(at("before", "debug/host"))).boots, 2, "one for each environment");
+    } finally {
+      await w.dispose();
+      rmSync(changed, { recursive: true });
+    }
   });
 
   // The runtime closes a connection behind a request that nobody read to its end, and the client's next one

@@ -116,10 +116,21 @@ GoHost.prototype.enter = function (h, f) {
   }
 };
 
+// Go names the bucket in each call.
+const others = new WeakMap();
+const connectionsOf = (o) => (o.kind === "Session" ? outward : others.get(o) ?? others.set(o, new Connections()).get(o));
+for (const [name, at] of Object.entries({ put: 1, putStart: 0, get: 1, delete: 1, list: 1 })) {
+  const ask = Ops.prototype[name];
+  Ops.prototype[name] = function (...args) {
+    args[at] = bucketOf(args[at], connectionsOf(this));
+    return ask.apply(this, args);
+  };
+}
+
 const metered = (Base) => class extends Base {
   constructor(ctx, env) {
     watchSQL(ctx.storage.sql);
-    super(ctx, { ...env, BUCKET: bucketOf(env.BUCKET, Base === served.Session ? outward : new Connections()) });
+    super(ctx, env);
   }
 };
 

@@ -39,7 +39,10 @@ function leave(url) {
   });
 }
 
-// upstream is a server that echoes a request and then sends numbered lines, 10 ms apart.
+const cookies = ["a=1; Expires=Sat, 28 Nov 2026 09:20:00 GMT", "b=2"];
+
+// upstream is a server that echoes a request and then sends numbered lines, 10 ms apart: 20 of them, or without an end.
+// Others of its paths answer with cookies, not at all, or with less than they said.
 async function upstream() {
   let open = 0;
   const server = http.createServer(async (req, res) => {
@@ -47,6 +50,12 @@ async function upstream() {
     res.on("close", () => open--);
     let body = "";
     for await (const chunk of req) body += chunk;
+    if (req.url === "/never") return;
+    if (req.url === "/cookies") return res.writeHead(200, { "set-cookie": cookies }).end();
+    if (req.url === "/breaks") {
+      res.writeHead(200, { "content-length": 100 }).write("half");
+      return setTimeout(() => res.destroy(), 20);
+    }
     res.writeHead(200, { "content-type": "text/event-stream" });
     const lines = req.url === "/endless" ? Infinity : 20;
     res.write(`${body} ${req.headers["content-length"]} ${req.headers.date}\n`);
@@ -143,6 +152,21 @@ describe("the bridge", { concurrency: 3 }, () => {
         await leave(w.url(at("cut", `relay?url=${encodeURIComponent(`${up.url}/endless`)}`)));
         await wait(() => up.open() === 0);
         await wait(async () => (await notes("cut")).includes("cut"));
+      });
+
+      test("an answer with two cookies is passed on with both", async () => {
+        const r = await w.get(at("asks", `fetch?url=${encodeURIComponent(`${up.url}/cookies`)}`));
+        assert.deepEqual([(await r.json()).header["Set-Cookie"], r.headers.getSetCookie()], [cookies, cookies]);
+      });
+
+      test("a server that is silent, does not end or breaks off is an error, and is let go", async () => {
+        for (const [what, said] of [["never&ms=100", /^fetch 127.0.0.1:\d+: timed out\n$/], ["endless&ms=100", /^timed out\n$/], ["breaks", /connection lost/]]) {
+          const [path, ms = ""] = what.split("&");
+          const r = await w.get(at("asks", `fetch?url=${encodeURIComponent(`${up.url}/${path}`)}&${ms}`));
+          assert.equal(r.status, 418, what);
+          assert.match(await r.text(), said);
+          await wait(() => up.open() === 0);
+        }
       });
 
       test("blobs of one piece and of many", async () => {

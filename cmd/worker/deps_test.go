@@ -20,12 +20,12 @@ var linkable = map[string]string{
 	"github.com/kljensen/snowball/english":                           "recall finds a word in another form, as natively",
 	"github.com/kljensen/snowball/romance":                           "imported by the package above",
 	"github.com/kljensen/snowball/snowballword":                      "the same",
-	"github.com/syumai/workers/cloudflare":                           "variables of the Worker (Getenv), which are the same for all objects of an isolate",
-	"github.com/syumai/workers/cloudflare/internal/cfruntimecontext": "the context contract behind Getenv",
+	"github.com/syumai/workers/cloudflare":                           "variables and bindings (Getenv, GetBinding), which are the same for all objects of an instance",
+	"github.com/syumai/workers/cloudflare/internal/cfruntimecontext": "the context contract behind them",
 	"github.com/syumai/workers/cloudflare/kv":                        "imported by the package above, not called",
-	"github.com/syumai/workers/cloudflare/r2":                        "imported by the package above, not called: it has no conditions, pages or metadata, and leaks per await",
-	"github.com/syumai/workers/internal/jshttp":                      "imported by the package above, not called: it splits headers at commas",
-	"github.com/syumai/workers/internal/jsutil":                      "the context contract behind Getenv",
+	"github.com/syumai/workers/cloudflare/r2":                        "the same: RATIONALE says what it would cost",
+	"github.com/syumai/workers/internal/jshttp":                      "the same",
+	"github.com/syumai/workers/internal/jsutil":                      "the same",
 }
 
 // TestDependencies holds what the Worker links against the table, both ways.

@@ -3,11 +3,11 @@ package cloudflare
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/syumai/workers/cloudflare"
 	"github.com/tidemark-ai/tidemark"
 )
 
@@ -16,22 +16,22 @@ import (
 // path names behind /run/, with the request's body as inputs, and answers as the service does. The
 // answer's body streams; when the request's context ends the run is aborted, as with [Transport].
 type AI struct {
-	o       *Obj
-	binding string
+	o    *Obj
+	name string // of the binding
 }
 
 var _ http.RoundTripper = (*AI)(nil)
 
 // AI runs models through the binding of that name.
-func (t *Transport) AI(binding string) http.RoundTripper { return &AI{o: t.o, binding: binding} }
+func (t *Transport) AI(binding string) http.RoundTripper { return &AI{t.o, binding} }
 
 // RoundTrip runs a model. Without a binding the error is an *APIError that says how to make one.
 func (a *AI) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := a.run(req)
-	if errors.Is(err, errMissing) {
+	if !Bound(a.name) {
 		return nil, &tidemark.APIError{Class: tidemark.ClassBadRequest,
-			Message: fmt.Sprintf("Workers AI is not bound as %s: add to wrangler.toml [ai] binding = %q and deploy again", a.binding, a.binding)}
+			Message: fmt.Sprintf("Workers AI is not bound as %s: add to wrangler.toml [ai] binding = %q and deploy again", a.name, a.name)}
 	}
+	res, err := a.run(req)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", modelOf(req), err)
 	}
@@ -48,8 +48,8 @@ func (a *AI) run(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := []any{a.binding, modelOf(req), "x-session-affinity", a.affinity()}
-	v, err := a.o.await(req.Context(), "runModel", toBytes(packRows(row)), inputs)
+	row := []any{modelOf(req), "x-session-affinity", a.affinity()}
+	v, err := a.o.await(req.Context(), "runModel", cloudflare.GetBinding(a.name), toBytes(packRows(row)), inputs)
 	if err != nil {
 		return nil, err
 	}

@@ -9,19 +9,30 @@ import (
 	"syscall/js"
 	"time"
 
+	"github.com/syumai/workers/cloudflare"
 	"github.com/tidemark-ai/tidemark"
 )
 
 // Blobs is an R2 bucket, by its binding.
 type Blobs struct {
-	o       *Obj
-	binding string
+	o      *Obj
+	name   string // of the binding
+	bucket js.Value
 }
 
 var _ tidemark.Blobs = (*Blobs)(nil)
 
 // Blobs is the bucket that the Worker's configuration binds under a name.
-func (o *Obj) Blobs(binding string) *Blobs { return &Blobs{o, binding} }
+func (o *Obj) Blobs(binding string) *Blobs {
+	return &Blobs{o, binding, cloudflare.GetBinding(binding)}
+}
+
+func (b *Blobs) bound() error {
+	if b.bucket.IsUndefined() {
+		return fmt.Errorf("no bucket is bound as %s", b.name)
+	}
+	return nil
+}
 
 const (
 	// wholePut is the size up to which an object crosses in one piece.
@@ -42,7 +53,7 @@ func (b *Blobs) Put(ctx context.Context, key string, r io.Reader, size int64, op
 }
 
 func (b *Blobs) put(ctx context.Context, key string, r io.Reader, size int64, opt tidemark.PutOptions) (tidemark.Object, error) {
-	if err := cmp.Or(tidemark.CheckKey(key), tidemark.CheckMetadata(opt.Metadata)); err != nil {
+	if err := cmp.Or(b.bound(), tidemark.CheckKey(key), tidemark.CheckMetadata(opt.Metadata)); err != nil {
 		return tidemark.Object{}, err
 	}
 	if size < 0 {
@@ -75,14 +86,14 @@ func (b *Blobs) putWhole(ctx context.Context, head js.Value, r io.Reader, size i
 	if err := readExactly(r, p, true); err != nil {
 		return js.Undefined(), err
 	}
-	return b.o.await(ctx, "put", b.binding, head, toBytes(p))
+	return b.o.await(ctx, "put", b.bucket, head, toBytes(p))
 }
 
 func (b *Blobs) putStream(ctx context.Context, head js.Value, r io.Reader, size int64) (js.Value, error) {
 	if err := b.o.alive(ctx); err != nil {
 		return js.Undefined(), err
 	}
-	v, err := b.o.host("putStart", b.binding, head, float64(size))
+	v, err := b.o.host("putStart", b.bucket, head, float64(size))
 	if err != nil {
 		return js.Undefined(), err
 	}
@@ -128,10 +139,10 @@ func readExactly(r io.Reader, p []byte, last bool) error {
 
 // Get opens an object.
 func (b *Blobs) Get(ctx context.Context, key string) (tidemark.Object, io.ReadCloser, error) {
-	if err := tidemark.CheckKey(key); err != nil {
+	if err := cmp.Or(b.bound(), tidemark.CheckKey(key)); err != nil {
 		return tidemark.Object{}, nil, fmt.Errorf("get blob: %w", err)
 	}
-	v, err := b.o.await(ctx, "get", b.binding, key)
+	v, err := b.o.await(ctx, "get", b.bucket, key)
 	if err != nil {
 		return tidemark.Object{}, nil, fmt.Errorf("get blob %s: %w", key, bucketError(err))
 	}
@@ -147,9 +158,9 @@ func (b *Blobs) Get(ctx context.Context, key string) (tidemark.Object, io.ReadCl
 
 // Delete removes an object.
 func (b *Blobs) Delete(ctx context.Context, key string) error {
-	err := tidemark.CheckKey(key)
+	err := cmp.Or(b.bound(), tidemark.CheckKey(key))
 	if err == nil {
-		_, err = b.o.await(ctx, "delete", b.binding, key)
+		_, err = b.o.await(ctx, "delete", b.bucket, key)
 	}
 	if err != nil {
 		return fmt.Errorf("delete blob %s: %w", key, bucketError(err))
@@ -162,7 +173,10 @@ func (b *Blobs) List(ctx context.Context, prefix, cursor string, limit int) ([]t
 	if limit <= 0 {
 		return nil, "", fmt.Errorf("list blobs: limit %d, want at least 1: %w", limit, tidemark.ErrInvalid)
 	}
-	v, err := b.o.await(ctx, "list", b.binding, prefix, cursor, min(limit, maxList))
+	if err := b.bound(); err != nil {
+		return nil, "", fmt.Errorf("list blobs: %w", err)
+	}
+	v, err := b.o.await(ctx, "list", b.bucket, prefix, cursor, min(limit, maxList))
 	if err != nil {
 		return nil, "", fmt.Errorf("list blobs %s: %w", prefix, bucketError(err))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/syumai/workers/cloudflare"
 )
 
-// Env is a variable or secret of the Worker's configuration, empty when it is not set. All objects of
-// an isolate have the same ones, so the shared instance may hold them.
+// Env is a variable or secret of the Worker's configuration, empty when it is not set. All objects of an
+// instance have the same ones, so it may hold them.
 func Env(name string) string { return cloudflare.Getenv(name) }
 
 // Environ lists all variables and secrets as os.Environ does; bindings of other kinds are no text. Call
@@ -25,11 +25,8 @@ func Environ() []string {
 	return out
 }
 
-// Bound reports whether the Worker's configuration binds something under a name. Call it while the
-// instance starts, as [Environ].
-func Bound(name string) bool {
-	return !js.Global().Get("context").Get("env").Get(name).IsUndefined()
-}
+// Bound reports whether the Worker's configuration binds something under a name.
+func Bound(name string) bool { return !cloudflare.GetBinding(name).IsUndefined() }
 
 // NewLogger writes JSON lines to the console, which Workers collect.
 func NewLogger(level slog.Leveler) *slog.Logger {

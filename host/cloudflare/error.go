@@ -8,9 +8,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// errMissing is a binding that wrangler.toml does not have.
-var errMissing = errors.New("not bound")
-
 // platformError is a failure of the platform itself, which may pass.
 type platformError string
 
@@ -39,8 +36,6 @@ func hostError(said string) error {
 		return fmt.Errorf("%s: %w", message, tidemark.ErrTooLarge)
 	case "Invalid":
 		return fmt.Errorf("%s: %w", message, tidemark.ErrInvalid)
-	case "Missing":
-		return fmt.Errorf("%s: %w", message, errMissing)
 	case "Unavailable":
 		return fmt.Errorf("%s: %w", message, tidemark.ErrUnavailable)
 	case "Dead":

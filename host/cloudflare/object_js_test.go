@@ -34,16 +34,16 @@ func TestDead(t *testing.T) {
 		"sleep": func() error { return o.Sleep(t.Context(), 0) },
 		"alarm": func() error { return o.SetAlarm(t.Context(), o.Now()) },
 		"put": func() error {
-			_, err := o.Blobs("B").Put(t.Context(), "k", strings.NewReader(""), 0, tidemark.PutOptions{})
+			_, err := o.Blobs("BUCKET").Put(t.Context(), "k", strings.NewReader(""), 0, tidemark.PutOptions{})
 			return err
 		},
 		"large put": func() error {
-			_, err := o.Blobs("B").Put(t.Context(), "k", strings.NewReader(""), 1<<30, tidemark.PutOptions{})
+			_, err := o.Blobs("BUCKET").Put(t.Context(), "k", strings.NewReader(""), 1<<30, tidemark.PutOptions{})
 			return err
 		},
-		"get":    func() error { _, _, err := o.Blobs("B").Get(t.Context(), "k"); return err },
-		"delete": func() error { return o.Blobs("B").Delete(t.Context(), "k") },
-		"list":   func() error { _, _, err := o.Blobs("B").List(t.Context(), "", "", 1); return err },
+		"get":    func() error { _, _, err := o.Blobs("BUCKET").Get(t.Context(), "k"); return err },
+		"delete": func() error { return o.Blobs("BUCKET").Delete(t.Context(), "k") },
+		"list":   func() error { _, _, err := o.Blobs("BUCKET").List(t.Context(), "", "", 1); return err },
 		"fetch": func() error {
 			res, err := o.Transport().RoundTrip(req)
 			if err == nil {
@@ -60,6 +60,19 @@ func TestDead(t *testing.T) {
 	}
 	if n := len(o.b.waits); n != 0 {
 		t.Errorf("%d waits are left", n)
+	}
+}
+
+// TestUnbound: a bucket that wrangler.toml does not bind is told by its name, and is no outage.
+func TestUnbound(t *testing.T) {
+	b := testObj(t).Blobs("NOWHERE")
+	_, put := b.Put(t.Context(), "k", strings.NewReader(""), 0, tidemark.PutOptions{})
+	_, _, get := b.Get(t.Context(), "k")
+	_, _, list := b.List(t.Context(), "", "", 1)
+	for name, err := range map[string]error{"put": put, "get": get, "delete": b.Delete(t.Context(), "k"), "list": list} {
+		if err == nil || !strings.Contains(err.Error(), "bound as NOWHERE") || errors.Is(err, tidemark.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

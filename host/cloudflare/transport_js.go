@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall/js"
 
+	"github.com/syumai/workers/cloudflare"
 	"github.com/tidemark-ai/tidemark"
 )
 
@@ -17,7 +18,7 @@ import (
 // followed.
 type Transport struct {
 	o     *Obj
-	space string // binding of a namespace of objects, empty for the network
+	space js.Value // the binding of a namespace of objects, null for the network
 	name  string
 }
 
@@ -27,11 +28,11 @@ var _ http.RoundTripper = (*Transport)(nil)
 const maxUpload = 16 << 20
 
 // Transport reaches the network.
-func (o *Obj) Transport() *Transport { return &Transport{o: o} }
+func (o *Obj) Transport() *Transport { return &Transport{o: o, space: js.Null()} }
 
 // Peer reaches the object of a name in a bound namespace, by the same requests as from outside.
 func (o *Obj) Peer(namespace, name string) *Transport {
-	return &Transport{o: o, space: namespace, name: name}
+	return &Transport{o: o, space: cloudflare.GetBinding(namespace), name: name}
 }
 
 // RoundTrip sends a request. An error means that there is no answer; it names the host, not the
@@ -49,8 +50,8 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := append([]any{t.space, t.name, req.Method, req.URL.String()}, flatten(req.Header)...)
-	v, err := t.o.await(req.Context(), "fetchOut", toBytes(packRows(row)), payload)
+	row := append([]any{t.name, req.Method, req.URL.String()}, flatten(req.Header)...)
+	v, err := t.o.await(req.Context(), "fetchOut", t.space, toBytes(packRows(row)), payload)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ const children = () => readdirSync("/proc/self/task").flatMap((t) => readFileSyn
 const isWorkerd = (pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("workerd");
 
 // startWorker runs one Worker in a workerd of its own. kind is ours (the built folder), counted (ours with
-// a tally), or plain (the baseline). Objects stay until the process ends, not 10 seconds.
+// a tally), both (the probe with a library beside the bridge), or plain (the baseline). Objects stay until the process ends, not 10 seconds.
 export async function startWorker(kind, { folder, model, disk, vars = {}, more = {} }) {
   const before = new Set(children());
   const begun = performance.now();
@@ -60,8 +60,8 @@ function script(kind, folder) {
   const modules = readdirSync(folder).filter((f) => /\.(m?js|wasm)$/.test(f) && f !== "shim.mjs")
     .map((f) => ({ type: f.endsWith(".wasm") ? "CompiledWasm" : "ESModule", path: path.join(folder, f) }));
   modules.unshift({ type: "ESModule", path: path.join(folder, "shim.mjs") });
-  if (kind === "counted") {
-    modules.unshift({ type: "ESModule", path: path.join(folder, "counted.mjs"), contents: readFileSync(new URL("counted.mjs", here), "utf8") });
+  if (kind !== "ours") {
+    modules.unshift({ type: "ESModule", path: path.join(folder, `${kind}.mjs`), contents: readFileSync(new URL(`${kind}.mjs`, here), "utf8") });
   }
   const object = (className) => ({ className, useSQLite: true, unsafePreventEviction: true });
   return { modulesRoot: folder, modules, durableObjects: { SESSION: object("Session"), AGENT: object("Agent") } };
@@ -69,7 +69,7 @@ function script(kind, folder) {
 
 // client gives call(method, path, body, headers): {status, text, first, total} with times in milliseconds.
 function client(base) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  const agent = new Agent({ keepAlive: true, maxSockets: 64, timeout: 3000 }); // workerd ends one that was idle for five seconds
   const call = (method, at, body, more = {}) => new Promise((resolve, reject) => {
     const begun = performance.now();
     const headers = { authorization: `Bearer ${token}`, ...more };
