@@ -31,6 +31,8 @@ PACKAGES ?= compaction session agent paging proxy proxy/body proxy/stream archiv
 SEED     ?= 1
 N        ?= 120
 FLOOR    ?= 0
+# Turns of `make soak-odd`, in worlds from SEED on.
+TURNS ?= 100000
 # A line of so many MB that `make bench-trim` measures too.
 LINE_MB ?= 0
 
@@ -66,7 +68,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm soak-mutate e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm soak-odd soak-mutate e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on (a target that still waits for something would begin last), runs targets beside each
@@ -166,6 +168,11 @@ soak-mutate:
 	$(call title,planted faults)
 	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(FLOOR) $(PACKAGES)
 
+# Model APIs that answer anything and refuse by their rules: each next turn is answered.
+soak-odd: $(SUM)
+	$(suite) go -vet=off -count=1 -timeout 3h ./test/odd -turns $(TURNS) -seed $(SEED)
+	@grep -oh '[0-9]* turns of .* seconds' .cache/tests/$@.json
+
 # No benchmark rots.
 soak-benchmarks: $(SUM)
 	$(call with,with 'func Benchmark') $(suite) go -run '^$$' -bench . -benchtime=1x -timeout 30m
@@ -263,7 +270,7 @@ rules: $(SUM)
 	$(suite) go -vet=off -count=1 ./internal/lint
 
 test-go: $(SUM)
-	{ build/packages.sh native; echo ./test/mutate; } | xargs $(suite) go -short -vet=off -timeout 30m
+	{ build/packages.sh native; echo ./test/mutate ./test/odd; } | xargs $(suite) go -short -vet=off -timeout 30m
 
 e2e-native: build $(SUM)
 	$(BUILT) $(suite) go -vet=off -count=1 -timeout 10m ./test/e2e -targets native

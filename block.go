@@ -2,6 +2,7 @@ package tidemark
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -65,6 +66,23 @@ func ToolUse(id, name string, input json.RawMessage) Block {
 // ToolResult returns the answer to a call, as text.
 func ToolResult(id, text string, isError bool) Block {
 	return Block{Type: TypeToolResult, ToolUseID: id, Content: []Block{Text(text)}, IsError: isError, bare: true}
+}
+
+// DocumentText is what a document of plain text says, its title before it; ok is false for any other block.
+func (b Block) DocumentText() (text string, ok bool) {
+	if b.Type != TypeDocument || b.Source == nil || b.Source.Type != "text" {
+		return "", false
+	}
+	var w struct {
+		Source struct {
+			Data string `json:"data"`
+		} `json:"source"`
+		Title string `json:"title"`
+	}
+	if json.Unmarshal(b.AppendJSON(nil), &w) != nil {
+		return "", false
+	}
+	return strings.TrimSpace("[document " + w.Title + "]\n" + w.Source.Data), true
 }
 
 // maxBlockDepth bounds tool results within tool results; what is deeper stays raw.

@@ -24,6 +24,10 @@ const (
 // long. Expected a string with maximum length 40".
 const MaxChatID = 40
 
+// MaxChatTools is how many tools OpenAI takes in a request: "Invalid 'tools': array too long. Expected an array with
+// maximum length 128".
+const MaxChatTools = 128
+
 // CheckAnthropic is Check and what else the Messages API demands of a request, in its own words where it has them: it
 // refuses all of a request for one such place. What goes to it is held against this in tests, and by the fakes that
 // stand in for it; bringing it about is the provider's.
@@ -198,6 +202,9 @@ func CheckChat(req Request) error {
 				return &ShapeError{Index: i, At: fmt.Sprintf("messages[%d].tool_calls[%d].id", i, k), Rule: fmt.Sprintf("string too long. Expected a string with maximum length %d, but got %d", MaxChatID, len(id))}
 			}
 		}
+	}
+	if n := len(req.Tools); n > MaxChatTools {
+		return &ShapeError{At: "tools", Rule: fmt.Sprintf("array too long. Expected an array with maximum length %d, but got %d", MaxChatTools, n)}
 	}
 	return checkTools(req.Tools, func(t Tool) string {
 		// https://platform.openai.com/docs/guides/structured-outputs#supported-schemas

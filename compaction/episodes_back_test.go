@@ -66,3 +66,42 @@ func TestEpisodesBroughtBack(t *testing.T) {
 		t.Errorf("nothing else left: %v", left)
 	}
 }
+
+// TestPointerBehindEpisodes: at the limit of the window the pointer takes what people said long ago, though lines of
+// evicted episodes stand behind it, and takes these with it; what leaves comes back when it is undone.
+func TestPointerBehindEpisodes(t *testing.T) {
+	var ms []tidemark.Message
+	for i := range 8 {
+		c := fmt.Sprintf("c%d", i)
+		start := tidemark.ToolUse(c+"s", episodes.ToolName, fmt.Appendf(nil, `{"action":"start","name":"work %d","type":"act","dependencies":[]}`, i))
+		ms = append(ms, tidemark.NewText(tidemark.User, fmt.Sprintf("Order %d. ", i)+strings.Repeat("please make it ", 200)),
+			tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{start, tidemark.ToolUse(c, "bash", []byte(`{"command":"make"}`)),
+				tidemark.ToolUse(c+"e", episodes.ToolName, []byte(`{"action":"end"}`))}},
+			tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(c+"s", "Started.", false),
+				tidemark.ToolResult(c, strings.Repeat("made it. ", 120), false), tidemark.ToolResult(c+"e", "Ended.", false)}},
+			tidemark.NewText(tidemark.Assistant, "done"))
+	}
+	ms = append(ms, tidemark.NewText(tidemark.User, "and now?"))
+	w, v := viewOf(t, ms...)
+	list := []compaction.Strategy{&compaction.Episodes{Budget: episodes.Budget{Tokens: 8_000}}, compaction.Pointer{Tail: 2}}
+	for _, window := range []tidemark.Tokens{50_000, 6_000} {
+		b := compaction.Budget{Window: window, Reserve: 1000, Keep: 1000}.Fit()
+		act, err := compaction.Plan(list, v, b, false)
+		if err != nil {
+			t.Fatalf("window %d: %v", window, err)
+		}
+		if err := w.act(t, nil, act.Edits); err != nil {
+			t.Fatal(err)
+		}
+		if v, _ = w.view(t); b.Over(v) {
+			t.Errorf("window %d: %d tokens stand, by %v:\n%s", window, v.Size, act.By, outline(v.Items))
+		}
+		if err := tidemark.Check(v.Messages()); err != nil {
+			t.Error(err)
+		}
+	}
+	m, ok := compaction.MarkerOf(tidemark.Edit{Data: v.Items[0].Data})
+	if n := len(ms) - (len(v.Items) - 1); !ok || m.Count > n || m.Count < n/2 {
+		t.Errorf("marker %+v for %d messages:\n%s", m, n, outline(v.Items))
+	}
+}

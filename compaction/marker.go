@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -115,7 +116,7 @@ func markerOf(items []Item, covered []bool) Marker {
 		}
 	}
 	every := max(1, (n+topicMessages-1)/topicMessages)
-	n = 0
+	n, lines := 0, 0
 	for i, c := range covered {
 		if !c {
 			continue
@@ -127,7 +128,11 @@ func markerOf(items []Item, covered []bool) Marker {
 			count.topics(o.Topics)
 			continue
 		}
-		m.take(it.At, it.At, 1, max(it.Tokens, it.Whole))
+		if it.Span() { // the line of an episode is of no time
+			lines++
+			continue
+		}
+		m.take(it.At, it.At, 1, cmp.Or(it.Whole, it.Tokens)) // notes may be longer than what they stand for
 		fresh = true
 		if n%every == 0 {
 			count.message(it)
@@ -137,6 +142,7 @@ func markerOf(items []Item, covered []bool) Marker {
 	if fresh {
 		m.Cycles++
 	}
+	m.Count += lines
 	m.Topics = count.strongest()
 	return m
 }

@@ -203,8 +203,14 @@ func (b Budget) allowance() tidemark.Tokens { return min(1500, b.Window/8) }
 // hopeless reports a view that no model of this window takes, also where the estimate is too high: it has a fifth on top.
 func (b Budget) hopeless(v View) bool { return v.Size > b.Window+b.Window/4 }
 
-// minGain is the least that a summary must promise to free: below it the prompt cache is worth more.
-func (b Budget) minGain() tidemark.Tokens { return min(500, b.Window/16) }
+// minGain is the least that a summary must promise to free: below it the prompt cache is worth more. Of a view that is too
+// large to be sent anything is.
+func (b Budget) minGain(v View) tidemark.Tokens {
+	if v.Size > b.Room() {
+		return 1
+	}
+	return min(500, b.Window/16)
+}
 
 // verbatim is how many tokens of the estimate may stay word for word. When the provider counts more
 // than the estimate does, as it does for Chinese, less of the estimate fits into the same budget.

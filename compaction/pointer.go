@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -64,10 +65,17 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	if need <= 0 {
 		return d.edits(nil)
 	}
-	behind, marks := spans(v.Items)
-	covered, gain := choose(len(v.Items), exchanges(d, behind, legal, tail, keep), max(need, b.minGain()))
-	if gain < b.minGain() {
-		if v.Size-d.size < b.minGain() { // not worth the cached prefix
+	need = max(need, b.minGain(v))
+	behind, marks := spans(v.Items, false)
+	covered, gain := choose(len(v.Items), exchanges(d, behind, legal, tail, keep), need)
+	if gain < need { // what stands before the line of an episode is to leave, too, and the lines between with it
+		if first, all := spans(v.Items, true); first < behind {
+			marks = all
+			covered, gain = choose(len(v.Items), exchanges(d, first, legal, tail, keep), need)
+		}
+	}
+	if gain < b.minGain(v) {
+		if v.Size-d.size < b.minGain(v) { // not worth the cached prefix
 			return nil
 		}
 		return d.edits(nil)
@@ -192,12 +200,16 @@ func exchanges(d *draft, behind int, legal []bool, tail int, keep []bool) []exch
 	return out
 }
 
-// mark is a marker of a view: its item, and the compactions that it stands for.
-type mark struct{ at, cycles int }
+// mark is a marker of a view: its item, and the compactions that it stands for; or the line of an episode.
+type mark struct {
+	at, cycles int
+	line       bool
+}
 
 // spans returns the index of the first item that is behind every span which is no marker, since a span of ours
-// must not cut one, nor lie around it, and the markers from there on, the newest first.
-func spans(items []Item) (behind int, marks []mark) {
+// must not cut one, nor lie around it, and the markers from there on, the newest first. With lines those of episodes are
+// among them.
+func spans(items []Item, lines bool) (behind int, marks []mark) {
 	var last int64
 	for i := len(items) - 1; i >= 0; i-- {
 		it := &items[i]
@@ -205,7 +217,9 @@ func spans(items []Item) (behind int, marks []mark) {
 			continue
 		}
 		if m, ok := markerAt(it); ok {
-			marks = append(marks, mark{i, m.Cycles})
+			marks = append(marks, mark{at: i, cycles: m.Cycles})
+		} else if lines && episodes.LineOf(it.Data) != nil {
+			marks = append(marks, mark{at: i, line: true})
 		} else {
 			last = max(last, it.Last)
 		}
@@ -272,7 +286,7 @@ func withMarkers(items []Item, covered []bool, marks []mark) []bool {
 	from, to := reach(items, covered)
 	for k := 0; k < len(marks); k++ {
 		m, it := marks[k], &items[marks[k].at]
-		if covered[m.at] || !(it.Seq <= to && it.Last >= from) && level(m.cycles) != level(cycles) {
+		if covered[m.at] || !(it.Seq <= to && it.Last >= from) && (m.line || level(m.cycles) != level(cycles)) {
 			continue
 		}
 		covered[m.at] = true

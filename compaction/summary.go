@@ -30,7 +30,7 @@ func (s Summary) Plan(v View, b Budget) []tidemark.Edit {
 	short, left := shorten(v, b)
 	if s.Asked {
 		left = v // what is summarised need not be shortened
-	} else if len(short) > 0 && !b.Over(left) && left.Size+b.minGain() <= v.Size {
+	} else if len(short) > 0 && !b.Over(left) && left.Size+b.minGain(v) <= v.Size {
 		return short
 	}
 	covered, ok := cover(left, b)
@@ -79,7 +79,7 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 			freed += v.Items[i].Tokens
 		}
 	}
-	return covered, freed >= b.minGain()
+	return covered, freed >= b.minGain(v)
 }
 
 // spanOver returns the edit that replaces the covered items and keeps the others that lie between

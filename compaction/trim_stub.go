@@ -134,20 +134,29 @@ func (p *trimming) result(b *tidemark.Block, handle string) (*tidemark.Block, *T
 	if media == 0 {
 		return nil, nil
 	}
-	list := make([]tidemark.Block, len(b.Content))
-	for i, c := range b.Content {
-		if list[i] = c; leaves(&b.Content[i]) {
-			list[i], back = tidemark.Text(bracket(mediaName(&b.Content[i]), back)), "" // it is of the whole result
-		}
-	}
-	raw := []byte{'['}
-	for i := range list {
+	return bareResult(b, back), &p.gain.Media
+}
+
+// bareResult is the result of a tool with notes in the place of its images and documents, nil for one without any. The
+// first says how to have it back.
+func bareResult(b *tidemark.Block, back string) *tidemark.Block {
+	raw, media := []byte{'['}, 0
+	for i := range b.Content {
 		if i > 0 {
 			raw = append(raw, ',')
 		}
-		raw = list[i].AppendJSON(raw)
+		c := &b.Content[i]
+		if !leaves(c) {
+			raw = c.AppendJSON(raw)
+			continue
+		}
+		raw = tidemark.Text(bracket(mediaName(c), back)).AppendJSON(raw)
+		back, media = "", media+1 // it is of the whole result
 	}
-	return withValue(b, "content", append(raw, ']')), &p.gain.Media
+	if media == 0 {
+		return nil
+	}
+	return withValue(b, "content", append(raw, ']'))
 }
 
 // trimMedia is the note for an image or a document that a person sent.

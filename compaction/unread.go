@@ -54,11 +54,12 @@ const squeezeName = "cut"
 const maxSqueezed = 800 << 10
 
 // squeeze cuts what is to be sent whole where it does not fit the window even alone: the largest blocks lose their
-// middle, down to one size, until all of it fits. What stands beside it, such as a summary of the rest, takes from the
-// room of the answer first, of which a sixteenth of the window stays.
+// middle, down to one size, until all of it fits; where words have no room even so, pictures and files leave, the oldest
+// first. What stands beside it, such as a summary of the rest, takes from the room of the answer first, of which a
+// sixteenth of the window stays.
 func squeeze(v View, b Budget) []tidemark.Edit {
 	var fixed, rest tidemark.Tokens
-	var blocks []long
+	var words, media []long
 	marks := whole(v.Items)
 	for i := range v.Items {
 		it := &v.Items[i]
@@ -69,25 +70,41 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 		fixed += it.Tokens
 		for n := range it.Message.Content {
 			l := long{item: it, at: n, block: it.Message.Content[n], cut: whereCut(it, n)}
-			if l.tokens = tidemark.EstimateBlock(l.block); l.tokens > leastCut && l.text() != "" && !it.several(n) {
-				blocks = append(blocks, l)
+			l.tokens = tidemark.EstimateBlock(l.block)
+			switch {
+			case it.several(n) || l.tokens <= leastCut:
+			case l.text() != "":
+				words = append(words, l)
 				fixed -= l.tokens
+			case l.bare() != nil:
+				media = append(media, l)
 			}
 		}
 	}
-	beside := b.Window - b.Window/16 - min(rest, b.Window/8)
-	room := v.estimated(max(min(b.Room(), beside)-v.Fixed, 0)) - fixed
+	beside := v.estimated(b.Window-b.Window/16-v.Fixed) - min(rest, v.estimated(b.Window/8))
+	room := max(min(v.estimated(b.Room()-v.Fixed), beside), 0) - fixed
+	for least := leastCut * tidemark.Tokens(len(words)); len(media) > 0 && least > room; media = media[1:] {
+		l := media[0]
+		room += l.tokens
+		l.block, l.out = *l.bare(), true
+		l.tokens = tidemark.EstimateBlock(l.block)
+		least += min(l.tokens, leastCut)
+		words = append(words, l)
+	}
 	var all tidemark.Tokens
-	for _, l := range blocks {
+	for _, l := range words {
 		all += l.tokens
 	}
-	if all <= room || len(blocks) == 0 {
+	if len(words) == 0 {
 		return nil
 	}
+	most := all
+	if all > room {
+		most = evenly(words, max(room, 0))
+	}
 	var edits []tidemark.Edit
-	most := evenly(blocks, max(room, 0))
-	for _, l := range blocks {
-		if e, ok := l.edit(most, maxSqueezed/len(blocks)); ok {
+	for _, l := range words {
+		if e, ok := l.edit(most, maxSqueezed/len(words)); ok {
 			edits = append(edits, e)
 		}
 	}
@@ -119,7 +136,17 @@ type long struct {
 	at     int // place in the content
 	block  tidemark.Block
 	tokens tidemark.Tokens
-	cut    Cut // what was cut out of it before
+	cut    Cut  // what was cut out of it before
+	out    bool // notes stand in it for its pictures and files
+}
+
+// bare is a block with notes in the place of its pictures and files, nil for one that has none.
+func (l *long) bare() *tidemark.Block {
+	handle := Handle(l.item.ID, l.item.Block(l.at)-1)
+	if l.block.Type == tidemark.TypeToolResult {
+		return bareResult(&l.block, wayBack(&l.block, handle, "reads"))
+	}
+	return trimMedia(&l.block, handle)
 }
 
 // Cut is the data of the edit of a block whose middle was left out: how long its text was, in bytes, and how many of them
@@ -163,6 +190,9 @@ func (l *long) text() string {
 		return resultText(l.block)
 	case tidemark.TypeToolUse:
 		return string(l.block.Input)
+	case tidemark.TypeDocument:
+		text, _ := l.block.DocumentText()
+		return text
 	}
 	return ""
 }
@@ -183,7 +213,7 @@ func (l *long) with(text string) tidemark.Block {
 // be kept.
 func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
 	if l.tokens <= most {
-		return tidemark.Edit{}, false
+		return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{l.block}}, l.out
 	}
 	text := l.text()
 	head, tail, of := text, text, len(text)

@@ -3,11 +3,13 @@ package compaction_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -116,6 +118,72 @@ func TestSqueezed(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _ = w.view(t)
+	}
+}
+
+// TestSqueezedMedia: a document loses its middle as a text does; where pictures have no room even so, the oldest leave, and
+// notes say how to have them back. What has room stays as it came.
+func TestSqueezedMedia(t *testing.T) {
+	made := func(raw string) tidemark.Block {
+		var b tidemark.Block
+		if err := json.Unmarshal([]byte(raw), &b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	document := made(`{"type":"document","title":"Lease","source":{"type":"text","media_type":"text/plain","data":` + string(json.AppendString(nil, pasted(60_000))) + `}}`)
+	var album []tidemark.Block
+	for i := range 22 {
+		album = append(album, made(fmt.Sprintf(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD%04d"}}`, i)))
+	}
+	seen := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: "s", Content: append([]tidemark.Block{tidemark.Text(pasted(9_000))}, album[:9]...)}
+	for _, tt := range []struct {
+		name     string
+		ms       []tidemark.Message
+		stays    string // as it came
+		leaves   []string
+		pictures int // that stay, at least
+	}{
+		{"a document", []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{document, tidemark.Text("What does clause 7 say?")}}}, "What does clause 7 say?", []string{"[document Lease]", "bytes left out here"}, 0},
+		{"an album", []tidemark.Message{{Role: tidemark.User, Content: append([]tidemark.Block{tidemark.Text("Which is the best?")}, album...)}}, "QUJD0021", []string{"image/png", "shows it"}, 3},
+		{"a document and a picture", []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{document, album[0]}}}, "QUJD0000", []string{"bytes left out here"}, 1},
+		{"a result with pictures", []tidemark.Message{tidemark.NewText(tidemark.User, "Look."), call("s"), {Role: tidemark.User, Content: []tidemark.Block{seen}}}, "Look.", []string{"image/png"}, 0},
+	} {
+		for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}}} {
+			_, v := viewOf(t, append(chatter(3_000), tt.ms...)...)
+			b := compaction.Budget{Window: 8_192, Reserve: 20_000, Keep: 20_000}.Fit()
+			next, act := planned(t, v, b, list...)
+			raw := ""
+			for _, it := range next.Items {
+				raw += string(it.Message.AppendJSON(nil))
+			}
+			if most := b.Window - b.Window/16; next.Size > most || !slices.Contains(act.By, "cut") {
+				t.Errorf("%s, %s: %d tokens where there is room for %d, by %v", tt.name, list[0].Name(), next.Size, most, act.By)
+			}
+			for _, w := range append(tt.leaves, tt.stays) {
+				if !strings.Contains(raw, w) {
+					t.Errorf("%s, %s: no %q in %.3000s", tt.name, list[0].Name(), w, raw)
+				}
+			}
+			if n := strings.Count(raw, `"type":"image"`); n < tt.pictures || n > tt.pictures+1 {
+				t.Errorf("%s, %s: %d pictures stay, want %d", tt.name, list[0].Name(), n, tt.pictures)
+			}
+		}
+	}
+}
+
+// TestLittleLeaves: where a request was refused for its size, what was read leaves however little that is, and what was just
+// said stays whole.
+func TestLittleLeaves(t *testing.T) {
+	said := pasted(17_600)
+	for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}}} {
+		_, v := viewOf(t, append(chatter(1_200), tidemark.NewText(tidemark.User, said))...)
+		b := compaction.Budget{Window: 8_192, Reserve: 20_000, Keep: 20_000}.Fit()
+		v.Size = b.Window
+		next, act := planned(t, v, b, list...)
+		if last := next.Items[len(next.Items)-1].Message.PlainText(); next.Size >= b.Window || last != said {
+			t.Errorf("%s: %d tokens and the last %d of %d bytes, by %v", list[0].Name(), next.Size, len(last), len(said), act.By)
+		}
 	}
 }
 

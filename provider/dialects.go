@@ -39,7 +39,10 @@ func (a *Anthropic) official() bool {
 // valid is what chat completions take of a request.
 func (o *OpenAI) valid(req tidemark.Request) *sending {
 	r := chatRules(chatID)
-	r.system = o.official() // many servers know a system message only as the first
+	if o.official() {
+		r.system = true // many servers know a system message only as the first
+		r.tools.most = tidemark.MaxChatTools
+	}
 	if u, err := url.Parse(o.BaseURL); err == nil && strings.HasSuffix(u.Hostname(), "mistral.ai") {
 		r.id = mistralID
 	}
@@ -83,7 +86,7 @@ type refusedPlace struct {
 }
 
 // placeIn finds the first place that a text names, as messages.3.content.1, messages[3].content[1],
-// messages.[3].content or ["body","messages",3,"content",1].
+// messages.[3].content, /messages/3/content or ["body","messages",3,"content",1].
 func placeIn(text string) (p refusedPlace, ok bool) {
 	for _, list := range [...]string{"messages", "tools"} {
 		for rest := text; ; {
@@ -103,11 +106,11 @@ func placeIn(text string) (p refusedPlace, ok bool) {
 	return p, false
 }
 
-// pathOf are the words and numbers that text begins with, with dots, brackets and quotes between them.
+// pathOf are the words and numbers that text begins with, with dots, slashes, brackets and quotes between them.
 func pathOf(text string) (path []string) {
 	const most = 16
 	for len(path) < most {
-		word := strings.TrimLeft(text, `.[]"',`)
+		word := strings.TrimLeft(text, `./[]"',`)
 		if between := len(text) - len(word); between == 0 || between > 4 {
 			break
 		}

@@ -43,22 +43,23 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"context length exceeded", "", ""},                                                             // Together, DeepInfra
 	{"`max_new_tokens` must be <=", `must be <= ([\d,]+)`, `given: ([\d,]+)`},                       // TGI, Together
 	{"maximum prompt length", `maximum prompt length is ([\d,]+)`, `contains ([\d,]+)`},             // xAI
-	{"context window limit", `window limit \(([\d,]+)`, `tokens \(([\d,]+)`},                        // Workers AI
+	{"context window limit", `window limit \(([\d,]+)`, ""},                                         // Workers AI; the sum with the reply
 	{"exceeds the maximum number of tokens", `tokens allowed \(([\d,]+)`, `token count \(([\d,]+)`}, // Gemini
 	{"prompt token count of", `limit of ([\d,]+)`, `count of ([\d,]+)`},                             // Copilot
-	{"exceeded model token limit", `token limit: ([\d,]+)`, `requested: ([\d,]+)`},                  // Kimi
+	{"exceeded model token limit", `token limit: ([\d,]+)`, ""},                                     // Kimi; the sum with the reply: https://platform.moonshot.cn/docs/guide/faq
 	{"tokens in the prompt cannot exceed", `cannot exceed ([\d,]+)`, `received ([\d,]+)`},           // Cohere
 	{"range of input length should be", `should be \[\d+, ?([\d,]+)\]`, ""},                         // Qwen
 	{"context window exceeds limit", "", ""},                                                        // MiniMax
 	{"prompt exceeds max length", "", ""},                                                           // GLM
 	{"reduce the length of the messages", "", ""},                                                   // Groq; OpenAI, older
 	{"request_too_large", "", ""},                                                                   // Anthropic: over 32 MB
-	{"request too large", `limit ([\d,]+)`, `requested ([\d,]+)`},                                   // OpenAI and Groq: more than a minute's tokens at once
+	{"request too large", `limit ([\d,]+)`, ""},                                                     // OpenAI and Groq: more than a minute's tokens at once, those of the reply among them
 }
 
-// askedTexts are what those who speak of a maximum context length call the size of a request, the input before the sum.
+// askedTexts are what those who speak of a maximum context length call the size of a request. The sum with the reply is
+// none: who takes it for one finds that nothing fits.
 var askedTexts = [...]string{`([\d,]+) (?:tokens )?(?:in the messages|in your prompt|of text input|tokens from the input messages|input tokens)`,
-	`resulted in ([\d,]+)`, `prompt contains ([\d,]+)`, `requested (?:about |a total of )?([\d,]+)`, `too long: ([\d,]+)`}
+	`resulted in ([\d,]+)`, `prompt contains ([\d,]+)`, `too long: ([\d,]+)`}
 
 // overflows reports whether the words of an error say that the request exceeds the window.
 func overflows(texts ...string) bool {

@@ -300,12 +300,12 @@ func sourceURL(b tidemark.Block) string {
 }
 
 func documentText(b tidemark.Block) string {
+	if text, ok := b.DocumentText(); ok {
+		return text
+	}
 	var w wireSource
 	if json.Unmarshal(b.AppendJSON(nil), &w) != nil {
 		return "[document omitted]"
-	}
-	if w.Source.Type == "text" {
-		return strings.TrimSpace("[document " + w.Title + "]\n" + w.Source.Data)
 	}
 	return "[document omitted: " + strings.TrimSpace(w.Title+" "+or(w.Source.MediaType, w.Source.Type)) + "]"
 }

@@ -114,3 +114,22 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("a server that is down names %+v", *e.Place)
 	}
 }
+
+// TestWorkersAIPlaces: Workers AI names places as a JSON pointer; the request is the second, without the pictures.
+func TestWorkersAIPlaces(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[string]tidemark.Place{
+		"5006: oneOf at '/' not met, 0 matches: Type mismatch of '/messages/1/content', 'string' not in 'array'": {Message: 0, Block: 0, Inner: -1},
+		"5006: Type mismatch of '/messages/4/content', 'string' not in 'array'":                                  {Message: 4, Block: 0, Inner: -1},
+		"5006: required properties at '/tools/1/function/parameters' are 'type'":                                 {Message: -1, Block: -1, Inner: -1, Tool: "web.look"},
+	} {
+		body, err := json.Marshal(map[string]any{"errors": []any{map[string]any{"code": 5006, "message": says}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tidemark.Complete(t.Context(), &WorkersAI{Model: "m", BaseURL: refusing(t, http.StatusBadRequest, string(body)), Transport: http.DefaultTransport}, placed(t))
+		if e := apiError(t, err); e.Place == nil || *e.Place != want {
+			t.Errorf("%s: found %+v, want %+v", says, e.Place, want)
+		}
+	}
+}

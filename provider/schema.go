@@ -2,7 +2,9 @@ package provider
 
 import (
 	"bytes"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -14,6 +16,7 @@ type schemaRules struct {
 	key  func(key string) string // of an argument, as the API takes it; nil: any
 	name func(name string) string
 	full bool // an object says its properties, an array its items, and neither enum nor not stand at the top
+	most int  // tools in a request, 0: any number
 }
 
 // emptySchema is of a tool that takes no arguments.
@@ -112,6 +115,9 @@ func unquoted(key []byte) string {
 
 // define makes the definitions of tools valid, and notes what is called otherwise there.
 func (s *sending) define() {
+	if most := s.tools.most; most > 0 && len(s.Tools) > most {
+		s.Tools = s.Tools[:most] // ours are the first
+	}
 	copied := false
 	for i, t := range s.Tools {
 		out, keys := definition(t, s.tools)
@@ -187,7 +193,9 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 		}
 		switch name {
 		case "type":
-			kind = scalar(value)
+			fit := kinds(value)
+			kind = scalar(fit)
+			set(fit)
 		case "properties", "$defs", "definitions", "patternProperties", "dependentSchemas":
 			set(m.members(name, value, depth))
 		case "items":
@@ -202,8 +210,8 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 			set(m.list(value, depth))
 		case "required":
 			set(m.required(value))
-		case "exclusiveMinimum", "exclusiveMaximum":
-			if value[0] == 't' || value[0] == 'f' {
+		default:
+			if !formed(name, value) {
 				set(nil)
 			}
 		}
@@ -216,6 +224,50 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 	}
 	m.changed = true
 	return splice(nil, raw, sets...)
+}
+
+// kinds is the value of "type": one of the seven names or a list of them, in whatever letters it came; nil for anything else.
+func kinds(value []byte) []byte {
+	names := []string{"null", "boolean", "object", "array", "number", "string", "integer"}
+	if value[0] == '"' {
+		if name := strings.ToLower(scalar(value)); slices.Contains(names, name) {
+			return json.AppendString(nil, name)
+		}
+		return nil
+	}
+	var fit, as []string
+	for _, e := range elements(value) {
+		name := strings.ToLower(scalar(e))
+		if as = append(as, name); slices.Contains(names, name) && !slices.Contains(fit, name) {
+			fit = append(fit, name)
+		}
+	}
+	switch {
+	case len(fit) == 0:
+		return nil
+	case slices.Equal(fit, as) && bytes.Equal(bytes.ToLower(value), value):
+		return value
+	}
+	return namesJSON(fit)
+}
+
+// formed reports whether the value of a word of JSON Schema has the form that it must have; words that are not among
+// these may have any.
+func formed(word string, value []byte) bool {
+	switch word {
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+		return value[0] == '-' || '0' <= value[0] && value[0] <= '9'
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
+		n, err := strconv.ParseFloat(string(value), 64)
+		return err == nil && n >= 0 && n == math.Trunc(n)
+	case "title", "description", "format", "pattern", "$ref", "$id", "$schema", "$anchor", "$comment", "contentEncoding", "contentMediaType":
+		return value[0] == '"'
+	case "uniqueItems", "deprecated", "readOnly", "writeOnly":
+		return value[0] == 't' || value[0] == 'f'
+	case "enum":
+		return value[0] == '['
+	}
+	return true
 }
 
 // members are the schemas of an object of them, nil for none.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ var schemas = []struct {
 	{"words of older drafts", `{"type":"object","properties":{"a":{"type":"number","minimum":0,"exclusiveMinimum":true,"required":true},"b":{"type":"array","items":[{"type":"string"}]}}}`,
 		`{"type":"object","properties":{"a":{"type":"number","minimum":0},"b":{"type":"array","prefixItems":[{"type":"string"}]}}}`,
 		`{"type":"object","properties":{"a":{"type":"number","minimum":0},"b":{"type":"array","prefixItems":[{"type":"string"}],"items":{}}}}`, ""},
+	{"words with values of another form", `{"type":"Object","properties":{"a":{"type":"String","minLength":"3","maxLength":9.0,"description":7,"enum":"x","readOnly":1},"b":{"type":["string",null,"Integer","string"]},"c":{"type":"any","minimum":"0"}}}`,
+		`{"type":"object","properties":{"a":{"type":"string","maxLength":9.0},"b":{"type":["string","integer"]},"c":{}}}`, "", ""},
 	{"an array without items", `{"type":"object","properties":{"a":{"type":"array"}}}`, "", `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, ""},
 	{"alternatives that are none", `{"type":"object","properties":{"a":{"anyOf":[]}},"anyOf":7}`, `{"type":"object","properties":{"a":{}}}`, "", ""},
 	{"properties that are none", `{"type":"object","properties":[]}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, ""},
@@ -81,6 +84,25 @@ func TestSchemas(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyTools: OpenAI is offered as many tools as it takes, the first ones; others all that there are.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	req := greeting
+	for i := range tidemark.MaxChatTools + 10 {
+		req.Tools = append(req.Tools, tidemark.Tool{Name: fmt.Sprint("t", i)})
+	}
+	fit := (&OpenAI{}).valid(req)
+	if err := tidemark.CheckChat(fit.Request); err != nil || len(fit.Tools) != tidemark.MaxChatTools || fit.Tools[0].Name != "t0" {
+		t.Errorf("%d tools, %v", len(fit.Tools), err)
+	}
+	if fit := (&OpenAI{BaseURL: "http://127.0.0.1/v1"}).valid(req); len(fit.Tools) != len(req.Tools) || tidemark.CheckChat(fit.Request) == nil {
+		t.Errorf("elsewhere %d tools", len(fit.Tools))
+	}
+	if fit := (&Anthropic{}).valid(req); len(fit.Tools) != len(req.Tools) {
+		t.Errorf("to Anthropic %d tools", len(fit.Tools))
 	}
 }
 

@@ -72,7 +72,7 @@ func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 		fit := valid(req, chatRules(chatID))
 		yield = fit.own(yield)
 		for how := (attempt{stream: true, images: true}); ; {
-			next, err := w.once(ctx, fit.Request, how, yield)
+			next, err := w.once(ctx, fit, how, yield)
 			if err != nil {
 				yield(tidemark.Delta{}, workersaiError(err))
 				return
@@ -87,15 +87,16 @@ func (w *WorkersAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 
 // once makes a call. When another way may do better it returns that way, else how itself. Its error
 // has not been passed on yet.
-func (w *WorkersAI) once(ctx context.Context, req tidemark.Request, how attempt, yield yielder) (attempt, error) {
-	body, images := w.encode(req, how)
+func (w *WorkersAI) once(ctx context.Context, fit *sending, how attempt, yield yielder) (attempt, error) {
+	req := fit.Request
+	body, images, places := w.encode(req, how)
 	ans, err := w.call(or(req.Model, w.Model)).do(ctx, body)
 	if err != nil {
 		if how.images && images && refusesImages(err) {
 			how.images = false
 			return how, nil
 		}
-		return how, err
+		return how, fit.explained(workersaiError(err), places.find(fit))
 	}
 	defer ans.end()
 	dec := newWorkersAIReply(req, w.Key, w.limit(req), rand.Text)
@@ -142,11 +143,12 @@ func (w *WorkersAI) limit(req tidemark.Request) tidemark.Tokens {
 
 // body is what is sent of a request; it reports whether images are among it.
 func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images bool) {
-	return w.encode(valid(req, chatRules(chatID)).Request, how)
+	body, images, _ = w.encode(valid(req, chatRules(chatID)).Request, how)
+	return body, images
 }
 
-// encode writes the inputs and reports whether images are among them.
-func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, images bool) {
+// encode writes the inputs, reports whether images are among them, and tells where its blocks are.
+func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, images bool, places chatPlaces) {
 	b := append(make([]byte, 0, 4096), `{"messages":[`...)
 	cw := chatWriter{buf: b, strict: true, names: map[string]string{}, image: func(u string) string {
 		switch {
@@ -175,7 +177,7 @@ func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, imag
 	}
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(w.limit(req)), 10)
-	return append(appendOptions(b, req.Options, w), '}'), images
+	return append(appendOptions(b, req.Options, w), '}'), images, cw.places
 }
 
 // codeNoModel is the code of a model that does not exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -27,10 +28,10 @@ const mendedMark = "[Refused by the model's API: "
 // the overlay can be lifted.
 func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool, error) {
 	var api *tidemark.APIError
-	if !errors.As(refused, &api) || api.Class != tidemark.ClassBadRequest || api.Place == nil || r.mends >= maxMends {
+	if !errors.As(refused, &api) || api.Class != tidemark.ClassBadRequest || r.mends >= maxMends {
 		return false, nil
 	}
-	if api.Place.Tool != "" {
+	if api.Place != nil && api.Place.Tool != "" {
 		return s.mendTool(ctx, r, v, *api)
 	}
 	edits := mendEdits(v, *api)
@@ -79,6 +80,9 @@ func quoted(text string) string {
 // request has the messages of the view, merged and with ours between: a block is found by its bytes, wherever it stands,
 // since the same bytes are refused again.
 func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
+	if api.Place == nil {
+		return mediaEdits(v, api)
+	}
 	sent := v.Messages()
 	p := *api.Place
 	if p.Message < 0 || p.Message >= len(sent) || p.Block >= len(sent[p.Message].Content) {
@@ -110,6 +114,55 @@ func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
 		}
 	}
 	return edits
+}
+
+// mediaWords are in what APIs say of a picture or a document that they cannot load or read, without a place: "Could not
+// process image", "Unable to download the file", "Error while downloading …", "The PDF specified was not valid".
+var mediaWords = [...]string{"image", "picture", "file", "download", "pdf", "document", "media", "multimodal"}
+
+// mediaEdits are the edits that take out pictures and documents where an API refuses one and does not say which: those
+// that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
+func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
+	says := strings.ToLower(api.Message)
+	if api.Status == http.StatusNotFound || !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
+		return nil // what is not found is the model, whatever that is called
+	}
+	answered := 0
+	for i := range v.Items {
+		if v.Items[i].Message.Role == tidemark.Assistant {
+			answered = i
+		}
+	}
+	for _, guilty := range []func(i int, b tidemark.Block) bool{
+		func(i int, _ tidemark.Block) bool { return i > answered },
+		func(_ int, b tidemark.Block) bool { return b.Source != nil && b.Source.Type == "url" },
+		func(int, tidemark.Block) bool { return true },
+	} {
+		var edits []tidemark.Edit
+		for i := range v.Items {
+			it := &v.Items[i]
+			if it.Span() || it.Lead() {
+				continue
+			}
+			for at, b := range it.Message.Content {
+				held := append([]tidemark.Block{b}, b.Content...)
+				if !slices.ContainsFunc(held, func(b tidemark.Block) bool { return medium(b) && guilty(i, b) }) {
+					continue
+				}
+				if e, ok := mendEdit(it, at, -1, quoted(api.Message)); ok {
+					edits = append(edits, e)
+				}
+			}
+		}
+		if len(edits) > 0 {
+			return edits
+		}
+	}
+	return nil
+}
+
+func medium(b tidemark.Block) bool {
+	return b.Type == tidemark.TypeImage || b.Type == tidemark.TypeDocument
 }
 
 // suspect reports a block that may be meant where an API names a message only: what people and models wrote is not.
@@ -153,21 +206,18 @@ func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bo
 	return tidemark.Edit{From: it.ID, Block: n, Blocks: with}, true
 }
 
-// mendResult is a result with a note in the place of one of its blocks, or of all that is no text, or of all of it.
+// mendResult is a result with a note in the place of one of its blocks, or of all that is no text; or of all of it, where
+// those are notes already.
 func mendResult(b tidemark.Block, inner int, note func(kind string) string) (tidemark.Block, bool) {
 	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: b.ToolUseID, IsError: b.IsError, Content: slices.Clone(b.Content)}
 	done := false
 	for i, c := range out.Content {
-		if i == inner || inner < 0 && c.Type != tidemark.TypeText {
-			done = done || !strings.HasPrefix(c.Text, mendedMark)
-			out.Content[i] = tidemark.Text(note(c.Type))
+		if (i == inner || inner < 0 && c.Type != tidemark.TypeText) && !strings.HasPrefix(c.Text, mendedMark) {
+			out.Content[i], done = tidemark.Text(note(c.Type)), true
 		}
 	}
-	switch {
-	case done:
-		return out, true
-	case inner >= 0 || slices.ContainsFunc(b.Content, func(c tidemark.Block) bool { return strings.HasPrefix(c.Text, mendedMark) }):
-		return out, false
+	if done || len(b.Content) == 1 && strings.HasPrefix(b.Content[0].Text, mendedMark) {
+		return out, done
 	}
 	return tidemark.ToolResult(b.ToolUseID, note(b.Type), b.IsError), true
 }

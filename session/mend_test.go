@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -169,6 +170,126 @@ func (h *harness) logged() string {
 		out.Write(e.Payload)
 	}
 	return out.String()
+}
+
+// TestMendMedia: an API that refuses a picture mostly does not say which. What no model has answered yet is taken out
+// first, then what the API has to load itself, then all.
+func TestMendMedia(t *testing.T) {
+	t.Parallel()
+	picture := func(data string) string {
+		return `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + data + `"}}`
+	}
+	const there = `{"type":"image","source":{"type":"url","url":"https://x.test/a.png"}}`
+	for _, row := range []struct {
+		name, says string
+		sign       string   // of what is refused, in the second turn
+		first      []string // blocks of the first turn, which is answered
+		second     []string
+		result     []string // of the tool that the second turn calls; nil: none
+		in, out    []string // what is sent afterwards, and what is not
+	}{
+		{"in a result", "Could not process image", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"look"}`},
+			[]string{`{"type":"text","text":"seen"}`, picture("QkFE")}, []string{"T0xE", "look", "seen", "Could not process image"}, []string{"QkFE"}},
+		{"of a person", "Could not process image", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"this"}`, picture("QkFE"), picture("TkVX")}, nil,
+			[]string{"T0xE", "this", "Could not process image"}, []string{"QkFE", "TkVX"}},
+		{"an address that is gone", "Unable to download the file. Please verify the URL and try again.", "x.test", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"and now?"}`}, nil,
+			[]string{"T0xE", "Unable to download", "and now?"}, []string{"x.test"}},
+		{"one that was taken before", "The PDF specified was not valid.", "T0xE", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"this"}`, picture("TkVX")}, nil,
+			[]string{"this"}, []string{"T0xE", "x.test", "TkVX"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			h.agent.call = func(c tidemark.Block) tidemark.Block {
+				return block(t, `{"type":"tool_result","tool_use_id":"`+c.ID+`","content":[`+strings.Join(row.result, ",")+`]}`)
+			}
+			say := func(blocks []string) string {
+				in := session.Input{Message: tidemark.Message{Role: tidemark.User}}
+				for _, raw := range blocks {
+					in.Message.Content = append(in.Message.Content, block(t, raw))
+				}
+				return h.post(in)
+			}
+			if got := say(row.first); !strings.HasPrefix(got, "ok ") {
+				t.Fatal(got)
+			}
+			called := row.result == nil
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				raw, err := json.Marshal(req.Messages)
+				if err != nil {
+					t.Error(err)
+				}
+				switch {
+				case strings.Contains(string(raw), row.sign):
+					return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: row.says}
+				case !called:
+					called = true
+					return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", nil)}}, nil
+				}
+				return tidemark.Message{}, nil
+			})
+			if got := say(row.second); !strings.HasPrefix(got, "ok ") {
+				t.Fatalf("answered %q", got)
+			}
+			h.sentInOrder(row.in)
+			calls := h.model.count()
+			if got := h.say("go on"); !strings.HasPrefix(got, "ok ") || h.model.count() != calls+1 {
+				t.Errorf("the next turn: %q after %d calls", got, h.model.count()-calls)
+			}
+			raw, err := json.Marshal(h.model.last().Messages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range row.out {
+				if strings.Contains(string(raw), w) || !strings.Contains(h.logged(), w) {
+					t.Errorf("%s is sent still, or no more in the log: %s", w, raw)
+				}
+			}
+		})
+	}
+}
+
+// TestMendNothing: what speaks of no picture costs none.
+func TestMendNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	if got := h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"T0xE"}}`)}}}); !strings.HasPrefix(got, "ok ") {
+		t.Fatal(got)
+	}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "this could not be processed"}
+	})
+	before := h.model.count()
+	if got := h.say("hello"); !strings.HasPrefix(got, "error: ") || h.model.count() != before+1 {
+		t.Errorf("%q after %d calls", got, h.model.count()-before)
+	}
+	h.model.set(nil)
+	h.say("again")
+	h.sentInOrder([]string{"T0xE", "hello", "again"})
+}
+
+// TestMendedIsEvicted: a note may be longer than what it stands for. What is evicted with it leaves all the same: no check
+// takes the compaction back.
+func TestMendedIsEvicted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, small)
+	h.stop()
+	h.strategies = []compaction.Strategy{compaction.Pointer{Tail: 2}}
+	h.open()
+	h.model.set(refuser{sign: "§"}.play)
+	for range 3 {
+		if got := h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{block(t, `{"type":"odd","a":"§"}`), tidemark.Text("so?")}}}); !strings.HasPrefix(got, "ok ") {
+			t.Fatal(got)
+		}
+	}
+	for i := range 12 {
+		if got := h.say(filler(i)); !strings.HasPrefix(got, "ok ") {
+			t.Fatal(got)
+		}
+	}
+	if taken := h.events("selfcheck"); len(taken) > 0 || len(h.events("compaction")) == 0 {
+		t.Errorf("%d compactions, taken back: %q", len(h.events("compaction")), taken)
+	}
 }
 
 // TestMendOnce: what is refused in spite of a note is not mended again, and the turn ends.

@@ -217,7 +217,7 @@ func TestUnknownModelSetsNothingAside(t *testing.T) {
 	known := false
 	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
 		if !known {
-			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 404, Type: "not_found_error", Message: "model: claude-opsu"}
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 404, Type: "not_found_error", Message: "model: claude-opsu-image"}
 		}
 		return tidemark.Message{}, nil
 	})

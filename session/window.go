@@ -188,7 +188,11 @@ func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 
 // learn takes up the window that a refusal showed, for all conversations.
 func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
-	w := tidemark.Window{Model: s.windowName(model), Tokens: max(tokens, leastSize), From: from}.Holds(s.Runtime.Now())
+	least := tidemark.Tokens(leastSize)
+	if from == tidemark.WindowHalved {
+		least = MinWindow // a guess leaves room for a talk: what says no to everything for a while would else end all of them
+	}
+	w := tidemark.Window{Model: s.windowName(model), Tokens: max(tokens, least), From: from}.Holds(s.Runtime.Now())
 	if err := s.takeUp(ctx, []tidemark.Window{w}); err != nil {
 		return err
 	}
@@ -235,8 +239,10 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 	return true
 }
 
+// halve takes it that the model takes half of what was refused, and more than what no compaction can take away.
 func (s *Session) halve(ctx context.Context, r *run, v View) error {
-	return s.narrow(ctx, r, v, min(s.settings().Window, v.Size)/2, tidemark.WindowHalved)
+	half := min(s.settings().Window, v.Size) / 2
+	return s.narrow(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
 }
 
 // narrow puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
@@ -259,8 +265,8 @@ func (s *Session) narrow(ctx context.Context, r *run, v View, tokens tidemark.To
 		heavier = r.weighs(&v, now)
 	}
 	_, err := s.fit(ctx, r, v, fitForced)
-	if heavier && errors.Is(err, tidemark.ErrNoGain) {
-		return nil // so is it here, as far as anybody says
+	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.budget().Room()) {
+		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
 	return err
 }

@@ -108,6 +108,44 @@ func TestWindowIsLearned(t *testing.T) {
 	}
 }
 
+// TestGuessLeavesRoom: what refuses everything for its size for a while, and names no limit, is no model of a few hundred
+// tokens: the guess leaves room for a talk, which goes on.
+func TestGuessLeavesRoom(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	for i := range 6 {
+		h.say(filler(i))
+	}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+	})
+	for range 3 {
+		if got := h.say("too much?"); !strings.HasPrefix(got, "error: ") {
+			t.Fatalf("answered %q", got)
+		}
+	}
+	h.model.set(nil)
+	if got, w := h.say("and now?"), h.Window(); !strings.HasPrefix(got, "ok") || w.Tokens < session.MinWindow || w.From != tidemark.WindowHalved {
+		t.Errorf("answered %q, %+v", got, w)
+	}
+}
+
+// TestReplyHasLessRoom: where what is refused is the room for the reply, and nobody says so, a conversation of which nothing
+// can leave is asked again with less of it.
+func TestReplyHasLessRoom(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 8192})
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if req.MaxTokens == 0 || req.MaxTokens > 2_000 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+		}
+		return tidemark.Message{}, nil
+	})
+	long := strings.Repeat("a clause of the lease, ", 350)
+	if got := h.say(long); !strings.HasPrefix(got, "ok") {
+		t.Fatalf("answered %q, %+v", got, h.Window())
+	}
+	h.sentInOrder([]string{long})
+}
+
 // TestWindowIsShared: what one conversation learned of a model, another one of the agent heeds from its first request on.
 func TestWindowIsShared(t *testing.T) {
 	h := newHarness(t, session.Settings{})

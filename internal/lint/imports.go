@@ -107,6 +107,7 @@ var table = []row{
 	{pkg: "test/paging", may: "internal/json paging", test: true, why: "it runs another program beside ours, over sessions that paging makes"},
 	{pkg: "test/trim", may: "trim/logtest", test: true, why: "it runs another program beside ours, over logs that trim/logtest makes"},
 	{pkg: "test/mutate", may: "internal/json", test: true, why: "it reads the others and runs their tests, it does not link them"},
+	{pkg: "test/odd", may: "*", test: true, why: "it plays model APIs before sessions as they are put together"},
 	{pkg: "test/tools", may: "*", test: true, why: "it runs servers of others beside our clients"},
 	{pkg: "test/ai", may: "*", test: true, why: "it proves a provider in workerd"},
 	{pkg: "test/mcp", may: "", test: true, why: "it is a client of others before our server"},

@@ -1,0 +1,196 @@
+package odd
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+var (
+	turns = flag.Int("turns", 150, "turns in all")
+	seed  = flag.Uint64("seed", 1, "of the first world")
+)
+
+const (
+	each    = 4000 // turns of one world, at most
+	crowd   = 40   // conversations of one world, at most
+	longest = 10   // odd turns in a row
+)
+
+// TestOdd plays worlds, each with the next seed.
+func TestOdd(t *testing.T) {
+	began := time.Now()
+	var all tally
+	t.Run("worlds", func(t *testing.T) {
+		for left, s := *turns, *seed; left > 0; left, s = left-each, s+1 {
+			t.Run(fmt.Sprint(s), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { all.add(play(t, s, min(left, each))) })
+			})
+		}
+	})
+	t.Logf("%d turns of %d conversations, %d calls of models, %d of them refused or broken off, seed %d, %.0f seconds",
+		all.turns, all.talks, all.calls, all.refused, *seed, time.Since(began).Seconds())
+}
+
+// tally counts what was played.
+type tally struct {
+	mu                           sync.Mutex // guards the following
+	turns, talks, calls, refused int
+}
+
+func (y *tally) add(w *world, turns int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.turns, y.talks, y.calls, y.refused = y.turns+turns, y.talks+len(w.talks), y.calls+w.net.n, y.refused+w.net.refused
+}
+
+// play plays one world: its turns, then a last one of each conversation.
+func play(t *testing.T, seed uint64, turns int) (*world, int) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := newWorld(t, min(crowd, 1+turns/10), r)
+	defer w.report(t)
+	check := func(x *talk, turn int, err error) {
+		if err != nil {
+			t.Fatalf("conversation %s (%s, %v), turn %d, window %+v: %v\n%s\nagain, but for ids: go test ./test/odd -seed %d -turns %d",
+				x.name, x.config.Model.ID, x.config.Compaction.Strategies, turn, x.s.Window(), err, strings.Join(w.net.trace, "\n"), seed, turns)
+		}
+	}
+	for turn := range turns {
+		x := w.talks[r.IntN(len(w.talks))]
+		check(x, turn, x.turn(rand.New(rand.NewPCG(seed, uint64(turn)))))
+		if turn%25 == 0 {
+			check(x, turn, w.wake())
+		}
+	}
+	for i, x := range w.talks {
+		check(x, turns+i, x.last(rand.New(rand.NewPCG(seed, uint64(turns+i)))))
+		x.end()
+	}
+	return w, turns + len(w.talks)
+}
+
+// report says what was answered, and fails for each rule that a request broke.
+func (w *world) report(t *testing.T) {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(w.net.done)) {
+		fmt.Fprintf(&b, "%s %d, ", k, w.net.done[k])
+	}
+	t.Logf("%d calls: %s", w.net.n, b.String())
+	for _, k := range slices.Sorted(maps.Keys(w.net.broken)) {
+		t.Errorf("refused by rule: %s, %d times: %s", k, w.net.broken[k], w.net.sample[k])
+	}
+}
+
+// turn is a turn of a storm, or one between two.
+func (x *talk) turn(r *rand.Rand) error {
+	if x.storm == 0 && x.still == 0 {
+		x.storm, x.still = 1+x.r.IntN(longest), 1+x.r.IntN(3)
+	}
+	calm := x.storm == 0
+	if calm {
+		x.still--
+	} else {
+		x.storm--
+	}
+	x.pause()
+	x.w.net.turn(x.name, r, calm, x.tag(x.n))
+	if err := x.wakes(); err != nil {
+		return err
+	}
+	if x.r.IntN(60) == 0 {
+		if err := x.restart(); err != nil {
+			return err
+		}
+	}
+	if line := x.command(); line != "" {
+		in, err := session.Command(line)
+		if err != nil {
+			return err
+		}
+		if _, failure, err := x.post(in); err != nil {
+			return fmt.Errorf("%s: %s: %w", line, failure, err)
+		}
+	}
+	return x.talks(r, calm)
+}
+
+// talks sends a message. What the model said must be read; when all is calm, it must have answered this message.
+func (x *talk) talks(r *rand.Rand, calm bool) error {
+	m := x.message()
+	x.w.net.turn(x.name, r, calm, x.tag(x.n))
+	x.say(m)
+	e, failure, err := x.post(session.Input{Message: m})
+	if err != nil {
+		return err
+	}
+	spoken, unread := x.w.net.told()
+	switch {
+	case calm && unread != "":
+		return fmt.Errorf("%s", unread)
+	case calm && failure != "":
+		return fmt.Errorf("dead: %s", failure)
+	case spoken == "" && !calm:
+		return nil
+	case failure != "":
+		return fmt.Errorf("the model said %.100q, and the turn failed: %s", spoken, failure)
+	}
+	reply, err := e.Message()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(reply.PlainText(), strings.TrimSpace(spoken)) || calm && !strings.Contains(reply.PlainText(), x.tag(x.n)) {
+		return fmt.Errorf("the model said %q, and what people read is %q", spoken, reply.PlainText())
+	}
+	x.say(reply)
+	return nil
+}
+
+// told is what the model said last in a turn.
+func (a *api) told() (spoken, unread string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.spoken, a.unread
+}
+
+// say takes down what was said.
+func (x *talk) say(m tidemark.Message) {
+	x.said = append(x.said, hashOf(m))
+	x.what = append(x.what, fmt.Sprintf("%.60s", m.PlainText()))
+}
+
+func hashOf(m tidemark.Message) tidemark.Hash { return tidemark.HashOf(m.AppendJSON(nil)) }
+
+// last asks a last time, and holds the log against what was said.
+func (x *talk) last(r *rand.Rand) error {
+	if err := x.talks(r, true); err != nil {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	at := 0
+	for e, err := range x.s.History(x.w.t.Context(), true) {
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		m, err := e.Message()
+		if err != nil {
+			return err
+		}
+		if at < len(x.said) && hashOf(m) == x.said[at] {
+			at++
+		}
+	}
+	if at < len(x.said) {
+		return fmt.Errorf("the log lacks message %d of %d in its place: %s", at, len(x.said), x.what[at])
+	}
+	return nil
+}
