@@ -25,8 +25,7 @@ func (a *Anthropic) valid(req tidemark.Request) *sending {
 			}
 			return b.Signature != "" || calling && !a.official()
 		},
-		media: mediaRules{bytes: tidemark.MaxPictureBytes, side: tidemark.MaxPictureSide, many: tidemark.ManyPictures, manySide: tidemark.ManyPicturesSide,
-			most: tidemark.MaxPictures, pdf: true},
+		media: anthropicMedia,
 		tools: schemaRules{name: name, key: func(s string) string { return plain(s, maxToolName, ".") }},
 	})
 }
@@ -36,12 +35,16 @@ func (a *Anthropic) official() bool {
 	return err == nil && strings.HasSuffix(u.Hostname(), "anthropic.com")
 }
 
+// maxChatTools is how many tools OpenAI takes in a request: "Invalid 'tools': array too long. Expected an array with
+// maximum length 128".
+const maxChatTools = 128
+
 // valid is what chat completions take of a request.
 func (o *OpenAI) valid(req tidemark.Request) *sending {
 	r := chatRules(chatID)
 	if o.official() {
 		r.system = true // many servers know a system message only as the first
-		r.tools.most = tidemark.MaxChatTools
+		r.tools.most = maxChatTools
 	}
 	if u, err := url.Parse(o.BaseURL); err == nil && strings.HasSuffix(u.Hostname(), "mistral.ai") {
 		r.id = mistralID
@@ -57,7 +60,8 @@ func chatRules(id func(string) string) rules {
 // chatID is the id of a call as chat completions take it: any text, but not a long one
 // ("Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40").
 func chatID(id string) string {
-	if id != "" && len(id) <= tidemark.MaxChatID {
+	const most = 40
+	if id != "" && len(id) <= most {
 		return id
 	}
 	return plain(id, 0, "")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -11,7 +12,11 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/picture"
 )
 
-// mediaRules are what an API demands of pictures and documents; 0 is no bound. tidemark.CheckAnthropic has the sources.
+// What the Messages API takes of pictures (https://docs.anthropic.com/en/docs/build-with-claude/vision#evaluate-image-size):
+// 5 MB each, which it counts in base64; 8000 pixels a side, of more than 20 in a request 2000; and 100 in all.
+var anthropicMedia = mediaRules{bytes: 5 << 20, side: 8000, many: 20, manySide: 2000, most: 100, pdf: true}
+
+// mediaRules are what an API demands of pictures and documents; 0 is no bound.
 type mediaRules struct {
 	bytes    int  // of a picture, in base64
 	side     int  // pixels
@@ -180,16 +185,11 @@ func sniff(data []byte) string {
 	b := make([]byte, head)
 	n, _ := base64.StdEncoding.Decode(b, data[:min(len(data), head)]) // what stands before an error is right
 	b = b[:n]
-	switch {
-	case bytes.HasPrefix(b, []byte("\x89PNG")):
-		return "image/png"
-	case bytes.HasPrefix(b, []byte("\xff\xd8")):
-		return "image/jpeg"
-	case bytes.HasPrefix(b, []byte("GIF8")):
-		return "image/gif"
-	case len(b) >= 12 && string(b[:4]) == "RIFF" && string(b[8:12]) == "WEBP":
-		return "image/webp"
-	case bytes.HasPrefix(b, []byte("%PDF")):
+	switch kind := http.DetectContentType(b); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return kind
+	}
+	if bytes.HasPrefix(b, []byte("%PDF")) {
 		return "application/pdf"
 	}
 	return ""

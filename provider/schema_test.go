@@ -91,14 +91,14 @@ func TestSchemas(t *testing.T) {
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	req := greeting
-	for i := range tidemark.MaxChatTools + 10 {
+	for i := range maxChatTools + 10 {
 		req.Tools = append(req.Tools, tidemark.Tool{Name: fmt.Sprint("t", i)})
 	}
 	fit := (&OpenAI{}).valid(req)
-	if err := tidemark.CheckChat(fit.Request); err != nil || len(fit.Tools) != tidemark.MaxChatTools || fit.Tools[0].Name != "t0" {
+	if err := tidemarktest.CheckChat(fit.Request); err != nil || len(fit.Tools) != maxChatTools || fit.Tools[0].Name != "t0" {
 		t.Errorf("%d tools, %v", len(fit.Tools), err)
 	}
-	if fit := (&OpenAI{BaseURL: "http://127.0.0.1/v1"}).valid(req); len(fit.Tools) != len(req.Tools) || tidemark.CheckChat(fit.Request) == nil {
+	if fit := (&OpenAI{BaseURL: "http://127.0.0.1/v1"}).valid(req); len(fit.Tools) != len(req.Tools) || tidemarktest.CheckChat(fit.Request) == nil {
 		t.Errorf("elsewhere %d tools", len(fit.Tools))
 	}
 	if fit := (&Anthropic{}).valid(req); len(fit.Tools) != len(req.Tools) {

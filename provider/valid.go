@@ -27,7 +27,7 @@ type spot struct{ message, block, inner int }
 
 var nowhere = spot{-1, -1, -1}
 
-// rules are what one API demands beside tidemark.Check. tidemark.CheckAnthropic and tidemark.CheckChat hold what comes out
+// rules are what one API demands beside tidemark.Check. tidemarktest.CheckAnthropic and tidemarktest.CheckChat hold what comes out
 // against them, with the source of each.
 type rules struct {
 	id      func(id string) string                          // of a call, as the API takes it

@@ -99,9 +99,9 @@ func TestValidWhateverWasLogged(t *testing.T) {
 				}
 			}
 			for name, fit := range map[string]*sending{"messages": a.valid(req), "chat": o.valid(req)} {
-				check := tidemark.CheckAnthropic
+				check := tidemarktest.CheckAnthropic
 				if name == "chat" {
-					check = tidemark.CheckChat
+					check = tidemarktest.CheckChat
 				}
 				if err := check(fit.Request); err != nil {
 					t.Errorf("%s: %v", name, err)

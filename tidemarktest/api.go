@@ -15,7 +15,7 @@ import (
 // API is a fake model server over real HTTP. It speaks Anthropic's Messages API
 // (POST /v1/messages, streaming or not, and /v1/messages/count_tokens) and chat completions
 // (POST /v1/chat/completions, streaming or not), Workers AI in all its shapes (below /ai/; see
-// api_workersai.go), lists models (GET /v1/models), refuses with 400 what the real ones refuse (tidemark.CheckAnthropic, tidemark.CheckChat, more than four cache markers, changed
+// api_workersai.go), lists models (GET /v1/models), refuses with 400 what the real ones refuse (CheckAnthropic, CheckChat, more than four cache markers, changed
 // signed thinking),
 // counts tokens with our estimator, accounts prompt caching by prefix as the Messages API does, and
 // records all it was sent. What it answers is a script: queued steps, then a function, then an

@@ -10,10 +10,10 @@ import (
 )
 
 // dialectAnthropic is the Messages API, see https://docs.anthropic.com/en/api/messages.
-var dialectAnthropic = dialect{key: anthropicKey, decode: decodeAnthropic, check: tidemark.CheckAnthropic, fail: failAnthropic, events: anthropicEvents, whole: anthropicWhole}
+var dialectAnthropic = dialect{key: anthropicKey, decode: decodeAnthropic, check: CheckAnthropic, fail: failAnthropic, events: anthropicEvents, whole: anthropicWhole}
 
 // dialectCount counts the tokens of a Messages request.
-var dialectCount = dialect{key: anthropicKey, decode: decodeCount, check: tidemark.CheckAnthropic, fail: failAnthropic, count: true}
+var dialectCount = dialect{key: anthropicKey, decode: decodeCount, check: CheckAnthropic, fail: failAnthropic, count: true}
 
 func anthropicKey(h http.Header) string { return h.Get("X-Api-Key") }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // dialectOpenAI is chat completions, see https://platform.openai.com/docs/api-reference/chat.
-var dialectOpenAI = dialect{key: openaiKey, decode: decodeOpenAI, check: tidemark.CheckChat, fail: failOpenAI, events: openaiEvents, whole: openaiWhole}
+var dialectOpenAI = dialect{key: openaiKey, decode: decodeOpenAI, check: CheckChat, fail: failOpenAI, events: openaiEvents, whole: openaiWhole}
 
 func openaiKey(h http.Header) string { return strings.TrimPrefix(h.Get("Authorization"), "Bearer ") }
 

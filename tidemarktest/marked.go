@@ -43,7 +43,7 @@ func (h *Marked) Step() {
 	if h.calls == 0 || h.Rand.IntN(6) == 0 {
 		content := []tidemark.Block{tidemark.Text(h.text())}
 		if h.Rand.IntN(8) == 0 {
-			content = append(content, picture())
+			content = append(content, pixel())
 		}
 		h.Add(tidemark.Message{Role: tidemark.User, Content: content})
 	}
@@ -103,7 +103,7 @@ func (h *Marked) results(calls []tidemark.Block, answers map[string]tidemark.Blo
 		if !is {
 			res = tidemark.ToolResult(c.ID, h.text(), r.IntN(12) == 0)
 			if r.IntN(20) == 0 {
-				res.Content = append(res.Content, picture())
+				res.Content = append(res.Content, pixel())
 			}
 		}
 		if h.Wild {
@@ -222,7 +222,7 @@ func (h *Marked) text() string {
 	return strings.Repeat("wörd ", n) + fmt.Sprint(h.Rand.IntN(1000))
 }
 
-func picture() tidemark.Block {
+func pixel() tidemark.Block {
 	var m tidemark.Message
 	if err := m.UnmarshalJSON([]byte(`{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}`)); err != nil {
 		panic(err)

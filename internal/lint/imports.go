@@ -30,7 +30,7 @@ var table = []row{
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "internal/calls", why: "it is below everything: names of fields, which both trims know"},
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
-	{pkg: "tidemark", may: "internal/picture", why: "the root holds nouns and contracts, so that everything may import it"},
+	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
 	{pkg: "internal/scan", why: "bytes in, places out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
@@ -82,7 +82,7 @@ var table = []row{
 	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
-	{pkg: "tidemarktest", test: true, why: "fakes obey the contracts of the root and nothing else"},
+	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
 	{pkg: "mcp/mcptest", may: "mcp tidemarktest", test: true, why: "one contract test for both clients, and servers that break it"},
 	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},

@@ -1,4 +1,4 @@
-package tidemark_test
+package tidemarktest_test
 
 import (
 	"strings"
@@ -6,11 +6,15 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestCheckAPIs: what each API demands beside the shape, one row a rule, and what it takes.
 func TestCheckAPIs(t *testing.T) {
 	t.Parallel()
+	const words = `{"type":"text","text":"w"}`
+	user := func(content string) string { return `{"role":"user","content":` + content + `}` }
+	reply := func(content string) string { return `{"role":"assistant","content":` + content + `}` }
 	hi := user(`"hi"`)
 	called := func(id, name, input, result string) string {
 		return hi + "," + reply(`[{"type":"tool_use","id":"`+id+`","name":"`+name+`","input":`+input+`}]`) + "," + user(`[{"type":"tool_result","tool_use_id":"`+id+`",`+result+`}]`)
@@ -49,14 +53,17 @@ func TestCheckAPIs(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			req := tidemark.Request{Messages: list(t, row.list)}
+			var req tidemark.Request
+			if err := json.Unmarshal([]byte("["+row.list+"]"), &req.Messages); err != nil {
+				t.Fatal(err)
+			}
 			if row.schema != "" {
 				req.Tools = []tidemark.Tool{{Name: "look", InputSchema: json.RawMessage(row.schema)}}
 			}
 			for _, k := range []struct {
 				name, want string
 				err        error
-			}{{"messages", row.anthropic, tidemark.CheckAnthropic(req)}, {"chat", row.chat, tidemark.CheckChat(req)}} {
+			}{{"messages", row.anthropic, tidemarktest.CheckAnthropic(req)}, {"chat", row.chat, tidemarktest.CheckChat(req)}} {
 				if (k.err == nil) != (k.want == "") || k.err != nil && !strings.Contains(k.err.Error(), k.want) {
 					t.Errorf("%s: got %v, want %q", k.name, k.err, k.want)
 				}

@@ -1,11 +1,13 @@
-package tidemark
+package tidemarktest
 
 import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 
+	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/picture"
 )
@@ -13,52 +15,52 @@ import (
 // What the Messages API takes of pictures (https://docs.anthropic.com/en/docs/build-with-claude/vision#evaluate-image-size):
 // 5 MB each, which it counts in base64; 8000 pixels a side, of more than 20 in a request 2000; and 100 in all.
 const (
-	MaxPictureBytes  = 5 << 20
-	MaxPictureSide   = 8000
-	ManyPictures     = 20
-	ManyPicturesSide = 2000
-	MaxPictures      = 100
+	maxPictureBytes  = 5 << 20
+	maxPictureSide   = 8000
+	manyPictures     = 20
+	manyPicturesSide = 2000
+	maxPictures      = 100
 )
 
-// MaxChatID is how long the id of a call may be in chat completions: "Invalid 'messages[1].tool_calls[0].id': string too
+// maxChatID is how long the id of a call may be in chat completions: "Invalid 'messages[1].tool_calls[0].id': string too
 // long. Expected a string with maximum length 40".
-const MaxChatID = 40
+const maxChatID = 40
 
-// MaxChatTools is how many tools OpenAI takes in a request: "Invalid 'tools': array too long. Expected an array with
+// maxChatTools is how many tools OpenAI takes in a request: "Invalid 'tools': array too long. Expected an array with
 // maximum length 128".
-const MaxChatTools = 128
+const maxChatTools = 128
 
-// CheckAnthropic is Check and what else the Messages API demands of a request, in its own words where it has them: it
+// CheckAnthropic is tidemark.Check and what else the Messages API demands of a request, in its own words where it has them: it
 // refuses all of a request for one such place. What goes to it is held against this in tests, and by the fakes that
 // stand in for it; bringing it about is the provider's.
-func CheckAnthropic(req Request) error {
-	if err := Check(req.Messages); err != nil {
+func CheckAnthropic(req tidemark.Request) error {
+	if err := tidemark.Check(req.Messages); err != nil {
 		return err
 	}
 	pictures := 0
 	for _, m := range req.Messages {
 		pictures += m.Images()
 	}
-	if pictures > MaxPictures {
-		return &ShapeError{At: "messages", Rule: fmt.Sprintf("Too many images and documents: %d > %d", pictures, MaxPictures)}
+	if pictures > maxPictures {
+		return &tidemark.ShapeError{At: "messages", Rule: fmt.Sprintf("Too many images and documents: %d > %d", pictures, maxPictures)}
 	}
 	for i, m := range req.Messages {
 		for k, b := range m.Content {
 			at := fmt.Sprintf("messages.%d.content.%d", i, k)
-			if rule := anthropicBlock(b, pictures > ManyPictures, k == len(m.Content)-1); rule != "" {
-				return &ShapeError{Index: i, Rule: rule, At: at}
+			if rule := anthropicBlock(b, pictures > manyPictures, k == len(m.Content)-1); rule != "" {
+				return &tidemark.ShapeError{Index: i, Rule: rule, At: at}
 			}
 			for n, c := range b.Content {
-				if rule := anthropicInner(b, c, pictures > ManyPictures); rule != "" {
-					return &ShapeError{Index: i, Rule: rule, At: fmt.Sprintf("%s.tool_result.content.%d", at, n)}
+				if rule := anthropicInner(b, c, pictures > manyPictures); rule != "" {
+					return &tidemark.ShapeError{Index: i, Rule: rule, At: fmt.Sprintf("%s.tool_result.content.%d", at, n)}
 				}
 			}
 		}
-		if n := len(m.Content); i == len(req.Messages)-1 && m.Role == Assistant && m.Content[n-1].Type == TypeText && strings.TrimRight(m.Content[n-1].Text, " \t\r\n") != m.Content[n-1].Text {
-			return &ShapeError{Index: i, At: "messages", Rule: "final assistant content cannot end with trailing whitespace"}
+		if n := len(m.Content); i == len(req.Messages)-1 && m.Role == tidemark.Assistant && m.Content[n-1].Type == tidemark.TypeText && strings.TrimRight(m.Content[n-1].Text, " \t\r\n") != m.Content[n-1].Text {
+			return &tidemark.ShapeError{Index: i, At: "messages", Rule: "final assistant content cannot end with trailing whitespace"}
 		}
 	}
-	return checkTools(req.Tools, func(t Tool) string {
+	return checkTools(req.Tools, func(t tidemark.Tool) string {
 		for _, word := range [...]string{"oneOf", "allOf", "anyOf"} { // https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
 			if topMember(t.InputSchema, word) {
 				return "input_schema does not support oneOf, allOf, or anyOf at the top level"
@@ -80,20 +82,20 @@ func CheckAnthropic(req Request) error {
 }
 
 // anthropicBlock says what a block breaks, empty for nothing; many when there are many pictures.
-func anthropicBlock(b Block, many, last bool) string {
+func anthropicBlock(b tidemark.Block, many, last bool) string {
 	switch b.Type {
-	case TypeThinking: // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
+	case tidemark.TypeThinking: // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks
 		switch {
 		case last:
 			return "The final block in an assistant message cannot be `thinking`"
 		case b.Signature == "":
 			return "thinking.signature: Field required"
 		}
-	case TypeRedactedThinking:
+	case tidemark.TypeRedactedThinking:
 		if last {
 			return "The final block in an assistant message cannot be `redacted_thinking`"
 		}
-	case TypeToolUse:
+	case tidemark.TypeToolUse:
 		switch {
 		case !plainName(b.ID, len(b.ID), ""):
 			return "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
@@ -102,31 +104,31 @@ func anthropicBlock(b Block, many, last bool) string {
 		case len(b.Input) == 0 || b.Input[0] != '{':
 			return "tool_use.input: Input should be a valid dictionary"
 		}
-	case TypeToolResult:
+	case tidemark.TypeToolResult:
 		if !plainName(b.ToolUseID, len(b.ToolUseID), "") {
 			return "tool_result.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'"
 		}
-	case TypeImage, TypeDocument:
+	case tidemark.TypeImage, tidemark.TypeDocument:
 		return anthropicMedium(b, many)
 	}
 	return ""
 }
 
 // anthropicInner says what a block within a result breaks.
-func anthropicInner(b, c Block, many bool) string {
+func anthropicInner(b, c tidemark.Block, many bool) string {
 	switch {
-	case c.Type == TypeText && strings.TrimSpace(c.Text) == "":
+	case c.Type == tidemark.TypeText && strings.TrimSpace(c.Text) == "":
 		return "text content blocks must contain non-whitespace text"
-	case b.IsError && c.Type != TypeText:
+	case b.IsError && c.Type != tidemark.TypeText:
 		return "all content must be type `text` if `is_error` is true"
-	case c.Type == TypeImage || c.Type == TypeDocument:
+	case c.Type == tidemark.TypeImage || c.Type == tidemark.TypeDocument:
 		return anthropicMedium(c, many)
 	}
 	return ""
 }
 
 // anthropicMedium says what a picture or a document breaks.
-func anthropicMedium(b Block, many bool) string {
+func anthropicMedium(b tidemark.Block, many bool) string {
 	var w struct {
 		Source struct {
 			Type  string `json:"type"`
@@ -135,7 +137,7 @@ func anthropicMedium(b Block, many bool) string {
 			URL   string `json:"url"`
 		} `json:"source"`
 	}
-	if b.raw == nil || json.Unmarshal(b.raw, &w) != nil {
+	if json.Unmarshal(b.AppendJSON(nil), &w) != nil {
 		return b.Type + ".source: Field required"
 	}
 	src := w.Source
@@ -155,58 +157,43 @@ func anthropicMedium(b Block, many bool) string {
 	if err != nil || len(data) == 0 {
 		return b.Type + ".source.base64: invalid base64 data"
 	}
-	if b.Type == TypeDocument {
+	if b.Type == tidemark.TypeDocument {
 		if !bytes.HasPrefix(data, []byte("%PDF")) {
 			return "document.source.base64.data: The PDF specified was not valid."
 		}
 		return ""
 	}
-	if is := pictureType(data); is != src.Media {
+	if is := http.DetectContentType(data); is != src.Media {
 		return fmt.Sprintf("image.source.base64: The image was specified using the %s media type, but the image appears to be a %s image", src.Media, is)
 	}
 	w1, h1 := picture.Size(data)
 	switch side := max(w1, h1); {
-	case len(src.Data) > MaxPictureBytes:
-		return fmt.Sprintf("image.source.base64: image exceeds 5 MB maximum: %d bytes > %d bytes", len(src.Data), MaxPictureBytes)
-	case side > MaxPictureSide:
-		return fmt.Sprintf("image.source.base64.data: At least one of the image dimensions exceed max allowed size: %d pixels", MaxPictureSide)
-	case many && side > ManyPicturesSide:
-		return fmt.Sprintf("image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: %d pixels", ManyPicturesSide)
+	case len(src.Data) > maxPictureBytes:
+		return fmt.Sprintf("image.source.base64: image exceeds 5 MB maximum: %d bytes > %d bytes", len(src.Data), maxPictureBytes)
+	case side > maxPictureSide:
+		return fmt.Sprintf("image.source.base64.data: At least one of the image dimensions exceed max allowed size: %d pixels", maxPictureSide)
+	case many && side > manyPicturesSide:
+		return fmt.Sprintf("image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: %d pixels", manyPicturesSide)
 	}
 	return ""
 }
 
-// pictureType is what kind of picture begins so.
-func pictureType(data []byte) string {
-	switch {
-	case bytes.HasPrefix(data, []byte("\x89PNG")):
-		return "image/png"
-	case bytes.HasPrefix(data, []byte("\xff\xd8")):
-		return "image/jpeg"
-	case bytes.HasPrefix(data, []byte("GIF8")):
-		return "image/gif"
-	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
-		return "image/webp"
-	}
-	return "unknown"
-}
-
-// CheckChat is CheckCalls and what else chat completions demand of a request.
-func CheckChat(req Request) error {
-	if err := CheckCalls(req.Messages); err != nil {
+// CheckChat is tidemark.CheckCalls and what else chat completions demand of a request.
+func CheckChat(req tidemark.Request) error {
+	if err := tidemark.CheckCalls(req.Messages); err != nil {
 		return err
 	}
 	for i, m := range req.Messages {
 		for k, b := range m.Content {
-			if id := b.ID + b.ToolUseID; len(id) > MaxChatID {
-				return &ShapeError{Index: i, At: fmt.Sprintf("messages[%d].tool_calls[%d].id", i, k), Rule: fmt.Sprintf("string too long. Expected a string with maximum length %d, but got %d", MaxChatID, len(id))}
+			if id := b.ID + b.ToolUseID; len(id) > maxChatID {
+				return &tidemark.ShapeError{Index: i, At: fmt.Sprintf("messages[%d].tool_calls[%d].id", i, k), Rule: fmt.Sprintf("string too long. Expected a string with maximum length %d, but got %d", maxChatID, len(id))}
 			}
 		}
 	}
-	if n := len(req.Tools); n > MaxChatTools {
-		return &ShapeError{At: "tools", Rule: fmt.Sprintf("array too long. Expected an array with maximum length %d, but got %d", MaxChatTools, n)}
+	if n := len(req.Tools); n > maxChatTools {
+		return &tidemark.ShapeError{At: "tools", Rule: fmt.Sprintf("array too long. Expected an array with maximum length %d, but got %d", maxChatTools, n)}
 	}
-	return checkTools(req.Tools, func(t Tool) string {
+	return checkTools(req.Tools, func(t tidemark.Tool) string {
 		// https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 		for _, word := range [...]string{"oneOf", "anyOf", "allOf", "enum", "not"} {
 			if topMember(t.InputSchema, word) {
@@ -223,11 +210,11 @@ func CheckChat(req Request) error {
 // checkTools holds definitions against what both APIs demand: a name that is plain
 // (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use#specifying-client-tools) and a schema of
 // an object. A tool without a schema has none to break.
-func checkTools(tools []Tool, more func(t Tool) string) error {
+func checkTools(tools []tidemark.Tool, more func(t tidemark.Tool) string) error {
 	for i, t := range tools {
 		at := fmt.Sprintf("tools.%d.custom", i)
 		if !plainName(t.Name, 64, "") {
-			return &ShapeError{At: at + ".name", Rule: "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"}
+			return &tidemark.ShapeError{At: at + ".name", Rule: "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"}
 		}
 		if len(t.InputSchema) == 0 {
 			continue
@@ -236,16 +223,16 @@ func checkTools(tools []Tool, more func(t Tool) string) error {
 			Type json.RawMessage `json:"type"`
 		}
 		if json.Unmarshal(t.InputSchema, &schema) != nil {
-			return &ShapeError{At: at + ".input_schema", Rule: "Input should be a valid dictionary"}
+			return &tidemark.ShapeError{At: at + ".input_schema", Rule: "Input should be a valid dictionary"}
 		}
 		if len(schema.Type) == 0 {
-			return &ShapeError{At: at + ".input_schema.type", Rule: "Field required"}
+			return &tidemark.ShapeError{At: at + ".input_schema.type", Rule: "Field required"}
 		}
 		if string(schema.Type) != `"object"` {
-			return &ShapeError{At: at + ".input_schema.type", Rule: "Input should be 'object'"}
+			return &tidemark.ShapeError{At: at + ".input_schema.type", Rule: "Input should be 'object'"}
 		}
 		if rule := more(t); rule != "" {
-			return &ShapeError{At: at, Rule: rule}
+			return &tidemark.ShapeError{At: at, Rule: rule}
 		}
 	}
 	return nil
