@@ -146,3 +146,22 @@ func TestHarmless(t *testing.T) {
 		t.Errorf("stale entries: %q", told.String())
 	}
 }
+
+// What only took too long is shown apart, and what is named harmless is counted beside what was planted.
+func TestReport(t *testing.T) {
+	var told strings.Builder
+	c := campaign{w: &told, packages: []string{"p", "q"}, named: map[string]int{"p": 3}}
+	share := c.report([]*fault{
+		{pkg: "p", kind: "sql", killer: "p.TestIt"}, {pkg: "p", kind: "sql", killer: "p." + late},
+		{pkg: "p", kind: "bound"}, {pkg: "q", kind: "bound", killer: "q.TestIt"},
+	})
+	want := "survived\tp.\tbound\t\t, 0 tests reach it\n" +
+		"p\t3 planted, 2 noticed (1 by the limit of time), 1 survived, 3 more named harmless\n" +
+		"q\t1 planted, 1 noticed (0 by the limit of time), 0 survived, 0 more named harmless\n" +
+		"bound\t2 planted, 1 noticed (0 by the limit of time), 1 survived\n" +
+		"sql\t2 planted, 2 noticed (1 by the limit of time), 0 survived\n" +
+		"all\t4 planted, 3 noticed (1 by the limit of time), 1 survived (75 %), seed 0\n"
+	if share != 75 || told.String() != want {
+		t.Errorf("%d %%:\n%s\nwant\n%s", share, told.String(), want)
+	}
+}
