@@ -11,7 +11,10 @@ import (
 
 const example = `package example
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 const find = "SELECT n FROM t WHERE key = ? AND n > ? LIMIT 1"
 
@@ -28,6 +31,9 @@ func (b *box) add(list []string, most int) (int, error) {
 		b.n += len(s) + 1
 		list = append(list, find)
 		strings.Clone(s)
+	}
+	if b.n < 0 {
+		return 7, errors.New("none")
 	}
 	b.n = most - 2
 	return b.n, nil
@@ -64,6 +70,9 @@ func TestSites(t *testing.T) {
 	for i, f := range found {
 		f.id = i + 1
 		kinds[f.kind]++
+		if strings.HasPrefix(f.text, "7 in") {
+			t.Errorf("%s stands beside an error", f)
+		}
 		if err := p.compiles([]*fault{f}, l); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}

@@ -187,13 +187,24 @@ func (s *finder) literal(x *ast.BasicLit) {
 	if x.Kind == token.STRING && t.Info()&types.IsString != 0 {
 		s.loosen(x, constant.StringVal(s.p.info.Types[x].Value), nil)
 	}
-	if x.Kind != token.INT || t.Info()&types.IsInteger == 0 || t.Info()&types.IsUntyped != 0 {
+	if x.Kind != token.INT || t.Info()&types.IsInteger == 0 || t.Info()&types.IsUntyped != 0 || s.besideError(x) {
 		return
 	}
 	from, to := s.f.at(x.Pos()), s.f.at(x.End())
 	s.add("constant", x, x.Value+" in "+s.around(x), func(id int, old func(from, to int) string) string {
 		return fmt.Sprintf("(%s + %s(mutantBit(%d)))", old(from, to), t.Name(), id)
 	})
+}
+
+// besideError tells whether a number is returned beside an error, where nobody reads it.
+func (s *finder) besideError(x ast.Expr) bool {
+	r, ok := s.stack[len(s.stack)-1].(*ast.ReturnStmt)
+	if !ok {
+		return false
+	}
+	last := r.Results[len(r.Results)-1]
+	t := s.p.info.TypeOf(last)
+	return last != x && t != nil && t.String() == "error"
 }
 
 // around is the text of the smallest expression or statement around one that says something.
