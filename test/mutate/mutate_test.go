@@ -18,7 +18,10 @@ import (
 
 const find = "SELECT n FROM t WHERE key = ? AND n > ? LIMIT 1"
 
-type box struct{ n int }
+type box struct {
+	n   int
+	log struct{ Logger interface{ Warn(string) } }
+}
 
 func (b *box) add(list []string, most int) (int, error) {
 	for _, s := range list {
@@ -31,6 +34,17 @@ func (b *box) add(list []string, most int) (int, error) {
 		b.n += len(s) + 1
 		list = append(list, find)
 		strings.Clone(s)
+	}
+	if b.n > 99 {
+		b.log.Logger.Warn("large")
+	} else if b.n == 98 {
+		b.log.Logger.Warn("nearly")
+	}
+	switch {
+	case b.n == 97:
+		return b.n, nil
+	case b.n == 96:
+		b.n--
 	}
 	if b.n < 0 {
 		return 7, errors.New("none")
@@ -72,6 +86,12 @@ func TestSites(t *testing.T) {
 		kinds[f.kind]++
 		if strings.HasPrefix(f.text, "7 in") {
 			t.Errorf("%s stands beside an error", f)
+		}
+		if f.kind != "return" && (strings.Contains(f.text, "b.n > 99") || strings.Contains(f.text, "b.n == 98")) {
+			t.Errorf("%s decides about the log alone", f)
+		}
+		if strings.HasPrefix(f.text, "before case") {
+			t.Errorf("%s stands behind the end of another case", f)
 		}
 		if err := p.compiles([]*fault{f}, l); err != nil {
 			t.Errorf("%s: %v", f, err)

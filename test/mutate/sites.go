@@ -77,6 +77,9 @@ func (s *finder) visit(n ast.Node) bool {
 	case *ast.StructType:
 		return false // tags
 	case *ast.IfStmt:
+		if onlyLogs(x) {
+			return false
+		}
 		s.negate(x.Cond)
 	case *ast.BinaryExpr:
 		s.binary(x)
@@ -243,7 +246,7 @@ func (s *finder) statements(list []ast.Stmt) {
 				s.add(x.Tok.String(), x, x.Tok.String()+" behind "+s.guard(list[:i]), drop)
 			}
 			continue
-		case *ast.ReturnStmt, *ast.LabeledStmt:
+		case *ast.ReturnStmt, *ast.LabeledStmt, *ast.CaseClause, *ast.CommClause:
 			continue
 		}
 		s.leave(n)
@@ -283,6 +286,24 @@ func logs(c *ast.CallExpr) bool {
 	}
 	of, ok := f.X.(*ast.SelectorExpr)
 	return ok && of.Sel.Name == "Logger"
+}
+
+// onlyLogs tells whether a condition decides about nothing but what is logged.
+func onlyLogs(x *ast.IfStmt) bool {
+	if x.Init != nil {
+		return false
+	}
+	for _, n := range x.Body.List {
+		e, ok := n.(*ast.ExprStmt)
+		if !ok {
+			return false
+		}
+		if c, ok := e.X.(*ast.CallExpr); !ok || !logs(c) {
+			return false
+		}
+	}
+	next, ok := x.Else.(*ast.IfStmt)
+	return x.Else == nil || ok && onlyLogs(next)
 }
 
 func isPanic(c *ast.CallExpr) bool {
