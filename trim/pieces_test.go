@@ -1,0 +1,89 @@
+package trim
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// TestUnits: UTF-16 units are those of the text, however long it is and wherever its long characters stand.
+func TestUnits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		var b strings.Builder
+		for range r.IntN(50) {
+			b.WriteString([]string{"a", "b", "é", "東", "🗼"}[r.IntN(5)])
+		}
+		if got := units([]byte(b.String())); got != int64(tidemark.UTF16Len(b.String())) {
+			t.Fatalf("%q: %d", b.String(), got)
+		}
+	}
+}
+
+// TestAppendCode: each character is its UTF-8; half a pair is the three bytes that it would have.
+func TestAppendCode(t *testing.T) {
+	for r := rune(0); r <= utf8.MaxRune; r++ {
+		want := []byte(string(r))
+		if r >= 0xd800 && r <= 0xdfff {
+			want = []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f}
+		}
+		if got := appendCode(nil, r); !bytes.Equal(got, want) {
+			t.Fatalf("%U: %x, want %x", r, got, want)
+		}
+	}
+}
+
+// TestAppendText: what is put into a string stays in it, on one line.
+func TestAppendText(t *testing.T) {
+	for text, want := range map[string]string{"a\"b": `a\"b`, `a\b`: `a\\b`, "a\nb\tc\x1fd\x7fe": "a b c d e", "a\u0085\u2028\u2029b~\u0086": "a   b~\u0086", "\xff東\xe6": "?東?", "\ufffd": "\ufffd", " ": " "} {
+		if got := string(appendText([]byte("x"), []byte(text))); got != "x"+want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestMediaType: a type is named with what may stand in a name, forty characters of it.
+func TestMediaType(t *testing.T) {
+	for c := range rune(256) {
+		want := "a"
+		if c < 0x80 && regexp.MustCompile(`[a-zA-Z0-9/+.-]`).MatchString(string(c)) {
+			want += string(c)
+		}
+		if got := mediaType([]byte{'a', byte(c)}); got != want {
+			t.Errorf("%q: %q", c, got)
+		}
+	}
+	for raw, want := range map[string]string{"": "unknown type", "<>": "unknown type", strings.Repeat("a", 41): strings.Repeat("a", 40)} {
+		if got := mediaType([]byte(raw)); got != want {
+			t.Errorf("%q: %q", raw, got)
+		}
+	}
+}
+
+// TestNewUUID: the id of a line that is added is a UUID of version 8, and the same for the same.
+func TestNewUUID(t *testing.T) {
+	form, seen := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`), map[string]bool{}
+	for i := range 100 {
+		id := newUUID([]byte(fmt.Sprint(i)), []byte("p"))
+		if seen[id] || !form.MatchString(id) || id != newUUID([]byte(fmt.Sprint(i)), []byte("p")) || id == newUUID([]byte(fmt.Sprint(i)), []byte("q")) {
+			t.Errorf("%d: %s", i, id)
+		}
+		seen[id] = true
+	}
+}
+
+// TestFootOfAnyLength: an end that says that it is shorter than nothing, or longer than its file, is damaged.
+func TestFootOfAnyLength(t *testing.T) {
+	for _, n := range []int64{-5, -1, 1, 1000, maxCutsFoot, maxCutsFoot + 1} {
+		raw := []byte(fmt.Sprintf(cutsLast, n, 7))
+		if _, err := OpenCuts(bytes.NewReader(raw), int64(len(raw))); err == nil {
+			t.Errorf("an end of %d bytes is taken", n)
+		}
+	}
+}
