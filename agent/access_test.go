@@ -289,6 +289,9 @@ func TestSearch(t *testing.T) {
 	for i := range 40 { // so many newer days that the old ones are no longer read
 		write(t, w.blobs, fmt.Sprintf("memory/2026-%02d-%02d.md", 1+i/20, 1+i%20), "- filler\n")
 	}
+	if text, ok := w.call(main, agent.ToolSearch, map[string]any{"query": "zeppelins"}); !ok || text != "memory/2023-11-21.md: An old fact about zeppelins" {
+		t.Errorf("%q", text)
+	}
 	rows := []struct{ name, query, want, path string }{
 		{"word", "pipeline", "The deploy pipeline runs on GitHub Actions", day},
 		{"part of an identifier", "key_part", "Uses max_key_part in key.go", day},

@@ -266,3 +266,81 @@ func TestManyFacts(t *testing.T) {
 		t.Errorf("%q, want %q", text, want)
 	}
 }
+
+// TestRoused: what is planned anew, or begun by hand, sets the alarm, whatever it stood at.
+func TestRoused(t *testing.T) {
+	p := newPlanner(t)
+	made := p.add(agent.Schedule{Spec: schedule.Spec{Every: "720h"}})
+	p.wake()
+	p.restart()
+	far := p.clock.Now().AddDate(1, 0, 0)
+	if _, err := p.ChangeSchedule(t.Context(), made.ID, func(s *agent.Schedule) error { s.Spec = schedule.Spec{Every: "10m"}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if at := p.Soonest(far); at.Sub(p.clock.Now()) != 10*time.Minute {
+		t.Errorf("changed, and woken at %v", at)
+	}
+	p.restart()
+	if _, err := p.RunSchedule(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if at := p.Soonest(far); at.Sub(p.clock.Now()) != time.Minute {
+		t.Errorf("begun, and woken at %v", at)
+	}
+}
+
+// TestLastingFailures: a run that its session will never take is given up at once, any other one is tried again.
+func TestLastingFailures(t *testing.T) {
+	for fail, lasts := range map[error]bool{tidemark.ErrInvalid: true, tidemark.ErrForbidden: true, tidemark.ErrTooLarge: true, tidemark.ErrNotFound: true, tidemark.ErrUnavailable: false, tidemark.ErrBusy: false, tidemark.ErrTimeout: false} {
+		p := newPlanner(t)
+		p.homes.fail = fmt.Errorf("no: %w", fail)
+		p.add(agent.Schedule{Spec: schedule.Spec{Cron: "0 15 * * *", Zone: "UTC"}})
+		p.at(21, 15, 0)
+		if got := p.runs("s1"); (got == agent.RunFailed) != lasts || !lasts && got != agent.RunBegun {
+			t.Errorf("%v: %s", fail, got)
+		}
+	}
+}
+
+// TestNobodysFacts: what somebody without a name said is in no digest of the owner's, even where all days are shared.
+func TestNobodysFacts(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest, c.Sharing = true, memory.ShareAgent })
+	w.remember(tidemark.Scope{Agent: "main", Key: "agent:main:whatsapp:dm:x"}, "n1", "Nobody keeps a zebra")
+	w.remember(scope(t, owners), "o1", "The owner keeps a boat")
+	if d, err := w.Digest(t.Context()); err != nil || d.Shown != 1 || strings.Contains(d.Text, "zebra") {
+		t.Errorf("%v\n%s", err, d.Text)
+	}
+}
+
+// TestSearchedBytes: files are read line by line up to a bound of bytes, the newest first.
+func TestSearchedBytes(t *testing.T) {
+	const half = 2 << 20
+	w := newWorld(t)
+	fill := func(path, word string, size int) {
+		write(t, w.blobs, path, "- "+word+" is here\n"+strings.Repeat(".", size-len("- "+word+" is here\n")))
+	}
+	fill("memory/2026-11-20.md", "walnut", half)
+	fill("memory/2026-11-19.md", "heron", half)
+	fill("memory/2026-11-18.md", "osprey", 100)
+	for word, want := range map[string]string{"walnut": "walnut is here", "heron": "heron is here", "osprey": ""} {
+		if got := w.search(owners, word); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// TestWindowsKept: no more windows are kept than are listed.
+func TestWindowsKept(t *testing.T) {
+	w := newWorld(t)
+	for i := range 230 {
+		x := tidemark.Window{Model: fmt.Sprint("m", i), Tokens: 5000, From: tidemark.WindowRefused}.Holds(noon.Add(time.Duration(i) * time.Minute))
+		if _, err := w.Windows(t.Context(), []tidemark.Window{x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := w.db.Query(t.Context(), `SELECT count(*), min(until) FROM agent_windows LIMIT 1`)
+	if err != nil || rows[0].Int(0) != 200 || !time.UnixMilli(rows[0].Int(1)).Equal(tidemark.Window{From: tidemark.WindowRefused}.Holds(noon.Add(30*time.Minute)).Until) {
+		t.Errorf("%d windows are kept, %v", rows[0].Int(0), err)
+	}
+}
