@@ -344,3 +344,72 @@ func TestWindowsKept(t *testing.T) {
 		t.Errorf("%d windows are kept, %v", rows[0].Int(0), err)
 	}
 }
+
+// TestOthersPending: what many files of another agent wait for keeps none of ours.
+func TestOthersPending(t *testing.T) {
+	w := newAlone(t)
+	w.settle()
+	w.blobs.Fail = func(string, string) error { return tidemark.ErrUnavailable }
+	w.remember(scope(t, owners), "x1", "The owner keeps a boat")
+	var stmts []tidemark.Stmt
+	for i := range 250 {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_sections(agent, path, id, at, body) VALUES('aunt', ?, 'x1', 1, '{}')`, Args: []any{fmt.Sprintf("memory/peers/a%03d/2026-11-21.md", i)}})
+	}
+	if err := w.db.Tx(t.Context(), stmts); err != nil {
+		t.Fatal(err)
+	}
+	w.blobs.Fail = nil
+	w.clock.move(10 * time.Minute)
+	if _, err := w.Wake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.stored(day); !strings.Contains(got, "boat") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOthersUnindexed: many archives of another agent that wait to be indexed make none of ours a lost one.
+func TestOthersUnindexed(t *testing.T) {
+	w := newAlone(t)
+	w.blobs.Fail = func(op, _ string) error {
+		if op == "put" {
+			return tidemark.ErrUnavailable
+		}
+		return nil
+	}
+	i := archive.Info{Key: archive.PartKey("main", "01S", noon), SessionKey: owners, Session: "01S", Agent: "main", Part: 1, Messages: 1, At: noon}
+	if err := w.Report(t.Context(), tidemark.SessionInfo{}, []archive.Info{i}); err != nil {
+		t.Fatal(err)
+	}
+	var stmts []tidemark.Stmt
+	for i := range 600 {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_archives(agent, key, at, info) VALUES('aunt', ?, 1, '{}')`, Args: []any{fmt.Sprintf("agents/aunt/sessions/a%03d.jsonl.gz", i)}})
+	}
+	if err := w.db.Tx(t.Context(), stmts); err != nil {
+		t.Fatal(err)
+	}
+	w.blobs.Fail = nil
+	write(t, w.blobs, strings.TrimPrefix(i.Key, "agents/main/"), "{\"role\":\"user\",\"content\":\"x\"}\n")
+	if s, err := w.Mend(t.Context(), archive.Bounds{}); err != nil || len(s.Added) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestPeerAmongMany: a peer finds what was said in an old conversation of their own, however many others there are since.
+func TestPeerAmongMany(t *testing.T) {
+	w, r := newRooms(t)
+	w.fill(r, noon.Add(-time.Hour), map[string]string{"agent:main:whatsapp:desk:+491": "walnut"})
+	for i := range 1005 {
+		if err := w.Report(t.Context(), tidemark.SessionInfo{Key: tidemark.Key(fmt.Sprintf("agent:main:whatsapp:dm:n%04d", i)), UpdatedAt: noon}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Those whose names begin so are counted, and none else.
+	if named, err := w.Recall(t.Context(), scope(t, owners), recall.Ask{Query: "walnut", Scope: recall.ScopePeer, Peer: "whatsapp:n"}); err != nil || named.Beyond != 5 {
+		t.Errorf("%d beyond, %v", named.Beyond, err)
+	}
+	got, err := w.Recall(t.Context(), scope(t, "agent:main:whatsapp:dm:+491"), recall.Ask{Query: "walnut", Scope: recall.ScopeAgent})
+	if err != nil || len(got.Results) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
