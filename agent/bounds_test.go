@@ -271,6 +271,9 @@ func TestManyFacts(t *testing.T) {
 func TestRoused(t *testing.T) {
 	p := newPlanner(t)
 	made := p.add(agent.Schedule{Spec: schedule.Spec{Every: "720h"}})
+	if len(made.Coming) != 3 || !made.Coming[0].Equal(made.Next) || made.Coming[2].Sub(made.Next) != 2*720*time.Hour {
+		t.Errorf("%+v", made)
+	}
 	p.wake()
 	p.restart()
 	far := p.clock.Now().AddDate(1, 0, 0)
@@ -339,8 +342,14 @@ func TestWindowsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for n, ok := range map[int]bool{600: true, 601: false} {
+		x := tidemark.Window{Model: strings.Repeat("m", n), Tokens: 5000, From: tidemark.WindowRefused}.Holds(noon.Add(time.Hour))
+		if _, err := w.Windows(t.Context(), []tidemark.Window{x}); (err == nil) != ok {
+			t.Errorf("a model of %d bytes: %v", n, err)
+		}
+	}
 	rows, err := w.db.Query(t.Context(), `SELECT count(*), min(until) FROM agent_windows LIMIT 1`)
-	if err != nil || rows[0].Int(0) != 200 || !time.UnixMilli(rows[0].Int(1)).Equal(tidemark.Window{From: tidemark.WindowRefused}.Holds(noon.Add(30*time.Minute)).Until) {
+	if err != nil || rows[0].Int(0) != 200 || !time.UnixMilli(rows[0].Int(1)).Equal(tidemark.Window{From: tidemark.WindowRefused}.Holds(noon.Add(31*time.Minute)).Until) {
 		t.Errorf("%d windows are kept, %v", rows[0].Int(0), err)
 	}
 }
@@ -411,5 +420,60 @@ func TestPeerAmongMany(t *testing.T) {
 	got, err := w.Recall(t.Context(), scope(t, "agent:main:whatsapp:dm:+491"), recall.Ask{Query: "walnut", Scope: recall.ScopeAgent})
 	if err != nil || len(got.Results) != 1 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestManyMissed: of very many times that were missed not all are counted, and the last of them is done.
+func TestManyMissed(t *testing.T) {
+	p := newPlanner(t)
+	p.add(agent.Schedule{Spec: schedule.Spec{Every: "1m"}})
+	p.clock.move(8 * 24 * time.Hour)
+	p.wake()
+	list, err := p.ScheduleRuns(t.Context(), "s1", 10)
+	if err != nil || len(list) != 1 || list[0].Missed != 10_000 || p.clock.Now().Sub(list[0].Due) >= time.Minute {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestUndoBehindFailure: an edit that was never written is none that could be undone.
+func TestUndoBehindFailure(t *testing.T) {
+	w := newWorld(t)
+	for _, text := range []string{"one\n", "two\n"} {
+		if _, err := w.PutFile(t.Context(), "SOUL.md", []byte(text), "*"); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.move(time.Second)
+	}
+	w.blobs.Fail = func(op, _ string) error {
+		if op == "put" {
+			return tidemark.ErrUnavailable
+		}
+		return nil
+	}
+	if _, err := w.PutFile(t.Context(), "SOUL.md", []byte("three\n"), "*"); !errors.Is(err, tidemark.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	w.blobs.Fail = nil
+	if _, err := w.Undo(t.Context(), "SOUL.md"); err != nil || w.stored("SOUL.md") != "one\n" {
+		t.Errorf("%q, %v", w.stored("SOUL.md"), err)
+	}
+}
+
+// TestDigestsOfAnother: digests of a conversation that began anew under its key are forgotten, and its neighbour's stay.
+func TestDigestsOfAnother(t *testing.T) {
+	w, _ := newRooms(t)
+	key, other := scope(t, "garden").Key, scope(t, "attic").Key
+	for _, k := range []tidemark.Key{key, other} {
+		for p := range int64(3) {
+			w.digests(recall.DigestReport{Key: k, Head: p + 1, At: noon, Parts: []recall.DigestPart{digestPart(p+1, p+1, true, "walnut")}})
+		}
+	}
+	if next := w.digests(recall.DigestReport{Key: key, Head: 1, At: noon}); next != 1 {
+		t.Errorf("it goes on from %d", next)
+	}
+	w.digests(recall.DigestReport{Key: key, Head: 1, At: noon, Parts: []recall.DigestPart{digestPart(1, 1, true, "heron")}})
+	rows, err := w.db.Query(t.Context(), `SELECT key, count(*) FROM agent_digests WHERE agent = 'main' GROUP BY key ORDER BY key LIMIT 9`)
+	if err != nil || len(rows) != 2 || rows[0].Int(1) != 3 || rows[1].Int(1) != 1 {
+		t.Errorf("%v, %v", rows, err)
 	}
 }
