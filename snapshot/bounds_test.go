@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // TestPathLetters: of what the path of a side file may be made.
@@ -58,5 +61,113 @@ func TestTarHeader(t *testing.T) {
 	}
 	if at := string(h[tarTime : tarTime+12]); at != "00000000000\x00" { // an empty field is read as 0, too, and not by all
 		t.Errorf("time %q", at)
+	}
+}
+
+// TestWordBounds: what names, descriptions and tags may be, at each bound.
+func TestWordBounds(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("é", n) }
+	for name, ok := range map[string]bool{"": false, "a": true, long(MaxName): true, long(MaxName + 1): false, "a\xff": false, " a": false, "a ": false, "a b": true, ".": false, "..": false, ".a": true, "a-b_c.d": true, "a/b": false,
+		"a\tb": false, "e\u0301": true, "½": true, "a:b": false} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	for text, ok := range map[string]bool{"": true, long(MaxDescription): true, long(MaxDescription + 1): false, "a\xff": false, "a\n\tb": true, "a\rb": false, "a\x1bb": false} {
+		if err := CheckDescription(text); (err == nil) != ok {
+			t.Errorf("description %.10q: %v", text, err)
+		}
+	}
+	many := make([]string, MaxTags+1)
+	for i := range many {
+		many[i] = strings.Repeat("t", i+1)
+	}
+	for _, c := range []struct {
+		tags []string
+		ok   bool
+	}{{nil, true}, {many[:MaxTags], true}, {many, false}, {[]string{""}, false}, {[]string{long(MaxTag)}, true}, {[]string{long(MaxTag + 1)}, false}, {[]string{"a b"}, false}, {[]string{"a,b"}, false}, {[]string{"a\x1b"}, false},
+		{[]string{"a\xff"}, false}, {[]string{"a", "b", "a"}, false}, {[]string{"a", "b", "b"}, false}, {[]string{"a", "b", "c"}, true}} {
+		if err := CheckTags(c.tags); (err == nil) != c.ok {
+			t.Errorf("tags %.40q: %v", c.tags, err)
+		}
+	}
+}
+
+// TestAges: how long ago something was, at each bound.
+func TestAges(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "just now", time.Minute - 1: "just now", time.Minute: "1m ago", time.Hour - 1: "59m ago", time.Hour: "1h ago", 24*time.Hour - 1: "23h ago", 24 * time.Hour: "1d ago", 30*24*time.Hour - 1: "29d ago",
+		30 * 24 * time.Hour: "2026-01-30", -24 * time.Hour: "just now", -24*time.Hour - 1: "2026-03-02",
+	} {
+		if got := Age(noon.Add(-d), noon); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	if got := Age(time.Time{}, noon); got != "at an unknown time" {
+		t.Error(got)
+	}
+}
+
+// TestDrawnNodes: a node with all that can be said of it, and with little.
+func TestDrawnNodes(t *testing.T) {
+	full := snap("a", "", 1)
+	full.Name, full.Messages, full.Tokens, full.Trimmed, full.Tags = "full", 2, 1, true, []string{"x", "y"}
+	tokens := snap("b", "a", 1)
+	tokens.Tokens = 999
+	own := branch("s", "b", 1)
+	other := branch("s2", "b", 2)
+	other.ID = "id2"
+	var b strings.Builder
+	if err := Grow([]Node{full, tokens, own, other}).Text(&b, TextOptions{Now: func() time.Time { return noon }, IDs: true}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "full (snapshot 1m ago, 2 msgs, 1 tokens, trimmed) #x #y  a\n└── b (snapshot 1m ago, 999 tokens)  b\n    ├── try s2 → s2 (branch 2m ago)  id2\n    └── try s → s (branch 1m ago)\n"; b.String() != want {
+		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := Grow([]Node{full, tokens}).To(1).Text(&b, TextOptions{Now: func() time.Time { return noon }}); err != nil || !strings.Contains(b.String(), "(+1 below)") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+}
+
+// TestExactLimits: an archive that is as large as may be is read, and one less of anything refuses it.
+func TestExactLimits(t *testing.T) {
+	good := sessionArchive(t)
+	r, err := NewReader(bytes.NewReader(good), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members int
+	var most, total int64
+	for {
+		m, err := r.Next()
+		if err != nil {
+			break
+		}
+		members, most, total = members+1, max(most, m.Size), total+m.Size
+	}
+	raw, err := json.Marshal(r.Manifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		limits Limits
+		ok     bool
+	}{
+		"members": {Limits{Members: members + 1}, true}, "one member less": {Limits{Members: members}, false},
+		"a member": {Limits{Member: most}, true}, "a byte of it less": {Limits{Member: most - 1}, false},
+	} {
+		if _, err := readAll(bytes.NewReader(good), c.limits); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	first := int64(-1)
+	for n := total; n < total+2*int64(len(raw))+200 && first < 0; n++ {
+		if _, err := readAll(bytes.NewReader(good), Limits{Total: n}); err == nil {
+			first = n
+		}
+	}
+	if over := first - total; over < int64(len(raw))-100 || over > int64(len(raw))+100 {
+		t.Errorf("%d bytes of members are read within %d, the manifest has %d", total, first, len(raw))
 	}
 }
