@@ -377,3 +377,49 @@ func TestCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexedAnew: of an archive that is indexed again what was said last counts, also of its time; the file of a month is in
+// the order of time, and archives of several months are indexed in one.
+func TestIndexedAnew(t *testing.T) {
+	b := tidemarktest.NewBlobs()
+	var infos []archive.Info
+	for _, hour := range []int{3, 1, 2, -24 * 40, 4} {
+		infos = append(infos, archive.Info{Key: archive.WholeKey("main", fmt.Sprint("s", hour)), Session: fmt.Sprint("s", hour), At: noon.Add(time.Duration(hour) * time.Hour)})
+	}
+	if err := archive.Index(t.Context(), b, "main", infos...); err != nil {
+		t.Fatal(err)
+	}
+	for _, hour := range []int{9, -9} {
+		infos[1].At = noon.Add(time.Duration(hour) * time.Hour)
+		if err := archive.Index(t.Context(), b, "main", infos[1]); err != nil {
+			t.Fatal(err)
+		}
+		var hours []string
+		for _, i := range listAll(t, b, archive.ListOptions{}) {
+			hours = append(hours, fmt.Sprint(i.Session, " ", i.At.Sub(noon).Hours()))
+		}
+		want := []string{"s4 4", "s3 3", "s2 2", fmt.Sprint("s1 ", hour), "s-960 -960"}
+		if hour > 0 {
+			want = []string{"s1 9", "s4 4", "s3 3", "s2 2", "s-960 -960"}
+		}
+		if !slices.Equal(hours, want) {
+			t.Errorf("%v, want %v", hours, want)
+		}
+		_, body, err := b.Get(t.Context(), archive.IndexKey("main", noon))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := ""
+		for line := range strings.Lines(string(text)) {
+			_, at, _ := strings.Cut(line, `"archivedAt":"`)
+			if at < last {
+				t.Errorf("%s", text)
+			}
+			last = at
+		}
+	}
+}

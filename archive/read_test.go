@@ -103,6 +103,8 @@ func TestBadArchives(t *testing.T) {
 		{"another role", []byte(`{"role":"function","content":"x"}`), archive.Limits{}, 1, nil},
 		{"result of no call", []byte(`{"role":"toolResult","content":[]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"call without a name", []byte(`{"role":"assistant","content":[{"type":"toolCall"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call without an id", []byte(`{"role":"assistant","content":[{"type":"toolCall","name":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call with an id and no name", []byte(`{"role":"assistant","content":[{"type":"toolCall","id":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"fields of other types", []byte(`{"role":"user","content":"x","id":7,"usage":"many"}`), archive.Limits{}, 1, nil},
 		{"a result at the end", []byte(good + `{"role":"toolResult","toolCallId":"a","content":"x"}`), archive.Limits{}, 2, nil},
 		{"long line", []byte(good), archive.Limits{Line: 20}, 0, tidemark.ErrTooLarge},

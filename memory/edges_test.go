@@ -209,3 +209,70 @@ func TestSittingLines(t *testing.T) {
 		}
 	}
 }
+
+// TestKindsOfCode: what a value that is no word is.
+func TestKindsOfCode(t *testing.T) {
+	for v, want := range map[string]string{
+		"8am": kindHour, "8AM": kindHour, "10:30pm": kindHour, "20:15": kindHour, "8": kindNumber, "8.5": kindNumber, "80%": kindNumber, "€80": kindNumber, "2026-11-03": kindDay, "11-03": kindNumber, "v1.2": kindCode, "eu-west-1": kindCode,
+		"http://a": kindURL, "a@b.c": kindAddress, "/a": kindFile, "~/a": kindFile, "~a": "", "am": "", "x": "", "-": "", "a1": kindCode, "1a:2": kindCode,
+	} {
+		if got := kindOfCode(v); got != want {
+			t.Errorf("%s: %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestPeerLetters: which characters the folder of a peer is made of.
+func TestPeerLetters(t *testing.T) {
+	for c := rune(0); c < 0x80; c++ {
+		ok := c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'F' || strings.ContainsRune("-_.@+~%", c)
+		if err := CheckPath("memory/peers/x" + string(c) + "/2026-11-21.md"); (err == nil) != ok {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+	for name, ok := range map[string]bool{strings.Repeat("x", maxPeer): true, strings.Repeat("x", maxPeer+1): false, ".x": false, "x.": true} {
+		if err := CheckPath("memory/peers/" + name + "/2026-11-21.md"); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestDigestFits: what fits into the lines of a digest stands in it, to the line, and what does not is in details.
+func TestDigestFits(t *testing.T) {
+	for n := range 12 {
+		for past := range n + 1 {
+			var all []Line
+			for i := range n {
+				all = append(all, Line{ID: fmt.Sprintf("f%03d", i), Text: fmt.Sprintf("fact %d", i), Importance: 3, At: time.UnixMilli(int64(i)), Past: i < past})
+			}
+			whole := WriteDigest(all, 1000)
+			if whole.Shown != n || len(whole.Details) != 0 {
+				t.Fatalf("%d of %d, %d details", whole.Shown, n, len(whole.Details))
+			}
+			lines := strings.Count(whole.Text, "\n")
+			for most := 1; most < roomy+lines; most++ {
+				d := WriteDigest(all, most)
+				fits := most >= roomy && most >= lines || most < roomy && most > n
+				if got := strings.Count(d.Text, "\n"); got > most || fits != (d.Shown == n && len(d.Details) == 0) || fits && (d.Text == whole.Text) != (most >= roomy || n == 0) {
+					t.Errorf("%d lines with %d of the past within %d: %d shown in %d lines, want %d", n, past, most, d.Shown, got, lines)
+				}
+			}
+		}
+	}
+}
+
+// TestGoneLines: ten lines that are gone are named, and how many more there are.
+func TestGoneLines(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "", showGone: "", showGone + 1: "; and 1 more line.]", showGone + 3: "; and 3 more lines.]"} {
+		var lines []string
+		for i := range n {
+			lines = append(lines, fmt.Sprintf("- fact %d", i))
+		}
+		text := strings.Join(lines, "\n")
+		s := Since{Mark: MarkOf(time.UnixMilli(1), []Source{{Path: LongTerm, Text: text}}), Most: 1000}
+		note := s.News([]Source{{Path: LongTerm, Text: ""}}).Note(text)
+		if strings.Count(note, "fact") != min(n, showGone) || !strings.HasSuffix(note, want) || want == "" && strings.Contains(note, "more line") || (note == "") != (n == 0) {
+			t.Errorf("%d: %s", n, note)
+		}
+	}
+}

@@ -3,10 +3,14 @@ package snapshot
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -58,6 +62,21 @@ func TestTarHeader(t *testing.T) {
 	got, err := tar.NewReader(bytes.NewReader(h)).Next()
 	if err != nil || got.Name != "a/b" || got.Size != 1234 || got.Mode != 0o644 || got.Typeflag != tar.TypeReg || got.ModTime.Unix() != 0 || got.Uid != 0 || got.Format != tar.FormatUSTAR {
 		t.Errorf("%+v, %v", got, err)
+	}
+	for dirs := range 80 {
+		for _, leaf := range []string{"f", strings.Repeat("f", 99), strings.Repeat("f", 100), strings.Repeat("f", 101)} {
+			name := strings.Repeat("abc/", dirs) + leaf
+			prefix, rest := splitName(name)
+			fits := len(leaf) <= 100 && (len(name) <= 100 || 4*dirs-1-max(0, 4*((101-1-len(leaf))/4)) <= 155)
+			if (rest != "") != fits || fits && (len(rest) > 100 || len(prefix) > 155 || prefix != "" && prefix+"/"+rest != name || prefix == "" && rest != name) {
+				t.Fatalf("%d folders and %d: %q, %q", dirs, len(leaf), prefix, rest)
+			}
+			if h, err := tarHeader(name, 1); err == nil {
+				if got, err := tar.NewReader(bytes.NewReader(h)).Next(); err != nil || got.Name != name {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			}
+		}
 	}
 	if at := string(h[tarTime : tarTime+12]); at != "00000000000\x00" { // an empty field is read as 0, too, and not by all
 		t.Errorf("time %q", at)
@@ -169,5 +188,136 @@ func TestExactLimits(t *testing.T) {
 	}
 	if over := first - total; over < int64(len(raw))-100 || over > int64(len(raw))+100 {
 		t.Errorf("%d bytes of members are read within %d, the manifest has %d", total, first, len(raw))
+	}
+}
+
+// TestLineageBound: of a lineage that is longer than may be the newest are kept, and how many were left out is told.
+func TestLineageBound(t *testing.T) {
+	for _, over := range []int{-1, 0, 1, 3} {
+		m := sessionManifest()
+		m.LineageOmitted, m.Lineage = 2, nil
+		for i := range MaxLineage + over {
+			m.Lineage = append(m.Lineage, testNode(fmt.Sprintf("snap-%d", i)))
+		}
+		var out bytes.Buffer
+		w, err := NewWriter(&out, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(&out, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Manifest(); len(got.Lineage) != MaxLineage+min(over, 0) || got.LineageOmitted != 2+max(over, 0) || got.Lineage[0].ID != m.Lineage[max(over, 0)].ID {
+			t.Errorf("%d over: %d, %d left out", over, len(got.Lineage), got.LineageOmitted)
+		}
+	}
+}
+
+// TestPartBound: lines are gathered into parts of at most maxPart bytes, and a longer line has one of its own.
+func TestPartBound(t *testing.T) {
+	for _, c := range []struct {
+		lines []int
+		parts string
+	}{{[]int{maxPart - 1}, "1"}, {[]int{maxPart}, "1"}, {[]int{1, maxPart - 3}, "1"}, {[]int{1, maxPart - 2}, "2"}, {[]int{maxPart / 2, maxPart / 2, 1}, "2"}, {[]int{1, 2 * maxPart, 1}, "3"}} {
+		var out bytes.Buffer
+		w, err := NewWriter(&out, sessionManifest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range c.lines {
+			if err := w.Line("log", bytes.Repeat([]byte("x"), n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readAll(&out, Limits{})
+		if err != nil || fmt.Sprint(len(got)) != c.parts {
+			t.Errorf("%v: %d parts, want %s, %v", c.lines, len(got), c.parts, err)
+		}
+	}
+}
+
+// TestMemberNames: which names a member may have, letter by letter.
+func TestMemberNames(t *testing.T) {
+	hash := strings.Repeat("0", 32) + strings.Repeat("f", 32)
+	for c := range 256 {
+		digit := c >= '0' && c <= '9'
+		hex := digit || c >= 'a' && c <= 'f'
+		with := func(s string, at int) string { return s[:at] + string([]byte{byte(c)}) + s[at+1:] }
+		for _, at := range []int{0, 31, 63} {
+			if isHash(with(hash, at)) != hex {
+				t.Errorf("hash %q", with(hash, at))
+			}
+		}
+		for at := 4; at < 10; at++ {
+			if _, err := nameMember(with("log/000001.jsonl", at)); (err == nil) != digit {
+				t.Errorf("%q: %v", with("log/000001.jsonl", at), err)
+			}
+		}
+	}
+	for name, ok := range map[string]bool{hash[1:]: false, hash + "0": false, "": false} {
+		if isHash(name) != ok {
+			t.Errorf("hash %q", name)
+		}
+	}
+	for name, ok := range map[string]bool{"log/00001.jsonl": false, "log/0000001.jsonl": false, "log/000001": false, "Log/000001.jsonl": false, "/000001.jsonl": false, "blobs/" + hash: true, "blobs/" + hash[1:]: false,
+		strings.Repeat("a", 20) + "/000001.jsonl": true, strings.Repeat("a", 21) + "/000001.jsonl": false} {
+		if _, err := nameMember(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestLinesBound: a line as long as may be is read, a longer one is refused; behind its end an archive has nothing more.
+func TestLinesBound(t *testing.T) {
+	for most, want := range map[int]string{7: "7 7 ", 8: "7 7 ", 6: "error"} {
+		r, err := NewReader(bytes.NewReader(sessionArchive(t)), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := r.Next(); err != nil || m.Stream != "log" {
+			t.Fatal(m, err)
+		}
+		got := ""
+		for line, err := range r.Lines(most) {
+			if err != nil {
+				got = "error"
+				break
+			}
+			got += fmt.Sprint(len(line), " ")
+		}
+		if got != want {
+			t.Errorf("within %d: %s, want %s", most, got, want)
+		}
+		if want == "error" {
+			continue
+		}
+		for err == nil {
+			_, err = r.Next()
+		}
+		if _, again := r.Next(); err != io.EOF || again != io.EOF {
+			t.Errorf("%v, then %v", err, again)
+		}
+		if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("behind the end %d, %v", n, err)
+		}
+	}
+	w, err := NewWriter(io.Discard, sessionManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{w.Line("log", nil), w.Blob(hashOf(""), 0, strings.NewReader("")), w.Close()} {
+		if !errors.Is(err, tidemark.ErrInvalid) {
+			t.Errorf("behind its end: %v", err)
+		}
 	}
 }

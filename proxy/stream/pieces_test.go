@@ -38,9 +38,10 @@ func TestGathered(t *testing.T) {
 	}
 	in := events(begin(0, `{"type":"text","text":"","citations":[{"n":0}]}`), cite(1), wordsOf(0, "x"), cite(2), stop(0),
 		begin(1, `{"type":"thinking","thinking":"Hm","signature":"ab"}`), delta(1, `{"type":"thinking_delta","thinking":"m."}`), delta(1, `{"type":"signature_delta","signature":"cd"}`), stop(1),
+		begin(3, `{"type":"compaction","content":""}`), delta(3, `{"type":"compaction_delta","content":"bc"}`), stop(3),
 		begin(2, `{"type":"text","text":""}`), wordsOf(2, "y"), strings.ReplaceAll(cite(3), `"index":0`, `"index":2`), stop(2))
 	_, turn := through(t, Messages, in)
-	want := `{"role":"assistant","content":[{"type":"text","text":"x","citations":[{"n":0},{"n":1},{"n":2}]},{"type":"thinking","thinking":"Hmm.","signature":"abcd"},{"type":"text","text":"y","citations":[{"n":3}]}]}`
+	want := `{"role":"assistant","content":[{"type":"text","text":"x","citations":[{"n":0},{"n":1},{"n":2}]},{"type":"thinking","thinking":"Hmm.","signature":"abcd"},{"type":"compaction","content":"bc"},{"type":"text","text":"y","citations":[{"n":3}]}]}`
 	if got := string(turn.Seen.AppendJSON(nil)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
