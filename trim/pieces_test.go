@@ -2,7 +2,9 @@ package trim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -84,6 +86,67 @@ func TestFootOfAnyLength(t *testing.T) {
 		raw := []byte(fmt.Sprintf(cutsLast, n, 7))
 		if _, err := OpenCuts(bytes.NewReader(raw), int64(len(raw))); err == nil {
 			t.Errorf("an end of %d bytes is taken", n)
+		}
+	}
+}
+
+// TestSourceFails: a log that broke is told as what it is, one that became shorter as cut off; the first failure stays.
+func TestSourceFails(t *testing.T) {
+	broken := errors.New("disk is gone")
+	for _, c := range []struct {
+		in   io.ReaderAt
+		want error
+	}{{bytes.NewReader([]byte("abc")), io.ErrUnexpectedEOF}, {failing{broken}, broken}, {failing{nil}, io.ErrUnexpectedEOF}, {bytes.NewReader([]byte("abcdefgh")), nil}} {
+		r := source{in: c.in}
+		to := []byte("xxxxxxxx")
+		r.read(to, 0)
+		if !errors.Is(r.err, c.want) || (r.err == nil) != (c.want == nil) {
+			t.Errorf("%v, want %v", r.err, c.want)
+		}
+		if want := "abcdefgh"; c.want == nil && string(to) != want || c.want != nil && bytes.Contains(to, []byte("x")) {
+			t.Errorf("%q", to)
+		}
+		first := r.err
+		if r.in = (failing{errors.New("another")}); first != nil {
+			if r.read(to, 0); r.err != first {
+				t.Errorf("%v stands over %v", r.err, first)
+			}
+		}
+	}
+}
+
+// failing is a log that cannot be read.
+type failing struct{ err error }
+
+func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
+
+// TestLongNames: names beyond what is held as text are told apart, too.
+func TestLongNames(t *testing.T) {
+	ids := map[uint64]string{}
+	for _, n := range []int{1, maxText - 2, maxText - 1, maxText, 3 * maxText} {
+		for _, c := range []string{"a", "b"} {
+			text := `"` + strings.Repeat("x", n) + c + `"`
+			r := source{sizes: sizes{chunk: 1 << 20, piece: 700}, in: strings.NewReader(text)}
+			h := r.id(span{0, int64(len(text))})
+			if was := ids[h]; was != "" || h == 0 || r.err != nil {
+				t.Errorf("%d letters with %s are %s, %v", n, c, was, r.err)
+			}
+			ids[h] = fmt.Sprint(n, c)
+			if again := r.id(span{0, int64(len(text))}); again != h {
+				t.Errorf("%d letters are %d, then %d", n, h, again)
+			}
+		}
+	}
+}
+
+// TestChangedPlaces: where a log was changed is told by its lines.
+func TestChangedPlaces(t *testing.T) {
+	for _, c := range []struct {
+		first, last int64
+		want, not   string
+	}{{2, 2, "in line 2", "between"}, {2, 3, "between line 2 and line 3", "in line"}, {1, 1, "in line 1, or it is the log of another trim", "between"}, {3, 2, "in line 3", "between"}} {
+		if got := fmt.Sprint(changed(c.first, c.last, 0, 9)); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%d to %d: %s", c.first, c.last, got)
 		}
 	}
 }
