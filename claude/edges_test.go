@@ -3,6 +3,7 @@ package claude
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/transcript"
 )
 
 // TestNamesByLetter: which characters stand in the name of a folder, and which in the id of a session.
@@ -217,4 +219,49 @@ func TestInstallLayout(t *testing.T) {
 func indentAtEnd(text string) string {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	return "\n" + last[:len(last)-len(strings.TrimLeft(last, " \t"))]
+}
+
+// TestExactID: an id that others begin with is itself.
+func TestExactID(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"abcdef", "abcdefg", "abcdefgh"} {
+		w.write(id, w.talk(id, 1))
+	}
+	for _, id := range []string{"abcdef", "abcdefg", "abcdefgh"} {
+		if s, err := w.store.Finder().Pick(t.Context(), id, ""); err != nil || s.ID != id {
+			t.Errorf("%s: %q, %v", id, s.ID, err)
+		}
+	}
+	if _, err := w.store.Finder().Pick(t.Context(), "abcde", ""); !errors.Is(err, tidemark.ErrConflict) {
+		t.Error(err)
+	}
+}
+
+// TestFirstWord: the program of a command, quoted or not, and what stands behind it.
+func TestFirstWord(t *testing.T) {
+	for command, want := range map[string][3]string{"": {"", "", "false"}, "a": {"a", "", "true"}, "a b": {"a", " b", "true"}, "'a b' c": {"a b", " c", "true"}, `"a" b`: {"a", " b", "true"}, "'a": {"", "", "false"}, " a": {"", " a", "true"}, "''": {"", "", "true"}, "'": {"", "", "false"}} {
+		if word, rest, ok := cutWord(command); [3]string{word, rest, fmt.Sprint(ok)} != want {
+			t.Errorf("%q: %q, %q, %t", command, word, rest, ok)
+		}
+	}
+}
+
+// TestContextSizes: what a trim leaves of a context is what is no message, and of the messages the share that the estimates tell.
+func TestContextSizes(t *testing.T) {
+	const typical = transcript.TypicalPrefix
+	for _, c := range []struct {
+		m             meter
+		before, after tidemark.Tokens
+		size, trimmed tidemark.Tokens
+	}{
+		{meter{live: 100}, 100, 50, 100 + typical, 50 + typical}, {meter{live: 100}, 100, 100, 100 + typical, 100 + typical}, {meter{live: 100}, 100, 101, 100 + typical, 100 + typical}, {meter{live: 100}, 0, 0, 100 + typical, 100 + typical}, {meter{live: 100, prefix: 20}, 100, 25, 120, 45},
+		{meter{sent: 200, since: 10, live: 100, prefix: 50}, 100, 50, 210, 130}, {meter{sent: 200, live: 200}, 3, 1, 200, 133}, {meter{sent: 200, live: 200}, 3, 2, 200, 167},
+	} {
+		if got := c.m.tokens(); got != c.size {
+			t.Errorf("%+v has %d, want %d", c.m, got, c.size)
+		}
+		if got := c.m.trimmed(c.before, c.after); got != c.trimmed {
+			t.Errorf("%+v of %d %d: %d, want %d", c.m, c.before, c.after, got, c.trimmed)
+		}
+	}
 }
