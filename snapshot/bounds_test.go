@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -180,12 +181,10 @@ func TestExactLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	first := int64(-1)
-	for n := total; n < total+2*int64(len(raw))+200 && first < 0; n++ {
-		if _, err := readAll(bytes.NewReader(good), Limits{Total: n}); err == nil {
-			first = n
-		}
-	}
+	first := total + int64(sort.Search(2*len(raw)+200, func(n int) bool {
+		_, err := readAll(bytes.NewReader(good), Limits{Total: total + int64(n)})
+		return err == nil
+	}))
 	if over := first - total; over < int64(len(raw))-100 || over > int64(len(raw))+100 {
 		t.Errorf("%d bytes of members are read within %d, the manifest has %d", total, first, len(raw))
 	}
@@ -193,7 +192,7 @@ func TestExactLimits(t *testing.T) {
 
 // TestLineageBound: of a lineage that is longer than may be the newest are kept, and how many were left out is told.
 func TestLineageBound(t *testing.T) {
-	for _, over := range []int{-1, 0, 1, 3} {
+	for _, over := range []int{0, 2} {
 		m := sessionManifest()
 		m.LineageOmitted, m.Lineage = 2, nil
 		for i := range MaxLineage + over {
