@@ -300,10 +300,10 @@ func TestLinesBound(t *testing.T) {
 		for err == nil {
 			_, err = r.Next()
 		}
-		if _, again := r.Next(); err != io.EOF || again != io.EOF {
+		if _, again := r.Next(); !errors.Is(err, io.EOF) || !errors.Is(again, io.EOF) {
 			t.Errorf("%v, then %v", err, again)
 		}
-		if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("behind the end %d, %v", n, err)
 		}
 	}

@@ -108,7 +108,7 @@ func TestSourceFails(t *testing.T) {
 		}
 		first := r.err
 		if r.in = (failing{errors.New("another")}); first != nil {
-			if r.read(to, 0); r.err != first {
+			if r.read(to, 0); !errors.Is(r.err, first) {
 				t.Errorf("%v stands over %v", r.err, first)
 			}
 		}
