@@ -166,7 +166,7 @@ soak-js: $(SUM) $(NODE_MODULES)
 # What no test notices of planted faults; a share below FLOOR percent fails.
 soak-mutate:
 	$(call title,planted faults)
-	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),80) $(PACKAGES)
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),75) $(PACKAGES)
 
 # Model APIs that answer anything and refuse by their rules: each next turn is answered.
 soak-odd: $(SUM)
