@@ -27,10 +27,10 @@ NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI|D
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
 PROXY_PARTS ?= untouched,faults,others,sizes
 # What `make mutate` plants faults in, which and how many, and what share of them tests have to notice, in percent.
-PACKAGES ?= compaction session agent paging proxy proxy/body proxy/stream archive memory reset trim snapshot
+PACKAGES ?= compaction session agent claude paging proxy proxy/body proxy/stream archive memory reset trim snapshot
 SEED     ?= 1
 N        ?= 120
-FLOOR    ?= 0
+FLOOR    ?=
 # Turns of `make soak-odd`, in worlds from SEED on.
 TURNS ?= 100000
 # A line of so many MB that `make bench-trim` measures too.
@@ -128,7 +128,7 @@ lint: $(LINT) ## Lint on both targets
 	$(call with,lint-js) env $(JS) $(LINT) run
 
 mutate: ## Plant N faults (120) in PACKAGES, drawn by SEED, and print which of them no test notices
-	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(FLOOR) $(PACKAGES)
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),0) $(PACKAGES)
 
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@build/fuzz.sh '$(FUZZTIME)'
@@ -166,7 +166,7 @@ soak-js: $(SUM) $(NODE_MODULES)
 # What no test notices of planted faults; a share below FLOOR percent fails.
 soak-mutate:
 	$(call title,planted faults)
-	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(FLOOR) $(PACKAGES)
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),75) $(PACKAGES)
 
 # Model APIs that answer anything and refuse by their rules: each next turn is answered.
 soak-odd: $(SUM)

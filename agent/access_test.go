@@ -130,6 +130,27 @@ func TestTools(t *testing.T) {
 	if got := names(scope(t, "main")); got != "memory_read memory_append memory_search schedule memory_edit skill" {
 		t.Errorf("main has %s", got)
 	}
+	for _, tool := range w.Tools(scope(t, "main")) {
+		want := map[string]string{"memory_read": "from path to", "memory_append": "text!", "memory_search": "query!", "schedule": "do! id prompt when", "memory_edit": "new old path! undo", "skill": "file from name! to"}
+		var s struct {
+			Type       string                     `json:"type"`
+			Properties map[string]json.RawMessage `json:"properties"`
+			Required   []string                   `json:"required"`
+		}
+		if err := json.Unmarshal(tool.InputSchema, &s); err != nil || s.Type != "object" {
+			t.Errorf("%s: %+v, %v", tool.Name, s, err)
+		}
+		var has []string
+		for name := range s.Properties {
+			if slices.Contains(s.Required, name) {
+				name += "!"
+			}
+			has = append(has, name)
+		}
+		if slices.Sort(has); strings.Join(has, " ") != want[tool.Name] {
+			t.Errorf("%s takes %v", tool.Name, has)
+		}
+	}
 	if got := names(scope(t, "garden")); got != "memory_read memory_append memory_search schedule skill" {
 		t.Errorf("garden has %s", got)
 	}
@@ -160,7 +181,7 @@ func TestBadCalls(t *testing.T) {
 		{"missing file", "main", "memory_read", `{"path":"memory/2020-01-01.md"}`, "not found"},
 		{"lines out of range", "main", "memory_read", `{"path":"MEMORY.md","from":99}`, "has 3 lines"},
 		{"empty text", "main", "memory_append", `{"text":" "}`, "want 1 to"},
-		{"long text", "main", "memory_append", `{"text":"` + strings.Repeat("x", 9000) + `"}`, "want 1 to"},
+		{"long text", "main", "memory_append", `{"text":"` + strings.Repeat("x", 8<<10+1) + `"}`, "want 1 to"},
 		{"edit by a peer", "agent:main:x:dm:y", "memory_edit", `{"path":"MEMORY.md","old":"one","new":"1"}`, "only the owner's main session"},
 		{"no words", "main", "memory_search", `{"query":"…"}`, "no words"},
 		{"edit from a side session", "garden", "memory_edit", `{"path":"MEMORY.md","old":"one","new":"1"}`, "only the owner's main session"},
@@ -197,6 +218,9 @@ func TestAppendTool(t *testing.T) {
 	if !strings.HasPrefix(got, "### Noted in conversation (14:30)\n") || strings.Count(got, "Alice is my sister") != 1 || strings.Count(got, "- Bob is not") != 1 {
 		t.Errorf("file\n%s", got)
 	}
+	if text, ok := w.call(main, agent.ToolAppend, map[string]any{"text": strings.Repeat("x ", 4<<10)}); !ok {
+		t.Error(text)
+	}
 	alice := scope(t, "agent:main:whatsapp:dm:+491")
 	if text, ok := w.call(alice, agent.ToolAppend, map[string]any{"text": "call me Al"}); !ok || !strings.Contains(text, "memory/peers/whatsapp~+491/2026-11-21.md") {
 		t.Errorf("%v %q", ok, text)
@@ -217,6 +241,11 @@ func TestReadTool(t *testing.T) {
 	}
 	write(t, w.blobs, day, b.String())
 	write(t, w.blobs, "memory/2026-11-20.md", strings.Repeat("é", 40_000))
+	full := strings.Repeat("x", 16<<10-1)
+	write(t, w.blobs, "memory/2026-11-19.md", full+"\n"+full+"\nthird\n")
+	write(t, w.blobs, "memory/2026-11-18.md", full+"\n"+full+"y\n")
+	write(t, w.blobs, "memory/2026-11-17.md", strings.Repeat("z", 32<<10-1))
+	write(t, w.blobs, "memory/2026-11-16.md", strings.Repeat("z", 32<<10))
 	main := scope(t, "main")
 	rows := []struct {
 		name         string
@@ -227,6 +256,13 @@ func TestReadTool(t *testing.T) {
 		{"whole", map[string]any{"path": day}, "line 1\n", "[lines 1 to 400 of 3000]", "line 400\n", "line 401\n"},
 		{"piece", map[string]any{"path": day, "from": 2998, "to": 2999}, "line 2998\n", "[lines 2998 to 2999 of 3000]", "line 2999\n", "line 3000\n"},
 		{"end", map[string]any{"path": day, "from": 3000, "to": 9000}, "line 3000\n", "[lines 3000 to 3000 of 3000]", "", "line 2999\n"},
+		{"two lines of what is read at once", map[string]any{"path": "memory/2026-11-19.md"}, full + "\n" + full + "\n", "[lines 1 to 2 of 3]", "", "third"},
+		{"a byte more", map[string]any{"path": "memory/2026-11-18.md"}, full + "\n", "[lines 1 to 1 of 2]", "", "y"},
+		{"a line of what is read at once", map[string]any{"path": "memory/2026-11-17.md"}, "z", "z", "", "["},
+		{"a byte longer", map[string]any{"path": "memory/2026-11-16.md"}, "z", "[line 1 is longer than this]", "", "[lines"},
+		{"400 of its lines", map[string]any{"path": day, "from": 2, "to": 401}, "line 2\n", "[lines 2 to 401 of 3000]", "line 401\n", "line 402\n"},
+		{"one more", map[string]any{"path": day, "from": 2, "to": 402}, "line 2\n", "[lines 2 to 401 of 3000]", "line 401\n", "line 402\n"},
+		{"no lines", map[string]any{"path": day, "from": -3, "to": 1}, "line 1\n", "[lines 1 to 1 of 3000]", "", "line 2\n"},
 		{"one long line", map[string]any{"path": "memory/2026-11-20.md"}, "é", "[line 1 is longer than this]", "", "\ufffd"},
 	}
 	for _, r := range rows {
@@ -242,9 +278,9 @@ func TestReadTool(t *testing.T) {
 func TestSearch(t *testing.T) {
 	w := newWorld(t)
 	main := scope(t, "main")
-	w.remember(main, "1", "The deploy pipeline runs on GitHub Actions", "Uses max_key_part in key.go")
+	w.remember(main, "x1", "The deploy pipeline runs on GitHub Actions", "Uses max_key_part in key.go")
 	write(t, w.blobs, "memory/2019-01-01.md", "- The boat is called Möwe\n")
-	old := extraction(main, "0", "東京タワー was closed in 2020", "An old fact about zeppelins")
+	old := extraction(main, "x2", "東京タワー was closed in 2020", "An old fact about zeppelins")
 	old.At = noon.AddDate(-3, 0, 0)
 	if err := w.Remember(t.Context(), old); err != nil {
 		t.Fatal(err)
@@ -252,6 +288,9 @@ func TestSearch(t *testing.T) {
 	w.settle()
 	for i := range 40 { // so many newer days that the old ones are no longer read
 		write(t, w.blobs, fmt.Sprintf("memory/2026-%02d-%02d.md", 1+i/20, 1+i%20), "- filler\n")
+	}
+	if text, ok := w.call(main, agent.ToolSearch, map[string]any{"query": "zeppelins"}); !ok || text != "memory/2023-11-21.md: An old fact about zeppelins" {
+		t.Errorf("%q", text)
 	}
 	rows := []struct{ name, query, want, path string }{
 		{"word", "pipeline", "The deploy pipeline runs on GitHub Actions", day},

@@ -172,7 +172,7 @@ func TestRemember(t *testing.T) {
 		t.Errorf("repetitions added\n%s", got[len(want):])
 	}
 	facts, next, err := w.Facts(t.Context(), "", 1)
-	if err != nil || len(facts) != 1 || facts[0].Text != "Deploys on Fridays" || facts[0].Path != day || next == "" {
+	if err != nil || len(facts) != 1 || facts[0].Text != "Deploys on Fridays" || facts[0].Path != day || facts[0].At != noon.UnixMilli() || facts[0].SessionKey != main.Key || next == "" {
 		t.Fatalf("ledger %+v, %q, %v", facts, next, err)
 	}
 	facts, next, err = w.Facts(t.Context(), next, 1)

@@ -435,6 +435,10 @@ func TestRecallAmongMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Of those with one peer the count is one of these only.
+		if peer, err := w.Recall(t.Context(), scope(t, asker), recall.Ask{Query: "boathouse", Scope: recall.ScopePeer, Peer: "whatsapp:nobody"}); err != nil || peer.Beyond != 0 {
+			t.Errorf("%s: %d beyond with a peer, %v", asker, peer.Beyond, err)
+		}
 		if own := asker == owners; own && (got.Beyond != there-1000 || rt.rests < 20*30/100) || !own && got.Beyond != 0 {
 			t.Errorf("%s: %d beyond, %d rests", asker, got.Beyond, rt.rests)
 		}

@@ -377,7 +377,7 @@ func (a *Agent) tellOne(ctx context.Context, v Voices, n int64, text string) err
 		return err
 	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, a.cfg.Name, n)
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return err
 	}
 	return v.Say(limited, a.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), rows[0].Int(0)), *o.To, text)

@@ -309,8 +309,8 @@ func TestScheduleFailures(t *testing.T) {
 	p.wake()
 	p.restart()
 	p.wake()
-	if len(p.homes.said) != 1 || !strings.Contains(p.homes.said[0], "Schedule s1 (build) is paused") {
-		t.Errorf("%q", p.homes.said)
+	if next := p.wake(); len(p.homes.said) != 1 || !strings.Contains(p.homes.said[0], "Schedule s1 (build) is paused") || next.Sub(p.clock.Now()) < 2*time.Minute {
+		t.Errorf("%q, woken again at %v", p.homes.said, next)
 	}
 	if _, err := p.ChangeSchedule(t.Context(), "s1", func(s *agent.Schedule) error { s.State = agent.ScheduleOn; return nil }); err != nil {
 		t.Fatal(err)

@@ -304,6 +304,11 @@ func TestSkillsMany(t *testing.T) {
 	if err != nil || !more || len(list) != 500 {
 		t.Fatalf("%d skills, %v, %v", len(list), more, err)
 	}
+	all, ok := w.call(scope(t, "main"), "skill", map[string]any{})
+	rest, shown := 0, strings.Count(all, "\n")
+	if _, err := fmt.Sscanf(all[strings.LastIndexByte(all, '\n')+1:], "[%d more are left out here]", &rest); !ok || err != nil || len(all) > 33<<10 || len(all) < 31<<10 || shown+rest != 497 {
+		t.Errorf("%d shown, %d left out, %d bytes, %v", shown, rest, len(all), err)
+	}
 	problems := map[string]string{}
 	for _, s := range list {
 		if s.Problem != "" {

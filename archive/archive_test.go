@@ -119,6 +119,10 @@ func TestLine(t *testing.T) {
 	if line, err = archive.AppendLine(nil, tidemark.Entry{Payload: m.AppendJSON(nil)}); err != nil || bytes.Count(line, []byte("\n")) != 1 {
 		t.Errorf("pretty input broke the line: %v %q", err, line)
 	}
+	future := entry(1, "{\"role\":\"user\",\"content\":[{\"type\":\"future_block\",\r\n\"x\":1.0}]}")
+	if line, err = archive.AppendLine([]byte("before\n"), future); err != nil || !strings.HasPrefix(string(line), "before\n{") || !strings.Contains(string(line), `"x":1.0}]`) || bytes.Count(line, []byte("\n")) != 2 || bytes.Contains(line, []byte("\r")) {
+		t.Errorf("a pretty block broke the line: %v %q", err, line)
+	}
 	if _, err := archive.AppendLine(nil, entry(1, `{"role":7,"content":"x"}`)); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("no message: %v", err)
 	}
@@ -126,9 +130,13 @@ func TestLine(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	b := tidemarktest.NewBlobs()
-	entries := talk(0, 20_000) // several gzip members
+	entries := talk(0, 20_000)                                                                                  // several gzip members
+	entries[5].Payload = json.RawMessage(`{"role":"user","content":"` + strings.Repeat("long ", 50_000) + `"}`) // over the reader's buffer
+	entries[5].Call = nil
 	p := pack(t, append(entries, tidemark.Entry{Kind: tidemark.KindEvent, Payload: json.RawMessage(`{}`)})...)
-	info := put(t, b, part(1), p)
+	first := part(1)
+	first.Part = 12
+	info := put(t, b, first, p)
 	if info.Messages != 20_000 || info.First != "01E0000" || info.Last != entries[len(entries)-1].ID || info.Bytes != int64(len(p.Data)) || info.SHA256 != tidemark.HashOf(p.Data) || info.Session != "01S" {
 		t.Errorf("%+v", info)
 	}
@@ -138,7 +146,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"sessionKey": "agent:main:main", "sessionId": "01S", "agentId": "main", "messageCount": "20000", "archivedAt": "2026-11-21T12:01:00.123Z",
-		"partNumber": "1", "sha256": string(info.SHA256), "firstId": "01E0000", "lastId": "01E19999", "rawBytes": fmt.Sprint(p.RawBytes)}
+		"partNumber": "12", "sha256": string(info.SHA256), "firstId": "01E0000", "lastId": "01E19999", "rawBytes": fmt.Sprint(p.RawBytes)}
 	if !reflect.DeepEqual(o.Metadata, want) || info.Key != "agents/main/sessions/01S-part1795262460123.jsonl.gz" {
 		t.Errorf("%s has metadata %v", info.Key, o.Metadata)
 	}
@@ -280,7 +288,11 @@ func TestPutWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, talk(0, r.n), read(t, b, info.Key))
-			if info.Messages != r.n || info.First != "01E0000" || info.Last != talk(r.n-1, 1)[0].ID || !info.Whole() {
+			raw := r.tail.RawBytes
+			for _, p := range r.parts {
+				raw += p.RawBytes
+			}
+			if info.RawBytes != raw || info.Messages != r.n || info.First != "01E0000" || info.Last != talk(r.n-1, 1)[0].ID || !info.Whole() {
 				t.Errorf("%+v", info)
 			}
 			if v, err := archive.Verify(t.Context(), b, info); err != nil || !v.OK {

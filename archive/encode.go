@@ -75,7 +75,7 @@ func (e *Encoder) Add(entry tidemark.Entry) error {
 	return nil
 }
 
-// Close compresses what is left and returns the whole. The encoder is then empty again.
+// Close compresses what is left and returns the whole. The encoder has done its work then.
 func (e *Encoder) Close() (Pack, error) {
 	if err := e.flush(); err != nil {
 		return Pack{}, err
@@ -87,7 +87,6 @@ func (e *Encoder) Close() (Pack, error) {
 	p.Data = e.out.Bytes()
 	p.SHA256 = tidemark.HashOf(p.Data)
 	p.LinesSHA256 = tidemark.Hash(hex.EncodeToString(e.raw.Sum(nil)))
-	*e = Encoder{MaxBytes: e.MaxBytes}
 	return p, nil
 }
 

@@ -63,9 +63,8 @@ func mergeMonth(ctx context.Context, blobs tidemark.Blobs, key string, infos []I
 		if err != nil {
 			return err
 		}
-		merged := append(slices.Clone(old), infos...)
+		merged := slices.DeleteFunc(lastOfEach(append(slices.Clone(old), infos...)), func(i Info) bool { return gone[i.Key] })
 		slices.SortStableFunc(merged, newestFirst)
-		merged = slices.DeleteFunc(lastOfEach(merged), func(i Info) bool { return gone[i.Key] })
 		if slices.EqualFunc(old, merged, func(a, b Info) bool { return line(a) == line(b) }) {
 			return nil
 		}

@@ -159,6 +159,8 @@ func TestVerify(t *testing.T) {
 		{"missing", func(i *archive.Info) { i.Key = part(5).Key }, "missing"},
 		{"hash", func(i *archive.Info) { i.SHA256 = tidemark.HashOf(nil) }, "hash is"},
 		{"size", func(i *archive.Info) { i.Bytes++ }, "bytes"},
+		{"of no size", func(i *archive.Info) { i.Bytes = 0 }, ""},
+		{"of no count", func(i *archive.Info) { i.Messages = 0 }, ""},
 		{"count", func(i *archive.Info) { i.Messages++ }, "8 messages, 9 were written"},
 		{"first", func(i *archive.Info) { i.First = "x" }, "begins with"},
 		{"last", func(i *archive.Info) { i.Last = "x" }, "ends with"},
@@ -260,10 +262,15 @@ func TestMarkdown(t *testing.T) {
 	for _, l := range read(t, b, info.Key) {
 		out = archive.AppendMarkdown(out, l)
 	}
-	for _, want := range []string{"## user (2026-11-21 12:00:00 UTC)\n\nquestion 0", "*[thinking]*", "Calls `Bash`:\n\n```json\n{\"b\":1.0", "Result:\n\n```\nmain.go\n```", "Result (error):\n\n````\n```\nfence\n````"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+	out = archive.AppendMarkdown(out, archive.Line{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{
+		{Type: tidemark.TypeToolResult, Content: []tidemark.Block{tidemark.Text("one\n\n"), {Type: tidemark.TypeImage}, tidemark.Text("two")}}}}})
+	want := "## user (2026-11-21 12:00:00 UTC)\n\nquestion 0 about <b> & 東京 🗼 \\ \n\n" +
+		"## assistant (2026-11-21 12:00:01 UTC)\n\n*[thinking]*\n\nCalls `Bash`:\n\n```json\n{\"b\":1.0,\"a\":1e3,\"command\":\"ls -la src/main.go\"}\n```\n\n" +
+		"## user (2026-11-21 12:00:02 UTC)\n\nResult:\n\n```\nmain.go\n```\n\n" +
+		"## user (2026-11-21 12:00:09 UTC)\n\nResult (error):\n\n````\n```\nfence\n````\n\n" +
+		"## user\n\nResult:\n\n```\none\n```\n\n*[image]*\n\n```\ntwo\n```\n\n"
+	if string(out) != want {
+		t.Errorf("%s\nwant\n%s", out, want)
 	}
 }
 
@@ -275,10 +282,10 @@ func TestSearchEcho(t *testing.T) {
 		return entry(n, string(tidemark.NewText(role, text).AppendJSON(nil)))
 	}
 	whole := put(t, b, archive.Info{Key: archive.WholeKey("main", "01S"), At: noon.Add(time.Hour)}, pack(t,
-		at(2, tidemark.User, "The oven comes from Lahti and costs 4,200 euros."),
+		at(2, tidemark.User, "The oven comes from Lahti and costs 4,200 euros.\nIt rains all day today here."),
 		at(3, tidemark.Assistant, "You said: “The oven comes from Lahti and costs 4,200 euros.”"),
 		at(4, tidemark.Assistant, "It goes with this: “the oven comes from Lahti and costs 4,200 euros”."),
-		at(5, tidemark.Assistant, "An oven of Lahti needs a permit.")))
+		at(5, tidemark.Assistant, "An oven of Lahti needs a permit.\nIt rains all day today here.")))
 	other := put(t, b, archive.Info{Key: archive.WholeKey("main", "01T"), At: noon.Add(-time.Hour)}, pack(t, at(1, tidemark.User, "An oven, from Lahti perhaps.")))
 	if err := archive.Index(t.Context(), b, "main", whole, other); err != nil {
 		t.Fatal(err)

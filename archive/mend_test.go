@@ -44,7 +44,8 @@ func TestMend(t *testing.T) {
 				keys = append(keys, archive.IndexKey("main", i.At))
 			}
 			return keys
-		}, archive.Bounds{Added: 2}, 2, true, ""},
+		}, archive.Bounds{Added: 1}, 1, true, ""},
+		{"as many objects as are compared", func(infos []archive.Info) []string { return []string{archive.IndexKey("main", infos[0].At)} }, archive.Bounds{Objects: n + 2}, 3, false, ""},
 		{"more objects than are compared", func(infos []archive.Info) []string { return []string{archive.IndexKey("main", infos[0].At)} }, archive.Bounds{Objects: 3}, 0, true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -69,7 +70,11 @@ func TestMend(t *testing.T) {
 			if err != nil || len(s.Added) != tc.added || s.Partial != tc.partial {
 				t.Fatalf("%+v, %v", s, err)
 			}
-			if want := tc.bounds.Objects == 0; slices.Contains(s.Stray, stray) != want {
+			want := []string{stray}
+			if tc.partial && tc.bounds.Objects > 0 {
+				want = nil
+			}
+			if !slices.Equal(s.Stray, want) {
 				t.Errorf("stray %v", s.Stray)
 			}
 			if listed := listAll(t, b, archive.ListOptions{}); tc.added == n && (keys(listed) != keys(infos) || listed[0] != infos[0]) {

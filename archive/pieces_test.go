@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,13 +76,15 @@ func TestDescribed(t *testing.T) {
 		whole("millis"): {"archivedAt": "1577934245006", "inputTokens": "7", "outputTokens": "8"},
 		whole("wrong"):  {"archivedAt": "yesterday"},
 		whole("none"):   nil,
+		whole("count"):  {"messageCount": "3", "firstId": "x"},
+		whole("hash"):   {"sha256": "ab", "firstId": "x"},
 		part:            nil,
 	} {
 		if _, err := b.Put(t.Context(), key, bytes.NewReader(data), int64(len(data)), tidemark.PutOptions{Metadata: meta}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := archive.Rebuild(t.Context(), b, "main", nil); err != nil || n != 5 {
+	if n, err := archive.Rebuild(t.Context(), b, "main", nil); err != nil || n != 7 {
 		t.Fatalf("%d, %v", n, err)
 	}
 	for _, i := range listAll(t, b, archive.ListOptions{}) {
@@ -89,7 +92,7 @@ func TestDescribed(t *testing.T) {
 		if i.Session == "millis" {
 			usage = tidemark.Usage{Input: 7, Output: 8}
 		}
-		recent := i.Session == "wrong" || i.Session == "none"
+		recent := i.SHA256 == tidemark.HashOf(data) && !slices.Contains([]string{"text", "millis", "p"}, i.Session)
 		if i.Messages != 6 || i.Usage != usage || recent != (time.Since(i.At) < time.Hour) || !recent && !i.At.Equal(at) {
 			t.Errorf("%+v", i)
 		}

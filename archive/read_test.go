@@ -30,7 +30,7 @@ func zip(t testing.TB, text string) []byte {
 // reference is what the reference writes: no trailing line break, its own roles and blocks.
 var reference = strings.Join([]string{
 	`{"role":"user","content":"list it","timestamp":1771400000000}`,
-	`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","thinkingSignature":"sig"},{"type":"text","text":"ok"},{"type":"toolCall","id":"c1","name":"Bash","arguments":{"n":1.0}},{"type":"toolCall","id":"c2","name":"Read","arguments":{"path":"a"}}],"api":"anthropic-messages","provider":"anthropic","model":"claude","usage":{"input":3,"output":5,"cacheRead":100,"cacheWrite":20,"totalTokens":128,"cost":{"total":0.1}},"stopReason":"toolUse","timestamp":1771400001000}`,
+	`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","thinkingSignature":"sig"},{"type":"thinking","thinking":"unsigned"},{"type":"text","text":"ok","thinkingSignature":"no"},{"type":"toolCall","id":"c1","name":"Bash","arguments":{"n":1.0}},{"type":"toolCall","id":"c2","name":"Read","arguments":{"path":"a"}}],"api":"anthropic-messages","provider":"anthropic","model":"claude","usage":{"input":3,"output":5,"cacheRead":100,"cacheWrite":20,"totalTokens":128,"cost":{"total":0.1}},"stopReason":"toolUse","timestamp":1771400001000}`,
 	`{"role":"toolResult","toolCallId":"c1","toolName":"Bash","content":[{"type":"text","text":"a b"}],"isError":false,"timestamp":1771400002000}`,
 	`{"role":"toolResult","toolCallId":"c2","toolName":"Read","content":[{"type":"image","data":"QUJD","mimeType":"image/png"}],"isError":true,"timestamp":1771400003000}`,
 	`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","r2Key":"media/k/u.png","mimeType":"image/png"}],"timestamp":1771400004000}`,
@@ -40,7 +40,7 @@ var reference = strings.Join([]string{
 func TestReference(t *testing.T) {
 	want := []string{
 		`{"role":"user","content":"list it"}`,
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"ok"},{"type":"tool_use","id":"c1","name":"Bash","input":{"n":1.0}},{"type":"tool_use","id":"c2","name":"Read","input":{"path":"a"}}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"thinking","thinking":"unsigned"},{"type":"text","text":"ok","thinkingSignature":"no"},{"type":"tool_use","id":"c1","name":"Bash","input":{"n":1.0}},{"type":"tool_use","id":"c2","name":"Read","input":{"path":"a"}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"a b"}]},{"type":"tool_result","tool_use_id":"c2","content":[{"source":{"data":"QUJD","media_type":"image/png","type":"base64"},"type":"image"}],"is_error":true}]}`,
 		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"text","text":"[Image media/k/u.png (image/png)]"}]}`,
 		`{"role":"user","content":"I wrote \"toolCall\" and \"mimeType\" myself"}`,
@@ -103,9 +103,16 @@ func TestBadArchives(t *testing.T) {
 		{"another role", []byte(`{"role":"function","content":"x"}`), archive.Limits{}, 1, nil},
 		{"result of no call", []byte(`{"role":"toolResult","content":[]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"call without a name", []byte(`{"role":"assistant","content":[{"type":"toolCall"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call without an id", []byte(`{"role":"assistant","content":[{"type":"toolCall","name":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call with an id and no name", []byte(`{"role":"assistant","content":[{"type":"toolCall","id":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"fields of other types", []byte(`{"role":"user","content":"x","id":7,"usage":"many"}`), archive.Limits{}, 1, nil},
+		{"a result at the end", []byte(good + `{"role":"toolResult","toolCallId":"a","content":"x"}`), archive.Limits{}, 2, nil},
 		{"long line", []byte(good), archive.Limits{Line: 20}, 0, tidemark.ErrTooLarge},
 		{"long line over the buffer", []byte(good + `{"role":"user","content":"` + strings.Repeat("x", 200_000) + `"}`), archive.Limits{Line: 150_000}, 1, tidemark.ErrTooLarge},
+		{"a line of the length that is allowed", []byte(good), archive.Limits{Line: len(good)}, 1, nil},
+		{"one byte longer", []byte(good), archive.Limits{Line: len(good) - 1}, 0, tidemark.ErrTooLarge},
+		{"the bytes that are allowed", []byte(good + good), archive.Limits{Bytes: int64(2 * len(good))}, 2, nil},
+		{"many bytes, not packed", []byte(strings.Repeat(good, 1000)), archive.Limits{Free: 1, Ratio: 1}, 1000, nil},
 		{"many bytes", []byte(good + good), archive.Limits{Bytes: 40}, 1, tidemark.ErrTooLarge},
 		{"bomb", zip(t, strings.Repeat(good, 200_000)), archive.Limits{Free: 1 << 20, Ratio: 50}, -1, tidemark.ErrTooLarge},
 		{"the same within bounds", zip(t, strings.Repeat(good, 20_000)), archive.Limits{}, 20_000, nil},

@@ -59,11 +59,12 @@ func Rebuild(ctx context.Context, blobs tidemark.Blobs, agent string, progress f
 	return len(infos), prune(ctx, blobs, agent, infos)
 }
 
-// prune takes archives out of the index that are neither among the found ones nor in the bucket.
+// prune takes archives out of the index that are neither among the found ones nor in the bucket, and out of months that
+// they are not of.
 func prune(ctx context.Context, blobs tidemark.Blobs, agent string, found []Info) error {
-	known := map[string]bool{}
+	month := map[string]string{} // where each is indexed now
 	for _, i := range found {
-		known[i.Key] = true
+		month[i.Key] = IndexKey(agent, i.At)
 	}
 	keys, err := months(ctx, blobs, agent)
 	if err != nil {
@@ -76,7 +77,8 @@ func prune(ctx context.Context, blobs tidemark.Blobs, agent string, found []Info
 		}
 		gone := map[string]bool{}
 		for _, i := range infos {
-			if known[i.Key] && IndexKey(agent, i.At) == key {
+			if now := month[i.Key]; now != "" {
+				gone[i.Key] = now != key
 				continue
 			}
 			_, body, err := blobs.Get(ctx, i.Key) // it may have come since the listing
@@ -103,7 +105,6 @@ func inspect(ctx context.Context, blobs tidemark.Blobs, key string) (i Info, rea
 		return Info{}, 0, err
 	}
 	defer body.Close()
-	o.Key = key
 	if i, err = describe(o); err != nil {
 		return Info{}, 0, err
 	}

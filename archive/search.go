@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type Hit struct {
 	Snippet string           `json:"snippet"`
 	Matched int              `json:"matched"` // how many of the query's terms
 
-	echo   bool   // the assistant repeats what a person said
+	echo   int    // 1 if the assistant repeats what a person said
 	folded string // what it says, to see that
 }
 
@@ -226,20 +227,12 @@ func (s *search) heard(text string) {
 // trim keeps the best n hits.
 func (s *search) trim(n int) {
 	for i := range s.found.Hits {
-		h := &s.found.Hits[i]
-		h.echo = h.echo || h.folded != "" && slices.ContainsFunc(s.said, func(said string) bool { return strings.Contains(h.folded, said) })
+		if h := &s.found.Hits[i]; h.folded != "" && slices.ContainsFunc(s.said, func(said string) bool { return strings.Contains(h.folded, said) }) {
+			h.echo = 1
+		}
 	}
 	slices.SortStableFunc(s.found.Hits, func(a, b Hit) int {
-		if a.Matched != b.Matched {
-			return b.Matched - a.Matched
-		}
-		if a.echo != b.echo {
-			if b.echo {
-				return -1
-			}
-			return 1
-		}
-		return b.At.Compare(a.At)
+		return cmp.Or(b.Matched-a.Matched, a.echo-b.echo, b.At.Compare(a.At))
 	})
 	s.found.Hits = s.found.Hits[:min(n, len(s.found.Hits))]
 }

@@ -34,7 +34,6 @@ func Verify(ctx context.Context, blobs tidemark.Blobs, want Info) (Verdict, erro
 		return v, fmt.Errorf("verify %s: %w", want.Key, err)
 	}
 	defer body.Close()
-	o.Key = want.Key
 	own, err := describe(o)
 	if err != nil {
 		return v, fmt.Errorf("verify: %w", err)

@@ -40,7 +40,8 @@ func describe(s *Session, log io.ReaderAt, size int64) (int64, error) {
 		}
 	}
 	tail := head
-	if from := max(0, size-pieceBytes); from >= int64(len(head)) {
+	if size > int64(len(head)) {
+		from := max(0, size-pieceBytes)
 		if tail, err = section(log, from, size-from); err != nil {
 			return read, err
 		}

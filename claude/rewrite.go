@@ -63,9 +63,6 @@ func outlineOf(ctx context.Context, log io.Reader, temp string) (outline, error)
 		if err != nil {
 			return o, err
 		}
-		if l.Err != nil || l.Blank() {
-			continue
-		}
 		if l.EndsContext() {
 			o.boundary, o.boundaryUUID = l.Number, l.Get("uuid")
 		}

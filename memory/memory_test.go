@@ -41,6 +41,8 @@ func TestAccess(t *testing.T) {
 		{"SOUL.md", "main", "main"},
 		{"USER.md", "main", "main"},
 		{"memory/2026-11-21.md", "main local linked main", "main local alice bob nobody linked main guest in main"},
+		{memory.DigestFile, "main local linked main", "main local linked main"},
+		{memory.DetailFile("a"), "main local linked main", "main local linked main"},
 		{alice, "main local alice linked main guest in main", "main local alice linked main guest in main"},
 		{bob, "main local bob linked main", "main local bob linked main"},
 		{"config.json", "", ""},

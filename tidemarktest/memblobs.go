@@ -31,6 +31,7 @@ type Blobs struct {
 	mu      sync.Mutex // guards the following
 	objects map[string]memObject
 	puts    int
+	open    int // bodies
 }
 
 type memObject struct {
@@ -101,7 +102,30 @@ func (b *Blobs) Get(ctx context.Context, key string) (tidemark.Object, io.ReadCl
 		return tidemark.Object{}, nil, fmt.Errorf("get blob %s: %w", key, tidemark.ErrNotFound)
 	}
 	o.Metadata = maps.Clone(o.Metadata)
-	return o.Object, io.NopCloser(bytes.NewReader(o.content)), nil
+	b.open++
+	return o.Object, &memBody{Reader: bytes.NewReader(o.content), close: sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.open--
+	})}, nil
+}
+
+// memBody is the content of an object until it is closed.
+type memBody struct {
+	*bytes.Reader
+	close func()
+}
+
+func (m *memBody) Close() error {
+	m.close()
+	return nil
+}
+
+// Open is how many bodies Get gave that nobody has closed.
+func (b *Blobs) Open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
 }
 
 // Delete implements [tidemark.Blobs].

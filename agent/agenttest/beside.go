@@ -93,7 +93,7 @@ func (b *busy) must(err error) {
 
 func (b *busy) remember(s tidemark.Scope, id string, facts ...string) {
 	b.t.Helper()
-	x := tidemark.Extraction{ID: id, Session: "01SESSION", Scope: s, At: today}
+	x := tidemark.Extraction{ID: id, Session: "01AUNT", Scope: s, At: today}
 	for _, f := range facts {
 		x.Facts = append(x.Facts, tidemark.Fact{Text: f, Sources: []tidemark.EntryID{"01A", "01Z"}})
 	}

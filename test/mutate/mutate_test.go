@@ -11,11 +11,17 @@ import (
 
 const example = `package example
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 const find = "SELECT n FROM t WHERE key = ? AND n > ? LIMIT 1"
 
-type box struct{ n int }
+type box struct {
+	n   int
+	log struct{ Logger interface{ Warn(string) } }
+}
 
 func (b *box) add(list []string, most int) (int, error) {
 	for _, s := range list {
@@ -28,6 +34,20 @@ func (b *box) add(list []string, most int) (int, error) {
 		b.n += len(s) + 1
 		list = append(list, find)
 		strings.Clone(s)
+	}
+	if b.n > 99 {
+		b.log.Logger.Warn("large")
+	} else if b.n == 98 {
+		b.log.Logger.Warn("nearly")
+	}
+	switch {
+	case b.n == 97:
+		return b.n, nil
+	case b.n == 96:
+		b.n--
+	}
+	if b.n < 0 {
+		return 7, errors.New("none")
 	}
 	b.n = most - 2
 	return b.n, nil
@@ -64,6 +84,15 @@ func TestSites(t *testing.T) {
 	for i, f := range found {
 		f.id = i + 1
 		kinds[f.kind]++
+		if strings.HasPrefix(f.text, "7 in") {
+			t.Errorf("%s stands beside an error", f)
+		}
+		if f.kind != "return" && (strings.Contains(f.text, "b.n > 99") || strings.Contains(f.text, "b.n == 98")) {
+			t.Errorf("%s decides about the log alone", f)
+		}
+		if strings.HasPrefix(f.text, "before case") {
+			t.Errorf("%s stands behind the end of another case", f)
+		}
 		if err := p.compiles([]*fault{f}, l); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}
@@ -144,5 +173,24 @@ func TestHarmless(t *testing.T) {
 	h.stale(&told, "p", nil)
 	if !strings.Contains(told.String(), "p.f\tsql\tn = ?") {
 		t.Errorf("stale entries: %q", told.String())
+	}
+}
+
+// What only took too long is shown apart, and what is named harmless is counted beside what was planted.
+func TestReport(t *testing.T) {
+	var told strings.Builder
+	c := campaign{w: &told, packages: []string{"p", "q"}, named: map[string]int{"p": 3}}
+	share := c.report([]*fault{
+		{pkg: "p", kind: "sql", killer: "p.TestIt"}, {pkg: "p", kind: "sql", killer: "p." + late},
+		{pkg: "p", kind: "bound"}, {pkg: "q", kind: "bound", killer: "q.TestIt"},
+	})
+	want := "survived\tp.\tbound\t\t, 0 tests reach it\n" +
+		"p\t3 planted, 2 noticed (1 by the limit of time), 1 survived, 3 more named harmless\n" +
+		"q\t1 planted, 1 noticed (0 by the limit of time), 0 survived, 0 more named harmless\n" +
+		"bound\t2 planted, 1 noticed (0 by the limit of time), 1 survived\n" +
+		"sql\t2 planted, 2 noticed (1 by the limit of time), 0 survived\n" +
+		"all\t4 planted, 3 noticed (1 by the limit of time), 1 survived (75 %), seed 0\n"
+	if share != 75 || told.String() != want {
+		t.Errorf("%d %%:\n%s\nwant\n%s", share, told.String(), want)
 	}
 }

@@ -180,10 +180,13 @@ func (c *campaign) try(ctx context.Context, s *suite, f *fault, tests []*test) s
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
+// late is what notices a fault whose tests do not end.
+const late = "the limit of time"
+
 // noticer is the test that failed, as far as the output tells.
 func noticer(out []byte, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the limit of time"
+		return late
 	}
 	if m := failed.FindSubmatch(out); m != nil {
 		return string(m[1])

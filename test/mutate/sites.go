@@ -77,6 +77,9 @@ func (s *finder) visit(n ast.Node) bool {
 	case *ast.StructType:
 		return false // tags
 	case *ast.IfStmt:
+		if onlyLogs(x) {
+			return false
+		}
 		s.negate(x.Cond)
 	case *ast.BinaryExpr:
 		s.binary(x)
@@ -187,13 +190,24 @@ func (s *finder) literal(x *ast.BasicLit) {
 	if x.Kind == token.STRING && t.Info()&types.IsString != 0 {
 		s.loosen(x, constant.StringVal(s.p.info.Types[x].Value), nil)
 	}
-	if x.Kind != token.INT || t.Info()&types.IsInteger == 0 || t.Info()&types.IsUntyped != 0 {
+	if x.Kind != token.INT || t.Info()&types.IsInteger == 0 || t.Info()&types.IsUntyped != 0 || s.besideError(x) {
 		return
 	}
 	from, to := s.f.at(x.Pos()), s.f.at(x.End())
 	s.add("constant", x, x.Value+" in "+s.around(x), func(id int, old func(from, to int) string) string {
 		return fmt.Sprintf("(%s + %s(mutantBit(%d)))", old(from, to), t.Name(), id)
 	})
+}
+
+// besideError tells whether a number is returned beside an error, where nobody reads it.
+func (s *finder) besideError(x ast.Expr) bool {
+	r, ok := s.stack[len(s.stack)-1].(*ast.ReturnStmt)
+	if !ok {
+		return false
+	}
+	last := r.Results[len(r.Results)-1]
+	t := s.p.info.TypeOf(last)
+	return last != x && t != nil && t.String() == "error"
 }
 
 // around is the text of the smallest expression or statement around one that says something.
@@ -232,7 +246,7 @@ func (s *finder) statements(list []ast.Stmt) {
 				s.add(x.Tok.String(), x, x.Tok.String()+" behind "+s.guard(list[:i]), drop)
 			}
 			continue
-		case *ast.ReturnStmt, *ast.LabeledStmt:
+		case *ast.ReturnStmt, *ast.LabeledStmt, *ast.CaseClause, *ast.CommClause:
 			continue
 		}
 		s.leave(n)
@@ -272,6 +286,24 @@ func logs(c *ast.CallExpr) bool {
 	}
 	of, ok := f.X.(*ast.SelectorExpr)
 	return ok && of.Sel.Name == "Logger"
+}
+
+// onlyLogs tells whether a condition decides about nothing but what is logged.
+func onlyLogs(x *ast.IfStmt) bool {
+	if x.Init != nil {
+		return false
+	}
+	for _, n := range x.Body.List {
+		e, ok := n.(*ast.ExprStmt)
+		if !ok {
+			return false
+		}
+		if c, ok := e.X.(*ast.CallExpr); !ok || !logs(c) {
+			return false
+		}
+	}
+	next, ok := x.Else.(*ast.IfStmt)
+	return x.Else == nil || ok && onlyLogs(next)
 }
 
 func isPanic(c *ast.CallExpr) bool {

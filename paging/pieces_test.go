@@ -1,0 +1,87 @@
+package paging
+
+import (
+	"encoding/base64"
+	"hash/crc32"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestBase64Size: a text in base64 stands for as many bytes as were written, broken into lines or not, with its end or without.
+func TestBase64Size(t *testing.T) {
+	for n := range 60 {
+		whole := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n)))
+		for _, eol := range []string{"\n", "\r\n"} {
+			var lines strings.Builder
+			for i, c := range whole {
+				if i > 0 && i%16 == 0 {
+					lines.WriteString(eol)
+				}
+				lines.WriteRune(c)
+			}
+			for _, text := range []string{whole, strings.TrimRight(whole, "="), lines.String(), lines.String() + eol} {
+				if got := base64Size([]byte(text)); got != n {
+					t.Errorf("%q: %d, want %d", text, got, n)
+				}
+			}
+		}
+	}
+}
+
+// TestMiddleCut: a name is cut in its middle to its bound, between characters, and no bracket of it opens or closes ours.
+func TestMiddleCut(t *testing.T) {
+	for _, c := range []string{"a", "é", "東", "🗼", "[", "]"} {
+		for lead := range 5 {
+			for n := 1; n < 2*shownName; n++ {
+				s := strings.Repeat("x", lead) + strings.Repeat(c, n)
+				got := middleCut(s)
+				if len(s) <= shownName {
+					if got != s {
+						t.Fatalf("%q: %q", s, got)
+					}
+					continue
+				}
+				head, tail, ok := strings.Cut(got, "…")
+				bare := strings.NewReplacer("[", "(", "]", ")").Replace(s)
+				if !ok || !utf8.ValidString(got) || len(got) > shownName || len(got) < shownName-6 || !strings.HasPrefix(bare, head) || !strings.HasSuffix(bare, tail) || len(head) > shownHead || len(head) < shownHead-3 {
+					t.Fatalf("%q: %q", s, got)
+				}
+			}
+		}
+	}
+}
+
+// TestCallByRow: the first field that names a file does, and a verb makes a change a look.
+func TestCallByRow(t *testing.T) {
+	rows, err := ReadTools([]byte(`{"put":{"kind":"changes","path":["a","b"],"verb":"do","views":["show","list"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string]struct {
+		path string
+		kind Kind
+	}{
+		`{"a":"/x/../y","b":"/z"}`: {"/y", Changes}, `{"b":"/z"}`: {"/z", Changes}, `{"a":"","b":"/z","do":"list"}`: {"/z", Reads}, `{"a":"/y","do":"show"}`: {"/y", Reads}, `{"a":"/y","do":"shown"}`: {"/y", Changes},
+	} {
+		if c := Tools(rows).Call("put", []byte(input)); c.Path != want.path || c.Kind != want.kind {
+			t.Errorf("%s: %+v", input, c)
+		}
+	}
+	for _, bad := range []string{`{"put":{"kind":"changes","path":["a"`, `{"put":{"kind":"changes",}}`, `{"put":{"kind":"flies"}}`, `{"put":{}}`, `{"put":[]}`, `{} {}`, `{"put":{"kind":"looks"},"put":{"kind":"looks"}}`} {
+		if _, err := ReadTools([]byte(bad)); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}
+
+// TestProfilesStay: the sessions that the figures of the docs rest on are made up the same each time, and on each machine.
+func TestProfilesStay(t *testing.T) {
+	want := map[string]uint32{"steady": 0x773c9dcf, "edit": 0x16b61db4, "workingset": 0xc767bf3d, "scan": 0x65ce26c6, "rescan": 0x9a568429, "partial": 0x5556cfe2, "errors": 0x759d09f8, "parallel": 0x238c9d39, "chat": 0x74b64599}
+	for _, name := range Profiles() {
+		got := crc32.ChecksumIEEE(Profile(name, 120, 700))
+		if got != want[name] {
+			t.Errorf("%s has the sum %#x, want %#x", name, got, want[name])
+		}
+	}
+}
