@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 )
 
 // MaxPinned is how many entries may be pinned at a time. Together they take at most a quarter of what may
@@ -57,10 +58,7 @@ func (v View) estimated(n tidemark.Tokens) tidemark.Tokens {
 
 // scaled scales tokens by what is estimated at so many and counted as so many, when more are counted.
 func scaled(n, estimated, counted tidemark.Tokens) tidemark.Tokens {
-	if estimated > 0 && counted > estimated {
-		return n * estimated / counted
-	}
-	return n
+	return min(n, episodes.Scaled(n, estimated, counted))
 }
 
 // backward yields the exchanges between cut points, the newest first, to excluded.

@@ -167,11 +167,26 @@ func shortBlock(id tidemark.EntryID, b tidemark.Block) (tidemark.Block, bool) {
 	case tidemark.TypeToolUse:
 		raw := string(b.Input)
 		if s, ok := Excerpt(raw, shortHead, shortTail, string(id)); ok {
-			in, err := json.Marshal(map[string]string{"shortened": s})
-			return tidemark.ToolUse(b.ID, b.Name, in), err == nil
+			return tidemark.ToolUse(b.ID, b.Name, shortInput(s)), true
 		}
 	}
 	return b, false
+}
+
+// shortInput is the input of a call, which has to be an object, where its text was shortened; cutInput reads that text again.
+func shortInput(text string) []byte {
+	in, _ := json.Marshal(map[string]string{"shortened": text}) // of a string it is never an error
+	return in
+}
+
+func cutInput(in []byte) string {
+	var o struct {
+		Shortened string `json:"shortened"`
+	}
+	if json.Unmarshal(in, &o) == nil && o.Shortened != "" {
+		return o.Shortened
+	}
+	return string(in)
 }
 
 // Excerpt keeps head and tail characters of a long text and says between them how much is missing

@@ -69,7 +69,7 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 		}
 		fixed += it.Tokens
 		for n := range it.Message.Content {
-			l := long{item: it, at: n, block: it.Message.Content[n], cut: whereCut(it, n)}
+			l := long{item: it, at: n, block: it.Message.Content[n], cut: gapIn(it, n)}
 			l.tokens = tidemark.EstimateBlock(l.block)
 			switch {
 			case it.several(n) || l.tokens <= leastCut:
@@ -136,7 +136,7 @@ type long struct {
 	at     int // place in the content
 	block  tidemark.Block
 	tokens tidemark.Tokens
-	cut    Cut  // what was cut out of it before
+	cut    Gap  // what was cut out of it before
 	out    bool // notes stand in it for its pictures and files
 }
 
@@ -149,32 +149,32 @@ func (l *long) bare() *tidemark.Block {
 	return trimMedia(&l.block, handle)
 }
 
-// Cut is the data of the edit of a block whose middle was left out: how long its text was, in bytes, and how many of them
+// Gap is the data of the edit of a block whose middle was left out: how long its text was, in bytes, and how many of them
 // still stand before and behind the gap.
-type Cut struct {
+type Gap struct {
 	Of   int `json:"of"`
 	Head int `json:"head"`
 	Tail int `json:"tail"`
 }
 
 // Left is how many bytes were left out.
-func (c Cut) Left() int { return c.Of - c.Head - c.Tail }
+func (c Gap) Left() int { return c.Of - c.Head - c.Tail }
 
-// CutOf returns what an edit left out of the middle of a block; ok is false for any other edit.
-func CutOf(e tidemark.Edit) (c Cut, ok bool) {
+// GapOf returns what an edit left out of the middle of a block; ok is false for any other edit.
+func GapOf(e tidemark.Edit) (c Gap, ok bool) {
 	if e.Block == 0 || len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
-		return Cut{}, false
+		return Gap{}, false
 	}
 	return c, c.Of > 0 && c.Left() > 0
 }
 
-// whereCut returns how a block of an item was cut before, the zero value if it was not.
-func whereCut(it *Item, at int) Cut {
+// gapIn returns how a block of an item was cut before, the zero value if it was not.
+func gapIn(it *Item, at int) Gap {
 	s := it.stubbed(it.Block(at))
 	if s == nil {
-		return Cut{}
+		return Gap{}
 	}
-	c, _ := CutOf(tidemark.Edit{Block: s.Block, Data: s.Data})
+	c, _ := GapOf(tidemark.Edit{Block: s.Block, Data: s.Data})
 	return c
 }
 
@@ -189,6 +189,9 @@ func (l *long) text() string {
 		}
 		return resultText(l.block)
 	case tidemark.TypeToolUse:
+		if l.cut.Of > 0 {
+			return cutInput(l.block.Input)
+		}
 		return string(l.block.Input)
 	case tidemark.TypeDocument:
 		text, _ := l.block.DocumentText()
@@ -203,8 +206,7 @@ func (l *long) with(text string) tidemark.Block {
 	case tidemark.TypeToolResult:
 		return tidemark.ToolResult(l.block.ToolUseID, text, l.block.IsError)
 	case tidemark.TypeToolUse:
-		in, _ := json.Marshal(map[string]string{"shortened": text}) // of a string it is never an error
-		return tidemark.ToolUse(l.block.ID, l.block.Name, in)
+		return tidemark.ToolUse(l.block.ID, l.block.Name, shortInput(text))
 	}
 	return tidemark.Text(text)
 }
@@ -222,7 +224,7 @@ func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
 	}
 	for keep := min(len(text)*int(most)/int(l.tokens), bytes); ; keep = keep * 9 / 10 {
 		h, t := head[:runeFloor(head, min(keep/2, len(head)))], tail[runeCeil(tail, max(len(tail)-keep/2, 0)):]
-		c := Cut{Of: of, Head: len(h), Tail: len(t)}
+		c := Gap{Of: of, Head: len(h), Tail: len(t)}
 		b := l.with(h + leftOut(c.Left(), of, string(l.item.ID)) + t)
 		if tidemark.EstimateBlock(b) <= most || keep < 100 {
 			data, err := json.Marshal(c)

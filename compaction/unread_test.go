@@ -103,7 +103,7 @@ func TestSqueezed(t *testing.T) {
 	for _, window := range []tidemark.Tokens{32_000, 8_192} {
 		b := compaction.Budget{Window: window, Reserve: 20_000, Keep: 20_000}.Fit()
 		next, act := planned(t, v, b, compaction.Summary{})
-		cut, ok := compaction.CutOf(act.Edits[len(act.Edits)-1])
+		cut, ok := compaction.GapOf(act.Edits[len(act.Edits)-1])
 		if !ok || cut.Of != len(said) {
 			t.Fatalf("cut %+v of %+v", cut, act.By)
 		}
@@ -184,6 +184,33 @@ func TestLittleLeaves(t *testing.T) {
 		if last := next.Items[len(next.Items)-1].Message.PlainText(); next.Size >= b.Window || last != said {
 			t.Errorf("%s: %d tokens and the last %d of %d bytes, by %v", list[0].Name(), next.Size, len(last), len(said), act.By)
 		}
+	}
+}
+
+// TestSqueezedCall: what a tool was called with is cut twice and stays one object with one gap.
+func TestSqueezedCall(t *testing.T) {
+	in, err := json.Marshal(map[string]string{"text": pasted(400_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, v := viewOf(t, tidemark.NewText(tidemark.User, "Write it."),
+		tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("w", "Write", in)}}, result("w", 10))
+	for _, window := range []tidemark.Tokens{32_000, 8_192} {
+		b := compaction.Budget{Window: window, Reserve: 20_000, Keep: 20_000}.Fit()
+		next, act := planned(t, v, b, compaction.Summary{})
+		var now map[string]string
+		if err := json.Unmarshal(next.Items[1].Message.Content[0].Input, &now); err != nil {
+			t.Fatal(err)
+		}
+		gap, _ := compaction.GapOf(act.Edits[len(act.Edits)-1])
+		text := now["shortened"]
+		if len(now) != 1 || gap.Of != len(in) || !strings.HasPrefix(text, string(in[:gap.Head])) || !strings.HasSuffix(text, string(in[len(in)-gap.Tail:])) || strings.Count(text, "bytes left out") != 1 {
+			t.Errorf("window %d: %+v, sent %.60q", window, gap, text)
+		}
+		if err := w.act(t, nil, act.Edits); err != nil {
+			t.Fatal(err)
+		}
+		v, _ = w.view(t)
 	}
 }
 

@@ -19,7 +19,7 @@ type Compacted struct {
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
 	PagedBytes   int              `json:"pagedBytes,omitempty"`
-	Cut          []compaction.Cut `json:"cut,omitempty"` // blocks that lost their middle, since the window has no room for more
+	Cut          []compaction.Gap `json:"cut,omitempty"` // blocks that lost their middle, since the window has no room for more
 	Episodes     *EpisodesLeft    `json:"episodes,omitempty"`
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
@@ -42,7 +42,7 @@ func (c *Compacted) counts(edits []tidemark.Edit, summary int) (spans bool) {
 		switch {
 		case compaction.IsEpisodes(e):
 		case e.Block > 0:
-			if cut, ok := compaction.CutOf(e); ok {
+			if cut, ok := compaction.GapOf(e); ok {
 				c.Cut = append(c.Cut, cut)
 				continue
 			}

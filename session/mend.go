@@ -51,11 +51,11 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 // mended records that something was mended.
 func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, line string) error {
 	r.mends++
-	return s.toldOf(ctx, r, line, stmts...)
+	return s.announce(ctx, r, line, stmts...)
 }
 
-// toldOf records what was done about a refusal, with the statements that do it, and tells it to who listens.
-func (s *Session) toldOf(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
+// announce records what was done about a refusal, with the statements that do it, and tells it to who listens.
+func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
 	event := tidemark.Event{Type: "notice", Text: line}
 	more, err := s.eventStmts(r.Log, event)
 	if err != nil {

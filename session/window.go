@@ -218,7 +218,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused error) erro
 		_, err := s.fit(ctx, r, v, fitForced)
 		return err
 	case api.Limit > 0:
-		return s.narrow(ctx, r, v, api.Limit, tidemark.WindowRefused)
+		return s.shrink(ctx, r, v, api.Limit, tidemark.WindowRefused)
 	case r.refits > 1:
 		return s.halve(ctx, r, v)
 	}
@@ -242,12 +242,12 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 // halve takes it that the model takes half of what was refused, and more than what no compaction can take away.
 func (s *Session) halve(ctx context.Context, r *run, v View) error {
 	half := min(s.settings().Window, v.Size) / 2
-	return s.narrow(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
+	return s.shrink(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
 }
 
-// narrow puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
+// shrink puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
 // larger than was estimated.
-func (s *Session) narrow(ctx context.Context, r *run, v View, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
+func (s *Session) shrink(ctx context.Context, r *run, v View, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
 	before := s.settings().Window
 	if err := s.learn(ctx, s.settings().Model, tokens, from); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (s *Session) narrow(ctx context.Context, r *run, v View, tokens tidemark.To
 	heavier := false
 	if now := s.settings().Window; now < before {
 		line := fmt.Sprintf("The model takes %d tokens, not %d: %s.", now, before, from)
-		if err := s.toldOf(ctx, r, line); err != nil {
+		if err := s.announce(ctx, r, line); err != nil {
 			return err
 		}
 		if !s.budget().Over(v.View) {
