@@ -30,17 +30,20 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"longer than the model's context length", `context length \(([\d,]+)`, `input \(([\d,]+)`},     // SGLang
 	{"exceeds the available context size", `context size \(([\d,]+)`, `request \(([\d,]+)`},         // llama.cpp
 	{"exceed_context_size", "", ""},                                                                 // llama.cpp, its type
+	{"context shift is disabled", "", ""},                                                           // llama.cpp, older, with 500: https://github.com/ggml-org/llama.cpp/pull/13577
 	{"context size has been exceeded", "", ""},                                                      // llama.cpp, in the middle of an answer
 	{"exceeds the context length", `context length(?: of| \()([\d,]+)`, ""},                         // Ollama
 	{"exceeds maximum context length", `context length(?: of| \()([\d,]+)`, ""},                     // Ollama
 	{"exceeded max context length", "", ""},                                                         // Ollama
 	{"loaded with context length", `context length of only ([\d,]+)`, `first ([\d,]+) tokens`},      // LM Studio
 	{"greater than the context length", "", ""},                                                     // LM Studio
+	{"exceed the configured limit", `configured limit of ([\d,]+)`, ""},                             // OpenAI: https://github.com/cline/cline/issues/5474
 	{"exceeds the context window", "", ""},                                                          // OpenAI Responses, LM Studio
 	{"context window exceeded", "", ""},                                                             // LiteLLM
 	{"context_window_exceeded", "", ""},                                                             // Anthropic's stop reason, proxies
 	{"context_length_exceeded", "", ""},                                                             // OpenAI and its likes
 	{"context length exceeded", "", ""},                                                             // Together, DeepInfra
+	{"`inputs` must have less than", `less than ([\d,]+)`, `given: ([\d,]+)`},                       // TGI: https://github.com/huggingface/text-generation-inference/issues/695
 	{"`max_new_tokens` must be <=", `must be <= ([\d,]+)`, `given: ([\d,]+)`},                       // TGI, Together
 	{"maximum prompt length", `maximum prompt length is ([\d,]+)`, `contains ([\d,]+)`},             // xAI
 	{"context window limit", `window limit \(([\d,]+)`, ""},                                         // Workers AI; the sum with the reply
