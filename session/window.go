@@ -20,8 +20,8 @@ type Windows interface {
 	Place() string
 	// Known returns the window that a model's maker names, 0 for one that is not known.
 	Known(model string) tidemark.Tokens
-	// Window asks the endpoint, 0 where it does not say.
-	Window(ctx context.Context, model string) (tidemark.Tokens, error)
+	// Window asks the endpoint, no tokens where it does not say. Place and time are not filled in.
+	Window(ctx context.Context, model string) (tidemark.Window, error)
 }
 
 // windowKeeper is an agent that keeps what all of its conversations learned of windows.
@@ -103,12 +103,12 @@ func (s *Session) freshWindows(ctx context.Context) {
 	}
 	var told []tidemark.Window
 	for _, model := range s.staleWindows(now) {
-		n, err := s.Windows.Window(limited, model)
+		w, err := s.Windows.Window(limited, model)
 		if err != nil {
 			s.warn("ask for the window of "+model, err)
 		}
-		w := tidemark.Window{Model: s.windowName(model), Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
-		if n == 0 { // nor need another conversation ask so soon
+		w.Model = s.windowName(model)
+		if w = w.Holds(now); w.Tokens == 0 { // nor need another conversation ask so soon
 			w.Until = now.Add(windowNap)
 		}
 		told = append(told, w)
@@ -133,7 +133,7 @@ func (s *Session) staleWindows(now time.Time) []string {
 // ownWindows are those that requests of this conversation met: the agent may have been away when they were learned.
 func (s *Session) ownWindows() (out []tidemark.Window) {
 	for _, w := range *s.learned.Load() {
-		if w.From != tidemark.WindowEndpoint {
+		if w.From != tidemark.WindowEndpoint && w.From != tidemark.WindowTrained {
 			out = append(out, w)
 		}
 	}

@@ -24,9 +24,9 @@ type endpoint struct {
 
 func (e *endpoint) Place() string                      { return "http://local/v1" }
 func (e *endpoint) Known(model string) tidemark.Tokens { return e.known[model] }
-func (e *endpoint) Window(_ context.Context, model string) (tidemark.Tokens, error) {
+func (e *endpoint) Window(_ context.Context, model string) (tidemark.Window, error) {
 	e.asked.Add(1)
-	return e.tells[model], e.fail
+	return tidemark.Window{Tokens: e.tells[model], From: tidemark.WindowEndpoint}, e.fail
 }
 
 // sizeFor is how many tokens a strict model counts of a request, its reply included: factor times what we estimate.

@@ -357,11 +357,12 @@ func (d *doctor) skew(whose string, by time.Duration) bool {
 
 // window says how much of the model's window is used, and why.
 func (d *doctor) window(ctx context.Context, models *provider.Models) {
-	told := tidemark.Window{Model: models.Place() + " " + d.cfg.Model.ID, From: tidemark.WindowEndpoint}
-	if i := slices.IndexFunc(d.learned, func(w tidemark.Window) bool { return w.Model == told.Model }); i >= 0 {
+	var told tidemark.Window // of one that does not answer nothing
+	name := models.Place() + " " + d.cfg.Model.ID
+	if i := slices.IndexFunc(d.learned, func(w tidemark.Window) bool { return w.Model == name }); i >= 0 {
 		told = d.learned[i]
-	} else if n, err := models.Window(ctx, d.cfg.Model.ID); err == nil {
-		told.Tokens = n
+	} else if w, err := models.Window(ctx, d.cfg.Model.ID); err == nil {
+		told = w
 	}
 	w := tidemark.Narrow(d.cfg.Model.ContextWindow, told, models.Known(d.cfg.Model.ID))
 	d.add("window", fine, "", "%d tokens: %s", w.Tokens, w.From)
