@@ -147,7 +147,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case passing(err) && !hard:
+	case !hard && (passing(err) || p.Reason == string(fitDoubted)): // nothing is given for a doubt
 		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{p.paidStmt()}), s.coolDown(ctx))
 	default:
 		p.Owed = p.Owed || passing(err)
@@ -183,7 +183,10 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
 		return nil
 	}
-	if !overflowed(err) || halvings == 0 {
+	size := tidemark.EstimateText(compaction.Transcribe(items))
+	var api *tidemark.APIError
+	doubted := errors.As(err, &api) && !api.Transient() && unexplained(*api) && size > MinWindow/2
+	if !overflowed(err) && !doubted || halvings == 0 {
 		return err
 	}
 	was := *p
@@ -198,6 +201,9 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 			}
 			return e
 		}
+	}
+	if doubted { // both halves were taken, so it was for its size
+		return s.summaryRefused(ctx, size, &tidemark.APIError{Class: tidemark.ClassOverflow})
 	}
 	return nil
 }
