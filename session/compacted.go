@@ -25,7 +25,7 @@ type Compacted struct {
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
 	Limit        tidemark.Tokens  `json:"limitTokens"`
-	Memories     int              `json:"memories"`
+	Memories     int              `json:"memories"` // that were found; those known already are not written again
 	Archive      string           `json:"archive,omitempty"`
 	Usage        tidemark.Usage   `json:"usage"`
 	Millis       int64            `json:"ms"`
@@ -167,10 +167,10 @@ func (c Compacted) line() string {
 	return b.String()
 }
 
-// memories says how many, as people do.
+// memories says how many, as people do. What of them is new, the agent decides when it writes them down.
 func memories(n int) string {
 	if n == 1 {
-		return "1 memory"
+		return "1 memory offered"
 	}
-	return fmt.Sprintf("%d memories", n)
+	return fmt.Sprintf("%d memories offered", n)
 }
