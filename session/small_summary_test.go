@@ -43,7 +43,7 @@ func TestSummaryModelIsSmall(t *testing.T) {
 				}
 			}
 			events := h.events("compaction")
-			if len(events) != 1 || !strings.Contains(events[0], `"tier":"full"`) || refused == 0 || most == 0 {
+			if len(events) != 1 || !strings.Contains(events[0], `"tier":"full"`) || !strings.Contains(events[0], " memories offered") || refused == 0 || most == 0 {
 				t.Fatalf("events %q, %d refusals, %d characters at most", events, refused, most)
 			}
 			if len(seen) < said-8 {
