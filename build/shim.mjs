@@ -4,8 +4,8 @@
 import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
-import { MAX_REST } from "./body.mjs";
-import { failure, front, lost, requestID } from "./front.mjs";
+import { drained } from "./body.mjs";
+import { MAX_IMPORT, failure, front, lost, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
 import { Porch } from "./webhook.mjs";
@@ -127,7 +127,7 @@ class Host extends DurableObject {
   // room waits until one more session may be busy. One that is busy has its room.
   async room() {
     if (apart(this.env)) return true;
-    const end = Date.now() + ROOM_MS;
+    const end = Date.now() + (limits(this.env).roomMs ?? ROOM_MS);
     let queue, ticket;
     while (!this.#attached || this.#attached.dead || this.#attached.idle) {
       const now = Date.now(), host = instance(this.env);
@@ -182,6 +182,7 @@ class Host extends DurableObject {
     try {
       return await this.#event(id, (o) => o.fetch(request, id));
     } catch (e) {
+      await drained(request, MAX_IMPORT); // Go may not have started
       return failure(id, 500, "internal", e.message);
     }
   }
@@ -230,6 +231,7 @@ export class Session extends Host {
     if (request.method === "POST" && !pathname.startsWith("/internal/") && !(await this.room())) {
       const full = failure(requestID(request.headers.get("x-request-id")), 503, "busy", "too many conversations are at work at once; nothing was stored; send it again in a moment");
       full.headers.set("retry-after", "5");
+      await drained(request, MAX_IMPORT);
       return full;
     }
     return super.fetch(request);
@@ -259,8 +261,7 @@ export default {
   async fetch(request, env) {
     const { answer, to, request: ready = request } = await front(request, env);
     if (answer) {
-      // A short body that nobody read: without this the runtime closes the connection behind it.
-      if (request.body && Number(request.headers.get("content-length")) <= MAX_REST) await request.arrayBuffer().catch(() => {});
+      await drained(request);
       return answer;
     }
     const space = to.kind === "session" ? env.SESSION : env.AGENT;
