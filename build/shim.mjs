@@ -27,9 +27,14 @@ const LINGER_MS = 2000;
 const ALARM_TRIES = 5;
 const ALARM_AGAIN_MS = 5 * 60_000;
 
-// How long a session waits for room among those that are busy, and how often it looks.
+// How long a session waits for room among those that are busy, and how often the first ones look; those behind look less often,
+// as looks cost as much as turns when there are five a second of a thousand.
 const ROOM_MS = 120_000;
 const ASK_MS = 200;
+
+// Seconds after which one that found none is to come again. Not all at once, and not when it has been idle for 5 s: the runtime
+// then ends the connection that its client is about to use.
+const AGAIN_S = () => 10 + Math.floor(Math.random() * 20);
 
 // Between two times that sockets wake an object whose instance has ended.
 const REVIVE_MS = 10_000;
@@ -137,7 +142,7 @@ class Host extends DurableObject {
         queue.leave(ticket);
         return false;
       }
-      await new Promise((again) => setTimeout(again, ASK_MS));
+      await new Promise((again) => setTimeout(again, ASK_MS * (1 + queue.ahead(ticket) / host.limits.busy)));
     }
     queue?.leave(ticket);
     return true;
@@ -230,7 +235,7 @@ export class Session extends Host {
     // What another object asks for belongs to a turn that is busy already: it must not wait for that to end.
     if (request.method === "POST" && !pathname.startsWith("/internal/") && !(await this.room())) {
       const full = failure(requestID(request.headers.get("x-request-id")), 503, "busy", "too many conversations are at work at once; nothing was stored; send it again in a moment");
-      full.headers.set("retry-after", "5");
+      full.headers.set("retry-after", AGAIN_S());
       await drained(request, MAX_IMPORT);
       return full;
     }
