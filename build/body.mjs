@@ -18,6 +18,19 @@ export function asked(reader) {
   return { read: () => reader.read(), cancel: rest };
 }
 
+// How long the rest of a body may take to come.
+const REST_MS = 30_000;
+
+// drained reads what is left of the body of a request that is answered without it, up to so many bytes. An object that leaves one
+// unread has the runtime read on behind the answer, which fails in the Worker before it (Can't read from request stream after response
+// has been sent); and it ends the connection, and the answer with it if much is left.
+export async function drained(request, most = MAX_REST) {
+  if (!request.body || request.bodyUsed) return;
+  let size = 0;
+  const sink = new WritableStream({ write(piece) { if ((size += piece.length) > most) throw new Error("too much is left"); } });
+  await request.body.pipeTo(sink, { signal: AbortSignal.timeout(REST_MS) }).catch(() => {});
+}
+
 // whole reads a body of at most so many bytes; null when there are more.
 export async function whole(body, most) {
   const parts = [];

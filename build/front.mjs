@@ -2,6 +2,7 @@
 // rules of who may come in, their words and the form of an error are those of worker/guard.go and
 // worker/errors.go; the door in Go holds them again.
 
+import { drained } from "./body.mjs";
 import { cross, door, originsOf, shard, told } from "./doors.mjs";
 import { faced, onward, other } from "./proxy.mjs";
 import { internal, route, split } from "./route.mjs";
@@ -11,8 +12,7 @@ import { webhook } from "./webhook.mjs";
 // Most bytes of a body that is read whole, as in cmd/worker (maxBody): testdata/front.json holds both.
 const MAX_BODY = 7 << 20;
 // An import is read as it comes; more than this the platform itself takes on paid plans only.
-const MAX_IMPORT = 100 << 20;
-const REST_MS = 30_000;
+export const MAX_IMPORT = 100 << 20;
 // What answers with the headers of a request, the key in them.
 const SECRET_METHODS = /^(connect|trace|track)$/i;
 // Longest path and query.
@@ -75,7 +75,8 @@ async function judge(request, env) {
   const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
   const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) || streamed(request.method, path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) {
-    await readRest(request, size);
+    // Who waits for leave to send hears the answer at once.
+    if (size <= MAX_IMPORT && !request.headers.has("expect")) await drained(request, MAX_IMPORT);
     return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
   }
   if (beside || (passed && size > MAX_BODY)) {
@@ -98,13 +99,6 @@ async function judge(request, env) {
   const own = await door(request, path, url.searchParams, MAX_BODY, env.TIDEMARK_TOKEN);
   if (own?.large) return refuse(413, "too_large", `body of more than ${MAX_BODY} bytes`);
   return own ?? { to };
-}
-
-// readRest reads a body that is refused, within bounds: workerd ends a connection on which one is left, and the answer
-// with it. Who waits for leave to send hears the answer at once.
-async function readRest(request, size) {
-  if (!request.body || size > MAX_IMPORT || request.headers.has("expect")) return;
-  await request.body.pipeTo(new WritableStream(), { signal: AbortSignal.timeout(REST_MS) }).catch(() => {});
 }
 
 // lost is what a client hears when the object of its request did not answer: it was restarted, as each

@@ -40,6 +40,12 @@ export class Queue {
     return false;
   }
 
+  // ahead is at most how many wait before the ticket.
+  ahead(ticket) {
+    const { value: first = ticket } = this.#waiting.keys().next();
+    return ticket - first;
+  }
+
   // leave gives a place up.
   leave(ticket) {
     this.#waiting.delete(ticket);

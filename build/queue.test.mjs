@@ -24,3 +24,12 @@ test("who left makes room for who comes behind", () => {
   assert.equal(q.admit(next, 6000), true, "nobody asked for the first ticket any more");
   assert.equal(q.admit(gone, 6000), false);
 });
+
+test("a ticket knows at most how many wait before it", () => {
+  const q = new Queue(1, () => 0);
+  const [first, left, third] = [q.ticket(0), q.ticket(0), q.ticket(0)];
+  q.leave(left);
+  assert.deepEqual([q.ahead(first), q.ahead(third)], [0, 2]);
+  assert.equal(q.admit(first, 0), true);
+  assert.deepEqual([q.ahead(third), q.ahead(third + 1)], [0, 1]);
+});

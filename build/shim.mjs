@@ -4,8 +4,8 @@
 import "./wasm_exec.js";
 import module from "./app.wasm";
 import { DurableObject } from "cloudflare:workers";
-import { MAX_REST } from "./body.mjs";
-import { failure, front, lost, requestID } from "./front.mjs";
+import { drained } from "./body.mjs";
+import { MAX_IMPORT, failure, front, lost, requestID } from "./front.mjs";
 import { GoHost, HostObject, tally } from "./host.mjs";
 import { Sockets } from "./sockets.mjs";
 import { Porch } from "./webhook.mjs";
@@ -27,9 +27,14 @@ const LINGER_MS = 2000;
 const ALARM_TRIES = 5;
 const ALARM_AGAIN_MS = 5 * 60_000;
 
-// How long a session waits for room among those that are busy, and how often it looks.
+// How long a session waits for room among those that are busy, and how often the first ones look; those behind look less often,
+// as looks cost as much as turns when there are five a second of a thousand.
 const ROOM_MS = 120_000;
 const ASK_MS = 200;
+
+// Seconds after which one that found none is to come again. Not all at once, and not when it has been idle for 5 s: the runtime
+// then ends the connection that its client is about to use.
+const AGAIN_S = () => 10 + Math.floor(Math.random() * 20);
 
 // Between two times that sockets wake an object whose instance has ended.
 const REVIVE_MS = 10_000;
@@ -127,7 +132,7 @@ class Host extends DurableObject {
   // room waits until one more session may be busy. One that is busy has its room.
   async room() {
     if (apart(this.env)) return true;
-    const end = Date.now() + ROOM_MS;
+    const end = Date.now() + (limits(this.env).roomMs ?? ROOM_MS);
     let queue, ticket;
     while (!this.#attached || this.#attached.dead || this.#attached.idle) {
       const now = Date.now(), host = instance(this.env);
@@ -137,7 +142,7 @@ class Host extends DurableObject {
         queue.leave(ticket);
         return false;
       }
-      await new Promise((again) => setTimeout(again, ASK_MS));
+      await new Promise((again) => setTimeout(again, ASK_MS * (1 + queue.ahead(ticket) / host.limits.busy)));
     }
     queue?.leave(ticket);
     return true;
@@ -182,6 +187,7 @@ class Host extends DurableObject {
     try {
       return await this.#event(id, (o) => o.fetch(request, id));
     } catch (e) {
+      await drained(request, MAX_IMPORT); // Go may not have started
       return failure(id, 500, "internal", e.message);
     }
   }
@@ -229,7 +235,8 @@ export class Session extends Host {
     // What another object asks for belongs to a turn that is busy already: it must not wait for that to end.
     if (request.method === "POST" && !pathname.startsWith("/internal/") && !(await this.room())) {
       const full = failure(requestID(request.headers.get("x-request-id")), 503, "busy", "too many conversations are at work at once; nothing was stored; send it again in a moment");
-      full.headers.set("retry-after", "5");
+      full.headers.set("retry-after", AGAIN_S());
+      await drained(request, MAX_IMPORT);
       return full;
     }
     return super.fetch(request);
@@ -259,8 +266,7 @@ export default {
   async fetch(request, env) {
     const { answer, to, request: ready = request } = await front(request, env);
     if (answer) {
-      // A short body that nobody read: without this the runtime closes the connection behind it.
-      if (request.body && Number(request.headers.get("content-length")) <= MAX_REST) await request.arrayBuffer().catch(() => {});
+      await drained(request);
       return answer;
     }
     const space = to.kind === "session" ? env.SESSION : env.AGENT;

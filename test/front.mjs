@@ -356,21 +356,22 @@ describe("the front", { concurrency: 3 }, () => {
   // The runtime closes a connection behind a request that nobody read to its end, and the client's next one
   // is reset.
   test("a connection outlives answers that need no body", async () => {
-    const w = await start(worker, { TIDEMARK_TOKEN: token });
+    const w = await start(worker, { TIDEMARK_TOKEN: token, TIDEMARK_LIMITS: JSON.stringify({ busy: 0, roomMs: 0 }) });
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    const post = (path, headers) => new Promise((resolve, reject) => {
-      const body = JSON.stringify({ pad: "x".repeat(500) });
+    const post = (path, headers, status, size = 500) => new Promise((resolve, reject) => {
+      const body = JSON.stringify({ pad: "x".repeat(size) });
       const q = http.request(w.url(path), { agent, method: "POST", headers: { ...headers, "content-length": body.length } }, (r) => {
-        r.resume().on("end", () => resolve(q.reusedSocket)).on("error", reject);
+        r.resume().on("end", () => resolve(r.statusCode === status && q.reusedSocket)).on("error", reject);
       });
       q.on("error", reject).end(body);
     });
     try {
       const known = { authorization: `Bearer ${token}` };
-      await post("/v1/sessions/a/abort", known);
+      await post("/v1/agents/main/nothing", known);
       for (let i = 0; i < 20; i++) {
-        assert.ok(await post("/v1/sessions/a/abort", known), "behind an answer of Go");
-        assert.ok(await post("/v1/sessions/a/abort", {}), "behind an answer of the front");
+        assert.ok(await post("/v1/agents/main/nothing", known, 404), "behind an answer of Go");
+        assert.ok(await post("/v1/sessions/a/abort", {}, 401), "behind an answer of the front");
+        for (const size of [500, 1_000_000]) assert.ok(await post("/v1/sessions/a/abort", known, 503, size), `behind an object that has no room, ${size} bytes`);
       }
     } finally {
       agent.destroy();

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -182,9 +181,5 @@ func (m *messages) fail(err error) error {
 		return err
 	}
 	defer m.stream.end()
-	_, body := anthropic.put(failureOf(err), m.w)
-	if e := m.stream.event("error", body); e != nil {
-		return e
-	}
-	return errors.Join(err, errTold)
+	return m.stream.fail(anthropic, err)
 }

@@ -213,7 +213,7 @@ func (c *call) verifyArchives() error {
 	case errors.Is(err, errLeft):
 		return err
 	}
-	return to.fail(err)
+	return to.fail(native, err)
 }
 
 // verifyAll reads every archive that the index or the bucket has, newest first. What lies among them

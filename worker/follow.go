@@ -81,7 +81,7 @@ func (p *plain) fail(err error) error {
 		return err
 	}
 	defer p.stream.end()
-	return p.stream.fail(err)
+	return p.stream.fail(native, err)
 }
 
 // follower follows one input for one client.
@@ -180,6 +180,9 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 func stopping() error {
 	return &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
 }
+
+// errStopping is stopping for what is no turn.
+var errStopping = &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; send the request again when it is back"}
 
 // look asks the log whether the turn has ended.
 func (f *follower) look(ctx context.Context) error {
@@ -295,7 +298,9 @@ type step[T any] struct {
 // attend hands on what comes, until take is done, and calls ping for each time in which nothing came: workerd
 // tells of a client that left a silent stream only when something is written to it. stop makes the source
 // end; behind attend nothing reads it any more.
-func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), ping func() error) error {
+//
+// When the host ends, so does attend, with errStopping, as soon as open says that an event of ours would stand between others.
+func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), open func() bool, ping func() error) error {
 	steps, left := make(chan step[T]), make(chan struct{})
 	c.Runtime.Go(func() {
 		defer close(steps)
@@ -315,19 +320,24 @@ func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, 
 		for range steps { // until the reader has ended
 		}
 	}()
-	tick, quiet := c.every(ctx, c.Ping), true
+	tick, halt, quiet := c.every(ctx, c.Ping), c.Stopping, true
 	for {
 		select {
+		case <-halt:
+			if open() {
+				return errStopping
+			}
+			halt = nil
 		case s, ok := <-steps:
 			if !ok {
 				return nil
 			}
-			quiet = false
+			halt, quiet = c.Stopping, false
 			if done, err := take(s.v, s.err); done || err != nil {
 				return err
 			}
 		case <-tick:
-			if quiet {
+			if quiet && open() {
 				if err := ping(); err != nil {
 					return err
 				}

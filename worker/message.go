@@ -174,14 +174,14 @@ func (c *call) liveEvents() error {
 				}
 			}
 			if sub.Behind() {
-				return out.fail(&refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
+				return out.fail(native, &refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
 			}
 		case <-tick:
 			if err := out.ping(); err != nil {
 				return err
 			}
 		case <-c.Stopping:
-			return out.fail(stopping())
+			return out.fail(native, stopping())
 		case <-ctx.Done():
 			return nil
 		}

@@ -121,7 +121,7 @@ func (c *call) complete(f chatForm) error {
 			return true, err
 		}
 		return true, out.finish(finishOf(d.Reply.Call.Stop, len(calls) > 0), calls, d.Reply.Call.Usage)
-	}, out.ping)
+	}, func() bool { return true }, out.ping)
 	if err == nil && !ended {
 		err = fmt.Errorf("the model's answer ended without a reply: %w", tidemark.ErrUnavailable)
 	}

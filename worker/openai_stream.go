@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -212,11 +211,7 @@ func (o *completion) fail(err error) error {
 		return err
 	}
 	defer o.stream.end()
-	_, body := openAI.put(failureOf(err), o.w)
-	if e := o.stream.event("", body); e != nil {
-		return e
-	}
-	return errors.Join(err, errTold)
+	return o.stream.fail(openAI, err)
 }
 
 // finishOf names why an answer ended, as this API does.

@@ -328,7 +328,7 @@ func (e *exchange) calls(stop func()) error {
 			ctx, stop = context.WithCancel(e.ctx)
 			answer = e.again(ctx, e.x.Body())
 		}
-		if err := attend(e.call, answer, stop, e.take, e.ping); err != nil {
+		if err := attend(e.call, answer, stop, e.take, e.open, e.ping); err != nil {
 			return err
 		}
 	}
@@ -360,9 +360,12 @@ func (e *exchange) cut(err error) error {
 	return &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the answer broke off"}
 }
 
+// open reports that an event of ours would change none of the API's.
+func (e *exchange) open() bool { return e.out == nil || e.gap.open() }
+
 // ping is a sign of life between two events, for which both APIs have comments.
 func (e *exchange) ping() error {
-	if e.out == nil || !e.gap.open() {
+	if e.out == nil {
 		return nil
 	}
 	return e.out.ping()
@@ -373,6 +376,9 @@ func (e *exchange) broken(err error) error {
 	said := e.x.Broken(e.late(), err)
 	if no := (*refusal)(nil); e.out == nil && errors.As(err, &no) {
 		return e.say(no)
+	}
+	if e.out != nil && errors.Is(err, errStopping) {
+		return e.out.fail(tongueOf(e.r), err)
 	}
 	if e.out == nil || len(said) == 0 || e.treatment == proxy.Observe || errors.Is(err, errLeft) || e.r.Context().Err() != nil {
 		return err

@@ -198,18 +198,17 @@ func (c *call) back(res *http.Response, stop func()) error {
 	s := &stream{c: c, ctl: http.NewResponseController(c.w)}
 	defer s.end()
 	gap := between{events: eventStream(res.Header)}
-	return attend(c, chunks(res.Body), stop, func(p []byte, err error) (bool, error) {
+	err := attend(c, chunks(res.Body), stop, func(p []byte, err error) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("pass back: %w", err) // the answer is broken off, as that of the API was
 		}
 		gap.pass(p)
 		return false, s.write(p)
-	}, func() error {
-		if !gap.open() {
-			return nil
-		}
-		return s.ping()
-	})
+	}, gap.open, s.ping)
+	if errors.Is(err, errStopping) {
+		return s.fail(tongueOf(c.r), err)
+	}
+	return err
 }
 
 // chunks reads a body to its end. A chunk stands until the one behind the next is asked for.

@@ -80,10 +80,17 @@ func (s *stream) event(name string, v any) error {
 // ping is a sign of life that no client sees.
 func (s *stream) ping() error { return s.write([]byte(": ping\n\n")) }
 
-// fail ends a stream with an error that the client is told of.
-func (s *stream) fail(err error) error {
-	f := failureOf(err)
-	if e := s.event("error", wireError{Type: "error", Error: f.wire(s.c.w)}); e != nil {
+// fail ends a stream with an error that the client is told of, in the words of its API.
+func (s *stream) fail(t tongue, err error) error {
+	f, name := failureOf(err), "error"
+	_, body := t.put(f, s.c.w)
+	switch t {
+	case native:
+		body = wireError{Type: "error", Error: f.wire(s.c.w)}
+	case openAI:
+		name = ""
+	}
+	if e := s.event(name, body); e != nil {
 		return e
 	}
 	return errors.Join(err, errTold)

@@ -307,7 +307,7 @@ func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[sessi
 	}
 	switch {
 	case err != nil && to != nil:
-		return to.fail(err)
+		return to.fail(native, err)
 	case err != nil:
 		return err
 	case to != nil:

@@ -4,15 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 // TestStoppingIsSaid: at the end of the server streams of events end with an event that says so, those of two
-// conversations alike, and not with a cut.
+// conversations alike, and not with a cut; a socket ends with the reason.
 func TestStoppingIsSaid(t *testing.T) {
 	home := t.TempDir()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -53,7 +56,19 @@ func TestStoppingIsSaid(t *testing.T) {
 		}
 		streams = append(streams, b)
 	}
+	ws, _, err := websocket.Dial(t.Context(), url+"/ws?session=main", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
 	stop()
+	for err == nil {
+		_, _, err = ws.Read(t.Context())
+	}
+	var end websocket.CloseError
+	if !errors.As(err, &end) || end.Code != websocket.StatusGoingAway || end.Reason != "the server is stopping" {
+		t.Errorf("the socket ended with %v", err)
+	}
 	for i, b := range streams {
 		rest, err := io.ReadAll(b)
 		if err != nil || !strings.Contains(string(rest), "event: error") || !strings.Contains(string(rest), "the server is stopping") {
