@@ -141,11 +141,11 @@ func (q Query) numbers() map[string][]besides {
 	return out
 }
 
-// worth is how well what stands beside a number in a text fits what stands beside it in the query.
-func worth(want, there []besides) float64 {
-	sum := 0.0
+// worth is how well what stands beside a number in a text fits what stands beside it in the query, and how well if a list
+// of numbers counts for each of them.
+func worth(want, there []besides) (sum, each float64) {
 	for _, w := range want {
-		best := 0.0
+		best, alike := 0.0, 0.0
 		for _, b := range there {
 			if b.word != w.word {
 				continue
@@ -162,17 +162,19 @@ func worth(want, there []besides) float64 {
 			case more <= 1:
 				v = besideOther
 			}
+			alike = max(alike, v)
 			if b.listed {
 				v *= besideListed
 			}
 			best = max(best, v)
 		}
+		second := 1.0
 		if w.off < -1 || w.off > 1 {
-			best *= besideSecond
+			second = besideSecond
 		}
-		sum += best
+		sum, each = sum+best*second, each+alike*second
 	}
-	return sum
+	return sum, each
 }
 
 // beside weighs the numbers of the query by what they stand beside: in tf, how often each term stands in each document,
@@ -184,15 +186,20 @@ func (m *match) beside(tf [][]float64) {
 		if near == nil {
 			continue
 		}
-		fit, most := m.fitting(int32(t+1), near, tf[t])
+		fit, most, astray := m.fitting(int32(t+1), near, tf[t])
+		if m.fits == nil {
+			m.fits, m.loose = make([]float64, len(m.x.docs)), make([]terms, len(m.x.docs))
+		}
+		for d := range astray {
+			if astray[d] {
+				m.loose[d] |= 1 << t
+			}
+		}
 		least, some := 0.0, besideSome
 		if identifier(term) {
 			if least, some = besideName, 0; most == 0 { // it names one thing wherever it stands
 				continue
 			}
-		}
-		if m.fits == nil {
-			m.fits, m.loose = make([]float64, len(m.x.docs)), make([]terms, len(m.x.docs))
 		}
 		for d, v := range fit {
 			switch {
@@ -215,16 +222,17 @@ func (m *match) beside(tf [][]float64) {
 	}
 }
 
-// fitting is how well a number of the query fits in each document that has it, and the most of these. A question that
-// was asked before fits best of all and answers nothing: what states something is measured against what states.
-func (m *match) fitting(t int32, near []besides, tf []float64) (fit []float64, most float64) {
-	fit = make([]float64, len(m.x.docs))
+// fitting is how well a number of the query fits in each document that has it, and the most of these; astray are those
+// where another number stands in its place. A question that was asked before fits best of all and answers nothing: what
+// states something is measured against what states.
+func (m *match) fitting(t int32, near []besides, tf []float64) (fit []float64, most float64, astray []bool) {
+	fit, astray = make([]float64, len(m.x.docs)), make([]bool, len(m.x.docs))
 	asked := 0.0
 	for d := range m.x.docs {
 		if tf[d] == 0 {
 			continue
 		}
-		fit[d] = m.fit(d, t, near)
+		fit[d], astray[d] = m.fit(d, t, near)
 		if slices.ContainsFunc(m.x.asked[d], func(id int32) bool { return m.at[id] == t }) {
 			asked = max(asked, fit[d])
 		} else {
@@ -234,19 +242,29 @@ func (m *match) fitting(t int32, near []besides, tf []float64) (fit []float64, m
 	if most == 0 {
 		most = asked
 	}
-	return fit, most
+	return fit, most, astray
 }
 
 // fit is how well the places of a number in a document fit, the best of them, below 0 where it stands beside no words.
-func (m *match) fit(doc int, t int32, near []besides) float64 {
-	best := -1.0
+// It is astray where those of another number fit better: "12 servers; the hash of build 31" says nothing of build 12.
+func (m *match) fit(doc int, t int32, near []besides) (best float64, astray bool) {
+	best = -1
+	own, others := 0.0, 0.0
 	text := units(m.x.wordsOf(m.x.terms[doc]))
-	places(text, func(w string) bool { id, ok := m.x.vocab[w]; return ok && m.at[id] == t }, func(words []string, first, last int) {
+	is := func(w string) bool { id, ok := m.x.vocab[w]; return ok && m.at[id] == t }
+	places(text, is, func(words []string, first, last int) {
 		if there := walk(words, first, last, besideText); len(there) > 0 {
-			best = max(best, worth(near, there))
+			sum, each := worth(near, there)
+			best, own = max(best, sum), max(own, each)
 		}
 	})
-	return best
+	name := m.terms[t-1]
+	other := func(w string) bool { return numbered(w) && !strings.Contains(w, name) && !strings.Contains(name, w) }
+	places(text, other, func(words []string, first, last int) {
+		_, each := worth(near, walk(words, first, last, besideText))
+		others = max(others, each)
+	})
+	return best, others > own
 }
 
 // Run is words of a query that stand together in it: an index that knows the places of words gives the messages where
@@ -306,7 +324,7 @@ func (q Query) Place(text string, stem *Stemmer) int {
 				if first != words { // another place of it, which has its own turn
 					return
 				}
-				if v := worth(near, walk(all, first, last, besideText)); v > best {
+				if v, _ := worth(near, walk(all, first, last, besideText)); v > best {
 					best, at = v, i
 				}
 			})

@@ -33,6 +33,33 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// TestBesideAnother: a number is not held by a text in which another stands in its place, and then nothing is sure.
+func TestBesideAnother(t *testing.T) {
+	var docs []Doc
+	for i := range 40 {
+		docs = append(docs, Doc{ID: fmt.Sprint(i), Pos: int64(3 * i), Text: fmt.Sprintf("The hash of build %d is aa%dbb.", i+100, i)})
+	}
+	for _, row := range []struct {
+		text, query string
+		want        Verdict
+	}{
+		{"We have 12 servers; the hash of build 31 is cafe01.", "hash of build 12", Weak},
+		{"Build 12 failed, so we took the hash of build 13, which is deadbeef.", "What is the hash of build 12?", Weak},
+		{"Build 12 failed, so we took the hash of build 13, which is deadbeef.", "What is the hash of build 13?", Confident},
+		{"Server alpha-75 listens on port 8001; its neighbour is alpha-76.", "port of server alpha-76", Weak},
+		{"Server alpha-75 listens on port 8001; its neighbour is alpha-76.", "port of server alpha-75", Confident},
+		{"Builds 11, 12 and 13 have the hash cafe01.", "hash of builds 12", Confident},
+		{"Build 12 has the hash 99ab and took 40 seconds.", "hash of build 12", Confident},
+	} {
+		x := New(append(docs[:40:40], Doc{ID: "x", Pos: 999, Text: row.text}), nil)
+		q := Parse(row.query, nil)
+		hits := x.Search(q, Stats{})
+		if got := x.Judge(q, hits); got != row.want && !(row.want == Weak && got == Nothing) {
+			t.Errorf("%s: %v of document %d, want %v", row.query, got, hits[0].Doc, row.want)
+		}
+	}
+}
+
 // TestBesideAsked: a question that was asked before takes its number from no answer.
 func TestBesideAsked(t *testing.T) {
 	const question = "Where does the key with the tag KEY_4711 lie?"

@@ -164,8 +164,10 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	return nil
 }
 
+// medium reports a block that an API has to decode; words of a document are none.
 func medium(b tidemark.Block) bool {
-	return b.Type == tidemark.TypeImage || b.Type == tidemark.TypeDocument
+	_, words := b.DocumentText()
+	return (b.Type == tidemark.TypeImage || b.Type == tidemark.TypeDocument) && !words
 }
 
 // Of a message that an API names as a whole, suspect is taken out first: what people and models wrote is not. What a tool

@@ -187,8 +187,9 @@ func TestMendMedia(t *testing.T) {
 	}{
 		{"in a result", "Could not process image", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"look"}`},
 			[]string{`{"type":"text","text":"seen"}`, picture("QkFE")}, []string{"T0xE", "look", "seen", "Could not process image"}, []string{"QkFE"}},
-		{"of a person", "Could not process image", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"this"}`, picture("QkFE"), picture("TkVX")}, nil,
-			[]string{"T0xE", "this", "Could not process image"}, []string{"QkFE", "TkVX"}},
+		{"of a person", "Could not process image", "QkFE", []string{picture("T0xE")},
+			[]string{`{"type":"text","text":"this"}`, picture("QkFE"), picture("TkVX"), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"Clause 1."}}`}, nil,
+			[]string{"T0xE", "this", "Could not process image", "Clause 1."}, []string{"QkFE", "TkVX"}},
 		{"an address that is gone", "Unable to download the file. Please verify the URL and try again.", "x.test", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"and now?"}`}, nil,
 			[]string{"T0xE", "Unable to download", "and now?"}, []string{"x.test"}},
 		{"one that was taken before", "The PDF specified was not valid.", "T0xE", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"this"}`, picture("TkVX")}, nil,

@@ -37,7 +37,7 @@ func (a *api) usage(asks *asked, bytes int) []string {
 func (a *api) send(asks *asked, ans answer, kind string) response {
 	a.done[kind]++
 	a.spoken = ans.spoken
-	if ans.cut >= 0 || ans.calls() {
+	if ans.cut >= 0 || ans.calls() || asks.summary() {
 		a.spoken = ""
 	}
 	for _, b := range ans.blocks {
