@@ -47,7 +47,7 @@ type Anthropic struct {
 
 var _ tidemark.Provider = (*Anthropic)(nil)
 
-// Stream makes one call. A reply that ends in a refusal is an error of [tidemark.ClassRefusal], one
+// Stream makes one call. A reply that ends in a refusal without a word is an error of [tidemark.ClassRefusal], one
 // that met the end of the window an error of [tidemark.ClassOverflow], one without content an error
 // of [tidemark.ClassNetwork], since a message without content could never be sent again.
 //

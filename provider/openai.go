@@ -46,7 +46,7 @@ var _ tidemark.Provider = (*OpenAI)(nil)
 
 // Stream makes one call. Finish reasons are given as the Messages API names them: stop is end_turn,
 // length is max_tokens, tool_calls and function_call are tool_use. What the model says when it declines is
-// a reply that stopped with refusal; one that was filtered is an error of [tidemark.ClassRefusal]. One that only
+// a reply that stopped with refusal; one that was filtered is, too, or without text an error of [tidemark.ClassRefusal]. One that only
 // thought is a reply of thinking, one with nothing at all an error of [tidemark.ClassNetwork].
 func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
