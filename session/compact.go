@@ -354,6 +354,9 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
 		return err
 	}
+	if done.PutOff, err = s.putOffs(ctx, p); err != nil {
+		return err
+	}
 	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories
 	stmts, err := s.log.AppendStmts(p.Log, entry)
 	if err != nil {
