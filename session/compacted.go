@@ -14,7 +14,8 @@ import (
 type Compacted struct {
 	Reason       string           `json:"reason"`
 	By           []string         `json:"strategies"`
-	Tier         string           `json:"tier,omitempty"` // of a summary: full, partial, plaintext
+	Tier         string           `json:"tier,omitempty"`   // of a summary: full, partial, plaintext
+	PutOff       int              `json:"putOff,omitempty"` // times, before it was made
 	Why          string           `json:"tierReason,omitempty"`
 	Messages     int              `json:"messages"`            // that left the view
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
@@ -146,6 +147,9 @@ func (c Compacted) line() string {
 		fmt.Fprintf(&b, ", partial summary (%s)", c.Why)
 	case tierPlaintext:
 		fmt.Fprintf(&b, ", an extract in place of a summary (%s)", c.Why)
+	}
+	if c.PutOff > 0 {
+		fmt.Fprintf(&b, ", made up after %d failed tries", c.PutOff)
 	}
 	if c.Memories > 0 {
 		b.WriteString(", " + memories(c.Memories))

@@ -149,7 +149,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !hard && (passing(err) || p.Reason == string(fitDoubted)): // nothing is given for a doubt
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{p.paidStmt()}), s.coolDown(ctx))
+		return errors.Join(err, s.postpone(ctx, r, p, v, err))
 	default:
 		p.Owed, p.Why = p.Owed || passing(err), noSummary(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
@@ -367,11 +367,36 @@ func (s *Session) cooling(ctx context.Context) (bool, error) {
 	return left > 0 && left <= cooldowns[len(cooldowns)-1], nil
 }
 
-func (s *Session) coolDown(ctx context.Context) error {
+// putOffs is how often a summary was put off that a plan makes now.
+func (s *Session) putOffs(ctx context.Context, p *plan) (int, error) {
+	if p.Act.Summarize < 0 || p.Reason == string(fitAgain) {
+		return 0, nil
+	}
+	h, err := s.head(ctx)
+	return h.Failures, err
+}
+
+// postpone leaves the summariser alone for a while, with what is finished of a plan kept. The first time the conversation is told.
+func (s *Session) postpone(ctx context.Context, r *run, p *plan, v View, why error) error {
 	h, err := s.head(ctx)
 	if err != nil {
 		return err
 	}
 	until := s.Runtime.Now().Add(cooldowns[min(h.Failures, len(cooldowns)-1)])
-	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET cooldown = ?, failures = failures + 1 WHERE key = ?`, Args: []any{until.UnixMilli(), string(s.Key)}, Want: 1}})
+	stmts := []tidemark.Stmt{p.paidStmt(),
+		{SQL: `UPDATE heads SET cooldown = ?, failures = failures + 1 WHERE key = ?`, Args: []any{until.UnixMilli(), string(s.Key)}, Want: 1}}
+	if h.Failures > 0 || p.Reason != string(fitAuto) {
+		return s.DB.Tx(ctx, stmts)
+	}
+	event := tidemark.Event{Type: "notice", Text: fmt.Sprintf("The compaction is put off until %s, at %d of %d tokens, and tried again until it is made: %s",
+		until.In(s.settings().Zone).Format("15:04 MST"), v.Size, s.settings().Window, noSummary(why))}
+	told, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, told...)...); err != nil {
+		return err
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
 }
