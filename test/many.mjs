@@ -33,7 +33,7 @@ function model() {
     res.end();
   }).listen(0, "127.0.0.1");
 }
-let slow = true;
+let slow = true, again = 0;
 
 describe("many conversations", () => {
   let w, fake;
@@ -49,9 +49,15 @@ describe("many conversations", () => {
   });
 
   const say = (key, text) => said(key, text).catch((e) => `${e.message}: ${e.cause?.message ?? ""} ${e.cause?.code ?? ""}`);
+  // said sends a message, again when it is told to: on a busy machine not all find room in time.
   const said = async (key, text) => {
-    const r = await w.get(`/v1/sessions/${encodeURIComponent(key)}/messages`, { method: "POST", body: JSON.stringify({ text }), signal: AbortSignal.timeout(600_000) });
-    const body = await r.text();
+    const r = await w.get(`/v1/sessions/${encodeURIComponent(key)}/messages`, { method: "POST", body: JSON.stringify({ text, id: "first" }), signal: AbortSignal.timeout(600_000) });
+    const body = await r.text(), later = Number(r.headers.get("retry-after"));
+    if (r.status === 503 && later > 0) {
+      again++;
+      await new Promise((go) => setTimeout(go, later * 1000));
+      return said(key, text);
+    }
     return r.ok && body.includes("piece 9") ? "" : `${r.status} ${body.slice(0, 200)}`;
   };
   const held = async () => (await w.json(`/v1/sessions/${encodeURIComponent("agent:main:web:dm:look")}/debug/host`)).memory;
@@ -70,7 +76,7 @@ describe("many conversations", () => {
     await looking;
     assert.deepEqual(failed, []);
     assert.ok(looks > 0);
-    console.log(`# ${AT_ONCE} at once: ${(await held() / 2 ** 20).toFixed(1)} MiB of WASM`);
+    console.log(`# ${AT_ONCE} at once, ${again} told to come again: ${(await held() / 2 ** 20).toFixed(1)} MiB of WASM`);
   });
 
   test(`${IN_TURN} conversations, eight at a time`, async () => {

@@ -176,13 +176,19 @@ func (f *follower) pass(ctx context.Context, receipt session.Receipt) error {
 	return nil
 }
 
+// codeStopping is what both refusals of a host that ends are called.
+const codeStopping = "stopping"
+
 // stopping ends streams at a host that ends: whoever listens is told, where a cut would look like a broken line.
 func stopping() error {
-	return &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
+	return &refused{http.StatusServiceUnavailable, codeStopping, "the server is stopping; a turn in work goes on when it is back: send the same id again to read its answer"}
 }
 
-// errStopping is stopping for what is no turn.
-var errStopping = &refused{http.StatusServiceUnavailable, "stopping", "the server is stopping; send the request again when it is back"}
+// isStopping reports that the host ends.
+func isStopping(err error) bool {
+	var no *refused
+	return errors.As(err, &no) && no.kind == codeStopping
+}
 
 // look asks the log whether the turn has ended.
 func (f *follower) look(ctx context.Context) error {
@@ -299,7 +305,7 @@ type step[T any] struct {
 // tells of a client that left a silent stream only when something is written to it. stop makes the source
 // end; behind attend nothing reads it any more.
 //
-// When the host ends, so does attend, with errStopping, as soon as open says that an event of ours would stand between others.
+// When the host ends, so does attend, as soon as open says that an event of ours would stand between others.
 func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), open func() bool, ping func() error) error {
 	steps, left := make(chan step[T]), make(chan struct{})
 	c.Runtime.Go(func() {
@@ -325,7 +331,7 @@ func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, 
 		select {
 		case <-halt:
 			if open() {
-				return errStopping
+				return &refused{http.StatusServiceUnavailable, codeStopping, "the server is stopping; send the request again when it is back"}
 			}
 			halt = nil
 		case s, ok := <-steps:

@@ -377,7 +377,7 @@ func (e *exchange) broken(err error) error {
 	if no := (*refusal)(nil); e.out == nil && errors.As(err, &no) {
 		return e.say(no)
 	}
-	if e.out != nil && errors.Is(err, errStopping) {
+	if e.out != nil && isStopping(err) {
 		return e.out.fail(tongueOf(e.r), err)
 	}
 	if e.out == nil || len(said) == 0 || e.treatment == proxy.Observe || errors.Is(err, errLeft) || e.r.Context().Err() != nil {

@@ -205,7 +205,7 @@ func (c *call) back(res *http.Response, stop func()) error {
 		gap.pass(p)
 		return false, s.write(p)
 	}, gap.open, s.ping)
-	if errors.Is(err, errStopping) {
+	if isStopping(err) {
 		return s.fail(tongueOf(c.r), err)
 	}
 	return err
