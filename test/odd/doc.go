@@ -1,3 +1,5 @@
+//go:build !js
+
 // Package odd plays conversations against model APIs that answer anything, and refuse what their documentation refuses.
 // Sessions, agent, toolbox and providers are the real ones on real SQLite; only the network is played, with time that
 // passes at once. What the APIs demand is written down here a second time, from their documentation and their own
