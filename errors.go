@@ -65,6 +65,9 @@ const (
 	ClassRefusal    Class = "refusal"     // the model declined without a word
 )
 
+// EmptyReply is the type of an [APIError] of ClassNetwork for an answer that came and has nothing in it.
+const EmptyReply = "empty_reply"
+
 // APIError is a failure of a model API: fields, not text, so that it can be classified once.
 type APIError struct {
 	Class      Class

@@ -74,7 +74,10 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 		c.Reconciled, c.Waiting, c.Unread = false, silent.Error(), nights
 	case errors.As(err, &garbled): // the next night asks again: a model that babbles does so in an hour, too
 		c.Reconciled, c.Waiting, c.Unread = false, garbled.Error(), nights+1
-		if c.Unread >= sweepUnread { // one window was passed over, and this is another
+		switch {
+		case garbled.passed:
+			c.Unread = 0
+		case c.Unread >= sweepUnread: // one window was passed over, and this is another
 			c.Unread = 1
 		}
 	case err != nil:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconc
 // transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
 // whose answer cannot be read, holds the place, not what the rules decide: it is an [unasked] or an [unread], and the
 // next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
-// that a model cannot cope with does not hold up all others.
+// that a model cannot cope with does not hold up all others; the error says so.
 func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, err error) {
 	if !a.reconciles() {
 		return 0, nil
@@ -53,6 +54,7 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 	if err := a.openLedger(ctx); err != nil {
 		return 0, err
 	}
+	var passed error
 	for range sweepWindows {
 		upto, err := a.sweptUpto(ctx)
 		if err != nil {
@@ -60,7 +62,7 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 		}
 		fresh, err := a.factsAfter(ctx, upto, sweepWindow)
 		if err != nil || len(fresh) == 0 {
-			return decided, err
+			return decided, cmp.Or(err, passed)
 		}
 		var stmts []tidemark.Stmt
 		var silent *unasked
@@ -73,9 +75,10 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 			stmts = append(stmts, more...)
 		}
 		n, next := len(stmts), fresh[len(fresh)-1].seq
-		if passed := garbled != nil && unreadNights+1 >= sweepUnread; passed {
-			a.cfg.Logger.Warn("facts are passed over: no night's answer could be read", "agent", a.cfg.Name, "nights", unreadNights+1, "err", garbled)
-			garbled, unreadNights = nil, 0
+		if garbled != nil && unreadNights+1 >= sweepUnread {
+			garbled.passed = true
+			a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "nights", unreadNights+1, "err", garbled)
+			passed, garbled, unreadNights = garbled, nil, 0
 		}
 		if silent != nil || garbled != nil {
 			next = upto
@@ -96,7 +99,7 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 			return decided, garbled
 		}
 	}
-	return decided, nil
+	return decided, passed
 }
 
 // unasked says that a model could not be asked: a key is wrong, a quota used up, nobody answers in time.
@@ -106,9 +109,15 @@ func (u *unasked) Error() string { return "no model compares facts: " + u.err.Er
 func (u *unasked) Unwrap() error { return u.err }
 
 // unread says that a model answered with what is no answer.
-type unread struct{ err error }
+type unread struct {
+	err    error
+	passed bool // it is not asked again
+}
 
 func (u *unread) Error() string {
+	if u.passed {
+		return "for so many nights the answer of the model that compares facts could not be read that they are left as the rules compared them: " + u.err.Error()
+	}
 	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
 }
 func (u *unread) Unwrap() error { return u.err }
@@ -278,6 +287,9 @@ func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decisio
 	defer stop()
 	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))
 	var api *tidemark.APIError
+	if errors.As(err, &api) && api.Type == tidemark.EmptyReply {
+		return nil, &unread{err: err}
+	}
 	if answered := errors.As(err, &api) && (api.Class == tidemark.ClassOverflow || api.Class == tidemark.ClassRefusal); err != nil && !answered {
 		return nil, &unasked{err}
 	}
@@ -291,7 +303,7 @@ func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decisio
 		a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
 	}
 	if garbled {
-		return nil, &unread{err}
+		return nil, &unread{err: err}
 	}
 	return decisions, nil
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/memory"
 )
@@ -31,6 +32,7 @@ func TestUnreadAnswer(t *testing.T) {
 		{"nonsense, then an answer", []string{"Ann moved.", good, good}, 2, 2},
 		{"cut off, then an answer", []string{`<decisions>[{"action":"UPDA`, good}, 2, 2},
 		{"never an answer", []string{"hm", "hm", "hm", "hm", "hm"}, 1, 3},
+		{"nothing, then an answer", []string{"", good}, 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -40,7 +42,9 @@ func TestUnreadAnswer(t *testing.T) {
 				if !strings.Contains(text, ": User now works at Globex") {
 					return `<decisions>[]</decisions>`, nil
 				}
-				asked++
+				if asked++; c.answers[night] == "" {
+					return "", &tidemark.APIError{Class: tidemark.ClassNetwork, Type: tidemark.EmptyReply}
+				}
 				return globex(c.answers[night], text), nil
 			}}
 			w.configure(func(cfg *agent.Config) {
@@ -50,7 +54,7 @@ func TestUnreadAnswer(t *testing.T) {
 			w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
 			for night = range c.answers {
 				done := w.consolidate()
-				read := c.answers[night] == good || night >= 2 // passed over
+				read := c.answers[night] == good || night > 2 // passed over, and there is nothing else
 				if done.Reconciled != read || (done.Waiting == "") != read || !strings.Contains(w.stored(memory.DigestFile), "Globex") {
 					t.Errorf("night %d: %+v", night, done)
 				}

@@ -166,7 +166,7 @@ func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidema
 	case c.Stop == stopRefusal: // what it said before or about it was read: it is the answer, and no call of it is made
 		m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b tidemark.Block) bool { return b.Type == tidemark.TypeToolUse })
 	case len(m.Content) == 0:
-		return fail(tidemark.ClassNetwork, "empty_reply", "the reply has no content")
+		return fail(tidemark.ClassNetwork, tidemark.EmptyReply, "the reply has no content")
 	}
 	return answered(req, m, c)
 }

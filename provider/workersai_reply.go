@@ -133,7 +133,7 @@ func (r *workersaiReply) whole(data []byte) (tidemark.Reply, error) {
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
 	case len(c.Error) == 0 && len(c.Choices.is) == 0 && c.Response == "" && len(c.ToolCalls.is) == 0:
 		r.empty = true
-		return tidemark.Reply{}, &tidemark.APIError{Class: tidemark.ClassNetwork, Status: http.StatusOK, Type: "empty_reply", Message: "the answer has no content"}
+		return tidemark.Reply{}, &tidemark.APIError{Class: tidemark.ClassNetwork, Status: http.StatusOK, Type: tidemark.EmptyReply, Message: "the answer has no content"}
 	}
 	choice := c.first()
 	if choice.Message.is == nil {

@@ -36,16 +36,25 @@ const (
 // takenBack stands where a person took a message back: what follows it still answers something.
 const takenBack = "[The person took this message back.]"
 
+// notHere stands before words that correct a message that is not here.
+const notHere = "[The person corrected an earlier message, which is not in this conversation. It reads now:]\n"
+
 // amend lays the corrected words, or that there are none any more, over a message. The log keeps both. What is under a
 // summary already stays in it; what was read for memories is kept. A message of somebody else's is none, and neither is
-// one of a session before a reset.
-func (s *Session) amend(ctx context.Context, r *run, by tidemark.Origin, text string) error {
+// one of a session before a reset: words that correct what is not here are taken as said now.
+func (s *Session) amend(ctx context.Context, r *run, q queued, text string) error {
+	by := q.Origin
 	var a Amendment
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		return fmt.Errorf("read amendment: %w: %w", err, tidemark.ErrInvalid)
 	}
 	e, ok, err := s.amended(ctx, r.Log, by, a.Edits+a.Revokes)
-	if err != nil || !ok {
+	switch {
+	case err != nil || !ok && a.Edits == "":
+		return err
+	case !ok: // under the name of what it corrects, so that it can be corrected again
+		said := tidemark.Origin{From: by.From, Channel: by.Channel, Peer: by.Peer, Owner: by.Owner, Quiet: true, Message: a.Edits}
+		_, err = s.Post(ctx, Input{ID: "corrected:" + q.ID, Message: tidemark.NewText(tidemark.User, notHere+a.Text), Origin: said})
 		return err
 	}
 	m, err := e.Message() // large blocks as they are stored: a row holds them

@@ -43,8 +43,13 @@ func TestAmend(t *testing.T) {
 	h.amend("ann", "m4", session.Amendment{Edits: "m1", Text: "the train leaves at nine"})
 	h.amend("ann", "m5", session.Amendment{Revokes: "m2"})
 	h.amend("bob", "m6", session.Amendment{Revokes: "m1"})
-	h.amend("ann", "m7", session.Amendment{Edits: "never", Text: "nothing"})
+	h.amend("ann", "m7", session.Amendment{Edits: "never", Text: "the bus leaves at ten"})
+	h.amend("ann", "m8", session.Amendment{Edits: "never", Text: "the bus leaves at noon"})
+	h.amend("ann", "m9", session.Amendment{Revokes: "nor this"})
 	got := viewText(h)
+	if strings.Count(got, "the bus leaves at noon") != 1 || strings.Contains(got, "at ten") {
+		t.Errorf("what corrects a message that is not here: %s", got)
+	}
 	if strings.Contains(got, "seven") || strings.Contains(got, "eight") || strings.Count(got, "the train leaves at nine") != 1 || strings.Contains(got, "4471") || !strings.Contains(got, "took this message back") {
 		t.Errorf("view:\n%s", got)
 	}

@@ -149,7 +149,7 @@ func (c Compacted) line() string {
 		fmt.Fprintf(&b, ", an extract in place of a summary (%s)", c.Why)
 	}
 	if c.PutOff > 0 {
-		fmt.Fprintf(&b, ", made up after %d failed tries", c.PutOff)
+		fmt.Fprintf(&b, ", made up for what was put off (failed tries: %d)", c.PutOff)
 	}
 	if c.Memories > 0 {
 		b.WriteString(", " + memories(c.Memories))

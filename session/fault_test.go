@@ -490,7 +490,7 @@ func TestOutageIsTold(t *testing.T) {
 	down = false
 	c.advance(16 * time.Minute)
 	h.say("and on")
-	if got := h.events("compaction"); len(got) != 1 || !strings.Contains(got[0], "made up after 3 failed tries") || len(told()) != 1 {
+	if got := h.events("compaction"); len(got) != 1 || !strings.Contains(got[0], "made up for what was put off (failed tries: 3)") || len(told()) != 1 {
 		t.Errorf("compactions %q, told %q", got, told())
 	}
 }

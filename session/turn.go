@@ -151,7 +151,7 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 	case q.Kind == InputAsk:
 		err = s.answer(ctx, r, text)
 	case q.Kind == inputAmend:
-		err = s.amend(ctx, r, q.Origin, text)
+		err = s.amend(ctx, r, q, text)
 	case !s.mayChange(q.Origin):
 		err = s.answerWith(ctx, r, q.Kind, s.notYours())
 	case q.Kind == InputCompact:
