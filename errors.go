@@ -62,7 +62,7 @@ const (
 	ClassNetwork    Class = "network"     // no answer, or cut off in the middle: try again
 	ClassAuth       Class = "auth"        // wrong or missing key: tell the owner
 	ClassBadRequest Class = "bad_request" // our mistake or an unsupported feature: do not repeat
-	ClassRefusal    Class = "refusal"     // the model declined
+	ClassRefusal    Class = "refusal"     // the model declined without a word
 )
 
 // APIError is a failure of a model API: fields, not text, so that it can be classified once.

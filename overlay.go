@@ -8,8 +8,9 @@ type Overlay struct {
 	Edits  []Edit    `json:"edits,omitempty"`
 	Lifts  []EntryID `json:"lifts,omitempty"`  // earlier overlays that this one undoes
 	Reason string    `json:"reason,omitempty"` // threshold, overflow, manual, fork, undo
-	Before Tokens    `json:"before,omitempty"` // estimate of the view before
-	After  Tokens    `json:"after,omitempty"`  // and after
+	Before Tokens    `json:"before,omitempty"` // size of the view before
+	After  Tokens    `json:"after,omitempty"`  // and after, in the same measure, which may be a provider's
+	Own    Tokens    `json:"own,omitempty"`    // and after, as we estimate it
 }
 
 // Edit says how a span of entries, or one block of an entry, now reads. Entries are named by id,

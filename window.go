@@ -18,6 +18,7 @@ const (
 	WindowRefused  WindowFrom = "refusal"  // the API named it when it refused a larger request
 	WindowHalved   WindowFrom = "halving"  // it refused larger requests, and names no limit
 	WindowEndpoint WindowFrom = "endpoint" // the endpoint tells it of its models
+	WindowTrained  WindowFrom = "trained"  // it tells what the model was trained with, and not yet what it runs with
 	WindowKnown    WindowFrom = "table"    // the model's maker says so
 	WindowSet      WindowFrom = "setting"  // model.contextWindow, or what the conversation has set
 )
@@ -27,6 +28,7 @@ var windowTexts = map[WindowFrom]string{
 	WindowRefused:  "the model's API named it when it refused a larger request",
 	WindowHalved:   "found by halving: the model's API refused more and named no limit",
 	WindowEndpoint: "the model's endpoint says so",
+	WindowTrained:  "the model was trained with so much, and its endpoint does not say with how much it runs",
 	WindowKnown:    "the model's maker says so",
 	WindowSet:      "the most that is set (model.contextWindow)",
 }
@@ -38,13 +40,17 @@ func (f WindowFrom) String() string { return windowTexts[f] }
 const (
 	windowLearned = 30 * 24 * time.Hour
 	windowAsked   = time.Hour
+	windowTrained = 10 * time.Minute // once it is loaded, the endpoint may say
 )
 
 // Holds is w with the time until which it holds.
 func (w Window) Holds(now time.Time) Window {
 	w.Until = now.Add(windowAsked)
-	if w.From == WindowRefused || w.From == WindowHalved {
+	switch w.From {
+	case WindowRefused, WindowHalved:
 		w.Until = now.Add(windowLearned)
+	case WindowTrained:
+		w.Until = now.Add(windowTrained)
 	}
 	return w
 }
@@ -69,6 +75,8 @@ func (w Window) Over(known Window, now time.Time) bool {
 	switch known.From {
 	case WindowRefused, WindowHalved:
 		return w.From == WindowHalved && w.Tokens < known.Tokens
+	case WindowEndpoint:
+		return w.Tokens > 0 && w.From != WindowTrained
 	}
 	return w.Tokens > 0
 }

@@ -29,8 +29,10 @@ func TestWindows(t *testing.T) {
 		want  tidemark.Tokens
 	}{
 		{told(0, tidemark.WindowEndpoint), 0},
+		{told(40_000, tidemark.WindowTrained), 40_000},
 		{told(32_000, tidemark.WindowEndpoint), 32_000},
-		{told(0, tidemark.WindowEndpoint), 32_000}, // it does not say, this time
+		{told(40_000, tidemark.WindowTrained), 32_000}, // it runs with less
+		{told(0, tidemark.WindowEndpoint), 32_000},     // it does not say, this time
 		{told(16_000, tidemark.WindowHalved), 16_000},
 		{told(20_000, tidemark.WindowHalved), 16_000},
 		{told(32_000, tidemark.WindowEndpoint), 16_000}, // what it refuses says more

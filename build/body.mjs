@@ -23,12 +23,14 @@ const REST_MS = 30_000;
 
 // drained reads what is left of the body of a request that is answered without it, up to so many bytes. An object that leaves one
 // unread has the runtime read on behind the answer, which fails in the Worker before it (Can't read from request stream after response
-// has been sent); and it ends the connection, and the answer with it if much is left.
+// has been sent); and it ends the connection, and the answer with it if much is left. Who waits for leave to send hears the answer at
+// once, and who says that more comes is not waited for.
 export async function drained(request, most = MAX_REST) {
-  if (!request.body || request.bodyUsed) return;
+  const { body, bodyUsed, headers } = request;
+  if (!body || bodyUsed || headers.has("expect") || Number(headers.get("content-length")) > most) return;
   let size = 0;
   const sink = new WritableStream({ write(piece) { if ((size += piece.length) > most) throw new Error("too much is left"); } });
-  await request.body.pipeTo(sink, { signal: AbortSignal.timeout(REST_MS) }).catch(() => {});
+  await body.pipeTo(sink, { signal: AbortSignal.timeout(REST_MS) }).catch(() => {});
 }
 
 // whole reads a body of at most so many bytes; null when there are more.

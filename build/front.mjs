@@ -75,8 +75,7 @@ async function judge(request, env) {
   const passed = beside || faced(request, path, env.TIDEMARK_TOKEN)?.sure;
   const most = passed || /^\/v1\/sessions\/[^/]+\/import$/.test(path) || streamed(request.method, path) ? MAX_IMPORT : MAX_BODY;
   if (size > most) {
-    // Who waits for leave to send hears the answer at once.
-    if (size <= MAX_IMPORT && !request.headers.has("expect")) await drained(request, MAX_IMPORT);
+    await drained(request, MAX_IMPORT);
     return refuse(413, "too_large", `body of ${size} bytes, at most ${most}`);
   }
   if (beside || (passed && size > MAX_BODY)) {

@@ -38,7 +38,7 @@ func resized(size, fixed, before, after tidemark.Tokens) tidemark.Tokens {
 	if counted := size - fixed; counted > before && before > 0 { // the provider counts more than we estimate
 		return fixed + after*counted/before
 	}
-	return max(fixed+after, size-(before-after))
+	return size * (fixed + after) / max(fixed+before, 1) // or less
 }
 
 // previewSpans applies the edits of spans: all in one pass when they are disjoint, as those of one row are.

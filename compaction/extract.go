@@ -140,9 +140,9 @@ func boundAsks(asks []string) []string {
 	return asks
 }
 
-// Extract is the summary without a model, tier 3: the reference's sentence and what can be taken
+// Extract is the summary without a model, tier 3: the reference's sentence, with why there is none, and what can be taken
 // from the span as it stands.
-func Extract(items []Item) string {
+func Extract(items []Item, why string) string {
 	var b strings.Builder
 	n, images := 0, 0
 	for _, it := range items {
@@ -153,11 +153,11 @@ func Extract(items []Item) string {
 		n++
 		images += it.Message.Images()
 	}
-	fmt.Fprintf(&b, "[Context contained %d messages that were compacted. Summary unavailable due to size limits.", n)
+	fmt.Fprintf(&b, "[Context contained %d messages that were compacted. Summary unavailable: %s.", n, strings.TrimSuffix(why, "."))
 	if images > 0 {
 		fmt.Fprintf(&b, " Included %d image(s).", images)
 	}
-	b.WriteString("]\n\nNo model could write a summary; this is an extract of the conversation as it stands.\n")
+	b.WriteString("]\n\nThis is an extract of the conversation as it stands.\n")
 	b.WriteString("\n## Tool calls\n" + list(toolCalls(items), 25))
 	b.WriteString("\n## Last turns\n" + list(lastTurns(items), 8))
 	return b.String()

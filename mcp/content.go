@@ -135,8 +135,21 @@ func (p part) known() bool {
 	return p.Type == "resource" && p.Resource != nil
 }
 
+// decodes reports a part whose bytes can be had.
+func (p part) decodes() bool {
+	data := ""
+	switch {
+	case p.Type == "image" || p.Type == "audio":
+		data = p.Data
+	case p.Type == "resource" && p.Resource != nil:
+		data = p.Resource.Blob
+	}
+	_, err := base64.StdEncoding.DecodeString(data)
+	return err == nil
+}
+
 // Readable returns a message with the result of a tool as it came, or, where it has a part that no reader of the protocol
-// knows, with a text in its place: readers that are not ours refuse all of such a result.
+// knows or can decode, with a text in its place: readers that are not ours refuse all of such a result.
 func Readable(message []byte) []byte {
 	var m struct {
 		Result struct {
@@ -149,7 +162,7 @@ func Readable(message []byte) []byte {
 	changed := false
 	for i, raw := range m.Result.Content {
 		p := partOf(raw)
-		if p.odd == nil {
+		if p.odd == nil && p.decodes() {
 			continue
 		}
 		changed = true

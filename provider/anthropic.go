@@ -41,11 +41,13 @@ type Anthropic struct {
 	Beta      []string          // anthropic-beta
 	FirstByte time.Duration     // longest wait for the answer to begin, 0: 2 minutes
 	Idle      time.Duration     // longest silence within it, 0: 90 seconds
+
+	bounds bounds
 }
 
 var _ tidemark.Provider = (*Anthropic)(nil)
 
-// Stream makes one call. A reply that ends in a refusal is an error of [tidemark.ClassRefusal], one
+// Stream makes one call. A reply that ends in a refusal without a word is an error of [tidemark.ClassRefusal], one
 // that met the end of the window an error of [tidemark.ClassOverflow], one without content an error
 // of [tidemark.ClassNetwork], since a message without content could never be sent again.
 //
@@ -62,6 +64,9 @@ func (a *Anthropic) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 	return func(yield func(tidemark.Delta, error) bool) {
 		fit := a.valid(req)
 		ans, err := a.call().do(ctx, a.encode(fit.Request))
+		if a.bounds.learn(or(req.Model, a.Model), a.bound(req), err) {
+			ans, err = a.call().do(ctx, a.encode(fit.Request))
+		}
 		if err != nil {
 			yield(tidemark.Delta{}, fit.explained(err, fit.spot))
 			return
@@ -109,13 +114,16 @@ func (a *Anthropic) encode(req tidemark.Request) []byte {
 	b = json.AppendString(b, or(req.Model, a.Model))
 	b = append(b, `,"stream":true`...)
 	b = appendPrompt(b, req)
-	limit := or(or(req.MaxTokens, a.MaxTokens), defaultMaxTokens)
 	if a.Thinking > 0 {
-		limit += a.Thinking // the API counts thinking as output
 		b = a.appendThinking(b, req)
 	}
 	b = append(b, `,"max_tokens":`...)
-	return append(appendOptions(strconv.AppendInt(b, int64(limit), 10), req.Options, a), '}')
+	return append(appendOptions(strconv.AppendInt(b, int64(a.bound(req)), 10), req.Options, a), '}')
+}
+
+// bound is that on the output: the API counts thinking into it.
+func (a *Anthropic) bound(req tidemark.Request) tidemark.Tokens {
+	return a.bounds.within(or(req.Model, a.Model), or(or(req.MaxTokens, a.MaxTokens), defaultMaxTokens)+a.Thinking)
 }
 
 // appendPrompt appends what the model is asked with: tools, system text, messages.

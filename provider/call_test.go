@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 		{"garbage JSON", tidemarktest.Step{Raw: "data: {\"type\": 7\n\n"}, tidemark.ClassNetwork},
 		{"empty body", tidemarktest.Step{Raw: "\n"}, tidemark.ClassNetwork},
 		{"empty reply", tidemarktest.Step{Empty: true}, tidemark.ClassNetwork},
-		{"refusal", tidemarktest.Step{Text: "no", Stop: "refusal"}, tidemark.ClassRefusal},
+		{"refusal without a word", tidemarktest.Step{Empty: true, Stop: "refusal"}, tidemark.ClassRefusal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := tidemarktest.NewAPI(t)
@@ -321,5 +321,17 @@ func TestWithoutUsage(t *testing.T) {
 	}
 	if reply.Call.Reported || reply.Call.Usage.Input != estimateRequest(hi()) || reply.Call.Usage.Output == 0 {
 		t.Errorf("call %+v", reply.Call)
+	}
+}
+
+// TestRefusalInWords: what a model says when it declines, or until it was stopped, is its answer.
+func TestRefusalInWords(t *testing.T) {
+	api := tidemarktest.NewAPI(t)
+	for name, p := range dialects(t, api, "k") {
+		api.Push(tidemarktest.Step{Text: "I will not.", Stop: "refusal"})
+		reply, err := tidemark.Complete(t.Context(), p, hi())
+		if err != nil || reply.Message.PlainText() != "I will not." || reply.Call.Stop != "refusal" {
+			t.Errorf("%s: %q (%s), %v", name, reply.Message.PlainText(), reply.Call.Stop, err)
+		}
 	}
 }

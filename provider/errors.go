@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -30,17 +32,20 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"longer than the model's context length", `context length \(([\d,]+)`, `input \(([\d,]+)`},     // SGLang
 	{"exceeds the available context size", `context size \(([\d,]+)`, `request \(([\d,]+)`},         // llama.cpp
 	{"exceed_context_size", "", ""},                                                                 // llama.cpp, its type
+	{"context shift is disabled", "", ""},                                                           // llama.cpp, older, with 500: https://github.com/ggml-org/llama.cpp/pull/13577
 	{"context size has been exceeded", "", ""},                                                      // llama.cpp, in the middle of an answer
 	{"exceeds the context length", `context length(?: of| \()([\d,]+)`, ""},                         // Ollama
 	{"exceeds maximum context length", `context length(?: of| \()([\d,]+)`, ""},                     // Ollama
 	{"exceeded max context length", "", ""},                                                         // Ollama
 	{"loaded with context length", `context length of only ([\d,]+)`, `first ([\d,]+) tokens`},      // LM Studio
 	{"greater than the context length", "", ""},                                                     // LM Studio
+	{"exceed the configured limit", `configured limit of ([\d,]+)`, ""},                             // OpenAI: https://github.com/cline/cline/issues/5474
 	{"exceeds the context window", "", ""},                                                          // OpenAI Responses, LM Studio
 	{"context window exceeded", "", ""},                                                             // LiteLLM
 	{"context_window_exceeded", "", ""},                                                             // Anthropic's stop reason, proxies
 	{"context_length_exceeded", "", ""},                                                             // OpenAI and its likes
 	{"context length exceeded", "", ""},                                                             // Together, DeepInfra
+	{"`inputs` must have less than", `less than ([\d,]+)`, `given: ([\d,]+)`},                       // TGI: https://github.com/huggingface/text-generation-inference/issues/695
 	{"`max_new_tokens` must be <=", `must be <= ([\d,]+)`, `given: ([\d,]+)`},                       // TGI, Together
 	{"maximum prompt length", `maximum prompt length is ([\d,]+)`, `contains ([\d,]+)`},             // xAI
 	{"context window limit", `window limit \(([\d,]+)`, ""},                                         // Workers AI; the sum with the reply
@@ -60,6 +65,40 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 // none: who takes it for one finds that nothing fits.
 var askedTexts = [...]string{`([\d,]+) (?:tokens )?(?:in the messages|in your prompt|of text input|tokens from the input messages|input tokens)`,
 	`resulted in ([\d,]+)`, `prompt contains ([\d,]+)`, `too long: ([\d,]+)`}
+
+// boundTexts are what servers say when the bound on the reply is over what the model answers at most, and that number.
+var boundTexts = [...]string{
+	`> ([\d,]+), which is the maximum allowed number of output tokens`, // Anthropic
+	`at most ([\d,]+) completion tokens`,                               // OpenAI
+	`valid range of max_tokens is \[1, ?([\d,]+)\]`,                    // DeepSeek
+	"`max_tokens` must be less than or equal to `([\\d,]+)`",           // Groq
+}
+
+// bounds are how many tokens models answer at most, by their names, as a refusal said.
+type bounds struct{ said sync.Map }
+
+// within is the bound on a reply of a model, 0 for none.
+func (b *bounds) within(model string, bound tidemark.Tokens) tidemark.Tokens {
+	if n, ok := b.said.Load(model); ok && bound > n.(tidemark.Tokens) {
+		return n.(tidemark.Tokens)
+	}
+	return bound
+}
+
+// learn reports whether an error says of a model that it answers with less than was asked for, and keeps that.
+func (b *bounds) learn(model string, asked tidemark.Tokens, err error) bool {
+	var api *tidemark.APIError
+	if !errors.As(err, &api) || api.Class != tidemark.ClassBadRequest {
+		return false
+	}
+	for _, text := range boundTexts {
+		if n := numberAt(text, strings.ToLower(api.Message)); n > 0 && n < asked {
+			b.said.Store(model, n)
+			return true
+		}
+	}
+	return false
+}
 
 // overflows reports whether the words of an error say that the request exceeds the window.
 func overflows(texts ...string) bool {

@@ -38,17 +38,20 @@ type listed struct {
 	ID      looseText `json:"id"`
 	Running looseInt  `json:"max_model_len"`         // vLLM
 	Loaded  looseInt  `json:"loaded_context_length"` // LM Studio
-	Window  looseInt  `json:"context_window"`
-	Length  looseInt  `json:"context_length"`
-	Most    looseInt  `json:"max_context_length"`
-	Input   looseInt  `json:"max_input_tokens"`
-	Meta    loose[struct {
+	Top     loose[struct {
+		Length looseInt `json:"context_length"` // OpenRouter: of the endpoint that a request mostly goes to
+	}] `json:"top_provider"`
+	Window looseInt `json:"context_window"`
+	Length looseInt `json:"context_length"`
+	Most   looseInt `json:"max_context_length"`
+	Input  looseInt `json:"max_input_tokens"`
+	Meta   loose[struct {
 		Running looseInt `json:"n_ctx"` // llama.cpp
 	}] `json:"meta"`
 }
 
 func (l listed) tokens() tidemark.Tokens {
-	for _, n := range []looseInt{l.Running, l.Loaded, l.Meta.is.Running, l.Window, l.Length, l.Most, l.Input} {
+	for _, n := range []looseInt{l.Running, l.Loaded, l.Meta.is.Running, l.Top.is.Length, l.Window, l.Length, l.Most, l.Input} {
 		if bounded(n) > 0 {
 			return bounded(n)
 		}
@@ -101,25 +104,39 @@ func (l Listed) find(model string) tidemark.Tokens {
 }
 
 // Window asks how many tokens a model takes as it runs now, 0 where the endpoint does not say: the list of models first,
-// then what LM Studio, llama.cpp and Ollama tell beside it. The window that a model was trained with counts for nothing
-// where it is not the one that it was started with.
-func (m *Models) Window(ctx context.Context, model string) (tidemark.Tokens, error) {
+// then what LM Studio, llama.cpp and Ollama tell beside it. What a model was trained with bounds what it may run with, and
+// counts only where nobody says more than that.
+func (m *Models) Window(ctx context.Context, model string) (tidemark.Window, error) {
+	w := tidemark.Window{From: tidemark.WindowEndpoint}
+	var trained tidemark.Tokens
+	var err error
+	if w.Tokens, trained, err = m.window(ctx, model); w.Tokens == 0 && trained > 0 {
+		w = tidemark.Window{Tokens: trained, From: tidemark.WindowTrained}
+	}
+	return w, err
+}
+
+func (m *Models) window(ctx context.Context, model string) (running, trained tidemark.Tokens, err error) {
 	if m.Transport == nil || m.BaseURL == "" && KnownWindow(model) > 0 {
-		return 0, nil // nobody can be asked, or need be
+		return 0, 0, nil // nobody can be asked, or need be
 	}
 	l, err := m.List(ctx)
 	if err != nil || m.Anthropic {
-		return l.find(model), err
+		return l.find(model), 0, err
 	}
 	root := strings.TrimSuffix(m.base(), "/v1")
 	if n := l.find(model); n > 0 || root == m.base() {
-		return n, nil
+		return n, 0, nil
 	}
 	if l, err = m.listAt(ctx, root+"/api/v0/models"); err == nil { // LM Studio, which has what a model could take as well
 		for _, x := range l.list {
-			if n := bounded(x.Loaded); string(x.ID) == model && n > 0 {
-				return n, nil
+			if string(x.ID) != model {
+				continue
 			}
+			if n := bounded(x.Loaded); n > 0 {
+				return n, 0, nil
+			}
+			trained = bounded(x.Most)
 		}
 	}
 	var props struct {
@@ -128,14 +145,15 @@ func (m *Models) Window(ctx context.Context, model string) (tidemark.Tokens, err
 		} `json:"default_generation_settings"`
 	}
 	if _, _, err = m.get(ctx, root+"/props", nil, &props); err == nil && bounded(props.Settings.Context) > 0 { // llama.cpp
-		return bounded(props.Settings.Context), nil
+		return bounded(props.Settings.Context), 0, nil
 	}
-	return m.ollama(ctx, root, model), nil
+	running, other := m.ollama(ctx, root, model)
+	return running, or(trained, other), nil
 }
 
 // ollama asks for the window of a model that is loaded, or that its Modelfile sets
-// (https://github.com/ollama/ollama/blob/main/docs/api.md).
-func (m *Models) ollama(ctx context.Context, root, model string) tidemark.Tokens {
+// (https://github.com/ollama/ollama/blob/main/docs/api.md), and where that sets none, what it was trained with.
+func (m *Models) ollama(ctx context.Context, root, model string) (runs, trained tidemark.Tokens) {
 	var running struct {
 		Models []struct {
 			Name    string   `json:"name"`
@@ -144,26 +162,27 @@ func (m *Models) ollama(ctx context.Context, root, model string) tidemark.Tokens
 		} `json:"models"`
 	}
 	if _, _, err := m.get(ctx, root+"/api/ps", nil, &running); err != nil {
-		return 0
+		return 0, 0
 	}
 	for _, r := range running.Models {
 		if (r.Name == model || r.Model == model || r.Name == model+":latest") && bounded(r.Context) > 0 {
-			return bounded(r.Context)
+			return bounded(r.Context), 0
 		}
 	}
 	var show struct {
-		Parameters string `json:"parameters"`
+		Parameters string                     `json:"parameters"`
+		Info       map[string]json.RawMessage `json:"model_info"`
 	}
 	ask := append(json.AppendString([]byte(`{"model":`), model), '}')
 	if _, _, err := m.get(ctx, root+"/api/show", ask, &show); err != nil {
-		return 0
+		return 0, 0
 	}
 	for line := range strings.Lines(show.Parameters) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "num_ctx" {
-			return numberAt(`^\s*"?(\d+)`, value)
+			return numberAt(`^\s*"?(\d+)`, value), 0
 		}
 	}
-	return 0
+	return 0, numberAt(`^(\d+)$`, string(show.Info[scalar(show.Info["general.architecture"])+".context_length"]))
 }
 
 // Known is [KnownWindow].

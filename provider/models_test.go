@@ -34,6 +34,9 @@ func TestSizes(t *testing.T) {
 		{"llama.cpp", `request (9001 tokens) exceeds the available context size (8192 tokens), try increasing it`, 8192, 9001},
 		{"LM Studio", `Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.`, 32_768, 111_490},
 		{"TGI", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 500 `max_new_tokens`", 4096, 5000},
+		{"TGI, the input alone", "Input validation error: `inputs` must have less than 1024 tokens. Given: 1168", 1024, 1168},
+		{"OpenAI, newer", "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 289650 tokens. Please reduce the length of the messages.", 272_000, 289_650},
+		{"llama.cpp, older", "context shift is disabled", 0, 0},
 		{"xAI", `This model's maximum prompt length is 131072 but the request contains 537812 tokens.`, 131_072, 537_812},
 		{"Gemini", `The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).`, 1_048_575, 1_196_265},
 		{"Mistral", `Prompt contains 150000 tokens and 0 draft tokens, too large for model with 131072 maximum context length`, 131_072, 150_000},
@@ -67,21 +70,23 @@ func TestModelsWindow(t *testing.T) {
 		paths map[string]string
 		base  string // behind the server's address
 		want  tidemark.Tokens
+		from  tidemark.WindowFrom
 	}{
-		{"vLLM", map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":16384}]}`}, "/v1", 16_384},
-		{"OpenRouter", map[string]string{"/api/v1/models": `{"data":[{"id":"other","context_length":4096},{"id":"m","context_length":131072}]}`}, "/api/v1", 131_072},
-		{"Groq", map[string]string{"/v1/models": `{"data":[{"id":"m","context_window":8192},{"id":"n"}]}`}, "/v1", 8192},
-		{"LM Studio", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072,"loaded_context_length":4096}]}`}, "/v1", 4096},
-		{"LM Studio, not loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072}]}`}, "/v1", 0},
-		{"an absurd one", map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/props": `{"default_generation_settings":{"n_ctx":1e15}}`}, "/v1", 0},
-		{"llama.cpp", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072}}]}`, "/props": `{"default_generation_settings":{"n_ctx":8192}}`}, "/v1", 8192},
-		{"llama.cpp, of 2026", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072,"n_ctx":8192}}]}`}, "/v1", 8192},
-		{"Ollama, loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/ps": `{"models":[{"name":"m:latest","context_length":4096}]}`}, "/v1", 4096},
+		{"vLLM", map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":16384}]}`}, "/v1", 16_384, tidemark.WindowEndpoint},
+		{"OpenRouter", map[string]string{"/api/v1/models": `{"data":[{"id":"other","context_length":4096},{"id":"m","context_length":131072}]}`}, "/api/v1", 131_072, tidemark.WindowEndpoint},
+		{"OpenRouter, an endpoint with less", map[string]string{"/api/v1/models": `{"data":[{"id":"m","context_length":32768,"top_provider":{"context_length":16000}}]}`}, "/api/v1", 16_000, tidemark.WindowEndpoint},
+		{"Groq", map[string]string{"/v1/models": `{"data":[{"id":"m","context_window":8192},{"id":"n"}]}`}, "/v1", 8192, tidemark.WindowEndpoint},
+		{"LM Studio", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072,"loaded_context_length":4096}]}`}, "/v1", 4096, tidemark.WindowEndpoint},
+		{"LM Studio, not loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/v0/models": `{"data":[{"id":"m","max_context_length":131072}]}`}, "/v1", 131_072, tidemark.WindowTrained},
+		{"an absurd one", map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/props": `{"default_generation_settings":{"n_ctx":1e15}}`}, "/v1", 0, tidemark.WindowEndpoint},
+		{"llama.cpp", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072}}]}`, "/props": `{"default_generation_settings":{"n_ctx":8192}}`}, "/v1", 8192, tidemark.WindowEndpoint},
+		{"llama.cpp, of 2026", map[string]string{"/v1/models": `{"data":[{"id":"/models/m.gguf","meta":{"n_ctx_train":131072,"n_ctx":8192}}]}`}, "/v1", 8192, tidemark.WindowEndpoint},
+		{"Ollama, loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/ps": `{"models":[{"name":"m:latest","context_length":4096}]}`}, "/v1", 4096, tidemark.WindowEndpoint},
 		{"Ollama, set", map[string]string{"/v1/models": `{"data":[{"id":"m"},{"id":"n"}]}`, "/api/ps": `{"models":[]}`,
-			"POST /api/show": `{"parameters":"stop \"<|end|>\"\nnum_ctx                        16384","model_info":{"llama.context_length":131072}}`}, "/v1", 16_384},
-		{"Ollama, trained with more than it runs with", map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/api/ps": `{}`, "POST /api/show": `{"model_info":{"llama.context_length":131072}}`}, "/v1", 0},
-		{"another form", map[string]string{"/v1/models": `{"data":[{"id":7,"max_model_len":"16384"},{"id":"m","max_model_len":"16384.0","meta":[]}]}`}, "/v1", 16_384},
-		{"no JSON", map[string]string{"/v1/models": `<html>`, "/props": `null`, "/api/ps": `[`}, "/v1", 0},
+			"POST /api/show": `{"parameters":"stop \"<|end|>\"\nnum_ctx                        16384","model_info":{"llama.context_length":131072}}`}, "/v1", 16_384, tidemark.WindowEndpoint},
+		{"Ollama, not loaded", map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/api/ps": `{}`, "POST /api/show": `{"model_info":{"general.architecture":"qwen3","qwen3.context_length":40960}}`}, "/v1", 40_960, tidemark.WindowTrained},
+		{"another form", map[string]string{"/v1/models": `{"data":[{"id":7,"max_model_len":"16384"},{"id":"m","max_model_len":"16384.0","meta":[]}]}`}, "/v1", 16_384, tidemark.WindowEndpoint},
+		{"no JSON", map[string]string{"/v1/models": `<html>`, "/props": `null`, "/api/ps": `[`}, "/v1", 0, tidemark.WindowEndpoint},
 	} {
 		t.Run(c.who, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,17 +102,17 @@ func TestModelsWindow(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			m := &Models{BaseURL: server.URL + c.base, Transport: http.DefaultTransport}
-			if n, err := m.Window(t.Context(), "m"); n != c.want || err != nil {
-				t.Errorf("%d, %v; want %d", n, err, c.want)
+			if w, err := m.Window(t.Context(), "m"); w.Tokens != c.want || w.From != c.from || err != nil {
+				t.Errorf("%+v, %v; want %d", w, err, c.want)
 			}
 		})
 	}
 	m := &Models{BaseURL: "http://127.0.0.1:1/v1", Transport: http.DefaultTransport}
-	if n, err := m.Window(t.Context(), "m"); n != 0 || err == nil {
-		t.Errorf("nobody there: %d, %v", n, err)
+	if n, err := m.Window(t.Context(), "m"); n.Tokens != 0 || err == nil {
+		t.Errorf("nobody there: %+v, %v", n, err)
 	}
-	if n, err := (&Models{}).Window(t.Context(), "gpt-4o"); n != 0 || err != nil {
-		t.Errorf("a model that its maker has in the table is asked for: %d, %v", n, err)
+	if n, err := (&Models{}).Window(t.Context(), "gpt-4o"); n.Tokens != 0 || err != nil {
+		t.Errorf("a model that its maker has in the table is asked for: %+v, %v", n, err)
 	}
 }
 

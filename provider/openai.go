@@ -38,21 +38,24 @@ type OpenAI struct {
 	MaxTokens tidemark.Tokens   // bound on replies of requests without one, 0: the endpoint's
 	FirstByte time.Duration     // longest wait for the answer to begin, 0: 5 minutes
 	Idle      time.Duration     // longest silence within it, 0: 90 seconds
+
+	bounds bounds
 }
 
 var _ tidemark.Provider = (*OpenAI)(nil)
 
 // Stream makes one call. Finish reasons are given as the Messages API names them: stop is end_turn,
 // length is max_tokens, tool_calls and function_call are tool_use. What the model says when it declines is
-// a reply that stopped with refusal; one that was filtered is an error of [tidemark.ClassRefusal]. One that only
+// a reply that stopped with refusal; one that was filtered is, too, or without text an error of [tidemark.ClassRefusal]. One that only
 // thought is a reply of thinking, one with nothing at all an error of [tidemark.ClassNetwork].
 func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
 		fit := o.valid(req)
 		body, places := o.encode(fit.Request, true)
 		ans, err := o.call().do(ctx, body)
-		if refusesUsage(err) {
-			body, places = o.encode(fit.Request, false)
+		usage := !refusesUsage(err)
+		if o.bounds.learn(or(req.Model, o.Model), o.bound(req), err) || !usage {
+			body, places = o.encode(fit.Request, usage)
 			ans, err = o.call().do(ctx, body)
 		}
 		if err != nil {
@@ -124,11 +127,15 @@ func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {
 		}
 	}
 	b = append(w.buf, ']')
-	if limit := or(req.MaxTokens, o.MaxTokens); limit > 0 {
+	if limit := o.bound(req); limit > 0 {
 		b = append(b, `,"`+o.limitField()+`":`...)
 		b = strconv.AppendInt(b, int64(limit), 10)
 	}
 	return append(appendOptions(b, req.Options, o), '}'), w.places
+}
+
+func (o *OpenAI) bound(req tidemark.Request) tidemark.Tokens {
+	return o.bounds.within(or(req.Model, o.Model), or(req.MaxTokens, o.MaxTokens))
 }
 
 // limitField names the bound on the reply: OpenAI's reasoning models know only the new name, most

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -160,8 +161,10 @@ func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidema
 	switch {
 	case c.Stop == stopOverflow:
 		return fail(tidemark.ClassOverflow, stopOverflow, "the reply met the end of the context window")
-	case c.Stop == stopRefusal:
-		return fail(tidemark.ClassRefusal, stopRefusal, or(clip(m.PlainText(), maxErrorText), "the model declined to answer"))
+	case c.Stop == stopRefusal && strings.TrimSpace(m.PlainText()) == "":
+		return fail(tidemark.ClassRefusal, stopRefusal, "the model declined to answer")
+	case c.Stop == stopRefusal: // what it said before or about it was read: it is the answer, and no call of it is made
+		m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b tidemark.Block) bool { return b.Type == tidemark.TypeToolUse })
 	case len(m.Content) == 0:
 		return fail(tidemark.ClassNetwork, "empty_reply", "the reply has no content")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -44,7 +45,7 @@ type Anatomy struct {
 	Anchored bool               `json:"anchored"` // Size rests on a provider's report
 	System   tidemark.Tokens    `json:"systemTokens"`
 	Tools    tidemark.Tokens    `json:"toolTokens"`
-	Parts    map[string]Portion `json:"parts"` // person, model, tool, recall, summary, marker, stub, note
+	Parts    map[string]Portion `json:"parts"` // in the measure of Size, as are System and Tools: person, model, tool, recall, summary, marker, stub, note
 	Last     int64              `json:"last"`  // position of the newest message
 	Overlays []tidemark.EntryID `json:"overlays,omitempty"`
 	Usage    tidemark.Usage     `json:"usage"`
@@ -134,6 +135,7 @@ func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
 	if v.Pack != "" { // what is pushed beside the messages, which Size has, too
 		a.Parts["note"] = Portion{Items: 1, Tokens: tidemark.EstimateText(req.Note)}
 	}
+	a.scale()
 	for _, it := range v.Items {
 		switch {
 		case compaction.IsMarker(it):
@@ -150,6 +152,18 @@ func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
 	}
 	a.Overlays = overlaysOf(v)
 	return a
+}
+
+// scale tells the parts in the measure of Size, which may be a provider's.
+func (a *Anatomy) scale() {
+	all := a.System + a.Tools
+	for _, p := range a.Parts {
+		all += p.Tokens
+	}
+	a.System, a.Tools = episodes.Scaled(a.System, a.Size, all), episodes.Scaled(a.Tools, a.Size, all)
+	for k, p := range a.Parts {
+		a.Parts[k] = Portion{p.Items, episodes.Scaled(p.Tokens, a.Size, all)}
+	}
 }
 
 // messageBytes is what a message weighs: its texts as they are, the rest as JSON.

@@ -2,7 +2,10 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -88,4 +91,83 @@ func TestCachedUsageTriggers(t *testing.T) {
 		}
 	}
 	t.Error("no compaction at 90,023 of 100,000 tokens")
+}
+
+// counting reports what a provider counts that has a rate of its own: so many hundredths of what we estimate.
+type counting struct {
+	*model
+	percent tidemark.Tokens
+	last    tidemark.Tokens // that it counted, of a call that asks no summary
+}
+
+func (c *counting) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	n := tidemark.EstimateText(req.System)
+	if len(req.Tools) > 0 {
+		schemas, _ := json.Marshal(req.Tools)
+		n += tidemark.EstimateText(string(schemas))
+	}
+	for _, m := range req.Messages {
+		n += tidemark.Estimate(m)
+	}
+	n = n * c.percent / 100
+	if !asksSummary(req) {
+		c.last = n
+	}
+	return (&reporter{c.model, tidemark.Usage{Input: n, Output: 1}}).Stream(ctx, req)
+}
+
+// TestOneMeasure: what a compaction is told to leave, the size behind it, and the record of the next call are in the
+// measure of the provider, whether that counts less than we estimate or more.
+func TestOneMeasure(t *testing.T) {
+	for _, percent := range []tidemark.Tokens{60, 80, 100, 120} {
+		t.Run(fmt.Sprint(percent), func(t *testing.T) {
+			h := newHarness(t, session.Settings{})
+			h.stop()
+			h.key = "agent:main:local:dm:measure"
+			life, stop := context.WithCancel(context.Background())
+			defer stop()
+			p := &counting{model: h.model, percent: percent}
+			s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt, Provider: p,
+				Settings: session.Settings{Model: "m", Window: 16_000, Reserve: 4000, Keep: 2000}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Session = s
+			near := func(what string, got, want tidemark.Tokens) {
+				t.Helper()
+				if 100*got < 94*want || 100*got > 106*want {
+					t.Errorf("%s is %d, the provider counts %d", what, got, want)
+				}
+			}
+			var told session.Compacted
+			for i := 0; told.After == 0 && i < 60; i++ {
+				h.say(filler(i) + strings.Repeat(" and more of it", 60))
+				if events := h.events("compaction"); len(events) > 0 {
+					var e struct{ Data session.Compacted }
+					if err := json.Unmarshal([]byte(events[0]), &e); err != nil {
+						t.Fatal(err)
+					}
+					told = e.Data
+				}
+			}
+			near("what is left", told.After, p.last)
+			a := h.anatomies()
+			call := a[len(a)-1]
+			near("the size of the call", call.Size, p.last)
+			sum := call.System + call.Tools
+			for _, part := range call.Parts {
+				sum += part.Tokens
+			}
+			near("the sum of the parts", sum, p.last)
+			if got := h.post(session.Input{Kind: session.InputCompact}); strings.HasPrefix(got, "error") {
+				t.Fatal(got)
+			}
+			v, err := h.View(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.say("on")
+			near("what a compaction by hand leaves", v.Size, p.last)
+		})
+	}
 }

@@ -17,10 +17,11 @@ import (
 type fitMode string
 
 const (
-	fitAuto   fitMode = "threshold" // if it is over the limit
-	fitForced fitMode = "overflow"  // the provider reported that it is
-	fitManual fitMode = "manual"    // a person asked
-	fitAgain  fitMode = "again"     // an extract stood in for a summary
+	fitAuto    fitMode = "threshold" // if it is over the limit
+	fitForced  fitMode = "overflow"  // the provider reported that it is
+	fitDoubted fitMode = "refusal"   // it refused a large request, and nobody knows why
+	fitManual  fitMode = "manual"    // a person asked
+	fitAgain   fitMode = "again"     // an extract stood in for a summary
 )
 
 // fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
@@ -35,7 +36,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err != nil {
 		return v, err
 	}
-	hard := mode == fitForced || v.Size > s.settings().Window
+	hard := mode == fitForced || mode != fitDoubted && v.Size > s.settings().Window
 	list, rests, err := s.asked(ctx, v, mode, hard)
 	if err != nil {
 		return v, err
@@ -61,6 +62,9 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return after, err
 	}
 	after, err = s.checked(ctx, r, p, after)
+	if r.trial.doubted && p.overlay != "" {
+		r.trial.installed = append(r.trial.installed, p.overlay)
+	}
 	s.reflect(ctx, p)
 	return after, err
 }
@@ -70,7 +74,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 func (s *Session) cannot(v View, mode fitMode, err error) error {
 	lost := errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) || errors.Is(err, context.Canceled) || errors.Is(err, tidemark.ErrAborted)
 	switch {
-	case lost || mode == fitManual:
+	case lost || mode == fitManual || mode == fitDoubted:
 		return err
 	case mode == fitForced:
 		return fmt.Errorf("%w: %w", tidemark.ErrOverflow, err)
@@ -348,10 +352,13 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	now := s.Runtime.Now()
 	size := after.Size // by the measure of what stood before, which may be a provider's
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
-		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size}))}
-	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
+		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size, Own: v.Fixed + after.Tokens()}))}
+	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Why: p.Why, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.budget().Limit(), 0), Loose: p.Act.Loose}
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
+		return err
+	}
+	if done.PutOff, err = s.putOffs(ctx, p); err != nil {
 		return err
 	}
 	owed := done.counts(edits, p.Act.Summarize) && !s.settings().NoMemories

@@ -116,20 +116,21 @@ func TestSummaryFailures(t *testing.T) {
 		name string
 		play func(req tidemark.Request) (string, error)
 		tier string // of the compaction; empty: none happens and the view stays
+		why  string // that is told
 	}{
-		{"rate limit", fails(tidemark.ClassRate), ""},
-		{"overloaded", fails(tidemark.ClassOverloaded), ""},
-		{"wrong key", fails(tidemark.ClassAuth), ""},
-		{"bad request", fails(tidemark.ClassBadRequest), "plaintext"},
-		{"refused", fails(tidemark.ClassRefusal), "plaintext"},
-		{"chatter", says("There is nothing worth remembering."), "plaintext"},
-		{"empty summary", says("<summary> </summary><memories>- x</memories>"), "plaintext"},
-		{"unclosed", says("<summary>half of it"), "plaintext"},
-		{"unclosed memories", says("<summary>s</summary><memories>- x"), "plaintext"},
-		{"dots", says("<summary>...</summary><memories>- x</memories>"), "plaintext"},
-		{"one word", says("<summary>Words.</summary><memories>- x</memories>"), "plaintext"},
-		{"refusal", says("<summary>I'm sorry, but I can't help with summarising this, since it would not be right of me to do that. Please ask somebody who is able to help you instead of me, or leave it as it is. There is nothing else that I could do for you here, however often you might ask it of me.</summary><memories>- x</memories>"), "plaintext"},
-		{"a draft within thinking", says("<think><summary>message 0: some words of a long talk, a draft of it</summary> No."), "plaintext"},
+		{"rate limit", fails(tidemark.ClassRate), "", ""},
+		{"overloaded", fails(tidemark.ClassOverloaded), "", ""},
+		{"wrong key", fails(tidemark.ClassAuth), "", ""},
+		{"bad request", fails(tidemark.ClassBadRequest), "plaintext", "model API: "},
+		{"refused", fails(tidemark.ClassRefusal), "plaintext", "model API: "},
+		{"chatter", says("There is nothing worth remembering."), "plaintext", "the model's answer could not be used: it has no <summary>"},
+		{"empty summary", says("<summary> </summary><memories>- x</memories>"), "plaintext", "the model's answer could not be used: it has no <summary>"},
+		{"unclosed", says("<summary>half of it"), "plaintext", "the model's answer could not be used: it has no <summary>"},
+		{"unclosed memories", says("<summary>s</summary><memories>- x"), "plaintext", "the model's answer could not be used: it has no closed <memories>"},
+		{"dots", says("<summary>...</summary><memories>- x</memories>"), "plaintext", "the model's answer could not be used: the summary is too short: 0 letters"},
+		{"one word", says("<summary>Words.</summary><memories>- x</memories>"), "plaintext", "the model's answer could not be used: the summary is too short: 5 letters"},
+		{"refusal", says("<summary>I'm sorry, but I can't help with summarising this, since it would not be right of me to do that. Please ask somebody who is able to help you instead of me, or leave it as it is. There is nothing else that I could do for you here, however often you might ask it of me.</summary><memories>- x</memories>"), "plaintext", "the model's answer could not be used: the summary names next to nothing"},
+		{"a draft within thinking", says("<think><summary>message 0: some words of a long talk, a draft of it</summary> No."), "plaintext", "the model's answer could not be used: it has no <summary>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, small)
@@ -157,7 +158,7 @@ func TestSummaryFailures(t *testing.T) {
 				t.Errorf("events %q, want tier %q", events, c.tier)
 			}
 			if c.tier == "plaintext" {
-				if head := h.sent()[0].Content[0].Text; !strings.Contains(head, "Summary unavailable due to size limits.") || !strings.Contains(head, "message 0") {
+				if head := h.sent()[0].Content[0].Text; !strings.Contains(head, "Summary unavailable: "+c.why) || !strings.Contains(events[0], "an extract in place of a summary ("+c.why) || !strings.Contains(head, "message 0") {
 					t.Errorf("extract reads %.400q", head)
 				}
 			}

@@ -14,7 +14,9 @@ import (
 type Compacted struct {
 	Reason       string           `json:"reason"`
 	By           []string         `json:"strategies"`
-	Tier         string           `json:"tier,omitempty"`      // of a summary: full, partial, plaintext
+	Tier         string           `json:"tier,omitempty"`   // of a summary: full, partial, plaintext
+	PutOff       int              `json:"putOff,omitempty"` // times, before it was made
+	Why          string           `json:"tierReason,omitempty"`
 	Messages     int              `json:"messages"`            // that left the view
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
@@ -24,7 +26,7 @@ type Compacted struct {
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
 	Limit        tidemark.Tokens  `json:"limitTokens"`
-	Memories     int              `json:"memories"`
+	Memories     int              `json:"memories"` // that were found; those known already are not written again
 	Archive      string           `json:"archive,omitempty"`
 	Usage        tidemark.Usage   `json:"usage"`
 	Millis       int64            `json:"ms"`
@@ -140,8 +142,14 @@ func (c Compacted) line() string {
 		c.Episodes.line(&b)
 	}
 	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
-	if c.Tier != "" && c.Tier != tierFull {
-		fmt.Fprintf(&b, ", %s summary", c.Tier)
+	switch c.Tier {
+	case tierPartial:
+		fmt.Fprintf(&b, ", partial summary (%s)", c.Why)
+	case tierPlaintext:
+		fmt.Fprintf(&b, ", an extract in place of a summary (%s)", c.Why)
+	}
+	if c.PutOff > 0 {
+		fmt.Fprintf(&b, ", made up after %d failed tries", c.PutOff)
 	}
 	if c.Memories > 0 {
 		b.WriteString(", " + memories(c.Memories))
@@ -163,10 +171,10 @@ func (c Compacted) line() string {
 	return b.String()
 }
 
-// memories says how many, as people do.
+// memories says how many, as people do. What of them is new, the agent decides when it writes them down.
 func memories(n int) string {
 	if n == 1 {
-		return "1 memory"
+		return "1 memory offered"
 	}
-	return fmt.Sprintf("%d memories", n)
+	return fmt.Sprintf("%d memories offered", n)
 }

@@ -17,6 +17,7 @@ type edits struct {
 	placed []compaction.Placed
 	back   map[tidemark.EntryID][]int // blocks, from 1, that an undo brought back
 	again  []compaction.Span          // and stretches that had left as episodes
+	scale  scale                      // in which the newest compaction was told; zero for none
 }
 
 // standingEdits returns the edits that are shown now. Those of a conversation that was compacted a thousand times
@@ -48,6 +49,9 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 	if now.again == nil {
 		now.again = known.again
 	}
+	if now.scale.estimated == 0 {
+		now.scale = known.scale
+	}
 	now.placed = compaction.Lay(append(slices.Clone(known.placed), now.placed...)).Shown
 	s.laid.Store(&now)
 	return now, nil
@@ -60,6 +64,9 @@ func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error)
 	for i, m := range marks {
 		e.newest = max(e.newest, m.Seq)
 		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
+		if o := m.Overlay; o.Own > 0 && o.After > o.Own/countFar && o.After < o.Own*countFar {
+			e.scale = scale{counted: o.After, estimated: o.Own}
+		}
 	}
 	e.back = backOf(rows)
 	var err error

@@ -140,7 +140,7 @@ func (r *run) measured(v View) View {
 	case r.scale.refused:
 		v.Size, v.Anchor = max(v.Size, episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated)), true
 	case r.scale.estimated > 0 && !v.Anchor:
-		v.Size, v.Anchor = episodes.Scaled(v.Size, r.scale.counted, r.scale.estimated), true
+		v.Size, v.Anchor = episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated), true
 	}
 	return v
 }

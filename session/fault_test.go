@@ -456,3 +456,41 @@ func TestLateArchiveIsReported(t *testing.T) {
 		t.Errorf("the agent knows of %q, want two parts and the late one", got)
 	}
 }
+
+// TestOutageIsTold: while the model of summaries is down the conversation is told once that its compaction is put off, and
+// why, and the compaction that is made at last says that it made up for it.
+func TestOutageIsTold(t *testing.T) {
+	h, c := newTimed(t, session.Settings{Window: 9000, Reserve: 2500, Keep: 800}, noon)
+	down := true
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if down && asksSummary(req) {
+			return tidemark.Message{}, failure(tidemark.ClassAuth) // no backoff, and may pass
+		}
+		return tidemark.Message{}, nil
+	})
+	told := func() (out []string) {
+		for _, e := range h.events("notice") {
+			if strings.Contains(e, "put off") {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	i := 0
+	for ; len(told()) == 0 && i < 40; i++ {
+		h.say(filler(i))
+	}
+	for range 2 { // it is tried again, and fails again
+		c.advance(16 * time.Minute)
+		h.say("and on")
+	}
+	if got := told(); len(got) != 1 || !strings.Contains(got[0], "12:01 UTC") || !strings.Contains(got[0], "refused the key") || len(h.events("compaction")) != 0 {
+		t.Fatalf("told %q, compactions %q", got, h.events("compaction"))
+	}
+	down = false
+	c.advance(16 * time.Minute)
+	h.say("and on")
+	if got := h.events("compaction"); len(got) != 1 || !strings.Contains(got[0], "made up after 3 failed tries") || len(told()) != 1 {
+		t.Errorf("compactions %q, told %q", got, told())
+	}
+}

@@ -88,32 +88,35 @@ func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	if p.Message < 0 || p.Message >= len(sent) || p.Block >= len(sent[p.Message].Content) {
 		return nil
 	}
-	blocks := sent[p.Message].Content
+	blocks, guilty := sent[p.Message].Content, []func(tidemark.Block) bool{suspect, answers, anything}
 	if p.Block >= 0 {
-		blocks = blocks[p.Block : p.Block+1]
+		blocks, guilty = blocks[p.Block:p.Block+1], guilty[2:]
 	}
-	wanted := map[string]bool{}
-	for _, b := range blocks {
-		if p.Block >= 0 || suspect(b) {
-			wanted[string(b.AppendJSON(nil))] = true
+	for _, guilty := range guilty {
+		var edits []tidemark.Edit
+		wanted := map[string]bool{}
+		for _, b := range blocks {
+			wanted[string(b.AppendJSON(nil))] = guilty(b)
 		}
-	}
-	var edits []tidemark.Edit
-	for i := range v.Items {
-		it := &v.Items[i]
-		if it.Span() || it.Lead() || len(wanted) == 0 {
-			continue
-		}
-		for at, b := range it.Message.Content {
-			if !wanted[string(b.AppendJSON(nil))] {
+		for i := range v.Items {
+			it := &v.Items[i]
+			if it.Span() || it.Lead() {
 				continue
 			}
-			if e, ok := mendEdit(it, at, p.Inner, quoted(api.Message)); ok {
-				edits = append(edits, e)
+			for at, b := range it.Message.Content {
+				if !wanted[string(b.AppendJSON(nil))] {
+					continue
+				}
+				if e, ok := mendEdit(it, at, p.Inner, quoted(api.Message)); ok {
+					edits = append(edits, e)
+				}
 			}
 		}
+		if len(edits) > 0 {
+			return edits
+		}
 	}
-	return edits
+	return nil
 }
 
 // mediaWords are in what APIs say of a picture or a document that they cannot load or read, without a place: "Could not
@@ -136,7 +139,7 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	for _, guilty := range []func(i int, b tidemark.Block) bool{
 		func(i int, _ tidemark.Block) bool { return i > answered },
 		func(_ int, b tidemark.Block) bool { return b.Source != nil && b.Source.Type == "url" },
-		func(int, tidemark.Block) bool { return true },
+		func(_ int, b tidemark.Block) bool { return anything(b) },
 	} {
 		var edits []tidemark.Edit
 		for i := range v.Items {
@@ -167,7 +170,8 @@ func medium(b tidemark.Block) bool {
 	return (b.Type == tidemark.TypeImage || b.Type == tidemark.TypeDocument) && !words
 }
 
-// suspect reports a block that may be meant where an API names a message only: what people and models wrote is not.
+// Of a message that an API names as a whole, suspect is taken out first: what people and models wrote is not. What a tool
+// answered comes next, and what they wrote only where nothing else is left: else every later turn would fail.
 func suspect(b tidemark.Block) bool {
 	switch b.Type {
 	case tidemark.TypeText, tidemark.TypeToolUse:
@@ -177,6 +181,10 @@ func suspect(b tidemark.Block) bool {
 	}
 	return true
 }
+
+func answers(b tidemark.Block) bool { return b.Type == tidemark.TypeToolResult }
+
+func anything(tidemark.Block) bool { return true }
 
 // mendEdit has a note read in the place of a block of an item, or of one block in a result.
 func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bool) {

@@ -393,7 +393,7 @@ func (d Reset) line() string {
 		s += " to " + d.Archive
 	}
 	if d.Memories > 0 {
-		s += ", " + memories(d.Memories) + " kept"
+		s += ", " + memories(d.Memories)
 	}
 	if d.MemoriesOwed {
 		s += ", memories follow when the model can be reached"

@@ -40,6 +40,7 @@ type run struct {
 	counted bool              // the provider was asked for the size of its view
 	scale   scale             // and said so much
 	refits  int               // how often a refusal for its size was answered
+	trial   trial             // the window that is tried since
 	mends   int               // how often a place that the model API refused was taken out
 	command *queued           // what it carries out, nil for messages
 	unended error             // why its end could not be written: it is to be taken up again

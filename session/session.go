@@ -144,6 +144,9 @@ type Session struct {
 
 	learned   atomic.Pointer[learned] // of windows
 	windowNap atomic.Int64            // until when nobody is asked for them, in milliseconds
+	tried     atomic.Int64            // the window that a turn tries, 0: none
+	mostTaken atomic.Int64            // tokens of the largest request that was taken in this life
+	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
 	asks      atomic.Bool             // the tables of questions to the owner are there
 	frozen    atomic.Pointer[toolset] // the tools of others that are offered
 	thawed    atomic.Bool             // the system prompt was made anew, so they may be

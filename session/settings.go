@@ -99,6 +99,9 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.Model = cmp.Or(c.limits.Model, o.Model, c.Model)
 	c.set = cmp.Or(c.limits.Window, o.Window, c.Window, DefaultWindow)
 	c.Window = s.windowOf(*s.learned.Load(), c.Model, c.set).Tokens
+	if n := tidemark.Tokens(s.tried.Load()); n > 0 {
+		c.Window = min(c.Window, n)
+	}
 	c.Reserve = cmp.Or(o.Reserve, c.Reserve, compaction.DefaultReserve)
 	c.Keep = cmp.Or(o.Keep, c.Keep, compaction.DefaultKeep)
 	c.Zone = cmp.Or(c.Zone, time.UTC)
@@ -118,6 +121,8 @@ func (s *Session) loadSettings(ctx context.Context) error {
 		c.System += "\n\n" + childSystem
 	}
 	c.Delegation = c.Delegation.withDefaults()
-	s.now.Store(&c)
+	if was := s.now.Swap(&c); was != nil && was.Model != c.Model {
+		s.mostTaken.Store(0)
+	}
 	return nil
 }

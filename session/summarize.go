@@ -34,6 +34,7 @@ type plan struct {
 	ChunkSize    tidemark.Tokens // at which they were cut; the window may change meanwhile
 	Rolling      string
 	Tier         string
+	Why          string // of a tier that is not full
 	Facts        []tidemark.Extraction
 	Usage        tidemark.Usage
 	overlay      tidemark.EntryID // that was installed in this life, and what it did
@@ -56,10 +57,10 @@ type storedAct struct {
 
 func (p *plan) insertStmt(key tidemark.Key) tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL: `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, chunk_size, created, chunk, rolling, tier, facts, owed)
-			VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		SQL: `INSERT INTO plans(id, key, log, state, reason, instructions, act, part_ms, last, size, chunk_size, created, chunk, rolling, tier, why, facts, owed)
+			VALUES(?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		Args: []any{p.ID, string(key), p.Log, p.Reason, p.Instructions, mustJSON(storedAct(p.Act)), p.At.UnixMilli(), p.Last, int64(p.Size), int64(p.ChunkSize), p.At.UnixMilli(),
-			p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), p.Owed}, Want: 1}
+			p.Chunk, p.Rolling, p.Tier, p.Why, mustJSON(p.Facts), p.Owed}, Want: 1}
 }
 
 // madeFor reports whether a plan is the act that is planned now, of the view as it is, for the same reason.
@@ -84,14 +85,14 @@ func (s *Session) inherit(p, old *plan, v View) {
 			return
 		}
 	}
-	p.ChunkSize, p.Chunk, p.Rolling, p.Tier, p.Facts, p.Owed = old.ChunkSize, old.Chunk, old.Rolling, old.Tier, old.Facts, old.Owed
+	p.ChunkSize, p.Chunk, p.Rolling, p.Tier, p.Why, p.Facts, p.Owed = old.ChunkSize, old.Chunk, old.Rolling, old.Tier, old.Why, old.Facts, old.Owed
 }
 
 // saveStmt stores a finished chunk, so that it is not paid twice.
 func (p *plan) saveStmt() tidemark.Stmt {
 	return tidemark.Stmt{
-		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, facts = ?, usage = ?, owed = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
-		Args: []any{p.Chunk, p.Rolling, p.Tier, mustJSON(p.Facts), mustJSON(p.Usage), p.Owed, p.ID, p.Chunk - 1}, Want: 1}
+		SQL:  `UPDATE plans SET chunk = ?, rolling = ?, tier = ?, why = ?, facts = ?, usage = ?, owed = ? WHERE id = ? AND state = 'open' AND chunk = ?`,
+		Args: []any{p.Chunk, p.Rolling, p.Tier, p.Why, mustJSON(p.Facts), mustJSON(p.Usage), p.Owed, p.ID, p.Chunk - 1}, Want: 1}
 }
 
 // paidStmt stores what a chunk cost that is not finished.
@@ -106,7 +107,7 @@ func (p *plan) doneStmt() tidemark.Stmt {
 // openPlan returns the plan that is in work for a log, or nil. One for another log, left by a
 // reset, is dropped.
 func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
-	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage, owed, chunk_size
+	rows, err := s.DB.Query(ctx, `SELECT id, log, reason, instructions, act, part_ms, last, size, chunk, rolling, tier, facts, usage, owed, chunk_size, why
 		FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(s.Key))
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
@@ -116,7 +117,7 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 	}
 	r := rows[0]
 	p := &plan{ID: r.Text(0), Log: r.Text(1), Reason: r.Text(2), Instructions: r.Text(3), At: time.UnixMilli(r.Int(5)), Last: r.Int(6),
-		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0, ChunkSize: tidemark.Tokens(r.Int(14))}
+		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0, ChunkSize: tidemark.Tokens(r.Int(14)), Why: r.Text(15)}
 	if p.Log != log {
 		return nil, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}})
 	}
@@ -147,16 +148,16 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case passing(err) && !hard:
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{p.paidStmt()}), s.coolDown(ctx))
+	case !hard && (passing(err) || p.Reason == string(fitDoubted)): // nothing is given for a doubt
+		return errors.Join(err, s.postpone(ctx, r, p, v, err))
 	default:
-		p.Owed = p.Owed || passing(err)
+		p.Owed, p.Why = p.Owed || passing(err), noSummary(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
 		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || overflowed(err) {
 			p.Rolling = join(p.Rolling, compaction.OversizeNote(tokens))
 			p.Tier = worse(p.Tier, tierPartial)
 		} else {
-			p.Rolling = join(p.Rolling, compaction.Extract(items))
+			p.Rolling = join(p.Rolling, compaction.Extract(items, p.Why))
 			p.Tier = tierPlaintext
 		}
 	}
@@ -183,7 +184,10 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
 		return nil
 	}
-	if !overflowed(err) || halvings == 0 {
+	size := tidemark.EstimateText(compaction.Transcribe(items))
+	var api *tidemark.APIError
+	doubted := errors.As(err, &api) && !api.Transient() && unexplained(*api) && size > MinWindow/2
+	if !overflowed(err) && !doubted || halvings == 0 {
 		return err
 	}
 	was := *p
@@ -199,7 +203,21 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 			return e
 		}
 	}
+	if doubted { // both halves were taken, so it was for its size
+		return s.summaryRefused(ctx, size, &tidemark.APIError{Class: tidemark.ClassOverflow})
+	}
 	return nil
+}
+
+// noSummary says why a chunk has no summary of the model's.
+func noSummary(err error) string {
+	switch {
+	case errors.Is(err, tidemark.ErrInvalid):
+		return "the model's answer could not be used: " + oneLine(err.Error(), maxFailure)
+	case overflowed(err):
+		return "it is too large for the model of summaries"
+	}
+	return oneLine(Explain(err), maxFailure)
 }
 
 // passing reports a failure that is not the fault of what was asked: the provider is down, busy or
@@ -349,11 +367,36 @@ func (s *Session) cooling(ctx context.Context) (bool, error) {
 	return left > 0 && left <= cooldowns[len(cooldowns)-1], nil
 }
 
-func (s *Session) coolDown(ctx context.Context) error {
+// putOffs is how often a summary was put off that a plan makes now.
+func (s *Session) putOffs(ctx context.Context, p *plan) (int, error) {
+	if p.Act.Summarize < 0 || p.Reason == string(fitAgain) {
+		return 0, nil
+	}
+	h, err := s.head(ctx)
+	return h.Failures, err
+}
+
+// postpone leaves the summariser alone for a while, with what is finished of a plan kept. The first time the conversation is told.
+func (s *Session) postpone(ctx context.Context, r *run, p *plan, v View, why error) error {
 	h, err := s.head(ctx)
 	if err != nil {
 		return err
 	}
 	until := s.Runtime.Now().Add(cooldowns[min(h.Failures, len(cooldowns)-1)])
-	return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE heads SET cooldown = ?, failures = failures + 1 WHERE key = ?`, Args: []any{until.UnixMilli(), string(s.Key)}, Want: 1}})
+	stmts := []tidemark.Stmt{p.paidStmt(),
+		{SQL: `UPDATE heads SET cooldown = ?, failures = failures + 1 WHERE key = ?`, Args: []any{until.UnixMilli(), string(s.Key)}, Want: 1}}
+	if h.Failures > 0 || p.Reason != string(fitAuto) {
+		return s.DB.Tx(ctx, stmts)
+	}
+	event := tidemark.Event{Type: "notice", Text: fmt.Sprintf("The compaction is put off until %s, at %d of %d tokens, and tried again until it is made: %s",
+		until.In(s.settings().Zone).Format("15:04 MST"), v.Size, s.settings().Window, noSummary(why))}
+	told, err := s.eventStmts(r.Log, event)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, told...)...); err != nil {
+		return err
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
 }

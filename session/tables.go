@@ -88,6 +88,9 @@ var tables = [][]string{{
 	// What memory the prompt was made from: the hash of its memory.Mark. A prompt without one is made anew.
 	`ALTER TABLE heads ADD COLUMN mark TEXT NOT NULL DEFAULT ''`,
 	`UPDATE heads SET prompt = ''`,
+}, {
+	// Why a plan's summary is not a whole one.
+	`ALTER TABLE plans ADD COLUMN why TEXT NOT NULL DEFAULT ''`,
 }}
 
 // wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is

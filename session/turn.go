@@ -14,6 +14,11 @@ import (
 // the budget, ask the model, commit its reply, run its tools, again. Its state is in the database
 // before each wait, so a turn that was killed goes on here, at the state it had.
 func (s *Session) turn(ctx context.Context, r *run) error {
+	defer func() {
+		if err := s.tryWindow(s.life, 0); err != nil {
+			s.warn("give up a window that was tried", err)
+		}
+	}()
 	for {
 		switch r.State {
 		case stateCalling:
@@ -33,18 +38,14 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			}
 			asked := s.advised(r, s.push(ctx, r, view))
 			reply, err := s.ask(ctx, r, asked)
-			if again, e := s.mend(ctx, r, asked, err); again && e == nil {
-				continue
-			} else if e != nil {
-				return e
-			}
-			if overflowed(err) && r.refits < maxRefits {
-				if err = s.refit(ctx, r, view, err); err == nil {
-					r.Attempt = 0 // it is another request
-					continue
-				}
-			}
 			if err != nil {
+				again, err := s.parried(ctx, r, view, asked, err)
+				if err != nil || !again {
+					return err
+				}
+				continue
+			}
+			if err := s.took(ctx, r, view, reply.Call.Usage); err != nil {
 				return err
 			}
 			r.leave()

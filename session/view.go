@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -112,7 +113,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	}
 	v.Tools = withSkills(v.System, v.Tools)
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
-	v.Size, v.Anchor = s.size(v, entries, now.newest)
+	v.Size, v.Anchor = s.size(v, entries, now)
 	return v, nil
 }
 
@@ -283,17 +284,17 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 
 // size returns the context size: the provider's last report for a single call plus the estimate of
 // what came since, if no overlay was written after it and the model is the same; else the estimate
-// of all that would be sent.
-// newest is the position of the last overlay: a lift changes what is sent as much as another does.
-func (s *Session) size(v View, entries []compaction.Visible, newest int64) (tidemark.Tokens, bool) {
+// of all that would be sent, in the measure that the last compaction was told in.
+// A lift changes what is sent as much as another overlay does.
+func (s *Session) size(v View, entries []compaction.Visible, now edits) (tidemark.Tokens, bool) {
 	var since tidemark.Tokens
-	for i := len(entries) - 1; i >= 0 && entries[i].Seq > newest; i-- {
+	for i := len(entries) - 1; i >= 0 && entries[i].Seq > now.newest; i-- {
 		if c := entries[i].Call; c != nil && c.Reported && c.Requested == s.settings().Model {
 			return c.Usage.Context() + since, true
 		}
 		since += entries[i].Tokens
 	}
-	return v.Fixed + v.View.Tokens(), false
+	return episodes.Scaled(v.Fixed+v.View.Tokens(), now.scale.counted, now.scale.estimated), false
 }
 
 // estimateTools counts the schemas, which the reference forgot.

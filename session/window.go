@@ -20,8 +20,8 @@ type Windows interface {
 	Place() string
 	// Known returns the window that a model's maker names, 0 for one that is not known.
 	Known(model string) tidemark.Tokens
-	// Window asks the endpoint, 0 where it does not say.
-	Window(ctx context.Context, model string) (tidemark.Tokens, error)
+	// Window asks the endpoint, no tokens where it does not say. Place and time are not filled in.
+	Window(ctx context.Context, model string) (tidemark.Window, error)
 }
 
 // windowKeeper is an agent that keeps what all of its conversations learned of windows.
@@ -103,12 +103,12 @@ func (s *Session) freshWindows(ctx context.Context) {
 	}
 	var told []tidemark.Window
 	for _, model := range s.staleWindows(now) {
-		n, err := s.Windows.Window(limited, model)
+		w, err := s.Windows.Window(limited, model)
 		if err != nil {
 			s.warn("ask for the window of "+model, err)
 		}
-		w := tidemark.Window{Model: s.windowName(model), Tokens: n, From: tidemark.WindowEndpoint}.Holds(now)
-		if n == 0 { // nor need another conversation ask so soon
+		w.Model = s.windowName(model)
+		if w = w.Holds(now); w.Tokens == 0 { // nor need another conversation ask so soon
 			w.Until = now.Add(windowNap)
 		}
 		told = append(told, w)
@@ -133,7 +133,7 @@ func (s *Session) staleWindows(now time.Time) []string {
 // ownWindows are those that requests of this conversation met: the agent may have been away when they were learned.
 func (s *Session) ownWindows() (out []tidemark.Window) {
 	for _, w := range *s.learned.Load() {
-		if w.From != tidemark.WindowEndpoint {
+		if w.From != tidemark.WindowEndpoint && w.From != tidemark.WindowTrained {
 			out = append(out, w)
 		}
 	}
@@ -188,11 +188,7 @@ func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 
 // learn takes up the window that a refusal showed, for all conversations.
 func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
-	least := tidemark.Tokens(leastSize)
-	if from == tidemark.WindowHalved {
-		least = MinWindow // a guess leaves room for a talk: what says no to everything for a while would else end all of them
-	}
-	w := tidemark.Window{Model: s.windowName(model), Tokens: max(tokens, least), From: from}.Holds(s.Runtime.Now())
+	w := tidemark.Window{Model: s.windowName(model), Tokens: max(tokens, leastSize), From: from}.Holds(s.Runtime.Now())
 	if err := s.takeUp(ctx, []tidemark.Window{w}); err != nil {
 		return err
 	}
@@ -202,29 +198,25 @@ func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Token
 
 // refit answers a refusal for the size of a request: it takes up what that says of the window, and makes the view smaller.
 // Where no limit is named, a compaction within the window that is known comes first; what is refused after that, or where
-// nothing can leave, halves the window until the request is taken.
-func (s *Session) refit(ctx context.Context, r *run, v View, refused error) error {
-	var api *tidemark.APIError
-	if !errors.As(refused, &api) {
-		return refused
-	}
+// nothing can leave, has half of the window tried, until the request is taken.
+func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.APIError) error {
 	r.refits++
-	if r.weighs(&v, api.Asked) && !s.budget().Over(v.View) && api.Limit >= s.settings().Window {
-		return nil // what was refused was the room for the reply, which is smaller now
-	}
 	switch {
-	case api.Limit == 0 && api.Status == http.StatusRequestEntityTooLarge: // so many bytes, which says nothing of tokens
-		r.weighs(&v, s.settings().Window)
-		_, err := s.fit(ctx, r, v, fitForced)
-		return err
-	case api.Limit > 0:
-		return s.shrink(ctx, r, v, api.Limit, tidemark.WindowRefused)
+	case refused.Class != tidemark.ClassOverflow:
+		return s.try(ctx, r, v, fitDoubted)
+	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
+		r.trial.bytes = holdsMedia(v) // so many bytes; of text they are as good as tokens
+		return s.try(ctx, r, v, fitForced)
+	case r.weighs(&v, refused.Asked) && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
+		return nil // what was refused was the room for the reply, which is smaller now
+	case refused.Limit > 0:
+		return s.shrink(ctx, r, v, refused.Limit)
 	case r.refits > 1:
-		return s.halve(ctx, r, v)
+		return s.try(ctx, r, v, fitForced)
 	}
 	_, err := s.fit(ctx, r, v, fitForced)
 	if errors.Is(err, tidemark.ErrNoGain) {
-		return s.halve(ctx, r, v)
+		return s.try(ctx, r, v, fitForced)
 	}
 	return err
 }
@@ -239,32 +231,37 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 	return true
 }
 
-// halve takes it that the model takes half of what was refused, and more than what no compaction can take away.
-func (s *Session) halve(ctx context.Context, r *run, v View) error {
-	half := min(s.settings().Window, v.Size) / 2
-	return s.shrink(ctx, r, v, max(half, 2*v.Fixed), tidemark.WindowHalved)
+// shrink puts the window that a refusal named in force and compacts what does not fit it.
+func (s *Session) shrink(ctx context.Context, r *run, v View, tokens tidemark.Tokens) error {
+	before := s.settings().Window
+	if err := s.learnAnd(ctx, r, before, tokens, tidemark.WindowRefused); err != nil {
+		return err
+	}
+	return s.fitInto(ctx, r, v, before, fitForced)
 }
 
-// shrink puts a smaller window in force and compacts what does not fit it. Where it was in force before, the request is
-// larger than was estimated.
-func (s *Session) shrink(ctx context.Context, r *run, v View, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
-	before := s.settings().Window
+// learnAnd learns a window and tells of it.
+func (s *Session) learnAnd(ctx context.Context, r *run, before, tokens tidemark.Tokens, from tidemark.WindowFrom) error {
 	if err := s.learn(ctx, s.settings().Model, tokens, from); err != nil {
 		return err
 	}
-	heavier := false
-	if now := s.settings().Window; now < before {
-		line := fmt.Sprintf("The model takes %d tokens, not %d: %s.", now, before, from)
-		if err := s.announce(ctx, r, line); err != nil {
-			return err
-		}
-		if !s.budget().Over(v.View) {
-			return nil // what was refused was the room for the reply
-		}
-	} else {
-		heavier = r.weighs(&v, now)
+	now := s.Window().Tokens
+	if now >= before {
+		return nil
 	}
-	_, err := s.fit(ctx, r, v, fitForced)
+	return s.announce(ctx, r, fmt.Sprintf("The model takes %d tokens, not %d: %s.", now, before, from))
+}
+
+// fitInto compacts what does not fit the window in force. Where that is the one before, the request is larger than was
+// estimated.
+func (s *Session) fitInto(ctx context.Context, r *run, v View, before tidemark.Tokens, mode fitMode) error {
+	heavier := false
+	if now := s.settings().Window; now >= before {
+		heavier = r.weighs(&v, now)
+	} else if !s.budget().Over(v.View) {
+		return nil // what was refused was the room for the reply
+	}
+	_, err := s.fit(ctx, r, v, mode)
 	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.budget().Room()) {
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}

@@ -24,9 +24,9 @@ type endpoint struct {
 
 func (e *endpoint) Place() string                      { return "http://local/v1" }
 func (e *endpoint) Known(model string) tidemark.Tokens { return e.known[model] }
-func (e *endpoint) Window(_ context.Context, model string) (tidemark.Tokens, error) {
+func (e *endpoint) Window(_ context.Context, model string) (tidemark.Window, error) {
 	e.asked.Add(1)
-	return e.tells[model], e.fail
+	return tidemark.Window{Tokens: e.tells[model], From: tidemark.WindowEndpoint}, e.fail
 }
 
 // sizeFor is how many tokens a strict model counts of a request, its reply included: factor times what we estimate.
@@ -108,9 +108,9 @@ func TestWindowIsLearned(t *testing.T) {
 	}
 }
 
-// TestGuessLeavesRoom: what refuses everything for its size for a while, and names no limit, is no model of a few hundred
-// tokens: the guess leaves room for a talk, which goes on.
-func TestGuessLeavesRoom(t *testing.T) {
+// TestNothingIsLearnedOfNo: what refuses everything for its size for a while, and names no limit, shows no window: the
+// talk goes on as it was.
+func TestNothingIsLearnedOfNo(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	for i := range 6 {
 		h.say(filler(i))
@@ -124,9 +124,89 @@ func TestGuessLeavesRoom(t *testing.T) {
 		}
 	}
 	h.model.set(nil)
-	if got, w := h.say("and now?"), h.Window(); !strings.HasPrefix(got, "ok") || w.Tokens < session.MinWindow || w.From != tidemark.WindowHalved {
+	if got, w := h.say("and now?"), h.Window(); !strings.HasPrefix(got, "ok") || w.Tokens != session.DefaultWindow {
 		t.Errorf("answered %q, %+v", got, w)
 	}
+}
+
+// TestRefusalWithoutAReason: a model that takes less than is assumed says so in words that nobody knows. It is tried with
+// less, each message is answered, and the window that is learned is near the true one.
+func TestRefusalWithoutAReason(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		class  tidemark.Class
+		says   string
+	}{
+		{400, tidemark.ClassBadRequest, "Bad Request"},
+		{413, tidemark.ClassOverflow, "Request Entity Too Large"},
+		{422, tidemark.ClassBadRequest, "no"},
+		{500, tidemark.ClassOverloaded, "oops"},
+	} {
+		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			const takes = 15_000
+			refused := 0
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				if n := sizeFor(req, 1) - req.MaxTokens; n <= takes {
+					h.model.usage = tidemark.Usage{Input: n, Output: 10}
+					return tidemark.Message{}, nil
+				}
+				refused++
+				return tidemark.Message{}, &tidemark.APIError{Class: c.class, Status: c.status, Message: c.says}
+			})
+			for i := range 90 {
+				if got := h.say(filler(i)); !strings.HasPrefix(got, "ok") {
+					t.Fatalf("message %d is answered %q", i, got)
+				}
+			}
+			w := h.Window()
+			if refused == 0 || refused > 4 || w.Tokens > takes || w.Tokens < takes*3/4 || w.From != tidemark.WindowHalved {
+				t.Errorf("%d requests were refused, it uses %d of %d tokens (%s)", refused, w.Tokens, takes, w.From)
+			}
+			if from := h.events("notice"); len(from) != 1 || !strings.Contains(from[0], fmt.Sprintf("%d tokens, not %d", w.Tokens, session.DefaultWindow)) {
+				t.Errorf("notices %q", from)
+			}
+		})
+	}
+}
+
+// TestRefusalForSomethingElse: where the smaller request is refused as well, nothing is learned and nothing has left the
+// view; it is not tried again until the model takes something.
+func TestRefusalForSomethingElse(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	n := h.other("agent:main:other")
+	var last string
+	for i := range 30 {
+		last = filler(i)
+		h.say(last)
+		n.say(last)
+	}
+	h.sentInOrder([]string{filler(0), last})
+	no := func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if asksSummary(req) {
+			return tidemark.Message{}, nil
+		}
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "this model is tired"}
+	}
+	h.model.set(no)
+	if got := h.say("hello?"); !strings.Contains(got, "this model is tired") {
+		t.Fatalf("answered %q", got)
+	}
+	before := h.model.count()
+	if got := h.say("hello?"); !strings.Contains(got, "tired") || h.model.count() != before+1 {
+		t.Errorf("answered %q after %d calls", got, h.model.count()-before)
+	}
+	h.model.set(nil)
+	if got, w := h.say("and now?"), h.Window(); !strings.HasPrefix(got, "ok") || w.Tokens != session.DefaultWindow {
+		t.Errorf("answered %q, %+v", got, w)
+	}
+	h.sentInOrder([]string{filler(0), last, "hello?", "and now?"})
+	if told := h.events("compaction"); len(told) != 1 || len(h.events("notice")) != 1 {
+		t.Errorf("compactions %q, notices %q", told, h.events("notice"))
+	}
+	n.say("and now?")
+	n.sentInOrder([]string{filler(0), last, "and now?"})
 }
 
 // TestReplyHasLessRoom: where what is refused is the room for the reply, and nobody says so, a conversation of which nothing
@@ -227,11 +307,12 @@ func TestWindowIsAsked(t *testing.T) {
 	}
 }
 
-// TestTooManyBytes: a refusal for the bytes of a request makes it smaller, and says nothing of the window.
+// TestTooManyBytes: a refusal for the bytes of a request with pictures makes it smaller, and says nothing of the window.
 func TestTooManyBytes(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 100_000, Keep: 500})
+	picture := block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QkFE"}}`)
 	for i := range 8 {
-		h.say(filler(i))
+		h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{picture, tidemark.Text(filler(i))}}})
 	}
 	refused := 0
 	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {

@@ -24,9 +24,9 @@ export default async function* report(events) {
         const Test = [...names.slice(0, data.nesting), data.name.replaceAll("/", "|")].join("/"), Elapsed = data.details.duration_ms / 1000;
         if (failed) yield line({ Action: "output", Package, Test, Output: `${text(data.details.error)}\n` });
         yield line({ Action: failed ? "fail" : data.skip === undefined ? "pass" : "skip", Package, Test, Elapsed });
-        if (data.nesting === 0) {
+        if (data.nesting === 0 || failed) { // one that fails may stand in a file that has no test of its own
           const f = files.get(Package) ?? { seconds: 0, failed: false };
-          files.set(Package, { seconds: f.seconds + Elapsed, failed: f.failed || failed });
+          files.set(Package, { seconds: f.seconds + (data.nesting === 0 ? Elapsed : 0), failed: f.failed || failed });
         }
         break;
       }

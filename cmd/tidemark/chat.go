@@ -279,13 +279,13 @@ func (t *talk) say(ctx context.Context, text string) error {
 	return t.gauge(ctx)
 }
 
-// gauge shows how near the context is to its compaction, the figure that /status and the page have.
+// gauge shows how near the context is to its compaction.
 func (t *talk) gauge(ctx context.Context) error {
 	var s sessionView
 	if err := t.c.get(ctx, sessionPath(t.key, ""), &s); err != nil {
 		return err
 	}
-	t.note(gauge(s.ContextTokens, s.Limit) + " of the way to compaction")
+	t.note(towards(s.ContextTokens, s.Limit, s.Window))
 	return nil
 }
 

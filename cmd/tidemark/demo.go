@@ -144,7 +144,7 @@ func (d *demo) talk(ctx context.Context) error {
 			return err
 		}
 		d.before = s
-		d.show("%-44s  %s", oneLine(line, 40), gauge(s.ContextTokens, s.Window))
+		d.show("%-44s  %s", oneLine(line, 40), towards(s.ContextTokens, s.Limit, s.Window))
 	}
 	if d.before.Compactions == 0 {
 		return errors.New("the conversation was never compacted")
@@ -165,7 +165,7 @@ func (d *demo) look(ctx context.Context) error {
 	if err := d.c.get(ctx, sessionPath(demoKey, "/view?messages=0"), &v); err != nil {
 		return err
 	}
-	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), gauge(v.Size, v.Window))
+	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), towards(v.Size, v.Limit, v.Window))
 	for _, it := range v.Items {
 		if it.Summary && len(it.Blocks) > 0 {
 			d.show("the summary (%s tokens) begins: %s", count(it.Tokens), oneLine(it.Blocks[0].Text, 300))
@@ -259,7 +259,7 @@ func (d *demo) reset(ctx context.Context) error {
 	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
 		return err
 	}
-	d.show("the session now: %d messages, %s", s.Messages, gauge(s.ContextTokens, s.Window))
+	d.show("the session now: %d messages, %s", s.Messages, towards(s.ContextTokens, s.Limit, s.Window))
 	list, err := pages[archive.Info](ctx, d.c, agentPath(mainAgent, "/archives"), "archives")
 	if err != nil {
 		return err
@@ -307,7 +307,7 @@ func (d *demo) restore(ctx context.Context) error {
 		return err
 	}
 	d.show("tidemark archive restore %s --session found", filepath.Base(d.whole.Key))
-	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, gauge(out.Context, out.Window))
+	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, towards(out.Context, 0, out.Window))
 	same, err := d.compare(ctx)
 	if err != nil {
 		return err

@@ -55,12 +55,13 @@ type finding struct {
 
 // doctor runs the checks in order and prints each as it is done.
 type doctor struct {
-	m       *Main
-	home    string
-	cfg     *config.Config
-	asked   bool              // the server that has this home was, and said how its tools are
-	learned []tidemark.Window // by the conversations that are here
-	found   []finding
+	m        *Main
+	home     string
+	cfg      *config.Config
+	asked    bool              // the server that has this home was, and said how its tools are
+	windowed bool              // and how much of the window is used
+	learned  []tidemark.Window // by the conversations that are here
+	found    []finding
 }
 
 func (m *Main) doctor(ctx context.Context) error {
@@ -234,6 +235,7 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 	}
 	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
 	d.problems(h)
+	d.servedWindow(ctx, d.m.remote(s.URL))
 	d.asked = d.servedTools(ctx, d.m.remote(s.URL))
 }
 
@@ -335,7 +337,7 @@ func (d *doctor) provider(ctx context.Context) {
 	default:
 		d.add("model", fine, "", "%s answers and takes the key (%s)", who, reason)
 	}
-	if err == nil {
+	if err == nil && !d.windowed {
 		d.window(ctx, models)
 	}
 	if !l.Date.IsZero() {
@@ -355,11 +357,12 @@ func (d *doctor) skew(whose string, by time.Duration) bool {
 
 // window says how much of the model's window is used, and why.
 func (d *doctor) window(ctx context.Context, models *provider.Models) {
-	told := tidemark.Window{Model: models.Place() + " " + d.cfg.Model.ID, From: tidemark.WindowEndpoint}
-	if i := slices.IndexFunc(d.learned, func(w tidemark.Window) bool { return w.Model == told.Model }); i >= 0 {
+	var told tidemark.Window // of one that does not answer nothing
+	name := models.Place() + " " + d.cfg.Model.ID
+	if i := slices.IndexFunc(d.learned, func(w tidemark.Window) bool { return w.Model == name }); i >= 0 {
 		told = d.learned[i]
-	} else if n, err := models.Window(ctx, d.cfg.Model.ID); err == nil {
-		told.Tokens = n
+	} else if w, err := models.Window(ctx, d.cfg.Model.ID); err == nil {
+		told = w
 	}
 	w := tidemark.Narrow(d.cfg.Model.ContextWindow, told, models.Known(d.cfg.Model.ID))
 	d.add("window", fine, "", "%d tokens: %s", w.Tokens, w.From)

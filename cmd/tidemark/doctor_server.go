@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -77,11 +78,23 @@ func (d *doctor) server(ctx context.Context, base string) {
 	}
 }
 
-// servedWindow says how much of the model's window the main conversation uses; one that is not begun says nothing.
+// servedWindow says how much of the model's window is used, as the conversation has it that was active last and has no
+// model or window of its own: it has what all of them learned.
 func (d *doctor) servedWindow(ctx context.Context, c *client) {
-	var s sessionView
-	if err := c.get(ctx, sessionPath("main", ""), &s); err == nil && s.From != "" {
-		d.add("window", fine, "", "%d tokens: %s", s.Window, s.From)
+	const looked = 8
+	var page struct {
+		Sessions []tidemark.SessionInfo `json:"sessions"`
+	}
+	if c.get(ctx, fmt.Sprintf("/v1/sessions?limit=%d", looked), &page) != nil {
+		return // it is told elsewhere
+	}
+	for _, info := range page.Sessions {
+		var s sessionView
+		if err := c.get(ctx, sessionPath(string(info.Key), ""), &s); err == nil && s.From != "" && s.Settings.Model == "" && s.Settings.Window == 0 {
+			d.windowed = true
+			d.add("window", fine, "", "%d tokens: %s", s.Window, s.From)
+			return
+		}
 	}
 }
 

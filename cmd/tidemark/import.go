@@ -178,7 +178,7 @@ func (m *Main) replay(ctx context.Context, c *client, path string, in io.Reader,
 	}
 	table(m.out, [][]string{
 		{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
-		{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", gauge(out.ContextTokens, out.Window)},
+		{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", towards(out.ContextTokens, 0, out.Window)},
 	})
 	if out.Skipped > 0 {
 		m.out.printf("there from an earlier import: %s\n", plural(out.Skipped, "message"))

@@ -75,6 +75,15 @@ func size(n int64) string {
 	return fmt.Sprint(n, " B")
 }
 
+// towards draws how near a context is to its compaction, the figure that /status, anatomy and the page have; one that is
+// never compacted (limit 0) is a part of its window.
+func towards(used, limit, window tidemark.Tokens) string {
+	if limit > 0 {
+		return gauge(used, limit) + " of the way to compaction"
+	}
+	return gauge(used, window) + " of the window"
+}
+
 // gauge draws how full a window is: context 3.1k/200k ▏2%.
 func gauge(used, window tidemark.Tokens) string {
 	const cells, eighths = 10, 8

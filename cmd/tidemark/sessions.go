@@ -159,13 +159,15 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 		busy = "run " + s.Busy
 	}
 	compacted, resets := fmt.Sprintf("%d times, next above %s (reserve %s, keep %s)", s.Compactions, count(s.Limit), count(s.Reserve), count(s.Keep)), fmt.Sprint(s.Resets)
+	limit := s.Limit
 	if isProxied(string(s.Key)) {
+		limit = 0
 		compacted, resets = "never: its client keeps the history", "none, for the same reason"
 	}
 	rows := [][]string{
 		{"session", string(s.Key)}, {"id", s.ID}, {"title", oneLine(s.Title, 200)},
 		{"messages", fmt.Sprint(s.Messages)},
-		{"context", gauge(s.ContextTokens, s.Window)},
+		{"context", towards(s.ContextTokens, limit, s.Window)},
 		{"compacted", compacted},
 		{"resets", resets},
 		{"used", fmt.Sprintf("%s tokens in, %s out since the reset", count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), count(s.Usage.Output))},

@@ -37,6 +37,21 @@ func TestGauge(t *testing.T) {
 	}
 }
 
+// TestTowards: a share says of what it is.
+func TestTowards(t *testing.T) {
+	for _, r := range []struct {
+		limit tidemark.Tokens
+		want  string
+	}{
+		{16_000, "context 8k/16k █████50% of the way to compaction"},
+		{0, "context 8k/32k ██▌25% of the window"},
+	} {
+		if got := towards(8_000, r.limit, 32_000); got != r.want {
+			t.Errorf("%q, want %q", got, r.want)
+		}
+	}
+}
+
 // TestWindowBounds: what the document takes as a window is what a session takes.
 func TestWindowBounds(t *testing.T) {
 	keys := config.Keys()

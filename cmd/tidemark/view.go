@@ -90,10 +90,9 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 	}
 	m.onTrack(ctx, c, key)
 	if isProxied(key) { // nothing is compacted
-		m.out.line(gauge(v.Size, v.Window))
-	} else {
-		m.out.printf("%s, compacted above %s\n", gauge(v.Size, v.Window), count(v.Limit))
+		v.Limit = 0
 	}
+	m.out.printf("%s (window %s)\n", towards(v.Size, v.Limit, v.Window), count(v.Window))
 	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {count(v.System.Tokens), "system", "", "system prompt and memory"}}
 	if len(names) > 0 {
 		rows = append(rows, []string{count(tools), "tools", "", strings.Join(names, ", ")})

@@ -4,6 +4,7 @@
 
 import { createServer } from "node:http";
 import { parentPort } from "node:worker_threads";
+import { gist } from "../gist.mjs";
 
 const WORDS = "the tide rises and falls, a boat lies at the quay and waits for the morning, ".repeat(20);
 
@@ -31,7 +32,7 @@ function frames(request) {
     + frame("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: Math.ceil((shape.pieces * shape.bytes) / 4) } })
     + frame("message_stop", {});
   if (request.includes("<conversation>")) {
-    return { head, middle: [piece(`<summary>\n## Decisions\n${WORDS.slice(0, 400)}\n</summary>\n\n<memories>\nnone\n</memories>`)], tail };
+    return { head, middle: [piece(`<summary>\n## Decisions\n${gist(JSON.parse(request).messages.at(-1))}</summary>\n\n<memories>\nnone\n</memories>`)], tail };
   }
   const middle = Array.from({ length: shape.pieces }, (_, i) => piece(WORDS.slice((i * shape.bytes) % 700).slice(0, shape.bytes)));
   return { head, middle, tail };

@@ -57,10 +57,10 @@ func (exchange) Place() string { return "the network" }
 func (exchange) Known(string) tidemark.Tokens { return 0 }
 
 // Window implements [session.Windows].
-func (e exchange) Window(ctx context.Context, name string) (tidemark.Tokens, error) {
+func (e exchange) Window(ctx context.Context, name string) (tidemark.Window, error) {
 	l := e.lists[modelNamed(name).dialect]
 	if l == nil {
-		return 0, nil
+		return tidemark.Window{}, nil
 	}
 	return l.Window(ctx, name)
 }

@@ -174,7 +174,7 @@ export default function (w) {
     const agent = agentOf(name);
     await agent.say(name);
     const told = w.up.of(name).filter((c) => blocks(c.body.messages.at(-1)).some((b) => b.type === "text" && /^Context: /.test(b.text)));
-    assert.ok(told.length > 3, `${told.length} notes`);
+    assert.ok(told.length > 0, "no notes");
     assert.ok(!w.up.of(name).slice(0, 3).some((c) => told.includes(c)), "not while there is room");
     for (const c of told) {
       const bs = blocks(c.body.messages.at(-1));

@@ -115,7 +115,7 @@ describe("history", () => {
     ["[Outcome of a day]", null], ["Outcome of branch", null],
   ]) test(`a note: ${JSON.stringify(text)}`, () => assert.deepEqual(noteOf(text), want && { head: want[0], note: want[1] }));
   for (const [name, event, want] of [
-    ["with an archive", { text: "New session (manual). 12 messages archived to main/2026/x.jsonl.gz, 3 memories kept.", data: { archivedTo: "main/2026/x.jsonl.gz" } }, ["New session (manual). ", "12 messages archived", ", 3 memories kept."]],
+    ["with an archive", { text: "New session (manual). 12 messages archived to main/2026/x.jsonl.gz, 3 memories offered.", data: { archivedTo: "main/2026/x.jsonl.gz" } }, ["New session (manual). ", "12 messages archived", ", 3 memories offered."]],
     ["of one message", { text: "New session (new). 1 messages archived to a.gz.", data: { archivedTo: "a.gz" } }, ["New session (new). ", "1 message archived", "."]],
     ["of nothing", { text: "New session (manual). 0 messages archived.", data: {} }, ["New session (manual). 0 messages archived.", "", ""]],
     ["in other words", { text: "Anew.", data: { archivedTo: "a.gz" } }, ["Anew.", "", ""]],

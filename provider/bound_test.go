@@ -1,0 +1,68 @@
+package provider
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+)
+
+// TestReplyBound: a model that answers with less than is asked for says so once, and is asked for that much from then on;
+// another model of the same endpoint is not.
+func TestReplyBound(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		says string
+		chat bool
+	}{
+		{"max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for small", false},
+		{"max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas you provided 8192.", true},
+		{"Invalid max_tokens value, the valid range of max_tokens is [1, 4096]", true},
+		{"`max_tokens` must be less than or equal to `4096`, the maximum value for `max_tokens` is less than the `context_window` for this model", true},
+	} {
+		var asked []string
+		bound := regexp.MustCompile(`"max_tokens":(\d+)`)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			n := bound.FindStringSubmatch(string(body))[1]
+			asked = append(asked, n)
+			w.Header().Set("Content-Type", "application/json")
+			switch small := strings.Contains(string(body), `"model":"small"`); {
+			case small && n != "4096":
+				w.WriteHeader(http.StatusBadRequest)
+				told, err := json.Marshal(map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": row.says, "param": "max_tokens"}})
+				if err != nil {
+					t.Error(err)
+				}
+				_, _ = w.Write(told)
+			case row.chat:
+				fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+			default:
+				fmt.Fprint(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`)
+			}
+		}))
+		t.Cleanup(s.Close)
+		var p tidemark.Provider = &Anthropic{BaseURL: s.URL, Transport: http.DefaultTransport}
+		if row.chat {
+			p = &OpenAI{BaseURL: s.URL, Transport: http.DefaultTransport, MaxTokens: 8192}
+		}
+		for _, model := range []string{"small", "small", "large"} {
+			reply, err := tidemark.Complete(t.Context(), p, tidemark.Request{Model: model, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hello")}})
+			if err != nil || reply.Message.PlainText() != "hi" {
+				t.Errorf("%s: %s answers %q, %v", row.says, model, reply.Message.PlainText(), err)
+			}
+		}
+		if got := strings.Join(asked, " "); got != "8192 4096 4096 8192" {
+			t.Errorf("%s: asked for %s", row.says, got)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/tidemark-ai/tidemark"
+)
+
+// trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
+// learned when a request within it was taken, and forgotten with the turn.
+type trial struct {
+	from      tidemark.Tokens // the window before it, 0: none is tried
+	doubted   bool            // nobody said that the request was too large, either
+	bytes     bool            // what was too large are pictures
+	installed []tidemark.EntryID
+}
+
+// parried answers a refusal: what the model API named is mended, what is too large made smaller. It reports whether the
+// call may be made again.
+func (s *Session) parried(ctx context.Context, r *run, v, asked View, refused error) (bool, error) {
+	if again, err := s.mend(ctx, r, asked, refused); again || err != nil {
+		return err == nil, err
+	}
+	var api *tidemark.APIError
+	if !errors.As(refused, &api) || r.refits >= maxRefits {
+		return false, refused
+	}
+	doubted := unexplained(*api)
+	switch {
+	case doubted && r.trial.doubted: // a smaller one is refused as well
+		return false, errors.Join(refused, s.untry(ctx, r))
+	case doubted && !s.mostOf(v), !doubted && api.Class != tidemark.ClassOverflow:
+		return false, refused
+	}
+	if err := s.refit(ctx, r, v, *api); err != nil {
+		if doubted {
+			s.Logger.Warn("try a smaller request", "session", s.Key, "err", err)
+			err = refused
+		}
+		return false, err
+	}
+	r.Attempt = 0 // it is another request
+	return true, nil
+}
+
+// unexplained reports a refusal that may be for the size of a request, for all that it says: many servers have words of
+// their own for it, or none.
+func unexplained(api tidemark.APIError) bool {
+	switch api.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+		known := api.Class != tidemark.ClassBadRequest && api.Class != tidemark.ClassOverloaded
+		return !known && api.Place == nil && (api.Param == "" || api.Param == "messages")
+	}
+	return false
+}
+
+// mostOf reports whether a view may be too large for the model: most of what it ever took in this life. After a refusal
+// that was for something else nothing is, until the model takes a request.
+func (s *Session) mostOf(v View) bool {
+	return v.Size > MinWindow && 2*v.Size > tidemark.Tokens(s.mostTaken.Load()) && !s.doubts.Load()
+}
+
+// took keeps that a request was taken, and learns the window that was tried with it.
+func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage) error {
+	s.doubts.Store(false)
+	size := max(v.Size, usage.Context())
+	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
+	from := r.trial.from
+	if from == 0 || r.trial.bytes {
+		return nil
+	}
+	r.trial = trial{}
+	return s.learnAnd(ctx, r, from, max(s.settings().Window, size), tidemark.WindowHalved)
+}
+
+// try compacts a view for a window that is tried: what the model took before, or half of what was refused. It leaves room
+// for a talk, and for what no compaction can take away.
+func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
+	before := s.settings().Window
+	least := max(min(before, v.Size)/2, 2*v.Fixed, MinWindow)
+	if r.trial.from == 0 {
+		r.trial.from, r.trial.doubted = before, mode == fitDoubted
+		if taken := tidemark.Tokens(s.mostTaken.Load()); taken < min(before, v.Size) {
+			least = max(least, taken)
+		}
+	}
+	if err := s.tryWindow(ctx, min(least, before)); err != nil {
+		return err
+	}
+	return s.fitInto(ctx, r, v, before, mode)
+}
+
+// tryWindow puts a window in force for a turn, or with 0 the one that is known.
+func (s *Session) tryWindow(ctx context.Context, tokens tidemark.Tokens) error {
+	if s.tried.Swap(int64(tokens)) == int64(tokens) {
+		return nil
+	}
+	return s.loadSettings(ctx)
+}
+
+// untry takes back what made a request smaller that is refused all the same: its size was not why.
+func (s *Session) untry(ctx context.Context, r *run) error {
+	s.doubts.Store(true)
+	if len(r.trial.installed) == 0 {
+		return nil
+	}
+	now := s.Runtime.Now()
+	o := tidemark.Overlay{By: []string{"session"}, Lifts: r.trial.installed, Reason: string(fitDoubted)}
+	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
+		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	if err != nil {
+		return fmt.Errorf("take back a compaction: %w", err)
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ?`, Args: []any{string(s.Key)}, Want: 1})
+	return s.announce(ctx, r, "The model's API refused a smaller request as well. The compaction is taken back, and everything is in view as before.", stmts...)
+}
+
+// holdsMedia reports whether a view has pictures or documents, which weigh many more bytes than tokens.
+func holdsMedia(v View) bool {
+	for i := range v.Items {
+		for _, b := range v.Items[i].Message.Content {
+			if medium(b) || slices.ContainsFunc(b.Content, medium) {
+				return true
+			}
+		}
+	}
+	return false
+}
