@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -27,7 +28,7 @@ func (e *NewerError) Error() string {
 func (e *NewerError) Is(target error) bool { return target == tidemark.ErrInvalid }
 
 // Migrate brings the tables of one space (session, agent, …) up to date. Migrations are an
-// append-only list: each runs once, in order, in one transaction with its version; what a statement
+// append-only list: each runs once, in order, those that a database lacks in one transaction with their version; what a statement
 // in use means never changes, a new one is added. How rows lie on disk may: a database keeps what it has,
 // and both are tested. A database that a newer version of the
 // program wrote is refused, a [*NewerError], since it may hold what this one would lose.
@@ -48,15 +49,18 @@ func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]s
 		}
 		// The version is claimed before anything is done: of two that share a database one migrates it, and
 		// the other finds it migrated.
-		stmts := []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = ? WHERE space = ? AND version = ?`, Args: []any{version + 1, space, version}, Want: 1}}
+		stmts := []tidemark.Stmt{{SQL: `UPDATE schema_versions SET version = ? WHERE space = ? AND version = ?`, Args: []any{len(migrations), space, version}, Want: 1}}
 		if version == 0 {
-			stmts[0] = tidemark.Stmt{SQL: `INSERT INTO schema_versions(space, version) VALUES(?, 1) ON CONFLICT(space) DO NOTHING`, Args: []any{space}, Want: 1}
+			stmts[0] = tidemark.Stmt{SQL: `INSERT INTO schema_versions(space, version) VALUES(?, ?) ON CONFLICT(space) DO NOTHING`, Args: []any{space, len(migrations)}, Want: 1}
 		}
-		for _, sql := range migrations[version] {
+		for _, sql := range slices.Concat(migrations[version:]...) {
 			stmts = append(stmts, tidemark.Stmt{SQL: sql})
 		}
-		if err := db.Tx(ctx, stmts); err != nil && (version == last || !errors.Is(err, tidemark.ErrConflict)) {
-			return fmt.Errorf("migrate %s to version %d: %w", space, version+1, err)
+		if err = db.Tx(ctx, stmts); err == nil {
+			return nil
+		}
+		if version == last || !errors.Is(err, tidemark.ErrConflict) {
+			return fmt.Errorf("migrate %s from version %d to %d: %w", space, version, len(migrations), err)
 		}
 		last = version
 	}

@@ -22,7 +22,10 @@ func TestEachDay(t *testing.T) {
 		t.Fatalf("%d zones", len(zones))
 	}
 	from, to := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2041, 1, 10, 0, 0, 0, 0, time.UTC)
-	for _, z := range zones {
+	for i, z := range zones {
+		if testing.Short() && i%8 > 0 {
+			continue
+		}
 		p := reset.Policy{Mode: reset.Daily, AtHour: reset.DefaultHour, Zone: z}
 		for now := from; now.Before(to); {
 			next := reset.Next(p, now, now)

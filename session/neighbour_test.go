@@ -36,24 +36,58 @@ var others = []string{"aunt", "zoe"}
 // longAgo is when they were busy.
 var longAgo = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// begun is what an empty database becomes one with neighbours by, and how it then reads: worked out by the first test
+// that has them.
+var begun struct {
+	sync.Mutex
+	log    *host.Log // makes statements
+	stmts  []tidemark.Stmt
+	before map[string][]string
+}
+
+// written notes all that is written into a database.
+type written struct {
+	tidemark.DB
+	stmts []tidemark.Stmt
+}
+
+func (w *written) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	w.stmts = append(w.stmts, stmts...)
+	return w.DB.Tx(ctx, stmts)
+}
+
 // withNeighbours puts neighbours into an empty database, and compares their rows at the end of the test.
 func withNeighbours(t testing.TB, db tidemark.DB) *neighbours {
 	t.Helper()
-	log, err := session.MigrateAll(t.Context(), db)
-	if err != nil {
+	n := &neighbours{t: t, db: db}
+	begun.Lock()
+	defer begun.Unlock()
+	if begun.stmts == nil {
+		n.begin()
+	} else if err := db.Tx(t.Context(), begun.stmts); err != nil {
 		t.Fatal(err)
 	}
-	n := &neighbours{t: t, db: db, log: log}
+	n.log, n.before = begun.log, begun.before
+	t.Cleanup(n.compare)
+	return n
+}
+
+// begin makes the tables and the neighbours' rows.
+func (n *neighbours) begin() {
+	n.t.Helper()
+	w := &written{DB: n.db}
+	var err error
+	if n.log, err = session.MigrateAll(n.t.Context(), w); err != nil {
+		n.t.Fatal(err)
+	}
 	var stmts []tidemark.Stmt
 	for i, name := range others {
 		stmts = append(stmts, n.rows(name, i+1)...)
 	}
-	if err := db.Tx(t.Context(), stmts); err != nil {
-		t.Fatal(err)
+	if err := w.Tx(n.t.Context(), stmts); err != nil {
+		n.t.Fatal(err)
 	}
-	n.before = n.dump()
-	t.Cleanup(n.compare)
-	return n
+	begun.log, begun.stmts, begun.before = n.log, w.stmts, n.dump()
 }
 
 // rows are what a busy conversation has: a turn in work, inputs that wait, what is due and what its agent is not told

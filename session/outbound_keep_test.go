@@ -119,7 +119,7 @@ func TestClosedWhileTheyWrite(t *testing.T) {
 		wantTexts(t, c, "ok 1", "ok 2")
 	})
 	t.Run("by a status", func(t *testing.T) {
-		for range 50 { // in this order or that, and at once
+		for range tidemarktest.Rounds(40) { // in this order or that, and at once
 			c := &tidemarktest.Courier{}
 			h, clock := newPhone(t, c)
 			h.post(wrote(ann, "in1", "hello"))

@@ -76,7 +76,7 @@ func TestRecallAlike(t *testing.T) {
 			var missed []int
 			step := 1
 			if testing.Short() { // make soak asks for each
-				step = 7
+				step = 15
 			}
 			for i := 1; i <= alikes; i += step {
 				got, err := h.Recall(t.Context(), session.Wanted{Query: fmt.Sprintf(row.query, i)})

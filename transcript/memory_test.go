@@ -104,7 +104,10 @@ func peakOf(t *testing.T, f func(visit func())) uint64 {
 // longBytes is the length of the long line: 64 MB, or TIDEMARK_LONG_LINE_MB.
 func longBytes(t *testing.T) int64 {
 	s := os.Getenv("TIDEMARK_LONG_LINE_MB")
-	if s == "" {
+	switch {
+	case s == "" && testing.Short():
+		return 40e6
+	case s == "":
 		return 64e6
 	}
 	mb, err := strconv.ParseInt(s, 10, 64)

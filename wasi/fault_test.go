@@ -26,6 +26,7 @@ func TestFaults(t *testing.T) {
 	o := open(t)
 	o.add(t, "hostile", hostile(t), limit(MaxTimeout))
 	o.add(t, "short", hostile(t), limit(300*time.Millisecond))
+	o.add(t, "small", hostile(t), limit(MaxTimeout), func(m *Manifest) { m.MemoryMB = 16 })
 	times := 2
 	if testing.Short() {
 		times = 1
@@ -36,7 +37,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"loop", "short", "loop", []string{"short did not end within 300ms (timeoutMs in its manifest)"}},
 		{"sleep", "short", "sleep", []string{"did not end within 300ms"}},
-		{"memory", "hostile", "memory", []string{"exit code 2", "64 MB that it may have (memoryMB", "out of memory"}},
+		{"memory", "small", "memory", []string{"exit code 2", "16 MB that it may have (memoryMB", "out of memory"}},
 		{"stdout", "hostile", "stdout", []string{"wrote more than 1048576 bytes and was ended (maxOutputBytes"}},
 		{"stderr", "short", "stderr", []string{"did not end within 300ms", "stderr: noise", "[…]"}},
 		{"fail", "hostile", "fail", []string{"exit code 7", "stderr: the wheel came off", "stdout: half an answer"}},

@@ -35,7 +35,7 @@ function resident(pid) {
 }
 
 // children lists the processes that this one started.
-const each = process.env.SOAK ? 10 : 4; // large requests of each of three clients
+const each = process.env.SOAK ? 10 : 2; // large requests of each of three clients
 const children = () => readdirSync("/proc").filter((p) => /^\d+$/.test(p)).filter((p) => {
   try {
     return readFileSync(`/proc/${p}/stat`, "utf8").split(") ")[1].split(" ")[1] === String(process.pid) && readFileSync(`/proc/${p}/comm`, "utf8").startsWith("workerd");
