@@ -21,7 +21,7 @@ FAULT_KILLS ?= 500
 # How long each storm of `make chaos` and `make soak` lasts.
 CHAOS_SECONDS ?= 180
 # The long log of `make e2e-limits`, in MB; the Worker has it in `make soak`.
-LOG_MB ?= 5
+LOG_MB ?= 10
 # What of ./test/e2e is tried natively only; `make soak` has it in workerd.
 NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI|DelegateRestart|SchedulesMissed)/workerd$$
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
@@ -288,7 +288,7 @@ e2e-bridge: wasm build $(SUM) $(NODE_MODULES)
 	TIDEMARK_PROBE=$(CURDIR)/.cache/probe $(BUILT) $(suite)-ai go -vet=off -count=1 -timeout 10m ./test/ai
 	$(suite)-contract run node test/contract.mjs
 
-e2e-limits: wasm build $(SUM) $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=5)
+e2e-limits: wasm build $(SUM) $(NODE_MODULES) ## The edges of sizes on both hosts (LOG_MB=10)
 	LOG_MB=$(LOG_MB) $(suite) node test/limits.mjs dist $(BIN)
 
 e2e-worker: wasm $(SUM) $(NODE_MODULES)

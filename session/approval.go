@@ -425,13 +425,21 @@ func (s *Session) parked(r *run) {
 	}
 }
 
-// sayWaits tells who writes over a channel while a call waits that theirs comes behind it.
-func (s *Session) sayWaits(ctx context.Context, in Input) {
+// waitsBefore lists the calls that wait when their owner writes over a channel: theirs comes behind them.
+func (s *Session) waitsBefore(ctx context.Context, in Input) []Approval {
 	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.asks.Load() {
-		return
+		return nil
 	}
 	list, err := s.Approvals(ctx)
-	if err != nil || len(list) == 0 {
+	if err != nil {
+		s.warn("read what waits", err)
+	}
+	return list
+}
+
+// sayWaits tells who wrote what waits before it.
+func (s *Session) sayWaits(ctx context.Context, in Input, list []Approval) {
+	if len(list) == 0 {
 		return
 	}
 	if err := s.Say(ctx, "waits/"+in.ID, *in.Origin.To, "Your message is kept and comes next. First: "+question(list, maxAskedTold)); err != nil {

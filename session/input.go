@@ -83,6 +83,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	before := s.waitsBefore(ctx, in) // behind the write it may be the input's own turn that asks
 	err = write(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) {
 		if r, err = s.receipt(ctx, in.ID, hash); errors.Is(err, tidemark.ErrNotFound) {
@@ -96,7 +97,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	s.setAlarm(ctx)
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID)
-		s.sayWaits(ctx, in)
+		s.sayWaits(ctx, in, before)
 	}
 	if tries, _ := s.stalled(); tries > 0 {
 		s.Runtime.Go(s.goOn)

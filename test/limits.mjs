@@ -240,7 +240,7 @@ function edges(name, begin) {
     });
 
     // `make soak` has more.
-    const MANY = process.env.SOAK ? 10_000 : 3000;
+    const MANY = process.env.SOAK ? 10_000 : 4000;
     test(`${MANY} messages`, async () => {
       const key = "many";
       const want = range(MANY, (i) => ({ role: i % 2 ? "assistant" : "user", content: `Message ${i}: ${prose(120, i)}${i === 2711 ? " quokka" : ""}` }));
