@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +155,44 @@ func TestShownInput(t *testing.T) {
 	}
 	if len(last) > 800 {
 		t.Errorf("a question of %d bytes", len(last))
+	}
+}
+
+// overtaken is a database in which a message's own turn, which another one began, rests before its sender is answered.
+type overtaken struct {
+	tidemark.DB
+	h    *harness
+	done atomic.Bool
+}
+
+func (o *overtaken) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	err := o.DB.Tx(ctx, stmts)
+	if err != nil || !slices.ContainsFunc(stmts, func(s tidemark.Stmt) bool { return strings.Contains(s.SQL, "INSERT INTO inputs") }) {
+		return err
+	}
+	if o.done.Swap(true) {
+		return nil
+	}
+	_, err = o.h.Post(ctx, byOwner("go"))
+	for list := []session.Approval(nil); err == nil && len(list) == 0; time.Sleep(time.Millisecond) {
+		list, err = o.h.Approvals(ctx)
+	}
+	return err
+}
+
+// TestOwnQuestion: what a message's own turn asks is not what it comes behind.
+func TestOwnQuestion(t *testing.T) {
+	phone := &tidemarktest.Courier{}
+	h, c, _ := newAsking(t, "agent:main:main", phone)
+	c.waits = 20 * time.Second
+	h.idle()
+	h.stop()
+	h.db = &overtaken{DB: h.db, h: h}
+	h.open()
+	in := wrote(ann, "in1", "go")
+	in.Origin.Owner = true
+	h.parked(in)
+	if texts := phone.Texts(); len(texts) != 2 || strings.Contains(texts[0]+texts[1], "comes next") {
+		t.Errorf("the owner reads %q", texts)
 	}
 }
