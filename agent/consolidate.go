@@ -43,7 +43,7 @@ type Consolidated struct {
 	Unchanged  int      `json:"unchanged"`             // files that were as they should be
 	Digest     bool     `json:"digest"`                // it is on
 	Reconciled bool     `json:"reconciled"`            // facts were compared, all that came
-	Note       string   `json:"note,omitempty"`        // when nothing is on
+	Note       string   `json:"note,omitempty"`        // nothing is on, or the next night goes on
 	Entries    int      `json:"entries,omitempty"`     // of the digest
 	Demoted    int      `json:"demoted,omitempty"`     // of these in detail files
 	DetailSize int      `json:"detailFiles,omitempty"` // files that are linked
@@ -54,7 +54,7 @@ type Consolidated struct {
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
 // changes nothing the second time, and what was cut off goes on where it stood.
 func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
-	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.cfg.Reconcile != "" && a.cfg.Reconcile != ReconcileOff}
+	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.reconciles()}
 	if !c.Digest && !c.Reconciled {
 		c.Note = "nothing is on: set memory.digest or recall.reconcile"
 		return c, nil
@@ -66,20 +66,15 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err != nil {
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
+	c.Decided, c.Unread, err = a.reconcile(ctx, nights)
 	var silent *unasked
 	var garbled *unread
-	decided, err := a.reconcile(ctx, nights)
-	switch c.Decided = decided; { // the digest does not wait for a key
-	case errors.As(err, &silent):
-		c.Reconciled, c.Waiting, c.Unread = false, silent.Error(), nights
-	case errors.As(err, &garbled): // the next night asks again: a model that babbles does so in an hour, too
-		c.Reconciled, c.Waiting, c.Unread = false, garbled.Error(), nights+1
-		switch {
-		case garbled.passed:
-			c.Unread = 0
-		case c.Unread >= sweepUnread: // one window was passed over, and this is another
-			c.Unread = 1
-		}
+	var rest remaining
+	switch { // the digest does not wait for a key, and a model that babbles does so in an hour, too
+	case errors.As(err, &silent), errors.As(err, &garbled):
+		c.Reconciled, c.Waiting = false, err.Error()
+	case errors.As(err, &rest):
+		c.Reconciled, c.Note = false, err.Error()
 	case err != nil:
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
@@ -208,7 +203,7 @@ func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
 		if at := i.First.Time(); !at.IsZero() { // an import archives what was said long before
 			i.At = at
 		}
-		lines = append(lines, memory.Line{ID: "s" + i.Key, Importance: summaryImportance, At: i.At, Past: true,
+		lines = append(lines, memory.Line{ID: compactionMark + i.Key, Importance: summaryImportance, At: i.At, Past: true,
 			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(a.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(a.cfg.Name)))})
 	}
 	return lines, nil

@@ -46,23 +46,24 @@ func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconc
 // transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
 // whose answer cannot be read, holds the place, not what the rules decide: it is an [unasked] or an [unread], and the
 // next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
-// that a model cannot cope with does not hold up all others; the error says so.
-func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, err error) {
+// that a model cannot cope with does not hold up all others; the error says so. What is left for the next sweep for
+// another reason is a [remaining]. It also returns in how many nights by now the answer on the next window could not be read.
+func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
 	if !a.reconciles() {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err := a.openLedger(ctx); err != nil {
-		return 0, err
+		return 0, unreadNights, err
 	}
 	var passed error
 	for range sweepWindows {
 		upto, err := a.sweptUpto(ctx)
 		if err != nil {
-			return decided, err
+			return decided, unreadNights, err
 		}
 		fresh, err := a.factsAfter(ctx, upto, sweepWindow)
 		if err != nil || len(fresh) == 0 {
-			return decided, cmp.Or(err, passed)
+			return decided, 0, cmp.Or(err, passed)
 		}
 		var stmts []tidemark.Stmt
 		var silent *unasked
@@ -70,7 +71,7 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 		for _, group := range groups(fresh) {
 			more, err := a.decide(ctx, group, silent == nil)
 			if err != nil && !errors.As(err, &silent) && !errors.As(err, &garbled) {
-				return decided, err
+				return decided, unreadNights, err
 			}
 			stmts = append(stmts, more...)
 		}
@@ -88,18 +89,19 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided int, e
 			Args: []any{a.cfg.Name, next, upto}, Want: 1,
 		})
 		if err := a.cfg.DB.Tx(ctx, append(stmts, a.tailStmt())); errors.Is(err, tidemark.ErrConflict) {
-			return decided, nil // somebody else sweeps, or a person took something back meanwhile: next time
+			return decided, unreadNights, both(passed, remaining("somebody else compares facts, or a person took one back meanwhile"))
 		} else if err != nil {
-			return decided, fmt.Errorf("write ledger: %w", err)
+			return decided, unreadNights, fmt.Errorf("write ledger: %w", err)
 		}
 		switch decided += n; {
 		case silent != nil:
-			return decided, silent
+			return decided, unreadNights, both(passed, silent)
 		case garbled != nil:
-			return decided, garbled
+			return decided, unreadNights + 1, both(passed, garbled)
 		}
+		unreadNights = 0
 	}
-	return decided, passed
+	return decided, unreadNights, both(passed, remaining(fmt.Sprintf("%d facts are compared in one night", sweepWindows*sweepWindow)))
 }
 
 // unasked says that a model could not be asked: a key is wrong, a quota used up, nobody answers in time.
@@ -121,6 +123,19 @@ func (u *unread) Error() string {
 	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
 }
 func (u *unread) Unwrap() error { return u.err }
+
+// remaining says why facts are left that nothing keeps from being compared.
+type remaining string
+
+func (r remaining) Error() string { return "the rest is compared the next night: " + string(r) }
+
+// both is two errors in one line.
+func both(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
 
 // tailStmt drops rows that are not in force, when many have come since.
 func (a *Agent) tailStmt() tidemark.Stmt {

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,5 +70,56 @@ func TestUnreadAnswer(t *testing.T) {
 				t.Errorf("asked %d times, ledger %+v", asked, w.ledger())
 			}
 		})
+	}
+}
+
+// TestPassedOverThenSilent: a window is passed over, and the model cannot be asked about the next: the night says both, and
+// the next window has its own three nights.
+func TestPassedOverThenSilent(t *testing.T) {
+	w := newWorld(t)
+	night := 0
+	j := &judge{say: func(text string) (string, error) {
+		if night == 2 && strings.Contains(text, ": User now drives a Volvo") {
+			return "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "wrong key"}
+		}
+		return "hm", nil
+	}}
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
+	facts := []string{"User works at Acme", "User now works at Globex"}
+	for i := range 38 {
+		facts = append(facts, fmt.Sprintf("Shelf%d holds jar%d", i, i))
+	}
+	w.remember(scope(t, owners), "x1", append(facts, "User drives a Saab", "User now drives a Volvo")...)
+	for night = range 4 {
+		done, err := w.Consolidate(w.t.Context())
+		unread := []int{1, 2, 0, 1}[night]
+		if done.Reconciled || done.Unread != unread || (err == nil) != (night != 2) {
+			t.Errorf("night %d: %+v, %v", night, done, err)
+		}
+		if night == 2 && (!strings.Contains(done.Waiting, "wrong key") || !strings.Contains(done.Waiting, "for so many nights")) {
+			t.Errorf("it waits, since %q", done.Waiting)
+		}
+	}
+}
+
+// TestMoreThanANight: what comes behind the facts of one night is compared the next, and the night says that there is more.
+func TestMoreThanANight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make soak: some 16 seconds of a processor")
+	}
+	w := newWorld(t)
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile = agent.ReconcileRules })
+	for i := range 41 {
+		var facts []string
+		for j := range 50 {
+			facts = append(facts, fmt.Sprintf("Shelf%d holds jar%d", 50*i+j, 50*i+j))
+		}
+		w.remember(scope(t, owners), fmt.Sprint("x", i), facts...)
+	}
+	if done := w.consolidate(); done.Reconciled || !strings.Contains(done.Note, "2000 facts") {
+		t.Errorf("%+v", done)
+	}
+	if done := w.consolidate(); !done.Reconciled || done.Note != "" {
+		t.Errorf("%+v", done)
 	}
 }

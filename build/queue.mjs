@@ -21,15 +21,15 @@ export class Queue {
 
   // admit tells whether it is the ticket's turn; then it is used up.
   admit(ticket, now) {
-    this.#waiting.set(ticket, now); // behind a pause it has its place still: a Map keeps the order
+    this.#waiting.set(ticket, now); // a Map keeps the order
     if (now - this.#counted >= COUNT_MS) {
       this.#count = this.#busy();
       this.#counted = now;
     }
     let room = this.#most - this.#count;
     for (const [t, asked] of this.#waiting) {
-      if (now - asked > GONE_MS) {
-        this.#waiting.delete(t);
+      if (now - asked > GONE_MS) { // it is stepped over, and has its place still if it asks again
+        if (now - asked > FORGET_MS) this.#waiting.delete(t);
         continue;
       }
       if (room-- <= 0) return false;
@@ -43,7 +43,7 @@ export class Queue {
   // ahead is at most how many wait before the ticket.
   ahead(ticket) {
     const { value: first = ticket } = this.#waiting.keys().next();
-    return ticket - first;
+    return Math.max(0, ticket - first);
   }
 
   // leave gives a place up.
@@ -52,6 +52,8 @@ export class Queue {
   }
 }
 
-// Between two counts of what is busy, and after how long a ticket that nobody asks for is nobody's: its client left.
+// Between two counts of what is busy; after how long a ticket that nobody asks for keeps nobody waiting; and is nobody's, its
+// object was ended.
 const COUNT_MS = 100;
 const GONE_MS = 5000;
+const FORGET_MS = 300_000;

@@ -25,6 +25,19 @@ test("who left makes room for who comes behind", () => {
   assert.equal(q.admit(gone, 6000), false);
 });
 
+test("an instance that was held up mixes nobody up", () => {
+  let busy = 1;
+  const q = new Queue(1, () => busy);
+  const [first, second, third] = [q.ticket(0), q.ticket(0), q.ticket(0)];
+  assert.equal(q.admit(third, 8000), false, "nobody asked for seconds");
+  assert.equal(q.admit(first, 8001), false);
+  busy = 0;
+  assert.equal(q.admit(third, 8200), false, "the first came before it");
+  assert.equal(q.admit(first, 8201), true);
+  assert.ok(q.ahead(first) >= 0);
+  assert.equal(q.admit(second, 8202), false, "it waits still");
+});
+
 test("a ticket knows at most how many wait before it", () => {
   const q = new Queue(1, () => 0);
   const [first, left, third] = [q.ticket(0), q.ticket(0), q.ticket(0)];

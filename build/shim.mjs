@@ -135,7 +135,13 @@ class Host extends DurableObject {
     const end = Date.now() + (limits(this.env).roomMs ?? ROOM_MS);
     let queue, ticket;
     while (!this.#attached || this.#attached.dead || this.#attached.idle) {
-      const now = Date.now(), host = instance(this.env);
+      const now = Date.now();
+      let host;
+      try {
+        host = instance(this.env);
+      } catch {
+        break; // the event says why none starts
+      }
       if (queue !== host.queue) ({ queue } = host), ticket = queue.ticket(now); // the instance before was left
       if (queue.admit(ticket, now)) break;
       if (now >= end) {

@@ -90,8 +90,11 @@ func (g *Ingress) message(ctx context.Context, c Channel, t *task) error {
 	if m.Echo || m.Note { // no answer goes anywhere
 		in.Origin.Quiet, in.Origin.To = true, nil
 	}
-	if m.Echo {
-		in.Origin.Owner, m.Text = true, strings.TrimSpace("[The owner, from their phone] "+m.Text)
+	switch {
+	case m.Echo:
+		in.Origin.Owner, m.Text = true, strings.TrimSpace(fromPhone+" "+m.Text)
+	case strings.Contains(m.Text, fromPhone): // nobody else's words read so
+		m.Text = plainLines(m.Text, true)
 	}
 	if word, rest, ok := Command(m.Text); ok && m.Kind == "text" && !m.Echo && len(m.Media) == 0 && c.Rules.Commands(m, p) {
 		in.Command, in.Text = word, rest
@@ -156,6 +159,9 @@ func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, 
 	}
 	return tidemark.Message{Role: tidemark.User, Content: blocks}, nil
 }
+
+// fromPhone stands before what the owner answered from the phone of the account.
+const fromPhone = "[The owner, from their phone]"
 
 // plainLines takes the brackets off the begins of lines, where they would look like what another in the group
 // says. The first is no begin when who speaks stands before it.

@@ -21,7 +21,7 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", 1, "which faults are drawn")
 	flag.IntVar(&c.n, "n", 100, "how many faults in all")
 	kinds := flag.String("kinds", "", "only these kinds: "+strings.Join(allKinds, " "))
-	tests := flag.String("tests", "session proxy worker agent", "packages whose tests are tried, in this order, after the own ones of a package")
+	tests := flag.String("tests", "session proxy worker agent", "packages whose tests are tried, in this order, after those of the packages that faults are planted in")
 	flag.StringVar(&c.only, "only", "", "only faults whose line has this text")
 	flag.StringVar(&c.harmless, "harmless", "test/mutate/harmless.txt", "the survivors that were judged harmless")
 	flag.IntVar(&c.most, "most", 150, "at most so many tests of a package for a fault, those that reach fewest faults first")

@@ -155,7 +155,7 @@ func (s *finder) binary(x *ast.BinaryExpr) {
 	default:
 		return
 	}
-	if kind != "sign" && calls(x) && kind == "bound" {
+	if kind == "bound" && calls(x) {
 		return // it would act twice
 	}
 	s.add(kind, x, "", func(id int, old func(from, to int) string) string {
