@@ -56,6 +56,26 @@ func TestMemoryEdit(t *testing.T) {
 	})
 }
 
+// asked is the newest request of a conversation, which has said something.
+func (k *talk) asked() tidemarktest.APICall {
+	k.t.Helper()
+	k.say("Go on.")
+	calls := k.model.Calls()
+	return calls[len(calls)-1]
+}
+
+// told is one with these words in its last message: a turn that the agent does not answer in time goes on without news.
+func (k *talk) told(words string) (c tidemarktest.APICall) {
+	k.t.Helper()
+	eventually(k.t, k.s, func() string {
+		if c = k.asked(); !strings.Contains(c.LastText(), words) {
+			return fmt.Sprintf("%s is not told %q:\n%s", k.key, words, c.LastText())
+		}
+		return ""
+	})
+	return c
+}
+
 // TestMemoryNews: what one conversation learned is in the next request of another one that runs, once, behind a prompt that is as it
 // was, so that the provider's cache holds; what the owner writes in the bucket is in that of the main conversation and in no peer's;
 // and what is taken out of the file is said to be gone.
@@ -76,37 +96,17 @@ func TestMemoryNews(t *testing.T) {
 			}
 			return tidemarktest.Step{Text: "<summary>\n## Facts\n" + tidemarktest.Gist(c.LastText()) + "</summary>\n\n<memories>\n- The table is of walnut.\n</memories>"}
 		})
-		// asked is the newest request of a conversation, which has said something.
-		asked := func(k *talk) tidemarktest.APICall {
-			t.Helper()
-			k.say("Go on.")
-			calls := k.model.Calls()
-			return calls[len(calls)-1]
-		}
-		before := asked(owner)
-		prompts := map[*talk]string{owner: before.System, peer: asked(peer).System}
+		before := owner.asked()
+		prompts := map[*talk]string{owner: before.System, peer: peer.asked().System}
 		if !strings.Contains(before.System, "4 June") {
 			t.Fatalf("the prompt has no MEMORY.md:\n%s", before.System)
 		}
-		// told is the newest request of a conversation with these words in its last message: a turn that the agent does not
-		// answer in time goes on without.
-		told := func(k *talk, words string) (c tidemarktest.APICall) {
-			t.Helper()
-			eventually(t, s, func() string {
-				if c = asked(k); !strings.Contains(c.LastText(), words) {
-					return fmt.Sprintf("%s is not told %q:\n%s", k.key, words, c.LastText())
-				}
-				return ""
-			})
-			return c
-		}
 		noted := func(k *talk, word string, want int) {
 			t.Helper()
-			ask := asked
-			if want > 0 {
-				ask = func(k *talk) tidemarktest.APICall { return told(k, word) }
+			c := k.asked()
+			if want > 0 && !strings.Contains(c.LastText(), word) {
+				c = k.told(word)
 			}
-			c := ask(k)
 			if c.System != prompts[k] {
 				t.Errorf("%s: the prompt changed from\n%s\nto\n%s", k.key, prompts[k], c.System)
 			}
@@ -138,9 +138,9 @@ func TestMemoryNews(t *testing.T) {
 			noted(owner, "| - The wedding is on 15 July.", 1)
 			noted(peer, "15 July", 0)
 		}
-		told(owner, `[No longer in memory, so do not rely on it: "- The wedding is on 4 June.".]`)
+		owner.told(`[No longer in memory, so do not rely on it: "- The wedding is on 4 June.".]`)
 		ask[turn](owner, 200, "POST", owner.path("/reset"), nil)
-		if c := asked(owner); strings.Count(string(c.Body), "walnut") != 1 || strings.Count(c.System, "walnut") != 1 || !strings.Contains(c.System, "15 July") {
+		if c := owner.asked(); strings.Count(string(c.Body), "walnut") != 1 || strings.Count(c.System, "walnut") != 1 || !strings.Contains(c.System, "15 July") {
 			t.Errorf("behind a reset\n%s", c.Body)
 		}
 	})
