@@ -98,11 +98,8 @@ func place(r Row, n int, e tidemark.Edit, at func(tidemark.EntryID) (int64, bool
 // span reports whether p replaces whole entries.
 func (p Placed) span() bool { return p.Block == 0 && !p.Insert }
 
-// covers reports whether the span p lies around position seq and does not keep it.
+// covers reports whether p, a span around position seq, does not keep it.
 func (p Placed) covers(seq int64) bool {
-	if seq < p.From || seq > p.To {
-		return false
-	}
 	_, kept := slices.BinarySearch(p.Keep, seq)
 	return !kept
 }

@@ -61,6 +61,7 @@ func TestTopics(t *testing.T) {
 		"identifiers": {"EstimateBlock in compaction/pointer.go", []string{"estimateblock", "compaction/pointer.go"}, nil},
 		"long path":   {"see projects/of/the/harbour/internal/tides/tables.go", []string{"internal/tides/tables.go"}, []string{"harbour"}},
 		"chinese":     {"我们在港口的系统里测试潮汐。港口的潮汐", []string{"港口", "潮汐"}, []string{"我们", "的"}},
+		"of pairs":    {"实心胡桃木，实心胡桃木", []string{"实心", "桃木"}, nil},
 		"japanese":    {"データベースの設計を見直して、データベースを移行する", []string{"データベース", "設計", "移行"}, []string{"する", "の"}},
 		"korean":      {"항구 데이터베이스 서버", []string{"항구", "데이터베이스"}, nil},
 		"russian":     {"Причал и маяки гавани", []string{"причал", "маяки"}, nil},
@@ -78,6 +79,9 @@ func TestTopics(t *testing.T) {
 				if !slices.Contains(got, w) {
 					t.Errorf("%q is not among %q", w, got)
 				}
+			}
+			if slices.ContainsFunc(got, func(w string) bool { return utf8.RuneCountInString(w) < 2 }) {
+				t.Errorf("a single sign is among %q", got)
 			}
 			for _, w := range tt.not {
 				if strings.Contains(strings.Join(got, " "), w) {

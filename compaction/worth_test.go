@@ -89,6 +89,7 @@ func TestWorthForeign(t *testing.T) {
 		{"a summary", "Spanish", table, true},
 		{"a summary", "English", table, true},
 		{"a Chinese one", "Spanish", "## Decisions\n- 客厅的桌子用实心胡桃木制作，长两米，用油处理而不上清漆。\n## Open tasks\n- 姐妹认为橡木会更便宜，这一点尚未决定。\n- 木匠住在河边，工作很慢，所以交货日期还需要商定。用户多次重复了同样的说明。\n", true},
+		{"one that shares a short word", "Spanish", "In de la Paz:\n" + table, true},
 		{"a short one", "Spanish", "## Decisions\n- A table of walnut.\n", false},
 		{"a refusal", "Spanish", refusal, false},
 		{"a refusal", "English", refusal, false},
