@@ -130,7 +130,7 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	if api.Status == http.StatusNotFound || !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
 		return nil // what is not found is the model, whatever that is called
 	}
-	answered := 0
+	answered := -1
 	for i := range v.Items {
 		if v.Items[i].Message.Role == tidemark.Assistant {
 			answered = i

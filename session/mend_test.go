@@ -180,20 +180,23 @@ func TestMendMedia(t *testing.T) {
 	for _, row := range []struct {
 		name, says string
 		sign       string   // of what is refused, in the second turn
-		first      []string // blocks of the first turn, which is answered
+		first      []string // blocks of the first turn, which is answered; nil: the second is the first
 		second     []string
 		result     []string // of the tool that the second turn calls; nil: none
 		in, out    []string // what is sent afterwards, and what is not
+		lines      int      // that people are told
 	}{
 		{"in a result", "Could not process image", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"look"}`},
-			[]string{`{"type":"text","text":"seen"}`, picture("QkFE")}, []string{"T0xE", "look", "seen", "Could not process image"}, []string{"QkFE"}},
+			[]string{`{"type":"text","text":"seen"}`, picture("QkFE")}, []string{"T0xE", "look", "seen", "Could not process image"}, []string{"QkFE"}, 1},
 		{"of a person", "Could not process image", "QkFE", []string{picture("T0xE")},
 			[]string{`{"type":"text","text":"this"}`, picture("QkFE"), picture("TkVX"), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"Clause 1."}}`}, nil,
-			[]string{"T0xE", "this", "Could not process image", "Clause 1."}, []string{"QkFE", "TkVX"}},
+			[]string{"T0xE", "this", "Could not process image", "Clause 1."}, []string{"QkFE", "TkVX"}, 1},
+		{"of what was said first", "Could not process image", "QkFE", nil, []string{there, picture("QkFE"), `{"type":"text","text":"this"}`}, nil,
+			[]string{"Could not process image", "this"}, []string{"QkFE", "x.test"}, 1},
 		{"an address that is gone", "Unable to download the file. Please verify the URL and try again.", "x.test", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"and now?"}`}, nil,
-			[]string{"T0xE", "Unable to download", "and now?"}, []string{"x.test"}},
+			[]string{"T0xE", "Unable to download", "and now?"}, []string{"x.test"}, 1},
 		{"one that was taken before", "The PDF specified was not valid.", "T0xE", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"this"}`, picture("TkVX")}, nil,
-			[]string{"this"}, []string{"T0xE", "x.test", "TkVX"}},
+			[]string{"this"}, []string{"T0xE", "x.test", "TkVX"}, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,8 +211,8 @@ func TestMendMedia(t *testing.T) {
 				}
 				return h.post(in)
 			}
-			if got := say(row.first); !strings.HasPrefix(got, "ok ") {
-				t.Fatal(got)
+			if row.first != nil {
+				say(row.first)
 			}
 			called := row.result == nil
 			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
@@ -226,8 +229,8 @@ func TestMendMedia(t *testing.T) {
 				}
 				return tidemark.Message{}, nil
 			})
-			if got := say(row.second); !strings.HasPrefix(got, "ok ") {
-				t.Fatalf("answered %q", got)
+			if got := say(row.second); !strings.HasPrefix(got, "ok ") || len(h.events("notice")) != row.lines {
+				t.Fatalf("answered %q, told %q", got, h.events("notice"))
 			}
 			h.sentInOrder(row.in)
 			calls := h.model.count()
