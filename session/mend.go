@@ -92,22 +92,31 @@ func mendEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	if p.Block >= 0 {
 		blocks, guilty = blocks[p.Block:p.Block+1], guilty[2:]
 	}
+	var wanted []func(int, tidemark.Block) bool
 	for _, guilty := range guilty {
-		var edits []tidemark.Edit
-		wanted := map[string]bool{}
+		raw := map[string]bool{}
 		for _, b := range blocks {
-			wanted[string(b.AppendJSON(nil))] = guilty(b)
+			raw[string(b.AppendJSON(nil))] = guilty(b)
 		}
-		for i := range v.Items {
-			it := &v.Items[i]
+		wanted = append(wanted, func(_ int, b tidemark.Block) bool { return raw[string(b.AppendJSON(nil))] })
+	}
+	return firstEdits(v.Items, p.Inner, api, wanted...)
+}
+
+// firstEdits have a note read in the place of the blocks that are guilty by the first of some rules by which any is.
+func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules ...func(i int, b tidemark.Block) bool) []tidemark.Edit {
+	for _, guilty := range rules {
+		var edits []tidemark.Edit
+		for i := range items {
+			it := &items[i]
 			if it.Span() || it.Lead() {
 				continue
 			}
 			for at, b := range it.Message.Content {
-				if !wanted[string(b.AppendJSON(nil))] {
+				if !guilty(i, b) {
 					continue
 				}
-				if e, ok := mendEdit(it, at, p.Inner, quoted(api.Message)); ok {
+				if e, ok := mendEdit(it, at, inner, quoted(api.Message)); ok {
 					edits = append(edits, e)
 				}
 			}
@@ -126,8 +135,7 @@ var mediaWords = [...]string{"image", "picture", "file", "download", "pdf", "doc
 // mediaEdits are the edits that take out pictures and documents where an API refuses one and does not say which: those
 // that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
 func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
-	says := strings.ToLower(api.Message)
-	if api.Status == http.StatusNotFound || !slices.ContainsFunc(mediaWords[:], func(w string) bool { return strings.Contains(says, w) }) {
+	if api.Status == http.StatusNotFound || !speaksOf(api, mediaWords[:]...) {
 		return nil // what is not found is the model, whatever that is called
 	}
 	answered := -1
@@ -136,32 +144,21 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 			answered = i
 		}
 	}
-	for _, guilty := range []func(i int, b tidemark.Block) bool{
-		func(i int, _ tidemark.Block) bool { return i > answered },
-		func(_ int, b tidemark.Block) bool { return b.Source != nil && b.Source.Type == "url" },
-		func(_ int, b tidemark.Block) bool { return anything(b) },
-	} {
-		var edits []tidemark.Edit
-		for i := range v.Items {
-			it := &v.Items[i]
-			if it.Span() || it.Lead() {
-				continue
-			}
-			for at, b := range it.Message.Content {
-				held := append([]tidemark.Block{b}, b.Content...)
-				if !slices.ContainsFunc(held, func(b tidemark.Block) bool { return medium(b) && guilty(i, b) }) {
-					continue
-				}
-				if e, ok := mendEdit(it, at, -1, quoted(api.Message)); ok {
-					edits = append(edits, e)
-				}
-			}
-		}
-		if len(edits) > 0 {
-			return edits
+	held := func(guilty func(i int, b tidemark.Block) bool) func(int, tidemark.Block) bool {
+		return func(i int, b tidemark.Block) bool {
+			return slices.ContainsFunc(append([]tidemark.Block{b}, b.Content...), func(b tidemark.Block) bool { return medium(b) && guilty(i, b) })
 		}
 	}
-	return nil
+	return firstEdits(v.Items, -1, api,
+		held(func(i int, _ tidemark.Block) bool { return i > answered }),
+		held(func(_ int, b tidemark.Block) bool { return b.Source != nil && b.Source.Type == "url" }),
+		held(func(_ int, b tidemark.Block) bool { return anything(b) }))
+}
+
+// speaksOf reports whether one of some words is in what an API said.
+func speaksOf(api tidemark.APIError, words ...string) bool {
+	text := strings.ToLower(api.Message)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // medium reports a block that an API has to decode; words of a document are none.

@@ -269,6 +269,42 @@ func TestMendNothing(t *testing.T) {
 	h.sentInOrder([]string{"T0xE", "hello", "again"})
 }
 
+// TestSetAside: a picture, or a block of a type that a model does not take, in the input of a turn that was refused is not
+// sent with every later one, where the refusal may be for it. What is for something else costs none.
+func TestSetAside(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, says, param string
+		in, out           string // what is sent in the next turn, and what is not
+	}{
+		{"names nothing", "this could not be processed", "", "of the type image stood here; recall with", "T0xE"},
+		{"names the messages", "this could not be processed", "messages", "of the type image", "T0xE"},
+		{"names a type", "Invalid value: 'odd'. Supported by this model: 'text'", "", "of the type odd", `"a":"§"`},
+		{"names a parameter", "Unsupported parameter: temperature", "", "T0xE", "stood here"},
+		{"names a field", "this is not supported", "temperature", "T0xE", "stood here"},
+		{"names a tool", "tools: names must be unique", "", "T0xE", "stood here"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+				return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: row.says, Param: row.param}
+			})
+			in := session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text("look"), block(t, `{"type":"odd","a":"§"}`),
+				block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"T0xE"}}`)}}}
+			if got := h.post(in); !strings.HasPrefix(got, "error: ") {
+				t.Fatal(got)
+			}
+			h.model.set(nil)
+			h.say("again")
+			h.sentInOrder([]string{"look", row.in, "again"})
+			if raw, err := json.Marshal(h.model.last().Messages); err != nil || strings.Contains(string(raw), row.out) || !strings.Contains(h.logged(), "T0xE") {
+				t.Errorf("%v: sent %s", err, raw)
+			}
+		})
+	}
+}
+
 // TestMendedIsEvicted: a note may be longer than what it stands for. What is evicted with it leaves all the same: no check
 // takes the compaction back.
 func TestMendedIsEvicted(t *testing.T) {

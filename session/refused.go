@@ -3,23 +3,30 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 )
 
-// setAside keeps an input that the model API refuses from being refused with every later turn: its
-// blocks that are no text (a type that no provider takes, an image too large) read as a note from
-// now on. The originals stay in the log, and the overlay can be lifted.
+// otherWords are in what APIs say of a request whose messages they do not mind: "Unsupported parameter: temperature".
+var otherWords = [...]string{"param", "temperature", "top_", "token", "tool", "function", "schema", "model", "system", "thinking", "reasoning", "stream"}
+
+// setAside keeps what is no text in the input of a turn that failed (a type that no provider takes, a picture) from being
+// refused with every later turn, where the refusal may be for it: it names such a type, speaks of media, or names nothing
+// at all. The originals stay in the log, and the overlay can be lifted.
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
 	if !errors.As(why, &api) || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
 		return nil, nil // what is not found is the model, or the address
 	}
+	if api.Place != nil || api.Param != "" && !strings.HasPrefix(api.Param, "messages") {
+		return nil, nil // a place is mended where it can be
+	}
 	const look = 200 // entries, more than one call takes up
-	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused"}
+	var items []compaction.Item
 	seen := 0
 	for e, err := range s.log.Walk(ctx, r.Log, 0) {
 		if err != nil {
@@ -33,26 +40,19 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 			if err != nil {
 				return nil, err
 			}
-			o.Edits = append(o.Edits, refusedBlocks(e.ID, m, api.Message)...)
+			items = append(items, compaction.Item{ID: e.ID, Message: m})
 		}
 	}
-	if len(o.Edits) == 0 {
+	edits := firstEdits(items, -1, *api,
+		func(_ int, b tidemark.Block) bool { return b.Type != tidemark.TypeText && speaksOf(*api, b.Type) },
+		func(_ int, b tidemark.Block) bool {
+			return b.Type != tidemark.TypeText && (speaksOf(*api, mediaWords[:]...) || !speaksOf(*api, otherWords[:]...))
+		})
+	if len(edits) == 0 {
 		return nil, nil
 	}
 	now := s.Runtime.Now()
+	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
 	return s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
 		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
-}
-
-// refusedBlocks returns an edit for each block that is no text.
-func refusedBlocks(id tidemark.EntryID, m tidemark.Message, reason string) []tidemark.Edit {
-	var edits []tidemark.Edit
-	for i, b := range m.Content {
-		if b.Type == tidemark.TypeText {
-			continue
-		}
-		note := fmt.Sprintf("[A block of type %q stood here. The model API refused it: %q. It is in entry %s.]", b.Type, quoted(reason), id)
-		edits = append(edits, tidemark.Edit{From: id, Block: i + 1, Blocks: []tidemark.Block{tidemark.Text(note)}})
-	}
-	return edits
 }
