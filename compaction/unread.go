@@ -86,7 +86,8 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 	for least := leastCut * tidemark.Tokens(len(words)); len(media) > 0 && least > room; media = media[1:] {
 		l := media[0]
 		room += l.tokens
-		l.block, l.out = *l.bare(), true
+		l.out = max(noText(l.block.Content), 1)
+		l.block = *l.bare()
 		l.tokens = tidemark.EstimateBlock(l.block)
 		least += min(l.tokens, leastCut)
 		words = append(words, l)
@@ -136,8 +137,8 @@ type long struct {
 	at     int // place in the content
 	block  tidemark.Block
 	tokens tidemark.Tokens
-	cut    Gap  // what was cut out of it before
-	out    bool // notes stand in it for its pictures and files
+	cut    Gap // what was cut out of it before
+	out    int // pictures and files of it for which notes stand
 }
 
 // bare is a block with notes in the place of its pictures and files, nil for one that has none.
@@ -149,23 +150,34 @@ func (l *long) bare() *tidemark.Block {
 	return trimMedia(&l.block, handle)
 }
 
+// noText counts the blocks of a result that are no text.
+func noText(content []tidemark.Block) (n int) {
+	for i := range content {
+		if content[i].Type != tidemark.TypeText {
+			n++
+		}
+	}
+	return n
+}
+
 // Gap is the data of the edit of a block whose middle was left out: how long its text was, in bytes, and how many of them
-// still stand before and behind the gap.
+// still stand before and behind the gap; or of one that lost so many pictures and files.
 type Gap struct {
-	Of   int `json:"of"`
-	Head int `json:"head"`
-	Tail int `json:"tail"`
+	Of    int `json:"of"`
+	Head  int `json:"head"`
+	Tail  int `json:"tail"`
+	Media int `json:"media,omitempty"`
 }
 
 // Left is how many bytes were left out.
 func (c Gap) Left() int { return c.Of - c.Head - c.Tail }
 
-// GapOf returns what an edit left out of the middle of a block; ok is false for any other edit.
+// GapOf returns what an edit left out of a block that was to be sent whole; ok is false for any other edit.
 func GapOf(e tidemark.Edit) (c Gap, ok bool) {
 	if e.Block == 0 || len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
 		return Gap{}, false
 	}
-	return c, c.Of > 0 && c.Left() > 0
+	return c, c.Of > 0 && c.Left() > 0 || c.Media > 0
 }
 
 // gapIn returns how a block of an item was cut before, the zero value if it was not.
@@ -184,7 +196,7 @@ func (l *long) text() string {
 	case tidemark.TypeText:
 		return l.block.Text
 	case tidemark.TypeToolResult:
-		if slices.ContainsFunc(l.block.Content, func(b tidemark.Block) bool { return b.Type != tidemark.TypeText }) {
+		if noText(l.block.Content) > 0 {
 			return "" // a picture is no text: it stays
 		}
 		return resultText(l.block)
@@ -215,7 +227,8 @@ func (l *long) with(text string) tidemark.Block {
 // be kept.
 func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
 	if l.tokens <= most {
-		return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{l.block}}, l.out
+		data, err := json.Marshal(Gap{Media: l.out})
+		return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{l.block}, Data: data}, err == nil && l.out > 0
 	}
 	text := l.text()
 	head, tail, of := text, text, len(text)
@@ -224,7 +237,7 @@ func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
 	}
 	for keep := min(len(text)*int(most)/int(l.tokens), bytes); ; keep = keep * 9 / 10 {
 		h, t := head[:runeFloor(head, min(keep/2, len(head)))], tail[runeCeil(tail, max(len(tail)-keep/2, 0)):]
-		c := Gap{Of: of, Head: len(h), Tail: len(t)}
+		c := Gap{Of: of, Head: len(h), Tail: len(t), Media: l.out}
 		b := l.with(h + leftOut(c.Left(), of, string(l.item.ID)) + t)
 		if tidemark.EstimateBlock(b) <= most || keep < 100 {
 			data, err := json.Marshal(c)

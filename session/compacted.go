@@ -21,7 +21,7 @@ type Compacted struct {
 	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
 	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
 	PagedBytes   int              `json:"pagedBytes,omitempty"`
-	Cut          []compaction.Gap `json:"cut,omitempty"` // blocks that lost their middle, since the window has no room for more
+	Cut          []compaction.Gap `json:"cut,omitempty"` // blocks that lost their middle, or pictures and files, since the window has no room for more
 	Episodes     *EpisodesLeft    `json:"episodes,omitempty"`
 	Before       tidemark.Tokens  `json:"beforeTokens"`
 	After        tidemark.Tokens  `json:"afterTokens"`
@@ -96,14 +96,21 @@ func countFacts(xs []tidemark.Extraction) int {
 
 // cutLine says how much of what was said last did not fit into the window, "" where all of it did.
 func (c Compacted) cutLine() string {
-	var of, left int
+	var of, left, media int
 	for _, cut := range c.Cut {
-		of, left = of+cut.Of, left+cut.Left()
+		of, left, media = of+cut.Of, left+cut.Left(), media+cut.Media
 	}
-	if of == 0 {
+	var out []string
+	if media > 0 {
+		out = append(out, fmt.Sprintf("its oldest pictures and files (%d) are left out", media))
+	}
+	if of > 0 {
+		out = append(out, fmt.Sprintf("%s of its %s bytes are left out of the middle", grouped(left), grouped(of)))
+	}
+	if len(out) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("What came last is larger than the model's window: %s of its %s bytes are left out of the middle. All of it stays in the log.", grouped(left), grouped(of))
+	return "What came last is larger than the model's window: " + strings.Join(out, ", and ") + ". All of it stays in the log."
 }
 
 // line is what people read of a compaction.

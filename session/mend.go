@@ -48,10 +48,14 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 	return true, s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
 }
 
-// mended records that something was mended.
+// mended records that something was mended, and tells the people of the turn.
 func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, line string) error {
 	r.mends++
-	return s.announce(ctx, r, line, stmts...)
+	lines, err := s.tellStmts(ctx, r.Log, r.origins, line)
+	if err != nil {
+		return err
+	}
+	return s.announce(ctx, r, line, append(stmts, lines...)...)
 }
 
 // announce records what was done about a refusal, with the statements that do it, and tells it to who listens.

@@ -336,6 +336,34 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
+// TestLossIsTold: who wrote over a channel is told there of pictures for which the window has no room, and of a block that
+// the model's API refused.
+func TestLossIsTold(t *testing.T) {
+	picture := block(t, `{"type":"image","source":{"type":"url","url":"https://x.test/a.png"}}`)
+	for _, row := range []struct {
+		name    string
+		content []tidemark.Block
+		want    string
+	}{
+		{"an album", slices.Repeat([]tidemark.Block{picture}, 8), "What came last is larger than the model's window: its oldest pictures and files (6) are left out. All of it stays in the log."},
+		{"an album and a book", append(slices.Repeat([]tidemark.Block{picture}, 8), tidemark.Text(strings.Repeat("words of all kinds ", 4000))), "(6) are left out, and 71,600 of its 76,000 bytes are left out of the middle. All"},
+		{"a refused block", []tidemark.Block{tidemark.Text("so?"), block(t, `{"type":"odd","a":"§"}`)}, "The model's API refused a part of entry "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &tidemarktest.Courier{}
+			h, _ := newPhone(t, c)
+			h.model.set(refuser{sign: "§"}.play)
+			in := wrote(ann, "in1", "")
+			in.Message.Content = row.content
+			h.finish(in)
+			h.idle()
+			if got := c.Texts(); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), row.want) {
+				t.Errorf("people read %q; events %q", got, h.events("compaction"))
+			}
+		})
+	}
+}
+
 // TestWithoutCourier: the answer stays in the log, and the log says so once.
 func TestWithoutCourier(t *testing.T) {
 	h := newHarness(t, small)
