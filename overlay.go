@@ -11,6 +11,7 @@ type Overlay struct {
 	Before Tokens    `json:"before,omitempty"` // size of the view before
 	After  Tokens    `json:"after,omitempty"`  // and after, in the same measure, which may be a provider's
 	Own    Tokens    `json:"own,omitempty"`    // and after, as we estimate it
+	Model  string    `json:"model,omitempty"`  // in whose measure Before and After are
 }
 
 // Edit says how a span of entries, or one block of an entry, now reads. Entries are named by id,

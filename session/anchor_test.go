@@ -171,3 +171,56 @@ func TestOneMeasure(t *testing.T) {
 		})
 	}
 }
+
+// TestMeasureIsOfItsModel: the measure of a compaction holds for the model that counted so, and as long as it stands.
+func TestMeasureIsOfItsModel(t *testing.T) {
+	h := newHarness(t, session.Settings{Window: 16_000, Reserve: 4000, Keep: 2000})
+	h.stop()
+	h.provider = &counting{model: h.model, percent: 200}
+	h.open()
+	for i := 0; len(h.events("compaction")) == 0 && i < 60; i++ {
+		h.say(filler(i) + strings.Repeat(" and more of it", 60))
+	}
+	for i := range 4 {
+		h.say(filler(i))
+	}
+	if got := h.post(session.Input{Kind: session.InputCompact}); strings.HasPrefix(got, "error") {
+		t.Fatal(got)
+	}
+	sized := func() (v session.View, times float64) {
+		t.Helper()
+		v, err := h.View(t.Context())
+		if err != nil || v.Anchor {
+			t.Fatal(v.Anchor, err)
+		}
+		return v, float64(v.Size) / float64(v.Fixed+v.View.Tokens())
+	}
+	v, times := sized()
+	if len(h.events("compaction")) != 2 || times < 1.8 {
+		t.Fatalf("%d compactions, the view counts %.2f times the estimate", len(h.events("compaction")), times)
+	}
+	configure := func(model string) {
+		t.Helper()
+		if err := h.Configure(t.Context(), session.Override{Model: model}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure("another")
+	if _, times := sized(); times != 1 {
+		t.Errorf("with another model the view counts %.2f times the estimate", times)
+	}
+	configure("test")
+	if _, times := sized(); times < 1.8 {
+		t.Errorf("with the first one again it counts %.2f times the estimate", times)
+	}
+	for i := range 2 {
+		for _, sh := range v.Shown {
+			if _, err := h.Undo(t.Context(), sh.Overlay); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v, times = sized(); (times == 1) != (i == 1) {
+			t.Errorf("behind the undo of %d compactions it counts %.2f times the estimate", i+1, times)
+		}
+	}
+}

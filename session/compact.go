@@ -352,7 +352,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	now := s.Runtime.Now()
 	size := after.Size // by the measure of what stood before, which may be a provider's
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
-		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size, Own: v.Fixed + after.Tokens()}))}
+		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size, Own: v.Fixed + after.Tokens(), Model: s.settings().Model}))}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Why: p.Why, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.budget().Limit(), 0), Loose: p.Act.Loose}
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {

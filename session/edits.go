@@ -17,7 +17,8 @@ type edits struct {
 	placed []compaction.Placed
 	back   map[tidemark.EntryID][]int // blocks, from 1, that an undo brought back
 	again  []compaction.Span          // and stretches that had left as episodes
-	scale  scale                      // in which the newest compaction was told; zero for none
+	scale  scale                      // in which the newest compaction that is not lifted was told; zero for none
+	model  string                     // that counts so
 }
 
 // standingEdits returns the edits that are shown now. Those of a conversation that was compacted a thousand times
@@ -33,7 +34,7 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 		return known, err
 	}
 	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
-		known.placed, known.back, known.again = nil, nil, nil
+		known = edits{}
 		if marks, err = s.overlays(ctx, log, 0); err != nil {
 			return known, err
 		}
@@ -50,7 +51,7 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 		now.again = known.again
 	}
 	if now.scale.estimated == 0 {
-		now.scale = known.scale
+		now.scale, now.model = known.scale, known.model
 	}
 	now.placed = compaction.Lay(append(slices.Clone(known.placed), now.placed...)).Shown
 	s.laid.Store(&now)
@@ -64,8 +65,12 @@ func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error)
 	for i, m := range marks {
 		e.newest = max(e.newest, m.Seq)
 		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
-		if o := m.Overlay; o.Own > 0 && o.After > o.Own/countFar && o.After < o.Own*countFar {
+	}
+	lifted := compaction.Lifted(rows)
+	for _, m := range marks {
+		if o := m.Overlay; !lifted[m.ID] && o.Own > 0 && o.After > o.Own/countFar && o.After < o.Own*countFar {
 			e.scale = scale{counted: o.After, estimated: o.Own}
+			e.model = o.Model
 		}
 	}
 	e.back = backOf(rows)

@@ -284,7 +284,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 
 // size returns the context size: the provider's last report for a single call plus the estimate of
 // what came since, if no overlay was written after it and the model is the same; else the estimate
-// of all that would be sent, in the measure that the last compaction was told in.
+// of all that would be sent, in the measure that the last compaction was told in, if that was the model's.
 // A lift changes what is sent as much as another overlay does.
 func (s *Session) size(v View, entries []compaction.Visible, now edits) (tidemark.Tokens, bool) {
 	var since tidemark.Tokens
@@ -294,7 +294,11 @@ func (s *Session) size(v View, entries []compaction.Visible, now edits) (tidemar
 		}
 		since += entries[i].Tokens
 	}
-	return episodes.Scaled(v.Fixed+v.View.Tokens(), now.scale.counted, now.scale.estimated), false
+	own := v.Fixed + v.View.Tokens()
+	if now.model != s.settings().Model {
+		return own, false
+	}
+	return episodes.Scaled(own, now.scale.counted, now.scale.estimated), false
 }
 
 // estimateTools counts the schemas, which the reference forgot.
