@@ -33,18 +33,18 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 		return err
 	}
 	i := slices.IndexFunc(v.Shown, func(x compaction.Replacement) bool { return x.Overlay == overlay && x.Block == 0 })
-	if i < 0 {
-		return nil // a later compaction has read it, or a person lifted it
-	}
 	p, err := s.openPlan(ctx, v.Log)
 	if err != nil {
 		return err
 	}
-	if p != nil && p.Act.Replaces != overlay { // it is one of the conversation, put off: it is made anew when it is due
+	if p != nil && (i < 0) == (p.Act.Replaces == overlay) { // what it stood for is gone; or it is one of the conversation, put off: it is made anew when it is due
 		if err := s.dropPlan(ctx, r, p); err != nil {
 			return err
 		}
 		p = nil
+	}
+	if i < 0 {
+		return nil // a later compaction has read it, or a person lifted it
 	}
 	if p == nil {
 		edit := v.Shown[i].Edit

@@ -103,3 +103,37 @@ func TestSummaryIsMadeAgain(t *testing.T) {
 		t.Errorf("facts %q", got)
 	}
 }
+
+// TestOwedIsPaidOnce: what is finished of a summary that is owed is not asked for again, whatever is said before the rest
+// of it can be.
+func TestOwedIsPaidOnce(t *testing.T) {
+	h, clock := newTimed(t, small, noon)
+	down := fails(tidemark.ClassAuth) // no backoff, and may pass
+	answers, first := 0, 0            // how many are left, and how often the oldest chunk was asked for
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if !asksSummary(req) {
+			return tidemark.Message{}, nil
+		}
+		if answers--; answers < 0 {
+			_, err := down(req)
+			return tidemark.Message{}, err
+		}
+		if strings.Contains(inner(req.Messages[0].PlainText(), "<conversation>", "</conversation>"), "message 0: some words") {
+			first++
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := 0; len(h.events("compaction")) == 0 && i < 40; i++ {
+		h.say(filler(i))
+	}
+	clock.advance(20 * time.Minute)
+	answers = 1
+	h.wake()
+	h.say("hello")
+	clock.advance(20 * time.Minute)
+	answers = 9
+	h.wake()
+	if head := h.sent()[0].Content[0].Text; first != 1 || answers > 7 || strings.Contains(head, "Summary unavailable") {
+		t.Errorf("the oldest chunk was asked for %d times, %d calls were left; the view begins %.100q", first, answers, head)
+	}
+}

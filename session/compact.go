@@ -41,12 +41,11 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err != nil {
 		return v, err
 	}
-	needless := len(list) == 0 && !rests
-	if len(list) == 0 && !needless || rests && p != nil && !p.Act.Early {
-		return v, nil
-	}
-	if needless {
+	switch owed := p != nil && p.Act.Replaces != ""; {
+	case len(list) == 0 && !rests && !owed:
 		return v, s.dropPlan(ctx, r, p)
+	case len(list) == 0, rests && p != nil && !p.Act.Early: // what is owed has a turn of its own
+		return v, nil
 	}
 	if p, err = s.plan(ctx, r, v, mode, instructions, list, p); err != nil {
 		return v, s.cannot(v, mode, err)
