@@ -95,8 +95,9 @@ func (s *Session) known(ctx context.Context, v View, p *plan) string {
 		}
 	}
 	from, size := len(lines), 0
+	most := min(maxKnown, int(s.summaryWindow())/5) // some 1/16 of it, in tokens
 	for ; from > 0; from-- {
-		if size += len(lines[from-1]) + 1; size > maxKnown {
+		if size += len(lines[from-1]) + 1; size > most {
 			break
 		}
 	}

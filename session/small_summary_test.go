@@ -58,3 +58,42 @@ func TestSummaryModelIsSmall(t *testing.T) {
 		})
 	}
 }
+
+// TestBesideTheChunk: what is known already and the summary before are shown to a small model of summaries as far as they
+// leave room for what is to be summarised.
+func TestBesideTheChunk(t *testing.T) {
+	for name, row := range map[string]struct{ summary, memories int }{"memories": {0, 120}, "the summary before": {250, 0}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, session.Settings{Window: 60_000, Reserve: 20_000, Keep: 2000, SummaryModel: "small-1"})
+			h.stop()
+			h.windows = &endpoint{tells: map[string]tidemark.Tokens{"small-1": 8192}}
+			h.open()
+			asked := 0
+			h.model.set(func(n int, req tidemark.Request) (tidemark.Message, error) {
+				if req.Model != "small-1" {
+					return tidemark.Message{}, nil
+				}
+				asked++
+				var b strings.Builder
+				b.WriteString("<summary>\n" + tidemarktest.Gist(req.Messages[0].PlainText()))
+				for i := range row.summary {
+					fmt.Fprintf(&b, "\nIn call %d the words of a long talk came to point %d of message %d.", n, i*n, i+n)
+				}
+				b.WriteString("</summary>\n<memories>\n- learned something\n")
+				for i := range row.memories {
+					fmt.Fprintf(&b, "- In room %d of house %d the lamp is lit, and the key of the door hangs behind it.\n", i, n)
+				}
+				return tidemark.NewText(tidemark.Assistant, b.String()+"</memories>"), nil
+			})
+			for i := 0; len(h.events("compaction")) < 2 && i < 300; i++ {
+				if got := h.say(filler(i) + strings.Repeat(" and more of it", 60)); strings.HasPrefix(got, "error") {
+					t.Fatal(got)
+				}
+			}
+			events := h.events("compaction")
+			if len(events) != 2 || !strings.Contains(events[0], `"tier":"full"`) || !strings.Contains(events[1], `"tier":"full"`) || asked < 20 {
+				t.Errorf("%d calls: %q", asked, events)
+			}
+		})
+	}
+}

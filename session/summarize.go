@@ -250,10 +250,10 @@ const (
 // askSummary asks for the summary or the memories of some items. An answer that cannot be read
 // strictly is asked for again; an oversized chunk is not sent at all.
 func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
-	ask := compaction.Ask{Model: s.summaryModel(), Previous: p.Rolling, Memories: s.known(ctx, v, p), Instructions: p.Instructions,
+	window := s.summaryWindow()
+	ask := compaction.Ask{Model: s.summaryModel(), Previous: compaction.Bound(p.Rolling, window/8), Memories: s.known(ctx, v, p), Instructions: p.Instructions,
 		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories}
 	req := compaction.Prompt(ask)
-	window := s.summaryWindow()
 	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
 	size := tidemark.Estimate(req.Messages[0])
 	if size > window/2 {
