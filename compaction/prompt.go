@@ -142,7 +142,11 @@ const (
 // Parse reads the reply of a summariser strictly. A reply that was cut off or refused, that lacks
 // a closed <summary> or has an empty one, is an error: untagged chatter is never stored, nor what was not asked for.
 func Parse(r tidemark.Reply, a Ask) (Written, error) {
-	if s := r.Call.Stop; s != "" && s != "end_turn" && s != "stop_sequence" {
+	switch s := r.Call.Stop; s {
+	case "", "end_turn", "stop_sequence":
+	case "max_tokens":
+		return Written{}, cutOff
+	default:
 		return Written{}, flaw(fmt.Sprintf("it stopped with %q", s))
 	}
 	text := aloud(r.Message.PlainText())

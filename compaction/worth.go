@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -31,6 +32,9 @@ type flaw string
 
 func (f flaw) Error() string { return string(f) }
 func (flaw) Unwrap() error   { return tidemark.ErrInvalid }
+
+// cutOff is an answer that ended at the bound on it.
+const cutOff flaw = "it was longer than there is room for, and cut off"
 
 // Worth reports what is wrong with a summary of some items: that it is too short for what it stands for, that it repeats
 // itself, the conversation or what the model was told to do, or that it names nothing of the conversation, as a refusal
@@ -123,10 +127,15 @@ func Read(r tidemark.Reply, a Ask) (Written, error) {
 	return w, err
 }
 
-// AskAgain is the prompt with why its first answer could not be used.
-func AskAgain(prompt []tidemark.Message, why error) []tidemark.Message {
-	last := prompt[len(prompt)-1].PlainText()
-	again := "\n\nAn answer to this could not be used: " + why.Error() + ". Answer anew, in full."
+// AskAgain is the prompt with why its first answer could not be used. What was cut off would be so again: half as many words
+// as there are tokens have room in any language.
+func AskAgain(r tidemark.Request, why error) []tidemark.Message {
+	how := "in full"
+	if errors.Is(why, cutOff) {
+		how = fmt.Sprintf("in at most %d words", r.MaxTokens/2)
+	}
+	last := r.Messages[len(r.Messages)-1].PlainText()
+	again := "\n\nAn answer to this could not be used: " + why.Error() + ". Answer anew, " + how + "."
 	return []tidemark.Message{tidemark.NewText(tidemark.User, last+again)}
 }
 

@@ -105,10 +105,15 @@ func TestWorthForeign(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	_, v := viewOf(t, tidemark.NewText(tidemark.User, "hi"), tidemark.NewText(tidemark.Assistant, "hello"))
 	ask := compaction.Ask{Items: v.Items}
-	_, err := compaction.Read(tidemark.Reply{Message: tidemark.NewText(tidemark.Assistant, "Hello!")}, ask)
-	again := compaction.AskAgain(compaction.Prompt(ask).Messages, err)[0].PlainText()
-	const want = "\n\nAn answer to this could not be used: it has no <summary>…</summary> with something in it. Answer anew, in full."
-	if !errors.Is(err, tidemark.ErrInvalid) || !strings.HasSuffix(again, want) {
-		t.Errorf("%v: %q", err, again[max(0, len(again)-200):])
+	for _, row := range []struct{ stop, want string }{
+		{"end_turn", ": it has no <summary>…</summary> with something in it. Answer anew, in full."},
+		{"max_tokens", ": it was longer than there is room for, and cut off. Answer anew, in at most 2048 words."},
+		{"pause_turn", `: it stopped with "pause_turn". Answer anew, in full.`},
+	} {
+		_, err := compaction.Read(tidemark.Reply{Message: tidemark.NewText(tidemark.Assistant, "Hello!"), Call: tidemark.Call{Stop: row.stop}}, ask)
+		again := compaction.AskAgain(compaction.Prompt(ask), err)[0].PlainText()
+		if !errors.Is(err, tidemark.ErrInvalid) || !strings.HasSuffix(again, "\n\nAn answer to this could not be used"+row.want) {
+			t.Errorf("%v: %q", err, again[max(0, len(again)-200):])
+		}
 	}
 }

@@ -272,7 +272,7 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 			if bad++; bad == badSummaries {
 				break
 			}
-			req.Messages = compaction.AskAgain(req.Messages, perr)
+			req.Messages = compaction.AskAgain(req, perr)
 			continue
 		}
 		last = err
