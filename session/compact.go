@@ -166,7 +166,7 @@ func (s *Session) tooLarge(v View, err error) error {
 type tooLargeError struct{ size, limit tidemark.Tokens }
 
 func (e tooLargeError) Error() string {
-	return fmt.Sprintf("The newest message alone is too large: about %d tokens, and %d may be sent. Send it in parts, or less of it.", e.size, e.limit)
+	return fmt.Sprintf("the newest message alone takes about %d tokens, and %d may be sent", e.size, e.limit)
 }
 
 // fellShort says, at most once in a while, that the strategies have nothing left to give though the view
@@ -181,7 +181,7 @@ func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compa
 	event := tidemark.Event{Type: "notice", Data: []byte(mustJSON(Compacted{Reason: string(mode), By: []string{}, Limit: s.budget().Limit(), Short: act.Short})),
 		Text: fmt.Sprintf("Nothing can leave the view: %d tokens over what was asked remain, pinned or of the newest turns.", act.Short)}
 	if size, ok := v.TooLarge(s.budget()); ok {
-		event.Text = tooLargeError{size, s.budget().Limit()}.Error()
+		event.Text = Explain(tooLargeError{size, s.budget().Limit()})
 	}
 	stmts, err := s.eventStmts(r.Log, event)
 	if err != nil {
@@ -450,7 +450,7 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 	if errors.Is(err, tidemark.ErrNoGain) {
 		event := tidemark.Event{Type: "notice", Text: "Nothing to compact yet: what would leave the view is smaller than a summary of it."}
 		if large := (tooLargeError{}); errors.As(err, &large) {
-			event.Text = large.Error()
+			event.Text = Explain(large)
 		}
 		stmts, e := s.eventStmts(r.Log, event)
 		if e != nil {

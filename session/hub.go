@@ -238,11 +238,14 @@ func (h *hub) told(reply tidemark.EntryID) {
 func Explain(err error) string {
 	var api *tidemark.APIError
 	var large tooLargeError
+	var over *overBudgetError
 	switch {
 	case err == nil:
 		return ""
 	case errors.As(err, &large):
-		return large.Error()
+		return fmt.Sprintf("The newest message alone is too large: about %d tokens, and %d may be sent. Send it in parts, or less of it.", large.size, large.limit)
+	case errors.As(err, &over):
+		return fmt.Sprintf("The budget of this turn is used up: it spent %d tokens and may spend %d. What its tools brought is kept.", over.spent, over.budget)
 	case errors.Is(err, tidemark.ErrAborted):
 		return "Stopped."
 	case errors.Is(err, tidemark.ErrOverflow):

@@ -139,7 +139,7 @@ func (s *Session) withinBudget(ctx context.Context, r *run) error {
 type overBudgetError struct{ spent, budget tidemark.Tokens }
 
 func (e *overBudgetError) Error() string {
-	return fmt.Sprintf("The budget of this turn is used up: it spent %d tokens and may spend %d. What its tools brought is kept.", e.spent, e.budget)
+	return fmt.Sprintf("the turn spent %d tokens, and may spend %d", e.spent, e.budget)
 }
 
 // Unwrap makes it a bound.
