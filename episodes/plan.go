@@ -16,13 +16,13 @@ type Need struct {
 	Entry    func(*Episode) string // and one without a name; nil for no word of it
 }
 
-// Scaled is a number of tokens in the measure of a ledger, of a context that this estimates at so many and a provider counts as
-// so many, more or less: a pass stands on one measure.
-func Scaled(n, estimated, counted tidemark.Tokens) tidemark.Tokens {
-	if estimated <= 0 || counted <= 0 {
+// Scaled is a number of tokens in another measure: that in which a context counts as to, where n is in the one in which it
+// counts as of. A pass stands on one measure.
+func Scaled(n, to, of tidemark.Tokens) tidemark.Tokens {
+	if to <= 0 || of <= 0 {
 		return n
 	}
-	return n * estimated / counted
+	return n * to / of
 }
 
 // Plan is what leaves a context.
