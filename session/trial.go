@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 )
 
 // trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
-// learned when a request within it was taken, and forgotten with the turn.
+// learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn.
 type trial struct {
 	from      tidemark.Tokens // the window before it, 0: none is tried
-	doubted   bool            // nobody said that the request was too large, either
-	bytes     bool            // what was too large are pictures
+	doubted   bool            // nobody said that the request was too large, either: it may have been an outage
+	bytes     bool            // bytes were too many, which says nothing of tokens
 	installed []tidemark.EntryID
 }
 
@@ -69,12 +68,11 @@ func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage
 	s.doubts.Store(false)
 	size := max(v.Size, usage.Context())
 	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
-	from := r.trial.from
-	if from == 0 || r.trial.bytes {
+	t := r.trial
+	if r.trial = (trial{}); t.from == 0 || t.doubted || t.bytes {
 		return nil
 	}
-	r.trial = trial{}
-	return s.learnAnd(ctx, r, from, max(s.settings().Window, size), tidemark.WindowHalved)
+	return s.learnAnd(ctx, r, t.from, max(s.settings().Window, size), tidemark.WindowHalved)
 }
 
 // try compacts a view for a window that is tried: what the model took before, or half of what was refused. It leaves room
@@ -117,16 +115,4 @@ func (s *Session) untry(ctx context.Context, r *run) error {
 	}
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ?`, Args: []any{string(s.Key)}, Want: 1})
 	return s.announce(ctx, r, "The model's API refused a smaller request as well. The compaction is taken back, and everything is in view as before.", stmts...)
-}
-
-// holdsMedia reports whether a view has pictures or documents, which weigh many more bytes than tokens.
-func holdsMedia(v View) bool {
-	for i := range v.Items {
-		for _, b := range v.Items[i].Message.Content {
-			if medium(b) || slices.ContainsFunc(b.Content, medium) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -205,7 +205,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	case refused.Class != tidemark.ClassOverflow:
 		return s.try(ctx, r, v, fitDoubted)
 	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
-		r.trial.bytes = holdsMedia(v) // so many bytes; of text they are as good as tokens
+		r.trial.bytes = true
 		return s.try(ctx, r, v, fitForced)
 	case r.weighs(&v, refused.Asked) && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now

@@ -130,7 +130,7 @@ func TestNothingIsLearnedOfNo(t *testing.T) {
 }
 
 // TestRefusalWithoutAReason: a model that takes less than is assumed says so in words that nobody knows. It is tried with
-// less, each message is answered, and the window that is learned is near the true one.
+// less, and each message is answered. Nothing is learned: an outage looks the same.
 func TestRefusalWithoutAReason(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -161,13 +161,32 @@ func TestRefusalWithoutAReason(t *testing.T) {
 				}
 			}
 			w := h.Window()
-			if refused == 0 || refused > 4 || w.Tokens > takes || w.Tokens < takes*3/4 || w.From != tidemark.WindowHalved {
-				t.Errorf("%d requests were refused, it uses %d of %d tokens (%s)", refused, w.Tokens, takes, w.From)
-			}
-			if from := h.events("notice"); len(from) != 1 || !strings.Contains(from[0], fmt.Sprintf("%d tokens, not %d", w.Tokens, session.DefaultWindow)) {
-				t.Errorf("notices %q", from)
+			if refused == 0 || refused > 6 || w.Tokens != session.DefaultWindow || len(h.events("notice")) > 0 {
+				t.Errorf("%d requests were refused, it uses %d tokens (%s), notices %q", refused, w.Tokens, w.From, h.events("notice"))
 			}
 		})
+	}
+}
+
+// TestOutageTeachesNothing: a server that is down until the smaller request comes says nothing of the window, to no
+// conversation.
+func TestOutageTeachesNothing(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	for i := range 20 {
+		h.say(filler(i))
+	}
+	down := 0
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if down++; down <= 3 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverloaded, Status: 500, Message: "Internal server error"}
+		}
+		return tidemark.Message{}, nil
+	})
+	if got := h.say("hello?"); !strings.HasPrefix(got, "ok") || down < 4 {
+		t.Fatalf("answered %q after %d calls", got, down)
+	}
+	if w := h.Window(); w.Tokens != session.DefaultWindow || len(h.agent.windows) > 0 {
+		t.Errorf("it uses %+v, all conversations %+v", w, h.agent.windows)
 	}
 }
 

@@ -6,5 +6,6 @@
 // words, without a look at what makes our requests valid.
 //
 // The laws: no conversation is dead. A person who writes when the provider is calm again is answered, whatever happened
-// before; no request breaks a documented rule; all that was said stands in the log, in order.
+// before; no request breaks a documented rule; all that was said stands in the log, in order; no failure teaches a
+// window that is far below the true one.
 package odd

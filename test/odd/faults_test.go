@@ -57,7 +57,8 @@ func (a *api) overflow(asks *asked) response {
 	a.spoken = ""
 	w, n := asks.model.window, asks.tokens
 	fits := n <= w && n+asks.most > w
-	if n+asks.most <= w { // it is not true
+	lie := n+asks.most <= w
+	if lie {
 		n = w + 1
 	}
 	both := n + asks.most
@@ -65,10 +66,10 @@ func (a *api) overflow(asks *asked) response {
 		fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", n, asks.most, w),
 		fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.", w, both, n, asks.most),
 		fmt.Sprintf("The estimated number of input and maximum output tokens (%d) exceeded this model context window limit (%d).", both, w),
-		"Input is too long for requested model.",
-		"Your input exceeds the context window of this model. Please adjust your input and try again.",
-		"context length exceeded",
-		"Please reduce the length of the messages or completion.",
+	}
+	if !lie { // who says no more than that is believed
+		texts = append(texts, "Input is too long for requested model.", "context length exceeded", "Please reduce the length of the messages or completion.",
+			"Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	if !fits {
 		texts = append(texts, fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n, w),

@@ -1,6 +1,7 @@
 package odd
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -75,9 +76,23 @@ func play(t *testing.T, seed uint64, turns int) (*world, int) {
 	}
 	for i, x := range w.talks {
 		check(x, turns+i, x.last(rand.New(rand.NewPCG(seed, uint64(turns+i)))))
+		check(x, turns+i, w.learned(x.s.Window()))
 		x.end()
 	}
 	return w, turns + len(w.talks)
+}
+
+// learned holds what was learned of windows, by a conversation and by all, against what the models take. What is tried is
+// half of a request that was refused, in our estimate, and the rest of it was the room for its reply: a quarter at least.
+func (w *world) learned(by tidemark.Window) error {
+	all, err := w.agent.Windows(w.t.Context(), nil)
+	for _, l := range append(all, by) {
+		m := modelNamed(l.Model[strings.LastIndex(l.Model, " ")+1:])
+		if m != nil && l.From != tidemark.WindowSet && l.Tokens > 0 && 4*int(l.Tokens) < m.window {
+			err = errors.Join(err, fmt.Errorf("%s takes %d tokens, learned is %d (%s)", m.name, m.window, l.Tokens, l.From))
+		}
+	}
+	return err
 }
 
 // report says what was answered, and fails for each rule that a request broke.
