@@ -67,7 +67,7 @@ func Narrow(set Tokens, told Window, known Tokens) Window {
 }
 
 // Over reports whether w, heard now, is taken instead of what was known: what a request met says more than what an
-// endpoint tells, and a limit that was named more than one that was found by halving.
+// endpoint tells, and a limit that was named more than a larger one that was found by halving.
 func (w Window) Over(known Window, now time.Time) bool {
 	if known.Tokens == 0 || now.After(known.Until) || w.From == WindowRefused {
 		return true

@@ -33,7 +33,7 @@ type windowKeeper interface {
 // Bounds of finding out a window.
 const (
 	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
-	leastSize  = 1_000            // tokens; no model takes less
+	leastSize  = 1_000            // tokens; nothing is made to fit a model that takes less
 	windowNap  = 10 * time.Minute // until what did not answer is asked again
 	windowWait = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
@@ -201,13 +201,14 @@ func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Token
 // nothing can leave, has half of the window tried, until the request is taken.
 func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.APIError) error {
 	r.refits++
+	heavier := r.weigh(&v, refused.Asked)
 	switch {
 	case refused.Class != tidemark.ClassOverflow:
 		return s.try(ctx, r, v, fitDoubted)
 	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
 		r.trial.bytes = true
 		return s.try(ctx, r, v, fitForced)
-	case r.weighs(&v, refused.Asked) && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
+	case heavier && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
 		return s.shrink(ctx, r, v, refused.Limit)
@@ -221,8 +222,8 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	return err
 }
 
-// weighs gives a view the size that it was refused with, where that is more than was known: the rest of the turn stands on it.
-func (r *run) weighs(v *View, size tidemark.Tokens) bool {
+// weigh gives a view the size that it was refused with, where that is more than was known: the rest of the turn stands on it.
+func (r *run) weigh(v *View, size tidemark.Tokens) bool {
 	if size <= v.Size {
 		return false
 	}
@@ -231,8 +232,12 @@ func (r *run) weighs(v *View, size tidemark.Tokens) bool {
 	return true
 }
 
-// shrink puts the window that a refusal named in force and compacts what does not fit it.
+// shrink puts the window that a refusal named in force, not one that was tried, and compacts what does not fit it.
 func (s *Session) shrink(ctx context.Context, r *run, v View, tokens tidemark.Tokens) error {
+	r.trial = trial{}
+	if err := s.tryWindow(ctx, 0); err != nil {
+		return err
+	}
 	before := s.settings().Window
 	if err := s.learnAnd(ctx, r, before, tokens, tidemark.WindowRefused); err != nil {
 		return err
@@ -249,7 +254,11 @@ func (s *Session) learnAnd(ctx context.Context, r *run, before, tokens tidemark.
 	if now >= before {
 		return nil
 	}
-	return s.announce(ctx, r, fmt.Sprintf("The model takes %d tokens, not %d: %s.", now, before, from))
+	line := fmt.Sprintf("The model takes %d tokens, not %d: %s.", min(now, tokens), before, from)
+	if now < MinWindow {
+		line += fmt.Sprintf(" That is too few for a conversation: choose a model that takes at least %d.", MinWindow)
+	}
+	return s.announce(ctx, r, line)
 }
 
 // fitInto compacts what does not fit the window in force. Where that is the one before, the request is larger than was
@@ -257,7 +266,7 @@ func (s *Session) learnAnd(ctx context.Context, r *run, before, tokens tidemark.
 func (s *Session) fitInto(ctx context.Context, r *run, v View, before tidemark.Tokens, mode fitMode) error {
 	heavier := false
 	if now := s.settings().Window; now >= before {
-		heavier = r.weighs(&v, now)
+		heavier = r.weigh(&v, now)
 	} else if !s.budget().Over(v.View) {
 		return nil // what was refused was the room for the reply
 	}

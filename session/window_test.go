@@ -228,6 +228,50 @@ func TestRefusalForSomethingElse(t *testing.T) {
 	n.sentInOrder([]string{filler(0), last, "and now?"})
 }
 
+// TestLimitIsNamedLate: what a turn tried is forgotten once the API names its limit.
+func TestLimitIsNamedLate(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	for i := range 20 {
+		h.say(filler(i))
+	}
+	calls := 0
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if asksSummary(req) {
+			return tidemark.Message{}, nil
+		}
+		switch calls++; calls {
+		case 1:
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "context length exceeded"}
+		case 2:
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 65_536}
+		}
+		return tidemark.Message{}, nil
+	})
+	if got := h.say("hello?"); !strings.HasPrefix(got, "ok") || calls < 3 {
+		t.Fatalf("answered %q after %d calls", got, calls)
+	}
+	if w := h.Window(); w.Tokens != 65_536 || w.From != tidemark.WindowRefused {
+		t.Errorf("it uses %+v", w)
+	}
+	if from := h.events("notice"); len(from) != 1 || !strings.Contains(from[0], fmt.Sprintf("65536 tokens, not %d", session.DefaultWindow)) {
+		t.Errorf("notices %q", from)
+	}
+}
+
+// TestModelIsTooSmall: of a model that takes next to nothing the person is told so.
+func TestModelIsTooSmall(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 512}
+	})
+	if got := h.say("hello?"); !strings.HasPrefix(got, "error: ") {
+		t.Fatalf("answered %q", got)
+	}
+	if from := h.events("notice"); len(from) != 1 || !strings.Contains(from[0], "takes 512 tokens, not") || !strings.Contains(from[0], "at least 4000") {
+		t.Errorf("notices %q", from)
+	}
+}
+
 // TestReplyHasLessRoom: where what is refused is the room for the reply, and nobody says so, a conversation of which nothing
 // can leave is asked again with less of it.
 func TestReplyHasLessRoom(t *testing.T) {
