@@ -36,6 +36,9 @@ var windowTexts = map[WindowFrom]string{
 // String says it to people.
 func (f WindowFrom) String() string { return windowTexts[f] }
 
+// Met reports whether requests met it: no endpoint says so, and none can take it back.
+func (f WindowFrom) Met() bool { return f == WindowRefused || f == WindowHalved }
+
 // How long what is known of a window holds.
 const (
 	windowLearned = 30 * 24 * time.Hour
@@ -46,10 +49,10 @@ const (
 // Holds is w with the time until which it holds.
 func (w Window) Holds(now time.Time) Window {
 	w.Until = now.Add(windowAsked)
-	switch w.From {
-	case WindowRefused, WindowHalved:
+	switch {
+	case w.From.Met():
 		w.Until = now.Add(windowLearned)
-	case WindowTrained:
+	case w.From == WindowTrained:
 		w.Until = now.Add(windowTrained)
 	}
 	return w
@@ -67,16 +70,18 @@ func Narrow(set Tokens, told Window, known Tokens) Window {
 }
 
 // Over reports whether w, heard now, is taken instead of what was known: what a request met says more than what an
-// endpoint tells, and a limit that was named more than a larger one that was found by halving.
+// endpoint tells, and a limit that was named more than a larger one that was found by halving. Who does not say takes back
+// nothing.
 func (w Window) Over(known Window, now time.Time) bool {
-	if known.Tokens == 0 || now.After(known.Until) || w.From == WindowRefused {
+	switch {
+	case known.Tokens == 0:
 		return true
-	}
-	switch known.From {
-	case WindowRefused, WindowHalved:
+	case w.Tokens == 0:
+		return false
+	case now.After(known.Until) || w.From == WindowRefused:
+		return true
+	case known.From.Met():
 		return w.From == WindowHalved && w.Tokens < known.Tokens
-	case WindowEndpoint:
-		return w.Tokens > 0 && w.From != WindowTrained
 	}
-	return w.Tokens > 0
+	return known.From != WindowEndpoint || w.From != WindowTrained
 }

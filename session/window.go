@@ -108,7 +108,10 @@ func (s *Session) freshWindows(ctx context.Context) {
 			s.warn("ask for the window of "+model, err)
 		}
 		w.Model = s.windowName(model)
-		if w = w.Holds(now); w.Tokens == 0 { // nor need another conversation ask so soon
+		if w = w.Holds(now); w.Tokens == 0 { // its last word holds, and another conversation need not ask so soon
+			if last := (*s.learned.Load())[w.Model]; !last.From.Met() {
+				w.Tokens, w.From = last.Tokens, last.From
+			}
 			w.Until = now.Add(windowNap)
 		}
 		told = append(told, w)
@@ -133,7 +136,7 @@ func (s *Session) staleWindows(now time.Time) []string {
 // ownWindows are those that requests of this conversation met: the agent may have been away when they were learned.
 func (s *Session) ownWindows() (out []tidemark.Window) {
 	for _, w := range *s.learned.Load() {
-		if w.From != tidemark.WindowEndpoint && w.From != tidemark.WindowTrained {
+		if w.From.Met() {
 			out = append(out, w)
 		}
 	}
@@ -169,7 +172,7 @@ func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 				next[w.Model] = w
 			}
 		}
-		maps.DeleteFunc(next, func(_ string, w tidemark.Window) bool { return now.After(w.Until) })
+		maps.DeleteFunc(next, func(_ string, w tidemark.Window) bool { return w.From.Met() && now.After(w.Until) })
 		if maps.Equal(next, *old) {
 			return nil
 		}

@@ -328,22 +328,22 @@ func TestWindowIsShared(t *testing.T) {
 	}
 }
 
-// TestWindowIsAsked: what the endpoint tells, or the model's maker, bounds what is set; it is asked once a day, and one
-// that does not answer costs no turn.
+// TestWindowIsAsked: what the endpoint tells, or the model's maker, bounds what is set; it is asked once an hour, every
+// ten minutes where it does not say, and one that does not answer costs no turn.
 func TestWindowIsAsked(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		is   *endpoint
 		set  tidemark.Tokens
 		want tidemark.Window
-		asks int64
+		asks [2]int64 // within the hour, and behind it
 	}{
-		{"it tells", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 0, tidemark.Window{Tokens: 32_000, From: tidemark.WindowEndpoint}, 2},
-		{"more than is set", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 16_000, tidemark.Window{Tokens: 16_000, From: tidemark.WindowSet}, 2},
-		{"its maker says", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}}, 0, tidemark.Window{Tokens: 128_000, From: tidemark.WindowKnown}, 2},
-		{"started with less", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}, tells: map[string]tidemark.Tokens{"test": 4096}}, 0, tidemark.Window{Tokens: 4096, From: tidemark.WindowEndpoint}, 2},
-		{"nobody says", &endpoint{}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, 2},
-		{"it fails", &endpoint{fail: errors.New("no way")}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, 2},
+		{"it tells", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 0, tidemark.Window{Tokens: 32_000, From: tidemark.WindowEndpoint}, [2]int64{1, 2}},
+		{"more than is set", &endpoint{tells: map[string]tidemark.Tokens{"test": 32_000}}, 16_000, tidemark.Window{Tokens: 16_000, From: tidemark.WindowSet}, [2]int64{1, 2}},
+		{"its maker says", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}}, 0, tidemark.Window{Tokens: 128_000, From: tidemark.WindowKnown}, [2]int64{2, 2}},
+		{"started with less", &endpoint{known: map[string]tidemark.Tokens{"test": 128_000}, tells: map[string]tidemark.Tokens{"test": 4096}}, 0, tidemark.Window{Tokens: 4096, From: tidemark.WindowEndpoint}, [2]int64{1, 2}},
+		{"nobody says", &endpoint{}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, [2]int64{2, 2}},
+		{"it fails", &endpoint{fail: errors.New("no way")}, 0, tidemark.Window{Tokens: session.DefaultWindow, From: tidemark.WindowSet}, [2]int64{2, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := &clock{Runtime: tidemarktest.NewRuntime(t), now: time.Date(2026, 11, 3, 9, 0, 0, 0, time.UTC)}
@@ -361,13 +361,45 @@ func TestWindowIsAsked(t *testing.T) {
 			if n := c.is.asked.Load(); n != 1 {
 				t.Errorf("it was asked %d times in a moment", n)
 			}
-			now.advance(25 * time.Hour)
-			h.say("the next day")
-			if n := c.is.asked.Load(); n != c.asks {
-				t.Errorf("it was asked %d times in two days, want %d", n, c.asks)
+			for i, d := range []time.Duration{59 * time.Minute, 2 * time.Minute} {
+				now.advance(d)
+				h.say("later")
+				if n := c.is.asked.Load(); n != c.asks[i] {
+					t.Errorf("it was asked %d times, want %d", n, c.asks[i])
+				}
 			}
 		})
 	}
+}
+
+// TestWindowIsToldNoMore: what an endpoint said holds while it does not answer, here and for other conversations, and no
+// longer.
+func TestWindowIsToldNoMore(t *testing.T) {
+	now := &clock{Runtime: tidemarktest.NewRuntime(t), now: time.Date(2026, 11, 3, 9, 0, 0, 0, time.UTC)}
+	h := unopened(t, session.Settings{})
+	is := &endpoint{tells: map[string]tidemark.Tokens{"test": 8192}}
+	h.windows, h.rt = is, now
+	h.open()
+	h.say("hello")
+	uses := func(when string, want tidemark.Tokens) {
+		t.Helper()
+		h.say(when)
+		if w := h.Window(); w.Tokens != want || w.From != tidemark.WindowEndpoint {
+			t.Errorf("%s it uses %+v, want %d", when, w, want)
+		}
+		if all := h.agent.windows; len(all) == 0 || all[len(all)-1].Tokens != want {
+			t.Errorf("%s all conversations use %+v, want %d", when, all, want)
+		}
+	}
+	is.fail = errors.New("slow")
+	is.tells = nil
+	for _, when := range []string{"an hour later", "two hours later"} {
+		now.advance(61 * time.Minute)
+		uses(when, 8192)
+	}
+	is.fail, is.tells = nil, map[string]tidemark.Tokens{"test": 16_384}
+	now.advance(11 * time.Minute)
+	uses("when it answers again", 16_384)
 }
 
 // TestTooManyBytes: a refusal for the bytes of a request with pictures makes it smaller, and says nothing of the window.
