@@ -78,10 +78,10 @@ func (w Window) Over(known Window, now time.Time) bool {
 		return true
 	case w.Tokens == 0:
 		return false
-	case now.After(known.Until) || w.From == WindowRefused:
+	case now.After(known.Until):
 		return true
-	case known.From.Met():
-		return w.From == WindowHalved && w.Tokens < known.Tokens
+	case known.From.Met(): // of two the later: one may have waited until the agent is there
+		return w.From.Met() && !w.Until.Before(known.Until) && (w.From == WindowRefused || w.Tokens < known.Tokens)
 	}
 	return known.From != WindowEndpoint || w.From != WindowTrained
 }

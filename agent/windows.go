@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,23 +37,31 @@ func (a *Agent) Windows(ctx context.Context, learned []tidemark.Window) ([]tidem
 		if w.Model == "" || len(w.Model) > maxModelName || w.Tokens < 0 || w.Tokens > maxWindow {
 			return nil, fmt.Errorf("window of %.80q, %d tokens: %w", w.Model, w.Tokens, tidemark.ErrInvalid)
 		}
-		if i, ok := at[w.Model]; !ok {
-			at[w.Model] = len(known)
-			known = append(known, w)
-		} else if w.Over(known[i], now) {
-			known[i] = w
-		} else {
+		i, ok := at[w.Model]
+		if !ok {
+			i = len(known)
+			at[w.Model], known = i, append(known, tidemark.Window{})
+		}
+		was := known[i]
+		if !w.Over(was, now) {
 			continue
 		}
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT OR REPLACE INTO agent_windows(model, tokens, learned_from, until) VALUES(?, ?, ?, ?)`,
-			Args: []any{w.Model, int64(w.Tokens), string(w.From), w.Until.UnixMilli()}})
+		known[i] = w
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_windows(model, tokens, learned_from, until) VALUES(?, ?, ?, ?)
+			ON CONFLICT(model) DO UPDATE SET tokens = excluded.tokens, learned_from = excluded.learned_from, until = excluded.until
+			WHERE agent_windows.until <= ? OR (agent_windows.tokens, agent_windows.learned_from, agent_windows.until) = (?, ?, ?)`,
+			Args: []any{w.Model, int64(w.Tokens), string(w.From), w.Until.UnixMilli(), now.UnixMilli(), int64(was.Tokens), string(was.From), was.Until.UnixMilli()}, Want: 1})
 	}
 	if len(stmts) == 0 {
 		return known, nil
 	}
 	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_windows WHERE until <= ? OR model NOT IN (SELECT model FROM agent_windows ORDER BY until DESC LIMIT ?)`,
 		Args: []any{now.UnixMilli(), maxWindows}})
-	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+	err = a.cfg.DB.Tx(ctx, stmts)
+	if errors.Is(err, tidemark.ErrConflict) { // another conversation told something meanwhile
+		return a.Windows(ctx, learned)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("store windows: %w", err)
 	}
 	return known, nil

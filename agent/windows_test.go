@@ -9,7 +9,36 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 )
+
+// TestWindowsAtOnce: of two conversations that tell at once neither loses what is surer.
+func TestWindowsAtOnce(t *testing.T) {
+	for _, known := range []tidemark.Tokens{-1, 16_384} {
+		w := newWorld(t)
+		tell := func(a *agent.Agent, tokens tidemark.Tokens, from tidemark.WindowFrom) {
+			t.Helper()
+			if _, err := a.Windows(t.Context(), []tidemark.Window{tidemark.Window{Model: "m", Tokens: tokens, From: from}.Holds(w.cfg.Runtime.Now())}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if known > 0 {
+			tell(w.Agent, known, tidemark.WindowEndpoint)
+		}
+		b := &between{DB: w.cfg.DB, query: "FROM agent_windows"}
+		c := w.cfg
+		c.DB = b
+		late, err := agent.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.then = func() { tell(w.Agent, 8192, tidemark.WindowRefused) }
+		tell(late, max(known+1, 0), tidemark.WindowEndpoint)
+		if got, err := w.Windows(t.Context(), nil); err != nil || b.then != nil || len(got) != 1 || got[0].Tokens != 8192 {
+			t.Errorf("of a model with %d tokens before it has %+v, %v", known, got, err)
+		}
+	}
+}
 
 // TestWindows: what conversations learned of windows is kept for all, from the agent itself and from one in another
 // object; what is surer wins, and nothing is kept for ever.
@@ -19,6 +48,9 @@ func TestWindows(t *testing.T) {
 	at := w.cfg.Runtime.Now()
 	told := func(tokens tidemark.Tokens, from tidemark.WindowFrom) tidemark.Window {
 		return tidemark.Window{Model: "http://local/v1 m", Tokens: tokens, From: from}.Holds(at)
+	}
+	older := func(tokens tidemark.Tokens, from tidemark.WindowFrom) tidemark.Window {
+		return tidemark.Window{Model: "http://local/v1 m", Tokens: tokens, From: from}.Holds(at.Add(-20 * 24 * time.Hour))
 	}
 	other := tidemark.Window{Model: "http://local/v1 other", Tokens: 1000, From: tidemark.WindowEndpoint}.Holds(at)
 	if _, err := r.Windows(t.Context(), []tidemark.Window{other}); err != nil {
@@ -39,6 +71,8 @@ func TestWindows(t *testing.T) {
 		{told(8192, tidemark.WindowRefused), 8192},
 		{told(4000, tidemark.WindowHalved), 4000},
 		{told(8192, tidemark.WindowRefused), 8192},
+		{older(16_384, tidemark.WindowRefused), 8192}, // a conversation that was away tells what is over
+		{older(4000, tidemark.WindowHalved), 8192},
 	} {
 		got, err := r.Windows(t.Context(), []tidemark.Window{c.tells})
 		if err != nil {

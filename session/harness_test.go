@@ -324,8 +324,14 @@ func (a *fakeAgent) Prompt(context.Context, tidemark.Scope, time.Time) (string, 
 func (a *fakeAgent) Windows(_ context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	switch {
+	case a.fail != nil:
+		return nil, a.fail
+	case len(learned) > 8: // as the real one
+		return nil, tidemark.ErrInvalid
+	}
 	a.windows = append(a.windows, learned...)
-	return slices.Clone(a.windows), a.fail
+	return slices.Clone(a.windows), nil
 }
 
 func (a *fakeAgent) Remember(_ context.Context, x tidemark.Extraction) error {

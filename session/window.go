@@ -32,10 +32,11 @@ type windowKeeper interface {
 
 // Bounds of finding out a window.
 const (
-	maxRefits  = 8                // compactions and halvings of one turn, each after a refusal
-	leastSize  = 1_000            // tokens; nothing is made to fit a model that takes less
-	windowNap  = 10 * time.Minute // until what did not answer is asked again
-	windowWait = 2 * time.Second  // for all of the answers, while somebody waits for another
+	maxRefits   = 8                // compactions and halvings of one turn, each after a refusal
+	leastSize   = 1_000            // tokens; nothing is made to fit a model that takes less
+	windowNap   = 10 * time.Minute // until what did not answer is asked again
+	windowsTold = 8                // the agent takes no more in one call
+	windowWait  = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -133,14 +134,15 @@ func (s *Session) staleWindows(now time.Time) []string {
 	})
 }
 
-// ownWindows are those that requests of this conversation met: the agent may have been away when they were learned.
+// ownWindows are those that requests of this conversation met, the newest: the agent may have been away when they were learned.
 func (s *Session) ownWindows() (out []tidemark.Window) {
 	for _, w := range *s.learned.Load() {
 		if w.From.Met() {
 			out = append(out, w)
 		}
 	}
-	return out
+	slices.SortFunc(out, func(a, b tidemark.Window) int { return b.Until.Compare(a.Until) })
+	return out[:min(len(out), windowsTold)]
 }
 
 // pooled tells the agent what was learned and returns what it has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -325,6 +326,38 @@ func TestWindowIsShared(t *testing.T) {
 	}
 	if w := other.Window(); refused > 0 || w.Tokens != 8192 || w.From != tidemark.WindowRefused {
 		t.Errorf("%d refusals, %+v", refused, w)
+	}
+}
+
+// TestManyModels: what requests met while the agent was away it is told later, however many models were tried.
+func TestManyModels(t *testing.T) {
+	h := unopened(t, session.Settings{})
+	h.windows = &endpoint{}
+	h.open()
+	met := map[string]bool{}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if met[req.Model] {
+			return tidemark.Message{}, nil
+		}
+		met[req.Model] = true
+		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 8192}
+	})
+	h.agent.fail = errors.New("away")
+	for i := range 12 {
+		if err := h.Configure(t.Context(), session.Override{Model: fmt.Sprint("m", i)}); err != nil {
+			t.Fatal(err)
+		}
+		h.say("hello")
+	}
+	h.agent.fail = nil
+	if err := h.Configure(t.Context(), session.Override{Model: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	h.stop()
+	h.open()
+	h.say("hello")
+	if !slices.ContainsFunc(h.agent.windows, func(w tidemark.Window) bool { return w.Model == "http://local/v1 m11" && w.Tokens == 8192 }) {
+		t.Errorf("the agent knows %+v", h.agent.windows)
 	}
 }
 
