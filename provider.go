@@ -67,6 +67,7 @@ func (r Request) Sent() []Message {
 type Reply struct {
 	Message Message
 	Call    Call
+	LeftOut []string // names of the tools that were not sent, since the API takes no more
 }
 
 // Delta is one step of a streamed answer. The last one of a successful stream carries the Reply.

@@ -116,7 +116,10 @@ func unquoted(key []byte) string {
 // define makes the definitions of tools valid, and notes what is called otherwise there.
 func (s *sending) define() {
 	if most := s.tools.most; most > 0 && len(s.Tools) > most {
-		s.Tools = s.Tools[:most] // ours are the first
+		for _, t := range s.Tools[most:] { // ours are the first
+			s.leftOut = append(s.leftOut, t.Name)
+		}
+		s.Tools = s.Tools[:most]
 	}
 	copied := false
 	for i, t := range s.Tools {

@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,28 @@ func TestManyTools(t *testing.T) {
 	}
 	if fit := (&Anthropic{}).valid(req); len(fit.Tools) != len(req.Tools) {
 		t.Errorf("to Anthropic %d tools", len(fit.Tools))
+	}
+}
+
+// TestToolsLeftOut: a reply names the tools that its request went without.
+func TestToolsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tools int
+		want  []string
+	}{{maxChatTools, nil}, {maxChatTools + 2, []string{"t128", "t129"}}} {
+		req := greeting
+		for i := range c.tools {
+			req.Tools = append(req.Tools, tidemark.Tool{Name: fmt.Sprint("t", i)})
+		}
+		var got []string
+		(&OpenAI{}).valid(req).own(func(d tidemark.Delta, _ error) bool {
+			got = d.Reply.LeftOut
+			return true
+		})(tidemark.Delta{Reply: &tidemark.Reply{}}, nil)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("of %d tools %q are left out, want %q", c.tools, got, c.want)
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ type sending struct {
 	came    []tidemark.Message // the messages before
 	from    [][]spot           // of the blocks of each message; a block beyond is ours, as the note is
 	aliases aliases
+	leftOut []string // tools that are too many
 	seen    pictures
 }
 
@@ -317,9 +318,9 @@ func plain(name string, most int, others string) string {
 	return clean[:min(len(clean), head)] + "_" + hex.EncodeToString(sum[:digits/2])
 }
 
-// own gives what a reader is told of an answer the names that the tools have here.
+// own gives what a reader is told of an answer the names that the tools have here, and those that were left out.
 func (s *sending) own(yield yielder) yielder {
-	if len(s.aliases.names) == 0 && len(s.aliases.keys) == 0 {
+	if len(s.aliases.names) == 0 && len(s.aliases.keys) == 0 && len(s.leftOut) == 0 {
 		return yield
 	}
 	return func(d tidemark.Delta, err error) bool {
@@ -328,7 +329,7 @@ func (s *sending) own(yield yielder) yielder {
 		}
 		if d.Reply != nil {
 			r := *d.Reply
-			r.Message = s.aliases.reply(r.Message)
+			r.Message, r.LeftOut = s.aliases.reply(r.Message), s.leftOut
 			d.Reply = &r
 		}
 		return yield(d, err)

@@ -146,6 +146,7 @@ type Session struct {
 	windowNap atomic.Int64            // until when nobody is asked for them, in milliseconds
 	tried     atomic.Int64            // the window that a turn tries, 0: none
 	mostTaken atomic.Int64            // tokens of the largest request that was taken in this life
+	leftOut   atomic.Int64            // tools that the model API takes no more of, as it was told in this life
 	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
 	asks      atomic.Bool             // the tables of questions to the owner are there
 	frozen    atomic.Pointer[toolset] // the tools of others that are offered

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -22,6 +23,7 @@ const (
 const (
 	maxParallel = 8
 	maxCalls    = 128 // in one reply
+	maxLeftOut  = 10  // tools that are named where there are too many
 )
 
 // tools lists what the model may call: the session's own, the agent's, and those of others.
@@ -37,6 +39,18 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 		}
 	}
 	return s.unrefused(s.leave(out)), nil
+}
+
+// tellLeftOut tells of tools that the model does not have, since its API takes no more, once in a life.
+func (s *Session) tellLeftOut(ctx context.Context, r *run, names []string) error {
+	n := len(names)
+	if n == 0 || s.leftOut.Swap(int64(n)) == int64(n) {
+		return nil
+	}
+	if n > maxLeftOut {
+		names = append(slices.Clone(names[:maxLeftOut]), "…")
+	}
+	return s.announce(ctx, r, fmt.Sprintf("The model's API takes no more tools. It goes without %d of them: %s.", n, strings.Join(names, ", ")))
 }
 
 // callStmts registers all calls of a reply before the first runs.

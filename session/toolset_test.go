@@ -1,11 +1,14 @@
 package session_test
 
 import (
+	"context"
+	"iter"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
 )
 
 // TestToolsFrozen: the list of tools stays as it was while the prompt does, over lives, and is made anew with it, when the
@@ -62,5 +65,39 @@ func TestToolsOfOthersInTheOwners(t *testing.T) {
 	h.idle()
 	if len(b.scopes) != 1 || b.scopes[0].Owner {
 		t.Errorf("called for %+v", b.scopes)
+	}
+}
+
+// short is a provider that leaves out tools.
+type short struct {
+	tidemark.Provider
+	tools []string
+}
+
+func (p *short) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		for d, err := range p.Provider.Stream(ctx, req) {
+			if d.Reply != nil {
+				d.Reply.LeftOut = p.tools
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestTooManyTools: who talks with a model whose API takes no more tools is told which it goes without, once.
+func TestTooManyTools(t *testing.T) {
+	h := unopened(t, session.Settings{})
+	h.provider = &short{h.model, []string{"wiki_find", "wiki_read"}}
+	h.open()
+	for range 2 {
+		if got := h.say("hello"); !strings.HasPrefix(got, "ok") {
+			t.Fatalf("answered %q", got)
+		}
+	}
+	if told := h.events("notice"); len(told) != 1 || !strings.Contains(told[0], "without 2 of them: wiki_find, wiki_read.") {
+		t.Errorf("notices %q", told)
 	}
 }

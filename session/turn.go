@@ -45,7 +45,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 				}
 				continue
 			}
-			if err := s.took(ctx, r, view, reply.Call.Usage); err != nil {
+			if err := errors.Join(s.took(ctx, r, view, reply.Call.Usage), s.tellLeftOut(ctx, r, reply.LeftOut)); err != nil {
 				return err
 			}
 			r.leave()
