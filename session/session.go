@@ -105,7 +105,6 @@ type Config struct {
 	DB         tidemark.DB
 	Blobs      tidemark.Blobs
 	Provider   tidemark.Provider
-	Summarizer tidemark.Provider // nil: Provider
 	Agent      Agent
 	Tools      tidemark.Toolbox // of others; nil: none
 	Children   Children         // conversations that this one may delegate to; nil: it may not
@@ -192,9 +191,6 @@ type Session struct {
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
 // life left: a run that was in work goes on. life bounds everything that it starts.
 func Open(life context.Context, c Config) (*Session, error) {
-	if c.Summarizer == nil {
-		c.Summarizer = c.Provider
-	}
 	if c.Strategies == nil {
 		c.Strategies = []compaction.Strategy{compaction.Summary{}}
 	}

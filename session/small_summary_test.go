@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,16 @@ import (
 // TestSummaryModelIsSmall: a model of summaries whose window is a small part of that of the conversation refuses each chunk
 // as too large: it is asked for halves of it, down to what it takes, and all of it is summarised and remembered.
 func TestSummaryModelIsSmall(t *testing.T) {
-	for _, class := range []tidemark.Class{tidemark.ClassOverflow, tidemark.ClassBadRequest} {
-		t.Run(string(class), func(t *testing.T) {
+	for name, row := range map[string]struct {
+		class  tidemark.Class
+		status int
+		learns bool
+	}{
+		"too long":       {tidemark.ClassOverflow, 400, true},
+		"too many bytes": {tidemark.ClassOverflow, 413, false},
+		"other words":    {tidemark.ClassBadRequest, 400, false},
+	} {
+		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, session.Settings{Window: 60_000, Reserve: 20_000, Keep: 2000, SummaryModel: "small-1"})
 			most, refused := 0, 0
 			seen := map[string]bool{}
@@ -25,7 +34,7 @@ func TestSummaryModelIsSmall(t *testing.T) {
 				prompt := req.Messages[0].PlainText()
 				if len(prompt) > 16_000 {
 					refused++
-					return tidemark.Message{}, &tidemark.APIError{Class: class, Status: 400, Message: "in its own words"}
+					return tidemark.Message{}, &tidemark.APIError{Class: row.class, Status: row.status, Message: "in its own words"}
 				}
 				most = max(most, len(prompt))
 				talk := inner(prompt, "<conversation>", "</conversation>")
@@ -51,6 +60,10 @@ func TestSummaryModelIsSmall(t *testing.T) {
 			}
 			if got := h.agent.remembered(); len(got) < 4 {
 				t.Errorf("remembered %q", got)
+			}
+			known, err := h.agent.Windows(t.Context(), nil)
+			if learned := slices.ContainsFunc(known, func(w tidemark.Window) bool { return w.Model == "small-1" }); err != nil || learned != row.learns {
+				t.Errorf("known of windows: %+v, %v", known, err)
 			}
 			if small := h.Window(); small.Tokens != 60_000 {
 				t.Errorf("the conversation's own window is %+v", small)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -203,10 +204,7 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 			return e
 		}
 	}
-	if doubted { // both halves were taken, so it was for its size
-		return s.summaryRefused(ctx, size, &tidemark.APIError{Class: tidemark.ClassOverflow})
-	}
-	return nil
+	return nil // a refusal in other words teaches nothing: it may have been an outage
 }
 
 // noSummary says why a chunk has no summary of the model's.
@@ -293,8 +291,8 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refused error) error {
 	var api *tidemark.APIError
 	switch {
-	case !errors.As(refused, &api) || api.Class != tidemark.ClassOverflow:
-		return nil
+	case !errors.As(refused, &api) || api.Class != tidemark.ClassOverflow || api.Status == http.StatusRequestEntityTooLarge && api.Limit == 0:
+		return nil // bytes that are too many say nothing of tokens
 	case api.Limit > 0:
 		return s.learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
 	}
@@ -308,7 +306,7 @@ func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refu
 func (s *Session) complete(ctx context.Context, req tidemark.Request) (tidemark.Reply, error) {
 	limited, stop := s.Runtime.WithTimeout(ctx, summaryDeadline)
 	defer stop()
-	reply, err := tidemark.Complete(limited, s.Summarizer, req)
+	reply, err := tidemark.Complete(limited, s.Provider, req)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return reply, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: fmt.Sprintf("no summary within %s", summaryDeadline)}
 	}
