@@ -54,7 +54,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 		return err
 	case !ok: // under the name of what it corrects, so that it can be corrected again
 		said := tidemark.Origin{From: by.From, Channel: by.Channel, Peer: by.Peer, Owner: by.Owner, Quiet: true, Message: a.Edits}
-		_, err = s.Post(ctx, Input{ID: "corrected:" + q.ID, Message: tidemark.NewText(tidemark.User, notHere+a.Text), Origin: said})
+		_, err = s.Post(ctx, Input{ID: "corrected:" + string(tidemark.HashOf([]byte(q.ID))), Message: tidemark.NewText(tidemark.User, notHere+a.Text), Origin: said})
 		return err
 	}
 	m, err := e.Message() // large blocks as they are stored: a row holds them

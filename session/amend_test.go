@@ -45,9 +45,10 @@ func TestAmend(t *testing.T) {
 	h.amend("bob", "m6", session.Amendment{Revokes: "m1"})
 	h.amend("ann", "m7", session.Amendment{Edits: "never", Text: "the bus leaves at ten"})
 	h.amend("ann", "m8", session.Amendment{Edits: "never", Text: "the bus leaves at noon"})
+	h.amend("ann", strings.Repeat("i", 200), session.Amendment{Edits: "nor that", Text: "the ferry leaves at one"}) // the longest id
 	h.amend("ann", "m9", session.Amendment{Revokes: "nor this"})
 	got := viewText(h)
-	if strings.Count(got, "the bus leaves at noon") != 1 || strings.Contains(got, "at ten") {
+	if strings.Count(got, "the bus leaves at noon") != 1 || strings.Count(got, "the ferry leaves at one") != 1 || strings.Contains(got, "at ten") {
 		t.Errorf("what corrects a message that is not here: %s", got)
 	}
 	if strings.Contains(got, "seven") || strings.Contains(got, "eight") || strings.Count(got, "the train leaves at nine") != 1 || strings.Contains(got, "4471") || !strings.Contains(got, "took this message back") {

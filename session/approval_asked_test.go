@@ -174,7 +174,8 @@ func (o *overtaken) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 		return nil
 	}
 	_, err = o.h.Post(ctx, byOwner("go"))
-	for list := []session.Approval(nil); err == nil && len(list) == 0; time.Sleep(time.Millisecond) {
+	end := time.Now().Add(tidemarktest.Patience)
+	for list := []session.Approval(nil); err == nil && len(list) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		list, err = o.h.Approvals(ctx)
 	}
 	return err
