@@ -183,7 +183,9 @@ func TestSnapshotCarried(t *testing.T) {
 			Messages int
 			Again    bool
 		}
-		for name, bad := range map[string]string{"cut off": file[:len(file)/2], "no archive": "hello", "nothing": "", "changed": file[:len(file)/2] + "x" + file[len(file)/2+1:]} {
+		changed := []byte(file)
+		changed[len(file)/2] ^= 1
+		for name, bad := range map[string]string{"cut off": file[:len(file)/2], "no archive": "hello", "nothing": "", "changed": string(changed)} {
 			fresh := k.key + "-" + strings.ReplaceAll(name, " ", "-")
 			if res, raw := s.fetch(t, "PUT", path+url.QueryEscape(fresh), bad); res.StatusCode != 400 {
 				t.Errorf("%s: %d %s", name, res.StatusCode, raw)
