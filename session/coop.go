@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -185,7 +184,7 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 		}
 	}
 	if t.Pruned > 0 {
-		if part, err = s.tidyArchive(ctx, r.Log, t.Last); err != nil {
+		if part, err = s.archivePart(ctx, r.Log, t.Last); err != nil {
 			if ctx.Err() != nil {
 				return part, 0, err
 			}
@@ -212,19 +211,6 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 		return part, 0, nil
 	}
 	return part, max(v.View.Tokens()-after.Tokens(), 0), nil
-}
-
-// tidyArchive stores the messages up to a position, as a compaction does.
-func (s *Session) tidyArchive(ctx context.Context, log string, last int64) (archive.Info, error) {
-	parts, err := s.parts(ctx, log)
-	if err != nil {
-		return archive.Info{}, err
-	}
-	now := s.Runtime.Now()
-	if n := len(parts); n > 0 && !now.After(parts[n-1].Info.At) { // its time names the next part, in order
-		now = parts[n-1].Info.At.Add(time.Millisecond)
-	}
-	return s.archivePart(ctx, &plan{Log: log, At: now, Last: last})
 }
 
 // anchorStmts pin what the model anchored, as its tool for the task does.

@@ -47,8 +47,9 @@ func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
 	return out, nil
 }
 
+// partsOf returns the parts of one log. One that was only begun is none.
 func (s *Session) partsOf(ctx context.Context, log string) ([]part, error) {
-	rows, err := s.DB.Query(ctx, `SELECT first, last, info FROM parts WHERE log = ? ORDER BY first LIMIT 10000`, log)
+	rows, err := s.DB.Query(ctx, `SELECT first, last, info FROM parts WHERE log = ? AND info <> '' ORDER BY first LIMIT 10000`, log)
 	if err != nil {
 		return nil, fmt.Errorf("read parts of %s: %w", log, err)
 	}

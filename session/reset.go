@@ -188,6 +188,9 @@ func (s *Session) reset(ctx context.Context, r *run, reason string) error {
 
 // archiveWhole writes the whole session: its parts and its tail.
 func (s *Session) archiveWhole(ctx context.Context, r *run, x *resetting) error {
+	if _, err := s.finishPart(ctx, x.Old); err != nil {
+		return err
+	}
 	parts, err := s.parts(ctx, x.Old)
 	if err != nil {
 		return err

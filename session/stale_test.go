@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +84,49 @@ func TestPutOffPlanIsPaid(t *testing.T) {
 	rows, err := h.db.Query(t.Context(), `SELECT usage FROM plans WHERE key = ? AND state = 'open' LIMIT 1`, string(h.key))
 	if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Text(0), `70`) {
 		t.Errorf("the plan says %v, %v", rows, err)
+	}
+}
+
+// TestPartOfADroppedPlan: a part that was put in the bucket when nobody learned of it is recorded, whatever comes next.
+// Otherwise the bucket has an archive that no session knows, with messages that another one holds, too.
+func TestPartOfADroppedPlan(t *testing.T) {
+	for _, next := range []string{"another plan", "reset"} {
+		t.Run(next, func(t *testing.T) {
+			h, c := newTimed(t, session.Settings{Window: 12_000, Reserve: 6000, Keep: 800}, noon)
+			lost := 0
+			h.blobs.FailAfter = func(op, key string) error {
+				if lost == 0 && op == "put" && strings.Contains(key, "-part") {
+					lost++
+					return fmt.Errorf("the answer is lost: %w", tidemark.ErrUnavailable)
+				}
+				return nil
+			}
+			for i := 0; len(h.events("compaction")) == 0 && (lost == 0 || next != "reset"); i++ {
+				if i == 60 {
+					t.Fatalf("no compaction in %d turns, %d answers were lost", i, lost)
+				}
+				if got := h.say(filler(i)); strings.HasPrefix(got, "error") {
+					t.Fatal(got)
+				}
+				c.advance(2 * time.Minute)
+			}
+			log := h.info().ID
+			if next == "reset" {
+				h.resetNow()
+			}
+			h.idle()
+			var recorded []string
+			rows, err := h.db.Query(t.Context(), `SELECT key FROM parts WHERE log = ? ORDER BY key LIMIT 100`, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				recorded = append(recorded, r.Text(0))
+			}
+			stored := h.keys("agents/main/sessions/" + log + "-part")
+			if lost != 1 || len(stored) == 0 || !slices.Equal(stored, recorded) {
+				t.Errorf("the bucket has the parts %q, the session knows %q; %d answers were lost", stored, recorded, lost)
+			}
+		})
 	}
 }

@@ -28,7 +28,7 @@ type plan struct {
 	Reason       string
 	Instructions string
 	Act          compaction.Act
-	At           time.Time // names the archive part
+	At           time.Time // when it was made
 	Last         int64     // newest position that leaves the view
 	Size         tidemark.Tokens
 	Chunk        int             // chunks that are finished

@@ -48,7 +48,7 @@ var tables = [][]string{{
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
 		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
-	// Which stretch of a log stands in which archive part.
+	// Which stretch of a log stands in which archive part. One that is only begun has no info.
 	`CREATE TABLE parts(
 		log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, key TEXT NOT NULL, info TEXT NOT NULL,
 		PRIMARY KEY(log, first)) WITHOUT ROWID`,

@@ -51,8 +51,9 @@ func arrows() []arrow {
 			return has("UPDATE runs SET state", "calling")(s[:1]) && slices.Contains(s[0].Args, any("tools"))
 		}},
 		{name: "plan stored", tx: has("INSERT INTO plans")},
+		{name: "part begun", tx: has("INSERT INTO parts")},
 		{name: "part put", put: archived(true)},
-		{name: "part recorded", tx: has("INSERT INTO parts")},
+		{name: "part recorded", tx: has("UPDATE parts SET last")},
 		{name: "chunk stored", tx: has("UPDATE plans SET chunk")},
 		{name: "overlay installed", tx: has("UPDATE plans SET state = 'done'")},
 		{name: "reset begun", tx: has("INSERT INTO resets")},

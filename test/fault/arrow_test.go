@@ -36,6 +36,7 @@ var arrowTable = []arrowRow{
 	{name: "call done:3", why: "before it, the call may have run"},
 	{name: "results committed", why: "the next model call"},
 	{name: "plan stored", why: "the same plan is carried out"},
+	{name: "part begun", why: "its key and range are known, so it is finished whatever becomes of the plan"},
 	{name: "part put", file: true, why: "the same key is written again"},
 	{name: "part recorded", why: "it is not written again"},
 	{name: "chunk stored", why: "it is not paid twice"},
