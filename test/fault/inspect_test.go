@@ -345,15 +345,13 @@ func (a *inspection) index(agent string) {
 			return
 		}
 		for _, i := range page {
-			if !a.begun[i.Key] {
-				listed = append(listed, i.Key)
-			}
+			listed = append(listed, i.Key)
 		}
 		if cursor = next; next == "" {
 			break
 		}
 	}
-	slices.Sort(listed)
+	listed = slices.Sorted(slices.Values(slices.DeleteFunc(listed, func(key string) bool { return a.begun[key] })))
 	parts := slices.Sorted(slices.Values(a.parts[agent]))
 	if !slices.Equal(listed, parts) {
 		a.t.Errorf("agent %s: the index has %d archives, the sessions made %d: %q", agent, len(listed), len(parts), differ(listed, parts))
