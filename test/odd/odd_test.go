@@ -20,12 +20,12 @@ import (
 var (
 	turns = flag.Int("turns", 150, "turns in all")
 	seed  = flag.Uint64("seed", 1, "of the first world")
+	each  = flag.Int("each", 4000, "turns of one world, at most")
 )
 
 const (
-	each    = 4000 // turns of one world, at most
-	crowd   = 40   // conversations of one world, at most
-	longest = 10   // odd turns in a row
+	crowd   = 40 // conversations of one world, at most
+	longest = 10 // odd turns in a row
 )
 
 // TestOdd plays worlds, each with the next seed.
@@ -33,10 +33,10 @@ func TestOdd(t *testing.T) {
 	began := time.Now()
 	var all tally
 	t.Run("worlds", func(t *testing.T) {
-		for left, s := *turns, *seed; left > 0; left, s = left-each, s+1 {
+		for left, s := *turns, *seed; left > 0; left, s = left-*each, s+1 {
 			t.Run(fmt.Sprint(s), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { all.add(play(t, s, min(left, each))) })
+				synctest.Test(t, func(t *testing.T) { all.add(play(t, s, min(left, *each))) })
 			})
 		}
 	})
