@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -43,10 +44,10 @@ func (d *draft) set(i int, tokens tidemark.Tokens) {
 	d.tokens[i] = tokens
 }
 
-// point plans pointers for the large blocks of a kind in an item.
-func (d *draft) point(i int, kind string, large tidemark.Tokens) {
+// point plans pointers for the large blocks of a kind in an item, but those of calls that stay.
+func (d *draft) point(i int, kind string, large tidemark.Tokens, stay map[string]bool) {
 	it := &d.items[i]
-	if len(it.Message.Content) == 1 && it.Stubs == 0 && kind == tidemark.TypeToolResult {
+	if len(it.Message.Content) == 1 && it.Stubs == 0 && kind == tidemark.TypeToolResult && !stay[it.Message.Content[0].ToolUseID] {
 		d.stubs = append(d.stubs, stub{at: i, block: 1, tokens: it.Tokens})
 		d.alone[i] = true
 		d.set(i, d.estimate(it, it.Tokens))
@@ -58,7 +59,7 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens) {
 	whole := *it
 	var content []tidemark.Block
 	for n, blk := range whole.Message.Content {
-		if blk.Type != kind || isPointer(&whole, blk) || whole.several(n) {
+		if blk.Type != kind || stay[cmp.Or(blk.ToolUseID, blk.ID)] || isPointer(&whole, blk) || whole.several(n) {
 			continue
 		}
 		tokens := whole.Tokens

@@ -100,6 +100,20 @@ func holds(items []Item, tools []string) bool {
 	return false
 }
 
+// newestCalls returns the ids of the newest call of each tool that is named.
+func newestCalls(items []Item, tools []string) map[string]bool {
+	ids, seen := map[string]bool{}, map[string]bool{}
+	for i := len(items) - 1; i >= 0; i-- {
+		for n := range items[i].Message.Content {
+			b := &items[i].Message.Content[n]
+			if b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) && !seen[b.Name] && !items[i].Span() {
+				ids[b.ID], seen[b.Name] = true, true
+			}
+		}
+	}
+	return ids
+}
+
 // held marks the items of each exchange that must stay: one with a pinned entry, and the newest one of
 // each tool that is named, whose older results say what is no longer so.
 func held(items []Item, legal []bool, tools []string) []bool {

@@ -60,7 +60,7 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	}
 	keep := held(v.Items, legal, stay)
 	d := newDraft(v)
-	p.blocks(d, b, tail, keep)
+	p.blocks(d, b, tail, held(v.Items, legal, nil), newestCalls(v.Items, stay))
 	need := p.need(d, b)
 	if need <= 0 {
 		return d.edits(nil)
@@ -128,8 +128,9 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 	return cut
 }
 
-// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed.
-func (p Pointer) blocks(d *draft, b Budget, tail int, keep []bool) {
+// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed. What is pinned stays,
+// and so do the calls for whose sake an exchange stays. What was called beside them need not: it may fill the window.
+func (p Pointer) blocks(d *draft, b Budget, tail int, pinned []bool, calls map[string]bool) {
 	large := p.Large
 	if large == 0 {
 		large = DefaultLarge
@@ -145,11 +146,11 @@ func (p Pointer) blocks(d *draft, b Budget, tail int, keep []bool) {
 			if need <= 0 || len(d.stubs) >= maxPointers {
 				break
 			}
-			if d.tokens[i] <= large || keep[i] || d.items[i].Span() || !has(d.items[i].Message, kind) {
+			if d.tokens[i] <= large || pinned[i] || d.items[i].Span() || !has(d.items[i].Message, kind) {
 				continue
 			}
 			was := d.tokens[i]
-			d.point(i, kind, large)
+			d.point(i, kind, large, calls)
 			need -= was - d.tokens[i]
 		}
 	}
@@ -221,6 +222,11 @@ func spans(items []Item, lines bool) (behind int, marks []mark) {
 		} else if lines && episodes.LineOf(it.Data) != nil {
 			marks = append(marks, mark{at: i, line: true})
 		} else {
+			last = max(last, it.Last)
+		}
+	}
+	for _, m := range slices.Backward(marks) { // what one keeps that is not taken in lies within its span
+		if it := &items[m.at]; it.Seq <= last {
 			last = max(last, it.Last)
 		}
 	}

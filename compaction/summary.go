@@ -72,14 +72,15 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	}
 	turn, stays := lastTurn(v.Items), held(v.Items, legal, nil)
 	covered = make([]bool, len(v.Items))
-	freed := -b.allowance()
+	freed, fresh := -b.allowance(), false // a summary of nothing but the former one says nothing new
 	for i := range v.Items[:cut] {
 		if i != turn && !stays[i] {
 			covered[i] = true
 			freed += v.Items[i].Tokens
+			fresh = fresh || !IsSummary(v.Items[i])
 		}
 	}
-	return covered, freed >= b.minGain(v)
+	return covered, fresh && freed >= b.minGain(v)
 }
 
 // spanOver returns the edit that replaces the covered items and keeps the others that lie between
