@@ -13,7 +13,7 @@ import (
 // learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn.
 type trial struct {
 	from      tidemark.Tokens // the window before it, 0: none is tried
-	doubted   bool            // nobody said that the request was too large, either: it may have been an outage
+	doubted   bool            // of one refusal nobody said that the request was too large, either: it may have been an outage
 	bytes     bool            // bytes were too many, which says nothing of tokens
 	installed []tidemark.EntryID
 }
@@ -79,13 +79,15 @@ func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage
 // for a talk, and for what no compaction can take away.
 func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 	before := s.settings().Window
-	least := max(min(before, v.Size)/2, 2*v.Fixed, MinWindow)
+	refused := min(before, max(v.Size, v.Fixed+v.View.Tokens())) // what was reported of requests before may be too little
+	least := max(refused/2, 2*v.Fixed, MinWindow)
 	if r.trial.from == 0 {
-		r.trial.from, r.trial.doubted = before, mode == fitDoubted
-		if taken := tidemark.Tokens(s.mostTaken.Load()); taken < min(before, v.Size) {
+		r.trial.from = before
+		if taken := tidemark.Tokens(s.mostTaken.Load()); taken < refused {
 			least = max(least, taken)
 		}
 	}
+	r.trial.doubted = r.trial.doubted || mode == fitDoubted
 	if err := s.tryWindow(ctx, min(least, before)); err != nil {
 		return err
 	}

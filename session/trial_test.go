@@ -1,0 +1,48 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestDoubtDuringATrial: a window that is tried is learned only if each refusal of the trial said that the request was too
+// large. One that gave no reason halves it as well, and may have been an outage.
+func TestDoubtDuringATrial(t *testing.T) {
+	large := &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+	odd := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "the request could not be processed"}
+	for _, c := range []struct {
+		name     string
+		refusals []error
+		learns   bool
+	}{
+		{"all of them said so", []error{large, large, large}, true},
+		{"one gave no reason", []error{large, large, odd}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t, session.Settings{Keep: 60_000})
+			for i := range 120 {
+				h.say(filler(i) + strings.Repeat(" and more of it", 150))
+			}
+			h.stop()
+			h.open() // a new life does not know what the model took before
+			left := c.refusals
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				if len(left) == 0 || asksSummary(req) {
+					return tidemark.Message{}, nil
+				}
+				err := left[0]
+				left = left[1:]
+				return tidemark.Message{}, err
+			})
+			if got := h.say("hello?"); !strings.HasPrefix(got, "ok") || len(left) > 0 {
+				t.Fatalf("answered %q, %d refusals are left", got, len(left))
+			}
+			if w := h.Window(); w.Tokens != session.DefaultWindow != c.learns {
+				t.Errorf("it uses %d tokens (%s)", w.Tokens, w.From)
+			}
+		})
+	}
+}
