@@ -17,7 +17,7 @@ func PreviewOf(text string, most tidemark.Tokens) (kind, shown string) {
 // Drafted returns what a plan counts for each item with the pointers that it makes, and the items with them.
 func Drafted(p Pointer, v View, b Budget) (counted []tidemark.Tokens, sum tidemark.Tokens, written []Item, err error) {
 	d := newDraft(v)
-	p.blocks(d, b, p.tail(v, b, Cuts(v.Items)), make([]bool, len(v.Items)), nil)
+	p.blocks(d, b, p.tail(v, b, Cuts(v.Items)), make([]bool, len(v.Items)), make([]bool, len(v.Items)), nil)
 	written, err = previewBlocks(v.Items, d.edits(nil))
 	return d.tokens, d.sum, written, err
 }

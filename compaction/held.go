@@ -100,35 +100,31 @@ func holds(items []Item, tools []string) bool {
 	return false
 }
 
-// newestCalls returns the ids of the newest call of each tool that is named.
-func newestCalls(items []Item, tools []string) map[string]bool {
-	ids, seen := map[string]bool{}, map[string]bool{}
+// newestCalls returns the items with the newest call of each tool that is named, and the ids of those calls. Some APIs use
+// an id again in each turn, so an id is one of these only in the exchange of such an item.
+func newestCalls(items []Item, tools []string) (at map[int]bool, ids map[string]bool) {
+	at, ids = map[int]bool{}, map[string]bool{}
+	seen := map[string]bool{}
 	for i := len(items) - 1; i >= 0; i-- {
 		for n := range items[i].Message.Content {
 			b := &items[i].Message.Content[n]
 			if b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) && !seen[b.Name] && !items[i].Span() {
-				ids[b.ID], seen[b.Name] = true, true
+				at[i], ids[b.ID], seen[b.Name] = true, true, true
 			}
 		}
 	}
-	return ids
+	return at, ids
 }
 
 // held marks the items of each exchange that must stay: one with a pinned entry, and the newest one of
 // each tool that is named, whose older results say what is no longer so.
 func held(items []Item, legal []bool, tools []string) []bool {
 	out := make([]bool, len(items))
-	seen := map[string]bool{}
+	calls, _ := newestCalls(items, tools)
 	for from, to := range backward(legal) {
 		keep := false
-		for i := to - 1; i >= from; i-- {
-			keep = items[i].Pinned || keep
-			for n := range items[i].Message.Content {
-				b := &items[i].Message.Content[n]
-				if b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) && !seen[b.Name] && !items[i].Span() {
-					keep, seen[b.Name] = true, true
-				}
-			}
+		for i := from; i < to; i++ {
+			keep = keep || items[i].Pinned || calls[i]
 		}
 		for i := from; keep && i < to; i++ {
 			out[i] = !items[i].Span()

@@ -60,7 +60,8 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	}
 	keep := held(v.Items, legal, stay)
 	d := newDraft(v)
-	p.blocks(d, b, tail, held(v.Items, legal, nil), newestCalls(v.Items, stay))
+	_, calls := newestCalls(v.Items, stay)
+	p.blocks(d, b, tail, keep, held(v.Items, legal, nil), calls)
 	need := p.need(d, b)
 	if need <= 0 {
 		return d.edits(nil)
@@ -129,8 +130,8 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 }
 
 // blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed. What is pinned stays,
-// and so do the calls for whose sake an exchange stays. What was called beside them need not: it may fill the window.
-func (p Pointer) blocks(d *draft, b Budget, tail int, pinned []bool, calls map[string]bool) {
+// and of what else is kept the calls for whose sake it is. What was called beside them need not: it may fill the window.
+func (p Pointer) blocks(d *draft, b Budget, tail int, keep, pinned []bool, calls map[string]bool) {
 	large := p.Large
 	if large == 0 {
 		large = DefaultLarge
@@ -150,7 +151,11 @@ func (p Pointer) blocks(d *draft, b Budget, tail int, pinned []bool, calls map[s
 				continue
 			}
 			was := d.tokens[i]
-			d.point(i, kind, large, calls)
+			var stay map[string]bool
+			if keep[i] {
+				stay = calls
+			}
+			d.point(i, kind, large, stay)
 			need -= was - d.tokens[i]
 		}
 	}

@@ -88,9 +88,13 @@ func TestPointerBesideAHole(t *testing.T) {
 	}
 }
 
-// TestPointerBesideTheTask: the newest call of the task stays with its exchange. A large result beside it becomes a pointer.
+// TestPointerBesideTheTask: the newest call of the task stays with its exchange. A large result beside it becomes a pointer,
+// as does one of an older call with the same id.
 func TestPointerBesideTheTask(t *testing.T) {
 	w := &world{}
+	w.add(tidemark.NewText(tidemark.User, "look"))
+	w.add(call("b"))
+	w.add(result("b", 19_000))
 	w.add(tidemark.NewText(tidemark.User, "look"))
 	w.add(tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("a", "read", nil), tidemark.ToolUse("b", compaction.DefaultStay, nil)}})
 	w.add(tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("a", strings.Repeat("word ", 20_000), false),
@@ -109,5 +113,14 @@ func TestPointerBesideTheTask(t *testing.T) {
 	}
 	if text := fmt.Sprint(after.Messages()); !strings.Contains(text, "the state of the task") {
 		t.Error("the state of the task has left")
+	}
+	pointers := 0
+	for _, e := range act.Edits {
+		if e.Block > 0 {
+			pointers++
+		}
+	}
+	if pointers != 2 {
+		t.Errorf("%d results became pointers, want both large ones", pointers)
 	}
 }

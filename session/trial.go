@@ -75,23 +75,28 @@ func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage
 	return s.learnAnd(ctx, r, t.from, max(s.settings().Window, size), tidemark.WindowHalved)
 }
 
-// try compacts a view for a window that is tried: what the model took before, or half of what was refused. It leaves room
-// for a talk, and for what no compaction can take away.
+// try compacts a view for a window that is tried.
 func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
-	before := s.settings().Window
-	refused := min(before, max(v.Size, v.Fixed+v.View.Tokens())) // what was reported of requests before may be too little
-	least := max(refused/2, 2*v.Fixed, MinWindow)
+	before, taken := s.settings().Window, tidemark.Tokens(0)
 	if r.trial.from == 0 {
-		r.trial.from = before
-		if taken := tidemark.Tokens(s.mostTaken.Load()); taken < refused {
-			least = max(least, taken)
-		}
+		r.trial.from, taken = before, tidemark.Tokens(s.mostTaken.Load())
 	}
 	r.trial.doubted = r.trial.doubted || mode == fitDoubted
-	if err := s.tryWindow(ctx, min(least, before)); err != nil {
+	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}
 	return s.fitInto(ctx, r, v, before, mode)
+}
+
+// windowToTry is what the model took before, or half of what was refused, which is at least what we estimate: what was
+// reported of requests before may be too little. It leaves room for a talk, and for what no compaction can take away.
+func windowToTry(window, taken tidemark.Tokens, v View) tidemark.Tokens {
+	refused := min(window, max(v.Size, v.Fixed+v.View.Tokens()))
+	least := max(refused/2, 2*v.Fixed, MinWindow)
+	if taken < refused {
+		least = max(least, taken)
+	}
+	return min(least, window)
 }
 
 // tryWindow puts a window in force for a turn, or with 0 the one that is known.
