@@ -327,10 +327,7 @@ func (s *Session) questionHere(list []Approval) string {
 
 // Resting returns what waits for the owner while nothing works here, and what they are asked, in words.
 func (s *Session) Resting(ctx context.Context) (list []Approval, text string, err error) {
-	s.mu.Lock()
-	working := s.active != ""
-	s.mu.Unlock()
-	if working {
+	if s.activeRun() != "" {
 		return nil, "", nil
 	}
 	list, err = s.Approvals(ctx)

@@ -158,10 +158,10 @@ func TestShownInput(t *testing.T) {
 	}
 }
 
-// overtaken is a database in which a message's own turn, which another one began, rests before its sender is answered.
+// overtaken is a database in which something happens between the first input that is stored and the answer to its sender.
 type overtaken struct {
 	tidemark.DB
-	h    *harness
+	then func(context.Context) error
 	done atomic.Bool
 }
 
@@ -173,12 +173,7 @@ func (o *overtaken) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 	if o.done.Swap(true) {
 		return nil
 	}
-	_, err = o.h.Post(ctx, byOwner("go"))
-	end := time.Now().Add(tidemarktest.Patience)
-	for list := []session.Approval(nil); err == nil && len(list) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		list, err = o.h.Approvals(ctx)
-	}
-	return err
+	return o.then(ctx)
 }
 
 // TestOwnQuestion: what a message's own turn asks is not what it comes behind.
@@ -188,7 +183,14 @@ func TestOwnQuestion(t *testing.T) {
 	c.waits = 20 * time.Second
 	h.idle()
 	h.stop()
-	h.db = &overtaken{DB: h.db, h: h}
+	h.db = &overtaken{DB: h.db, then: func(ctx context.Context) error { // its own turn rests by then
+		_, err := h.Post(ctx, byOwner("go"))
+		end := time.Now().Add(tidemarktest.Patience)
+		for list := []session.Approval(nil); err == nil && len(list) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			list, err = h.Approvals(ctx)
+		}
+		return err
+	}}
 	h.open()
 	in := wrote(ann, "in1", "go")
 	in.Origin.Owner = true

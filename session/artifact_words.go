@@ -136,10 +136,7 @@ func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark
 
 // readQuietly is readRest for an alarm.
 func (s *Session) readQuietly(ctx context.Context) error {
-	s.mu.Lock()
-	busy := s.active != ""
-	s.mu.Unlock()
-	if busy {
+	if s.activeRun() != "" {
 		return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueWords, s.Runtime.Now().Add(wordsAfter), "")})
 	}
 	return s.readRest(ctx, piecesAWake)

@@ -195,10 +195,7 @@ func (s *Session) before(ctx context.Context, seq int64) (int, error) {
 
 // indexQuietly goes on with the index, for an alarm.
 func (s *Session) indexQuietly(ctx context.Context) error {
-	s.mu.Lock()
-	busy := s.active != ""
-	s.mu.Unlock()
-	if busy {
+	if s.activeRun() != "" {
 		return s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE due SET at = ? WHERE key = ? AND kind = ?`,
 			Args: []any{s.Runtime.Now().Add(wordsAfter).UnixMilli(), string(s.Key), dueIndex}}})
 	}

@@ -185,9 +185,7 @@ const wakeRetry = time.Minute
 // lookAfter resumes a run that no one works on, begins one for inputs that nobody took up, and looks
 // again later.
 func (s *Session) lookAfter(ctx context.Context) error {
-	s.mu.Lock()
-	active := s.active
-	s.mu.Unlock()
+	active := s.activeRun()
 	busy, err := s.Busy(ctx)
 	if err != nil {
 		return err

@@ -83,6 +83,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	ahead := s.activeRun()
 	before := s.waitsBefore(ctx, in) // behind the write it may be the input's own turn that asks
 	err = write(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) {
@@ -96,7 +97,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	}
 	s.setAlarm(ctx)
 	if r.State == "new" && !r.Duplicate {
-		s.sayQueued(in.ID)
+		s.sayQueued(in.ID, ahead)
 		s.sayWaits(ctx, in, before)
 	}
 	if tries, _ := s.stalled(); tries > 0 {
@@ -109,13 +110,10 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	return r, err
 }
 
-// sayQueued tells those who listen of an input that a run in work does not answer yet. What begins a run is
-// told of by that.
-func (s *Session) sayQueued(id string) {
-	s.mu.Lock()
-	busy := s.active != ""
-	s.mu.Unlock()
-	if busy {
+// sayQueued tells those who listen of an input that the run which was in work before it does not answer yet. What begins a
+// run is told of by that, and so is what a run that began meanwhile takes up.
+func (s *Session) sayQueued(id, ahead string) {
+	if ahead != "" && ahead == s.activeRun() {
 		s.hub.send(Notice{Type: NoticeQueued, Inputs: []string{id}})
 	}
 }

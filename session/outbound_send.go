@@ -298,10 +298,7 @@ func (s *Session) settleWith(ctx context.Context, change tidemark.Stmt, text str
 		return err
 	}
 	if text != "" {
-		s.mu.Lock()
-		run := s.active
-		s.mu.Unlock()
-		s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &event})
+		s.hub.send(Notice{Type: NoticeEvent, Run: s.activeRun(), Event: &event})
 	}
 	return nil
 }

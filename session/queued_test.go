@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -40,6 +41,35 @@ func TestQueuedNotice(t *testing.T) {
 	}
 	if want := []string{"second", "help", "third"}; !slices.Equal(queued, want) {
 		t.Errorf("told of %q, want %q", queued, want)
+	}
+	close(h.model.hold)
+	h.idle()
+}
+
+// TestQueuedBehindItself: an input that another one's post has a run begin with waits for nothing, though that run works
+// before its sender is answered.
+func TestQueuedBehindItself(t *testing.T) {
+	h, _ := newTimed(t, small, noon)
+	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
+	h.stop()
+	h.db = &overtaken{DB: h.db, then: func(ctx context.Context) error {
+		_, err := h.Post(ctx, session.Input{ID: "second", Message: tidemark.NewText(tidemark.User, "second")})
+		<-h.model.entered
+		return err
+	}}
+	h.open()
+	sub, err := h.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	if _, err := h.Post(t.Context(), session.Input{ID: "first", Message: tidemark.NewText(tidemark.User, "first")}); err != nil {
+		t.Fatal(err)
+	}
+	for n, ok := sub.Next(); ok; n, ok = sub.Next() {
+		if n.Type == session.NoticeQueued {
+			t.Errorf("told that %q waits", n.Inputs)
+		}
 	}
 	close(h.model.hold)
 	h.idle()

@@ -52,13 +52,17 @@ type run struct {
 	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
 }
 
+// activeRun returns the run that works in this life, empty for none.
+func (s *Session) activeRun() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active
+}
+
 // kick starts a run if inputs wait and none is in work. It returns at once. One that works in this
 // life looks for more when it ends, so ten thousand inputs behind it cost no attempt each.
 func (s *Session) kick() {
-	s.mu.Lock()
-	busy := s.active != ""
-	s.mu.Unlock()
-	if busy {
+	if s.activeRun() != "" {
 		return
 	}
 	s.Runtime.Go(func() {

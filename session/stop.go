@@ -93,10 +93,7 @@ func (s *Session) why(r *run, err error) error {
 
 // inWork returns the run that a person can stop, empty for none. An import is not for them to stop.
 func (s *Session) inWork(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	run := s.active
-	s.mu.Unlock()
-	if run != "" {
+	if run := s.activeRun(); run != "" {
 		return run, nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT run FROM inputs WHERE key = ? AND state = 'taken' LIMIT 1`, string(s.Key)) // it is about to be taken up
