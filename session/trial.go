@@ -82,16 +82,17 @@ func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 		r.trial.from, taken = before, tidemark.Tokens(s.mostTaken.Load())
 	}
 	r.trial.doubted = r.trial.doubted || mode == fitDoubted
+	r.weigh(&v, v.Fixed+v.View.Tokens()) // what was reported of requests before may be too little
 	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}
 	return s.fitInto(ctx, r, v, before, mode)
 }
 
-// windowToTry is what the model took before, or half of what was refused, which is at least what we estimate: what was
-// reported of requests before may be too little. It leaves room for a talk, and for what no compaction can take away.
+// windowToTry is what the model took before, or half of what was refused. It leaves room for a talk, and for what no
+// compaction can take away.
 func windowToTry(window, taken tidemark.Tokens, v View) tidemark.Tokens {
-	refused := min(window, max(v.Size, v.Fixed+v.View.Tokens()))
+	refused := min(window, v.Size)
 	least := max(refused/2, 2*v.Fixed, MinWindow)
 	if taken < refused {
 		least = max(least, taken)

@@ -46,3 +46,28 @@ func TestDoubtDuringATrial(t *testing.T) {
 		})
 	}
 }
+
+// TestTooLittleReported: a model API that reports a fraction of what it reads and refuses more than 16,000 tokens without a
+// figure. The view is made smaller by what we estimate of it, so that the first window that is tried is taken: a window that
+// was tried with the same view as before was refused, halved again, and learned too small.
+func TestTooLittleReported(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	h.model.usage = tidemark.Usage{Input: 3_000, Output: 10}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		const window = 16_000
+		size := tidemark.EstimateText(req.System)
+		for _, m := range req.Messages {
+			size += tidemark.Estimate(m)
+		}
+		if size > window {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "context length exceeded"}
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := range 60 {
+		h.say(filler(i) + strings.Repeat(" and more of it", 100))
+	}
+	if w := h.Window(); w.Tokens < 8_000 {
+		t.Errorf("it uses %d tokens (%s)", w.Tokens, w.From)
+	}
+}
