@@ -137,14 +137,21 @@ func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 		}
 		v, force = next, force && soon
 	}
-	if edits := squeeze(v, b); len(edits) > 0 {
+	for _, last := range []func(View, Budget) []tidemark.Edit{squeeze, shortSummary} {
+		edits := last(v, b)
+		if len(edits) == 0 {
+			continue
+		}
 		next, err := Preview(v, edits, b)
 		if err != nil {
 			return act, fmt.Errorf("plan %s: %w", squeezeName, err)
 		}
 		act.Edits = append(without(act.Edits, before.Items, v.Items, edits), edits...)
 		act.Summarize = slices.IndexFunc(act.Edits, func(e tidemark.Edit) bool { return e.Summarize })
-		act.By, act.Early, v = append(act.By, squeezeName), false, next
+		if !slices.Contains(act.By, squeezeName) {
+			act.By = append(act.By, squeezeName)
+		}
+		act.Early, v = false, next
 	}
 	act.Short = max(v.Size-b.Limit(), 0)
 	if len(act.Edits) == 0 {

@@ -124,3 +124,37 @@ func TestPointerBesideTheTask(t *testing.T) {
 		t.Errorf("%d results became pointers, want both large ones", pointers)
 	}
 }
+
+// TestSummaryOfALargerWindow: a model with a smaller window takes over, and the summary that the former one wrote takes half
+// of it. The newest message fits by itself and is not cut; the summary loses its middle, and what it was made from stays.
+func TestSummaryOfALargerWindow(t *testing.T) {
+	w := &world{}
+	for i := range 40 {
+		w.add(tidemark.NewText(tidemark.User, fmt.Sprintf("question %d %s", i, strings.Repeat("word ", 60))))
+		w.add(tidemark.NewText(tidemark.Assistant, fmt.Sprintf("answer %d %s", i, strings.Repeat("word ", 60))))
+	}
+	v, shown := w.view(t)
+	e := tidemark.Edit{From: v.Items[0].ID, To: v.Items[len(v.Items)-1].ID, Data: []byte(`{"text":"all of it"}`),
+		Messages: []tidemark.Message{tidemark.NewText(tidemark.User, compaction.SummaryMarker+" it began."+strings.Repeat(" a long summary", 1_000)+" it ended.")}}
+	if err := w.act(t, shown, []tidemark.Edit{e}); err != nil {
+		t.Fatal(err)
+	}
+	asked := tidemark.NewText(tidemark.User, "look at it: "+strings.Repeat("word ", 2_800))
+	w.add(asked)
+	v, _ = w.view(t)
+	b := compaction.Budget{Window: 8_000, Reserve: 4_000, Keep: 1}
+	act, err := compaction.Plan(summary, v, b, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := compaction.Preview(v, act.Edits, b)
+	if err != nil || after.Size > b.Window-b.Window/16 {
+		t.Fatalf("%d tokens of %d, %v", after.Size, b.Window, err)
+	}
+	if text := after.Items[0].Message.PlainText(); !compaction.IsSummary(after.Items[0]) || !strings.Contains(text, "it began.") || !strings.Contains(text, "it ended.") || string(after.Items[0].Data) != string(e.Data) {
+		t.Errorf("the summary is %q", text)
+	}
+	if text := after.Items[len(after.Items)-1].Message.PlainText(); text != asked.PlainText() {
+		t.Errorf("the newest message has %d of %d characters", len(text), len(asked.PlainText()))
+	}
+}

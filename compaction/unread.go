@@ -112,6 +112,28 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 	return edits
 }
 
+// shortSummary cuts a summary down to the eighth of the window that [squeeze] leaves it, where the view is too large even so:
+// it was made for a larger window, and a summary of nothing but the former one says nothing new.
+func shortSummary(v View, b Budget) []tidemark.Edit {
+	if v.Size <= b.Window-b.Window/16 {
+		return nil
+	}
+	most := v.estimated(b.Window / 8)
+	for i := range v.Items {
+		it := &v.Items[i]
+		if !IsSummary(*it) || it.Tokens <= most {
+			continue
+		}
+		covered := make([]bool, len(v.Items))
+		covered[i] = true
+		e := spanOver(v.Items, covered)
+		e.Messages = []tidemark.Message{tidemark.NewText(tidemark.User, Bound(it.Message.Content[0].Text, most))}
+		e.Data = it.Data
+		return []tidemark.Edit{e}
+	}
+	return nil
+}
+
 // leastCut is the size, in tokens, that no cut goes below.
 const leastCut tidemark.Tokens = 200
 
