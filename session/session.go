@@ -1,9 +1,10 @@
 // Package session owns one conversation and its branches: durable inputs, one turn at a time,
-// compaction, reset. It decides with compaction and reset, which are pure, and acts here.
+// compaction, reset. What leaves the view and when a reset is due is decided by compaction and reset,
+// which are pure, and what sessions share belongs to package agent. Begin with turn.go, the path of one
+// message behind Post (input.go).
 //
-// The path of one message is Post (input.go), turn (turn.go), then the steps that it calls in
-// order. Every step leaves the database so that a kill at any point has an answer; see the table
-// in RATIONALE, "What stands on disk between the steps?".
+// Every step leaves the database so that a kill at any point has an answer; see the table in RATIONALE,
+// "What stands on disk between the steps?".
 package session
 
 import (

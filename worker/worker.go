@@ -1,9 +1,9 @@
 // Package worker is the door: an http.Handler over sessions and agents, the same on every host. It
-// decodes, authenticates, routes and encodes; it decides nothing about conversations.
+// decodes, authenticates, routes and encodes; it decides nothing about conversations. Begin with
+// ServeHTTP: a request id, the guard (guard.go), the table of routes (routes.go), a function of the
+// route, and if that fails the table of errors (errors.go).
 //
-// The path of a request is ServeHTTP: a request id, the guard (guard.go), the table of routes
-// (routes.go), a function of the route, and if that fails the table of errors (errors.go). What the
-// routes take and give is written down in docs/http.md.
+// What the routes take and give is written down in docs/http.md.
 package worker
 
 import (

@@ -1,6 +1,6 @@
-// Package scan walks over JSON that is given in pieces, checks its grammar exactly as encoding/json does, and decodes
-// nothing. The readers of session logs stand on it: they ask member by member where a value begins and ends, so that a
-// line of any length is read once and none of it is kept.
+// Package scan walks over JSON that is given in pieces and checks its grammar exactly as encoding/json does. It decodes
+// nothing and keeps nothing of a line. Begin with [Scanner]: readers of session logs ask it member by member where a
+// value begins and ends, so a line of any length is read once.
 package scan
 
 import (

@@ -1,5 +1,5 @@
 // Command paging runs the known implementation of Pichay beside `tidemark replay`, over the same made sessions,
-// in turn. README.md says how; nothing of the other program is in this repository.
+// in turn. Nothing of the other program is in this repository. Begin with README.md, which says how.
 package main
 
 import (
