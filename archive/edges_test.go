@@ -31,18 +31,8 @@ var acts = map[string]func(context.Context, tidemark.Blobs, []archive.Info) erro
 		_, err := archive.Verify(ctx, b, infos[0])
 		return err
 	},
-	"verify all": func(ctx context.Context, b tidemark.Blobs, _ []archive.Info) error {
-		return archive.VerifyAll(ctx, b, "main", nil, func(archive.Verdict) {})
-	},
 	"mend": func(ctx context.Context, b tidemark.Blobs, _ []archive.Info) error {
 		_, err := archive.Mend(ctx, b, "main", archive.Bounds{})
-		return err
-	},
-	"rebuild": func(ctx context.Context, b tidemark.Blobs, _ []archive.Info) error {
-		n, err := archive.Rebuild(ctx, b, "main", nil)
-		if err == nil && n != 5 {
-			err = fmt.Errorf("%d archives", n)
-		}
 		return err
 	},
 	"index": func(ctx context.Context, b tidemark.Blobs, infos []archive.Info) error {
@@ -171,48 +161,6 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("search", 4)
-	if err := archive.VerifyAll(t.Context(), b, "main", tell, func(archive.Verdict) {}); err != nil {
-		t.Fatal(err)
-	}
-	expect("verify", 0)
-	if _, err := archive.Rebuild(t.Context(), b, "main", tell); err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(all, func(a, b archive.Info) int { return strings.Compare(a.Key, b.Key) })
-	for n, i := range all {
-		if want := fmt.Sprintln(i.Key, n+1, 0, 0); told[n] != want { // their metadata say it all
-			t.Errorf("rebuild told %s, want %s", told[n], want)
-		}
-	}
-}
-
-// TestMoved: an archive that is of another month now is in the index once, and one that comes meanwhile stays there.
-func TestMoved(t *testing.T) {
-	b := tidemarktest.NewBlobs()
-	infos := fill(t, b, 3)
-	wrong := infos[1]
-	wrong.At = noon.AddDate(0, -7, 0)
-	if err := archive.Index(t.Context(), b, "main", wrong); err != nil {
-		t.Fatal(err)
-	}
-	come := false
-	b.Fail = func(op, key string) error {
-		if op == "list" && key != archive.Folder("main") && !come {
-			come = true
-			late := archive.Info{Key: archive.WholeKey("main", "late"), At: noon.AddDate(-1, 0, 0)}
-			infos = append(infos, put(t, b, late, pack(t, talk(0, 1)...)))
-			if err := archive.Index(t.Context(), b, "main", infos[3]); err != nil {
-				t.Error(err)
-			}
-		}
-		return nil
-	}
-	if n, err := archive.Rebuild(t.Context(), b, "main", nil); err != nil || n != 3 || b.Open() != 0 {
-		t.Fatal(n, err, b.Open())
-	}
-	if got := listAll(t, b, archive.ListOptions{}); !slices.Equal(got, infos) {
-		t.Errorf("listed %+v, want %+v", got, infos)
-	}
 }
 
 // TestPages: pages of any size give each archive once, in order, whatever part of a millisecond or zone its time has.

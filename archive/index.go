@@ -17,7 +17,7 @@ import (
 
 // The index is one object a month, so that a write costs what a month holds and not the whole
 // history, and a listing of the newest reads one object. A month is that of [Info.At] in UTC: a
-// name for a drawer, not anybody's calendar. The truth is the objects themselves: Rebuild.
+// name for a drawer, not anybody's calendar. The truth is the objects themselves: Mend.
 
 const (
 	maxIndex    = 32 << 20 // bytes of one month: about 80,000 archives
@@ -49,21 +49,21 @@ func Index(ctx context.Context, blobs tidemark.Blobs, agent string, infos ...Inf
 		months[key] = append(months[key], i)
 	}
 	for _, key := range sortedKeys(months) {
-		if err := mergeMonth(ctx, blobs, key, months[key], nil); err != nil {
+		if err := mergeMonth(ctx, blobs, key, months[key]); err != nil {
 			return fmt.Errorf("index %s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-// mergeMonth adds infos to a month and takes out those whose archives are gone.
-func mergeMonth(ctx context.Context, blobs tidemark.Blobs, key string, infos []Info, gone map[string]bool) error {
+// mergeMonth adds infos to a month.
+func mergeMonth(ctx context.Context, blobs tidemark.Blobs, key string, infos []Info) error {
 	for range maxTries {
 		old, opt, err := readMonth(ctx, blobs, key)
 		if err != nil {
 			return err
 		}
-		merged := slices.DeleteFunc(lastOfEach(append(slices.Clone(old), infos...)), func(i Info) bool { return gone[i.Key] })
+		merged := lastOfEach(append(slices.Clone(old), infos...))
 		slices.SortStableFunc(merged, newestFirst)
 		if slices.EqualFunc(old, merged, func(a, b Info) bool { return line(a) == line(b) }) {
 			return nil

@@ -101,51 +101,6 @@ func TestIndexRace(t *testing.T) {
 	}
 }
 
-func TestRebuild(t *testing.T) {
-	b := tidemarktest.NewBlobs()
-	infos := fill(t, b, 6)
-	old := archive.WholeKey("main", "ref") // of the reference: little metadata
-	data := zip(t, reference)
-	if _, err := b.Put(t.Context(), old, strings.NewReader(string(data)), int64(len(data)), tidemark.PutOptions{Metadata: map[string]string{
-		"sessionKey": "agent:main:main", "sessionId": "ref", "agentId": "main", "messageCount": "6", "archivedAt": "2020-01-02T03:04:05.000Z", "inputTokens": "7"}}); err != nil {
-		t.Fatal(err)
-	}
-	bad := archive.PartKey("main", "bad", noon.AddDate(-5, 0, 0))
-	if _, err := b.Put(t.Context(), bad, strings.NewReader("\x1f\x8bgarbage"), 9, tidemark.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Delete(t.Context(), infos[2].Key); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Delete(t.Context(), archive.IndexKey("main", infos[5].At)); err != nil {
-		t.Fatal(err)
-	}
-	last := archive.Progress{}
-	n, err := archive.Rebuild(t.Context(), b, "main", func(p archive.Progress) { last = p })
-	if err != nil || n != 7 || last.Done != 7 || last.Bytes != int64(len(data))+9 { // of two the metadata say too little
-		t.Fatalf("%d archives, progress %+v, %v", n, last, err)
-	}
-	got := listAll(t, b, archive.ListOptions{})
-	want := append(append([]archive.Info{}, infos[:2]...), infos[3:]...)
-	if keys(got[:5]) != keys(want) || got[0] != want[0] {
-		t.Errorf("listed\n%s\nwant\n%s", keys(got), keys(want))
-	}
-	if i := got[5]; i.Key != bad || i.Session != "bad" || i.Messages != 0 {
-		t.Errorf("%+v", i)
-	}
-	ref := got[6]
-	if ref.Session != "ref" || ref.Messages != 6 || ref.At.Year() != 2020 || ref.SHA256 != tidemark.HashOf(data) || ref.Usage.Input != 7 {
-		t.Errorf("%+v", ref)
-	}
-	verdicts := map[string]bool{}
-	if err := archive.VerifyAll(t.Context(), b, "main", nil, func(v archive.Verdict) { verdicts[v.Key] = v.OK }); err != nil {
-		t.Fatal(err)
-	}
-	if len(verdicts) != 7 || !verdicts[old] || verdicts[bad] || !verdicts[infos[0].Key] {
-		t.Errorf("verdicts %v", verdicts)
-	}
-}
-
 func TestVerify(t *testing.T) {
 	b := tidemarktest.NewBlobs()
 	info := put(t, b, part(1), pack(t, talk(0, 8)...))

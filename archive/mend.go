@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -27,7 +28,7 @@ type Survey struct {
 
 // Mend compares the objects of an agent with its index and adds what the index does not name: after
 // its file was lost, or archives were copied in by hand. Entries whose objects are gone stay, for
-// [Verify] to say so; [Rebuild] takes them out.
+// [Verify] to say so.
 func Mend(ctx context.Context, blobs tidemark.Blobs, agent string, b Bounds) (Survey, error) {
 	// The bucket first: what is written and indexed meanwhile is missed and not taken for lost.
 	found, s, err := survey(ctx, blobs, agent, b.Objects)
@@ -51,7 +52,7 @@ func Mend(ctx context.Context, blobs tidemark.Blobs, agent string, b Bounds) (Su
 		if s.Partial = b.Added > 0 && len(infos) == b.Added; s.Partial {
 			break
 		}
-		i, _, err := inspect(ctx, blobs, key)
+		i, err := inspect(ctx, blobs, key)
 		if errors.Is(err, tidemark.ErrNotFound) { // deleted meanwhile
 			continue
 		}
@@ -86,4 +87,45 @@ func survey(ctx context.Context, blobs tidemark.Blobs, agent string, limit int) 
 		}
 	}
 	return found, s, nil
+}
+
+// objects yields the objects under a prefix.
+func objects(ctx context.Context, blobs tidemark.Blobs, prefix string) iter.Seq2[tidemark.Object, error] {
+	return func(yield func(tidemark.Object, error) bool) {
+		for cursor := ""; ; {
+			page, next, err := blobs.List(ctx, prefix, cursor, pageSize)
+			if err != nil {
+				yield(tidemark.Object{}, err)
+				return
+			}
+			for _, o := range page {
+				if !yield(o, nil) {
+					return
+				}
+			}
+			if cursor = next; next == "" {
+				return
+			}
+		}
+	}
+}
+
+// inspect describes one archive.
+func inspect(ctx context.Context, blobs tidemark.Blobs, key string) (i Info, err error) {
+	o, body, err := blobs.Get(ctx, key)
+	if err != nil {
+		return Info{}, err
+	}
+	defer body.Close()
+	if i, err = describe(o); err != nil {
+		return Info{}, err
+	}
+	if i.Messages > 0 && i.SHA256 != "" && i.First != "" {
+		return i, nil
+	}
+	got := scan(body)
+	if got.problem == "" {
+		i.Messages, i.First, i.Last, i.SHA256 = got.lines, got.first, got.last, got.sum
+	}
+	return i, ctx.Err()
 }

@@ -84,8 +84,8 @@ func TestDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := archive.Rebuild(t.Context(), b, "main", nil); err != nil || n != 7 {
-		t.Fatalf("%d, %v", n, err)
+	if s, err := archive.Mend(t.Context(), b, "main", archive.Bounds{}); err != nil || len(s.Added) != 7 {
+		t.Fatalf("%v, %v", s, err)
 	}
 	for _, i := range listAll(t, b, archive.ListOptions{}) {
 		var usage tidemark.Usage

@@ -299,3 +299,9 @@ func distinct(terms []string) []string {
 	}
 	return out
 }
+
+func report(progress func(Progress), p Progress) {
+	if progress != nil {
+		progress(p)
+	}
+}

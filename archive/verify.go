@@ -62,31 +62,6 @@ func (v *Verdict) note(bad bool, format string, args ...any) {
 	}
 }
 
-// VerifyAll verifies every archive of the index, newest first, and calls each with the verdict.
-func VerifyAll(ctx context.Context, blobs tidemark.Blobs, agent string, progress func(Progress), each func(Verdict)) error {
-	p := Progress{}
-	for cursor := ""; ; {
-		page, next, err := List(ctx, blobs, agent, ListOptions{Cursor: cursor, Limit: pageSize})
-		if err != nil {
-			return err
-		}
-		for _, i := range page {
-			p.Key = i.Key
-			report(progress, p)
-			v, err := Verify(ctx, blobs, i)
-			if err != nil {
-				return err
-			}
-			each(v)
-			p.Done, p.Bytes = p.Done+1, p.Bytes+v.Bytes
-		}
-		if cursor = next; next == "" {
-			report(progress, p)
-			return nil
-		}
-	}
-}
-
 // scanned is what reading an archive to its end shows.
 type scanned struct {
 	messages    int // after joining results of parallel calls

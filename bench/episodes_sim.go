@@ -179,6 +179,9 @@ func (k recomputing) send(h *history) (compaction.View, error) {
 	return compaction.Preview(v, k.Plan(v, k.budget), k.budget)
 }
 
+// window is that of the model of these measurements.
+var window = compaction.Budget{Window: 200_000, Reserve: compaction.DefaultReserve, Keep: compaction.DefaultKeep}
+
 // Simulations are sessions that can be simulated.
 var Simulations = []string{"paper", "pairs"}
 

@@ -183,8 +183,6 @@ func TestBudgetsRefused(t *testing.T) {
 	for _, f := range []func() error{
 		func() error { _, err := Simulate("none", 0, 1, 75, nil); return err },
 		func() error { _, err := Simulate("pairs", 1, 1, 75, nil); return err },
-		func() error { _, err := RunEpisodesPass(1, 1, nil); return err },
-		func() error { _, err := RunEpisodesPass(MaxEpisodes+1, 1, nil); return err },
 	} {
 		if err := f(); err == nil || !strings.Contains(fmt.Sprint(err), "want") {
 			t.Errorf("error %v", err)

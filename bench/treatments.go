@@ -52,10 +52,10 @@ type Treated struct {
 	Restored  int             `json:"restored"` // by memory_fault
 	Reread    int             `json:"reread"`   // by another read
 	Released  int             `json:"releases"`
-	Completed *bool           `json:"completed,omitempty"` // nil of a recorded log, whose agent does not react
+	Completed bool            `json:"completed"`
 	Facts     int             `json:"facts"`
 	Found     int             `json:"found"`
-	Leaks     int             `json:"leaks"`           // answers in which the client saw what is none of its own, or other than it was recorded
+	Leaks     int             `json:"leaks"`           // answers in which the client saw what is none of its own
 	Same      bool            `json:"view_same"`       // all that it saw is what the model said to it
 	Reduction float64         `json:"token_reduction"` // of effective tokens, by the first
 	CostBy    float64         `json:"cost_ratio"`      // by that of the first
@@ -80,17 +80,10 @@ func (t Treatments) Run(ctx context.Context) ([]Treated, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	return t.each(ctx, func(up *upstream) { up.p = makePlan(t.Requests, t.Bytes, t.Seed) }, t.session)
-}
-
-// each runs something under each treatment, with an API of its own each time.
-func (t Treatments) each(ctx context.Context, prepare func(*upstream), run func(context.Context, *upstream, *simClient) (Treated, error)) (out []Treated, err error) {
+	var out []Treated
 	for i, name := range t.Names {
 		t.Told.tell("treatments", i, len(t.Names))
-		clock := &virtualClock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-		up := &upstream{cache: newPromptCache(clock), minds: map[string]*mind{}}
-		prepare(up)
-		one, err := t.one(ctx, name, up, clock, run)
+		one, err := t.one(ctx, name)
 		if err != nil {
 			return out, fmt.Errorf("treatment %s: %w", name, err)
 		}
@@ -104,8 +97,10 @@ func (t Treatments) each(ctx context.Context, prepare func(*upstream), run func(
 	return out, nil
 }
 
-// one runs something under one treatment, over HTTP.
-func (t Treatments) one(ctx context.Context, name string, up *upstream, clock *virtualClock, run func(context.Context, *upstream, *simClient) (Treated, error)) (one Treated, err error) {
+// one plays it under one treatment, over HTTP, with an API of its own.
+func (t Treatments) one(ctx context.Context, name string) (one Treated, err error) {
+	clock := &virtualClock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+	up := &upstream{cache: newPromptCache(clock), minds: map[string]*mind{}, p: makePlan(t.Requests, t.Bytes, t.Seed)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return one, err
@@ -120,11 +115,7 @@ func (t Treatments) one(ctx context.Context, name string, up *upstream, clock *v
 		err = firstOf(err, srv.Close())
 		<-served
 	}()
-	p := up.p
-	if p == nil {
-		p = &plan{}
-	}
-	c := newSimClient(ctx, p, clock, name, t.Seed)
+	c := newSimClient(ctx, up.p, clock, name, t.Seed)
 	c.via, c.base = t.Via, "http://"+l.Addr().String()
 	if name == Direct {
 		c.treatment = ""
@@ -137,7 +128,7 @@ func (t Treatments) one(ctx context.Context, name string, up *upstream, clock *v
 		defer func() { err = firstOf(err, door.Close()) }()
 	}
 	began := time.Now()
-	if one, err = run(ctx, up, c); err != nil {
+	if one, err = t.session(up, c); err != nil {
 		return one, err
 	}
 	one.Treatment, one.Seconds = name, time.Since(began).Seconds()
@@ -172,7 +163,7 @@ func (o *Treated) add(up *upstream) {
 
 // session plays the generated session and looks whether its task was done: all facts that were needed are recorded as
 // they stand in the files.
-func (t Treatments) session(_ context.Context, up *upstream, c *simClient) (one Treated, err error) {
+func (t Treatments) session(up *upstream, c *simClient) (one Treated, err error) {
 	title := &thread{system: "You name conversations."}
 	title.messages = append(title.messages, c.order("Work order title. Give this conversation a name."))
 	if _, err := c.run(title, func() string { return "" }); err != nil {
@@ -206,8 +197,7 @@ func (t Treatments) session(_ context.Context, up *upstream, c *simClient) (one 
 			}
 		}
 	}
-	done := one.Found == one.Facts
-	one.Completed = &done
+	one.Completed = one.Found == one.Facts
 	return one, nil
 }
 

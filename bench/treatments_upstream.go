@@ -28,7 +28,7 @@ type TreatedCall struct {
 	Missing int             `json:"missing"`
 }
 
-// upstream is a Messages API whose models are minds, or play a recorded log, and that bills as a prompt cache does.
+// upstream is a Messages API whose models are minds, and that bills as a prompt cache does.
 type upstream struct {
 	mu    sync.Mutex // guards all
 	cache *promptCache
@@ -37,7 +37,6 @@ type upstream struct {
 	order []string
 	calls []TreatedCall
 	ids   int
-	play  *recorded // instead of minds, nil for none
 	plain strings.Builder
 }
 
@@ -128,9 +127,6 @@ func (a *apiAsk) paired() error {
 // reply asks the model of the request's thread. Blocks are JSON.
 func (u *upstream) reply(a *apiAsk) (blocks []string, stop string) {
 	u.ids++
-	if u.play != nil {
-		return u.play.reply(a)
-	}
 	out := simReply{text: "Gauges at the pier", stop: true}
 	if m := u.mind(a.thread()); m != nil {
 		out = m.next(a)

@@ -1,6 +1,8 @@
 package compaction
 
 import (
+	"slices"
+
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 )
@@ -30,3 +32,11 @@ func Refusal(shown, row []Placed) error { return refusal(shown, row) }
 
 // LineOf is what of episodes an edit stands for, nil for one of another strategy.
 func LineOf(e tidemark.Edit) *episodes.Line { return episodes.LineOf(e.Data) }
+
+// Fork returns the edits that hold in a branch which shares a log up to and including position
+// head: those whose targets all lie in the shared prefix, and of these the outermost. The others
+// stay behind, so what was sent of the prefix stays byte-equal: a stub on m3 that was written at
+// m10 holds after a rewind to m8.
+func Fork(placed []Placed, head int64) []Placed {
+	return Lay(slices.DeleteFunc(slices.Clone(placed), func(p Placed) bool { return p.To > head })).Shown
+}

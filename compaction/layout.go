@@ -347,11 +347,3 @@ func (p Placed) rank() int {
 	}
 	return 2
 }
-
-// Fork returns the edits that hold in a branch which shares a log up to and including position
-// head: those whose targets all lie in the shared prefix, and of these the outermost. The others
-// stay behind, so what was sent of the prefix stays byte-equal: a stub on m3 that was written at
-// m10 holds after a rewind to m8.
-func Fork(placed []Placed, head int64) []Placed {
-	return Lay(slices.DeleteFunc(slices.Clone(placed), func(p Placed) bool { return p.To > head })).Shown
-}

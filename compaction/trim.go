@@ -55,9 +55,6 @@ type TrimGain struct {
 	Media    TrimKind // images and documents
 }
 
-// Name is "trim".
-func (Trim) Name() string { return TrimName }
-
 // Characters is the threshold that holds.
 func (t Trim) Characters() int {
 	if t.Threshold == 0 {

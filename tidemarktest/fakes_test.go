@@ -16,15 +16,6 @@ func TestBlobs(t *testing.T) {
 	tidemarktest.TestBlobs(t, func(*testing.T) tidemark.Blobs { return tidemarktest.NewBlobs() })
 }
 
-func TestLog(t *testing.T) {
-	tidemarktest.TestLog(t, func(*testing.T) tidemark.Log { return tidemarktest.NewLog() },
-		func(t *testing.T, l tidemark.Log, id string, base tidemarktest.LogBase) {
-			if err := l.(*tidemarktest.Log).Create(id, base); err != nil {
-				t.Fatal(err)
-			}
-		})
-}
-
 func TestBlobsFail(t *testing.T) {
 	down := errors.New("bucket down")
 	b := tidemarktest.NewBlobs()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,12 +27,12 @@ func (m *Main) benchCommand() *cobra.Command {
   tidemark bench quality sessions.jsonl --plan
   tidemark bench treatments
   tidemark bench episodes --simulate paper`,
-		m.benchNeedles(), m.benchLocomo(), m.benchRecall(), m.benchQuality(), m.benchTreatments(), m.benchEpisodes())
+		m.benchNeedles(), m.benchLocomo(), m.benchQuality(), m.benchTreatments(), m.benchEpisodes())
 }
 
 func (m *Main) benchLocomo() *cobra.Command {
 	var rankings string
-	var vectors, held bool
+	var vectors bool
 	c := &cobra.Command{Use: "locomo FILE...", Short: "Measure recall on conversations of LoCoMo", Args: cobra.MinimumNArgs(1),
 		Long: `Import conversations of LoCoMo (github.com/snap-research/locomo) into sessions, each
 as a group of two, ask their questions as any recall does, and measure the share of
@@ -38,25 +40,12 @@ each question's evidence among the first results: over all, by category and by
 conversation. Beside them stands what the rules alone give over all turns. With
 --vectors no session is asked: words and the vectors of recall.embeddings rank all
 turns. The weights of the rules were found on conversations 26, 30 and 41: others
-tell more.
-
---leave-one-out judges each conversation by weights that were chosen on the others:
-from one half for every rule, one weight after the other takes the step of 0, 0.5,
-1, 1.5 or 2 that finds most at 5, 10 and 25, up to 12 times over. It ranks by the
-rules, without sessions, and takes some seconds for three conversations. The rules
-themselves stay as they are.`,
-		Example: `  tidemark bench locomo locomo/*.json --json --rankings ranked.jsonl
-  tidemark bench locomo locomo/*.json --leave-one-out`,
+tell more.`,
+		Example: `  tidemark bench locomo locomo/*.json --json --rankings ranked.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := readLocomo(args)
 			if err != nil {
 				return err
-			}
-			switch {
-			case held && vectors:
-				return usagef("%s: --leave-one-out ranks by words: leave --vectors out", cmd.CommandPath())
-			case held:
-				return m.runHeld(cmd, list, rankings)
 			}
 			got, ranked, err := m.runLocomo(cmd.Context(), list, vectors)
 			if err != nil {
@@ -74,7 +63,6 @@ themselves stay as they are.`,
 		}}
 	c.Flags().StringVar(&rankings, "rankings", "", "write the order of each question to this file, a line each")
 	c.Flags().BoolVar(&vectors, "vectors", false, "by the vectors of recall.embeddings, too")
-	c.Flags().BoolVar(&held, "leave-one-out", false, "judge each by weights of the rules that were chosen on the others")
 	return m.jsonFlag(c)
 }
 
@@ -143,4 +131,40 @@ func (m *Main) printLocomo(l bench.Locomo) error {
 	m.out.printf("%d questions; within 1,000, 2,000 and 4,000 tokens: %.3f %.3f %.3f; index %.1f ms a conversation, %.2f ms a question\n",
 		l.Questions, l.WithinTokens["1000"], l.WithinTokens["2000"], l.WithinTokens["4000"], l.IndexMs, l.QueryMs)
 	return nil
+}
+
+func readLocomo(paths []string) ([]bench.Conversation, error) {
+	var list []bench.Conversation
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		c, err := bench.ReadLocomo(path, raw)
+		if err != nil {
+			return nil, &fixed{err, "give conversations of LoCoMo: an object with session_1, session_1_date_time, … and qa"}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// recallRows are the rows of a table: by category, by conversation and over all.
+func recallRows(l bench.Locomo) [][]string {
+	rows := [][]string{{"CATEGORY", "@5", "@10", "@25"}}
+	for _, group := range []struct {
+		name string
+		of   map[string]map[string]float64
+	}{{"", l.ByCategory}, {"conversation ", l.ByFile}} {
+		begin := len(rows)
+		for name, r := range group.of {
+			rows = append(rows, recallRow(group.name+name, r))
+		}
+		slices.SortFunc(rows[begin:], func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	}
+	return append(rows, recallRow("all", l.Recall))
+}
+
+func recallRow(name string, r map[string]float64) []string {
+	return []string{name, fmt.Sprintf("%.3f", r["5"]), fmt.Sprintf("%.3f", r["10"]), fmt.Sprintf("%.3f", r["25"])}
 }

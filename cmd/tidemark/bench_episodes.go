@@ -15,7 +15,6 @@ import (
 
 // episodeBench is the flags of `tidemark bench episodes`.
 type episodeBench struct {
-	episodes int
 	simulate string
 	budgets  []string
 	low      int
@@ -24,18 +23,12 @@ type episodeBench struct {
 }
 
 func (m *Main) benchEpisodes() *cobra.Command {
-	b := &episodeBench{episodes: 400, low: episodes.DefaultLowWater, seed: 1}
-	c := &cobra.Command{Use: "episodes", Short: "Measure the eviction of episodes, and simulate what it costs", Args: cobra.NoArgs,
-		Long: `Measure one pass of eviction by episodes (CWL), or simulate long sessions of a coding
-agent that marks its work. No model is asked, nothing leaves this machine.
+	b := &episodeBench{simulate: bench.Simulations[0], low: episodes.DefaultLowWater, seed: 1}
+	c := &cobra.Command{Use: "episodes", Short: "Simulate what the eviction of episodes costs", Args: cobra.NoArgs,
+		Long: `Simulate long sessions of a coding agent that marks its work (CWL). No model is asked,
+nothing leaves this machine.
 
---episodes N (400 by default) makes a history of N episodes, about twelve messages each,
-of which nothing has left, and plans one pass over it with the default budget. pass_ms
-is the median of 15 passes with nothing known before, warm_ms with what the turn before
-counted, graph_ms of making the graph of the whole log. What is left then, as planned
-and as a session assembles it, is held against the rules of the API: check_failures.
-
---simulate paper plays one session of 89 tasks, over 80 million tokens of input in all;
+--simulate paper, which is the default, plays one session of 89 tasks, over 80 million tokens of input in all;
 --simulate pairs 60 explorations with an action each, 841 calls. Each call of the model
 is counted by what its request shares with the one before: shared input costs 0.1 of
 the list price, other input 1.25, as with a prompt cache. cost_ratio is that cost by
@@ -47,13 +40,11 @@ the view but without a low-water mark.
 then needs what an earlier exploration found. Where that is gone from what it is sent,
 it explores again or, in the columns of recall, reads it back. It is compared with a
 window that holds everything and with summaries in a window of 200,000 tokens.`,
-		Example: `  tidemark bench episodes --episodes 1600 --json
-  tidemark bench episodes --simulate paper
+		Example: `  tidemark bench episodes --simulate paper
   tidemark bench episodes --budgets 50k,80k,120k --seed 2`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return refused(cmd, m.runEpisodes(b, cmd.Flags().Changed)) }}
 	f := c.Flags()
-	f.IntVar(&b.episodes, "episodes", b.episodes, fmt.Sprintf("episodes of the history of one pass, 2 to %d", bench.MaxEpisodes))
-	f.StringVar(&b.simulate, "simulate", "", fmt.Sprintf("session to simulate: one of %v", bench.Simulations))
+	f.StringVar(&b.simulate, "simulate", b.simulate, fmt.Sprintf("session to simulate: one of %v", bench.Simulations))
 	f.StringSliceVar(&b.budgets, "budgets", nil, "budgets to compare, as 50000, 50k or 40% of a window of 200,000")
 	f.IntVar(&b.low, "low-water", b.low, "percent of the budget down to which episodes leave, of the simulations")
 	f.IntVar(&b.tasks, "tasks", 0, fmt.Sprintf("tasks of a simulated session, 2 to %d (default 89 of paper and --budgets, 60 of pairs)", bench.MaxTasks))
@@ -66,25 +57,13 @@ const maxBudgets = 12
 
 // check refuses what cannot be run, and returns the budgets.
 func (b *episodeBench) check(given func(string) bool) (list []episodes.Budget, err error) {
-	faces := 0
-	for _, name := range []string{"episodes", "simulate", "budgets"} {
-		if given(name) {
-			faces++
-		}
-	}
 	switch {
-	case faces > 1:
-		return nil, usagef("--episodes, --simulate and --budgets are three measurements: name one of them")
-	case given("simulate") && !slices.Contains(bench.Simulations, b.simulate):
+	case given("simulate") && given("budgets"):
+		return nil, usagef("--simulate and --budgets are two measurements: name one of them")
+	case !slices.Contains(bench.Simulations, b.simulate):
 		return nil, usagef("--simulate %q: want one of %v", b.simulate, bench.Simulations)
-	case b.episodes < 2 || b.episodes > bench.MaxEpisodes:
-		return nil, usagef("--episodes %d: want 2 to %d", b.episodes, bench.MaxEpisodes)
 	case b.low < 10 || b.low > 100:
 		return nil, usagef("--low-water %d: want 10 to 100 percent of the budget", b.low)
-	case given("low-water") && faces == 0 || given("low-water") && given("episodes"):
-		return nil, usagef("--low-water is of --simulate and --budgets: a single pass goes down to the default")
-	case given("tasks") && (faces == 0 || given("episodes")):
-		return nil, usagef("--tasks is of --simulate and --budgets")
 	case given("tasks") && (b.tasks < 2 || b.tasks > bench.MaxTasks):
 		return nil, usagef("--tasks %d: want 2 to %d", b.tasks, bench.MaxTasks)
 	case given("budgets") && len(b.budgets) == 0:
@@ -132,40 +111,22 @@ func (m *Main) runEpisodes(b *episodeBench, given func(string) bool) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case b.simulate != "":
-		s, err := bench.Simulate(b.simulate, b.tasks, b.seed, b.low, m.telling())
-		if err != nil {
-			return err
-		}
-		return m.printSimulated(s)
-	case len(list) > 0:
+	if len(list) > 0 {
 		t, err := bench.Budgets{Budgets: list, Seed: b.seed, Low: b.low, Tasks: b.tasks, Told: m.telling()}.Run()
 		if err != nil {
 			return err
 		}
 		return m.printBudgets(t)
 	}
-	p, err := bench.RunEpisodesPass(b.episodes, b.seed, m.telling())
+	s, err := bench.Simulate(b.simulate, b.tasks, b.seed, b.low, m.telling())
 	if err != nil {
 		return err
 	}
-	return m.printPass(p)
+	return m.printSimulated(s)
 }
 
 // tokensShown writes tokens as a decimal number.
 func tokensShown(n tidemark.Tokens) string { return strconv.FormatInt(int64(n), 10) }
-
-func (m *Main) printPass(p bench.EpisodesPass) error {
-	if m.json {
-		return m.printJSON(p)
-	}
-	table(m.out, [][]string{
-		{"EPISODES", "MESSAGES", "TOKENS", "EVICTED", "LEFT", "PASS ms", "BEST ms", "WARM ms", "GRAPH ms", "CHECK FAILURES"},
-		{strconv.Itoa(p.Episodes), strconv.Itoa(p.Messages), tokensShown(p.Tokens), tokensShown(p.Evicted), tokensShown(p.Active), fixedPoint(p.PassMs, 2),
-			fixedPoint(p.BestMs, 2), fixedPoint(p.WarmMs, 2), fixedPoint(p.GraphMs, 2), strconv.Itoa(p.Failures)}})
-	return nil
-}
 
 func (m *Main) printSimulated(s bench.Simulated) error {
 	if m.json {

@@ -19,12 +19,6 @@ func episodesBench(t *testing.T, args ...string) (code int, out, told string) {
 
 // TestEpisodesBench: each measurement prints the fields that it is asked for, and figures that make sense.
 func TestEpisodesBench(t *testing.T) {
-	var pass struct {
-		Episodes, Messages int
-		Pass               float64 `json:"pass_ms"`
-		Evicted            int64   `json:"evicted_tokens"`
-		Failures           *int    `json:"check_failures"`
-	}
 	var sim struct {
 		Turns, Tokens int64
 		Active        int64   `json:"max_active"`
@@ -47,7 +41,7 @@ func TestEpisodesBench(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		into any
-	}{{[]string{"--episodes", "200"}, &pass}, {[]string{"--simulate", "pairs", "--tasks", "20"}, &sim}, {[]string{"--budgets", "40k,80000", "--tasks", "12"}, &budgets}} {
+	}{{[]string{"--simulate", "pairs", "--tasks", "20"}, &sim}, {[]string{"--budgets", "40k,80000", "--tasks", "12"}, &budgets}} {
 		code, out, told := episodesBench(t, append(c.args, "--json")...)
 		if err := json.Unmarshal([]byte(out), c.into); code != exitOK || err != nil {
 			t.Fatalf("%q: exit %d, %v, %s", c.args, code, err, told)
@@ -55,9 +49,6 @@ func TestEpisodesBench(t *testing.T) {
 		if code, out, told = episodesBench(t, c.args...); code != exitOK || len(strings.Split(out, "\n")) < 3 {
 			t.Errorf("%q: exit %d, %s%s", c.args, code, out, told)
 		}
-	}
-	if pass.Episodes != 200 || pass.Messages < 2000 || pass.Pass <= 0 || pass.Evicted < 100_000 || pass.Failures == nil || *pass.Failures != 0 {
-		t.Errorf("pass %+v", pass)
 	}
 	if sim.Turns != 20*14+1 || sim.Tokens < 10_000_000 || sim.Active > 80_000 || sim.Share < .9 || sim.Share > 1 || sim.Ratio <= 0 || sim.Ratio >= 1 {
 		t.Errorf("simulation %+v", sim)
@@ -75,17 +66,10 @@ func TestEpisodesBench(t *testing.T) {
 // TestEpisodesBenchFlags: what cannot be run is said at once, with what can.
 func TestEpisodesBenchFlags(t *testing.T) {
 	for _, c := range []struct{ args, told string }{
-		{"--episodes 1", "want 2 to"},
-		{"--episodes 0", "want 2 to"},
-		{"--episodes 99999999", "want 2 to"},
-		{"--episodes many", "--episodes"},
 		{"--simulate papers", "paper pairs"},
 		{"--simulate=", "paper pairs"},
 		{"--simulate paper --tasks 1", "--tasks 1"},
 		{"--simulate paper --budgets 50k", "name one"},
-		{"--episodes 9 --budgets 50k", "name one"},
-		{"--episodes 9 --tasks 9", "--simulate and --budgets"},
-		{"--low-water 80", "--simulate and --budgets"},
 		{"--simulate pairs --low-water 101", "10 to 100"},
 		{"--budgets 80k,80000", "twice"},
 		{"--budgets 80k,much", "\"much\" is no budget: want 20000 to 2000000 tokens, such as 50k,"},

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -25,7 +24,6 @@ import (
 // treatmentBench is the flags of `tidemark bench treatments`.
 type treatmentBench struct {
 	bench.Treatments
-	logs   []string
 	plot   string
 	window int64
 	policy string
@@ -43,7 +41,7 @@ func treatmentNames() []string { return append([]string{bench.Direct}, treatment
 
 func (m *Main) benchTreatments() *cobra.Command {
 	t := &treatmentBench{Treatments: bench.Treatments{Names: treatmentNames(), Requests: 200, Bytes: 4000, Seed: 1}, window: 200_000, policy: paging.Policies()[0]}
-	c := &cobra.Command{Use: "treatments [FILE...]", Short: "Play a session of a coding agent through the proxy under each treatment", Args: cobra.ArbitraryArgs,
+	c := &cobra.Command{Use: "treatments", Short: "Play a session of a coding agent through the proxy under each treatment", Args: cobra.NoArgs,
 		Long: `Play the same session of a coding agent without a proxy and through the proxy under
 each treatment (Pichay, table 5), over HTTP, against an API of this process that bills
 as a prompt cache does: the longest prefix that ended at a cache marker less than five
@@ -57,17 +55,12 @@ looks for what it needs in the very request that it was sent. Where a stub stand
 that is a fault: it asks for the original (memory_fault) or reads the file again. The
 task is done when all facts that it was to find are recorded as the files have them.
 
-With --log, or files as arguments, logs of Claude Code are played instead: each reply of
-the model was asked for by what stands before it. Their agent cannot react.
-
 Tokens are estimated, as everywhere here. COST is that of the input in tokens of its
 list price: what is read from the cache at 0.1, what is written to it at 1.25. The
 treatment observe changes no byte: it must equal none in every figure but seconds.`,
 		Example: `  tidemark bench treatments
-  tidemark bench treatments --requests 400 --plot treatments.html --json
-  tidemark bench treatments --treatment none,page ~/.claude/projects/x/1f2e.jsonl`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t.logs = append(t.logs, args...)
+  tidemark bench treatments --requests 400 --plot treatments.html --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return refused(cmd, m.runTreatments(cmd.Context(), t))
 		}}
 	f := c.Flags()
@@ -76,7 +69,6 @@ treatment observe changes no byte: it must equal none in every figure but second
 	f.IntVar(&t.Bytes, "bytes", t.Bytes, "bytes of its results, about")
 	f.Uint64Var(&t.Seed, "seed", t.Seed, "the same seed makes the same session")
 	f.Int64Var(&t.window, "window", t.window, "tokens that the model takes: how full it is decides what leaves")
-	f.StringArrayVar(&t.logs, "log", nil, "log of Claude Code to play instead, given once for each file")
 	f.StringVar(&t.policy, "policy", t.policy, fmt.Sprint("policy of paging: ", paging.Policies()))
 	f.BoolVar(&t.alone, "alone", false, "without tools and tags of ours: the model takes no part, and has to read again what left")
 	f.StringVar(&t.plot, "plot", "", "draw the calls of the treatments beside each other (HTML) into this file")
@@ -98,7 +90,7 @@ func (t *treatmentBench) check() error {
 	if !slices.Contains(paging.Policies(), t.policy) {
 		return usagef("--policy %s: want one of %v", t.policy, paging.Policies())
 	}
-	return spare("--plot", t.plot, t.logs)
+	return spare("--plot", t.plot, nil)
 }
 
 func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error) {
@@ -113,24 +105,11 @@ func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error)
 	t.Via, t.Told = native.Transport(), m.telling()
 	t.Door = func(_ context.Context, api string) (bench.Door, error) { return t.openDoor(folder, api) }
 	var all []treatedSession
-	if len(t.logs) == 0 {
-		got, err := t.Run(ctx)
-		if err != nil {
-			return err
-		}
-		all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
+	got, err := t.Run(ctx)
+	if err != nil {
+		return err
 	}
-	for _, file := range t.logs {
-		f, _, err := m.open(file)
-		if err != nil {
-			return err
-		}
-		got, err := t.RunLog(ctx, f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, treatedSession{filepath.Base(file), got})
-	}
+	all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
 	if t.plot != "" {
 		if err := toFile(t.plot, treatedPlot(all).draw); err != nil {
 			return err
@@ -207,10 +186,7 @@ func treatedRows(list []bench.Treated) [][]string {
 	add("effective input tokens", func(t bench.Treated) string { return tokens(t.Effective) })
 	add("cache read tokens", func(t bench.Treated) string { return tokens(t.Read) })
 	add("task completed", func(t bench.Treated) string {
-		switch {
-		case t.Completed == nil:
-			return "-"
-		case *t.Completed:
+		if t.Completed {
 			return "yes"
 		}
 		return fmt.Sprintf("no, %d of %d facts", t.Found, t.Facts)

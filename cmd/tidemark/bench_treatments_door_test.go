@@ -29,7 +29,7 @@ func TestTreatments(t *testing.T) {
 	by := map[string]bench.Treated{}
 	for _, r := range list {
 		by[r.Treatment] = r
-		if r.Completed == nil || !*r.Completed || r.Leaks != 0 || !r.Same {
+		if !r.Completed || r.Leaks != 0 || !r.Same {
 			t.Errorf("%s: the task is not done, or the client saw something of ours: %+v", r.Treatment, r)
 		}
 	}

@@ -13,8 +13,7 @@ import (
 
 // TestTreatmentsPlot holds that charts are well formed, and bounded, whatever a session is named.
 func TestTreatmentsPlot(t *testing.T) {
-	yes := true
-	long := bench.Treated{Treatment: "page", Completed: &yes}
+	long := bench.Treated{Treatment: "page", Completed: true}
 	for i := range 5 * maxPlotted {
 		long.Series = append(long.Series, bench.TreatedCall{Thread: []string{"main", "sub 1"}[i%2], Tokens: 100, Read: 90, Cost: 12, Missing: i / 100})
 	}

@@ -77,3 +77,25 @@ func TestMachinePathsBite(t *testing.T) {
 		})
 	}
 }
+
+// TestShapesBite: a type with too many methods, a table with two owners and a statement about another package's table are found.
+func TestShapesBite(t *testing.T) {
+	dir := t.TempDir()
+	methods := strings.Repeat("func (*T[A]) m() {}\n", 61)
+	const q = "`"
+	s := ShapeOf(dir, write(t, dir, map[string]string{
+		"a/a.go":      "package a\ntype T[A any] struct{}\n" + methods,
+		"a/a_test.go": "package a\n" + methods,
+		"b/b.go":      "package b\nconst c = " + q + "CREATE TABLE IF NOT EXISTS shoals (n)" + q + "+" + q + "CREATE TABLE reefs (n)" + q,
+		"c/c.go":      "package c\nconst c = " + q + "SELECT n FROM shoals" + q + "+" + q + "CREATE TABLE reefs (n)" + q + "+" + q + "DELETE FROM reefs" + q,
+	}))
+	got := Report(Shapes(s))
+	for _, want := range []string{"a.T: [shape] 61 methods, at most 60", "c/c.go:2: [shape] table shoals is b's", "table reefs is created in 2 packages"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	if n := strings.Count(got, "\n") + 1; n != 3 {
+		t.Errorf("%d findings: %s", n, got)
+	}
+}

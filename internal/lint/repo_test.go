@@ -93,6 +93,22 @@ func TestPlatformLines(t *testing.T) { report(t, Platform(root(t), tracked(t))) 
 
 func TestBudgets(t *testing.T) { report(t, Budgets(root(t), tracked(t))) }
 
+// TestShape prints what the tree looks like, and holds it.
+func TestShape(t *testing.T) {
+	s := ShapeOf(root(t), tracked(t))
+	t.Log(s)
+	report(t, Shapes(s))
+	pkgs, err := Load(root(t), Worker, "./session")
+	if err != nil || len(pkgs) != 1 || pkgs[0].Err != nil {
+		t.Fatalf("%d packages: %v", len(pkgs), err)
+	}
+	all, up := Arrows(pkgs[0])
+	t.Logf("session: %d files, %d arrows between them, %d on a cycle", len(pkgs[0].Files), all, up)
+	if up > maxSessionArrows {
+		t.Errorf("%d arrows between files of session are on a cycle, at most %d: what the core does not need of a room lies in the room", up, maxSessionArrows)
+	}
+}
+
 func TestMachinePaths(t *testing.T) {
 	places := []string{root(t) + "/"}
 	if parent := filepath.Dir(root(t)); !slices.Contains([]string{"/", "/src", filepath.Clean(os.TempDir())}, parent) {

@@ -346,6 +346,9 @@ func (a *inspection) index(agent string) {
 		}
 		for _, i := range page {
 			listed = append(listed, i.Key)
+			if v, err := archive.Verify(a.ctx, a.blobs, i); err != nil || !v.OK {
+				a.t.Errorf("archive %s: %q, %v", i.Key, v.Problems, err)
+			}
 		}
 		if cursor = next; next == "" {
 			break
@@ -355,14 +358,6 @@ func (a *inspection) index(agent string) {
 	parts := slices.Sorted(slices.Values(a.parts[agent]))
 	if !slices.Equal(listed, parts) {
 		a.t.Errorf("agent %s: the index has %d archives, the sessions made %d: %q", agent, len(listed), len(parts), differ(listed, parts))
-	}
-	err := archive.VerifyAll(a.ctx, a.blobs, agent, nil, func(v archive.Verdict) {
-		if !v.OK {
-			a.t.Errorf("archive %s: %q", v.Key, v.Problems)
-		}
-	})
-	if err != nil {
-		a.t.Errorf("verify archives of %s: %v", agent, err)
 	}
 }
 
