@@ -36,7 +36,7 @@ var table = []row{
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
-	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
+	{pkg: "paging", may: "internal/near internal/scan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
 	{pkg: "compaction", may: "internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},

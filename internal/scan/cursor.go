@@ -33,12 +33,8 @@ func (c *Cursor) Err() error { return c.s.Err }
 // Fail notes why the value that is next is not what was wanted.
 func (c *Cursor) Fail(why string) { c.s.Fail(why) }
 
-// Stop ends the walk with an error, unless it has ended with another.
-func (c *Cursor) Stop(err error) {
-	if c.s.Err == nil {
-		c.s.Err = err
-	}
-}
+// Stop ends the walk with an error, in the place of one with which it may have ended.
+func (c *Cursor) Stop(err error) { c.s.Err = err }
 
 // At is the place of the next byte.
 func (c *Cursor) At() int { return c.s.i }
