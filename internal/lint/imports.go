@@ -32,11 +32,11 @@ var table = []row{
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
-	{pkg: "internal/scan", why: "bytes in, places out"},
+	{pkg: "internal/scan", why: "bytes in, places and bytes out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
-	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
+	{pkg: "paging", may: "internal/near internal/scan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
 	{pkg: "compaction", may: "internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
@@ -56,7 +56,7 @@ var table = []row{
 	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
-	{pkg: "proxy/body", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
+	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
 	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
 	{pkg: "proxy/stream", may: "cleanup", why: "an answer in, an answer out; it knows no conversation"},
