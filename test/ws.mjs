@@ -36,8 +36,8 @@ async function native(model) {
   };
 }
 
-async function workerd(model, mode) {
-  const w = await start(folder, { ...settings(model), TIDEMARK_INSTANCE: mode });
+async function workerd(model) {
+  const w = await start(folder, settings(model));
   return { url: w.url, end: () => w.dispose() };
 }
 
@@ -322,5 +322,5 @@ function sleepers({ open, call, model }) {
 // Side by side: each has a server of its own, and waits for readers that are slow and objects that fall asleep.
 describe("sockets", { concurrency: 3 }, () => {
   sockets("native", native, undefined);
-  for (const mode of process.env.SOAK ? ["shared", "object"] : ["shared"]) sockets(`workerd, ${mode}`, (model) => workerd(model, mode), sleepers);
+  sockets("workerd", workerd, sleepers);
 });

@@ -13,7 +13,7 @@ import (
 // tools of a conversation are run here, and its thinking is signed for the provider. The head of a stream is
 // sent with the first piece, so that what fails before is a status.
 type messages struct {
-	*call
+	*request
 	id    string
 	model string
 	live  bool // the client wants events
@@ -25,8 +25,8 @@ type messages struct {
 
 var _ dialect = (*messages)(nil)
 
-func (c *call) message(f messagesForm) *messages {
-	return &messages{call: c, model: f.model, live: f.stream, speech: speech{atEnd: !f.stream}}
+func (c *request) message(f messagesForm) *messages {
+	return &messages{request: c, model: f.model, live: f.stream, speech: speech{atEnd: !f.stream}}
 }
 
 type (

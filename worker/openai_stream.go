@@ -13,7 +13,7 @@ import (
 // (https://platform.openai.com/docs/api-reference/chat-streaming), or whole. The head of a stream is sent
 // with the first piece, so that what fails before is a status, which clients understand better.
 type completion struct {
-	*call
+	*request
 	id      string
 	model   string
 	created int64
@@ -27,8 +27,8 @@ type completion struct {
 
 var _ dialect = (*completion)(nil)
 
-func (c *call) completion(f chatForm) *completion {
-	return &completion{call: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage, speech: speech{atEnd: !f.stream}}
+func (c *request) completion(f chatForm) *completion {
+	return &completion{request: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage, speech: speech{atEnd: !f.stream}}
 }
 
 type (

@@ -49,6 +49,7 @@ var table = []row{
 	{pkg: "transcript", may: "internal/scan", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "trim", may: "internal/calls internal/scan internal/place transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
+	{pkg: "metric", why: "figures in, a text out: what is counted is for others to say"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
 	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
@@ -75,7 +76,7 @@ var table = []row{
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near internal/scan schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
