@@ -158,7 +158,6 @@ type Session struct {
 	napping   atomic.Bool             // a goroutine waits for the next try to send
 	skip      skipping                // the turn whose words wait for its end
 	tasks     atomic.Int32            // whether the tables of the task are there
-	hearing   hearing                 // what persons said lately, for a task that is not kept
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
