@@ -406,7 +406,7 @@ func FuzzBranch(f *testing.F) {
 		if strings.ToValidUTF8(told, "") != told {
 			return
 		}
-		found, err := outlineOf(t.Context(), strings.NewReader(string(log)), "")
+		found, err := outlineOf(t.Context(), strings.NewReader(string(log)))
 		if err != nil {
 			t.Fatal(err)
 		}

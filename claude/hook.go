@@ -250,7 +250,7 @@ func contextOf(path string) (tidemark.Tokens, error) {
 // meterFrom reads the lines that begin behind a place in a log.
 func meterFrom(log io.ReaderAt, from, size int64) (*meter, error) {
 	m := &meter{}
-	for l, err := range transcript.Lines(io.NewSectionReader(log, from, size-from), transcript.Options{MaxLine: maxLine}) {
+	for l, err := range transcript.Lines(io.NewSectionReader(log, from, size-from), transcript.Options{}) {
 		if err != nil {
 			return m, err
 		}
