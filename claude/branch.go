@@ -136,9 +136,6 @@ func (s *Store) branch(ctx context.Context, ref string, o BranchOptions) (Branch
 		b.undo()
 		return Branch{}, err
 	}
-	if note := s.register(ctx, b); note != "" {
-		b.out.Notes = append(b.out.Notes, note)
-	}
 	return b.out, nil
 }
 
