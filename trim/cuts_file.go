@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
@@ -130,10 +131,7 @@ func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metr
 
 // Effective returns the threshold that a trim goes by.
 func (o Options) Effective() int {
-	if o.Threshold == 0 {
-		return DefaultThreshold
-	}
-	return max(o.Threshold, MinThreshold)
+	return calls.Threshold(o.Threshold)
 }
 
 // commitBoth syncs two files, then gives them their names, the first one first. nil is nothing to commit.

@@ -55,11 +55,8 @@ func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
 	var m scan.Member
 	for s.Next(&m) {
 		limit := int64(0)
-		if f == formInput && calls.Tells(nameOf(&m)) {
-			limit = 10 * p.threshold
-			if s.Depth() == 1 {
-				limit = 1 << 62
-			}
+		if f == formInput {
+			limit = int64(calls.Most(nameOf(&m), s.Depth(), int(p.threshold)))
 		}
 		var ok bool
 		if m.Kind == '"' || m.Kind == '[' || m.Kind == '{' {

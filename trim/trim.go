@@ -13,13 +13,14 @@ import (
 	"io"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 )
 
 // The threshold over which outputs and inputs of tools are replaced by a stub, in UTF-16 units, as the known
 // implementation counts them.
 const (
-	DefaultThreshold = 500
-	MinThreshold     = 50
+	DefaultThreshold = calls.DefaultThreshold
+	MinThreshold     = calls.MinThreshold
 )
 
 // Options direct a trim. The zero value is good.
