@@ -125,8 +125,10 @@ const lineExtra = 64 << 10
 // reader returns how the messages of a format are read.
 func (c *request) reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
 	var lines archive.Limits
+	logs := transcript.Options{MaxMessage: c.MaxMessage}
 	if c.MaxMessage > 0 {
 		lines.Line = int(c.MaxMessage + lineExtra)
+		logs.MaxLine = 2*c.MaxMessage + lineExtra // a result stands there twice
 	}
 	if format == "jsonl" {
 		return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
@@ -134,7 +136,7 @@ func (c *request) reader(format string) func(io.Reader, *imported) iter.Seq2[ses
 		}
 	}
 	return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
-		return fromTranscript(transcript.Messages(r, transcript.Options{MaxMessage: c.MaxMessage}), m)
+		return fromTranscript(transcript.Messages(r, logs), m)
 	}
 }
 

@@ -51,7 +51,7 @@ var table = []row{
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
 	{pkg: "metric", why: "figures in, a text out: what is counted is for others to say"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
-	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
+	{pkg: "cost/logs", may: "internal/picture internal/scan transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
