@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -13,7 +15,11 @@ func (c *call) getTask() error {
 	if err != nil {
 		return err
 	}
-	v, err := s.Task(c.r.Context())
+	t, err := taskOf(s)
+	if err != nil {
+		return err
+	}
+	v, err := t.View(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -26,7 +32,7 @@ func (c *call) postTask() error {
 	if err != nil {
 		return err
 	}
-	var ch session.TaskChange
+	var ch task.Change
 	err = decodeBody(raw, field{"new", "true or false", &ch.New}, field{"add", `a list of {"kind", "text"}`, &ch.Add}, field{"close", "a list of names of items", &ch.Close},
 		field{"phase", "idle, planning, executing, debugging or reviewing", &ch.Phase}, field{"pin", "a list of ids of entries", &ch.Pin},
 		field{"unpin", "a list of ids of entries", &ch.Unpin}, field{"superseded", `a list of {"entry", "by", "reason"}`, &ch.Superseded})
@@ -37,9 +43,22 @@ func (c *call) postTask() error {
 	if err != nil {
 		return err
 	}
-	v, err := s.ChangeTask(c.r.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true})
+	t, err := taskOf(s)
+	if err != nil {
+		return err
+	}
+	v, err := t.Change(c.r.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true})
 	if err != nil {
 		return err
 	}
 	return c.reply(http.StatusOK, v)
+}
+
+// taskOf is what a conversation works on.
+func taskOf(s *session.Session) (*task.Room, error) {
+	t, ok := session.Room[*task.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("task of %s: its host keeps none: %w", s.Key, tidemark.ErrUnavailable)
+	}
+	return t, nil
 }
