@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of what a turn is told of memory that came since its system prompt was made.
@@ -38,10 +39,10 @@ func (s *Session) news(ctx context.Context, r *run, v View) string {
 		s.withoutNews(ctx, err)
 		return ""
 	}
-	room := max(s.settings().Window-v.Size, 0) / packRoom
-	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, room), Log: v.Log})
+	left := max(s.settings().Window-v.Size, 0) / packRoom
+	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log})
 	s.withoutNews(ctx, err)
-	r.news.text = harmless(n.Note(v.System))
+	r.news.text = room.Harmless(n.Note(v.System))
 	return r.news.text
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // Tiers of a summary, worst last.
@@ -211,11 +212,11 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 func noSummary(err error) string {
 	switch {
 	case errors.Is(err, tidemark.ErrInvalid):
-		return "the model's answer could not be used: " + oneLine(err.Error(), maxFailure)
+		return "the model's answer could not be used: " + lexicon.OneLine(err.Error(), maxFailure)
 	case overflowed(err):
 		return "it is too large for the model of summaries"
 	}
-	return oneLine(Explain(err), maxFailure)
+	return lexicon.OneLine(Explain(err), maxFailure)
 }
 
 // passing reports a failure that is not the fault of what was asked: the provider is down, busy or

@@ -17,6 +17,8 @@ import (
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -143,8 +145,8 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent,
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
-		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
-		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
+		PackTokens: packTokens(c),
+		Reconcile:  gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
 		Sittings:      c.Memory.Digest,
 		Delegation:    delegation(c.Delegation),
 		Reflection:    c.Recall.Reflection,
@@ -155,7 +157,12 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 }
 
 // taskStates are the values of recall.taskState.
-var taskStates = map[string]session.TaskState{"on": session.TaskOn, "off": session.TaskOff}
+var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
+
+// Rooms returns what makes the rooms of a session.
+func Rooms(c *config.Config) []room.Maker {
+	return []room.Maker{task.Make(taskStates[c.Recall.TaskState])}
+}
 
 // packTokens is recall.packTokens as a session has it: there the zero value is the default.
 func packTokens(c *config.Config) tidemark.Tokens {
