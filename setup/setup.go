@@ -144,7 +144,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
-		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
+		Reconcile:     gates[c.Recall.Reconcile],
 		Sittings:      c.Memory.Digest,
 		Delegation:    delegation(c.Delegation),
 		Reflection:    c.Recall.Reflection,
