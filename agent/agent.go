@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,9 +34,9 @@ type Config struct {
 	Sharing memory.Sharing  // who sees its daily files; empty is memory.SharePeer
 	Budget  tidemark.Tokens // of persona and memory in a prompt; 0 is memory.DefaultBudget
 	Logger  *slog.Logger    // nil logs nothing
-	// Reconcile says who compares new facts with older ones at night; empty is ReconcileOff.
-	Reconcile Reconcile
-	Model     tidemark.Provider // of ReconcileModel; nil leaves it to rules
+	// Reconcile has Model compare new facts with older ones: when they are drawn, and at night those on which nobody decided.
+	Reconcile bool
+	Model     tidemark.Provider
 	ModelName string
 	// Digest has memory/DIGEST.md written at night, of DigestLines lines at most; 0 is memory.DefaultDigestLines.
 	Digest      bool
@@ -60,18 +61,12 @@ type Config struct {
 
 // Agent is the owner of many sessions. Its methods may be called at once.
 type Agent struct {
-	cfg     Config
-	stem    *recall.Stemmer
-	ledger  atomic.Bool // the tables of the ledger are there
-	snapped atomic.Bool // and those of snapshots
-	asked   questions   // to the owner
-	skilled atomic.Bool // and that of skills
-	filled  atomic.Bool // all facts are in the index of words
-	shelf   shelf       // digests that were read
+	cfg   Config
+	stem  *recall.Stemmer
+	shelf shelf // digests that were read
 
-	scheduled atomic.Int32 // what is known of the tables of schedules
-	soon      atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
-	seen      atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
+	soon atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
+	seen atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
 
 	mu    sync.Mutex // guards the following, see hold
 	fails int
@@ -120,14 +115,14 @@ func validName(name string) bool {
 	return err == nil && key.Agent() == name && !strings.ContainsRune(name, ':')
 }
 
-// Migrate brings the tables of agents in a database up to date, as New does.
+// Migrate makes the tables of agents in a database, as New does.
 func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, "agent", tables)
+	return host.Migrate(ctx, db, "agent", [][]string{slices.Concat(tables, ledgerTables, digestTables, questionTables, skillTables, snapshotTables, scheduleTables)})
 }
 
 // tables begin with agent_ and name the agent, because natively its sessions and other agents live
 // in the same database. Times are milliseconds.
-var tables = [][]string{{
+var tables = []string{
 	`CREATE TABLE agent_sessions(agent TEXT NOT NULL, key TEXT NOT NULL, updated INTEGER NOT NULL, info TEXT NOT NULL, PRIMARY KEY(agent, key))`,
 	`CREATE INDEX agent_sessions_updated ON agent_sessions(agent, updated, key)`,
 	`CREATE TABLE agent_archives(agent TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, info TEXT NOT NULL,
@@ -136,9 +131,10 @@ var tables = [][]string{{
 	`CREATE TABLE agent_extractions(agent TEXT NOT NULL, id TEXT NOT NULL, session TEXT NOT NULL, session_key TEXT NOT NULL, peer TEXT NOT NULL,
 		at INTEGER NOT NULL, path TEXT NOT NULL, PRIMARY KEY(agent, id))`,
 	`CREATE TABLE agent_facts(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, extraction TEXT NOT NULL, n INTEGER NOT NULL,
-		text TEXT NOT NULL, fold TEXT NOT NULL, sources TEXT NOT NULL, path TEXT NOT NULL, UNIQUE(agent, extraction, n))`,
+		text TEXT NOT NULL, fold TEXT NOT NULL, sources TEXT NOT NULL, path TEXT NOT NULL, decided INTEGER NOT NULL DEFAULT 0, UNIQUE(agent, extraction, n))`,
 	`CREATE INDEX agent_facts_path ON agent_facts(agent, path)`,
-	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
+	// The words of facts as those of messages are made, by recall.Stemmer.
+	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 	// What a file still has to take up (done = 0), or took up at that time.
 	`CREATE TABLE agent_sections(agent TEXT NOT NULL, path TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL,
 		done INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, path, id))`,
@@ -148,17 +144,11 @@ var tables = [][]string{{
 	`CREATE TABLE agent_versions(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, path TEXT NOT NULL, at INTEGER NOT NULL,
 		replaced_by TEXT NOT NULL, body TEXT NOT NULL, undone INTEGER NOT NULL DEFAULT 0)`,
 	`CREATE INDEX agent_versions_path ON agent_versions(agent, path, seq)`,
-}, {
 	// Other agents that are there, where nobody else can list them.
 	`CREATE TABLE agent_names(name TEXT PRIMARY KEY)`,
-}, {
-	// The words of facts as those of messages are made, by recall.Stemmer; fillWords fills it.
-	`DROP TABLE agent_words`,
-	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}, {
 	// What conversations learned of the windows of models.
 	`CREATE TABLE agent_windows(model TEXT PRIMARY KEY, tokens INTEGER NOT NULL, learned_from TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID`,
-}}
+}
 
 // own reports a scope of another agent, whose memory this one must not touch.
 func (a *Agent) own(scope tidemark.Scope) error {

@@ -56,11 +56,8 @@ type Consolidated struct {
 func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.reconciles()}
 	if !c.Digest && !c.Reconciled {
-		c.Note = "nothing is on: set memory.digest or recall.reconcile"
+		c.Note = "nothing is on: set memory.digest, or recall.reconcile to model"
 		return c, nil
-	}
-	if err := a.openLedger(ctx); err != nil {
-		return c, fmt.Errorf("consolidate: %w", err)
 	}
 	nights, err := a.unreadNights(ctx)
 	if err != nil {
@@ -136,10 +133,6 @@ func (a *Agent) digest(ctx context.Context) (memory.Digested, error) {
 
 // factLines returns what the owner's facts say that count still. What was learned from others never stands there.
 func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
-	standing, err := a.standing(ctx)
-	if err != nil {
-		return nil, err
-	}
 	type known struct {
 		line int
 		days map[string]bool
@@ -178,21 +171,17 @@ func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
 // sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
 func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
-	if there, err := a.hasLedger(ctx); err != nil {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
+	if err != nil {
 		return nil, err
-	} else if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
-		if err != nil {
-			return nil, err
+	}
+	for _, r := range rows {
+		var s memory.Sitting
+		if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
+			return nil, fmt.Errorf("read sitting: %w", err)
 		}
-		for _, r := range rows {
-			var s memory.Sitting
-			if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
-				return nil, fmt.Errorf("read sitting: %w", err)
-			}
-			if s.Key.Scope().Owner {
-				lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
-			}
+		if s.Key.Scope().Owner {
+			lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
 		}
 	}
 	archives, err := a.ownArchives(ctx)
@@ -376,9 +365,6 @@ type Night struct {
 // LastNight tells of the last consolidation; its zero value is that of an agent that never did one.
 func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 	var n Night
-	if there, err := a.hasLedger(ctx); err != nil || !there {
-		return n, err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
 		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, a.cfg.Name, a.cfg.Name, a.cfg.Name)
 	if err != nil {
@@ -414,9 +400,6 @@ func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 // Sittings stores what a session tells of its sittings; the same one twice is one. They are derived: a longer
 // one with the same beginning takes the place of a shorter.
 func (a *Agent) Sittings(ctx context.Context, sittings []memory.Sitting) error {
-	if err := a.openLedger(ctx); err != nil {
-		return fmt.Errorf("store sittings: %w", err)
-	}
 	var stmts []tidemark.Stmt
 	for _, s := range sittings {
 		if s.Key.Agent() != a.cfg.Name || s.First == "" {

@@ -9,19 +9,15 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// digestTables are of a space of their own and made when a session first tells of its digests: no table is
-// paid for before it is used. first and last are positions in the database of the session; at is when its
-// digests reached its last message, 0 while they do not.
-var digestTables = [][]string{{
+// digestTables have what sessions tell of their digests. first and last are positions in the database of the session; at
+// is when its digests reached its last message, 0 while they do not.
+var digestTables = []string{
 	`CREATE TABLE agent_digests(agent TEXT NOT NULL, key TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, closed INTEGER NOT NULL,
 		at INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
-}}
-
-const digestSpace = "agent_digests"
+}
 
 // Bounds of digests.
 const (
@@ -40,9 +36,6 @@ func (a *Agent) Digests(ctx context.Context, r recall.DigestReport) (next int64,
 	}
 	if len(r.Parts) > maxReported {
 		return 0, fmt.Errorf("digests of %s: %d parts, at most %d: %w", r.Key, len(r.Parts), maxReported, tidemark.ErrTooLarge)
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, digestSpace, digestTables); err != nil {
-		return 0, err
 	}
 	have, err := a.parts(ctx, r.Key)
 	if err != nil {
@@ -214,10 +207,6 @@ func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall
 		if key != ask.Own && mayFind(scope, key) && (ask.Scope != recall.ScopePeer || withPeer(key, ask.Peer)) {
 			out = append(out, candidate{key: key, updated: r.Int(1)})
 		}
-	}
-	rows, err = a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, digestSpace)
-	if err != nil || len(rows) == 0 {
-		return out, beyond, err
 	}
 	for at := 0; at < len(out); at += candidatePage {
 		if err := a.weigh(ctx, out[at:min(at+candidatePage, len(out))], ask, terms); err != nil {

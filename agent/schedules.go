@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
@@ -70,8 +69,8 @@ type Schedule struct {
 	plan schedule.Plan
 }
 
-// scheduleTables are made with the first schedule: an agent without any has none. Times are milliseconds.
-var scheduleTables = [][]string{{
+// scheduleTables have schedules and their runs.
+var scheduleTables = []string{
 	// next is 0 for none. maker names the tool call that made one. notice is what the owner is to be told still.
 	`CREATE TABLE agent_schedules(n INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, state TEXT NOT NULL, next INTEGER NOT NULL,
 		fails INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '', notice TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
@@ -81,43 +80,6 @@ var scheduleTables = [][]string{{
 		started INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0, said TEXT NOT NULL DEFAULT '', errand TEXT NOT NULL DEFAULT '',
 		ran TEXT NOT NULL DEFAULT '{}', PRIMARY KEY(agent, schedule, due)) WITHOUT ROWID`,
 	`CREATE INDEX agent_schedule_runs_open ON agent_schedule_runs(agent, schedule) WHERE state IN ('begun', 'running')`,
-}}
-
-const scheduleSpace = "agent_schedules"
-
-// What is known of the tables of schedules.
-const (
-	tablesUnknown = iota
-	tablesNone
-	tablesThere
-)
-
-// openSchedules makes the tables.
-func (a *Agent) openSchedules(ctx context.Context) error {
-	if a.scheduled.Load() == tablesThere {
-		return nil
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, scheduleSpace, scheduleTables); err != nil {
-		return fmt.Errorf("open schedules: %w", err)
-	}
-	a.scheduled.Store(tablesThere)
-	return nil
-}
-
-// hasSchedules reports whether there ever was one.
-func (a *Agent) hasSchedules(ctx context.Context) (bool, error) {
-	if known := a.scheduled.Load(); known != tablesUnknown {
-		return known == tablesThere, nil
-	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agent_schedules' LIMIT 1`)
-	if err != nil {
-		return false, fmt.Errorf("look for schedules: %w", err)
-	}
-	if len(rows) == 0 {
-		a.scheduled.CompareAndSwap(tablesUnknown, tablesNone)
-		return false, nil
-	}
-	return true, a.openSchedules(ctx)
 }
 
 // check reads a schedule as it was written, and fills in what it leaves open.
@@ -214,9 +176,6 @@ func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, er
 		if next = s.plan.At(); now.Sub(next) > s.catchUp() {
 			return Schedule{}, fmt.Errorf("add schedule: at %s has passed, by more than catchUp; want a time to come: %w", s.At, tidemark.ErrInvalid)
 		}
-	}
-	if err := a.openSchedules(ctx); err != nil {
-		return Schedule{}, err
 	}
 	if maker != "" {
 		rows, err := a.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, a.cfg.Name, maker)
@@ -315,9 +274,6 @@ func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
 // Schedules lists all of an agent, the oldest first, each with its newest run.
 func (a *Agent) Schedules(ctx context.Context) ([]Schedule, error) {
 	out := []Schedule{}
-	if there, err := a.hasSchedules(ctx); !there || err != nil {
-		return out, err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, a.cfg.Name, MaxSchedules)
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
@@ -349,15 +305,9 @@ func (a *Agent) Schedule(ctx context.Context, id string) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	there, err := a.hasSchedules(ctx)
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, a.cfg.Name, n)
 	if err != nil {
-		return Schedule{}, err
-	}
-	var rows []tidemark.Row
-	if there {
-		if rows, err = a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, a.cfg.Name, n); err != nil {
-			return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
-		}
+		return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
 	}
 	if len(rows) == 0 {
 		return Schedule{}, fmt.Errorf("schedule %s: %w", id, tidemark.ErrNotFound)

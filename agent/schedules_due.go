@@ -31,9 +31,8 @@ const heartbeatOK = "HEARTBEAT_OK"
 // wakeSchedules begins what is due, goes on with what an earlier life left, and returns when it wants to be called
 // again; zero for never.
 func (a *Agent) wakeSchedules(ctx context.Context) (time.Time, error) {
-	there, err := a.hasSchedules(ctx)
-	if err != nil || !there || a.cfg.NoSchedules || a.cfg.Resting != nil && a.cfg.Resting() {
-		return time.Time{}, err
+	if a.cfg.NoSchedules || a.cfg.Resting != nil && a.cfg.Resting() {
+		return time.Time{}, nil
 	}
 	a.soon.Store(0)
 	now := a.now()

@@ -274,10 +274,6 @@ func (a *Agent) Ran(ctx context.Context, ran tidemark.Ran) error {
 	if err != nil || ran.Session.Agent() != a.cfg.Name {
 		return fmt.Errorf("report run of schedule %.40q by %.120q to agent %s: %w", ran.Schedule, ran.Session, a.cfg.Name, tidemark.ErrInvalid)
 	}
-	there, err := a.hasSchedules(ctx)
-	if err != nil || !there {
-		return err
-	}
 	state, reason := RunOK, ""
 	if ran.Outcome.Error != "" {
 		state, reason = RunFailed, clipped(ran.Outcome.Error)

@@ -51,9 +51,6 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 	if len(q.Terms) == 0 {
 		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
 	}
-	if err := a.fillWords(ctx); err != nil {
-		return nil, fmt.Errorf("search memory: %w", err)
-	}
 	found, err := a.ledgerLines(ctx, scope, q.Terms[:min(len(q.Terms), searchTerms)])
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
@@ -134,10 +131,6 @@ func merge(lines, ledger []Found) []Found {
 // ledgerLines finds facts that share a term with the query. The database ranks what it has seen of
 // all peers; the order that counts is made later, of what the scope may read.
 func (a *Agent) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
-	standing, err := a.standing(ctx)
-	if err != nil {
-		return nil, err
-	}
 	prefix := a.folder(scope)
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -25,14 +24,13 @@ const (
 	maxSkills  = 500 // that are listed
 	skillReads = 100 // of SKILL.md in one look: of those that changed since the last
 	skillFiles = 40  // beside SKILL.md that are named
-	skillSpace = "agent_skills"
 )
 
 // skillTables keep what was found in the bucket. A list is stored by whoever saw the version that it is of: what
 // was looked up while somebody wrote is not.
-var skillTables = [][]string{{
+var skillTables = []string{
 	`CREATE TABLE agent_skills(agent TEXT PRIMARY KEY, version INTEGER NOT NULL, at INTEGER NOT NULL, list TEXT NOT NULL)`,
-}}
+}
 
 // Skill is a folder of skills in the bucket.
 type Skill struct {
@@ -91,12 +89,6 @@ func (a *Agent) skills(ctx context.Context) ([]Skill, error) {
 }
 
 func (a *Agent) keptSkills(ctx context.Context) (k kept, err error) {
-	if !a.skilled.Load() {
-		if err := host.Migrate(ctx, a.cfg.DB, skillSpace, skillTables); err != nil {
-			return k, err
-		}
-		a.skilled.Store(true)
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, a.cfg.Name)
 	if err != nil || len(rows) == 0 {
 		return k, err

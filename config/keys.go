@@ -167,7 +167,7 @@ func recallKeys() []Key {
 		},
 		{
 			Name: "recall.reconcile", Type: Choice, Default: `"off"`, Values: "off size model",
-			Doc: "What recall leaves out and memory takes back: size leaves out turns of low importance in which nobody asked for anything, once a conversation is over recall.reconcileEvents or reconcileBytes, and has rules say at night which facts newer ones replace; with model a model says it, too. Nothing is removed (docs/memory.md).",
+			Doc: "What recall leaves out and memory takes back: size leaves out turns of low importance in which nobody asked for anything, once a conversation is over recall.reconcileEvents or reconcileBytes; with model the model that draws facts from conversations also says which older ones they replace or end. Nothing is removed (docs/memory.md).",
 			at:  func(c *Config, _ string) any { return &c.Recall.Reconcile },
 		},
 		{
