@@ -59,18 +59,69 @@ type Config struct {
 	Schedule func(at time.Time)
 }
 
-// Agent is the owner of many sessions. Its methods may be called at once.
+// Agent is the owner of many sessions. Its methods may be called at once. Each room has its own tables, and reaches
+// others by the fields that it has of them.
 type Agent struct {
-	cfg   Config
-	stem  *recall.Stemmer
-	shelf shelf // digests that were read
+	*core
+	*files
+	*ledger
+	*directory
+	*finder
+	*planner
+	*skillset
+	*questions
+}
 
+// core is what all rooms of an agent stand on.
+type core struct {
+	cfg  Config
+	stem *recall.Stemmer
 	soon atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
-	seen atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
+}
 
+// files are the memory files and the index of archives in the bucket, and what they still have to take up.
+type files struct {
+	*core
 	mu    sync.Mutex // guards the following, see hold
 	fails int
 	until time.Time
+}
+
+// ledger is what is remembered, what of it counts no more, and what the nights made of it.
+type ledger struct {
+	*core
+	files *files
+}
+
+// directory is what sessions tell of themselves: that they are there, their archives, snapshots and windows.
+type directory struct {
+	*core
+	files *files
+}
+
+// finder finds in memory, and in all conversations.
+type finder struct {
+	*core
+	files     *files
+	ledger    *ledger
+	directory *directory
+	shelf     shelf // digests that were read
+}
+
+// planner runs schedules.
+type planner struct {
+	*core
+	files *files
+	seen  atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
+}
+
+// skillset is the skills in the bucket.
+type skillset struct{ *core }
+
+// questions are what conversations ask the owner about calls of tools.
+type questions struct {
+	*core
+	planner *planner
 }
 
 // New returns the agent of a name and brings its tables up to date. It does not wait for the
@@ -107,7 +158,10 @@ func New(cfg Config) (*Agent, error) {
 	if err := Migrate(context.Background(), cfg.DB); err != nil {
 		return nil, fmt.Errorf("new agent %s: %w", cfg.Name, err)
 	}
-	return &Agent{cfg: cfg, stem: &recall.Stemmer{}}, nil
+	c := &core{cfg: cfg, stem: &recall.Stemmer{}}
+	f := &files{core: c}
+	l, d, p := &ledger{c, f}, &directory{c, f}, &planner{core: c, files: f}
+	return &Agent{c, f, l, d, &finder{core: c, files: f, ledger: l, directory: d}, p, &skillset{c}, &questions{c, p}}, nil
 }
 
 func validName(name string) bool {
@@ -151,7 +205,7 @@ var tables = []string{
 }
 
 // own reports a scope of another agent, whose memory this one must not touch.
-func (a *Agent) own(scope tidemark.Scope) error {
+func (a *core) own(scope tidemark.Scope) error {
 	if scope.Agent != a.cfg.Name {
 		return fmt.Errorf("agent %s: the scope is of agent %.80q: %w", a.cfg.Name, scope.Agent, tidemark.ErrForbidden)
 	}
@@ -159,13 +213,39 @@ func (a *Agent) own(scope tidemark.Scope) error {
 }
 
 // blobKey is where a memory file lies in the bucket.
-func (a *Agent) blobKey(path string) string { return memory.Folder(a.cfg.Name) + path }
+func (a *core) blobKey(path string) string { return memory.Folder(a.cfg.Name) + path }
 
-func (a *Agent) now() time.Time { return a.cfg.Runtime.Now() }
+func (a *core) now() time.Time { return a.cfg.Runtime.Now() }
 
 // schedule asks for a Wake.
-func (a *Agent) schedule(at time.Time) {
+func (a *core) schedule(at time.Time) {
 	if a.cfg.Schedule != nil && !at.IsZero() {
 		a.cfg.Schedule(a.Soonest(at))
 	}
+}
+
+func (a *core) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
+
+// rest lets others have the processor between two pages of a long reading.
+func (a *core) rest(ctx context.Context) error { return a.cfg.Runtime.Sleep(ctx, time.Millisecond) }
+
+// sweepAt is when the next sweep is planned, zero for not yet.
+func (a *core) sweepAt(ctx context.Context) (time.Time, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, sweepMarker)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read plan of the sweep: %w", err)
+	}
+	if len(rows) == 0 {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(rows[0].Int(0)), nil
+}
+
+// Soonest is when the agent wants to be woken, where its host is about to set its alarm to a time: that time, or
+// earlier, for what came up since.
+func (a *core) Soonest(at time.Time) time.Time {
+	if soon := a.soon.Load(); soon != 0 {
+		return earliest(at, time.UnixMilli(soon))
+	}
+	return at
 }

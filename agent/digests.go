@@ -30,7 +30,7 @@ const (
 // behind the last part that is closed. Parts that do not follow on are left out, so whatever is told twice,
 // out of order or after something was lost, ends up right: the session goes on from that position. Without
 // parts it only asks.
-func (a *Agent) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
+func (a *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
 	if r.Key.Agent() != a.cfg.Name {
 		return 0, fmt.Errorf("digests of %.80q for agent %s: %w", string(r.Key), a.cfg.Name, tidemark.ErrForbidden)
 	}
@@ -92,7 +92,7 @@ type part struct {
 }
 
 // parts reads those of a conversation, oldest first.
-func (a *Agent) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
+func (a *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
 		a.cfg.Name, string(key), maxParts+maxReported)
 	if err != nil {
@@ -116,7 +116,7 @@ func closedTo(have []part) int64 {
 	return last
 }
 
-func (a *Agent) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
+func (a *finder) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `INSERT INTO agent_digests(agent, key, first, last, closed, at, digest) VALUES(?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(agent, key, first) DO UPDATE SET last = excluded.last, closed = excluded.closed, at = excluded.at, digest = excluded.digest`,
 		Args: []any{a.cfg.Name, string(key), p.First, p.Last, p.Closed, at, p.Digest}}
@@ -124,7 +124,7 @@ func (a *Agent) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidema
 
 // mergeStmts makes one part of two until there are not too many: of neighbours those whose sum is the
 // smallest, so that all grow alike.
-func (a *Agent) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
+func (a *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
 	var closed []part
 	var size []int
 	for _, p := range have {
@@ -182,7 +182,7 @@ const (
 
 // candidates lists the conversations that a scope may read, last active first, with what their digests say.
 // Beyond maxCandidates there is no looking: how many those are is told to the owner, since nobody else may know.
-func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
+func (a *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
 	like := "%"
 	switch {
 	case !scope.Owner:
@@ -247,7 +247,7 @@ func (s *shelf) drop(key tidemark.Key) {
 }
 
 // weigh holds a query against the digests of some conversations.
-func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
+func (a *finder) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
 	told := make([]*digested, len(some))
 	var keys []any
 	place := map[string]int{}
@@ -292,7 +292,7 @@ func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, ter
 const digestBytes = 256
 
 // readDigests reads those of some keys, each to its place.
-func (a *Agent) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
+func (a *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
 	in := `?` + strings.Repeat(",?", len(keys)-1)
 	for key, first := "", int64(-1); ; {
 		args := append([]any{a.cfg.Name}, keys...)

@@ -57,7 +57,7 @@ type Row struct {
 }
 
 // Ledger lists the rows of the ledger, newest first. next is empty on the last page.
-func (a *Agent) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
+func (a *ledger) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *Agent) Ledger(ctx context.Context, cursor string, limit int) (page []Ro
 //
 // ErrNotFound for an id that no row has, ErrInvalid for one of an UNDO, ErrConflict for one that a later
 // decision about the same fact stands over.
-func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
+func (a *ledger) UndoDecision(ctx context.Context, id int64) error {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
 			EXISTS (SELECT 1 FROM agent_ledger u WHERE u.agent = l.agent AND u.target = l.target AND u.undoes = l.seq)
 		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, a.cfg.Name, id)
@@ -120,7 +120,7 @@ func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
 }
 
 // decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
-func (a *Agent) decided(ctx context.Context) (int64, error) {
+func (a *ledger) decided(ctx context.Context) (int64, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, a.cfg.Name)
 	if err != nil {
 		return 0, fmt.Errorf("read ledger: %w", err)
@@ -135,7 +135,7 @@ func (a *Agent) decided(ctx context.Context) (int64, error) {
 const supersededPage = 2000
 
 // superseded returns what some files say that counts no more, folded, by path. What was said again since counts.
-func (a *Agent) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
+func (a *ledger) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
 	const step = 50
 	out := map[string]map[string]bool{}
 	for from := 0; from < len(paths); from += step {

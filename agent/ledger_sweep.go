@@ -28,7 +28,7 @@ const (
 const byModel = "model"
 
 // reconciles reports whether a model compares facts.
-func (a *Agent) reconciles() bool { return a.cfg.Reconcile && a.cfg.Model != nil }
+func (a *ledger) reconciles() bool { return a.cfg.Reconcile && a.cfg.Model != nil }
 
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
@@ -37,7 +37,7 @@ func (a *Agent) reconciles() bool { return a.cfg.Reconcile && a.cfg.Model != nil
 // [unread], and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
 // that a model cannot cope with does not hold up all others; the error says so. What is left for the next sweep for
 // another reason is a [remaining]. It also returns in how many nights by now the answer on the next window could not be read.
-func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
+func (a *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
 	if !a.reconciles() {
 		return 0, 0, nil
 	}
@@ -127,14 +127,14 @@ func both(a, b error) error {
 }
 
 // tailStmt drops rows that are not in force, when many have come since.
-func (a *Agent) tailStmt() tidemark.Stmt {
+func (a *ledger) tailStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM agent_ledger WHERE agent = ? AND seq <= (SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)
 		AND EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = agent_ledger.agent AND n.target = agent_ledger.target AND n.seq > agent_ledger.seq)`,
 		Args: []any{a.cfg.Name, a.cfg.Name, ledgerTail}}
 }
 
 // sweptUpto is the last fact that was compared.
-func (a *Agent) sweptUpto(ctx context.Context) (int64, error) {
+func (a *ledger) sweptUpto(ctx context.Context) (int64, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
 	if err != nil || len(rows) == 0 {
 		return 0, err
@@ -143,7 +143,7 @@ func (a *Agent) sweptUpto(ctx context.Context) (int64, error) {
 }
 
 // factsAfter returns facts in the order in which they came.
-func (a *Agent) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
+func (a *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, a.cfg.Name, seq, limit)
 	return scanFacts(rows, err)
@@ -182,7 +182,7 @@ func groups(facts []Fact) [][]Fact {
 }
 
 // decide has the model compare new facts of one group and returns the rows that follow.
-func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
+func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
 	older, err := a.related(ctx, fresh, sweepStanding)
 	if err != nil || len(older)+len(fresh) < 2 {
 		return nil, err
@@ -216,7 +216,7 @@ func (a *Agent) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, erro
 
 // ledgerStmt is a row of the ledger, unless there is one of that fact already. A newer fact that is not stored yet has
 // no number: it is the last one.
-func (a *Agent) ledgerStmt(action memory.Action, old, by Fact, reason string) (tidemark.Stmt, error) {
+func (a *ledger) ledgerStmt(action memory.Action, old, by Fact, reason string) (tidemark.Stmt, error) {
 	sources, err := json.Marshal(append(append([]tidemark.EntryID{}, old.Sources...), by.Sources...))
 	cause, args := `?`, []any{by.seq}
 	if by.seq == 0 {
@@ -231,7 +231,7 @@ func (a *Agent) ledgerStmt(action memory.Action, old, by Fact, reason string) (t
 
 // decidedStmts are the rows that follow from what a model said of new facts when it drew them. A target must be a fact
 // of the same person that was there before.
-func (a *Agent) decidedStmts(ctx context.Context, x tidemark.Extraction, facts []tidemark.Fact) ([]tidemark.Stmt, error) {
+func (a *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts []tidemark.Fact) ([]tidemark.Stmt, error) {
 	if !a.reconciles() {
 		return nil, nil
 	}
@@ -258,7 +258,7 @@ func (a *Agent) decidedStmts(ctx context.Context, x tidemark.Extraction, facts [
 }
 
 // near returns the facts of a scope that are near a text, line by line, and count still.
-func (a *Agent) near(ctx context.Context, scope tidemark.Scope, text string) ([]memory.Known, error) {
+func (a *ledger) near(ctx context.Context, scope tidemark.Scope, text string) ([]memory.Known, error) {
 	if !a.reconciles() || !scope.Owner && scope.Peer == "" {
 		return nil, nil
 	}
@@ -282,7 +282,7 @@ func knownOf(facts []Fact) []memory.Known {
 }
 
 // related returns at most so many older facts of the same group that share words with new ones and count still.
-func (a *Agent) related(ctx context.Context, fresh []Fact, most int) ([]Fact, error) {
+func (a *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact, error) {
 	seen := map[int64]bool{}
 	var out []Fact
 	for _, f := range fresh {
@@ -309,7 +309,7 @@ func (a *Agent) related(ctx context.Context, fresh []Fact, most int) ([]Fact, er
 
 // settled returns which targets have a row already: one that is in force, or one that a person took back, which
 // is the last word.
-func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
+func (a *ledger) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
 	const step = 90
 	out := map[int64]bool{}
 	for from := 0; from < len(decisions); from += step {
@@ -332,7 +332,7 @@ func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[i
 // askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
 // answer, for want of a key or of time, is an [unasked], and that its answer cannot be read an [unread]: the window is
 // asked again.
-func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
+func (a *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
 	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
 	defer stop()
 	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))

@@ -22,7 +22,7 @@ const maxQuestions = 1000
 
 // Question takes up what a conversation asks the owner, or that it asks no more. The same twice is one, and what is closed
 // stays closed. Where the owner is not in the conversation that asks, their main session asks for it.
-func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
+func (a *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if q.Session.Agent() != a.cfg.Name {
 		return fmt.Errorf("question of %.80q to agent %s: %w", q.Session, a.cfg.Name, tidemark.ErrForbidden)
 	}
@@ -54,7 +54,7 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 	if err != nil || len(rows) > 0 { // it was decided meanwhile
 		return err
 	}
-	o, err := a.ownerAt(ctx)
+	o, err := a.planner.ownerAt(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
@@ -73,7 +73,7 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 const maxCode = 20
 
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
-func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
+func (a *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
 	out := []tidemark.Question{}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
 		a.cfg.Name, a.now().UnixMilli(), maxQuestions)
@@ -91,7 +91,7 @@ func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
 }
 
 // Asked reports whether a conversation asked under a code lately, also one that was decided since.
-func (a *Agent) Asked(ctx context.Context, code string) (bool, error) {
+func (a *questions) Asked(ctx context.Context, code string) (bool, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, a.cfg.Name, strings.ToUpper(code))
 	if err != nil {
 		return false, fmt.Errorf("find question: %w", err)
@@ -105,7 +105,7 @@ func (a *Agent) Asked(ctx context.Context, code string) (bool, error) {
 //
 // ErrNotFound for a code that nobody waits under, ErrForbidden for anybody but the owner, ErrConflict for what is decided
 // already or over.
-func (a *Agent) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
+func (a *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
 	if !d.By.Owner {
 		return tidemark.Question{}, fmt.Errorf("only the owner decides about tool calls: %w", tidemark.ErrForbidden)
 	}

@@ -19,7 +19,7 @@ const (
 // durable; the file gets them at once or within seconds. Facts that today's or yesterday's file has
 // already are dropped. What a peer gave goes into the peer's file, and one line into the owner's
 // that says where.
-func (a *Agent) Remember(ctx context.Context, x tidemark.Extraction) error {
+func (a *ledger) Remember(ctx context.Context, x tidemark.Extraction) error {
 	if _, err := a.remember(ctx, x, false); err != nil {
 		return fmt.Errorf("remember %.80s: %w", x.ID, err)
 	}
@@ -27,7 +27,7 @@ func (a *Agent) Remember(ctx context.Context, x tidemark.Extraction) error {
 }
 
 // remember returns how many facts were new.
-func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
+func (a *ledger) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
 	if x.ID == "" || len(x.ID) > maxExtractionID {
 		return 0, fmt.Errorf("extraction id of %d bytes, want 1 to %d: %w", len(x.ID), maxExtractionID, tidemark.ErrInvalid)
 	}
@@ -63,13 +63,13 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 		return 0, err
 	}
 	for p := range sections {
-		a.flushSoon(ctx, p)
+		a.files.flushSoon(ctx, p)
 	}
 	return len(facts), nil
 }
 
 // known returns what the files of two days say already, as far as we wrote it.
-func (a *Agent) known(ctx context.Context, x tidemark.Extraction, today, yesterday string) (map[string]bool, error) {
+func (a *ledger) known(ctx context.Context, x tidemark.Extraction, today, yesterday string) (map[string]bool, error) {
 	from, args := `agent_facts f WHERE f.agent = ? AND f.path IN (?, ?)`, []any{a.cfg.Name, today, yesterday}
 	if a.reconciles() { // who repeats what another said has said it: each has a last word of their own
 		from = `agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction WHERE f.agent = ? AND f.path IN (?, ?) AND x.peer = ?`
@@ -105,13 +105,13 @@ func overtaken(fold string, newest []tidemark.Row) bool {
 	return false
 }
 
-func (a *Agent) remembered(ctx context.Context, id string) bool {
+func (a *ledger) remembered(ctx context.Context, id string) bool {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
 	return err == nil && len(rows) == 1
 }
 
 // sections returns what an extraction adds, by file.
-func (a *Agent) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
+func (a *ledger) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (a *Agent) sections(x tidemark.Extraction, path, day string, facts []tidema
 }
 
 // rememberStmts is the one transaction of an extraction; its first row is the guard.
-func (a *Agent) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
+func (a *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
 	at := x.At.UnixMilli()
 	stmts := []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_extractions(agent, id, session, session_key, peer, at, path) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
@@ -191,7 +191,7 @@ func scanFact(r tidemark.Row) (Fact, error) {
 }
 
 // Facts returns the ledger, newest first. next is empty on the last page.
-func (a *Agent) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
+func (a *ledger) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {

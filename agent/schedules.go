@@ -83,7 +83,7 @@ var scheduleTables = []string{
 }
 
 // check reads a schedule as it was written, and fills in what it leaves open.
-func (a *Agent) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
+func (a *planner) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
 	if a.cfg.NoSchedules {
 		return fmt.Errorf("schedules are off here (schedules.enabled): %w", tidemark.ErrForbidden)
 	}
@@ -118,7 +118,7 @@ func (a *Agent) check(ctx context.Context, s *Schedule, now time.Time) (err erro
 }
 
 // place reads in which session a schedule runs, and reports one of its own.
-func (a *Agent) place(s *Schedule) (own bool, err error) {
+func (a *planner) place(s *Schedule) (own bool, err error) {
 	switch s.Session = strings.ToLower(strings.TrimSpace(s.Session)); s.Session {
 	case "":
 		s.Session = SessionOwn
@@ -143,7 +143,7 @@ func (a *Agent) place(s *Schedule) (own bool, err error) {
 }
 
 // checkTo holds that answers go to the owner, or to whom the owner has let in.
-func (a *Agent) checkTo(ctx context.Context, to string) error {
+func (a *planner) checkTo(ctx context.Context, to string) error {
 	if to == "" || to == ToOwner {
 		return nil
 	}
@@ -161,12 +161,12 @@ func (a *Agent) checkTo(ctx context.Context, to string) error {
 // # Errors
 //
 // ErrInvalid, which names the field; ErrTooLarge for one too many.
-func (a *Agent) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
+func (a *planner) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
 	return a.add(ctx, s, "")
 }
 
 // add makes a schedule; the same maker twice makes one.
-func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
+func (a *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
 	now := a.now()
 	if err := a.check(ctx, &s, now); err != nil {
 		return Schedule{}, fmt.Errorf("add schedule: %w", err)
@@ -252,7 +252,7 @@ func scheduleNumber(id string) (int64, error) {
 const scheduleColumns = `n, state, next, fails, reason, created, body`
 
 // scan reads a row.
-func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
+func (a *planner) scan(r tidemark.Row) (s Schedule, err error) {
 	if err = json.Unmarshal(r.Bytes(6), &s); err == nil {
 		s.plan, err = s.Spec.Parse(time.UnixMilli(r.Int(5)), a.cfg.Zone)
 	}
@@ -272,7 +272,7 @@ func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
 }
 
 // Schedules lists all of an agent, the oldest first, each with its newest run.
-func (a *Agent) Schedules(ctx context.Context) ([]Schedule, error) {
+func (a *planner) Schedules(ctx context.Context) ([]Schedule, error) {
 	out := []Schedule{}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, a.cfg.Name, MaxSchedules)
 	if err != nil {
@@ -291,7 +291,7 @@ func (a *Agent) Schedules(ctx context.Context) ([]Schedule, error) {
 	return out, nil
 }
 
-func (a *Agent) withLast(ctx context.Context, s *Schedule) error {
+func (a *planner) withLast(ctx context.Context, s *Schedule) error {
 	runs, err := a.runs(ctx, s.n, 1)
 	if len(runs) > 0 {
 		s.Last = &runs[0]
@@ -300,7 +300,7 @@ func (a *Agent) withLast(ctx context.Context, s *Schedule) error {
 }
 
 // Schedule returns one; ErrNotFound when there is none of that id.
-func (a *Agent) Schedule(ctx context.Context, id string) (Schedule, error) {
+func (a *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
 	n, err := scheduleNumber(id)
 	if err != nil {
 		return Schedule{}, err
@@ -321,7 +321,7 @@ func (a *Agent) Schedule(ctx context.Context, id string) (Schedule, error) {
 
 // ChangeSchedule gives a schedule what change makes of it: its fields, and whether it is on or paused. One that is on
 // again begins with the next time from now, and with no failures.
-func (a *Agent) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
+func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
 	old, err := a.Schedule(ctx, id)
 	if err != nil {
 		return Schedule{}, err
@@ -370,7 +370,7 @@ func (a *Agent) ChangeSchedule(ctx context.Context, id string, change func(*Sche
 }
 
 // RemoveSchedule forgets a schedule and its runs. One that is in work goes on, and nobody hears of its end.
-func (a *Agent) RemoveSchedule(ctx context.Context, id string) error {
+func (a *planner) RemoveSchedule(ctx context.Context, id string) error {
 	s, err := a.Schedule(ctx, id)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ const isShown = `gone = 0 AND (told = 1 OR NOT EXISTS (SELECT 1 FROM agent_nodes
 
 // Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
 // it is removed, and then it stays so. One that several conversations have is there until the last has removed it.
-func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
+func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 // Tree lists the snapshots and branches of all sessions, the oldest first, or with newest the newest. next is empty on the
 // last page. Each is the JSON of a [snapshot.Node], as it was checked and stored: trees are large, and whoever asks wants
 // to send them.
-func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
+func (a *directory) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
 	limit = pageLimit(limit)
 	ms, id, _ := strings.Cut(cursor, "@")
 	after, err := parseCursor(ms)
@@ -97,7 +97,7 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 }
 
 // Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
-func (a *Agent) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
+func (a *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, a.cfg.Name, id)
 	if err != nil {
 		return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
