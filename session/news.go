@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
@@ -18,6 +19,7 @@ const (
 	newsTokens   tidemark.Tokens = 1000
 	newsDeadline                 = 2 * time.Second // beyond it the turn goes on without
 	maxKnown                     = 12_000          // bytes of what a summariser is told to be known
+	maxNear                      = 8_000           // bytes of what persons said that facts are looked for by
 )
 
 // newsOf is what a turn was told of memory, under the mark of its system prompt.
@@ -117,4 +119,23 @@ func (s *Session) memories(ctx context.Context, v View) []string {
 	}
 	s.withoutNews(ctx, err)
 	return append([]string{}, mark.Memories(v.System, n)...)
+}
+
+// near returns the facts that are near what persons said in some messages, for the model that draws new ones from them.
+func (s *Session) near(ctx context.Context, items []compaction.Item) []memory.Known {
+	var said []string
+	for _, it := range items {
+		if text := strings.TrimSpace(it.Message.PlainText()); ofPerson(it) && text != "" {
+			said = append(said, text[max(0, len(text)-maxNear):])
+		}
+	}
+	if set := s.settings(); set.NoMemories || set.Reconcile != ReconcileSize || len(said) == 0 {
+		return nil
+	}
+	text := strings.Join(said, "\n")
+	n, err := s.askNews(ctx, memory.Since{Near: strings.ToValidUTF8(text[max(0, len(text)-maxNear):], "")})
+	if err != nil && ctx.Err() == nil {
+		s.warn("read facts near a conversation", err)
+	}
+	return n.Near
 }

@@ -108,16 +108,13 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 	}
 	out := agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
 		Budget:    c.Memory.PromptTokens,
-		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
+		Reconcile: c.Recall.Reconcile == "model", ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
 		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}
 	scheduling(c, &out)
 	return out, nil
 }
 
-// reconcilers says who compares facts at night, by recall.reconcile.
-var reconcilers = map[string]agent.Reconcile{"size": agent.ReconcileRules, "model": agent.ReconcileModel}
-
-// gates says who decides on turns, by recall.reconcile: a model is never asked on the hot path.
+// gates says who decides on turns, by recall.reconcile: a model is never asked about them.
 var gates = map[string]string{"size": session.ReconcileSize, "model": session.ReconcileSize}
 
 // Session returns the settings of a session.
