@@ -142,36 +142,14 @@ func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // plain returns where from i on the first byte stands that ends a string or needs a closer look: a quote,
 // a control character, the backslash of an escape that is not short or not complete. Without one it returns the length
-// of the data. Most of a log stands in long strings: it looks at 32 bytes at a time, and steps over the short
+// of the data. Most of a log stands in long strings: it looks at 8 bytes at a time, and steps over the short
 // escapes itself.
 func (s *Scanner) plain(i int) int {
 	data, seen, escaped := s.data, s.Bits, int64(0)
 	for i+8 <= len(data) {
 		w := binary.LittleEndian.Uint64(data[i:])
-		hit := special(w)
-		if i+32 <= len(data) {
-			b := data[i : i+32]
-			w1, w2, w3 := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
-			hit1, hit2, hit3 := special(w1), special(w2), special(w3)
-			if hit|hit1|hit2|hit3 == 0 {
-				seen |= w | w1 | w2 | w3
-				i += 32
-				continue
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w1, hit1, i+8
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w2, hit2, i+8
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w3, hit3, i+8
-			}
-		}
 		seen |= w
+		hit := special(w)
 		if hit == 0 {
 			i += 8
 			continue
