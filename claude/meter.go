@@ -91,20 +91,11 @@ func (m *meter) call(sent tidemark.Tokens) {
 
 // sentBy is the size of the context that an answer was given to, 0 for a line that does not say.
 func sentBy(l transcript.Line) tidemark.Tokens {
-	u := usageOf(l)
-	return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheCreation)
-}
-
-func usageOf(l transcript.Line) (u tidemark.Usage) {
-	const most = 16 << 10
-	f, ok := l.MessageField("usage")
-	if !ok || f.Kind != transcript.Object {
-		return u
+	var u tidemark.Usage
+	if f, ok := l.MessageField("usage"); ok {
+		l.Usage(f, &u)
 	}
-	if f.Size() > most || json.Unmarshal(l.Bytes(f), &u) != nil {
-		return tidemark.Usage{}
-	}
-	return u
+	return u.Input + u.CacheRead + u.CacheCreation
 }
 
 // estimate estimates what a model reads of one line.

@@ -3,7 +3,6 @@ package transcript
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -85,7 +84,8 @@ func (g *group) add(l Line) {
 		g.parts.Stop = l.Text(f)
 	}
 	if f, ok := l.MessageField("usage"); ok {
-		g.addUsage(l, f)
+		_, told := l.Usage(f, &g.usage)
+		g.called = g.called || told
 	}
 }
 
@@ -149,38 +149,6 @@ func decodeMessage(r tidemark.Role, content []byte) (tidemark.Message, error) {
 	var m tidemark.Message
 	err := m.UnmarshalJSON(data)
 	return m, err
-}
-
-// addUsage takes the figures that a line reports over those of the lines before it.
-func (g *group) addUsage(l Line, usage Field) {
-	for f := range l.Members(usage) {
-		n, ok := l.count(f)
-		if !ok {
-			continue
-		}
-		switch f.Name {
-		case "input_tokens":
-			g.usage.Input = n
-		case "output_tokens":
-			g.usage.Output = n
-		case "cache_read_input_tokens":
-			g.usage.CacheRead = n
-		case "cache_creation_input_tokens":
-			g.usage.CacheCreation = n
-		default:
-			continue
-		}
-		g.called = true
-	}
-}
-
-// count reads a whole number that is not negative; others are no figure.
-func (l Line) count(f Field) (tidemark.Tokens, bool) {
-	if f.Kind != Number || f.Size() > 20 {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)
-	return tidemark.Tokens(n), err == nil && n >= 0
 }
 
 // item returns the message, nil when none of its lines could be read or it is too large.

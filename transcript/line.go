@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"iter"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -166,4 +167,45 @@ func (l Line) Members(f Field) iter.Seq[Field] {
 			}
 		}
 	}
+}
+
+// Usage takes the figures that a field of usage reports over those in u. hour is how much of the writes went to the cache
+// that lives an hour; ok says that there was any figure.
+func (l Line) Usage(f Field, u *tidemark.Usage) (hour tidemark.Tokens, ok bool) {
+	if f.Kind != Object {
+		return 0, false
+	}
+	for m := range l.Members(f) {
+		var to *tidemark.Tokens
+		switch m.Name {
+		case "input_tokens":
+			to = &u.Input
+		case "output_tokens":
+			to = &u.Output
+		case "cache_read_input_tokens":
+			to = &u.CacheRead
+		case "cache_creation_input_tokens":
+			to = &u.CacheCreation
+		case "cache_creation":
+			for m := range l.Members(m) {
+				if n, is := l.Count(m); is && m.Name == "ephemeral_1h_input_tokens" {
+					hour = n
+				}
+			}
+		}
+		if n, is := l.Count(m); is && to != nil {
+			*to, ok = n, true
+		}
+	}
+	return hour, ok
+}
+
+// Count reads a whole number that is not negative; others are no figure.
+func (l Line) Count(f Field) (tidemark.Tokens, bool) {
+	const digits = 15
+	if f.Kind != Number || f.Size() > digits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)
+	return tidemark.Tokens(n), err == nil && n >= 0
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
@@ -151,7 +150,6 @@ func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
 func (p *parser) inputOf(s *scan.Scanner, of *scan.Member, best *value) (value, bool) {
 	v := value{span: span{from: of.Start}, kind: of.Kind}
 	*best = value{}
-	s.Escaped, s.Bits = 0, 0
 	if !s.Open() {
 		return v, false
 	}
@@ -167,7 +165,6 @@ func (p *parser) inputOf(s *scan.Scanner, of *scan.Member, best *value) (value, 
 		}
 	}
 	v.to = s.Pos()
-	v.count(s)
 	return v, s.Err == nil
 }
 
@@ -192,10 +189,7 @@ func (p *parser) textOf(v value) int64 {
 	if v.kind != '"' {
 		return 0
 	}
-	if v.chars >= 0 {
-		return v.chars
-	}
-	return int64(tidemark.UTF16Len(p.raw(span{v.from + 1, v.to - 1}))) + v.chars + 1
+	return scan.Units(p.raw(span{v.from + 1, v.to - 1}))
 }
 
 // empty reports an empty string, which the API refuses as text. White space alone stays: the model writes it between its
@@ -222,7 +216,7 @@ func (p *parser) call(at span, prev int64, b *blockFields) {
 		o.hash, o.id = p.id(b.id.span), b.id.span
 	}
 	p.m.ToolUseRequests++
-	if o.chars = b.input.chars + 2; b.input.chars < 0 {
+	if o.chars = int64(len(`{}`)); b.input.kind != 0 {
 		o.chars = scan.Units(p.raw(b.input.span))
 	}
 	o.label = p.label(b)

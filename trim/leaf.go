@@ -37,12 +37,10 @@ func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
 	switch s.Space() {
 	case '"':
 		v := value{span: span{from: s.Pos()}, kind: '"'}
-		s.Escaped, s.Bits = 0, 0
 		if !s.String() {
 			return false
 		}
 		v.to = s.Pos()
-		v.count(s)
 		p.leaf(v, f, max(limit, p.threshold))
 		return true
 	case '[', '{':

@@ -43,9 +43,6 @@ type value struct {
 	span
 	kind byte
 	list part // of content that is a list
-	// chars are the UTF-16 units of a string. When it is not ASCII they are not counted yet, and chars is what its
-	// escapes take off its own, below 0.
-	chars int64
 }
 
 // parse makes the ops of a line, and reports whether it is JSON that was read: a piece of a long line is not.
@@ -149,23 +146,14 @@ func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *rem
 // skip scans a value and says where it is, to its caller and, unless that is nil, in to.
 func (p *parser) skip(s *scan.Scanner, m *scan.Member, to *value) (value, bool) {
 	v := value{span: span{from: m.Start}, kind: m.Kind}
-	s.Escaped, s.Bits = 0, 0
 	if !s.Value() {
 		return v, false
 	}
 	v.to = s.Pos()
-	v.count(s)
 	if to != nil {
 		*to = v
 	}
 	return v, true
-}
-
-// count takes what the scan of a string saw.
-func (v *value) count(s *scan.Scanner) {
-	if v.chars = v.size() - 2 - s.Escaped; s.Bits&0x8080808080808080 != 0 {
-		v.chars = -1 - s.Escaped
-	}
 }
 
 // link notes a field that names another line. Values that cannot be a name are taken for one that no line has.

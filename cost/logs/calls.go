@@ -22,20 +22,7 @@ func (r *reader) call(l transcript.Line, side bool) error {
 		return nil
 	}
 	one := call{side: side}
-	for m := range l.Members(f) {
-		switch m.Name {
-		case "input_tokens":
-			one.usage.Input = number(l, m)
-		case "output_tokens":
-			one.usage.Output = number(l, m)
-		case "cache_read_input_tokens":
-			one.usage.CacheRead = number(l, m)
-		case "cache_creation_input_tokens":
-			one.usage.CacheCreation = number(l, m)
-		case "cache_creation":
-			one.hour = hourWrites(l, m)
-		}
-	}
+	one.hour, _ = l.Usage(f, &one.usage)
 	sent := one.usage.Input + one.usage.CacheRead + one.usage.CacheCreation
 	if sent == 0 { // a reply that was broken off before the model answered, or one that it did not write
 		return nil
@@ -58,16 +45,6 @@ func (r *reader) call(l transcript.Line, side bool) error {
 	}
 	r.calls[strings.Clone(id)] = one
 	return nil
-}
-
-// hourWrites reads how much went to the cache that lives an hour.
-func hourWrites(l transcript.Line, f transcript.Field) (n tidemark.Tokens) {
-	for m := range l.Members(f) {
-		if m.Name == "ephemeral_1h_input_tokens" {
-			n = number(l, m)
-		}
-	}
-	return n
 }
 
 // sent takes how large the context of a call was. Further lines of one call report the same.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -165,25 +164,12 @@ func metadata(l transcript.Line) (before tidemark.Tokens, trigger string) {
 	for m := range l.Members(f) {
 		switch m.Name {
 		case "preTokens":
-			before = number(l, m)
+			before, _ = l.Count(m)
 		case "trigger":
 			trigger = l.Text(m)
 		}
 	}
 	return before, trigger
-}
-
-// number reads a whole number that is not negative; anything else is none.
-func number(l transcript.Line, f transcript.Field) tidemark.Tokens {
-	const digits = 15
-	if f.Kind != transcript.Number || f.Size() > digits {
-		return 0
-	}
-	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return tidemark.Tokens(max(n, 0))
 }
 
 // facts takes what a line says of its session.

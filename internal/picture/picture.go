@@ -1,10 +1,12 @@
-// Package picture reads how large an image is from its first bytes. It decodes no pixels. Begin with [Size].
+// Package picture reads how large an image is from its first bytes, so that what is told or counted of one needs neither
+// its pixels nor the checksums of a whole file. It decodes no pixels. Begin with [Size].
 package picture
 
 import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"image/jpeg"
 )
 
 // HeadBytes is how much of a file is looked at: a JPEG may have a preview and a profile before its size.
@@ -20,7 +22,9 @@ func Size(head []byte) (width, height int) {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
 		width, height = png(head)
 	case bytes.HasPrefix(head, []byte("\xff\xd8")):
-		width, height = jpeg(head[2:])
+		if c, err := jpeg.DecodeConfig(bytes.NewReader(head)); err == nil {
+			width, height = c.Width, c.Height
+		}
 	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
 		if len(head) >= 10 {
 			width, height = int(binary.LittleEndian.Uint16(head[6:])), int(binary.LittleEndian.Uint16(head[8:]))
@@ -53,37 +57,6 @@ func png(b []byte) (width, height int) {
 		return 0, 0
 	}
 	return int(binary.BigEndian.Uint32(b[at:])), int(binary.BigEndian.Uint32(b[at+4:]))
-}
-
-// jpeg looks for the frame header among the segments (https://www.w3.org/Graphics/JPEG/itu-t81.pdf, B.1).
-func jpeg(b []byte) (width, height int) {
-	for len(b) >= 4 {
-		if b[0] != 0xff {
-			return 0, 0
-		}
-		kind := b[1]
-		switch {
-		case kind == 0xff: // fill
-			b = b[1:]
-			continue
-		case kind == 1 || kind >= 0xd0 && kind <= 0xd7: // without a length
-			b = b[2:]
-			continue
-		case kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc:
-			if len(b) < 9 {
-				return 0, 0
-			}
-			return int(binary.BigEndian.Uint16(b[7:])), int(binary.BigEndian.Uint16(b[5:]))
-		case kind == 0xd9 || kind == 0xda: // the end, or the scan: no frame came
-			return 0, 0
-		}
-		n := 2 + int(binary.BigEndian.Uint16(b[2:]))
-		if n > len(b) {
-			return 0, 0
-		}
-		b = b[n:]
-	}
-	return 0, 0
 }
 
 // webp reads the first chunk of the three kinds (https://developers.google.com/speed/webp/docs/riff_container).

@@ -1,5 +1,7 @@
 package scan
 
+import "bytes"
+
 // Member is one member of an object, or one element of a list. The value ends where the scanner stands when Value, or
 // what else steps over it, has returned.
 type Member struct {
@@ -47,10 +49,11 @@ func (s *Scanner) Next(m *Member) bool {
 
 // name scans a name behind its quote.
 func (s *Scanner) name(m *Member) bool {
-	from, escaped := s.i, s.Escaped
+	from := s.i
 	if !s.str() {
 		return false
 	}
-	m.Name, m.Escaped = s.data[from:s.i-1], s.Escaped > escaped
+	m.Name = s.data[from : s.i-1]
+	m.Escaped = bytes.IndexByte(m.Name, '\\') >= 0
 	return true
 }

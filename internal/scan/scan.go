@@ -22,11 +22,6 @@ const wantComma = "want a comma or the end of the list or object"
 type Scanner struct {
 	Err error // why the value is not JSON
 
-	// What was seen in strings since they were set to zero: bytes that an escape has more than its character has
-	// UTF-16 units, and the bits of all other bytes. The characters of a string that is ASCII are known by that.
-	Escaped int64
-	Bits    uint64
-
 	data  []byte
 	i     int   // the next byte in data
 	base  int64 // where data begins
@@ -176,7 +171,6 @@ func (s *Scanner) escape() bool {
 		return s.Fail("unknown escape")
 	}
 	s.i++
-	s.Escaped += 5
 	for range 4 {
 		if !isHex(s.peek()) {
 			return s.Fail("want four hexadecimal digits")
@@ -192,61 +186,30 @@ func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // plain returns where from i on the first byte stands that ends a string or needs a closer look: a quote,
 // a control character, the backslash of an escape that is not short or not complete. Without one it returns the length
-// of the data. Most of a log stands in long strings: it looks at 32 bytes at a time, and steps over the short
+// of the data. Most of a log stands in long strings: it looks at 8 bytes at a time, and steps over the short
 // escapes itself.
 func (s *Scanner) plain(i int) int {
-	data, seen, escaped := s.data, s.Bits, int64(0)
+	data := s.data
 	for i+8 <= len(data) {
-		w := binary.LittleEndian.Uint64(data[i:])
-		hit := special(w)
-		if i+32 <= len(data) {
-			b := data[i : i+32]
-			w1, w2, w3 := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
-			hit1, hit2, hit3 := special(w1), special(w2), special(w3)
-			if hit|hit1|hit2|hit3 == 0 {
-				seen |= w | w1 | w2 | w3
-				i += 32
-				continue
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w1, hit1, i+8
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w2, hit2, i+8
-			}
-			if hit == 0 {
-				seen |= w
-				w, hit, i = w3, hit3, i+8
-			}
-		}
-		seen |= w
+		hit := special(binary.LittleEndian.Uint64(data[i:]))
 		if hit == 0 {
 			i += 8
 			continue
 		}
 		i += bits.TrailingZeros64(hit) / 8
 		if data[i] != '\\' || i+1 >= len(data) || !shortEscape[data[i+1]] {
-			s.Bits, s.Escaped = seen, s.Escaped+escaped
 			return i
 		}
-		escaped++
 		i += 2
 	}
 	for ; i < len(data); i++ {
-		c := data[i]
-		seen |= uint64(c)
-		switch {
+		switch c := data[i]; {
 		case c == '\\' && i+1 < len(data) && shortEscape[data[i+1]]:
-			escaped++
 			i++
 		case c < ' ' || c == '"' || c == '\\':
-			s.Bits, s.Escaped = seen, s.Escaped+escaped
 			return i
 		}
 	}
-	s.Bits, s.Escaped = seen, s.Escaped+escaped
 	return len(data)
 }
 
