@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -113,5 +115,101 @@ func TestManySuperseded(t *testing.T) {
 	prompt, err := w.Prompt(t.Context(), scope(t, owners), noon)
 	if err != nil || strings.Contains(prompt, "buoy") || strings.Contains(w.search(owners, "buoy number"), "buoy has") {
 		t.Errorf("what counts no more is told, %v:\n%s", err, prompt)
+	}
+}
+
+// TestDigestKeepsEdits: what a person wrote into a file of the digest stays; ours goes beside it until theirs is
+// gone.
+func TestDigestKeepsEdits(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest = true })
+	w.remember(scope(t, owners), "x1", "The owner likes tea")
+	if c := w.consolidate(); fmt.Sprint(c.Written) != "[memory/DIGEST.md]" {
+		t.Fatalf("wrote %+v", c)
+	}
+	mine := "# mine\n"
+	write(t, w.blobs, memory.DigestFile, mine)
+	w.remember(scope(t, owners), "x2", "The owner likes bread")
+	c := w.consolidate()
+	beside := w.stored("memory/DIGEST.suggested.md")
+	if w.stored(memory.DigestFile) != mine || !strings.Contains(beside, "bread") || fmt.Sprint(c.Suggested) != "[memory/DIGEST.suggested.md]" {
+		t.Fatalf("%+v, digest %q, beside %q", c, w.stored(memory.DigestFile), beside)
+	}
+	if n, err := w.LastNight(t.Context()); err != nil || fmt.Sprint(n.Edited) != "[memory/DIGEST.md]" {
+		t.Errorf("the night says %+v, %v", n, err)
+	}
+	write(t, w.blobs, "memory/DIGEST.suggested.md", "also mine")
+	w.consolidate()
+	if got := w.stored("memory/DIGEST.suggested.md"); got != "also mine" {
+		t.Errorf("an edited suggestion is %q", got)
+	}
+	if err := w.blobs.Delete(t.Context(), "agents/main/"+memory.DigestFile); err != nil {
+		t.Fatal(err)
+	}
+	if w.consolidate(); !strings.Contains(w.stored(memory.DigestFile), "bread") {
+		t.Errorf("after theirs was removed: %q", w.stored(memory.DigestFile))
+	}
+	if n, err := w.LastNight(t.Context()); err != nil || len(n.Edited) > 1 {
+		t.Errorf("the night says %+v, %v", n, err)
+	}
+	if found := w.search(owners, "bread"); strings.Count(found, "bread") != 1 {
+		t.Errorf("search finds the digest, too: %q", found)
+	}
+}
+
+// TestSittingsInDigest: those of the owner, once each.
+func TestSittingsInDigest(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest = true })
+	e := memory.Sitting{Key: owners, Log: "L", First: "01A", Last: "01B", From: noon, To: noon.Add(time.Hour), Count: 4, Topics: []string{"deploy"}, About: "Deploy staging.", Ended: "It runs."}
+	theirs := e
+	theirs.Key, theirs.First, theirs.Topics = stanger, "01C", []string{"private"}
+	for range 2 {
+		if err := w.Sittings(t.Context(), []memory.Sitting{e, theirs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.consolidate(); strings.Count(w.stored(memory.DigestFile), ": “Deploy staging.”, ended with “It runs.”; deploy (4 messages, 01A..01B)") != 1 || strings.Contains(w.stored(memory.DigestFile), "private") {
+		t.Errorf("digest\n%s", w.stored(memory.DigestFile))
+	}
+	part := archive.Info{Key: archive.PartKey("main", "01S", noon), SessionKey: owners, Session: "01S", Agent: "main", Part: 1, Messages: 4, At: noon, Bytes: 100}
+	if err := w.Report(t.Context(), tidemark.SessionInfo{}, []archive.Info{part}); err != nil {
+		t.Fatal(err)
+	}
+	w.consolidate()
+	var last agent.Consolidated
+	if n, err := w.LastNight(t.Context()); err != nil || n.Sittings != 1 || n.Compactions != 1 || json.Unmarshal(n.Last, &last) != nil || !last.Digest || last.Entries != 2 {
+		t.Errorf("%v, %+v, it did %+v", err, n, last)
+	}
+	e.Key = "agent:other:main"
+	if err := w.Sittings(t.Context(), []memory.Sitting{e}); !errors.Is(err, tidemark.ErrInvalid) {
+		t.Errorf("a sitting of another agent: %v", err)
+	}
+}
+
+// TestNightly: the sweep of the night does it by itself, and again in an hour when it failed.
+func TestNightly(t *testing.T) {
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Digest = true, lastWord(), true })
+	w.remember(scope(t, owners), "x1", "The staging port is 8080")
+	w.settle()
+	next, err := w.Wake(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.blobs.Fail = func(op, key string) error {
+		if op == "put" && strings.HasSuffix(key, "DIGEST.md") {
+			return errors.New("the bucket is down")
+		}
+		return nil
+	}
+	w.clock.move(next.Sub(w.clock.Now()))
+	if next, err = w.Wake(t.Context()); err != nil || next.Sub(w.clock.Now()) != time.Hour {
+		t.Errorf("after a night that failed the next is in %s, %v", next.Sub(w.clock.Now()), err)
+	}
+	w.blobs.Fail = nil
+	w.clock.move(time.Hour)
+	if _, err := w.Wake(t.Context()); err != nil || !strings.Contains(w.stored(memory.DigestFile), "8080") {
+		t.Errorf("%v, digest %q", err, w.stored(memory.DigestFile))
 	}
 }

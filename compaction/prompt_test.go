@@ -139,3 +139,21 @@ func TestRenderFitsItsBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptNear: where facts are shown, each memory is asked for with what it does to them; elsewhere the prompt is as it was.
+func TestPromptNear(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask   compaction.Ask
+		shown bool
+	}{
+		"both":         {compaction.Ask{Near: "12: User lives in <Berlin>\n"}, true},
+		"memories":     {compaction.Ask{Near: "12: User lives in <Berlin>\n", OnlyMemories: true}, true},
+		"no memories":  {compaction.Ask{Near: "12: User lives in <Berlin>\n", NoMemories: true}, false},
+		"none is near": {compaction.Ask{}, false},
+	} {
+		text := compaction.Prompt(c.ask).Messages[0].PlainText()
+		if strings.Contains(text, "<facts>\n12: User lives in &lt;Berlin&gt;\n</facts>") != c.shown || strings.Contains(text, `"UPDATE 12: "`) != c.shown {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}

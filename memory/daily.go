@@ -158,15 +158,3 @@ func Without(file string, over map[string]bool) string {
 	}
 	return b.String()
 }
-
-// FoldedLines returns what the bullets of a file say, see [Fold].
-func FoldedLines(file string) map[string]bool {
-	known := map[string]bool{}
-	for l := range strings.Lines(Strip(file)) {
-		l = strings.TrimSpace(l)
-		if text, ok := strings.CutPrefix(l, "- "); ok {
-			known[Fold(text)] = true
-		}
-	}
-	return known
-}

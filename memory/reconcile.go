@@ -49,12 +49,6 @@ type Gate interface {
 	DecideHot(t Turn, h Held) Hot
 }
 
-// Everything keeps each turn. It is what stands where nobody set anything else.
-type Everything struct{}
-
-// DecideHot implements [Gate].
-func (Everything) DecideHot(Turn, Held) Hot { return Add }
-
 // Defaults of [BySize], those of the paper's implementation; a line of its store is an event.
 const (
 	DefaultWorkingEvents       = 500

@@ -31,7 +31,6 @@ func TestBySize(t *testing.T) {
 		"protected":           {with(chore, 2, func(e *memory.Event) { e.Protected = true }), over, memory.BySize{}, memory.Add},
 		"mostly said":         {with(chore, 3, func(e *memory.Event) { e.Bytes = 9000 }), over, memory.BySize{}, memory.Add},
 		"nothing":             {nil, over, memory.BySize{}, memory.Add},
-		"the default":         {chore, over, memory.Everything{}, memory.Add},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.gate.DecideHot(c.turn, c.held); got != c.want {

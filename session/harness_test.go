@@ -328,6 +328,7 @@ type fakeAgent struct {
 	asked    []tidemark.Question             // of the owner
 	windows  []tidemark.Window               // that it was told
 	files    []memory.Source                 // if set, its memory
+	near     []memory.Known                  // what it finds near a conversation
 	news     int                             // how often it was asked for what is new
 	tell     func(context.Context) error     // if set, called before it answers that
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // PromptWithin has the files beside what Prompt gives, and something else that is no memory.
@@ -43,6 +44,9 @@ func (a *fakeAgent) News(ctx context.Context, _ tidemark.Scope, since memory.Sin
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if since.Near != "" {
+		return memory.News{Near: a.near}, nil
+	}
 	return since.News(a.files), nil
 }
 
@@ -318,5 +322,36 @@ func TestExistingMemoriesBound(t *testing.T) {
 	got := inner(asked[0].Messages[0].PlainText(), "<existing-memories>\nDo not duplicate these.\n", "</existing-memories>")
 	if len(got) > 12_000 || len(got) < 11_900 || !strings.HasPrefix(got, "- fact ") || !strings.HasSuffix(got, "- fact 399 is that the lamp of room 399 is lit\n") {
 		t.Errorf("%d bytes, from %.60q to %q", len(got), got, got[len(got)-60:])
+	}
+}
+
+// TestFactsNear: with recall.reconcile a summariser is shown the facts that are near, and what it says of them goes with the new
+// facts; without it none are looked for.
+func TestFactsNear(t *testing.T) {
+	for reconcile, want := range map[string]tidemark.Fact{session.ReconcileSize: {Text: "User lives in Kiel", Action: "UPDATE", Target: 12}, session.ReconcileOff: {Text: "UPDATE 12: User lives in Kiel"}} {
+		set := small
+		set.Reconcile = reconcile
+		h := newHarness(t, set)
+		h.agent.near = []memory.Known{{ID: 12, Text: "User lives in Berlin"}}
+		shown := false
+		h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+			if !asksSummary(req) {
+				return tidemark.Message{}, nil
+			}
+			shown = shown || strings.Contains(req.Messages[0].PlainText(), "<facts>\n12: User lives in Berlin\n</facts>")
+			return tidemark.NewText(tidemark.Assistant, "<summary>It goes on.\n"+tidemarktest.Gist(req.Messages[0].PlainText())+"</summary>\n<memories>\n- UPDATE 12: User lives in Kiel\n</memories>"), nil
+		})
+		h.fill(1)
+		got := false
+		h.agent.mu.Lock()
+		for _, x := range h.agent.facts {
+			for _, f := range x.Facts {
+				got = got || f.Text == want.Text && f.Action == want.Action && f.Target == want.Target
+			}
+		}
+		if !got || shown != (reconcile == session.ReconcileSize) {
+			t.Errorf("%s: shown %v, remembered %+v", reconcile, shown, h.agent.facts)
+		}
+		h.agent.mu.Unlock()
 	}
 }
