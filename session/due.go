@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Kinds of what may be due. A key has one of each.
@@ -25,7 +26,6 @@ const (
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
 	dueSitting = "episode"  // tell the agent of sittings that are over
-	dueEmbed   = "embed"    // make vectors of what has none
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
@@ -55,7 +55,13 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	stmts := append(s.embedStmts(), s.sittingStmts()...)
+	var stmts []tidemark.Stmt
+	for _, r := range s.rooms {
+		if e, ok := r.(room.Ender); ok {
+			stmts = append(stmts, e.EndStmts()...)
+		}
+	}
+	stmts = append(stmts, s.sittingStmts()...)
 	if s.asks.Load() {
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
 	}
@@ -120,7 +126,7 @@ func (s *Session) setAlarm(ctx context.Context) {
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
 	far := now.Add(farPause).UnixMilli()
-	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", dueEmbed)
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", room.DueVectors)
 	if err != nil {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
@@ -152,8 +158,8 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.sweepStaging(ctx)
 		case dueSitting:
 			err = s.closeSittings(ctx)
-		case dueEmbed:
-			err = s.embedDue(ctx)
+		case room.DueVectors:
+			err = s.wakeRooms(ctx, kind)
 		case dueDigest:
 			err = s.digestDue(ctx)
 		case dueOut:

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 )
 
 // Tune is tune for tests.
@@ -38,14 +40,14 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	for space, tables := range map[string][][]string{
 		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
 		reflectSpace: reflectTables, unsoundSpace: unsoundTables, sittingSpace: sittingTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
-		toolsetSpace: toolsetTables, "session_vectors": vectorTables,
+		toolsetSpace: toolsetTables,
 	} {
 		if err == nil {
 			err = host.Migrate(ctx, db, space, tables)
 		}
 	}
 	if err == nil {
-		err = task.Migrate(ctx, db)
+		err = errors.Join(task.Migrate(ctx, db), vectors.Migrate(ctx, db))
 	}
 	return log, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -44,7 +45,7 @@ type harness struct {
 	courier    tidemark.Courier
 	strategies []compaction.Strategy
 	provider   tidemark.Provider // in the place of model
-	embedder   session.Embedder
+	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
 	gate       memory.Gate
 	logger     *slog.Logger
@@ -111,7 +112,11 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: []room.Maker{task.Make(h.taskState)}})
+	rooms := []room.Maker{task.Make(h.taskState)}
+	if h.embedder != nil {
+		rooms = append(rooms, vectors.Make(h.embedder))
+	}
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: rooms})
 	if err == nil {
 		h.Session = s
 	}

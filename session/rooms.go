@@ -20,11 +20,61 @@ func Room[T any](s *Session) (found T, ok bool) {
 
 // ports is what rooms may use of the session.
 func (s *Session) ports() room.Ports {
-	return room.Ports{Key: s.Key, DB: s.DB, Log: s.log, Runtime: s.Runtime, Segments: s.segments, Reaches: s.reaches, MayChange: s.mayChange, NoteRoom: s.noteRoom,
+	return room.Ports{
+		Key: s.Key, DB: s.DB, Log: s.log, Runtime: s.Runtime, Logger: s.Logger, Warn: s.warn,
 		Current: func(ctx context.Context) (string, error) {
 			h, err := s.head(ctx)
 			return h.Log, err
-		}}
+		},
+		Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable,
+		MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
+		Observe: func(kind, how string, count int) {
+			if s.Config.Observe != nil {
+				s.Config.Observe(Notice{Type: kind, Text: how, Count: count})
+			}
+		},
+	}
+}
+
+// findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
+func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {
+	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
+	if err != nil {
+		return err
+	}
+	entries, err := s.log.Payloads(ctx, seqs)
+	if err != nil {
+		return err
+	}
+	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
+		if e.Origin.Findable() && !skipped[e.Seq] {
+			use(e, p.text)
+		}
+	})
+}
+
+// openRooms has rooms do what they do when a session is opened.
+func (s *Session) openRooms(ctx context.Context) error {
+	for _, r := range s.rooms {
+		if o, ok := r.(room.Opener); ok {
+			if err := o.Open(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wakeRooms has the room that a kind of work is of do it; what is of none is not due any more.
+func (s *Session) wakeRooms(ctx context.Context, kind string) error {
+	for _, r := range s.rooms {
+		if w, ok := r.(room.Waker); ok {
+			if mine, err := w.Wake(ctx, kind); mine || err != nil {
+				return err
+			}
+		}
+	}
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
 }
 
 // roomTools lists the tools of rooms.

@@ -115,8 +115,6 @@ type Config struct {
 	Windows Windows
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
 	Stemmer *recall.Stemmer
-	// Embedder makes vectors of messages, so that recall finds what was said in other words; nil: words alone.
-	Embedder Embedder
 	// Courier carries answers to those who wrote over a channel; nil: answers go to nobody but readers.
 	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
@@ -168,8 +166,6 @@ type Session struct {
 	uncounted   atomic.Int64           // when a provider that did not count is asked again, in milliseconds
 	shortfall   atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
 
-	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
-
 	digested digests     // what was told of the words of the conversation
 	descent  descent     // what it continues, as a branch
 	snapped  atomic.Bool // the tables of snapshots are there
@@ -209,7 +205,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))
 	}
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -133,7 +134,7 @@ func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, err
 				if err := json.Unmarshal(raw, &msg); err != nil {
 					return nil, fmt.Errorf("read entry %s: %w", m.ID, err)
 				}
-				m.Text, m.Role = clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
+				m.Text, m.Role = lexicon.Clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
 			}
 			out = append(out, m)
 		}
