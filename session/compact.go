@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // fitMode says why a view is to be made smaller.
@@ -64,7 +65,9 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if r.trial.doubted && p.overlay != "" {
 		r.trial.installed = append(r.trial.installed, p.overlay)
 	}
-	s.reflect(ctx, p)
+	if c, ok := Room[room.Compactor](s); ok && p.overlay != "" {
+		c.Compacted(ctx, p.Log, p.edits)
+	}
 	return after, err
 }
 
@@ -87,15 +90,17 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 // plan asks strategies and makes their act durable. A plan that was put off goes on if they would still plan the same:
 // otherwise it would take out too little of what came since, or what was pinned since. The new one goes on where it was.
 func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
-	tuned, err := s.Tuned(ctx)
-	if err != nil {
-		return nil, err
+	if c, ok := Room[room.Compactor](s); ok {
+		var err error
+		if list, err = c.Tune(ctx, list); err != nil {
+			return nil, err
+		}
 	}
 	pins, err := s.pinned(ctx, v.Log)
 	if err != nil {
 		return nil, err
 	}
-	act, err := s.planned(ctx, v.Log, instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
+	act, err := s.planned(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
 	if err == nil && old.madeFor(v, act, mode, instructions) {
 		return old, nil
 	}

@@ -6,12 +6,11 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 )
-
-// Tune is tune for tests.
-var Tune = tune
 
 // GuestNodes is how many snapshots a conversation has when only its owner takes more.
 const GuestNodes = guestNodes
@@ -39,7 +38,7 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	for space, tables := range map[string][][]string{
 		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
-		reflectSpace: reflectTables, unsoundSpace: unsoundTables, sittingSpace: sittingTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
+		unsoundSpace: unsoundTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
 		toolsetSpace: toolsetTables,
 	} {
 		if err == nil {
@@ -47,7 +46,7 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 		}
 	}
 	if err == nil {
-		err = errors.Join(task.Migrate(ctx, db), vectors.Migrate(ctx, db))
+		err = errors.Join(task.Migrate(ctx, db), vectors.Migrate(ctx, db), sittings.Migrate(ctx, db), reflection.Migrate(ctx, db))
 	}
 	return log, err
 }

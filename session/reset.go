@@ -379,7 +379,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	s.forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.dispatch()
-	s.endSittings(ctx)
+	s.closeRooms(ctx)
 	s.report(ctx)
 	return nil
 }

@@ -27,6 +27,22 @@ func (s *Session) ports() room.Ports {
 			return h.Log, err
 		},
 		Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable,
+		Agent: s.Agent, Tell: s.report, MarksOf: s.marksOf, EvictedAt: s.evictedAt, Strategies: s.strategies,
+		Limit: func() tidemark.Tokens { return s.budget().Limit() },
+		Outbox: func(id, kind string, payload any) []tidemark.Stmt {
+			return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
+		},
+		Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
+			event, err := s.eventStmts(log, e)
+			if err != nil {
+				return err
+			}
+			if err := s.DB.Tx(ctx, append(event, stmts...)); err != nil {
+				return err
+			}
+			s.hub.send(Notice{Type: NoticeEvent, Event: &e})
+			return nil
+		},
 		MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
 		Observe: func(kind, how string, count int) {
 			if s.Config.Observe != nil {
@@ -109,4 +125,35 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 		return r.Marks(ctx, ids)
 	}
 	return nil, nil
+}
+
+// closeRooms has rooms do what a reset or an import ends.
+func (s *Session) closeRooms(ctx context.Context) {
+	for _, r := range s.rooms {
+		if c, ok := r.(room.Closer); ok {
+			c.Closed(ctx)
+		}
+	}
+}
+
+// Who recalled something.
+const (
+	ByModel  = room.ByModel
+	ByPerson = room.ByPerson
+	ByPack   = room.ByPack
+	ByWide   = room.ByWide
+)
+
+// NoteRecall counts a recall and tells rooms how it went.
+func (s *Session) NoteRecall(ctx context.Context, by string, found Recalled) {
+	if s.Observe != nil {
+		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: found.Verdict})
+	}
+	first := tidemark.EntryID("")
+	if len(found.Results) > 0 {
+		first = found.Results[0].ID
+	}
+	if r, ok := Room[room.Recaller](s); ok {
+		r.Recalled(ctx, by, found.Verdict, first)
+	}
 }

@@ -54,7 +54,6 @@ type Settings struct {
 	SummaryModel string
 	Reset        reset.Policy
 	Zone         *time.Location // of the agent, default UTC
-	Reflection   bool           // recall.reflection: thresholds of pointers follow how recall goes
 	MaxRounds    int            // model calls in one turn, default 50
 	ToolTimeout  time.Duration  // default 60 s
 	TurnTimeout  time.Duration  // default 30 min
@@ -68,7 +67,6 @@ type Settings struct {
 	Reconcile     string
 	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
 	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
-	Sittings      bool  // tell the agent of sittings, for its digest
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
