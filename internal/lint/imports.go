@@ -9,7 +9,7 @@ import (
 
 // Bounds of the package tree.
 const (
-	MaxChain = 6 // edges on the longest chain of imports among our packages
+	MaxChain = 7 // edges on the longest chain of imports among our packages
 	MaxDepth = 2 // folders below the root
 )
 
@@ -124,6 +124,9 @@ var parted = []struct{ a, b, why string }{
 	{"host/native", "host/cloudflare", "two platforms; what they share belongs in host"},
 }
 
+// rooms begins the names of packages that are rooms of a session.
+const rooms = "room/"
+
 // homes are packages of others that have one place of ours (tests apart).
 var homes = []struct{ path, at, why string }{
 	{"encoding/json", "internal/json internal/lint examples/datecalc", "JSON has one import, so that both hosts encode alike"},
@@ -225,6 +228,12 @@ func refused(r row, to string) string {
 	target, ok := rowOf(to)
 	if !ok {
 		return "it has no row in the import table"
+	}
+	if strings.HasPrefix(r.pkg, rooms) && (strings.HasPrefix(to, rooms) || to == "session") {
+		return "rooms know each other, and the session, by the ports of package room only"
+	}
+	if r.pkg == "session" && strings.HasPrefix(to, rooms) {
+		return "a session finds its rooms by the interfaces of package room only"
 	}
 	at := func(name string) int { return slices.IndexFunc(table, func(r row) bool { return r.pkg == name }) }
 	if at(to) >= at(r.pkg) {
