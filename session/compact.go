@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // fitMode says why a view is to be made smaller.
@@ -65,9 +64,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if r.trial.doubted && p.overlay != "" {
 		r.trial.installed = append(r.trial.installed, p.overlay)
 	}
-	if c, ok := Room[room.Compactor](s); ok && p.overlay != "" {
-		c.Compacted(ctx, p.Log, p.edits)
-	}
+	s.tellRooms(ctx, p)
 	return after, err
 }
 
@@ -90,11 +87,9 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 // plan asks strategies and makes their act durable. A plan that was put off goes on if they would still plan the same:
 // otherwise it would take out too little of what came since, or what was pinned since. The new one goes on where it was.
 func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
-	if c, ok := Room[room.Compactor](s); ok {
-		var err error
-		if list, err = c.Tune(ctx, list); err != nil {
-			return nil, err
-		}
+	list, err := s.tuned(ctx, list)
+	if err != nil {
+		return nil, err
 	}
 	pins, err := s.pinned(ctx, v.Log)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -134,6 +135,21 @@ func (s *Session) closeRooms(ctx context.Context) {
 			c.Closed(ctx)
 		}
 	}
+}
+
+// tellRooms tells a room of a compaction that holds.
+func (s *Session) tellRooms(ctx context.Context, p *plan) {
+	if c, ok := Room[room.Compactor](s); ok && p.overlay != "" {
+		c.Compacted(ctx, p.Log, p.edits)
+	}
+}
+
+// tuned returns strategies as a room has them be.
+func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]compaction.Strategy, error) {
+	if c, ok := Room[room.Compactor](s); ok {
+		return c.Tune(ctx, list)
+	}
+	return list, nil
 }
 
 // Who recalled something.
