@@ -176,14 +176,9 @@ func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compa
 	if size, ok := v.TooLarge(s.budget()); ok {
 		event.Text = Explain(tooLargeError{size, s.budget().Limit()})
 	}
-	stmts, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, s.pauseStmt())...); err != nil {
+	if err := s.stepEvent(ctx, r, event, s.pauseStmt()); err != nil {
 		return fmt.Errorf("record what did not leave: %w", err)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 
@@ -479,18 +474,9 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 		if large := (tooLargeError{}); errors.As(err, &large) {
 			event.Text = Explain(large)
 		}
-		stmts, e := s.eventStmts(r.Log, event)
-		if e != nil {
+		if e := s.lastEvent(ctx, r, event); e != nil {
 			return e
 		}
-		lines, e := s.tellStmts(ctx, r.Log, r.origins, event.Text)
-		if e != nil {
-			return e
-		}
-		if e := s.last(ctx, r, append(stmts, lines...)...); e != nil {
-			return e
-		}
-		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	}
 	return err
 }

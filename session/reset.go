@@ -103,16 +103,7 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 		if open != nil {
 			return nil // said before
 		}
-		event := tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."}
-		stmts, err := s.eventStmts(r.Log, event)
-		if err != nil {
-			return err
-		}
-		if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
-			return err
-		}
-		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
-		return nil
+		return s.stepEvent(ctx, r, tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."})
 	}
 	return err
 }
