@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	roomvectors "github.com/tidemark-ai/tidemark/room/vectors"
 )
 
 // Conversation is one of LoCoMo (https://github.com/snap-research/locomo): its turns alone, since the
@@ -178,7 +178,7 @@ const rankedMost = 200
 
 // RunLocomo ranks all turns of each conversation by the rules and, when somebody makes them, by vectors: no session is
 // in it, see [RunLocomoSessions].
-func RunLocomo(ctx context.Context, conversations []Conversation, by session.Embedder) (Locomo, []Ranking, error) {
+func RunLocomo(ctx context.Context, conversations []Conversation, by roomvectors.Embedder) (Locomo, []Ranking, error) {
 	out := newLocomo()
 	var rankings []Ranking
 	count := map[string]int{}

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	roomvectors "github.com/tidemark-ai/tidemark/room/vectors"
 )
 
 const (
@@ -16,13 +16,13 @@ const (
 
 // vectors are those of a conversation's turns.
 type vectors struct {
-	by    session.Embedder
+	by    roomvectors.Embedder
 	turns [][]float32
 	ids   []string
 }
 
 // vectorsOf has an endpoint make the vectors of a conversation; nil without one.
-func vectorsOf(ctx context.Context, c Conversation, by session.Embedder) (*vectors, error) {
+func vectorsOf(ctx context.Context, c Conversation, by roomvectors.Embedder) (*vectors, error) {
 	if by == nil {
 		return nil, nil
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -195,7 +197,7 @@ func open(ctx context.Context, folder string, model tidemark.Provider, strategie
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	s, err := session.Open(ctx, session.Config{Key: "agent:main:needles", DB: db, Blobs: blobs, Provider: model, Agent: nobody{},
-		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings})
+		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{task.Make(task.Auto)}})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}

@@ -6,9 +6,12 @@ package room
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -28,6 +31,33 @@ type Ports struct {
 	Reaches func(ctx context.Context, e tidemark.Entry) (bool, error)
 	// MayChange reports whether what somebody says may change the conversation.
 	MayChange func(o tidemark.Origin) bool
+	// Logs returns the logs of the conversation, newest first.
+	Logs func(ctx context.Context) ([]string, error)
+	// Settled is the position up to which it is decided which turns recall finds.
+	Settled func(ctx context.Context) (int64, error)
+	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
+	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Due and Undue return what makes a kind of work due at a time, and what ends that.
+	Due   func(kind string, at time.Time, data string) tidemark.Stmt
+	Undue func(kind string) tidemark.Stmt
+	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once. Agent is
+	// who owns the session: what it can take is found by type assertion.
+	Outbox func(id, kind string, payload any) []tidemark.Stmt
+	Tell   func(ctx context.Context)
+	Agent  any
+	// Announce writes an event with what else is to be written, and tells it to who listens.
+	Announce func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error
+	// MarksOf is what rooms know of some entries, see Marker.
+	MarksOf func(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error)
+	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
+	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
+	// Strategies and Limit are how the view is made smaller, and when.
+	Strategies func() []compaction.Strategy
+	Limit      func() tidemark.Tokens
+	// Warn logs a failure that nobody waits for; Observe counts for metrics.
+	Warn    func(what string, err error)
+	Observe func(kind, how string, count int)
+	Logger  *slog.Logger
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
 }
@@ -91,6 +121,76 @@ type Keeper interface {
 	// Restore returns what gives a new session the state that a snapshot of another one has.
 	Restore(ctx context.Context, to tidemark.Key, from string, upTo int64, s State) ([]tidemark.Stmt, error)
 }
+
+// Opener is a room with something to do when its session is opened.
+type Opener interface {
+	Open(ctx context.Context) error
+}
+
+// Ender is a room that writes something in the transaction that ends a turn.
+type Ender interface {
+	EndStmts() []tidemark.Stmt
+}
+
+// Waker is a room that does what is due; ok is false for a kind that is not its own.
+type Waker interface {
+	Wake(ctx context.Context, kind string) (ok bool, err error)
+}
+
+// Reporter is a room that tells the agent what it put into the outbox; ok is false for a kind that is not its own.
+type Reporter interface {
+	Report(ctx context.Context, kind string, payload []byte) (ok bool, err error)
+}
+
+// Closer is a room with something to do at once when a reset or an import ended what was said before.
+type Closer interface {
+	Closed(ctx context.Context)
+}
+
+// Recaller is a room that is told how recalls go: by whom, with which verdict, and the first find.
+type Recaller interface {
+	Recalled(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID)
+}
+
+// Who recalls something.
+const (
+	ByModel  = "model"
+	ByPerson = "person"
+	ByPack   = "pack" // pushed without being asked for, so a miss tells nothing
+	ByWide   = "wide" // by the model over many conversations: what it misses was in nobody's view
+)
+
+// Compactor is a room that says how compactions are made, and is told of each.
+type Compactor interface {
+	Tune(ctx context.Context, list []compaction.Strategy) ([]compaction.Strategy, error)
+	Compacted(ctx context.Context, log string, edits []tidemark.Edit)
+}
+
+// Finder is a room that finds messages by more than their words, by position. told says how that went, for who asked.
+type Finder interface {
+	Near(ctx context.Context, query string, in Reach) (near map[int64]recall.Stand, told string)
+}
+
+// Reach is where a search looks. The zero value is all of the conversation's own logs.
+type Reach struct {
+	Keys []string // of the sessions that messages may be of, its own first
+	Logs string   // JSON object from log to the last position that counts
+}
+
+// MaxNear bounds the messages that a Finder adds to those that words find.
+const MaxNear = 16
+
+// DueVectors is the kind of work that a wake does behind all else: making vectors, see room/vectors.
+const DueVectors = "embed"
+
+// NoticeVectors is observed when an endpoint was asked for vectors.
+const NoticeVectors = "vectors"
+
+// PaceRest is how long work that goes through many rows rests between two pages.
+const PaceRest = time.Millisecond
+
+// Cooldowns are the pauses behind one failure, two, and more.
+var Cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
 // State is what a session keeps beside its log and changes: its card, and which messages are pinned or superseded. What
 // is derived from the messages is derived again.

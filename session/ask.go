@@ -42,19 +42,9 @@ func (s *Session) answer(ctx context.Context, r *run, line string) error {
 
 // answerWith ends a command with a text, which is an event of the log, and a message to who gave it.
 func (s *Session) answerWith(ctx context.Context, r *run, line, text string) error {
-	event := tidemark.Event{Type: "answer", Text: text}
-	stmts, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	lines, err := s.tellStmts(ctx, r.Log, r.origins, text)
-	if err != nil {
-		return err
-	}
-	if err := s.last(ctx, r, append(stmts, lines...)...); err != nil {
+	if err := s.lastEvent(ctx, r, tidemark.Event{Type: "answer", Text: text}); err != nil {
 		return fmt.Errorf("answer /%s: %w", line, err)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.dispatch()
 	return nil
 }

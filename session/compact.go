@@ -64,7 +64,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if r.trial.doubted && p.overlay != "" {
 		r.trial.installed = append(r.trial.installed, p.overlay)
 	}
-	s.reflect(ctx, p)
+	s.tellRooms(ctx, p)
 	return after, err
 }
 
@@ -87,7 +87,7 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 // plan asks strategies and makes their act durable. A plan that was put off goes on if they would still plan the same:
 // otherwise it would take out too little of what came since, or what was pinned since. The new one goes on where it was.
 func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
-	tuned, err := s.Tuned(ctx)
+	list, err := s.tuned(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instru
 	if err != nil {
 		return nil, err
 	}
-	act, err := s.planned(ctx, v.Log, instructed(tuned.strategies(list), instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
+	act, err := s.planned(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
 	if err == nil && old.madeFor(v, act, mode, instructions) {
 		return old, nil
 	}
@@ -176,14 +176,9 @@ func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compa
 	if size, ok := v.TooLarge(s.budget()); ok {
 		event.Text = Explain(tooLargeError{size, s.budget().Limit()})
 	}
-	stmts, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, s.pauseStmt())...); err != nil {
+	if err := s.stepEvent(ctx, r, event, s.pauseStmt()); err != nil {
 		return fmt.Errorf("record what did not leave: %w", err)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 
@@ -479,18 +474,9 @@ func (s *Session) compactNow(ctx context.Context, r *run, instructions string) e
 		if large := (tooLargeError{}); errors.As(err, &large) {
 			event.Text = Explain(large)
 		}
-		stmts, e := s.eventStmts(r.Log, event)
-		if e != nil {
+		if e := s.lastEvent(ctx, r, event); e != nil {
 			return e
 		}
-		lines, e := s.tellStmts(ctx, r.Log, r.origins, event.Text)
-		if e != nil {
-			return e
-		}
-		if e := s.last(ctx, r, append(stmts, lines...)...); e != nil {
-			return e
-		}
-		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -291,7 +292,7 @@ func resultHead(b tidemark.Block) string {
 		}
 		text.WriteString(c.Text + " ")
 	}
-	return clip(text.String(), 4*comparePreview)
+	return lexicon.Clip(text.String(), 4*comparePreview)
 }
 
 // previewOf is a message in a line: its text, or what it has instead.
@@ -310,5 +311,5 @@ func previewOf(m tidemark.Message, text string) string {
 		}
 		text = strings.Join(kinds, " ")
 	}
-	return clipRunes(strings.Join(strings.Fields(strings.ToValidUTF8(clip(text, 4*comparePreview), "")), " "), comparePreview)
+	return clipRunes(strings.Join(strings.Fields(strings.ToValidUTF8(lexicon.Clip(text, 4*comparePreview), "")), " "), comparePreview)
 }

@@ -100,7 +100,7 @@ func (h *harness) openWide(a *wideAgent) {
 	h.stop = stop
 	set := h.set
 	set.Model = "test"
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: a, Runtime: h.rt, Settings: set, Strategies: h.strategies, Observe: h.observe})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: a, Runtime: h.rt, Settings: set, Strategies: h.strategies, Observe: h.observe, Rooms: h.rooms()})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -295,7 +295,8 @@ func TestDigestsWithoutSkipped(t *testing.T) {
 func TestWideRecallIsNoted(t *testing.T) {
 	for _, query := range []string{"walnut", "xylophone"} {
 		t.Run(query, func(t *testing.T) {
-			h, _ := newTimed(t, session.Settings{Reflection: true}, noon)
+			h, _ := newTimed(t, session.Settings{}, noon)
+			h.reflection = true
 			var noted []session.Notice
 			var mu sync.Mutex
 			h.observe = func(n session.Notice) {

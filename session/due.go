@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Kinds of what may be due. A key has one of each.
@@ -24,8 +25,6 @@ const (
 	dueStaging = "import"   // clear what an import left that broke off
 	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
-	dueSitting = "episode"  // tell the agent of sittings that are over
-	dueEmbed   = "embed"    // make vectors of what has none
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
@@ -55,7 +54,12 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	stmts := append(s.embedStmts(), s.sittingStmts()...)
+	var stmts []tidemark.Stmt
+	for _, r := range s.rooms {
+		if e, ok := r.(room.Ender); ok {
+			stmts = append(stmts, e.EndStmts()...)
+		}
+	}
 	if s.asks.Load() {
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
 	}
@@ -120,7 +124,7 @@ func (s *Session) setAlarm(ctx context.Context) {
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
 	far := now.Add(farPause).UnixMilli()
-	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", dueEmbed)
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", room.DueVectors)
 	if err != nil {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
@@ -150,14 +154,12 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.sweepSpool(ctx)
 		case dueStaging:
 			err = s.sweepStaging(ctx)
-		case dueSitting:
-			err = s.closeSittings(ctx)
-		case dueEmbed:
-			err = s.embedDue(ctx)
 		case dueDigest:
 			err = s.digestDue(ctx)
 		case dueOut:
 			err = s.sendDue(ctx)
+		default:
+			err = s.wakeRooms(ctx, kind)
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)
@@ -246,7 +248,6 @@ func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
 const (
 	outFacts    = "facts"    // a tidemark.Extraction
 	outArchive  = "archive"  // an archive.Info
-	outSitting  = "episode"  // a memory.Sitting
 	outSnapshot = "snapshot" // a snapshot.Node
 	outQuestion = "question" // a tidemark.Question
 	outRan      = "ran"      // a tidemark.Ran
@@ -323,14 +324,22 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		return i, decode(r.Bytes(2), i)
 	}
 	switch r.Text(1) {
-	case outSitting:
-		return nil, s.tellSitting(ctx, r.Bytes(2))
 	case outSnapshot:
 		return nil, s.tellSnapshot(ctx, r.Bytes(2))
 	case outQuestion:
 		return nil, s.tellQuestion(ctx, r.Bytes(2))
 	case outRan:
 		return nil, s.tellRan(ctx, r.Bytes(2))
+	}
+	for _, x := range s.rooms {
+		if rep, ok := x.(room.Reporter); ok {
+			if mine, err := rep.Report(ctx, r.Text(1), r.Bytes(2)); mine || err != nil {
+				return nil, err
+			}
+		}
+	}
+	if r.Text(1) != outFacts {
+		return nil, nil // of a room that is not there any more
 	}
 	var x tidemark.Extraction
 	if err := decode(r.Bytes(2), &x); err != nil {

@@ -197,17 +197,12 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 	if err := s.openMarked(ctx); err != nil {
 		return err
 	}
-	stmts, err := s.eventStmts(v.Log, event)
-	if err != nil {
-		return err
-	}
-	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marked_logs(log, upto, short) VALUES(?, 0, ?) ON CONFLICT(log) DO UPDATE SET short = excluded.short`,
-		Args: []any{v.Log, int64(short)}, Want: 1})
-	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
+	noted := tidemark.Stmt{SQL: `INSERT INTO marked_logs(log, upto, short) VALUES(?, 0, ?) ON CONFLICT(log) DO UPDATE SET short = excluded.short`,
+		Args: []any{v.Log, int64(short)}, Want: 1}
+	if err := s.stepEvent(ctx, r, event, noted); err != nil {
 		return fmt.Errorf("tell of a budget: %w", err)
 	}
 	s.shortfall.Store(&now)
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 

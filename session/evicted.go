@@ -201,3 +201,37 @@ func (s *Session) rereadStmts(ctx context.Context, log string) ([]tidemark.Stmt,
 	}
 	return stmts, err
 }
+
+// evictedAt returns when an entry of the present session left the view, the zero time if it is there.
+func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time, error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	seqs, err := s.log.Seqs(ctx, []tidemark.EntryID{id})
+	if err != nil {
+		return time.Time{}, err
+	}
+	marks, err := s.overlays(ctx, h.Log, 0)
+	if err != nil {
+		return time.Time{}, err
+	}
+	placed, err := s.place(ctx, marks)
+	if err != nil {
+		return time.Time{}, err
+	}
+	row := int64(0)
+	for _, p := range placed { // the first that took it away
+		if seq := seqs[id]; !p.Insert && seq >= p.From && seq <= p.To && !slices.Contains(p.Keep, seq) && (row == 0 || p.Row < row) {
+			row = p.Row
+		}
+	}
+	if row == 0 {
+		return time.Time{}, nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT at FROM entries WHERE seq = ? LIMIT 1`, row)
+	if err != nil || len(rows) == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(rows[0].Int(0)), nil
+}

@@ -2,14 +2,15 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 )
-
-// Tune is tune for tests.
-var Tune = tune
 
 // GuestNodes is how many snapshots a conversation has when only its owner takes more.
 const GuestNodes = guestNodes
@@ -37,15 +38,15 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	for space, tables := range map[string][][]string{
 		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
-		reflectSpace: reflectTables, unsoundSpace: unsoundTables, sittingSpace: sittingTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
-		toolsetSpace: toolsetTables, "session_vectors": vectorTables,
+		unsoundSpace: unsoundTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
+		toolsetSpace: toolsetTables,
 	} {
 		if err == nil {
 			err = host.Migrate(ctx, db, space, tables)
 		}
 	}
 	if err == nil {
-		err = task.Migrate(ctx, db)
+		err = errors.Join(task.Migrate(ctx, db), vectors.Migrate(ctx, db), sittings.Migrate(ctx, db), reflection.Migrate(ctx, db))
 	}
 	return log, err
 }

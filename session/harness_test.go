@@ -18,7 +18,10 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -26,17 +29,19 @@ import (
 // harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
 // remembers what it is told.
 type harness struct {
-	taskState task.State // when its tool is offered
-	t         *testing.T
-	db        tidemark.DB
-	blobs     *tidemarktest.Blobs
-	model     *model
-	agent     *fakeAgent
-	rt        tidemark.Runtime
-	set       session.Settings
-	key       tidemark.Key
-	admit     func(int64) (func(), bool)
-	alarm     func(context.Context, time.Time) error
+	reflection bool       // the room is there
+	sittings   bool       // the same
+	taskState  task.State // when its tool is offered
+	t          *testing.T
+	db         tidemark.DB
+	blobs      *tidemarktest.Blobs
+	model      *model
+	agent      *fakeAgent
+	rt         tidemark.Runtime
+	set        session.Settings
+	key        tidemark.Key
+	admit      func(int64) (func(), bool)
+	alarm      func(context.Context, time.Time) error
 
 	observe func(session.Notice)
 	stop    context.CancelFunc
@@ -44,7 +49,7 @@ type harness struct {
 	courier    tidemark.Courier
 	strategies []compaction.Strategy
 	provider   tidemark.Provider // in the place of model
-	embedder   session.Embedder
+	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
 	gate       memory.Gate
 	logger     *slog.Logger
@@ -73,6 +78,21 @@ func newAlone(t *testing.T, set session.Settings) *harness {
 func unopened(t *testing.T, set session.Settings) *harness {
 	return &harness{t: t, db: hosttest.DB(t), blobs: tidemarktest.NewBlobs(), model: &model{}, agent: &fakeAgent{},
 		rt: hosttest.Runtime(t), set: set, key: "agent:main:main"}
+}
+
+// rooms makes the rooms of the session.
+func (h *harness) rooms() []room.Maker {
+	out := []room.Maker{task.Make(h.taskState)}
+	if h.embedder != nil {
+		out = append(out, vectors.Make(h.embedder))
+	}
+	if h.reflection {
+		out = append(out, reflection.Make)
+	}
+	if h.sittings {
+		out = append(out, sittings.Make)
+	}
+	return out
 }
 
 // Task is what the conversation works on.
@@ -111,7 +131,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: []room.Maker{task.Make(h.taskState)}})
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
 	if err == nil {
 		h.Session = s
 	}

@@ -129,14 +129,9 @@ func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 		return err
 	}
 	event := tidemark.Event{Type: "notice", Text: fmt.Sprintf("%d large blocks (%d MB) of older messages are notes to the model from now on: together they do not fit into memory. They stay whole in the log.", len(o.Edits), left>>20)}
-	more, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+	if err := s.stepEvent(ctx, r, event, stmts...); err != nil {
 		return fmt.Errorf("lighten view: %w", err)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
@@ -95,22 +94,5 @@ func TestIndexWithoutImages(t *testing.T) {
 	}
 	if found, err := s.holds(t.Context(), e.Seq, s.Stemmer.Terms("boathouse")[0]); !found || err != nil {
 		t.Errorf("not in the index, %v", err)
-	}
-}
-
-// TestMomentsWhole: what a sitting's topics are taken from is never cut inside a character.
-func TestMomentsWhole(t *testing.T) {
-	s := bare(t)
-	for n := range 4 {
-		s.logged(t, tidemark.FromPerson, strings.Repeat("x", n)+strings.Repeat("日", sittingText))
-	}
-	moments, err := s.moments(t.Context(), 0)
-	if err != nil || len(moments) != 4 {
-		t.Fatal(len(moments), err)
-	}
-	for _, m := range moments {
-		if !utf8.ValidString(m.Text) || len(m.Text) < sittingText-3 || len(m.Text) > sittingText {
-			t.Errorf("%d bytes, %q at the end", len(m.Text), m.Text[len(m.Text)-4:])
-		}
 	}
 }

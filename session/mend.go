@@ -60,16 +60,10 @@ func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, lin
 
 // announce records what was done about a refusal, with the statements that do it, and tells it to who listens.
 func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
-	event := tidemark.Event{Type: "notice", Text: line}
-	more, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
 	r.Attempt = 0 // it is another request
-	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+	if err := s.stepEvent(ctx, r, tidemark.Event{Type: "notice", Text: line}, stmts...); err != nil {
 		return fmt.Errorf("record what was refused: %w", err)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
 

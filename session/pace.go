@@ -2,9 +2,9 @@ package session
 
 import (
 	"context"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Work after which a long loop lets others have a turn. All objects of an isolate share one thread,
@@ -13,7 +13,7 @@ import (
 const (
 	paceBytes = 256 << 10
 	paceItem  = 1 << 10 // what a message costs whatever its size
-	paceRest  = time.Millisecond
+	paceRest  = room.PaceRest
 )
 
 // pace counts the work of a loop. Its zero value is ready.

@@ -90,6 +90,36 @@ func (s *Session) eventStmts(log string, e tidemark.Event) ([]tidemark.Stmt, err
 		Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(mustJSON(e))})
 }
 
+// stepEvent takes a run a step with an event, behind what else is written with it, and tells who listens.
+func (s *Session) stepEvent(ctx context.Context, r *run, e tidemark.Event, stmts ...tidemark.Stmt) error {
+	more, err := s.eventStmts(r.Log, e)
+	if err != nil {
+		return err
+	}
+	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+		return err
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &e})
+	return nil
+}
+
+// lastEvent ends a command with an event, and with a message to who gave it.
+func (s *Session) lastEvent(ctx context.Context, r *run, e tidemark.Event) error {
+	stmts, err := s.eventStmts(r.Log, e)
+	if err != nil {
+		return err
+	}
+	lines, err := s.tellStmts(ctx, r.Log, r.origins, e.Text)
+	if err != nil {
+		return err
+	}
+	if err := s.last(ctx, r, append(stmts, lines...)...); err != nil {
+		return err
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &e})
+	return nil
+}
+
 // usageStmts accounts a reply: what it cost, how large the context is, one message more.
 func (s *Session) usageStmts(r *run, c tidemark.Call) []tidemark.Stmt {
 	return append([]tidemark.Stmt{s.addUsage(c.Usage), spendStmt(r, c.Usage), {SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = ? WHERE key = ?`,

@@ -103,16 +103,7 @@ func (s *Session) resetIfDue(ctx context.Context, r *run, q queued) error {
 		if open != nil {
 			return nil // said before
 		}
-		event := tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."}
-		stmts, err := s.eventStmts(r.Log, event)
-		if err != nil {
-			return err
-		}
-		if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
-			return err
-		}
-		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
-		return nil
+		return s.stepEvent(ctx, r, tidemark.Event{Type: "error", Text: "The reset that was due is put off: the archive cannot be written now."})
 	}
 	return err
 }
@@ -379,7 +370,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	s.forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.dispatch()
-	s.endSittings(ctx)
+	s.closeRooms(ctx)
 	s.report(ctx)
 	return nil
 }

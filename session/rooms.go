@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -20,11 +21,77 @@ func Room[T any](s *Session) (found T, ok bool) {
 
 // ports is what rooms may use of the session.
 func (s *Session) ports() room.Ports {
-	return room.Ports{Key: s.Key, DB: s.DB, Log: s.log, Runtime: s.Runtime, Segments: s.segments, Reaches: s.reaches, MayChange: s.mayChange, NoteRoom: s.noteRoom,
+	return room.Ports{
+		Key: s.Key, DB: s.DB, Log: s.log, Runtime: s.Runtime, Logger: s.Logger, Warn: s.warn,
 		Current: func(ctx context.Context) (string, error) {
 			h, err := s.head(ctx)
 			return h.Log, err
-		}}
+		},
+		Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable,
+		Agent: s.Agent, Tell: s.report, MarksOf: s.marksOf, EvictedAt: s.evictedAt, Strategies: s.strategies,
+		Limit: func() tidemark.Tokens { return s.budget().Limit() },
+		Outbox: func(id, kind string, payload any) []tidemark.Stmt {
+			return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
+		},
+		Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
+			event, err := s.eventStmts(log, e)
+			if err != nil {
+				return err
+			}
+			if err := s.DB.Tx(ctx, append(event, stmts...)); err != nil {
+				return err
+			}
+			s.hub.send(Notice{Type: NoticeEvent, Event: &e})
+			return nil
+		},
+		MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
+		Observe: func(kind, how string, count int) {
+			if s.Config.Observe != nil {
+				s.Config.Observe(Notice{Type: kind, Text: how, Count: count})
+			}
+		},
+	}
+}
+
+// findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
+func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {
+	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
+	if err != nil {
+		return err
+	}
+	entries, err := s.log.Payloads(ctx, seqs)
+	if err != nil {
+		return err
+	}
+	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
+		if e.Origin.Findable() && !skipped[e.Seq] {
+			use(e, p.text)
+		}
+	})
+}
+
+// openRooms has rooms do what they do when a session is opened.
+func (s *Session) openRooms(ctx context.Context) error {
+	for _, r := range s.rooms {
+		if o, ok := r.(room.Opener); ok {
+			if err := o.Open(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wakeRooms has the room that a kind of work is of do it; what is of none is not due any more.
+func (s *Session) wakeRooms(ctx context.Context, kind string) error {
+	for _, r := range s.rooms {
+		if w, ok := r.(room.Waker); ok {
+			if mine, err := w.Wake(ctx, kind); mine || err != nil {
+				return err
+			}
+		}
+	}
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
 }
 
 // roomTools lists the tools of rooms.
@@ -59,4 +126,50 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 		return r.Marks(ctx, ids)
 	}
 	return nil, nil
+}
+
+// closeRooms has rooms do what a reset or an import ends.
+func (s *Session) closeRooms(ctx context.Context) {
+	for _, r := range s.rooms {
+		if c, ok := r.(room.Closer); ok {
+			c.Closed(ctx)
+		}
+	}
+}
+
+// tellRooms tells a room of a compaction that holds.
+func (s *Session) tellRooms(ctx context.Context, p *plan) {
+	if c, ok := Room[room.Compactor](s); ok && p.overlay != "" {
+		c.Compacted(ctx, p.Log, p.edits)
+	}
+}
+
+// tuned returns strategies as a room has them be.
+func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]compaction.Strategy, error) {
+	if c, ok := Room[room.Compactor](s); ok {
+		return c.Tune(ctx, list)
+	}
+	return list, nil
+}
+
+// Who recalled something.
+const (
+	ByModel  = room.ByModel
+	ByPerson = room.ByPerson
+	ByPack   = room.ByPack
+	ByWide   = room.ByWide
+)
+
+// NoteRecall counts a recall and tells rooms how it went.
+func (s *Session) NoteRecall(ctx context.Context, by string, found Recalled) {
+	if s.Observe != nil {
+		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: found.Verdict})
+	}
+	first := tidemark.EntryID("")
+	if len(found.Results) > 0 {
+		first = found.Results[0].ID
+	}
+	if r, ok := Room[room.Recaller](s); ok {
+		r.Recalled(ctx, by, found.Verdict, first)
+	}
 }

@@ -222,7 +222,8 @@ func TestSelfCheckByHand(t *testing.T) {
 // TestSelfCheckThenReflection: nothing is learned from an act that was taken back.
 func TestSelfCheckThenReflection(t *testing.T) {
 	for _, count := range []int{0, 1} { // 1 makes the first act unsound
-		h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000, Reflection: true})
+		h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000})
+		h.reflection = true
 		h.strategies = []compaction.Strategy{liar{Pointer: compaction.Pointer{Tail: 3}, count: count}, compaction.Pointer{Tail: 3}}
 		h.stop()
 		h.open()

@@ -55,7 +55,6 @@ type Settings struct {
 	SummaryModel string
 	Reset        reset.Policy
 	Zone         *time.Location // of the agent, default UTC
-	Reflection   bool           // recall.reflection: thresholds of pointers follow how recall goes
 	MaxRounds    int            // model calls in one turn, default 50
 	ToolTimeout  time.Duration  // default 60 s
 	TurnTimeout  time.Duration  // default 30 min
@@ -69,7 +68,6 @@ type Settings struct {
 	Reconcile     string
 	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
 	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
-	Sittings      bool  // tell the agent of sittings, for its digest
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
@@ -116,8 +114,6 @@ type Config struct {
 	Windows Windows
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
 	Stemmer *recall.Stemmer
-	// Embedder makes vectors of messages, so that recall finds what was said in other words; nil: words alone.
-	Embedder Embedder
 	// Courier carries answers to those who wrote over a channel; nil: answers go to nobody but readers.
 	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
@@ -169,8 +165,6 @@ type Session struct {
 	uncounted   atomic.Int64           // when a provider that did not count is asked again, in milliseconds
 	shortfall   atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
 
-	vectorsRest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
-
 	digested digests     // what was told of the words of the conversation
 	descent  descent     // what it continues, as a branch
 	snapped  atomic.Bool // the tables of snapshots are there
@@ -210,7 +204,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))
 	}
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

@@ -51,12 +51,13 @@ func (l *later) pass(d time.Duration) {
 // once, and nothing where the digest is off.
 func TestSittingsAreTold(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		h := newHarness(t, session.Settings{Sittings: on})
+		h := newHarness(t, session.Settings{})
+		h.sittings = on
 		h.stop()
 		c, clock := &chronicle{had: map[tidemark.EntryID]memory.Sitting{}}, &later{Runtime: h.rt}
 		life, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
-		s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: clock, Settings: session.Settings{Model: "test", Sittings: on}})
+		s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: clock, Settings: session.Settings{Model: "test"}, Rooms: h.rooms()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,12 +101,13 @@ func TestSittingsAreTold(t *testing.T) {
 // TestSittingsEnd: a reset ends a sitting, and what an import brings of another day is over, without half an hour
 // of waiting.
 func TestSittingsEnd(t *testing.T) {
-	h := newHarness(t, session.Settings{Sittings: true})
+	h := newHarness(t, session.Settings{})
+	h.sittings = true
 	h.stop()
 	c := &chronicle{had: map[tidemark.EntryID]memory.Sitting{}}
 	life, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: h.rt, Settings: session.Settings{Model: "test", Sittings: true}})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: h.rt, Settings: session.Settings{Model: "test"}, Rooms: h.rooms()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Tiers of a summary, worst last.
@@ -362,7 +363,7 @@ func (s *Session) pauseStmt() tidemark.Stmt {
 }
 
 // cooldowns is how long the summariser is left alone after it failed once, twice, and more often.
-var cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+var cooldowns = room.Cooldowns
 
 // cooling reports whether the summariser is to be left alone. A pause that ends later than any can
 // is one of a clock that was moved back, and over.

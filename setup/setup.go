@@ -18,7 +18,10 @@ import (
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -80,7 +83,7 @@ func binding(network http.RoundTripper) http.RoundTripper {
 }
 
 // Embedder wires what makes vectors for recall, nil where that is off.
-func Embedder(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) session.Embedder {
+func Embedder(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) vectors.Embedder {
 	e := &provider.Embeddings{Model: c.Recall.EmbeddingModel, BaseURL: c.Recall.EmbeddingURL, Transport: network, Runtime: rt}
 	switch c.Recall.Embeddings {
 	case config.OpenAI:
@@ -144,9 +147,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens:    packTokens(c),
 		Reconcile:     gates[c.Recall.Reconcile],
-		Sittings:      c.Memory.Digest,
 		Delegation:    delegation(c.Delegation),
-		Reflection:    c.Recall.Reflection,
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 		ToolTimeout: milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
@@ -157,8 +158,18 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
-func Rooms(c *config.Config) []room.Maker {
-	return []room.Maker{task.Make(taskStates[c.Recall.TaskState])}
+func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
+	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState])}
+	if c.Memory.Digest {
+		out = append(out, sittings.Make)
+	}
+	if c.Recall.Reflection {
+		out = append(out, reflection.Make)
+	}
+	if e := Embedder(c, rt, network); e != nil {
+		out = append(out, vectors.Make(e))
+	}
+	return out
 }
 
 // packTokens is recall.packTokens as a session has it: there the zero value is the default.

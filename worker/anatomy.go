@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -19,16 +20,18 @@ func getAnatomy(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tuned, err := s.Tuned(c.r.Context())
-	if err != nil {
-		return nil, err
+	var tuned reflection.Tuning // zero without that room
+	if r, ok := session.Room[*reflection.Room](s); ok {
+		if tuned, err = r.Tuned(c.r.Context()); err != nil {
+			return nil, err
+		}
 	}
 	out := struct {
-		Calls  []session.Anatomy `json:"calls"`
-		Next   int64             `json:"next,omitempty"`
-		Tuning *session.Tuning   `json:"tuning,omitempty"` // what reflection set
+		Calls  []session.Anatomy  `json:"calls"`
+		Next   int64              `json:"next,omitempty"`
+		Tuning *reflection.Tuning `json:"tuning,omitempty"` // what reflection set
 	}{Calls: listed(page)}
-	if tuned != (session.Tuning{}) {
+	if tuned != (reflection.Tuning{}) {
 		out.Tuning = &tuned
 	}
 	if len(page) == limit {

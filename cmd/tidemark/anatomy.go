@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -152,15 +153,15 @@ func noCalls(key string) string {
 // tuned says what reflection set, and why.
 func (m *Main) tuned(raw []byte) {
 	var page struct {
-		Tuning session.Tuning `json:"tuning"`
+		Tuning reflection.Tuning `json:"tuning"`
 	}
-	if json.Unmarshal(raw, &page) == nil && page.Tuning != (session.Tuning{}) {
+	if json.Unmarshal(raw, &page) == nil && page.Tuning != (reflection.Tuning{}) {
 		m.err.line("tuned by reflection " + tellTuning(page.Tuning))
 	}
 }
 
 // tellTuning says what reflection set, and why.
-func tellTuning(t session.Tuning) string {
+func tellTuning(t reflection.Tuning) string {
 	var set []string
 	for _, p := range []struct {
 		n    int64

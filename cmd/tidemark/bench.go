@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/setup"
 )
 
@@ -84,7 +84,7 @@ func (m *Main) runLocomo(ctx context.Context, list []bench.Conversation, vectors
 }
 
 // benchVectors returns who makes vectors, as it is configured; nil when they are not wanted.
-func (m *Main) benchVectors(ctx context.Context, wanted bool) (session.Embedder, error) {
+func (m *Main) benchVectors(ctx context.Context, wanted bool) (vectors.Embedder, error) {
 	if !wanted {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 )
@@ -32,7 +33,7 @@ func (d *doctor) unsound(ctx context.Context, db tidemark.DB) error {
 
 // vectors tells whether messages have them, where they are asked for.
 func (d *doctor) vectors(ctx context.Context, db tidemark.DB) error {
-	made, failing, err := session.VectorState(ctx, db)
+	made, failing, err := vectors.State(ctx, db)
 	switch {
 	case err != nil || made == 0 && failing == 0:
 		return err

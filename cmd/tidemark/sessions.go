@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -181,9 +182,9 @@ func (m *Main) showSession(ctx context.Context, c *client, key string) error {
 	}
 	if _, calls, err := anatomies(ctx, c, key, 0, 1); err == nil { // it stands beside the calls
 		var page struct {
-			Tuning session.Tuning `json:"tuning"`
+			Tuning reflection.Tuning `json:"tuning"`
 		}
-		if json.Unmarshal(calls, &page) == nil && page.Tuning != (session.Tuning{}) {
+		if json.Unmarshal(calls, &page) == nil && page.Tuning != (reflection.Tuning{}) {
 			rows = append(rows, []string{"tuned", "by reflection " + tellTuning(page.Tuning)})
 		}
 	}

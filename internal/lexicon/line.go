@@ -26,3 +26,11 @@ func OneLine(s string, most int) string {
 	}
 	return b.String()
 }
+
+// Clip cuts a text to so many bytes.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

@@ -9,7 +9,7 @@ import (
 
 // Bounds of the package tree.
 const (
-	MaxChain = 6 // edges on the longest chain of imports among our packages
+	MaxChain = 7 // edges on the longest chain of imports among our packages
 	MaxDepth = 2 // folders below the root
 )
 
@@ -74,15 +74,18 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "room", may: "host recall", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
+	{pkg: "room", may: "compaction host recall", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
 	{pkg: "room/task", may: "internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/sittings", may: "internal/lexicon memory host room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/vectors", may: "internal/lexicon host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "session", may: "internal/lexicon room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near internal/scan room/task schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near internal/scan room/task room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "room room/task approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "room room/task room/vectors room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "room room/task room/vectors compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
@@ -121,6 +124,9 @@ var parted = []struct{ a, b, why string }{
 	{"session", "agent", "on Workers they are two Durable Objects; a direct call works natively only"},
 	{"host/native", "host/cloudflare", "two platforms; what they share belongs in host"},
 }
+
+// rooms begins the names of packages that are rooms of a session.
+const rooms = "room/"
 
 // homes are packages of others that have one place of ours (tests apart).
 var homes = []struct{ path, at, why string }{
@@ -223,6 +229,12 @@ func refused(r row, to string) string {
 	target, ok := rowOf(to)
 	if !ok {
 		return "it has no row in the import table"
+	}
+	if strings.HasPrefix(r.pkg, rooms) && (strings.HasPrefix(to, rooms) || to == "session") {
+		return "rooms know each other, and the session, by the ports of package room only"
+	}
+	if r.pkg == "session" && strings.HasPrefix(to, rooms) {
+		return "a session finds its rooms by the interfaces of package room only"
 	}
 	at := func(name string) int { return slices.IndexFunc(table, func(r row) bool { return r.pkg == name }) }
 	if at(to) >= at(r.pkg) {

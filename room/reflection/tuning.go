@@ -1,4 +1,4 @@
-package session
+package reflection
 
 import (
 	"fmt"

@@ -1,17 +1,20 @@
-package session
+// Package vectors is the room of vectors of messages, so that recall finds what was said in other words: one for each
+// message, made behind the turn by an endpoint. It ranks nothing: recall does. Begin with Room and Near.
+package vectors
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Embedder makes vectors of texts, all of one length. provider.Embeddings is one.
@@ -34,7 +37,6 @@ const (
 	askTimeout   = 2 * time.Second // for the vector of a query: recall is not to wait for it
 	maxVectors   = 20_000          // newest ones that a query is held against
 	vectorPage   = 500
-	maxStanding  = 16 // messages that vectors add to those that words found
 )
 
 // vectorTables exist where there is an endpoint for vectors.
@@ -44,36 +46,58 @@ var vectorTables = [][]string{{
 	`CREATE TABLE embedded(key TEXT NOT NULL, log TEXT NOT NULL, model TEXT NOT NULL, seq INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, log)) WITHOUT ROWID`,
 }}
 
-// findVectors makes the tables of vectors, where they are asked for, and drops those of another model.
-func (s *Session) findVectors(ctx context.Context) error {
-	if s.Embedder == nil {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, "session_vectors", vectorTables); err != nil {
+// Room is the vectors of one conversation.
+type Room struct {
+	room.Ports
+	by   Embedder
+	rest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
+}
+
+// Make returns what makes the room.
+func Make(by Embedder) room.Maker {
+	return func(p room.Ports) any { return &Room{Ports: p, by: by} }
+}
+
+var (
+	_ room.Opener = (*Room)(nil)
+	_ room.Ender  = (*Room)(nil)
+	_ room.Waker  = (*Room)(nil)
+	_ room.Finder = (*Room)(nil)
+)
+
+// Migrate makes the tables.
+func Migrate(ctx context.Context, db tidemark.DB) error {
+	return host.Migrate(ctx, db, "session_vectors", vectorTables)
+}
+
+// Open makes the tables and drops vectors of another model.
+func (s *Room) Open(ctx context.Context) error {
+	if err := Migrate(ctx, s.DB); err != nil {
 		return err
 	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM embedded WHERE key = ? AND model <> ? LIMIT 1`, string(s.Key), s.Embedder.Name())
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM embedded WHERE key = ? AND model <> ? LIMIT 1`, string(s.Key), s.by.Name())
 	if err != nil || len(rows) == 0 {
 		return err
 	}
 	return s.forgetVectors(ctx)
 }
 
-// embedStmts makes new messages due for vectors, behind what logs them.
-func (s *Session) embedStmts() []tidemark.Stmt {
-	if s.Embedder == nil {
-		return nil
-	}
+// EndStmts makes the messages of a turn due for vectors.
+func (s *Room) EndStmts() []tidemark.Stmt {
 	return []tidemark.Stmt{{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '') ON CONFLICT(key, kind) DO NOTHING`,
-		Args: []any{string(s.Key), dueEmbed, s.Runtime.Now().Add(embedAfter).UnixMilli()}}}
+		Args: []any{string(s.Key), room.DueVectors, s.Runtime.Now().Add(embedAfter).UnixMilli()}}}
 }
 
-// embedDue gives vectors to messages that have none, some batches at a time. An endpoint that fails is asked
+// Wake gives vectors to messages that have none, some batches at a time. An endpoint that fails is asked
 // again later, less and less often; nothing waits for it.
-func (s *Session) embedDue(ctx context.Context) error {
-	if s.Embedder == nil {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueEmbed)})
+func (s *Room) Wake(ctx context.Context, kind string) (bool, error) {
+	if kind != room.DueVectors {
+		return false, nil
 	}
+	return true, s.embedDue(ctx)
+}
+
+func (s *Room) embedDue(ctx context.Context) error {
 	logs, err := s.Logs(ctx)
 	if err != nil {
 		return err
@@ -87,35 +111,35 @@ func (s *Session) embedDue(ctx context.Context) error {
 				return nil
 			}
 			if err != nil {
-				s.warn("vectors put off", err)
+				s.Warn("vectors put off", err)
 				return s.embedLater(ctx, log)
 			}
 			if done {
 				break
 			}
 			if left--; left == 0 || s.Runtime.Now().Sub(begun) > embedTime { // others are due, too
-				return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueEmbed, s.Runtime.Now(), "")})
+				return s.DB.Tx(ctx, []tidemark.Stmt{s.Due(room.DueVectors, s.Runtime.Now(), "")})
 			}
 		}
 	}
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueEmbed)})
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.Undue(room.DueVectors)})
 }
 
 // embedLater plans the next try after a failure.
-func (s *Session) embedLater(ctx context.Context, log string) error {
+func (s *Room) embedLater(ctx context.Context, log string) error {
 	_, failures, err := s.embeddedTo(ctx, log)
 	if err != nil {
 		return err
 	}
-	pause := cooldowns[min(failures, len(cooldowns)-1)]
+	pause := room.Cooldowns[min(failures, len(room.Cooldowns)-1)]
 	return s.DB.Tx(ctx, []tidemark.Stmt{
 		{SQL: `INSERT INTO embedded(key, log, model, seq, failures) VALUES(?, ?, ?, 0, 1) ON CONFLICT(key, log) DO UPDATE SET failures = failures + 1`,
-			Args: []any{string(s.Key), log, s.Embedder.Name()}},
-		s.dueStmt(dueEmbed, s.Runtime.Now().Add(pause), ""),
+			Args: []any{string(s.Key), log, s.by.Name()}},
+		s.Due(room.DueVectors, s.Runtime.Now().Add(pause), ""),
 	})
 }
 
-func (s *Session) embeddedTo(ctx context.Context, log string) (seq int64, failures int, err error) {
+func (s *Room) embeddedTo(ctx context.Context, log string) (seq int64, failures int, err error) {
 	rows, err := s.DB.Query(ctx, `SELECT seq, failures FROM embedded WHERE key = ? AND log = ? LIMIT 1`, string(s.Key), log)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read progress of vectors: %w", err)
@@ -127,12 +151,12 @@ func (s *Session) embeddedTo(ctx context.Context, log string) (seq int64, failur
 }
 
 // embedSome gives vectors to the next batch of a log; done when there is none.
-func (s *Session) embedSome(ctx context.Context, log string, most int) (done bool, err error) {
+func (s *Room) embedSome(ctx context.Context, log string, most int) (done bool, err error) {
 	from, _, err := s.embeddedTo(ctx, log)
 	if err != nil {
 		return false, err
 	}
-	until, err := s.decided(ctx) // the turn in work may yet be skipped; its end makes this due again
+	until, err := s.Settled(ctx) // the turn in work may yet be skipped; its end makes this due again
 	if err != nil {
 		return false, err
 	}
@@ -147,19 +171,12 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	for i, r := range rows {
 		seqs[i] = r.Int(0)
 	}
-	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
-	if err != nil {
-		return false, err
-	}
-	entries, err := s.log.Payloads(ctx, seqs)
-	if err != nil {
-		return false, err
-	}
 	var texts []string
 	var of []int64
-	err = s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
-		if text := clip(p.text, embedBytes); text != "" && e.Origin.Findable() && !skipped[e.Seq] {
-			texts, of = append(texts, text), append(of, e.Seq)
+	var ids []tidemark.EntryID
+	err = s.Texts(ctx, seqs, func(e tidemark.Entry, text string) {
+		if text := lexicon.Clip(text, embedBytes); text != "" {
+			texts, of, ids = append(texts, text), append(of, e.Seq), append(ids, e.ID)
 		}
 	})
 	if err != nil {
@@ -173,7 +190,7 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 	}
 	if refusesText(err) {
 		if _, other := s.embed(limited, []string{"ok"}); other == nil { // this one alone
-			s.Logger.Warn("a message without a vector", "session", s.Key, "entry", entries[0].ID, "err", err)
+			s.Logger.Warn("a message without a vector", "session", s.Key, "entry", ids[0], "err", err)
 			vectors, err = nil, nil
 		}
 	}
@@ -191,24 +208,16 @@ func (s *Session) embedSome(ctx context.Context, log string, most int) (done boo
 			Args: []any{string(s.Key), of[i], quantize(v)}})
 	}
 	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO embedded(key, log, model, seq) VALUES(?, ?, ?, ?) ON CONFLICT(key, log) DO UPDATE SET seq = excluded.seq, failures = 0`,
-		Args: []any{string(s.Key), log, s.Embedder.Name(), seqs[len(seqs)-1]}})
+		Args: []any{string(s.Key), log, s.by.Name(), seqs[len(seqs)-1]}})
 	return false, s.DB.Tx(ctx, stmts)
 }
 
-// clip cuts a text to so many bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
-}
-
 // embed asks the endpoint, and holds that it gave what was asked for: as many vectors, of numbers.
-func (s *Session) embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (s *Room) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	out, err := s.Embedder.Embed(ctx, texts)
+	out, err := s.by.Embed(ctx, texts)
 	if err == nil && len(out) != len(texts) {
 		err = fmt.Errorf("%d vectors for %d texts: %w", len(out), len(texts), tidemark.ErrUnavailable)
 	}
@@ -221,13 +230,11 @@ func (s *Session) embed(ctx context.Context, texts []string) ([][]float32, error
 			err = errNoVector
 		}
 	}
-	if s.Observe != nil {
-		how := "made"
-		if err != nil {
-			how = "failed"
-		}
-		s.Observe(Notice{Type: NoticeVectors, Text: how, Count: len(texts)})
+	how := "made"
+	if err != nil {
+		how = "failed"
 	}
+	s.Observe(room.NoticeVectors, how, len(texts))
 	return out, err
 }
 
@@ -246,17 +253,17 @@ func refusesText(err error) bool {
 
 // forgetVectors drops all vectors of the conversation, so that they are made anew, not at once: an endpoint may
 // answer differently each time.
-func (s *Session) forgetVectors(ctx context.Context) error {
+func (s *Room) forgetVectors(ctx context.Context) error {
 	return s.DB.Tx(ctx, []tidemark.Stmt{
 		{SQL: `DELETE FROM vectors WHERE key = ?`, Args: []any{string(s.Key)}},
 		{SQL: `DELETE FROM embedded WHERE key = ?`, Args: []any{string(s.Key)}},
-		s.dueStmt(dueEmbed, s.Runtime.Now().Add(cooldowns[0]), ""),
+		s.Due(room.DueVectors, s.Runtime.Now().Add(room.Cooldowns[0]), ""),
 	})
 }
 
 // otherSize reports vectors of another length than those that are there: the endpoint has another model behind
 // the same name.
-func (s *Session) otherSize(ctx context.Context, size int) (bool, error) {
+func (s *Room) otherSize(ctx context.Context, size int) (bool, error) {
 	rows, err := s.DB.Query(ctx, `SELECT length(vector) FROM vectors WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return false, fmt.Errorf("read the length of vectors: %w", err)
@@ -264,8 +271,8 @@ func (s *Session) otherSize(ctx context.Context, size int) (bool, error) {
 	return len(rows) > 0 && rows[0].Int(0) != int64(size), nil
 }
 
-// VectorState tells of a database how many messages have vectors, and of how many logs the endpoint failed last.
-func VectorState(ctx context.Context, db tidemark.DB) (made, failing int, err error) {
+// State tells of a database how many messages have vectors, and of how many logs the endpoint failed last.
+func State(ctx context.Context, db tidemark.DB) (made, failing int, err error) {
 	rows, err := db.Query(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('vectors', 'embedded') LIMIT 1`)
 	if err != nil || rows[0].Int(0) < 2 {
 		return 0, 0, err
@@ -300,104 +307,38 @@ func dot(a, b []byte) float64 {
 	return float64(sum)
 }
 
-// standing returns the messages whose vectors stand out for a query, by position; none when there is no
-// endpoint, or it fails: the words find what they find. told says in which state the vectors are.
-func (s *Session) standing(ctx context.Context, l *lineage, w Wanted) (near map[int64]recall.Stand, told string) {
-	if s.Embedder == nil {
-		return nil, ""
-	}
+// Near returns the messages whose vectors stand out for a query, by position; none when the endpoint fails. told says
+// in which state the vectors are.
+func (s *Room) Near(ctx context.Context, query string, in room.Reach) (near map[int64]recall.Stand, told string) {
 	now := s.Runtime.Now()
-	if left := s.vectorsRest.Load() - now.UnixMilli(); left > 0 && left <= cooldowns[0].Milliseconds() { // more: the clock was ahead
+	if left := s.rest.Load() - now.UnixMilli(); left > 0 && left <= room.Cooldowns[0].Milliseconds() { // more: the clock was ahead
 		return nil, "unreachable"
 	}
 	limited, stop := s.Runtime.WithTimeout(ctx, askTimeout)
 	defer stop()
-	v, err := s.embed(limited, []string{clip(w.Query, embedBytes)})
+	v, err := s.embed(limited, []string{lexicon.Clip(query, embedBytes)})
 	if err != nil && ctx.Err() == nil { // no other recall waits for it soon
-		s.vectorsRest.Store(now.Add(cooldowns[0]).UnixMilli())
+		s.rest.Store(now.Add(room.Cooldowns[0]).UnixMilli())
 	}
 	if err == nil {
-		if near, err = s.likest(ctx, l, quantize(v[0])); err == nil {
-			near, err = s.wanted(ctx, l, near, w)
-		}
+		near, err = s.likest(ctx, in, quantize(v[0]))
 	}
 	if err != nil {
-		s.warn("recall without vectors", err)
+		s.Warn("recall without vectors", err)
 		return nil, "unreachable"
 	}
 	return near, "used"
 }
 
-// wanted keeps of what stands out what was said in time, and leaves out skipped turns unless all is wanted.
-func (s *Session) wanted(ctx context.Context, l *lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
-	if len(near) == 0 {
-		return nil, nil
-	}
-	since, until := w.span()
-	_, skipped := l.homes(s)
-	if w.All {
-		skipped = []string{"none"}
-	}
-	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value
-		WHERE e.at BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = e.seq) LIMIT ?`,
-		mustJSON(standingSeqs(near)), since, until, anyHome(skipped), maxStanding)
-	if err != nil {
-		return nil, fmt.Errorf("read what stands out: %w", err)
-	}
-	out := map[int64]recall.Stand{}
-	for _, r := range rows {
-		out[r.Int(0)] = near[r.Int(0)]
-	}
-	return out, nil
-}
-
-// lookNear ranks again, with what stands out by its vector among the candidates.
-func (f *finding) lookNear(ctx context.Context, q recall.Query) error {
-	for _, seq := range standingSeqs(f.near) {
-		if !slices.Contains(f.seqs, seq) {
-			f.seqs = append(f.seqs, seq)
-		}
-	}
-	if err := f.load(ctx, f.seqs, f.seqs[:min(len(f.seqs), besideOf)]); err != nil {
-		return err
-	}
-	f.hits = f.fused(f.index.Search(q, f.stats))
-	return nil
-}
-
-// fused puts what stands out by its vector among the hits of words.
-func (f *finding) fused(hits []recall.Hit) []recall.Hit {
-	if len(f.near) == 0 {
-		return hits
-	}
-	near := map[string]recall.Stand{}
-	for id, seq := range f.docs {
-		if st, ok := f.near[seq]; ok {
-			near[id] = st
-		}
-	}
-	return f.index.Fuse(hits, near)
-}
-
-// likely reports whether a vector stands out so far that it is worth a look, though no word says so.
-func (f *finding) likely() bool {
-	for _, st := range f.near {
-		if st.Weight() >= 0.5 {
-			return true
-		}
-	}
-	return false
-}
-
 // likest holds a vector against those of the newest messages.
-func (s *Session) likest(ctx context.Context, l *lineage, q []byte) (map[int64]recall.Stand, error) {
+func (s *Room) likest(ctx context.Context, in room.Reach, q []byte) (map[int64]recall.Stand, error) {
 	var seqs []int64
 	var likeness []float64
 	for before := int64(1 << 53); len(seqs) < maxVectors; {
 		sql, args := `SELECT seq, vector FROM vectors v WHERE key = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, []any{string(s.Key), before, vectorPage}
-		if !l.single {
-			sql = `SELECT v.seq, v.vector FROM vectors v JOIN entries e ON e.seq = v.seq WHERE v.key IN (SELECT value FROM json_each(?)) AND ` + l.before("e") + ` AND v.seq < ? ORDER BY v.seq DESC LIMIT ?`
-			args = []any{mustJSON(l.keys), l.logs, before, vectorPage}
+		if len(in.Keys) > 0 {
+			sql = `SELECT v.seq, v.vector FROM vectors v JOIN entries e ON e.seq = v.seq WHERE v.key IN (SELECT value FROM json_each(?)) AND e.seq <= coalesce(json_extract(?, '$."' || e.log || '"'), 0) AND v.seq < ? ORDER BY v.seq DESC LIMIT ?`
+			args = []any{room.JSON(in.Keys), in.Logs, before, vectorPage}
 		}
 		rows, err := s.DB.Query(ctx, sql, args...)
 		if err != nil {
@@ -414,18 +355,8 @@ func (s *Session) likest(ctx context.Context, l *lineage, q []byte) (map[int64]r
 		}
 	}
 	out := map[int64]recall.Stand{}
-	for i, st := range recall.Standing(likeness, maxStanding) {
+	for i, st := range recall.Standing(likeness, room.MaxNear) {
 		out[seqs[i]] = st
 	}
 	return out, nil
-}
-
-// standingSeqs are the positions of those that stand out, in order.
-func standingSeqs(near map[int64]recall.Stand) []int64 {
-	out := make([]int64, 0, len(near))
-	for seq := range near {
-		out = append(out, seq)
-	}
-	slices.Sort(out)
-	return out
 }

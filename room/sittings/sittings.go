@@ -1,4 +1,6 @@
-package session
+// Package sittings is the room that tells the agent of sittings, for its digest: stretches of talk without half an hour of
+// silence, each told once, when it is over. What a sitting is, package memory says. Begin with Room.
+package sittings
 
 import (
 	"context"
@@ -8,7 +10,9 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // sittingTables remember how far the agent was told of sittings. They are there where memory.digest is on.
@@ -25,48 +29,72 @@ const (
 	sittingText = 1000 // bytes of a message that topics are taken from
 )
 
+// Room tells of the sittings of one conversation.
+type Room struct{ room.Ports }
+
+// Make makes the room.
+func Make(p room.Ports) any { return &Room{p} }
+
+var (
+	_ room.Ender    = (*Room)(nil)
+	_ room.Waker    = (*Room)(nil)
+	_ room.Reporter = (*Room)(nil)
+	_ room.Closer   = (*Room)(nil)
+)
+
+// Migrate makes the tables.
+func Migrate(ctx context.Context, db tidemark.DB) error {
+	return host.Migrate(ctx, db, sittingSpace, sittingTables)
+}
+
+// kind of what is due, and of what is reported.
+const kind = "episode"
+
 // chronicler is an agent that keeps sittings.
 type chronicler interface {
 	Sittings(ctx context.Context, sittings []memory.Sitting) error
 }
 
-// tellSitting hands a sitting to an agent that keeps them; another one is told nothing.
-func (s *Session) tellSitting(ctx context.Context, raw []byte) error {
-	var e memory.Sitting
-	if err := decode(raw, &e); err != nil {
-		return err
+// Report hands a sitting to an agent that keeps them; another one is told nothing.
+func (s *Room) Report(ctx context.Context, of string, raw []byte) (bool, error) {
+	if of != kind {
+		return false, nil
 	}
 	a, ok := s.Agent.(chronicler)
 	if !ok {
-		return nil
+		return true, nil
 	}
-	return a.Sittings(ctx, []memory.Sitting{e})
+	var e memory.Sitting
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return true, fmt.Errorf("read a sitting: %w: %w", err, tidemark.ErrInvalid)
+	}
+	return true, a.Sittings(ctx, []memory.Sitting{e})
 }
 
-// sittingStmts look for sittings when the conversation has been silent for as long as ends one: that costs a row
+// EndStmts look for sittings when the conversation has been silent for as long as ends one: that costs a row
 // a turn, and nobody reads a log for it again.
-func (s *Session) sittingStmts() []tidemark.Stmt {
-	if !s.settings().Sittings {
-		return nil
-	}
-	return []tidemark.Stmt{s.dueStmt(dueSitting, s.Runtime.Now().Add(memory.SittingGap), "")}
+func (s *Room) EndStmts() []tidemark.Stmt {
+	return []tidemark.Stmt{s.Due(kind, s.Runtime.Now().Add(memory.SittingGap), "")}
 }
 
-// endSittings tells at once what a reset or an import has ended. What fails is due still.
-func (s *Session) endSittings(ctx context.Context) {
-	if s.settings().Sittings {
-		if err := s.closeSittings(ctx); err != nil {
-			s.warn("tell sittings", err)
-		}
+// Closed tells at once what a reset or an import has ended. What fails is due still.
+func (s *Room) Closed(ctx context.Context) {
+	if err := s.closeSittings(ctx); err != nil {
+		s.Warn("tell sittings", err)
 	}
+}
+
+// Wake tells of sittings that are over.
+func (s *Room) Wake(ctx context.Context, of string) (bool, error) {
+	if of != kind {
+		return false, nil
+	}
+	return true, s.closeSittings(ctx)
 }
 
 // closeSittings puts the sittings that are over into the outbox, and remembers the last message of them.
-func (s *Session) closeSittings(ctx context.Context) error {
-	if !s.settings().Sittings {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueSitting)}) // it was switched off
-	}
-	if err := host.Migrate(ctx, s.DB, sittingSpace, sittingTables); err != nil {
+func (s *Room) closeSittings(ctx context.Context) error {
+	if err := Migrate(ctx, s.DB); err != nil {
 		return err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT upto FROM episodes WHERE key = ? LIMIT 1`, string(s.Key))
@@ -81,28 +109,28 @@ func (s *Session) closeSittings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := s.head(ctx)
+	log, err := s.Current(ctx)
 	if err != nil {
 		return err
 	}
 	now := s.Runtime.Now()
 	over := now
-	if n := len(moments); n >= maxSitting || n > 0 && moments[n-1].Log != h.Log { // a reset ends one
+	if n := len(moments); n >= maxSitting || n > 0 && moments[n-1].Log != log { // a reset ends one
 		over = moments[len(moments)-1].At.Add(memory.SittingGap)
 	}
 	found := memory.Sittings(s.Key, moments, over)
-	stmts := []tidemark.Stmt{s.undueStmt(dueSitting)}
+	stmts := []tidemark.Stmt{s.Undue(kind)}
 	if n := len(moments); n > 0 && (len(found) == 0 || found[len(found)-1].Upto < moments[n-1].Seq) || n >= maxSitting {
-		stmts[0] = s.dueStmt(dueSitting, now.Add(memory.SittingGap), "")
+		stmts[0] = s.Due(kind, now.Add(memory.SittingGap), "")
 		if n >= maxSitting {
-			stmts[0] = s.dueStmt(dueSitting, now, "")
+			stmts[0] = s.Due(kind, now, "")
 		}
 	}
 	for _, e := range found {
-		stmts = append(stmts, s.outboxStmt("episode:"+string(s.Key)+":"+string(e.First), outSitting, e))
+		stmts = append(stmts, s.Outbox(kind+":"+string(s.Key)+":"+string(e.First), kind, e)...)
 	}
 	if len(found) > 0 {
-		stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""), tidemark.Stmt{
+		stmts = append(stmts, tidemark.Stmt{
 			SQL:  `INSERT INTO episodes(key, upto) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET upto = excluded.upto WHERE episodes.upto = ?`,
 			Args: []any{string(s.Key), found[len(found)-1].Upto, upto}, Want: 1})
 	}
@@ -110,13 +138,13 @@ func (s *Session) closeSittings(ctx context.Context) error {
 		return fmt.Errorf("store sittings: %w", err)
 	}
 	if len(found) > 0 {
-		s.report(ctx)
+		s.Tell(ctx)
 	}
 	return nil
 }
 
 // moments returns the messages behind a position, with what persons and the model said in them.
-func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, error) {
+func (s *Room) moments(ctx context.Context, upto int64) ([]memory.Moment, error) {
 	var out []memory.Moment
 	for len(out) < maxSitting {
 		rows, err := s.DB.Query(ctx, `SELECT seq, id, log, at, CASE WHEN instr(origin, '"from":"person"') + instr(origin, '"from":"model"') > 0 AND length(payload) < 65536 THEN payload ELSE '' END
@@ -133,11 +161,11 @@ func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, err
 				if err := json.Unmarshal(raw, &msg); err != nil {
 					return nil, fmt.Errorf("read entry %s: %w", m.ID, err)
 				}
-				m.Text, m.Role = clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
+				m.Text, m.Role = lexicon.Clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
 			}
 			out = append(out, m)
 		}
-		marks, err := s.marksOf(ctx, ids)
+		marks, err := s.MarksOf(ctx, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +176,7 @@ func (s *Session) moments(ctx context.Context, upto int64) ([]memory.Moment, err
 		if len(rows) < sittingPage {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, paceRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil {
 			return nil, err
 		}
 	}
