@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -23,8 +24,8 @@ func proxiedRows(calls []session.Anatomy) [][]string {
 		if a.Error != "" {
 			stop = strings.TrimPrefix(stop+": "+a.Error, ": ")
 		}
-		rows = append(rows, []string{fmt.Sprint(a.N), when(time.UnixMilli(a.At)), treatment, fmt.Sprint(a.Events), fmt.Sprint(x.Legs), p.Zone, count(a.Size), percent(a),
-			fmt.Sprint(p.Stubs), fmt.Sprint(left(p)), fmt.Sprint(len(p.Faults)), size(int64(p.In)), size(int64(p.Sent)), count(in), strings.Trim(part(a.Usage.CacheRead, in), " ()"), count(a.Usage.Output), oneLine(stop, 40)})
+		rows = append(rows, []string{fmt.Sprint(a.N), cli.When(time.UnixMilli(a.At)), treatment, fmt.Sprint(a.Events), fmt.Sprint(x.Legs), p.Zone, cli.Count(a.Size), percent(a),
+			fmt.Sprint(p.Stubs), fmt.Sprint(left(p)), fmt.Sprint(len(p.Faults)), cli.Size(int64(p.In)), cli.Size(int64(p.Sent)), cli.Count(in), strings.Trim(part(a.Usage.CacheRead, in), " ()"), cli.Count(a.Usage.Output), cli.OneLine(stop, 40)})
 	}
 	return rows
 }
@@ -51,10 +52,10 @@ func proxiedRecord(a session.Anatomy, stop string) [][]string {
 	p, x := paged(a), ofProxy(a)
 	treatment := x.Treatment
 	if x.Untouched != "" {
-		treatment += ", sent as it came: " + oneLine(x.Untouched, 200)
+		treatment += ", sent as it came: " + cli.OneLine(x.Untouched, 200)
 	}
 	rows := [][]string{
-		{"call", fmt.Sprintf("%d, %s, %s", a.N, time.UnixMilli(a.At).UTC().Format(time.RFC3339), oneLine(a.Model, 80))},
+		{"call", fmt.Sprintf("%d, %s, %s", a.N, time.UnixMilli(a.At).UTC().Format(time.RFC3339), cli.OneLine(a.Model, 80))},
 		{"entry", a.Run}, {"log", a.Session}, {"treatment", treatment}, {"messages", fmt.Sprint(a.Events)},
 		{"legs", fmt.Sprintf("%d, with %d calls of the proxy's tools; the first read %d tokens", x.Legs, x.Phantom, x.First)},
 		{"zone", fmt.Sprintf("%s, %d of %d tokens, %.1f %%, tau %d", p.Zone, a.Size, a.Limit, a.Full, p.Tau)},
@@ -62,7 +63,7 @@ func proxiedRecord(a session.Anatomy, stop string) [][]string {
 		{"left", fmt.Sprintf("%d results, %d of garbage, %d inputs, %d images; %d pinned", p.Evicted, p.Collected, p.Inputs, p.Images, p.Pins)},
 		{"bytes", fmt.Sprintf("%d came, %d sent, %d by trimming less", p.In, p.Sent, x.Trimmed)},
 		{"usage", fmt.Sprintf("%d read, %d cached, %d written to the cache, %d out, of all legs", a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheCreation, a.Usage.Output)},
-		{"stopReason", oneLine(stop, 200)},
+		{"stopReason", cli.OneLine(stop, 200)},
 	}
 	if e := x.Episodes; e != nil {
 		say := fmt.Sprintf("%d left whole, %d in part, freed %d tokens; %d of %d tokens", e.Whole, e.Part, e.Freed, e.Size, e.Budget)
@@ -72,7 +73,7 @@ func proxiedRecord(a session.Anatomy, stop string) [][]string {
 		rows = append(rows, []string{"episodes", say})
 	}
 	for _, f := range p.Faults {
-		rows = append(rows, []string{"fault", oneLine(f.Path, 200)})
+		rows = append(rows, []string{"fault", cli.OneLine(f.Path, 200)})
 	}
 	return rows
 }

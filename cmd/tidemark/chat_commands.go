@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -30,10 +31,10 @@ func ends(text string) bool {
 // sure asks a person before the conversation is ended. Only a yes is one: neither another line nor the end
 // of the input.
 func (t *talk) sure(lines <-chan line, interrupts <-chan os.Signal) bool {
-	t.m.out.put("Archive this conversation and begin a new one? [y/N] ")
+	t.m.Out.Put("Archive this conversation and begin a new one? [y/N] ")
 	select {
 	case <-interrupts:
-		t.m.out.line()
+		t.m.Out.Line()
 		return false
 	case l := <-lines:
 		switch strings.ToLower(strings.TrimSpace(l.text)) {
@@ -54,7 +55,7 @@ func (t *talk) command(ctx context.Context, text string) (over bool, err error) 
 		t.answer(chatHelp())
 		return false, nil
 	case "/view":
-		return false, t.begun(t.m.showView(ctx, t.c, t.key))
+		return false, t.begun(showView(ctx, t.m, t.c, t.key))
 	}
 	word, _, err := tidemark.ParseCommand(text)
 	switch {
@@ -78,7 +79,7 @@ func (t *talk) command(ctx context.Context, text string) (over bool, err error) 
 // begun makes no failure of a session in which nothing was said yet: it was opened a moment ago, and the
 // first line makes it.
 func (t *talk) begun(err error) error {
-	var api *apiError
+	var api *cli.APIError
 	if !errors.As(err, &api) || api.Type != "not_found" || strings.HasPrefix(api.Message, "no route") {
 		return err
 	}
@@ -90,7 +91,7 @@ func (t *talk) begun(err error) error {
 func (t *talk) answer(text string) {
 	t.newline()
 	if t.m.Terminal {
-		text = safe(text)
+		text = cli.Safe(text)
 	}
-	t.m.out.line(text)
+	t.m.Out.Line(text)
 }

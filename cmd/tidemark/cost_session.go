@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/cost"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -55,34 +54,34 @@ type toldCost struct {
 }
 
 // costOfSession asks what the context of a session of Tidemark costs.
-func (m *Main) costOfSession(ctx context.Context, cmd *cobra.Command, c *costing) error {
-	changed := cmd.Flags().Changed
-	if c.report != "" || c.prices != "" {
-		return usagef("--session: --report and --prices are for logs of Claude Code")
+func costOfSession(ctx context.Context, m *cli.Main, c *cli.Costing) error {
+	changed := m.Changed
+	if c.Prices != "" {
+		return cli.Usagef("--session: --prices is for logs of Claude Code")
 	}
 	q := url.Values{}
 	if changed("model") {
-		q.Set("model", c.model)
+		q.Set("model", c.Model)
 	}
 	if changed("hit-rate") {
-		q.Set("hitRate", c.hitRate)
+		q.Set("hitRate", c.HitRate)
 	}
-	if c.threshold > 0 {
-		q.Set("threshold", strconv.Itoa(c.threshold))
+	if c.Threshold > 0 {
+		q.Set("threshold", strconv.Itoa(c.Threshold))
 	}
-	return m.with(ctx, func(cl *client) error {
+	return with(ctx, m, func(cl *client) error {
 		var raw json.RawMessage
-		if err := cl.get(ctx, sessionPath(c.session, "/cost")+"?"+q.Encode(), &raw); err != nil {
+		if err := cl.Get(ctx, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), &raw); err != nil {
 			return err
 		}
-		if m.json {
-			return m.printJSON(raw)
+		if m.JSON {
+			return m.PrintJSON(raw)
 		}
 		var told toldCost
 		if err := json.Unmarshal(raw, &told); err != nil {
 			return err
 		}
-		m.printToldCost(c.session, told)
+		printToldCost(m, c.Session, told)
 		return nil
 	})
 }
@@ -92,19 +91,19 @@ func turnsTold(n *cost.Turns) string {
 	if n == nil {
 		return "never"
 	}
-	return turnsOf(*n)
+	return cli.TurnsOf(*n)
 }
 
-func (m *Main) printToldCost(key string, t toldCost) {
+func printToldCost(m *cli.Main, key string, t toldCost) {
 	const cells = 30
 	window := windowOf(max(t.Context, t.Trim.Before))
-	m.out.printf("%s: the next call is sent %s\n", safe(key), count(t.Context))
-	m.out.printf("  before  %s %5s\n", m.paint(yellow, bar(float64(t.Trim.Before)/float64(window), cells)), count(t.Trim.Before))
-	m.out.printf("  after   %s %5s  %s less on a trimmed branch\n", m.paint(green, bar(float64(t.Trim.After)/float64(window), cells)), count(t.Trim.After), inPercent(t.Trim.Reduction/100))
+	m.Out.Printf("%s: the next call is sent %s\n", cli.Safe(key), cli.Count(t.Context))
+	m.Out.Printf("  before  %s %5s\n", paint(m, yellow, bar(float64(t.Trim.Before)/float64(window), cells)), cli.Count(t.Trim.Before))
+	m.Out.Printf("  after   %s %5s  %s less on a trimmed branch\n", paint(m, green, bar(float64(t.Trim.After)/float64(window), cells)), cli.Count(t.Trim.After), cli.InPercent(t.Trim.Reduction/100))
 	if t.Price == nil || t.Next == nil {
-		m.out.printf("no dollars are told: %s\n", safe(cmp.Or(t.Why, "no price for "+t.Model)))
+		m.Out.Printf("no dollars are told: %s\n", cli.Safe(cmp.Or(t.Why, "no price for "+t.Model)))
 		if len(t.Models) > 0 {
-			m.out.printf("  what to do: reckon at the prices of another: tidemark cost --session %s --model %s\n", shellWord(key), safe(t.Models[0]))
+			m.Out.Printf("  what to do: reckon at the prices of another: tidemark cost --session %s --model %s\n", shellWord(key), cli.Safe(t.Models[0]))
 		}
 		return
 	}
@@ -112,18 +111,18 @@ func (m *Main) printToldCost(key string, t toldCost) {
 	if t.Measured {
 		basis = "measured"
 	}
-	m.out.printf("at the prices of %s: $%g cache write (%s), $%g cache read for a million tokens (%s, %s)\n\n", safe(t.Price.Name), t.Price.Write, longAgo(cost.ShortTTL), t.Price.Read, safe(t.Price.Date), safe(t.Price.Source))
-	table(m.out, [][]string{
+	m.Out.Printf("at the prices of %s: $%g cache write (%s), $%g cache read for a million tokens (%s, %s)\n\n", cli.Safe(t.Price.Name), t.Price.Write, cli.LongAgo(cost.ShortTTL), t.Price.Read, cli.Safe(t.Price.Date), cli.Safe(t.Price.Source))
+	cli.PrintTable(m.Out, [][]string{
 		{"MODEL", "PAPER", "LIVE"},
-		{"penalty, once", dollars(t.Trim.Penalty), dollars(t.Trim.Live.Penalty)},
-		{"savings a turn", dollars(t.Trim.Savings), dollars(t.Trim.Live.Savings)},
+		{"penalty, once", cli.Dollars(t.Trim.Penalty), cli.Dollars(t.Trim.Live.Penalty)},
+		{"savings a turn", cli.Dollars(t.Trim.Savings), cli.Dollars(t.Trim.Live.Savings)},
 		{"break-even", turnsTold(t.Trim.BreakEven), turnsTold(t.Trim.Live.BreakEven)},
 	})
-	m.out.printf("\nnext turn: %s from the cache, %s without it, %s at a hit rate of %s (%s)\n", dollars(t.Next.Cached), dollars(t.Next.Uncached), dollars(t.Next.Likely), inPercent(t.HitRate), basis)
+	m.Out.Printf("\nnext turn: %s from the cache, %s without it, %s at a hit rate of %s (%s)\n", cli.Dollars(t.Next.Cached), cli.Dollars(t.Next.Uncached), cli.Dollars(t.Next.Likely), cli.InPercent(t.HitRate), basis)
 	if t.Trim.Live.Cold && t.Trim.Live.BreakEven != nil {
-		m.out.line("The cache is cold: a trimmed branch costs nothing extra now.")
+		m.Out.Line("The cache is cold: a trimmed branch costs nothing extra now.")
 	}
 	if t.Spent.Dollars != nil {
-		m.out.printf("spent so far: %s, as if all calls had gone to this model\n", dollars(*t.Spent.Dollars))
+		m.Out.Printf("spent so far: %s, as if all calls had gone to this model\n", cli.Dollars(*t.Spent.Dollars))
 	}
 }

@@ -9,26 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/setup"
 )
-
-func (m *Main) demoCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "demo", Short: "See it work: offline, without a key, in a few seconds", Args: cobra.NoArgs,
-		Long: `Hold a scripted conversation that fills a small window, and show what happens:
-it is compacted, remembered, archived, reset, verified, searched and restored.
-Everything is real and stays in a folder to look at; nothing leaves this machine.`,
-		Example: `  tidemark demo
-  tidemark demo --home /tmp/look`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.demo(cmd.Context()) },
-	}
-}
 
 const demoKey = "main"
 
@@ -47,7 +35,7 @@ func demoConfig(home string) (*config.Config, error) {
 	if err := os.MkdirAll(home, private); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(home, documentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(filepath.Join(home, cli.DocumentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = f.WriteString(demoDocument)
 		err = errors.Join(err, f.Close())
@@ -55,12 +43,12 @@ func demoConfig(home string) (*config.Config, error) {
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	return config.Parse(documentName, []byte(demoDocument))
+	return config.Parse(cli.DocumentName, []byte(demoDocument))
 }
 
 // demo is a scripted conversation with a narrator.
 type demo struct {
-	m     *Main
+	m     *cli.Main
 	c     *client
 	home  string
 	step  int
@@ -71,8 +59,8 @@ type demo struct {
 	whole  archive.Info
 }
 
-func (m *Main) demo(ctx context.Context) error {
-	home := m.home
+func demoRun(ctx context.Context, m *cli.Main) error {
+	home := m.Home
 	if home == "" {
 		var err error
 		if home, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
@@ -87,7 +75,7 @@ func (m *Main) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), true)
+	n, err := node.OpenStore(ctx, home, cfg, m.Logger(cfg, true), true)
 	if err != nil {
 		return err
 	}
@@ -103,16 +91,16 @@ func (m *Main) demo(ctx context.Context) error {
 // tell begins a step.
 func (d *demo) tell(title string) {
 	d.step++
-	d.m.out.printf("\n%d. %s\n\n", d.step, title)
+	d.m.Out.Printf("\n%d. %s\n\n", d.step, title)
 }
 
 func (d *demo) show(format string, args ...any) {
-	d.m.out.printf("   "+format+"\n", args...)
+	d.m.Out.Printf("   "+format+"\n", args...)
 }
 
 // path shows where an object of the bucket lies.
 func (d *demo) path(key string) string {
-	return filepath.Join(d.home, bucketName, filepath.FromSlash(key))
+	return filepath.Join(d.home, cli.BucketName, filepath.FromSlash(key))
 }
 
 func (d *demo) open(ctx context.Context) error {
@@ -121,10 +109,10 @@ func (d *demo) open(ctx context.Context) error {
 		return err
 	}
 	if len(there) > 0 {
-		return &fixed{fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none"}
+		return cli.Advise(fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none")
 	}
-	d.m.out.printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
-		setup.Window(d.c.local.cfg).Tokens, limitOf(d.c.local.cfg), d.home)
+	d.m.Out.Printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
+		setup.Window(d.c.local.Cfg).Tokens, cli.LimitOf(d.c.local.Cfg), d.home)
 	return nil
 }
 
@@ -140,11 +128,11 @@ func (d *demo) talk(ctx context.Context) error {
 			d.show("    » %s", e.Text)
 		}
 		var s sessionView
-		if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+		if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &s); err != nil {
 			return err
 		}
 		d.before = s
-		d.show("%-44s  %s", oneLine(line, 40), towards(s.ContextTokens, s.Limit, s.Window))
+		d.show("%-44s  %s", cli.OneLine(line, 40), cli.Towards(s.ContextTokens, s.Limit, s.Window))
 	}
 	if d.before.Compactions == 0 {
 		return errors.New("the conversation was never compacted")
@@ -155,20 +143,20 @@ func (d *demo) talk(ctx context.Context) error {
 func (d *demo) say(ctx context.Context, text string) (outcome, error) {
 	var out outcome
 	d.said++
-	return out, d.c.post(ctx, sessionPath(demoKey, "/messages"), map[string]string{"text": text, "channel": "cli"}, &out)
+	return out, d.c.Post(ctx, cli.SessionPath(demoKey, "/messages"), map[string]string{"text": text, "channel": "cli"}, &out)
 }
 
 // look shows what the model sees now.
 func (d *demo) look(ctx context.Context) error {
 	d.tell("What the model sees now is a summary of the older part and the newest messages as they were.")
 	var v viewed
-	if err := d.c.get(ctx, sessionPath(demoKey, "/view?messages=0"), &v); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, "/view?messages=0"), &v); err != nil {
 		return err
 	}
-	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), towards(v.Size, v.Limit, v.Window))
+	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), cli.Towards(v.Size, v.Limit, v.Window))
 	for _, it := range v.Items {
 		if it.Summary && len(it.Blocks) > 0 {
-			d.show("the summary (%s tokens) begins: %s", count(it.Tokens), oneLine(it.Blocks[0].Text, 300))
+			d.show("the summary (%s tokens) begins: %s", cli.Count(it.Tokens), cli.OneLine(it.Blocks[0].Text, 300))
 		}
 	}
 	return nil
@@ -184,9 +172,9 @@ func (d *demo) ask(ctx context.Context) error {
 	}
 	d.show("you:      %s", question)
 	who := "tidemark:"
-	for _, line := range strings.Split(cut(out.Text, 600), "\n") {
+	for _, line := range strings.Split(cli.Cut(out.Text, 600), "\n") {
 		if strings.TrimSpace(line) != "" {
-			d.show("%-9s %s", who, oneLine(line, 110))
+			d.show("%-9s %s", who, cli.OneLine(line, 110))
 			who = ""
 		}
 	}
@@ -199,19 +187,19 @@ func (d *demo) remembered(ctx context.Context) error {
 	var list struct {
 		Files []struct{ Path string }
 	}
-	if err := d.c.get(ctx, agentPath(mainAgent, "/memory"), &list); err != nil {
+	if err := d.c.Get(ctx, cli.AgentPath(node.MainAgent, "/memory"), &list); err != nil {
 		return err
 	}
 	for _, f := range list.Files {
 		var text strings.Builder
-		if err := d.c.raw(ctx, memoryPath(mainAgent, f.Path), &text); err != nil {
+		if err := d.c.Raw(ctx, memoryPath(node.MainAgent, f.Path), &text); err != nil {
 			return err
 		}
 		d.show("%s", d.path("agents/main/"+f.Path))
 		for _, line := range strings.Split(strings.TrimSpace(text.String()), "\n") {
 			line, _, _ = strings.Cut(line, "<!--") // what the machine notes behind a fact
 			if strings.TrimSpace(line) != "" {
-				d.show("  | %s", oneLine(line, 110))
+				d.show("  | %s", cli.OneLine(line, 110))
 			}
 		}
 	}
@@ -229,12 +217,12 @@ func (d *demo) archived(ctx context.Context) error {
 
 func (d *demo) verify(ctx context.Context) error {
 	var out verdicts
-	if err := d.c.post(ctx, agentPath(mainAgent, "/archives-verify"), struct{}{}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.AgentPath(node.MainAgent, "/archives-verify"), struct{}{}, &out); err != nil {
 		return err
 	}
 	for _, v := range out.Verdicts {
 		d.show("%s", d.path(v.Key))
-		d.show("  verified: %t, %d messages, %s", v.OK, v.Messages, size(v.Bytes))
+		d.show("  verified: %t, %d messages, %s", v.OK, v.Messages, cli.Size(v.Bytes))
 	}
 	if out.Bad > 0 || out.OK == 0 {
 		return fmt.Errorf("%d archives ok, %d damaged", out.OK, out.Bad)
@@ -245,22 +233,22 @@ func (d *demo) verify(ctx context.Context) error {
 // reset begins anew.
 func (d *demo) reset(ctx context.Context) error {
 	d.tell("A reset archives the whole session, remembers and begins anew.")
-	if err := d.c.get(ctx, sessionPath(demoKey, ""), &d.before); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &d.before); err != nil {
 		return err
 	}
 	var out outcome
-	if err := d.c.post(ctx, sessionPath(demoKey, "/reset"), struct{}{}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.SessionPath(demoKey, "/reset"), struct{}{}, &out); err != nil {
 		return err
 	}
 	for _, e := range out.Events {
 		d.show("» %s", e.Text)
 	}
 	var s sessionView
-	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &s); err != nil {
 		return err
 	}
-	d.show("the session now: %d messages, %s", s.Messages, towards(s.ContextTokens, s.Limit, s.Window))
-	list, err := pages[archive.Info](ctx, d.c, agentPath(mainAgent, "/archives"), "archives")
+	d.show("the session now: %d messages, %s", s.Messages, cli.Towards(s.ContextTokens, s.Limit, s.Window))
+	list, err := pages[archive.Info](ctx, d.c, cli.AgentPath(node.MainAgent, "/archives"), "archives")
 	if err != nil {
 		return err
 	}
@@ -282,12 +270,12 @@ func (d *demo) find(ctx context.Context) error {
 	var out struct {
 		Hits []archive.Hit `json:"hits"`
 	}
-	if err := d.c.get(ctx, agentPath(mainAgent, "/archives-search?limit=3&q=oven+Lahti"), &out); err != nil {
+	if err := d.c.Get(ctx, cli.AgentPath(node.MainAgent, "/archives-search?limit=3&q=oven+Lahti"), &out); err != nil {
 		return err
 	}
 	d.show("tidemark archive search %s", words)
 	for _, h := range out.Hits {
-		d.show("  %s:%d  %s: %s", filepath.Base(h.Key), h.Line, h.Role, oneLine(h.Snippet, 110))
+		d.show("  %s:%d  %s: %s", filepath.Base(h.Key), h.Line, h.Role, cli.OneLine(h.Snippet, 110))
 	}
 	if len(out.Hits) == 0 {
 		return fmt.Errorf("search %s: nothing was found", words)
@@ -303,11 +291,11 @@ func (d *demo) restore(ctx context.Context) error {
 		Context  tidemark.Tokens `json:"contextTokens"`
 		Window   tidemark.Tokens `json:"window"`
 	}
-	if err := d.c.post(ctx, sessionPath("found", "/restore"), map[string]string{"archive": d.whole.Key}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.SessionPath("found", "/restore"), map[string]string{"archive": d.whole.Key}, &out); err != nil {
 		return err
 	}
 	d.show("tidemark archive restore %s --session found", filepath.Base(d.whole.Key))
-	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, towards(out.Context, 0, out.Window))
+	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, cli.Towards(out.Context, 0, out.Window))
 	same, err := d.compare(ctx)
 	if err != nil {
 		return err
@@ -322,10 +310,10 @@ func (d *demo) restore(ctx context.Context) error {
 // compare counts the messages that are the same in the archive and in the restored session.
 func (d *demo) compare(ctx context.Context) (same int, err error) {
 	var a, b strings.Builder
-	if err := d.c.raw(ctx, agentPath(mainAgent, "/archives/"+filepath.Base(d.whole.Key)+"?format=jsonl"), &a); err != nil {
+	if err := d.c.Raw(ctx, cli.AgentPath(node.MainAgent, "/archives/"+filepath.Base(d.whole.Key)+"?format=jsonl"), &a); err != nil {
 		return 0, err
 	}
-	if err := d.c.raw(ctx, sessionPath("found", "/log?format=jsonl"), &b); err != nil {
+	if err := d.c.Raw(ctx, cli.SessionPath("found", "/log?format=jsonl"), &b); err != nil {
 		return 0, err
 	}
 	old, back := strings.Split(strings.TrimSpace(a.String()), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -342,11 +330,11 @@ func (d *demo) compare(ctx context.Context) (same int, err error) {
 }
 
 func (d *demo) end(context.Context) error {
-	d.m.out.printf("\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
+	d.m.Out.Printf("\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
 	for _, c := range []string{"sessions ls", "view found", "archive ls", "memory cat", "chat"} {
 		d.show("tidemark --home %s %s", d.home, c)
 	}
-	d.m.out.line("\nOr start for real: tidemark serve, then tidemark chat.")
+	d.m.Out.Line("\nOr start for real: tidemark serve, then tidemark chat.")
 	return nil
 }
 

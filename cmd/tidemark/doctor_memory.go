@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -14,17 +16,17 @@ func (d *doctor) nights(ctx context.Context, c *client) {
 	var out struct {
 		Night agent.Night `json:"night"`
 	}
-	if err := c.get(ctx, agentPath(mainAgent, "/memory/ledger?limit=1"), &out); err != nil {
+	if err := c.Get(ctx, cli.AgentPath(node.MainAgent, "/memory/ledger?limit=1"), &out); err != nil {
 		return // an older server, or it was told above what it answers
 	}
 	if n := out.Night; n.Superseded > 0 {
-		d.add("memory", fine, "", "%d facts count no more since newer ones replaced or ended them (`tidemark memory ledger`); the last night was %s", n.Superseded, when(n.At))
+		d.add("memory", fine, "", "%d facts count no more since newer ones replaced or ended them (`tidemark memory ledger`); the last night was %s", n.Superseded, cli.When(n.At))
 	}
 	var last agent.Consolidated
 	if json.Unmarshal(out.Night.Last, &last) == nil && last.Waiting != "" {
-		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model); the rules compare facts all the same", "new facts are not compared with older ones: %s", safe(last.Waiting))
+		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model); the rules compare facts all the same", "new facts are not compared with older ones: %s", cli.Safe(last.Waiting))
 	}
 	if n := out.Night; len(n.Edited) > 0 {
-		d.add("digest", odd, "take over what you want, then remove your file: the agent goes on with its own", "edited by a person and left as it is: %s; ours stands beside, as .suggested.md", safe(strings.Join(n.Edited, ", ")))
+		d.add("digest", odd, "take over what you want, then remove your file: the agent goes on with its own", "edited by a person and left as it is: %s; ours stands beside, as .suggested.md", cli.Safe(strings.Join(n.Edited, ", ")))
 	}
 }

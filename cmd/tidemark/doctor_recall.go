@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/session"
@@ -23,8 +24,8 @@ func (d *doctor) unsound(ctx context.Context, db tidemark.DB) error {
 	}
 	for _, u := range list {
 		if time.Since(u.At) < old {
-			d.add("self-check", odd, "the messages are in view as before; put back what is missing, then `tidemark compact "+plainKey(string(u.Key))+"`",
-				"a compaction of %s was taken back %s: %s", plainKey(string(u.Key)), when(u.At), safe(u.Text))
+			d.add("self-check", odd, "the messages are in view as before; put back what is missing, then `tidemark compact "+cli.PlainKey(string(u.Key))+"`",
+				"a compaction of %s was taken back %s: %s", cli.PlainKey(string(u.Key)), cli.When(u.At), cli.Safe(u.Text))
 		}
 	}
 	return nil
@@ -38,7 +39,7 @@ func (d *doctor) vectors(ctx context.Context, db tidemark.DB) error {
 		return err
 	case failing > 0:
 		d.add("vectors", odd, "look for \"vectors put off\" in the log of the server: the endpoint of recall.embeddings failed; it is asked again",
-			"%d messages have one; %s waits for the endpoint", made, plural(failing, "conversation"))
+			"%d messages have one; %s waits for the endpoint", made, cli.Plural(failing, "conversation"))
 	default:
 		d.add("vectors", fine, "", "%d messages have one", made)
 	}
@@ -57,16 +58,16 @@ func (d *doctor) embedder(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	if _, err := by.Embed(ctx, []string{"tidemark"}); err != nil {
-		d.add("vectors", odd, "check recall.embeddingUrl, its key and recall.embeddingModel; until then words alone find", "%s makes no vector: %s", safe(by.Name()), safe(err.Error()))
+		d.add("vectors", odd, "check recall.embeddingUrl, its key and recall.embeddingModel; until then words alone find", "%s makes no vector: %s", cli.Safe(by.Name()), cli.Safe(err.Error()))
 		return
 	}
-	d.add("vectors", fine, "", "%s makes them", safe(by.Name()))
+	d.add("vectors", fine, "", "%s makes them", cli.Safe(by.Name()))
 }
 
 // checks tells what a server counted of self-checks and of vectors.
 func (d *doctor) checks(ctx context.Context, c *client) {
 	var text bytes.Buffer
-	if err := c.raw(ctx, "/metrics", &text); err != nil {
+	if err := c.Raw(ctx, "/metrics", &text); err != nil {
 		return // it was told above what it answers
 	}
 	if failed := metric(text.Bytes(), `tidemark_vectors_total{result="failed"}`); failed > 0 {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -45,14 +47,14 @@ func (d *doctor) server(ctx context.Context, base string) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	by := "TIDEMARK_SERVER"
-	if d.m.server != "" {
+	if d.m.Server != "" {
 		by = "--server"
 	}
-	c := d.m.remote(base)
+	c := serverAt(d.m, base)
 	h, err := c.health(ctx)
-	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Type == "unauthorized" {
+	if refused := (*cli.APIError)(nil); errors.As(err, &refused) && refused.Type == "unauthorized" {
 		d.add("server", fine, "", "%s (%s) answers", base, by)
-		d.add("token", bad, refused.fix(), "%s", err)
+		d.add("token", bad, refused.Fix(), "%s", err)
 		return
 	}
 	if err != nil {
@@ -60,7 +62,7 @@ func (d *doctor) server(ctx context.Context, base string) {
 		return
 	}
 	d.add("server", fine, "", "%s (%s) answers, version %s; this is %s\nthe files of this machine are not looked at: unset %[2]s to have them checked",
-		base, by, cmp.Or(h.Version, "not told"), versionText())
+		base, by, cmp.Or(h.Version, "not told"), node.VersionText())
 	in := !h.closed() && d.admitted(ctx, c, h)
 	d.problems(h)
 	if in {
@@ -85,12 +87,12 @@ func (d *doctor) servedWindow(ctx context.Context, c *client) {
 	var page struct {
 		Sessions []tidemark.SessionInfo `json:"sessions"`
 	}
-	if c.get(ctx, fmt.Sprintf("/v1/sessions?limit=%d", looked), &page) != nil {
+	if c.Get(ctx, fmt.Sprintf("/v1/sessions?limit=%d", looked), &page) != nil {
 		return // it is told elsewhere
 	}
 	for _, info := range page.Sessions {
 		var s sessionView
-		if err := c.get(ctx, sessionPath(string(info.Key), ""), &s); err == nil && s.From != "" && s.Settings.Model == "" && s.Settings.Window == 0 {
+		if err := c.Get(ctx, cli.SessionPath(string(info.Key), ""), &s); err == nil && s.From != "" && s.Settings.Model == "" && s.Settings.Window == 0 {
 			d.windowed = true
 			d.add("window", fine, "", "%d tokens: %s", s.Window, s.From)
 			return
@@ -126,7 +128,7 @@ func (d *doctor) served(h health) {
 	if len(h.Channels) > 0 { // an older server does not tell
 		var texts []string
 		for _, ch := range h.Channels {
-			texts = append(texts, safe(ch.Text))
+			texts = append(texts, cli.Safe(ch.Text))
 		}
 		d.add("channels", fine, "", "%s", strings.Join(texts, ", "))
 	}
@@ -139,33 +141,33 @@ func (d *doctor) served(h health) {
 
 // admitted reports whether the server takes our token.
 func (d *doctor) admitted(ctx context.Context, c *client, h health) bool {
-	var refused *apiError
-	err := c.get(ctx, "/v1/agents", nil)
+	var refused *cli.APIError
+	err := c.Get(ctx, "/v1/agents", nil)
 	switch {
-	case err == nil && c.token == "":
+	case err == nil && c.Token == "":
 		d.add("token", fine, "", "none is set here, and the server wants none of this machine")
 	case err == nil:
 		d.add("token", fine, "", "the server takes it (TIDEMARK_TOKEN)")
 	case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError:
-		d.add("token", bad, refused.fix(), "%s", err)
+		d.add("token", bad, refused.Fix(), "%s", err)
 	case len(h.Problems) > 0: // of which it tells only whom it lets in
 		d.add("token", fine, "", "the server takes it (TIDEMARK_TOKEN)")
 	default:
-		d.add("server", bad, d.m.fix(err), "asked for its agents: %s", err)
+		d.add("server", bad, d.m.Fix(err), "asked for its agents: %s", err)
 	}
 	return err == nil
 }
 
 // health asks a server how it is.
 func (c *client) health(ctx context.Context) (h health, err error) {
-	resp, err := c.do(ctx, http.MethodGet, "/healthz", nil)
+	resp, err := c.Do(ctx, http.MethodGet, "/healthz", nil)
 	if err != nil {
 		return h, err
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, cli.MaxDocument))
 	if err != nil {
-		return h, fmt.Errorf("read answer of %s: %w", c.where, err)
+		return h, fmt.Errorf("read answer of %s: %w", c.Where, err)
 	}
 	var known struct {
 		OK *bool `json:"ok"`
@@ -181,9 +183,9 @@ func (c *client) health(ctx context.Context) (h health, err error) {
 
 // ownFix is the advice that an error brings, empty for none.
 func ownFix(err error) string {
-	var own *fixed
+	var own *cli.Fixed
 	if errors.As(err, &own) {
-		return own.fix
+		return own.Fix
 	}
 	return ""
 }

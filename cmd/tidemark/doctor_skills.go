@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -15,9 +17,9 @@ const skillFix = "correct what is named, and put it back with `tidemark skill ad
 
 // skillsIn tells of the skills in a bucket of this machine, where there are some.
 func (d *doctor) skillsIn(ctx context.Context, blobs tidemark.Blobs) {
-	names := []string{mainAgent}
+	names := []string{node.MainAgent}
 	for _, a := range d.cfg.Agents {
-		if a.ID != mainAgent {
+		if a.ID != node.MainAgent {
 			names = append(names, a.ID)
 		}
 	}
@@ -49,8 +51,8 @@ func skillsOf(ctx context.Context, blobs tidemark.Blobs, name string) (list []ag
 // to know of any.
 func (d *doctor) servedSkills(ctx context.Context, c *client) {
 	var out skillList
-	if c.get(ctx, agentPath(mainAgent, "/skills"), &out) == nil {
-		d.skills(mainAgent, out.Skills, out.More)
+	if c.Get(ctx, cli.AgentPath(node.MainAgent, "/skills"), &out) == nil {
+		d.skills(node.MainAgent, out.Skills, out.More)
 	}
 }
 
@@ -61,19 +63,19 @@ func (d *doctor) skills(of string, list []agent.Skill, more bool) {
 			good++
 			continue
 		}
-		d.add("skills", odd, skillFix, "%s of agent %s is left out: %s", safe(s.Name), of, safe(s.Problem))
+		d.add("skills", odd, skillFix, "%s of agent %s is left out: %s", cli.Safe(s.Name), of, cli.Safe(s.Problem))
 	}
 	switch {
 	case good > skill.MaxListed || more:
 		d.add("skills", odd, "remove or join some: the model is told of the first ones by name", "agent %s has %s; a prompt names %d", of, atLeast(good, more), skill.MaxListed)
 	case good > 0:
-		d.add("skills", fine, "", "agent %s has %s", of, plural(good, "skill"))
+		d.add("skills", fine, "", "agent %s has %s", of, cli.Plural(good, "skill"))
 	}
 }
 
 func atLeast(n int, more bool) string {
 	if more {
-		return fmt.Sprintf("over %s", plural(n, "skill"))
+		return fmt.Sprintf("over %s", cli.Plural(n, "skill"))
 	}
-	return plural(n, "skill")
+	return cli.Plural(n, "skill")
 }

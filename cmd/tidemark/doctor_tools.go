@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/wasi"
 )
@@ -14,7 +16,7 @@ func (d *doctor) toolServers() {
 		return
 	}
 	for _, g := range setup.ToolGaps(d.cfg, true) {
-		d.add("tools", bad, gapFix(g), "%s %s", g.Setting, g.Message)
+		d.add("tools", bad, node.GapFix(g), "%s %s", g.Setting, g.Message)
 	}
 }
 
@@ -22,31 +24,31 @@ func (d *doctor) toolServers() {
 // as it is configured stands among its problems.
 func (d *doctor) servedTools(ctx context.Context, c *client) bool {
 	var out served
-	if c.get(ctx, agentPath(mainAgent, "/tools"), &out) != nil {
+	if c.Get(ctx, cli.AgentPath(node.MainAgent, "/tools"), &out) != nil {
 		return false // it is too old, or lets nobody in, which is told above
 	}
 	good := 0
 	for _, s := range out.Sources {
 		for _, left := range s.LeftOut {
-			d.add("tools", odd, "mend its definition where it comes from, or leave it out yourself: tools.mcp."+safe(s.Name)+".allow (docs/tools.md)", "server %s: left out is %s", safe(s.Name), safe(left))
+			d.add("tools", odd, "mend its definition where it comes from, or leave it out yourself: tools.mcp."+cli.Safe(s.Name)+".allow (docs/tools.md)", "server %s: left out is %s", cli.Safe(s.Name), cli.Safe(left))
 		}
 		switch {
 		case s.Name == "":
 		case s.State == "error":
-			d.add("tools", odd, "bring it up, or set tools.mcp."+safe(s.Name)+".enabled to false (docs/tools.md)", "server %s: %s", safe(s.Name), safe(s.Error))
+			d.add("tools", odd, "bring it up, or set tools.mcp."+cli.Safe(s.Name)+".enabled to false (docs/tools.md)", "server %s: %s", cli.Safe(s.Name), cli.Safe(s.Error))
 		case s.State == "reachable":
 			good++
 		}
 	}
 	if good > 0 {
-		d.add("tools", fine, "", "%s reached", plural(good, "server"))
+		d.add("tools", fine, "", "%s reached", cli.Plural(good, "server"))
 	}
 	return true
 }
 
 // modules looks at the tools that are installed. None is the usual case, and nothing to say.
 func (d *doctor) modules() {
-	ts, err := wasi.Open(wasi.Config{Home: d.home, Reserved: builtInTools})
+	ts, err := wasi.Open(wasi.Config{Home: d.home, Reserved: node.BuiltInTools})
 	if err != nil {
 		d.add("tools", bad, "make the folder readable", "%s", err)
 		return
@@ -61,10 +63,10 @@ func (d *doctor) modules() {
 	for _, t := range list {
 		if t.Broken != "" {
 			broken++
-			d.add("tools", odd, "mend it, add it again with --force, or take it away with `tidemark tool rm "+safe(t.Name)+"`", "%s is left out: %s", safe(t.Name), safe(t.Broken))
+			d.add("tools", odd, "mend it, add it again with --force, or take it away with `tidemark tool rm "+cli.Safe(t.Name)+"`", "%s is left out: %s", cli.Safe(t.Name), cli.Safe(t.Broken))
 		}
 	}
 	if n := len(list) - broken; n > 0 {
-		d.add("tools", fine, "", "%s installed", plural(n, "module"))
+		d.add("tools", fine, "", "%s installed", cli.Plural(n, "module"))
 	}
 }

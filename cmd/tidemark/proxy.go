@@ -13,14 +13,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // proxyFlags is what `tidemark proxy` is asked for.
 type proxyFlags struct {
-	treatment, name, upstream string
-	port                      int
-	printEnv                  bool
+	Treatment, Name, Upstream string
+	Port                      int
+	PrintEnv                  bool
 }
 
 // treatments are what the proxy may do with a request, see docs/proxy.md.
@@ -28,66 +28,33 @@ func treatments() []string {
 	return []string{"observe", "trim", "page", "page+trim", "episodes", "episodes+trim"}
 }
 
-func (m *Main) proxyCommand() *cobra.Command {
-	var f proxyFlags
-	c := &cobra.Command{
-		Use: "proxy [flags] -- COMMAND [ARGS…]", Short: "Run a client of the Messages API or of OpenAI behind Tidemark",
-		Long: `Run a client that keeps its own history, such as Claude Code or an agent on an
-SDK, behind Tidemark: old results of tools leave what is sent to the model and
-come back when they are asked for. The client and its keys stay as they are; it
-is only told another address, in ANTHROPIC_BASE_URL and OPENAI_BASE_URL.
-
-The requests go through the server that --server names, or the one that has the
-store, else through one of this process on a free port. What was said is a
-conversation like any other, kept in the store (docs/proxy.md). Each start is a
-conversation of its own unless --name says otherwise. The exit code is that of
-the command.`,
-		Example: `  tidemark proxy -- claude
-  tidemark proxy --treatment observe -- node agent.mjs
-  tidemark proxy --name review --port 9000 --print-env`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd, args); err != nil {
-				return err
-			}
-			return m.proxy(cmd.Context(), f, args)
-		},
-	}
-	c.Flags().SetInterspersed(false) // what follows the command is the command's
-	c.Flags().StringVar(&f.treatment, "treatment", "", "observe, trim, page, page+trim, episodes or episodes+trim (proxy.treatment of the configuration)")
-	c.Flags().StringVar(&f.name, "name", "", "go on with the conversation of this name (default: a new one)")
-	c.Flags().StringVar(&f.upstream, "upstream", "", "URL of the API that the requests go on to (default: that of ANTHROPIC_BASE_URL, else the vendor's)")
-	c.Flags().IntVar(&f.port, "port", 0, "port of this machine to listen at (default: a free one)")
-	c.Flags().BoolVar(&f.printEnv, "print-env", false, "print what a client needs in its environment, and run none")
-	return c
-}
-
 // maxProxyName bounds --name.
 const maxProxyName = 64
 
 // check refuses flags that cannot be meant, and gives those their value that have none.
-func (f *proxyFlags) check(cmd *cobra.Command, args []string) error {
+func (f *proxyFlags) check(m *cli.Main) error {
+	args := m.Args
 	switch {
-	case len(args) == 0 && !f.printEnv:
-		return usagef("%s: which command is to run? for example `tidemark proxy -- claude`", cmd.CommandPath())
-	case len(args) > 0 && f.printEnv:
-		return usagef("--print-env runs no command; leave out %q", strings.Join(args, " "))
-	case f.treatment != "" && !slices.Contains(treatments(), f.treatment):
-		return usagef("--treatment %s: want %s", f.treatment, strings.Join(treatments(), ", "))
-	case f.port < 0 || f.port > 65535:
-		return usagef("--port %d: want 0 to 65535; 0 takes any free one", f.port)
-	case !plainName(f.name):
-		return usagef("--name %q: want up to %d letters, digits, dots, dashes and underscores", f.name, maxProxyName)
+	case len(args) == 0 && !f.PrintEnv:
+		return cli.Usagef("%s: which command is to run? for example `tidemark proxy -- claude`", m.Path())
+	case len(args) > 0 && f.PrintEnv:
+		return cli.Usagef("--print-env runs no command; leave out %q", strings.Join(args, " "))
+	case f.Treatment != "" && !slices.Contains(treatments(), f.Treatment):
+		return cli.Usagef("--treatment %s: want %s", f.Treatment, strings.Join(treatments(), ", "))
+	case f.Port < 0 || f.Port > 65535:
+		return cli.Usagef("--port %d: want 0 to 65535; 0 takes any free one", f.Port)
+	case !plainName(f.Name):
+		return cli.Usagef("--name %q: want up to %d letters, digits, dots, dashes and underscores", f.Name, maxProxyName)
 	}
-	if f.upstream != "" {
-		base, err := upstreamURL(f.upstream)
+	if f.Upstream != "" {
+		base, err := upstreamURL(f.Upstream)
 		if err != nil {
-			return usagef("--upstream %s: %v", f.upstream, err)
+			return cli.Usagef("--upstream %s: %v", f.Upstream, err)
 		}
-		f.upstream = base
+		f.Upstream = base
 	}
-	if f.name == "" {
-		f.name = freshName(args)
+	if f.Name == "" {
+		f.Name = freshName(args)
 	}
 	return nil
 }
@@ -120,9 +87,9 @@ func secret(n int) string {
 	return hex.EncodeToString(raw)
 }
 
-// proxy opens the door, runs the client, and says what came of it.
-func (m *Main) proxy(ctx context.Context, f proxyFlags, args []string) error {
-	if f.printEnv { // before anybody can know that it is up
+// runProxy opens the door, runs the client, and says what came of it.
+func runProxy(ctx context.Context, m *cli.Main, f proxyFlags, args []string) error {
+	if f.PrintEnv { // before anybody can know that it is up
 		var end context.CancelFunc
 		ctx, end = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
 		defer end()
@@ -130,37 +97,44 @@ func (m *Main) proxy(ctx context.Context, f proxyFlags, args []string) error {
 	// A signal is the child's to answer: the server must outlive what it still sends.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d, err := m.openDoor(serving, f)
+	d, err := openDoor(serving, m, f)
 	if err != nil {
 		return err
 	}
 	done, ready := make(chan error, 1), make(chan struct{})
-	go func() { done <- m.serveDoor(serving, d, func(string) { close(ready) }) }()
+	go func() { done <- serveDoor(serving, m, d, func(string) { close(ready) }) }()
 	select {
 	case err := <-done:
 		return errors.Join(err, d.close())
 	case <-ready:
 	}
-	m.err.printf("tidemark proxy: %s; treatment %s; conversation %s\n", d.say(), cmp.Or(d.mode, "as that server has it"), f.name)
-	if f.printEnv {
-		m.printEnv(ctx, d)
+	m.Err.Printf("tidemark proxy: %s; treatment %s; conversation %s\n", d.say(), cmp.Or(d.mode, "as that server has it"), f.Name)
+	if f.PrintEnv {
+		printEnv(ctx, m, d)
 	} else {
-		err = m.runChild(args, childEnv(m.Environ, d.url()))
+		err = runChild(m, args, childEnv(m.Environ, d.url()))
 	}
-	if child := (*childEnded)(nil); !errors.As(err, &child) || !child.unmade {
-		m.proxySummary(context.WithoutCancel(ctx), d)
+	if child := (*cli.ChildEnded)(nil); !errors.As(err, &child) || !child.Unmade {
+		proxySummary(context.WithoutCancel(ctx), m, d)
 	}
 	if d.node != nil {
-		m.waitForGuests(ctx, d.node.home)
+		waitForGuests(ctx, m, d.node.Home)
 	}
 	stop()
 	return errors.Join(err, <-done, d.close())
 }
 
 // printEnv prints the variables of a client and waits until it is interrupted.
-func (m *Main) printEnv(ctx context.Context, d *proxyDoor) {
+func printEnv(ctx context.Context, m *cli.Main, d *proxyDoor) {
 	for _, v := range proxyVars(d.url()) {
-		m.out.line("export " + v)
+		m.Out.Line("export " + v)
 	}
 	<-ctx.Done()
+}
+
+func proxyCommand(ctx context.Context, m *cli.Main, f *proxyFlags) error {
+	if err := f.check(m); err != nil {
+		return err
+	}
+	return runProxy(ctx, m, *f, m.Args)
 }

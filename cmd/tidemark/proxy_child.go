@@ -15,22 +15,13 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
-
-// childEnded is the end of a command that did not end well: its exit code is ours, and it has said
-// itself what was wrong.
-type childEnded struct {
-	code   int
-	unmade bool // it never ran
-}
-
-func (e *childEnded) Error() string {
-	return "the command ended with exit code " + strconv.Itoa(e.code)
-}
 
 // proxyVars are the variables by which clients find the model, as name=value.
 func proxyVars(base string) []string {
-	return []string{anthropicBase + "=" + base, openAIBase + "=" + base + "/v1"}
+	return []string{cli.AnthropicBase + "=" + base, cli.OpenAIBase + "=" + base + "/v1"}
 }
 
 // tokenVariable is where the token of a server stands; see package config.
@@ -65,7 +56,7 @@ func httpProxy(environ []string) bool {
 }
 
 // lookup returns a variable; of several of one name the last counts.
-func lookup(environ []string, name string) string { return (&Main{Environ: environ}).env(name) }
+func lookup(environ []string, name string) string { return (&cli.Main{Environ: environ}).Env(name) }
 
 // Exit codes of shells for commands that did not run, and what they add to the number of a signal.
 const (
@@ -75,30 +66,30 @@ const (
 )
 
 // runChild runs a command as runCommand does.
-func (m *Main) runChild(args, environ []string) error {
-	return m.runCommand(exec.Command(args[0], args[1:]...), environ) //nolint:noctx,gosec // it ends when it will; running it is what was asked for
+func runChild(m *cli.Main, args, environ []string) error {
+	return runCommand(m, exec.Command(args[0], args[1:]...), environ) //nolint:noctx,gosec // it ends when it will; running it is what was asked for
 }
 
 // runCommand runs a command with the standard streams of this process, be they a terminal, and hands it the signals that
 // it would have got. A command that ends with another code than 0 is a *childEnded.
-func (m *Main) runCommand(child *exec.Cmd, environ []string) error {
+func runCommand(m *cli.Main, child *exec.Cmd, environ []string) error {
 	child.Stdin, child.Stdout, child.Stderr, child.Env = m.Stdin, m.Stdout, m.Stderr, environ
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
-		m.err.printf("tidemark: %v\n", err)
+		m.Err.Printf("tidemark: %v\n", err)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			return &childEnded{exitNoCommand, true}
+			return &cli.ChildEnded{Code: exitNoCommand, Unmade: true}
 		}
-		return &childEnded{exitNotRun, true}
+		return &cli.ChildEnded{Code: exitNotRun, Unmade: true}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
 	for {
 		select {
 		case s := <-signals:
-			if !m.fromTerminal(s) {
+			if !fromTerminal(m, s) {
 				_ = child.Process.Signal(s) // it may have ended
 			}
 		case err := <-ended:
@@ -109,7 +100,7 @@ func (m *Main) runCommand(child *exec.Cmd, environ []string) error {
 
 // fromTerminal reports whether a signal has reached the command by itself: a key of the terminal
 // signals all that runs there, and twice would be once too often.
-func (m *Main) fromTerminal(s os.Signal) bool {
+func fromTerminal(m *cli.Main, s os.Signal) bool {
 	in, ok := m.Stdin.(*os.File)
 	return ok && isatty.IsTerminal(in.Fd()) && (s == syscall.SIGINT || s == syscall.SIGQUIT)
 }
@@ -121,9 +112,9 @@ func exitOf(err error) error {
 		return err // nil, or its output could not be copied
 	}
 	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return &childEnded{code: exitSignal + int(st.Signal())}
+		return &cli.ChildEnded{Code: exitSignal + int(st.Signal())}
 	}
-	return &childEnded{code: exit.ExitCode()}
+	return &cli.ChildEnded{Code: exit.ExitCode()}
 }
 
 // guestsName is the folder of a home in which other processes say that they go through the server of
@@ -161,7 +152,7 @@ func guests(home string) []int {
 }
 
 // waitForGuests keeps the server while clients of other terminals go through it.
-func (m *Main) waitForGuests(ctx context.Context, home string) {
+func waitForGuests(ctx context.Context, m *cli.Main, home string) {
 	first := guests(home)
 	if len(first) == 0 {
 		return
@@ -169,7 +160,7 @@ func (m *Main) waitForGuests(ctx context.Context, home string) {
 	const look = 500 * time.Millisecond
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	m.err.printf("tidemark proxy: process %s still works through this server; waiting for its end, Ctrl-C stops it\n", strings.Trim(fmt.Sprint(first), "[]"))
+	m.Err.Printf("tidemark proxy: process %s still works through this server; waiting for its end, Ctrl-C stops it\n", strings.Trim(fmt.Sprint(first), "[]"))
 	for len(guests(home)) > 0 {
 		select {
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -22,7 +23,7 @@ type found struct{ from, to int }
 
 // shownAround makes a find fit on a line: what stands about the words of the query, which are bold on a terminal.
 func shownAround(text, query string, bold bool) string {
-	line := oneLine(text, len(text))
+	line := cli.OneLine(text, len(text))
 	places := wordsOf(line, query)
 	from, to := 0, len(line)
 	if len(line) > shownBytes {
@@ -84,7 +85,7 @@ func stretch(line string, places []found) (from, to int) {
 		}
 	}
 	if most == 0 {
-		return 0, len(cut(line, shownBytes))
+		return 0, len(cli.Cut(line, shownBytes))
 	}
 	room := max(0, shownBytes-(last-first)) / 2
 	from = max(0, min(first-room, len(line)-shownBytes))

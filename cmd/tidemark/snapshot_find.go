@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -26,26 +25,20 @@ const (
 
 // worlds says where nodes are looked for.
 type worlds struct {
-	agent, session string
-	claude         bool // only there
-}
-
-func (w *worlds) flags(c *cobra.Command) {
-	agentFlag(c, &w.agent)
-	c.Flags().StringVar(&w.session, "session", "", "only snapshots and branches of this session")
-	c.Flags().BoolVar(&w.claude, "claude", false, "only those of Claude Code")
+	Agent, Session string
+	Claude         bool // only there
 }
 
 func (w *worlds) check() error {
-	if w.claude && w.session != "" {
-		return usagef("--session and --claude: want one of them")
+	if w.Claude && w.Session != "" {
+		return cli.Usagef("--session and --claude: want one of them")
 	}
 	return nil
 }
 
 // claudeNodes lists what is kept of Claude Code's sessions. Without a store there is nothing.
-func (m *Main) claudeNodes(ctx context.Context) ([]snapshot.Node, error) {
-	home, err := m.homeDir()
+func claudeNodes(ctx context.Context, m *cli.Main) ([]snapshot.Node, error) {
+	home, err := m.HomeDir()
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +56,16 @@ func sessionNodes(ctx context.Context, c *client, w worlds) ([]snapshot.Node, er
 		Next  string          `json:"next"`
 	}
 	const most = "1000" // tens of thousands shall be there at once, so they are read once each: less than pages does
-	path, of := "/v1/tree", url.Values{"agent": {w.agent}}
-	if w.session != "" {
-		path, of = sessionPath(w.session, "/snapshots"), url.Values{}
+	path, of := "/v1/tree", url.Values{"agent": {w.Agent}}
+	if w.Session != "" {
+		path, of = cli.SessionPath(w.Session, "/snapshots"), url.Values{}
 	}
 	of.Set("limit", most)
 	var list []snapshot.Node
 	for cursor := ""; ; {
 		var p page
 		of.Set("cursor", cursor)
-		if err := c.get(ctx, path+"?"+of.Encode(), &p); err != nil {
+		if err := c.Get(ctx, path+"?"+of.Encode(), &p); err != nil {
 			return nil, err
 		}
 		list = append(list, p.Nodes...)
@@ -88,10 +81,10 @@ func isClaudeID(ref string) bool { return strings.HasPrefix(ref, "cc-") }
 
 // findNode finds what a reference of the command line means: an id, the key of a branch, or a name. It looks among
 // nodes of sessions, and among those of Claude Code where w does not exclude them.
-func (m *Main) findNode(ctx context.Context, sessions []snapshot.Node, w worlds, ref string) (snapshot.Node, error) {
+func findNode(ctx context.Context, m *cli.Main, sessions []snapshot.Node, w worlds, ref string) (snapshot.Node, error) {
 	all := sessions
-	if w.session == "" {
-		own, err := m.claudeNodes(ctx)
+	if w.Session == "" {
+		own, err := claudeNodes(ctx, m)
 		if err != nil {
 			return snapshot.Node{}, err
 		}
@@ -105,12 +98,12 @@ func (m *Main) findNode(ctx context.Context, sessions []snapshot.Node, w worlds,
 	n, err := snapshot.Find(all, ref)
 	switch {
 	case errors.Is(err, tidemark.ErrNotFound):
-		return n, &fixed{err, missing(all, ref)}
+		return n, cli.Advise(err, missing(all, ref))
 	case errors.Is(err, tidemark.ErrConflict):
 		if _, shown := snapshot.Find(plainNodes(all), ref); errors.Is(shown, tidemark.ErrConflict) {
 			err = shown
 		}
-		return n, &fixed{errors.New(strings.TrimSuffix(err.Error(), "\n"+tidemark.ErrConflict.Error())), "give the id instead of the name"}
+		return n, cli.Advise(errors.New(strings.TrimSuffix(err.Error(), "\n"+tidemark.ErrConflict.Error())), "give the id instead of the name")
 	}
 	return n, err
 }
@@ -120,7 +113,7 @@ func plainNodes(nodes []snapshot.Node) []snapshot.Node {
 	out := slices.Clone(nodes)
 	for i := range out {
 		if n := &out[i]; n.Of == snapshot.OfSession {
-			n.ID, n.Session = plainKey(n.ID), plainKey(n.Session)
+			n.ID, n.Session = cli.PlainKey(n.ID), cli.PlainKey(n.Session)
 		}
 	}
 	return out
@@ -140,26 +133,26 @@ func missing(all []snapshot.Node, ref string) string {
 
 // withNode finds a node and carries f out; c is nil for one of Claude Code. Sessions of Tidemark that cannot be looked at
 // are no reason to leave one of Claude Code alone.
-func (m *Main) withNode(ctx context.Context, w worlds, ref string, f func(*client, snapshot.Node) error) error {
+func withNode(ctx context.Context, m *cli.Main, w worlds, ref string, f func(*client, snapshot.Node) error) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	if w.claude || isClaudeID(ref) && w.session == "" {
-		n, err := m.findNode(ctx, nil, w, ref)
+	if w.Claude || isClaudeID(ref) && w.Session == "" {
+		n, err := findNode(ctx, m, nil, w, ref)
 		if err != nil {
 			return err
 		}
 		return f(nil, n)
 	}
 	looked := false
-	err := m.with(ctx, func(c *client) error {
+	err := with(ctx, m, func(c *client) error {
 		nodes, err := sessionNodes(ctx, c, w)
 		if err != nil {
 			return err
 		}
 		looked = true
-		n, err := m.findNode(ctx, nodes, w, ref)
-		for try := 0; errors.Is(err, tidemark.ErrNotFound) && w.session == "" && try < looksAgain; try++ {
+		n, err := findNode(ctx, m, nodes, w, ref)
+		for try := 0; errors.Is(err, tidemark.ErrNotFound) && w.Session == "" && try < looksAgain; try++ {
 			// A server's agent hears of a snapshot a moment after it was taken.
 			select {
 			case <-ctx.Done():
@@ -169,31 +162,32 @@ func (m *Main) withNode(ctx context.Context, w worlds, ref string, f func(*clien
 			if nodes, err = sessionNodes(ctx, c, w); err != nil {
 				return err
 			}
-			n, err = m.findNode(ctx, nodes, w, ref)
+			n, err = findNode(ctx, m, nodes, w, ref)
 		}
 		if err != nil {
 			return err
 		}
 		return f(c, n)
 	})
-	if err == nil || looked || w.session != "" {
+	if err == nil || looked || w.Session != "" {
 		return err
 	}
-	n, not := m.findNode(ctx, nil, w, ref)
+	n, not := findNode(ctx, m, nil, w, ref)
 	if not != nil {
 		return err
 	}
-	m.err.line("sessions of Tidemark were not looked at: " + plainError(err))
+	m.Err.Line("sessions of Tidemark were not looked at: " + cli.PlainError(err))
 	return f(nil, n)
 }
 
 // oneRef takes the one snapshot or branch that a command is about.
-func oneRef(cmd *cobra.Command, args []string) error {
+func oneRef(m *cli.Main) error {
+	args := m.Args
 	if len(args) == 0 || strings.TrimSpace(args[0]) == "" {
-		return usagef("%s: which one? give its id or its name; `tidemark snapshot ls` lists them", cmd.CommandPath())
+		return cli.Usagef("%s: which one? give its id or its name; `tidemark snapshot ls` lists them", m.Path())
 	}
 	if len(args) > 1 {
-		return usagef("%s: want one id or name, got %d; put a name with spaces in quotes: %q", cmd.CommandPath(), len(args), strings.Join(args, " "))
+		return cli.Usagef("%s: want one id or name, got %d; put a name with spaces in quotes: %q", m.Path(), len(args), strings.Join(args, " "))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,47 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
-
-func (m *Main) snapshotLs() *cobra.Command {
-	var w worlds
-	var tags []string
-	c := &cobra.Command{Use: "ls", Short: "List snapshots, newest first", Args: cobra.NoArgs,
-		Example: `  tidemark snapshot ls
-  tidemark snapshot ls --session garden --tag plan
-  tidemark snapshot ls --claude --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
-			all, err := m.allNodes(cmd.Context(), w)
-			if err != nil {
-				return err
-			}
-			list := slices.DeleteFunc(slices.Concat(all.sessions, all.claude), func(n snapshot.Node) bool {
-				return n.Kind != snapshot.KindSnapshot || !tagged(n, tags)
-			})
-			slices.SortStableFunc(list, func(a, b snapshot.Node) int { return b.Created.Compare(a.Created) })
-			if m.json {
-				return m.printJSON(append([]snapshot.Node{}, list...))
-			}
-			rows := [][]string{{"ID", "NAME", "OF", "MESSAGES", "TOKENS", "TAKEN", "TAGS", "DESCRIPTION"}}
-			for _, n := range list {
-				rows = append(rows, []string{n.ID, oneLine(n.Name, 40), ofSession(n), fmt.Sprint(n.Messages), snapshot.Short(n.Tokens),
-					snapshot.Age(n.Created, now()), strings.Join(n.Tags, " "), oneLine(n.Description, 60)})
-			}
-			table(m.out, rows)
-			return all.err
-		}}
-	w.flags(c)
-	c.Flags().StringArrayVar(&tags, "tag", nil, "only those with this tag; may be repeated, then all of them")
-	return m.jsonFlag(c)
-}
 
 func tagged(n snapshot.Node, tags []string) bool {
 	for _, t := range tags {
@@ -64,31 +29,18 @@ func ofSession(n snapshot.Node) string {
 	if n.Of == snapshot.OfClaude {
 		return "claude " + n.Session
 	}
-	return plainKey(n.Session)
-}
-
-func (m *Main) snapshotShow() *cobra.Command {
-	var w worlds
-	c := &cobra.Command{Use: "show REF", Short: "Show one snapshot or branch, and what was made of it", Args: oneRef,
-		Long: `Show one snapshot or branch. REF is an id, the beginning of one, or a name that only one has.`,
-		Example: `  tidemark snapshot show before-refactor
-  tidemark snapshot show snap-01k… --json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.withNode(cmd.Context(), w, args[0], func(c *client, n snapshot.Node) error { return m.showNode(cmd.Context(), c, w, n) })
-		}}
-	w.flags(c)
-	return m.jsonFlag(c)
+	return cli.PlainKey(n.Session)
 }
 
 // showNode prints a node with its ancestors and what is right below it.
-func (m *Main) showNode(ctx context.Context, c *client, w worlds, n snapshot.Node) error {
-	if m.json {
-		return m.printJSON(n)
+func showNode(ctx context.Context, m *cli.Main, c *client, w worlds, n snapshot.Node) error {
+	if m.JSON {
+		return m.PrintJSON(n)
 	}
 	var all []snapshot.Node
 	var err error
 	if n.Of == snapshot.OfClaude {
-		all, err = m.claudeNodes(ctx)
+		all, err = claudeNodes(ctx, m)
 	} else {
 		all, err = sessionNodes(ctx, c, w)
 	}
@@ -111,12 +63,12 @@ func (m *Main) showNode(ctx context.Context, c *client, w worlds, n snapshot.Nod
 	add("from", strings.Join(ancestors(all, n), " < "))
 	for _, o := range all {
 		if o.Parent == n.ID && o.Of == n.Of {
-			add("made of it", o.Kind+" "+o.Name+"  "+plainKey(o.ID))
+			add("made of it", o.Kind+" "+o.Name+"  "+cli.PlainKey(o.ID))
 		}
 	}
-	table(m.out, rows)
+	cli.PrintTable(m.Out, rows)
 	if n.Description != "" {
-		m.out.line(n.Description)
+		m.Out.Line(n.Description)
 	}
 	return nil
 }
@@ -144,37 +96,8 @@ func ancestors(all []snapshot.Node, n snapshot.Node) []string {
 	return out
 }
 
-func (m *Main) snapshotRm() *cobra.Command {
-	var w worlds
-	c := &cobra.Command{Use: "rm REF", Short: "Remove a snapshot", Args: oneRef,
-		Long: `Take a snapshot out of all lists, and its name with it. No message goes with it, and
-sessions that were made of it stay.
-
-A snapshot of a session of Tidemark that a session began at is not removed: the tree
-would not hold together. Of Claude Code any can be removed, and what was made of it then
-stands for itself in the tree. A branch that is removed is forgotten to be one. What only
-it needed is freed: pieces of logs, and what undoes the trim of a branch whose log is no
-more.`,
-		Example: `  tidemark snapshot rm before-refactor
-  tidemark snapshot rm analysed --claude`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.withNode(cmd.Context(), w, args[0], func(c *client, n snapshot.Node) error {
-				if n.Of == snapshot.OfSession {
-					return m.removeSnapshot(cmd.Context(), c, n)
-				}
-				store, err := m.claudeStore()
-				if err != nil {
-					return err
-				}
-				return m.dropClaude(cmd.Context(), store, n.ID)
-			})
-		}}
-	w.flags(c)
-	return m.jsonFlag(c)
-}
-
 // dropClaude removes one of Claude Code, and says what stands without it now.
-func (m *Main) dropClaude(ctx context.Context, store *claude.Store, id string) error {
+func dropClaude(ctx context.Context, m *cli.Main, store *claude.Store, id string) error {
 	n, freed, err := store.Drop(ctx, id)
 	if err != nil {
 		return err
@@ -189,27 +112,73 @@ func (m *Main) dropClaude(ctx context.Context, store *claude.Store, id string) e
 			alone++
 		}
 	}
-	if m.json {
-		return m.printJSON(map[string]any{"removed": n, "bytes": freed, "children": alone})
+	if m.JSON {
+		return m.PrintJSON(map[string]any{"removed": n, "bytes": freed, "children": alone})
 	}
-	m.out.printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, size(freed))
+	m.Out.Printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, cli.Size(freed))
 	if alone > 0 {
-		m.out.printf("%s made of it: in the tree without a parent now\n", plural(alone, "node"))
+		m.Out.Printf("%s made of it: in the tree without a parent now\n", cli.Plural(alone, "node"))
 	}
 	return nil
 }
 
 // removeSnapshot removes one of a session.
-func (m *Main) removeSnapshot(ctx context.Context, c *client, n snapshot.Node) error {
+func removeSnapshot(ctx context.Context, m *cli.Main, c *client, n snapshot.Node) error {
 	if n.Kind == snapshot.KindBranch {
-		return &fixed{fmt.Errorf("%s is a branch, which is a session of its own: %w", plainKey(n.ID), tidemark.ErrInvalid), "only snapshots are removed; what a branch said stays"}
+		return cli.Advise(fmt.Errorf("%s is a branch, which is a session of its own: %w", cli.PlainKey(n.ID), tidemark.ErrInvalid), "only snapshots are removed; what a branch said stays")
 	}
-	if err := c.call(ctx, http.MethodDelete, sessionPath(n.Session, "/snapshots/"+url.PathEscape(n.ID)), nil, &n); err != nil {
+	if err := c.Call(ctx, http.MethodDelete, cli.SessionPath(n.Session, "/snapshots/"+url.PathEscape(n.ID)), nil, &n); err != nil {
 		return err
 	}
-	if m.json {
-		return m.printJSON(map[string]any{"removed": n})
+	if m.JSON {
+		return m.PrintJSON(map[string]any{"removed": n})
 	}
-	m.out.printf("snapshot %q of %s is removed; its messages stay\n", n.Name, plainKey(n.Session))
+	m.Out.Printf("snapshot %q of %s is removed; its messages stay\n", n.Name, cli.PlainKey(n.Session))
 	return nil
+}
+
+type snapshotsFlags struct {
+	worlds
+	Tag cli.Repeated
+}
+
+func snapshotLs(ctx context.Context, m *cli.Main, f *snapshotsFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	all, err := allNodes(ctx, m, f.worlds)
+	if err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(append(append([]snapshot.Node{}, all.sessions...), all.claude...), func(n snapshot.Node) bool {
+		return n.Kind != snapshot.KindSnapshot || !tagged(n, f.Tag)
+	})
+	slices.SortStableFunc(list, func(a, b snapshot.Node) int { return b.Created.Compare(a.Created) })
+	err = cli.Rows(m, list, []string{"ID", "NAME", "OF", "MESSAGES", "TOKENS", "TAKEN", "TAGS", "DESCRIPTION"}, func(add func(...string)) {
+		for _, n := range list {
+			add(n.ID, cli.OneLine(n.Name, 40), ofSession(n), fmt.Sprint(n.Messages), snapshot.Short(n.Tokens),
+				snapshot.Age(n.Created, now()), strings.Join(n.Tags, " "), cli.OneLine(n.Description, 60))
+		}
+	})
+	if m.JSON {
+		return err
+	}
+	return cmp.Or(err, all.err)
+}
+
+func snapshotShow(ctx context.Context, m *cli.Main, f *worlds) error {
+	return withNode(ctx, m, *f, m.Args[0], func(c *client, n snapshot.Node) error { return showNode(ctx, m, c, *f, n) })
+}
+
+func snapshotRm(ctx context.Context, m *cli.Main, f *worlds) error {
+	return withNode(ctx, m, *f, m.Args[0], func(c *client, n snapshot.Node) error {
+		if n.Of == snapshot.OfSession {
+			return removeSnapshot(ctx, m, c, n)
+		}
+		store, err := claudeStore(m)
+		if err != nil {
+			return err
+		}
+		return dropClaude(ctx, m, store, n.ID)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -30,14 +31,14 @@ func tracksOf(ctx context.Context, c *client, key string) ([]session.Track, erro
 	var info struct {
 		Tracks []session.Track `json:"tracks"`
 	}
-	err := c.get(ctx, sessionPath(keyOfTrack(key), ""), &info)
+	err := c.Get(ctx, cli.SessionPath(keyOfTrack(key), ""), &info)
 	return info.Tracks, err
 }
 
 // onTrack prints as a first line which track of a proxied conversation is shown for a key, where there are several.
-func (m *Main) onTrack(ctx context.Context, c *client, key string) {
+func onTrack(ctx context.Context, m *cli.Main, c *client, key string) {
 	if list, err := tracksOf(ctx, c, key); err == nil && len(list) > 1 { // an error is told by what is shown
-		m.out.line(tellTrack(key, list))
+		m.Out.Line(tellTrack(key, list))
 	}
 }
 
@@ -59,26 +60,26 @@ const mostTracks = 20
 
 // tellTracks says on standard error that a proxied conversation has several tracks, and how each is asked for: its own
 // key means the longest.
-func (m *Main) tellTracks(ctx context.Context, c *client, key string) {
-	if m.json {
+func tellTracks(ctx context.Context, m *cli.Main, c *client, key string) {
+	if m.JSON {
 		return
 	}
 	list, err := tracksOf(ctx, c, key)
 	if err != nil || len(list) < 2 {
 		return // they are only told beside something else
 	}
-	m.err.line("tracks of the client's; the key without one means the longest:")
+	m.Err.Line("tracks of the client's; the key without one means the longest:")
 	rows := [][]string{{"TRACK", "MESSAGES", "CONTEXT", "UPDATED", "TITLE"}}
 	for _, t := range list[:min(len(list), mostTracks)] {
 		longest := ""
 		if t.Main {
 			longest = " (the longest)"
 		}
-		rows = append(rows, []string{"'" + plainKey(ownKey(t)) + "'", fmt.Sprint(t.Messages), count(t.Tokens), when(t.Active), oneLine(t.Title, 60) + longest})
+		rows = append(rows, []string{"'" + cli.PlainKey(ownKey(t)) + "'", fmt.Sprint(t.Messages), cli.Count(t.Tokens), cli.When(t.Active), cli.OneLine(t.Title, 60) + longest})
 	}
-	table(m.err, rows)
+	cli.PrintTable(m.Err, rows)
 	if more := len(list) - mostTracks; more > 0 {
-		m.err.line("and " + plural(more, "more track"))
+		m.Err.Line("and " + cli.Plural(more, "more track"))
 	}
 }
 

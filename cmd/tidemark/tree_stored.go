@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -20,9 +21,9 @@ const maxStored = 4 << 30
 
 // storedNodes lists the nodes of sessions in a store of this machine that cannot be opened, since its disk is full or
 // cannot be written: opening one writes. A copy elsewhere is read, and that is told. err is why it could not be opened.
-func (m *Main) storedNodes(ctx context.Context, w worlds, err error) ([]snapshot.Node, error) {
-	base, named := m.named()
-	home, unknown := m.homeDir()
+func storedNodes(ctx context.Context, m *cli.Main, w worlds, err error) ([]snapshot.Node, error) {
+	base, named := m.Named()
+	home, unknown := m.HomeDir()
 	if !errors.Is(err, tidemark.ErrUnavailable) || base != "" || named != nil || unknown != nil {
 		return nil, err
 	}
@@ -30,17 +31,17 @@ func (m *Main) storedNodes(ctx context.Context, w worlds, err error) ([]snapshot
 	if failed == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
 		var nodes []snapshot.Node
-		if nodes, failed = nodesOfCopy(ctx, database(home, w.agent), dir, w); failed == nil {
-			m.err.line("the store is read from a copy, since it cannot be opened: " + plainError(err))
+		if nodes, failed = nodesOfCopy(ctx, cli.Database(home, w.Agent), dir, w); failed == nil {
+			m.Err.Line("the store is read from a copy, since it cannot be opened: " + cli.PlainError(err))
 			return nodes, nil
 		}
 	}
-	return nil, fmt.Errorf("%w (nor can a copy be read: %s)", err, plainError(failed))
+	return nil, fmt.Errorf("%w (nor can a copy be read: %s)", err, cli.PlainError(failed))
 }
 
 // nodesOfCopy copies a database, with what was written last and is not folded in yet, and reads the tree in it.
 func nodesOfCopy(ctx context.Context, path, dir string, w worlds) ([]snapshot.Node, error) {
-	to := filepath.Join(dir, databaseName)
+	to := filepath.Join(dir, cli.DatabaseName)
 	if err := copyFile(path, to); err != nil {
 		return nil, err
 	}
@@ -57,13 +58,13 @@ func nodesOfCopy(ctx context.Context, path, dir string, w worlds) ([]snapshot.No
 	if err != nil {
 		return nil, err
 	}
-	a, err := agent.New(agent.Config{Name: w.agent, DB: db, Blobs: blobs, Runtime: native.NewRuntime(nil)})
+	a, err := agent.New(agent.Config{Name: w.Agent, DB: db, Blobs: blobs, Runtime: native.NewRuntime(nil)})
 	if err != nil {
 		return nil, err
 	}
 	var only tidemark.Key
-	if w.session != "" {
-		if only, err = tidemark.ParseKey(w.session); err != nil {
+	if w.Session != "" {
+		if only, err = tidemark.ParseKey(w.Session); err != nil {
 			return nil, err
 		}
 	}

@@ -6,29 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
-// noPipe refuses a named pipe: to open one waits for whoever writes it. Those of a shell's <(…) are open already.
-func noPipe(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode()&os.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
-		return nil //nolint:nilerr // who opens it says so
-	}
-	return &fixed{fmt.Errorf("%s is a pipe, want a file", path), "give a file; where standard input is taken, give - and `< " + path + "`"}
-}
-
 // logFile opens a log. What is no file is copied to one: the log is read more than once. never is what the log is a
 // copy of, when that is a file.
-func (m *Main) logFile(ctx context.Context, path string) (f *os.File, never []place.Named, done func(), err error) {
+func logFile(ctx context.Context, m *cli.Main, path string) (f *os.File, never []place.Named, done func(), err error) {
 	if path == "-" {
-		return m.logInput(ctx)
+		return logInput(ctx, m)
 	}
-	if err := noPipe(path); err != nil {
+	if err := cli.NoPipe(path); err != nil {
 		return nil, nil, nil, err
 	}
 	if f, err = os.Open(path); err != nil {
@@ -49,7 +40,7 @@ func (m *Main) logFile(ctx context.Context, path string) (f *os.File, never []pl
 }
 
 // logInput is standard input as a file: the one that it is, when somebody gave one with < and nothing of it was read.
-func (m *Main) logInput(ctx context.Context) (f *os.File, never []place.Named, done func(), err error) {
+func logInput(ctx context.Context, m *cli.Main) (f *os.File, never []place.Named, done func(), err error) {
 	if f, ok := m.Stdin.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			if at, err := f.Seek(0, io.SeekCurrent); err == nil && at == 0 {
@@ -87,7 +78,7 @@ func spooled(ctx context.Context, from io.Reader) (*os.File, func(), error) {
 }
 
 // notInto refuses standard output that is the log: what is written there would be appended to it, or stand in it.
-func (m *Main) notInto(in *os.File, never []place.Named) error {
+func notInto(m *cli.Main, in *os.File, never []place.Named) error {
 	f, ok := m.Stdout.(*os.File)
 	if !ok {
 		return nil
@@ -109,9 +100,9 @@ func (m *Main) notInto(in *os.File, never []place.Named) error {
 
 // staleCuts looks for cuts beside OUT that are of another trim: `tidemark untrim OUT` would take them for those of this
 // one, and say that OUT was changed. With --force they go as the OUT went that they were of.
-func (m *Main) staleCuts(ctx context.Context, t trimming, in *os.File) {
-	path := t.out + trim.CutsSuffix
-	if t.out == "-" || t.cuts == path || !there(path) || !otherCuts(ctx, t.out, path) {
+func staleCuts(ctx context.Context, m *cli.Main, t trimming, in *os.File) {
+	path := t.Output + trim.CutsSuffix
+	if t.Output == "-" || t.Cuts == path || !cli.There(path) || !otherCuts(ctx, t.Output, path) {
 		return
 	}
 	its, err := os.Stat(path)
@@ -122,14 +113,14 @@ func (m *Main) staleCuts(ctx context.Context, t trimming, in *os.File) {
 	if err != nil || os.SameFile(its, log) {
 		return
 	}
-	if kept, err := os.Stat(t.cuts); err == nil && os.SameFile(its, kept) {
+	if kept, err := os.Stat(t.Cuts); err == nil && os.SameFile(its, kept) {
 		return
 	}
-	if t.force && os.Remove(path) == nil {
-		m.err.printf("removed %s: those cuts were of the log that %s replaced\n", path, t.out)
+	if t.Force && os.Remove(path) == nil {
+		m.Err.Printf("removed %s: those cuts were of the log that %s replaced\n", path, t.Output)
 		return
 	}
-	m.err.printf("%s is of another trim: `tidemark untrim %s` takes it for that of this one until it is gone\n", path, shellWord(t.out))
+	m.Err.Printf("%s is of another trim: `tidemark untrim %s` takes it for that of this one until it is gone\n", path, shellWord(t.Output))
 }
 
 // otherCuts reports whether a cuts file does not fit a trimmed log.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/graph"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -49,7 +51,7 @@ func longAnswer() string {
 func (p *simulation) inGroup(ctx context.Context, rest string) error {
 	name, words, _ := strings.Cut(rest, " ")
 	if words = strings.TrimSpace(words); words == "" {
-		return usagef(":group %s: want the name of a group, in one word, and what to say there", rest)
+		return cli.Usagef(":group %s: want the name of a group, in one word, and what to say there", rest)
 	}
 	id := "group-" + strings.ToLower(name)
 	p.phone.mu.Lock()
@@ -61,7 +63,7 @@ func (p *simulation) inGroup(ctx context.Context, rest string) error {
 
 // waits shows that answers are kept, whenever there are more or fewer of them: the phone shows nothing then.
 func (p *simulation) waits(ctx context.Context) error {
-	a, err := p.node.Agent(ctx, mainAgent)
+	a, err := p.node.Agent(ctx, node.MainAgent)
 	if err != nil {
 		return err
 	}

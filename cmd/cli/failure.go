@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/config"
+)
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+// Usagef is a mistake in how the program was called.
+func Usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// flagError says of a flag's value what is wanted instead of how Go failed to read it.
+func flagError(err error) error {
+	text, _, number := strings.Cut(err.Error(), ": strconv.Parse")
+	if !number {
+		return err
+	}
+	return Usagef("%s: want a whole number", text)
+}
+
+// ErrTold is a failure that has been reported already.
+var ErrTold = errors.New("told")
+
+// Fixed is an error that brings its own advice.
+type Fixed struct {
+	err error
+	Fix string
+}
+
+// Advise says what a person can do about an error.
+func Advise(err error, fix string) error { return &Fixed{err, fix} }
+
+func (e *Fixed) Error() string { return e.err.Error() }
+func (e *Fixed) Unwrap() error { return e.err }
+
+// told is a failure as programs read it, in the shape of the API's.
+type told struct {
+	Error struct {
+		Type    string `json:"type"` // the API's, or usage, or failed
+		Message string `json:"message"`
+		Fix     string `json:"fix,omitempty"`
+		Request string `json:"requestId,omitempty"`
+	} `json:"error"`
+}
+
+// report says on standard error what failed and what to do, and returns the exit code.
+func (m *Main) report(cmd *cobra.Command, err error) int {
+	var usage *usageError
+	var api *APIError
+	var child *ChildEnded
+	code, who, kind := ExitFailed, cmd.CommandPath(), "failed"
+	var fix string
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage) || !m.entered:
+		code, who, kind, fix = ExitUsage, "tidemark", "usage", "run `"+cmd.CommandPath()+" --help`"
+	case errors.Is(err, ErrTold):
+		return ExitFailed
+	case errors.As(err, &child):
+		return child.Code
+	default:
+		fix = m.Fix(err)
+	}
+	if m.JSON {
+		var out told
+		if kind == "failed" && (errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
+			kind = "not_found" // as the API calls it
+		}
+		out.Error.Type, out.Error.Message, out.Error.Fix = kind, PlainError(err), fix
+		if errors.As(err, &api) {
+			out.Error.Type, out.Error.Request = cmp.Or(api.Type, kind), api.Request
+		}
+		m.Err.json(out)
+		return code
+	}
+	m.Err.Printf("%s: %s\n", who, strings.ReplaceAll(strings.TrimRight(PlainError(err), "\n"), "\n", "\n  "))
+	if fix != "" {
+		m.Err.Printf("  what to do: %s\n", fix)
+	}
+	return code
+}
+
+// PlainError is the text of an error without the kind at its end, when that says no more than that something
+// is wrong.
+func PlainError(err error) string {
+	return strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error())
+}
+
+// Fix says what a person can do about an error.
+func (m *Main) Fix(err error) string {
+	var own *Fixed
+	var api *APIError
+	switch {
+	case errors.As(err, &own):
+		return own.Fix
+	case errors.As(err, &api):
+		return api.Fix()
+	case errors.Is(err, context.Canceled):
+		return "nothing is lost; run it again when you like"
+	case ofConfig(err):
+		return "correct what is named above; `tidemark config check` reads the configuration"
+	case errors.Is(err, tidemark.ErrInvalid): // what a command was given
+		return "correct what is named above"
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return "check the path and its permissions"
+	}
+	return "`tidemark doctor` checks the setup"
+}
+
+// ofConfig reports whether the configuration is what is wrong: its own list of mistakes, or what
+// [Main.load] says of the document.
+func ofConfig(err error) bool {
+	var list *config.Error
+	return errors.As(err, &list) || errors.Is(err, tidemark.ErrInvalid) && strings.HasPrefix(err.Error(), "configuration: ")
+}
+
+// APIError is an answer that reports a failure.
+type APIError struct {
+	Status  int    `json:"-"`
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Request string `json:"requestId"`
+	where   string
+	path    string // what was asked for
+	said    string // how an answer begins that is none of ours
+}
+
+// Error is the server's own message, with what is not there said to be so.
+func (e *APIError) Error() string {
+	text := e.Message
+	if text == "" {
+		text = fmt.Sprintf("%s answered %d %s", e.where, e.Status, http.StatusText(e.Status))
+		if e.said != "" {
+			text += ": " + e.said
+		}
+	}
+	if e.Type == "not_found" && !strings.Contains(text, "not found") && !strings.Contains(text, "there is no such") {
+		text += ": not found"
+	}
+	return text
+}
+
+// about reports whether the path has a part.
+func (e *APIError) about(part string) bool { return strings.Contains(e.path, part) }
+
+// Fix says what a person can do about it.
+func (e *APIError) Fix() string {
+	switch e.Type {
+	case "not_found":
+		return e.lists()
+	case "unauthorized":
+		return "set TIDEMARK_TOKEN to the server's token"
+	case "forbidden":
+		return "call it from this machine, or set TIDEMARK_TOKEN there and here; server.origins has the pages that may call"
+	case "conflict":
+		if strings.Contains(e.path, ":proxy:") {
+			return "go on in the client; `tidemark view KEY`, log and anatomy show the conversation"
+		}
+		if e.about("/branch") || e.about("/trim") {
+			return "choose another --name; `tidemark tree` shows which are taken"
+		}
+		if e.about("/import") || e.about("/restore") || e.about("/archive?") || strings.HasSuffix(e.path, "/archive") {
+			return "choose another --session; `tidemark sessions ls` shows which names are taken"
+		}
+		if e.about("/snapshots/") {
+			return "leave it where it is: the tree needs it for what was made of it, which `tidemark snapshot show REF` lists"
+		}
+		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
+	case "busy":
+		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
+	case "aborted":
+		return "say it again when you like; what was said before is in the log"
+	case "rate", "overloaded", "network", "timeout", "unavailable":
+		return "try again in a moment; `tidemark doctor` checks the setup"
+	case "auth":
+		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
+	case "overflow", "too_large":
+		switch {
+		case e.about("/schedules"):
+			return "make the prompt shorter, or remove a schedule with `tidemark schedule rm ID`"
+		case strings.Contains(e.Message, "snapshots and branches"):
+			return "`tidemark snapshot ls` shows what there is, and `tidemark snapshot rm REF` takes one away"
+		case e.about("/snapshots"), e.about("/branch"), e.about("/trim"):
+			return "correct what is named above"
+		}
+		return "raise the session's window with `tidemark sessions set KEY --window N`, or send less"
+	case "no_gain":
+		return "nothing needs to be done: there is nothing to make smaller yet"
+	case "damaged":
+		return "put a copy of that file back into the bucket; `tidemark archive verify ARCHIVE` says all that is wrong with it"
+	case "invalid", "bad_request", "changed":
+		return e.correct()
+	}
+	if e.Message == "" && e.Request == "" {
+		return "try again in a moment; `tidemark doctor` checks the server"
+	}
+	return "the server's log has it under request " + cmp.Or(e.Request, "?")
+}
+
+// correct says what is wanted where the message cannot.
+func (e *APIError) correct() string {
+	switch {
+	case e.about("/archives") || e.about("/restore"):
+		return "correct what is named above; `tidemark archive ls` shows the archives"
+	case e.about("/recall") && strings.Contains(e.Message, "without a peer"):
+		return "add --peer whatsapp:+49… or the name of who it is, as `tidemark sessions ls` shows them"
+	case e.about("/import") && strings.Contains(e.Message, "no message"):
+		return "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"
+	}
+	return "correct what is named above"
+}
+
+// lists names the command that shows what there is of the kind that was not found.
+func (e *APIError) lists() string {
+	switch {
+	case strings.HasPrefix(e.Message, "no route"):
+		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
+	case e.about("/snapshots/"), e.about("/branch"), e.about("/compare"):
+		return "`tidemark tree --ids` shows the snapshots and branches there are, `tidemark sessions ls` the sessions"
+	case e.about("/entries/"):
+		return "`tidemark log KEY --json` shows the ids there are, and recall those of what it finds"
+	case strings.Contains(e.Message, "there is no such agent"):
+		return "name one that is there: main, or one of agents in the configuration"
+	case e.about("/memory-undo"):
+		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
+	case e.about("/memory/ledger"):
+		return "`tidemark memory ledger` shows the rows there are"
+	case e.about("/memory"):
+		return "`tidemark memory ls` shows the files there are"
+	case e.about("/pairing"), e.about("/owner"):
+		return "`tidemark pairing ls` shows the codes that people were told, and the names of who is known"
+	case e.about("/schedules"):
+		return "`tidemark schedule ls` shows the schedules there are"
+	case e.about("/archives"), e.about("/restore"):
+		return "`tidemark archive ls` shows the archives there are"
+	case e.about("/anatomy/") && strings.HasPrefix(e.Message, "call "):
+		return NumbersOfCalls(e.path)
+	}
+	return "`tidemark sessions ls` shows the sessions there are"
+}
+
+// NumbersOfCalls names the command that shows the calls of a session, whose key stands in a path of the API.
+func NumbersOfCalls(path string) string {
+	key := "KEY"
+	if _, rest, ok := strings.Cut(path, "/sessions/"); ok {
+		part, _, _ := strings.Cut(rest, "/anatomy/")
+		if plain, err := url.PathUnescape(part); err == nil {
+			key = PlainKey(plain)
+		}
+	}
+	return "`tidemark anatomy " + key + "` shows the numbers of the newest calls, --limit more of them"
+}
+
+// StatusOf is the status of an answer that reports a failure, 0 for other errors.
+func StatusOf(err error) int {
+	var api *APIError
+	if errors.As(err, &api) {
+		return api.Status
+	}
+	return 0
+}
+
+// ChildEnded is the end of a command that did not end well: its exit code is ours, and it has said
+// itself what was wrong.
+type ChildEnded struct {
+	Code   int
+	Unmade bool // it never ran
+}
+
+func (e *ChildEnded) Error() string {
+	return "the command ended with exit code " + strconv.Itoa(e.Code)
+}
