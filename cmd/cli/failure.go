@@ -47,7 +47,10 @@ type Fixed struct {
 // Advise says what a person can do about an error.
 func Advise(err error, fix string) error { return &Fixed{err, fix} }
 
+// Error is the error without the advice.
 func (e *Fixed) Error() string { return e.err.Error() }
+
+// Unwrap is the error that the advice is for.
 func (e *Fixed) Unwrap() error { return e.err }
 
 // told is a failure as programs read it, in the shape of the API's.
@@ -285,6 +288,7 @@ type ChildEnded struct {
 	Unmade bool // it never ran
 }
 
+// Error says how it ended.
 func (e *ChildEnded) Error() string {
 	return "the command ended with exit code " + strconv.Itoa(e.Code)
 }

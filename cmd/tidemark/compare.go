@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -251,4 +257,186 @@ func findBranch(ctx context.Context, m *cli.Main, c *client, w worlds, ref strin
 		return n, nil, cli.Advise(fmt.Errorf("branch %s: not found among the sessions of Tidemark", ref), "`tidemark tree` shows the branches there are")
 	}
 	return n, nodes, err
+}
+
+// bothWorlds is what is kept, by program. err is what kept one of them from being read.
+type bothWorlds struct {
+	sessions, claude []snapshot.Node
+	err              error
+}
+
+// allNodes lists the nodes of both programs. What one of them holds is given although the other cannot be read.
+func allNodes(ctx context.Context, m *cli.Main, w worlds) (bothWorlds, error) {
+	var all bothWorlds
+	var ofClaude, ofSessions error
+	if w.Session == "" {
+		all.claude, ofClaude = claudeNodes(ctx, m)
+	}
+	if !w.Claude {
+		looked := false
+		ofSessions = with(ctx, m, func(c *client) (err error) {
+			looked = true
+			all.sessions, err = sessionNodes(ctx, c, w)
+			return err
+		})
+		if ofSessions != nil && !looked {
+			all.sessions, ofSessions = storedNodes(ctx, m, w, ofSessions)
+		}
+	}
+	if all.err = errors.Join(ofSessions, ofClaude); len(all.sessions)+len(all.claude) == 0 {
+		return all, all.err
+	}
+	return all, nil
+}
+
+// drawTrees prints the trees of both programs, each below its name.
+func drawTrees(m *cli.Main, sessions, claude snapshot.Tree, ids bool) error {
+	drawn := false
+	for _, t := range []struct {
+		head string
+		tree snapshot.Tree
+	}{{"Sessions of Tidemark", sessions}, {"Sessions of Claude Code", claude}} {
+		if len(t.tree.Rows) == 0 {
+			continue
+		}
+		if drawn {
+			m.Out.Line()
+		}
+		drawn = true
+		m.Out.Line(m.Dim(t.head))
+		for i := range t.tree.Rows {
+			if r := &t.tree.Rows[i]; r.Of == snapshot.OfSession {
+				r.Session, r.ID = cli.PlainKey(r.Session), cli.PlainKey(r.ID)
+			}
+		}
+		if err := t.tree.Text(m.Out, snapshot.TextOptions{IDs: ids, Now: now}); err != nil {
+			return err
+		}
+	}
+	if !drawn {
+		m.Err.Line("there is no snapshot yet; `tidemark snapshot NAME` takes one")
+	}
+	return nil
+}
+
+type treeFlags struct {
+	worlds
+	Depth int
+	IDs   bool `flag:"ids"`
+}
+
+func tree(ctx context.Context, m *cli.Main, f *treeFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if m.Changed("depth") && f.Depth <= 0 {
+		return cli.Usagef("--depth %d: want how many levels to show, 1 or more", f.Depth)
+	}
+	all, err := allNodes(ctx, m, f.worlds)
+	if err != nil {
+		return err
+	}
+	sessions, claude := snapshot.Grow(all.sessions).To(f.Depth), snapshot.Grow(all.claude).To(f.Depth)
+	if m.JSON {
+		err = m.PrintJSON(append(append([]snapshot.Row{}, sessions.Rows...), claude.Rows...))
+	} else {
+		err = drawTrees(m, sessions, claude, f.IDs)
+	}
+	return cmp.Or(err, all.err)
+}
+
+// maxStored bounds a database that is copied to be read, in bytes.
+const maxStored = 4 << 30
+
+// storedNodes lists the nodes of sessions in a store of this machine that cannot be opened, since its disk is full or
+// cannot be written: opening one writes. A copy elsewhere is read, and that is told. err is why it could not be opened.
+func storedNodes(ctx context.Context, m *cli.Main, w worlds, err error) ([]snapshot.Node, error) {
+	base, named := m.Named()
+	home, unknown := m.HomeDir()
+	if !errors.Is(err, tidemark.ErrUnavailable) || base != "" || named != nil || unknown != nil {
+		return nil, err
+	}
+	dir, failed := os.MkdirTemp("", "tidemark-tree-*")
+	if failed == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		var nodes []snapshot.Node
+		if nodes, failed = nodesOfCopy(ctx, cli.Database(home, w.Agent), dir, w); failed == nil {
+			m.Err.Line("the store is read from a copy, since it cannot be opened: " + cli.PlainError(err))
+			return nodes, nil
+		}
+	}
+	return nil, fmt.Errorf("%w (nor can a copy be read: %s)", err, cli.PlainError(failed))
+}
+
+// nodesOfCopy copies a database, with what was written last and is not folded in yet, and reads the tree in it.
+func nodesOfCopy(ctx context.Context, path, dir string, w worlds) ([]snapshot.Node, error) {
+	to := filepath.Join(dir, cli.DatabaseName)
+	if err := copyFile(path, to); err != nil {
+		return nil, err
+	}
+	const log = "-wal"
+	if err := copyFile(path+log, to+log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	db, err := native.OpenDB(to)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	blobs, err := native.NewDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	a, err := agent.New(agent.Config{Name: w.Agent, DB: db, Blobs: blobs, Runtime: native.NewRuntime(nil)})
+	if err != nil {
+		return nil, err
+	}
+	var only tidemark.Key
+	if w.Session != "" {
+		if only, err = tidemark.ParseKey(w.Session); err != nil {
+			return nil, err
+		}
+	}
+	const page = 1000
+	var all []snapshot.Node
+	for cursor := ""; ; {
+		nodes, next, err := a.Tree(ctx, cursor, page, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range nodes {
+			var n snapshot.Node
+			if err := json.Unmarshal(raw, &n); err != nil {
+				return nil, fmt.Errorf("read snapshots: %w", err)
+			}
+			if only == "" || tidemark.Key(n.Session).Root() == only.Root() {
+				all = append(all, n)
+			}
+		}
+		if cursor = next; next == "" {
+			return all, nil
+		}
+	}
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err == nil && info.Size() > maxStored {
+		err = fmt.Errorf("%s has %d bytes, over %d: %w", from, info.Size(), int64(maxStored), tidemark.ErrTooLarge)
+	}
+	if err != nil {
+		return err
+	}
+	const private = 0o600
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

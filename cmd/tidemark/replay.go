@@ -2,19 +2,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/transcript"
 )
 
 // replay is the command of that name.
@@ -274,4 +278,133 @@ func printReplay(m *cli.Main, r *replay) error {
 func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
 	r.given = m.Changed
 	return runReplay(ctx, m, r, m.Args)
+}
+
+// replayFile replays the sessions of one file, or of standard input.
+func replayFile(m *cli.Main, r *replay, name string) error {
+	f, _, err := m.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	in := bufio.NewReaderSize(f, 1<<20)
+	if head, _ := in.Peek(len(cli.Packed)); string(head) == cli.Packed {
+		return cli.Advise(fmt.Errorf("%s is packed (gzip): %w", name, tidemark.ErrInvalid), "unpack it: gunzip -c FILE | tidemark replay -")
+	}
+	before := r.runs[0].Totals.Sessions
+	r.Damaged = 0
+	if err := r.sessions(name, f, in); err != nil {
+		return err
+	}
+	if r.Damaged > 0 {
+		m.Err.Printf("%s: %s passed over: not to be read\n", cli.Safe(name), cli.Plural(r.Damaged, "line"))
+	}
+	if r.runs[0].Totals.Sessions == before {
+		m.Err.Printf("%s: no session in it\n", cli.Safe(name))
+	}
+	return nil
+}
+
+// sessions replays what is read from a file, line by line.
+func (r *replay) sessions(name string, f io.Reader, in *bufio.Reader) error {
+	first := true
+	for number := 1; ; number++ {
+		line, err := r.Line(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s line %d: %w", name, number, err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if first && cli.IsLog(line) {
+			return r.log(name, f, line, in)
+		}
+		first = false
+		s, err := r.Scanner.Session(line)
+		if err == nil {
+			err = r.session(s)
+		}
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+		if err != nil {
+			return cli.Advise(fmt.Errorf("%s line %d: %w", name, number, err),
+				"correct the field that is named; `tidemark replay --help` shows the form of a line")
+		}
+	}
+}
+
+// log replays a log of Claude Code, of which a line has been read. What cannot be read again, as a pipe, is given by
+// that line and the rest. A subagent's own log is all side chain, which is its session.
+func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) error {
+	again, seekable := io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), rest), false
+	if s, ok := f.(io.Seeker); ok {
+		if _, err := s.Seek(0, io.SeekStart); err == nil {
+			again, seekable = f, true
+		}
+	}
+	s, err := r.LogSession(name, again, nil)
+	if err == nil && len(s.Steps) == 0 && seekable {
+		r.Chain, r.Damaged = transcript.SideChain, 0
+		s, err = r.LogSession(name, again, nil)
+		r.Chain = transcript.MainChain
+	}
+	if err != nil || len(s.Steps) == 0 {
+		return err
+	}
+	return r.session(s)
+}
+
+// options are the settings of a session: what flags say counts first, then what the session says of itself, then what
+// flags are without being given.
+func (r *replay) options(flags paging.Options, told paging.Told) paging.Options {
+	given := func(flag string) bool { return r.given != nil && r.given(flag) }
+	if given("window") {
+		told.Window = nil
+	}
+	if given("policy") {
+		told.Policy = nil
+	}
+	if given("tau") {
+		told.Tau = nil
+	}
+	if given("min-bytes") {
+		told.MinBytes = nil
+	}
+	if given("zones") {
+		told.Zones = nil
+	}
+	told.Fill(&flags)
+	return flags
+}
+
+// label names the policy of a session in the totals, where several sessions may say that theirs was another one.
+func (r *replay) label(all paging.Totals, policy string) string {
+	if all.Sessions > 0 && all.Policy != policy {
+		return "as recorded"
+	}
+	return policy
+}
+
+// fits refuses zones for a session that has no window, and bounds for one that tells its own.
+func (r *replay) fits(o paging.Options) error {
+	switch {
+	case o.Window == 0 && r.given != nil && r.given("zones"):
+		return cli.ErrNoWindow
+	case o.Window > 0 && slices.Contains(paging.Bounds(), o.Policy):
+		return cli.Usagef("--policy %s: a bound knows no zones, and the session tells a window: give --window 0", o.Policy)
+	}
+	return nil
+}
+
+// printZones says how full the window was, policy by policy.
+func printZones(m *cli.Main, all []replayTotals) {
+	for _, t := range all {
+		if z := t.Zones; z != nil {
+			m.Out.Printf("%s: %d requests in zone normal, %d advisory, %d involuntary, %d aggressive\n", t.Policy, z.Normal, z.Advisory, z.Involuntary, z.Aggressive)
+		}
+	}
 }

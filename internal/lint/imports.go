@@ -9,7 +9,7 @@ import (
 
 // Bounds of the package tree.
 const (
-	MaxChain = 6 // edges on the longest chain of imports among our packages
+	MaxChain = 6 // edges on the longest chain of imports among our packages; those within cmd are one program
 	MaxDepth = 2 // folders below the root
 )
 
@@ -200,8 +200,8 @@ func Imports(g Graph) []Finding {
 			}
 		}
 	}
-	if chain := longest(g); len(chain)-1 > MaxChain {
-		add(chain[0], "chain", "starts a chain of %d imports, at most %d: %s", len(chain)-1, MaxChain, strings.Join(chain, " > "))
+	if chain := longest(g); edges(chain) > MaxChain {
+		add(chain[0], "chain", "starts a chain of %d imports, at most %d: %s", edges(chain), MaxChain, strings.Join(chain, " > "))
 	}
 	return fs
 }
@@ -241,6 +241,16 @@ func refused(r row, to string) string {
 	return r.why
 }
 
+// edges counts those of a chain, but for those between two packages of cmd.
+func edges(chain []string) (n int) {
+	for i := 1; i < len(chain); i++ {
+		if !strings.HasPrefix(chain[i-1], "cmd/") || !strings.HasPrefix(chain[i], "cmd/") {
+			n++
+		}
+	}
+	return n
+}
+
 // longest returns the longest chain of imports among our packages. A cycle ends where it closes.
 func longest(g Graph) []string {
 	memo := map[string][]string{}
@@ -253,7 +263,7 @@ func longest(g Graph) []string {
 		var best []string
 		for _, path := range g[pkg] {
 			if to := Short(path); to != "" {
-				if c := walk(to, on); len(c) > len(best) {
+				if c := walk(to, on); edges(append([]string{pkg}, c...)) > edges(append([]string{pkg}, best...)) {
 					best = c
 				}
 			}
@@ -269,7 +279,7 @@ func longest(g Graph) []string {
 	sort.Strings(names)
 	var best []string
 	for _, p := range names {
-		if c := walk(p, map[string]bool{}); len(c) > len(best) {
+		if c := walk(p, map[string]bool{}); edges(c) > edges(best) {
 			best = c
 		}
 	}
