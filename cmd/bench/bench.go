@@ -39,11 +39,7 @@ func benchVectors(ctx context.Context, m *cli.Main, wanted bool) (session.Embedd
 	if !wanted {
 		return nil, nil
 	}
-	home, err := m.HomeDir()
-	if err != nil {
-		return nil, err
-	}
-	cfg, _, err := m.Load(ctx, home)
+	cfg, err := m.SettingsOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -160,11 +160,7 @@ func needlesTable(ctx context.Context, m *cli.Main, n *needles, folder string) e
 	t := n.Table
 	t.Needles = n.Needles.Needles
 	if !n.Offline {
-		home, err := m.HomeDir()
-		if err != nil {
-			return err
-		}
-		cfg, _, err := m.Load(ctx, home)
+		cfg, err := m.SettingsOf(ctx)
 		if err != nil {
 			return err
 		}

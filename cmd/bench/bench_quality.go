@@ -158,11 +158,7 @@ func (q *quality) again(err error) error {
 // qualityModel finds who answers and judges. Offline nobody does: the built-in model makes no answers that
 // could be compared.
 func qualityModel(ctx context.Context, m *cli.Main, q *quality) error {
-	home, err := m.HomeDir()
-	if err != nil {
-		return err
-	}
-	cfg, _, err := m.Load(ctx, home)
+	cfg, err := m.SettingsOf(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -161,103 +162,65 @@ func (e *APIError) Error() string {
 	return text
 }
 
-// about reports whether the path has a part.
-func (e *APIError) about(part string) bool { return strings.Contains(e.path, part) }
+// advices are what a person can do about answers: the first row counts whose words are those of the answer. Kinds and parts
+// of the path are alternatives; ^ is the beginning of a message, $ the end of a path.
+var advices = []struct{ kinds, paths, message, fix string }{
+	{"not_found", "", "^no route", "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"},
+	{"not_found", "/snapshots/ /branch /compare", "", "`tidemark tree --ids` shows the snapshots and branches there are, `tidemark sessions ls` the sessions"},
+	{"not_found", "/entries/", "", "`tidemark log KEY --json` shows the ids there are, and recall those of what it finds"},
+	{"not_found", "", "there is no such agent", "name one that is there: main, or one of agents in the configuration"},
+	{"not_found", "/memory-undo", "", "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"},
+	{"not_found", "/memory/ledger", "", "`tidemark memory ledger` shows the rows there are"},
+	{"not_found", "/memory", "", "`tidemark memory ls` shows the files there are"},
+	{"not_found", "/pairing /owner", "", "`tidemark pairing ls` shows the codes that people were told, and the names of who is known"},
+	{"not_found", "/schedules", "", "`tidemark schedule ls` shows the schedules there are"},
+	{"not_found", "/archives /restore", "", "`tidemark archive ls` shows the archives there are"},
+	{"not_found", "/anatomy/", "^call ", ""}, // see NumbersOfCalls
+	{"not_found", "", "", "`tidemark sessions ls` shows the sessions there are"},
+	{"unauthorized", "", "", "set TIDEMARK_TOKEN to the server's token"},
+	{"forbidden", "", "", "call it from this machine, or set TIDEMARK_TOKEN there and here; server.origins has the pages that may call"},
+	{"conflict", ":proxy:", "", "go on in the client; `tidemark view KEY`, log and anatomy show the conversation"},
+	{"conflict", "/branch /trim", "", "choose another --name; `tidemark tree` shows which are taken"},
+	{"conflict", "/import /restore /archive? /archive$", "", "choose another --session; `tidemark sessions ls` shows which names are taken"},
+	{"conflict", "/snapshots/", "", "leave it where it is: the tree needs it for what was made of it, which `tidemark snapshot show REF` lists"},
+	{"conflict busy", "", "", "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"},
+	{"aborted", "", "", "say it again when you like; what was said before is in the log"},
+	{"rate overloaded network timeout unavailable", "", "", "try again in a moment; `tidemark doctor` checks the setup"},
+	{"auth", "", "", "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"},
+	{"overflow too_large", "/schedules", "", "make the prompt shorter, or remove a schedule with `tidemark schedule rm ID`"},
+	{"overflow too_large", "", "snapshots and branches", "`tidemark snapshot ls` shows what there is, and `tidemark snapshot rm REF` takes one away"},
+	{"overflow too_large", "/snapshots /branch /trim", "", "correct what is named above"},
+	{"overflow too_large", "", "", "raise the session's window with `tidemark sessions set KEY --window N`, or send less"},
+	{"no_gain", "", "", "nothing needs to be done: there is nothing to make smaller yet"},
+	{"damaged", "", "", "put a copy of that file back into the bucket; `tidemark archive verify ARCHIVE` says all that is wrong with it"},
+	{"invalid bad_request changed", "/archives /restore", "", "correct what is named above; `tidemark archive ls` shows the archives"},
+	{"invalid bad_request changed", "/recall", "without a peer", "add --peer whatsapp:+49… or the name of who it is, as `tidemark sessions ls` shows them"},
+	{"invalid bad_request changed", "/import", "no message", "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"},
+	{"invalid bad_request changed", "", "", "correct what is named above"},
+}
 
 // Fix says what a person can do about it.
 func (e *APIError) Fix() string {
-	switch e.Type {
-	case "not_found":
-		return e.lists()
-	case "unauthorized":
-		return "set TIDEMARK_TOKEN to the server's token"
-	case "forbidden":
-		return "call it from this machine, or set TIDEMARK_TOKEN there and here; server.origins has the pages that may call"
-	case "conflict":
-		if strings.Contains(e.path, ":proxy:") {
-			return "go on in the client; `tidemark view KEY`, log and anatomy show the conversation"
+	has := func(text, part string) bool {
+		if begin, ok := strings.CutPrefix(part, "^"); ok {
+			return strings.HasPrefix(text, begin)
 		}
-		if e.about("/branch") || e.about("/trim") {
-			return "choose another --name; `tidemark tree` shows which are taken"
+		if end, ok := strings.CutSuffix(part, "$"); ok {
+			return strings.HasSuffix(text, end)
 		}
-		if e.about("/import") || e.about("/restore") || e.about("/archive?") || strings.HasSuffix(e.path, "/archive") {
-			return "choose another --session; `tidemark sessions ls` shows which names are taken"
+		return strings.Contains(text, part)
+	}
+	for _, a := range advices {
+		on := func(part string) bool { return has(e.path, part) }
+		if !slices.Contains(strings.Fields(a.kinds), e.Type) || !has(e.Message, a.message) || a.paths != "" && !slices.ContainsFunc(strings.Fields(a.paths), on) {
+			continue
 		}
-		if e.about("/snapshots/") {
-			return "leave it where it is: the tree needs it for what was made of it, which `tidemark snapshot show REF` lists"
-		}
-		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
-	case "busy":
-		return "wait until the turn in work has ended, or stop it with `tidemark abort KEY`"
-	case "aborted":
-		return "say it again when you like; what was said before is in the log"
-	case "rate", "overloaded", "network", "timeout", "unavailable":
-		return "try again in a moment; `tidemark doctor` checks the setup"
-	case "auth":
-		return "set the right key in the environment (ANTHROPIC_API_KEY or OPENAI_API_KEY) and start again"
-	case "overflow", "too_large":
-		switch {
-		case e.about("/schedules"):
-			return "make the prompt shorter, or remove a schedule with `tidemark schedule rm ID`"
-		case strings.Contains(e.Message, "snapshots and branches"):
-			return "`tidemark snapshot ls` shows what there is, and `tidemark snapshot rm REF` takes one away"
-		case e.about("/snapshots"), e.about("/branch"), e.about("/trim"):
-			return "correct what is named above"
-		}
-		return "raise the session's window with `tidemark sessions set KEY --window N`, or send less"
-	case "no_gain":
-		return "nothing needs to be done: there is nothing to make smaller yet"
-	case "damaged":
-		return "put a copy of that file back into the bucket; `tidemark archive verify ARCHIVE` says all that is wrong with it"
-	case "invalid", "bad_request", "changed":
-		return e.correct()
+		return cmp.Or(a.fix, NumbersOfCalls(e.path))
 	}
 	if e.Message == "" && e.Request == "" {
 		return "try again in a moment; `tidemark doctor` checks the server"
 	}
 	return "the server's log has it under request " + cmp.Or(e.Request, "?")
-}
-
-// correct says what is wanted where the message cannot.
-func (e *APIError) correct() string {
-	switch {
-	case e.about("/archives") || e.about("/restore"):
-		return "correct what is named above; `tidemark archive ls` shows the archives"
-	case e.about("/recall") && strings.Contains(e.Message, "without a peer"):
-		return "add --peer whatsapp:+49… or the name of who it is, as `tidemark sessions ls` shows them"
-	case e.about("/import") && strings.Contains(e.Message, "no message"):
-		return "give a log of Claude Code (.jsonl), or an export or archive of Tidemark"
-	}
-	return "correct what is named above"
-}
-
-// lists names the command that shows what there is of the kind that was not found.
-func (e *APIError) lists() string {
-	switch {
-	case strings.HasPrefix(e.Message, "no route"):
-		return "check the path of --server or TIDEMARK_SERVER; it is the server's address without /v1"
-	case e.about("/snapshots/"), e.about("/branch"), e.about("/compare"):
-		return "`tidemark tree --ids` shows the snapshots and branches there are, `tidemark sessions ls` the sessions"
-	case e.about("/entries/"):
-		return "`tidemark log KEY --json` shows the ids there are, and recall those of what it finds"
-	case strings.Contains(e.Message, "there is no such agent"):
-		return "name one that is there: main, or one of agents in the configuration"
-	case e.about("/memory-undo"):
-		return "`tidemark memory cat FILE` shows the file; only what an edit has replaced can be brought back"
-	case e.about("/memory/ledger"):
-		return "`tidemark memory ledger` shows the rows there are"
-	case e.about("/memory"):
-		return "`tidemark memory ls` shows the files there are"
-	case e.about("/pairing"), e.about("/owner"):
-		return "`tidemark pairing ls` shows the codes that people were told, and the names of who is known"
-	case e.about("/schedules"):
-		return "`tidemark schedule ls` shows the schedules there are"
-	case e.about("/archives"), e.about("/restore"):
-		return "`tidemark archive ls` shows the archives there are"
-	case e.about("/anatomy/") && strings.HasPrefix(e.Message, "call "):
-		return NumbersOfCalls(e.path)
-	}
-	return "`tidemark sessions ls` shows the sessions there are"
 }
 
 // NumbersOfCalls names the command that shows the calls of a session, whose key stands in a path of the API.

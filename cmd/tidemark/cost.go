@@ -17,7 +17,6 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/cost"
 	costlogs "github.com/tidemark-ai/tidemark/cost/logs"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -64,11 +63,7 @@ func runCost(ctx context.Context, m *cli.Main, c *cli.Costing, args []string) er
 
 // costLog finds the log of a session of Claude Code.
 func costLog(ctx context.Context, m *cli.Main, c *cli.Costing) (string, error) {
-	home, err := m.HomeDir()
-	if err != nil {
-		return "", err
-	}
-	dir, err := claude.ConfigDir(m.Env)
+	store, err := claudeStore(m)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +73,6 @@ func costLog(ctx context.Context, m *cli.Main, c *cli.Costing) (string, error) {
 			return "", fmt.Errorf("--claude %s: %w", c.Claude, err)
 		}
 	}
-	store := &claude.Store{Home: home, Dir: dir}
 	s, err := store.Finder().Pick(ctx, c.Claude, cwd)
 	switch {
 	case err != nil && c.Claude == claude.Latest && errors.Is(err, tidemark.ErrNotFound) && !c.AllProjects:
@@ -193,18 +187,7 @@ func costOfSession(ctx context.Context, m *cli.Main, c *cli.Costing) error {
 	if c.Threshold > 0 {
 		q.Set("threshold", strconv.Itoa(c.Threshold))
 	}
-	return with(ctx, m, func(cl *client) error {
-		var raw json.RawMessage
-		if err := cl.Get(ctx, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), &raw); err != nil {
-			return err
-		}
-		if m.JSON {
-			return m.PrintJSON(raw)
-		}
-		var told toldCost
-		if err := json.Unmarshal(raw, &told); err != nil {
-			return err
-		}
+	return look(ctx, m, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), func(told toldCost) error {
 		printToldCost(m, c.Session, told)
 		return nil
 	})

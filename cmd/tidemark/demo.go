@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -338,36 +339,8 @@ func (d *demo) end(context.Context) error {
 	return nil
 }
 
+//go:embed demo.txt
+var demoText string
+
 // demoLines is what the person says.
-func demoLines() []string {
-	return []string{
-		"Hello! I am Mira, and I am about to open a small bakery in Turku with my sister Aino.",
-		"We decided that the opening day is Saturday, 3 May. The lease of the shop in Linnankatu 12 begins on 1 April.",
-		"Aino paints the sign. She wants it dark green with cream letters, like the door of our grandmother's house.",
-		"The oven comes from Lahti and costs 4,200 euros. I paid half of it on Monday, the invoice number is LA-20931.",
-		"Please remember that I am allergic to hazelnuts, so nothing with hazelnuts is baked in our shop.",
-		"The menu for the first week: rye bread, cardamom buns, Karelian pasties, a lemon tart and one cake that changes every day.",
-		"Rye bread needs a starter that is a week old. I have two: one from my mother, called Reino, and a younger one of wheat.",
-		"I prefer to bake at night, from two to six, so that the bread is warm when we open at seven.",
-		"The inspector of the city comes on 22 April at ten. He wants to see the plan of the kitchen in docs/kitchen.pdf.",
-		"Our budget is 31,000 euros in all. So far we spent 4,200 on the oven, 1,850 on shelves and 960 on tins and baskets.",
-		"The shelves are from a joiner in Naantali. Six boards of oak, each 180 cm long, delivered on 8 April by a man called Pekka.",
-		"Flour: the mill in Halikko sells rye for 0.92 euros a kilo and wheat for 0.78, if we take 500 kilos a month.",
-		"The web page will be at https://example.com/leipomo and shows only the address, the hours and the cake of the day.",
-		"I like the name Kaksi Siskoa, two sisters. Aino would rather call it Reino, after the starter. We vote on Sunday.",
-		"The till must speak with the accountant's program; the error it gave today was E4012: no such ledger.",
-		"Coffee is from a roaster in Pori. Aino wants only filter coffee, no machine that hisses. I agreed.",
-		"For the opening we bake 120 cardamom buns and 60 loaves of rye. Each guest gets one bun for free until they are gone.",
-		"The vote is done: the name is Kaksi Siskoa. Aino may name the first cake after Reino instead.",
-		"Our cousin Eero helps on Saturdays. He can carry flour, he cannot make change, and he sings.",
-		"The window of the shop needs new glass, 2.10 by 1.60 metres. Two offers: 640 euros from Raisio, 580 from Kaarina.",
-		"We take the offer from Kaarina. They come on 14 April in the morning; someone must be there to open the door.",
-		"The neighbour upstairs asks us not to run the mixer before five. I promised to knead by hand until then.",
-		"The lemon tart failed twice: the crust was wet. Next time I bake it blind at 190 degrees for 20 minutes.",
-		"It worked: 190 degrees, 20 minutes blind, then 12 with the filling. Write that into the recipe of the tart.",
-		"The accountant says the error E4012 means that the ledger of 2026 was never opened. She opens it tomorrow.",
-		"Paper bags: 5,000 with the name in dark green, 310 euros, ready in ten days. I ordered them today.",
-		"The inspector wrote: he comes on 24 April instead, at nine. The plan of the kitchen stays as it is.",
-		"Shall we open on Sundays too? Aino says yes, I say no, and Eero says that he sings best on Sundays.",
-	}
-}
+func demoLines() []string { return strings.Split(strings.TrimSpace(demoText), "\n") }
