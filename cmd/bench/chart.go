@@ -93,20 +93,6 @@ func (c *chart) stack(i, bottom, height int, most tidemark.Tokens, kinds []strin
 	}
 }
 
-// number writes the number of a column below it where there is room.
-func (c *chart) number(i int, n int64) {
-	const room = 40
-	if every := max(1, int(room/c.bar)); i%every == 0 {
-		fmt.Fprintf(&c.b, `<text class="dim" x="%.1f" y="%d" text-anchor="middle">%d</text>`, c.x(i)+c.bar/2, chartBottom+18, n)
-	}
-}
-
-// hit lays a field over a column that tells all.
-func (c *chart) hit(i int, tells string) {
-	fmt.Fprintf(&c.b, `<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"><title>%s</title></rect>`,
-		c.x(i), chartTop, c.bar, chartBottom-chartTop, html.EscapeString(tells))
-}
-
 // swatch is a colour and what it stands for.
 type swatch struct{ paint, name string }
 
