@@ -7,14 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
@@ -22,57 +20,8 @@ import (
 
 // anatomyFlags is what is to be shown of the records.
 type anatomyFlags struct {
-	limit        int
-	turn, prompt int64
-	svg, html    string
-}
-
-func (m *Main) anatomyCommand() *cobra.Command {
-	var f anatomyFlags
-	c := &cobra.Command{
-		Use: "anatomy KEY", Short: "Show what each model call's context was made of, and what it cost", Args: oneKey,
-		Long: `Show the record of each model call: what its context was made of, in tokens,
-and what it cost. Calls are numbered; a turn may make several.
-
---svg and --html draw the same: a column for each call, its parts stacked, the
-limit as a line, compactions and resets marked, what was read and written below.
-The file needs nothing else and no script; the full text stands where the pointer
-rests. --turn shows the calls of one turn with all fields of their records.
-
-Of a conversation whose client keeps the history, see tidemark proxy, the table tells
-what the proxy did with each request instead: treatment, messages, calls of the API,
-zone, size, what is out, what left with it (of observe and trim: would have left), what
-was asked for again, bytes that came and that were sent, and how much of what was read
-came from the provider's cache.
-
---prompt N prints the request of call N, built again from the log: all that went to
-the model, byte for byte as it was handed to the part that writes it in the format
-of a provider. That body itself is not kept. There is no newline behind it, so that
-"| sha256sum" gives the SHA-256 of the record; another one is an error.`,
-		Example: `  tidemark anatomy main
-  tidemark anatomy main --html anatomy.html --limit 300
-  tidemark anatomy main --prompt 12 | jq .messages`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for name, n := range map[string]int64{"prompt": f.prompt, "turn": f.turn} {
-				if cmd.Flags().Changed(name) && n <= 0 {
-					return usagef("--%s %d: want the number of a call, from 1", name, n)
-				}
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				if f.prompt != 0 {
-					return m.showPrompt(cmd.Context(), c, args[0], f.prompt)
-				}
-				return m.showAnatomy(cmd.Context(), c, args[0], f)
-			})
-		},
-	}
-	c.Flags().IntVar(&f.limit, "limit", 20, "how many calls, up to 1000")
-	c.Flags().Int64Var(&f.turn, "turn", 0, "all fields of the calls of one turn: that of the call with this number")
-	c.Flags().Int64Var(&f.prompt, "prompt", 0, "print the request of the call with this number")
-	c.Flags().StringVar(&f.svg, "svg", "", "draw a chart into this file")
-	c.Flags().StringVar(&f.html, "html", "", "write a page with chart and table into this file")
-	c.MarkFlagsMutuallyExclusive("prompt", "turn")
-	return m.jsonFlag(c)
+	Limit        int
+	Turn, Prompt int64
 }
 
 // anatomies reads records up to call n (0: the newest), oldest first.
@@ -82,7 +31,7 @@ func anatomies(ctx context.Context, c *client, key string, n int64, limit int) (
 		before = n + 1
 	}
 	var raw json.RawMessage
-	if err := c.get(ctx, sessionPath(key, fmt.Sprintf("/anatomy?limit=%d&before=%d", limit, before)), &raw); err != nil {
+	if err := c.Get(ctx, cli.SessionPath(key, fmt.Sprintf("/anatomy?limit=%d&before=%d", limit, before)), &raw); err != nil {
 		return nil, nil, err
 	}
 	var page struct {
@@ -95,69 +44,12 @@ func anatomies(ctx context.Context, c *client, key string, n int64, limit int) (
 	return page.Calls, raw, nil
 }
 
-// showAnatomy prints the records, or draws them.
-func (m *Main) showAnatomy(ctx context.Context, c *client, key string, f anatomyFlags) error {
-	if f.turn != 0 {
-		return m.showTurn(ctx, c, key, f.turn)
-	}
-	calls, raw, err := anatomies(ctx, c, key, 0, f.limit)
-	if err != nil {
-		return err
-	}
-	if f.svg == "" && f.html == "" {
-		if m.json {
-			return m.printJSON(json.RawMessage(raw))
-		}
-		if len(calls) == 0 {
-			m.err.line(noCalls(key))
-		} else {
-			m.onTrack(ctx, c, key)
-			table(m.out, anatomyRows(calls))
-		}
-		m.tellTracks(ctx, c, key)
-		m.tuned(raw)
-		return nil
-	}
-	if len(calls) == 0 {
-		if isProxied(key) {
-			return &fixed{errors.New(noCalls(key)), "send a request, then there is one to draw"}
-		}
-		return &fixed{errors.New(noCalls(key)), "say something with `tidemark chat " + plainKey(key) + "`, then there is one to draw"}
-	}
-	for _, file := range []struct {
-		path string
-		draw func(io.Writer) error
-	}{
-		{f.svg, func(w io.Writer) error { return drawAnatomy(w, key, calls) }},
-		{f.html, func(w io.Writer) error { return pageAnatomy(w, key, calls) }},
-	} {
-		if file.path == "" {
-			continue
-		}
-		if err := toFile(file.path, file.draw); err != nil {
-			return err
-		}
-		m.err.line("wrote " + plural(len(calls), "call") + " to " + file.path)
-	}
-	return nil
-}
-
 // noCalls says why there is nothing to show.
 func noCalls(key string) string {
 	if isProxied(key) {
-		return plainKey(key) + " had no answer yet: its client sent nothing, or the API refused it"
+		return cli.PlainKey(key) + " had no answer yet: its client sent nothing, or the API refused it"
 	}
-	return plainKey(key) + " had no model call yet: importing makes none"
-}
-
-// tuned says what reflection set, and why.
-func (m *Main) tuned(raw []byte) {
-	var page struct {
-		Tuning reflection.Tuning `json:"tuning"`
-	}
-	if json.Unmarshal(raw, &page) == nil && page.Tuning != (reflection.Tuning{}) {
-		m.err.line("tuned by reflection " + tellTuning(page.Tuning))
-	}
+	return cli.PlainKey(key) + " had no model call yet: importing makes none"
 }
 
 // tellTuning says what reflection set, and why.
@@ -171,7 +63,7 @@ func tellTuning(t reflection.Tuning) string {
 			set = append(set, fmt.Sprintf(p.text, p.n))
 		}
 	}
-	return "(" + safe(t.Why) + "): " + strings.Join(set, ", ")
+	return "(" + cli.Safe(t.Why) + "): " + strings.Join(set, ", ")
 }
 
 // anatomyRows is the table of records.
@@ -185,14 +77,14 @@ func anatomyRows(calls []session.Anatomy) [][]string {
 	}
 	rows := [][]string{append(head, "STOP", "TOPIC")}
 	for _, a := range calls {
-		row := []string{fmt.Sprint(a.N), when(time.UnixMilli(a.At)), count(a.Size), percent(a), fmt.Sprint(a.Cycle)}
+		row := []string{fmt.Sprint(a.N), cli.When(time.UnixMilli(a.At)), cli.Count(a.Size), percent(a), fmt.Sprint(a.Cycle)}
 		for _, k := range anatomyParts {
-			row = append(row, count(portion(a, k)))
+			row = append(row, cli.Count(portion(a, k)))
 		}
 		for _, k := range anatomyCosts {
-			row = append(row, count(costOf(a, k)))
+			row = append(row, cli.Count(costOf(a, k)))
 		}
-		rows = append(rows, append(row, oneLine(a.Stop, 20), topicOf(a)))
+		rows = append(rows, append(row, cli.OneLine(a.Stop, 20), topicOf(a)))
 	}
 	return withoutEmpty(rows, "0", strings.ToUpper(anatomyNames["other"]))
 }
@@ -218,13 +110,13 @@ func topicOf(a session.Anatomy) string {
 		return ""
 	}
 	if a.Transition {
-		return "→ " + oneLine(*a.Topic, 60)
+		return "→ " + cli.OneLine(*a.Topic, 60)
 	}
-	return oneLine(*a.Topic, 60)
+	return cli.OneLine(*a.Topic, 60)
 }
 
 // showTurn prints all fields of the calls of the turn that call n is of.
-func (m *Main) showTurn(ctx context.Context, c *client, key string, n int64) error {
+func showTurn(ctx context.Context, m *cli.Main, c *client, key string, n int64) error {
 	const most = 200 // calls of one turn, before and behind
 	calls, _, err := anatomies(ctx, c, key, n+most, 2*most)
 	if err != nil {
@@ -232,23 +124,23 @@ func (m *Main) showTurn(ctx context.Context, c *client, key string, n int64) err
 	}
 	i := slices.IndexFunc(calls, func(a session.Anatomy) bool { return a.N == n })
 	if i < 0 {
-		return &fixed{fmt.Errorf("call %d of %s: %w", n, key, tidemark.ErrNotFound), numbersOfCalls(sessionPath(key, "/anatomy/"))}
+		return cli.Advise(fmt.Errorf("call %d of %s: %w", n, key, tidemark.ErrNotFound), cli.NumbersOfCalls(cli.SessionPath(key, "/anatomy/")))
 	}
 	turn := slices.DeleteFunc(slices.Clone(calls), func(a session.Anatomy) bool { return a.Run != calls[i].Run })
-	if m.json {
-		return m.printJSON(turn)
+	if m.JSON {
+		return m.PrintJSON(turn)
 	}
 	for i, a := range turn {
 		if i > 0 {
-			m.out.line()
+			m.Out.Line()
 		}
-		m.showRecord(a)
+		showRecord(m, a)
 	}
 	return nil
 }
 
 // showRecord prints a record, a field a line, by the names of papers/total-recall, Annex A.4.
-func (m *Main) showRecord(a session.Anatomy) {
+func showRecord(m *cli.Main, a session.Anatomy) {
 	var parts []string
 	for _, k := range anatomyParts {
 		if p, ok := a.Parts[k]; ok {
@@ -264,11 +156,11 @@ func (m *Main) showRecord(a session.Anatomy) {
 		stop += ": " + a.Error
 	}
 	if a.Proxy != nil {
-		table(m.out, proxiedRecord(a, stop))
+		cli.PrintTable(m.Out, proxiedRecord(a, stop))
 		return
 	}
-	table(m.out, [][]string{
-		{"call", fmt.Sprintf("%d, attempt %d, %s, %s", a.N, a.Attempt, time.UnixMilli(a.At).UTC().Format(time.RFC3339), oneLine(a.Model, 80))},
+	cli.PrintTable(m.Out, [][]string{
+		{"call", fmt.Sprintf("%d, attempt %d, %s, %s", a.N, a.Attempt, time.UnixMilli(a.At).UTC().Format(time.RFC3339), cli.OneLine(a.Model, 80))},
 		{"turnId", a.Run}, {"sessionId", a.Session}, {"compactionCycle", fmt.Sprint(a.Cycle)},
 		{"contextUtilPct", fmt.Sprintf("%.1f, %d of %d tokens", a.Full, a.Size, a.Limit)},
 		{"systemPromptBytes", fmt.Sprint(a.SystemText)}, {"workspaceFileBytes", fmt.Sprint(a.Workspace)}, {"skillBytes", fmt.Sprint(a.Skills)},
@@ -276,7 +168,7 @@ func (m *Main) showRecord(a session.Anatomy) {
 		{"userMessageBytes", fmt.Sprint(a.UserBytes)}, {"topicLabel", topic}, {"topicTransition", fmt.Sprint(a.Transition)},
 		{"parts", strings.Join(parts, ", ")},
 		{"usage", fmt.Sprintf("%d read, %d cached, %d written to the cache, %d out", a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheCreation, a.Usage.Output)},
-		{"stopReason", oneLine(stop, 200)}, {"sha256", a.SHA256},
+		{"stopReason", cli.OneLine(stop, 200)}, {"sha256", a.SHA256},
 	})
 }
 
@@ -284,26 +176,186 @@ func (m *Main) showRecord(a session.Anatomy) {
 var errOtherPrompt = errors.New("what was rebuilt is not what was recorded: a part of the log or of the bucket reads otherwise than it did")
 
 // showPrompt prints the request of a call. The hash is made here once more, of the bytes that are printed.
-func (m *Main) showPrompt(ctx context.Context, c *client, key string, n int64) error {
+func showPrompt(ctx context.Context, m *cli.Main, c *client, key string, n int64) error {
 	var out struct {
 		SHA256  string          `json:"sha256"`
 		Request json.RawMessage `json:"request"`
 	}
 	var raw bytes.Buffer
-	if err := c.raw(ctx, sessionPath(key, fmt.Sprintf("/anatomy/%d/prompt", n)), &raw); err != nil {
+	if err := c.Raw(ctx, cli.SessionPath(key, fmt.Sprintf("/anatomy/%d/prompt", n)), &raw); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(raw.Bytes(), &out); err != nil {
 		return fmt.Errorf("prompt of call %d: %w", n, err)
 	}
 	sum := sha256.Sum256(out.Request)
-	m.out.put(string(out.Request))
+	m.Out.Put(string(out.Request))
 	if m.Terminal {
-		m.out.line()
+		m.Out.Line()
 	}
 	if hex.EncodeToString(sum[:]) != out.SHA256 {
 		return fmt.Errorf("call %d, SHA-256 %s: %w", n, out.SHA256, errOtherPrompt)
 	}
-	m.err.line("the request as it was recorded, before the format of the provider: SHA-256 " + out.SHA256)
+	m.Err.Line("the request as it was recorded, before the format of the provider: SHA-256 " + out.SHA256)
 	return nil
+}
+
+// anatomyParts is what a context is made of, from the bottom of a column up: what stays first.
+var anatomyParts = []string{"system", "tools", "summary", "marker", "stub", "person", "model", "tool", "recall", "note", "other"}
+
+// anatomyCosts is what a call was charged for, from the bottom of a column up.
+var anatomyCosts = []string{"cached", "read", "out"}
+
+// anatomyNames are the parts as people read them: in the chart, and in capitals in the table.
+var anatomyNames = map[string]string{"system": "System", "tools": "Schemas", "summary": "Summary", "marker": "Marker", "stub": "Stub",
+	"person": "Person", "model": "Model", "tool": "Tool", "recall": "Recall", "note": "Pushed", "other": "Other",
+	"read": "Read", "cached": "Cached", "out": "Out"}
+
+// portion returns the tokens of one part of a context.
+func portion(a session.Anatomy, kind string) tidemark.Tokens {
+	switch kind {
+	case "system":
+		return a.System
+	case "tools":
+		return a.Tools
+	case "other":
+		if a.Proxy != nil { // what it is made of is the client's
+			return a.Size
+		}
+		n := tidemark.Tokens(0)
+		for k, p := range a.Parts {
+			if anatomyNames[k] == "" {
+				n += p.Tokens
+			}
+		}
+		return n
+	}
+	return a.Parts[kind].Tokens
+}
+
+func costOf(a session.Anatomy, kind string) tidemark.Tokens {
+	switch kind {
+	case "cached":
+		return a.Usage.CacheRead
+	case "read":
+		return a.Usage.Input + a.Usage.CacheCreation
+	}
+	return a.Usage.Output
+}
+
+func anatomy(ctx context.Context, m *cli.Main, f *anatomyFlags) error {
+	for name, n := range map[string]int64{"prompt": f.Prompt, "turn": f.Turn} {
+		if m.Changed(name) && n <= 0 {
+			return cli.Usagef("--%s %d: want the number of a call, from 1", name, n)
+		}
+	}
+	if f.Prompt != 0 && f.Turn != 0 {
+		return cli.Usagef("--prompt and --turn: want one of them")
+	}
+	return with(ctx, m, func(c *client) error {
+		key := m.Args[0]
+		switch {
+		case f.Prompt != 0:
+			return showPrompt(ctx, m, c, key, f.Prompt)
+		case f.Turn != 0:
+			return showTurn(ctx, m, c, key, f.Turn)
+		}
+		calls, raw, err := anatomies(ctx, c, key, 0, f.Limit)
+		if err != nil {
+			return err
+		}
+		return cli.Either(m, json.RawMessage(raw), func() error {
+			if len(calls) == 0 {
+				m.Err.Line(noCalls(key))
+			} else {
+				onTrack(ctx, m, c, key)
+				cli.PrintTable(m.Out, anatomyRows(calls))
+			}
+			tellTracks(ctx, m, c, key)
+			if t := tuningOf(raw); t != (reflection.Tuning{}) {
+				m.Err.Line("tuned by reflection " + tellTuning(t))
+			}
+			return nil
+		})
+	})
+}
+
+// tuningOf is what reflection set, of an answer with records.
+func tuningOf(raw []byte) reflection.Tuning {
+	var page struct {
+		Tuning reflection.Tuning `json:"tuning"`
+	}
+	if json.Unmarshal(raw, &page) != nil {
+		return reflection.Tuning{}
+	}
+	return page.Tuning
+}
+
+// proxiedRows is the table of records of a conversation whose client keeps the history: what its context is made of is
+// the client's, what became of it on the way is ours.
+func proxiedRows(calls []session.Anatomy) [][]string {
+	rows := [][]string{{"CALL", "AT", "TREATMENT", "MESSAGES", "LEGS", "ZONE", "SIZE", "FULL", "STUBS", "EVICTED", "FAULTS", "CAME", "SENT", "READ", "CACHED", "OUT", "STOP"}}
+	for _, a := range calls {
+		p, x := paged(a), ofProxy(a)
+		treatment := x.Treatment
+		if x.Untouched != "" {
+			treatment += ", untouched"
+		}
+		in := a.Usage.Context() - a.Usage.Output
+		stop := a.Stop
+		if a.Error != "" {
+			stop = strings.TrimPrefix(stop+": "+a.Error, ": ")
+		}
+		rows = append(rows, []string{fmt.Sprint(a.N), cli.When(time.UnixMilli(a.At)), treatment, fmt.Sprint(a.Events), fmt.Sprint(x.Legs), p.Zone, cli.Count(a.Size), percent(a),
+			fmt.Sprint(p.Stubs), fmt.Sprint(left(p)), fmt.Sprint(len(p.Faults)), cli.Size(int64(p.In)), cli.Size(int64(p.Sent)), cli.Count(in), strings.Trim(part(a.Usage.CacheRead, in), " ()"), cli.Count(a.Usage.Output), cli.OneLine(stop, 40)})
+	}
+	return rows
+}
+
+// left is how much left with a request: results, garbage, inputs and images.
+func left(p session.Paged) int { return p.Evicted + p.Collected + p.Inputs + p.Images }
+
+func paged(a session.Anatomy) session.Paged {
+	if a.Paging == nil {
+		return session.Paged{}
+	}
+	return *a.Paging
+}
+
+func ofProxy(a session.Anatomy) session.Proxied {
+	if a.Proxy == nil {
+		return session.Proxied{}
+	}
+	return *a.Proxy
+}
+
+// proxiedRecord is one of them, a field a line.
+func proxiedRecord(a session.Anatomy, stop string) [][]string {
+	p, x := paged(a), ofProxy(a)
+	treatment := x.Treatment
+	if x.Untouched != "" {
+		treatment += ", sent as it came: " + cli.OneLine(x.Untouched, 200)
+	}
+	rows := [][]string{
+		{"call", fmt.Sprintf("%d, %s, %s", a.N, time.UnixMilli(a.At).UTC().Format(time.RFC3339), cli.OneLine(a.Model, 80))},
+		{"entry", a.Run}, {"log", a.Session}, {"treatment", treatment}, {"messages", fmt.Sprint(a.Events)},
+		{"legs", fmt.Sprintf("%d, with %d calls of the proxy's tools; the first read %d tokens", x.Legs, x.Phantom, x.First)},
+		{"zone", fmt.Sprintf("%s, %d of %d tokens, %.1f %%, tau %d", p.Zone, a.Size, a.Limit, a.Full, p.Tau)},
+		{"out", fmt.Sprintf("%d stubs for %d bytes", p.Stubs, p.Out)},
+		{"left", fmt.Sprintf("%d results, %d of garbage, %d inputs, %d images; %d pinned", p.Evicted, p.Collected, p.Inputs, p.Images, p.Pins)},
+		{"bytes", fmt.Sprintf("%d came, %d sent, %d by trimming less", p.In, p.Sent, x.Trimmed)},
+		{"usage", fmt.Sprintf("%d read, %d cached, %d written to the cache, %d out, of all legs", a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheCreation, a.Usage.Output)},
+		{"stopReason", cli.OneLine(stop, 200)},
+	}
+	if e := x.Episodes; e != nil {
+		say := fmt.Sprintf("%d left whole, %d in part, freed %d tokens; %d of %d tokens", e.Whole, e.Part, e.Freed, e.Size, e.Budget)
+		if e.Short > 0 {
+			say += fmt.Sprintf(", %d over the budget: nothing more may leave", e.Short)
+		}
+		rows = append(rows, []string{"episodes", say})
+	}
+	for _, f := range p.Faults {
+		rows = append(rows, []string{"fault", cli.OneLine(f.Path, 200)})
+	}
+	return rows
 }

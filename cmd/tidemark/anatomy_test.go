@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -38,56 +35,15 @@ func TestAnatomyWords(t *testing.T) {
 	if at < 0 || rows[1][at] != "1.1k" {
 		t.Fatalf("%q\n%q", rows[0], rows[1])
 	}
-	var page bytes.Buffer
-	if err := pageAnatomy(&page, "main", someCalls()); err != nil {
-		t.Fatal(err)
-	}
 	for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {
 		name := anatomyNames[k]
-		if k != "other" && !slices.Contains(rows[0], strings.ToUpper(name)) || !strings.Contains(page.String(), ">"+name+"</text>") || strings.Contains(name, " ") {
-			t.Errorf("%s: %q is not in table and chart", k, name)
+		if k != "other" && !slices.Contains(rows[0], strings.ToUpper(name)) || strings.Contains(name, " ") {
+			t.Errorf("%s: %q is not in the table", k, name)
 		}
 	}
 	for _, row := range rows {
 		if len(row) != len(rows[0]) {
 			t.Errorf("a row of %d cells for %d columns", len(row), len(rows[0]))
-		}
-	}
-}
-
-// TestAnatomyColours: each part has a colour of its own, by day and by night.
-func TestAnatomyColours(t *testing.T) {
-	day, night, _ := strings.Cut(chartStyle, "@media")
-	for _, style := range []string{day, night} {
-		seen := map[string]string{}
-		for _, k := range append(slices.Clone(anatomyParts), anatomyCosts...) {
-			m := regexp.MustCompile(`--` + k + `:(#[0-9a-f]+)`).FindStringSubmatch(style)
-			if m == nil || seen[m[1]] != "" {
-				t.Fatalf("%s has the colour %v, which is that of %q", k, m, seen[m[1]])
-			}
-			seen[m[1]] = k
-		}
-	}
-}
-
-// TestAnatomyCuts: the line of a compaction runs through no heading.
-func TestAnatomyCuts(t *testing.T) {
-	var svg bytes.Buffer
-	if err := drawAnatomy(&svg, "main", someCalls()); err != nil {
-		t.Fatal(err)
-	}
-	lines := regexp.MustCompile(`<line class="cut" x1="[0-9.]+" x2="[0-9.]+" y1="([0-9]+)" y2="([0-9]+)"`).FindAllStringSubmatch(svg.String(), -1)
-	if len(lines) != 10 {
-		t.Fatalf("%d lines of 5 compactions", len(lines))
-	}
-	for _, heading := range regexp.MustCompile(`y="([0-9]+)">tokens of`).FindAllStringSubmatch(svg.String(), -1) {
-		y, _ := strconv.Atoi(heading[1])
-		for _, l := range lines {
-			from, _ := strconv.Atoi(l[1])
-			to, _ := strconv.Atoi(l[2])
-			if from <= y && y-12 <= to {
-				t.Errorf("a line from %d to %d runs through the heading at %d", from, to, y)
-			}
 		}
 	}
 }
@@ -103,23 +59,9 @@ func TestShowTellsTuning(t *testing.T) {
 	}))
 	defer s.Close()
 	var out, told bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
-	if code := m.Run(t.Context(), []string{"sessions", "show", "main"}); code != 0 || !strings.Contains(out.String(), "12 messages that recall leaves out") ||
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+	if code := m.Run(t.Context(), commands(), []string{"sessions", "show", "main"}); code != 0 || !strings.Contains(out.String(), "12 messages that recall leaves out") ||
 		!strings.Contains(out.String(), "by reflection (found again soon): the newest 7 turns stay") {
-		t.Errorf("exit code %d\n%s%s", code, out.String(), told.String())
-	}
-}
-
-// TestVectorsWithoutSetting: a measurement with vectors that nobody makes says what to set.
-func TestVectorsWithoutSetting(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "1.json")
-	if err := os.WriteFile(file, []byte(`{"session_1_date_time":"1:56 pm on 8 May, 2023","session_1":[{"speaker":"A","dia_id":"D1:1","text":"Hello"}],"qa":[{"question":"Who?","answer":"A","evidence":["D1:1"],"category":1}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, told bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + dir}}
-	if code := m.Run(t.Context(), []string{"bench", "locomo", file, "--vectors"}); code != exitFailed || !strings.Contains(told.String(), "what to do: set recall.embeddings") || strings.Contains(told.String(), ": invalid") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), told.String())
 	}
 }
@@ -139,8 +81,8 @@ func TestPromptAndEntryWhole(t *testing.T) {
 	defer s.Close()
 	run := func(args ...string) string {
 		var out, told bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
-		if code := m.Run(t.Context(), args); code != 0 {
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+		if code := m.Run(t.Context(), commands(), args); code != 0 {
 			t.Errorf("%q: exit code %d, %s", args, code, told.String())
 		}
 		return out.String()
@@ -154,8 +96,8 @@ func TestPromptAndEntryWhole(t *testing.T) {
 	if got := run("log", "main", "--entry", "e1#0"); got != long { // to the byte
 		t.Errorf("%q", got)
 	}
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
-	if code := m.Run(t.Context(), []string{"log", "main", "--entry", "e1#1"}); code != exitFailed || !strings.Contains(fmt.Sprint(m.Stderr), "the message has 1 block, counted from 0\n  what to do: give a number from 0 on") {
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+	if code := m.Run(t.Context(), commands(), []string{"log", "main", "--entry", "e1#1"}); code != cli.ExitFailed || !strings.Contains(fmt.Sprint(m.Stderr), "the message has 1 block, counted from 0\n  what to do: give a number from 0 on") {
 		t.Errorf("exit code %d, %s", code, m.Stderr)
 	}
 }
@@ -177,14 +119,11 @@ func TestProxiedAnatomy(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	m := &Main{out: &output{w: &out}}
-	m.showRecord(a)
+	m := &cli.Main{Out: &cli.Output{W: &out}}
+	showRecord(m, a)
 	for _, want := range []string{"sent as it came: the API refused", "8, with 7 calls of the proxy's tools; the first read 9100 tokens", "60000 came, 30000 sent, 12 by trimming less", "a.go"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the record lacks %q:\n%s", want, out.String())
 		}
-	}
-	if stacked(a) != a.Size {
-		t.Errorf("a column of %d tokens", stacked(a))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/graph"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -33,18 +34,18 @@ func TestChannelsTold(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var out bytes.Buffer
-			m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: slices.Clone(environ)}
-			m.out, m.err = &output{w: &out}, &output{w: &out}
+			m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: slices.Clone(environ)}
+			m.Out, m.Err = &cli.Output{W: &out}, &cli.Output{W: &out}
 			if row.args != nil {
-				if code := m.Run(t.Context(), row.args); code != exitFailed {
+				if code := m.Run(t.Context(), commands(), row.args); code != cli.ExitFailed {
 					t.Errorf("exit %d", code)
 				}
 			} else {
-				cfg, document, err := m.load(t.Context(), home)
+				cfg, document, err := m.Load(t.Context(), home)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m.greet(server, cfg.Resolve(), home, document, cfg)
+				greet(m, server, cfg.Resolve(), home, document, cfg)
 			}
 			for _, want := range []string{row.want, `agents.list has no such agent`, `is "+49 151", which is no id`, "TIDEMARK_CHANNELS_WHATSAPP_PHONENUMBERID", "list it, or correct the name"} {
 				if !strings.Contains(out.String(), want) {
@@ -89,14 +90,14 @@ func TestPairingElsewhere(t *testing.T) {
 		{"pairing ls --agent main", "123456789"},
 	} {
 		var out bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
-		if got := m.Run(t.Context(), strings.Fields(row.args)); got != exitOK || !strings.Contains(out.String(), row.want) {
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+		if got := m.Run(t.Context(), commands(), strings.Fields(row.args)); got != cli.ExitOK || !strings.Contains(out.String(), row.want) {
 			t.Errorf("%s: exit %d, lacks %q:\n%s", row.args, got, row.want, out.String())
 		}
 	}
 	var out bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
-	if m.Run(t.Context(), []string{"pairing", "ls", "--agent", "main"}); strings.Contains(out.String(), "4915123456789") {
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+	if m.Run(t.Context(), commands(), []string{"pairing", "ls", "--agent", "main"}); strings.Contains(out.String(), "4915123456789") {
 		t.Errorf("the agent that is named has another's people:\n%s", out.String())
 	}
 }

@@ -13,69 +13,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-func (m *Main) chatCommand() *cobra.Command {
-	var message string
-	var window int64
-	c := &cobra.Command{
-		Use: "chat [KEY]", Short: "Talk in a session", Args: cobra.MaximumNArgs(1),
-		Long: `Talk in a session, the main one when no KEY is given.
-
-KEY is a name of your own, or agent:{agent}:main, or
-agent:{agent}:{channel}:{kind}:{peer}. On a terminal it answers as you type;
-from a pipe each line is a message. Answers go to standard output; from a pipe,
-everything else goes to standard error.
-
-Commands begin with a slash, as at every other door; two say it to the model:
-
-` + chatHelp() + `
-
-/new and /reset ask first on a terminal; from a pipe they are carried out.
-Ctrl-C stops the answer, and leaves when none is on its way.`,
-		Example: `  tidemark chat
-  tidemark chat garden --window 8000
-  tidemark chat --message "What did we decide about the fence?"
-  git log -5 --format=%s | tidemark chat work`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key := "main"
-			if len(args) > 0 {
-				key = args[0]
-			}
-			narrow, err := ownWindow(cmd, window)
-			if err != nil {
-				return err
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				t := &talk{m: m, c: c, key: key}
-				if err := c.ready(); err != nil {
-					return err
-				}
-				if narrow {
-					if err := t.begin(cmd.Context(), window); err != nil {
-						return err
-					}
-				}
-				if cmd.Flags().Changed("message") {
-					return t.once(cmd.Context(), message)
-				}
-				return t.loop(cmd.Context())
-			})
-		},
-	}
-	c.Flags().StringVarP(&message, "message", "m", "", "say one thing or give one command, print the answer and leave")
-	c.Flags().Int64Var(&window, "window", 0, "give the session a context window of its own, in tokens")
-	return m.jsonFlag(c)
-}
-
 // talk is a conversation with a person.
 type talk struct {
-	m      *Main
+	m      *cli.Main
 	c      *client
 	key    string
 	column bool // text stands on the line
@@ -88,25 +34,9 @@ type outcome struct {
 	Events []tidemark.Event `json:"events"`
 }
 
-// sessionView is a session as the API shows it.
-type sessionView struct {
-	tidemark.SessionInfo
-	Busy     string           `json:"busy"`
-	Settings session.Override `json:"settings"`
-	From     string           `json:"windowFrom"`
-	Limit    tidemark.Tokens  `json:"limit"`
-	Reserve  tidemark.Tokens  `json:"reserve"`
-	Keep     tidemark.Tokens  `json:"keep"`
-}
-
-// begin sets the window.
-func (t *talk) begin(ctx context.Context, window int64) error {
-	return t.c.call(ctx, http.MethodPatch, sessionPath(t.key, ""), map[string]any{"window": window}, nil)
-}
-
 // once says one thing, or carries out one command, as a line of input would.
 func (t *talk) once(ctx context.Context, message string) error {
-	ctx, stop := untilInterrupt(ctx)
+	ctx, stop := cli.UntilInterrupt(ctx)
 	defer stop()
 	if err := checkText(message); err != nil {
 		return err
@@ -116,12 +46,12 @@ func (t *talk) once(ctx context.Context, message string) error {
 	} else if strings.HasPrefix(message, "/") {
 		return t.onceCommand(ctx, message)
 	}
-	if t.m.json {
+	if t.m.JSON {
 		var out json.RawMessage
-		if err := t.c.post(ctx, sessionPath(t.key, "/messages"), map[string]string{"text": message, "channel": "cli"}, &out); err != nil {
+		if err := t.c.Post(ctx, cli.SessionPath(t.key, "/messages"), map[string]string{"text": message, "channel": "cli"}, &out); err != nil {
 			return err
 		}
-		return t.m.printJSON(out)
+		return t.m.PrintJSON(out)
 	}
 	return t.say(ctx, message)
 }
@@ -129,11 +59,11 @@ func (t *talk) once(ctx context.Context, message string) error {
 // onceCommand carries out one command. Nobody reads on, so one that is no command is a failure.
 func (t *talk) onceCommand(ctx context.Context, text string) error {
 	name, _, _ := strings.Cut(text, " ")
-	if t.m.json {
-		return usagef("%s is a command, and --json prints answers to messages; leave it out, or begin with // to say that to the model", name)
+	if t.m.JSON {
+		return cli.Usagef("%s is a command, and --json prints answers to messages; leave it out, or begin with // to say that to the model", name)
 	}
 	if _, _, err := tidemark.ParseCommand(text); err != nil && name != "/view" && name != "/?" {
-		return &fixed{err, "begin with // to say it to the model"}
+		return cli.Advise(err, "begin with // to say it to the model")
 	}
 	_, err := t.command(ctx, text)
 	return err
@@ -145,29 +75,29 @@ func (t *talk) loop(ctx context.Context) error {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	if t.m.Terminal {
-		t.m.out.line(t.m.dim("session " + t.key + " at " + t.c.where + "  (/help lists the commands)"))
+		t.m.Out.Line(t.m.Dim("session " + t.key + " at " + t.c.Where + "  (/help lists the commands)"))
 	}
 	if t.c.local != nil && t.m.Terminal {
-		if err := writeServerFile(t.c.local.home, serverFile{Talk: true}); err != nil {
+		if err := cli.WriteServerFile(t.c.local.Home, cli.ServerFile{Talk: true}); err != nil {
 			return err
 		}
-		defer removeServerFile(t.c.local.home)
+		defer cli.RemoveServerFile(t.c.local.Home)
 	}
 	lines := readLines(t.m.Stdin)
 	for {
 		if t.m.Terminal {
-			t.m.out.put("> ")
+			t.m.Out.Put("> ")
 		}
 		select {
 		case <-interrupts:
-			t.m.out.line()
+			t.m.Out.Line()
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case l, ok := <-lines:
 			if !ok || errors.Is(l.err, io.EOF) {
 				if t.m.Terminal {
-					t.m.out.line()
+					t.m.Out.Line()
 				}
 				return nil
 			}
@@ -243,10 +173,10 @@ func (t *talk) line(ctx context.Context, text string, interrupts <-chan os.Signa
 	default:
 		err = t.say(ctx, text)
 	}
-	var api *apiError
+	var api *cli.APIError
 	if err != nil && (t.m.Terminal || errors.As(err, &api) && api.Type == "aborted") {
 		t.note(err.Error())
-		if fix := t.m.fix(err); fix != "" {
+		if fix := t.m.Fix(err); fix != "" {
 			t.note("  " + fix)
 		}
 		err = nil
@@ -260,14 +190,14 @@ func checkText(text string) error {
 		if r != utf8.RuneError || strings.HasPrefix(text[i:], string(utf8.RuneError)) {
 			continue
 		}
-		return &fixed{fmt.Errorf("message %q: byte %d (0x%02x) is not UTF-8", cut(strings.ToValidUTF8(text, "?"), 40), i+1, text[i]),
-			"convert it first, for example by: iconv -f latin1 -t utf-8"}
+		return cli.Advise(fmt.Errorf("message %q: byte %d (0x%02x) is not UTF-8", cli.Cut(strings.ToValidUTF8(text, "?"), 40), i+1, text[i]),
+			"convert it first, for example by: iconv -f latin1 -t utf-8")
 	}
 	return nil
 }
 
 func (t *talk) abort(ctx context.Context) error {
-	return t.c.post(ctx, sessionPath(t.key, "/abort"), nil, nil)
+	return t.c.Post(ctx, cli.SessionPath(t.key, "/abort"), nil, nil)
 }
 
 // say sends a message and shows its answer as it comes, then how full the window is.
@@ -282,10 +212,10 @@ func (t *talk) say(ctx context.Context, text string) error {
 // gauge shows how near the context is to its compaction.
 func (t *talk) gauge(ctx context.Context) error {
 	var s sessionView
-	if err := t.c.get(ctx, sessionPath(t.key, ""), &s); err != nil {
+	if err := t.c.Get(ctx, cli.SessionPath(t.key, ""), &s); err != nil {
 		return err
 	}
-	t.note(towards(s.ContextTokens, s.Limit, s.Window))
+	t.note(cli.Towards(s.ContextTokens, s.Limit, s.Window))
 	return nil
 }
 
@@ -295,7 +225,7 @@ func (t *talk) stream(ctx context.Context, path string, body any) error {
 	if err != nil {
 		return err
 	}
-	err = t.c.events(ctx, http.MethodPost, sessionPath(t.key, path), bytes.NewReader(raw), t.event)
+	err = t.c.Events(ctx, http.MethodPost, cli.SessionPath(t.key, path), bytes.NewReader(raw), t.event)
 	t.newline()
 	return err
 }
@@ -313,9 +243,9 @@ func (t *talk) event(name string, data []byte) error {
 	case session.NoticeText:
 		text := n.Text
 		if t.m.Terminal {
-			text = safe(text)
+			text = cli.Safe(text)
 		}
-		t.m.out.put(text)
+		t.m.Out.Put(text)
 		t.column = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.column
 	case session.NoticeApproval:
 		if len(n.Approvals) > 0 {
@@ -342,7 +272,7 @@ func (t *talk) event(name string, data []byte) error {
 // newline ends the line of an answer.
 func (t *talk) newline() {
 	if t.column {
-		t.m.out.line()
+		t.m.Out.Line()
 		t.column = false
 	}
 }
@@ -350,92 +280,161 @@ func (t *talk) newline() {
 // note shows a line beside the conversation: on a terminal among it, else on standard error.
 func (t *talk) note(s string) {
 	t.newline()
-	w := t.m.err
+	w := t.m.Err
 	if t.m.Terminal {
-		w = t.m.out
+		w = t.m.Out
 	}
-	w.line(t.m.dim(safe(s)))
-}
-
-// Commands outside of a talk.
-
-func (m *Main) resetCommand() *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use: "reset KEY", Short: "Archive a session, remember what matters and begin anew", Args: oneKey,
-		Example: `  tidemark reset main`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.act(cmd.Context(), args[0], "/reset", map[string]string{"reason": reason})
-		},
-	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return m.jsonFlag(c)
-}
-
-func (m *Main) compactCommand() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{
-		Use: "compact KEY [INSTRUCTIONS]", Short: "Make a session's context smaller now", Args: func(cmd *cobra.Command, args []string) error { return oneKey(cmd, args[:min(len(args), 1)]) },
-		Example: `  tidemark compact main
-  tidemark compact work keep every file name`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.act(cmd.Context(), args[0], "/compact", map[string]string{"instructions": strings.Join(args[1:], " ")})
-		},
-	})
-}
-
-func (m *Main) abortCommand() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{
-		Use: "abort KEY", Short: "Stop the turn in work", Args: oneKey,
-		Example: `  tidemark abort main`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var out struct {
-					Aborted bool `json:"aborted"`
-				}
-				if err := c.post(cmd.Context(), sessionPath(args[0], "/abort"), nil, &out); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(out)
-				}
-				text := "nothing was in work"
-				if out.Aborted {
-					text = "stopped"
-				}
-				m.out.line(text)
-				return nil
-			})
-		},
-	})
+	w.Line(t.m.Dim(cli.Safe(s)))
 }
 
 // act carries out a command of a session and prints what people should know.
-func (m *Main) act(ctx context.Context, key, path string, body any) error {
-	ctx, stop := untilInterrupt(ctx)
+func act(ctx context.Context, m *cli.Main, key, path string, body any) error {
+	ctx, stop := cli.UntilInterrupt(ctx)
 	defer stop()
-	return m.with(ctx, func(c *client) error {
+	return with(ctx, m, func(c *client) error {
 		if path == "/compact" { // a reset goes on without what the model would remember
 			if err := c.ready(); err != nil {
 				return err
 			}
 		}
-		var raw json.RawMessage
-		if err := c.post(ctx, sessionPath(key, path), body, &raw); err != nil {
+		return answer(ctx, m, c, http.MethodPost, cli.SessionPath(key, path), body, func(out outcome) error {
+			for _, e := range out.Events {
+				m.Out.Line(cli.Safe(e.Text))
+			}
+			if len(out.Events) == 0 {
+				m.Out.Line(cli.Safe(out.Text))
+			}
+			return nil
+		})
+	})
+}
+
+type chatFlags struct {
+	Message string
+	Window  int64
+}
+
+func chat(ctx context.Context, m *cli.Main, f *chatFlags) error {
+	narrow, err := ownWindow(m, f.Window)
+	if err != nil {
+		return err
+	}
+	return with(ctx, m, func(c *client) error {
+		t := &talk{m: m, c: c, key: strings.Join(append(m.Args, "main")[:1], "")}
+		if err := c.ready(); err != nil {
 			return err
 		}
-		if m.json {
-			return m.printJSON(raw)
+		if narrow {
+			if err := c.Call(ctx, http.MethodPatch, cli.SessionPath(t.key, ""), map[string]any{"window": f.Window}, nil); err != nil {
+				return err
+			}
 		}
-		var out outcome
-		if err := json.Unmarshal(raw, &out); err != nil {
-			return err
+		if m.Changed("message") {
+			return t.once(ctx, f.Message)
 		}
-		for _, e := range out.Events {
-			m.out.line(safe(e.Text))
-		}
-		if len(out.Events) == 0 {
-			m.out.line(safe(out.Text))
-		}
+		return t.loop(ctx)
+	})
+}
+
+func resetSession(ctx context.Context, m *cli.Main, f *struct{ Reason string }) error {
+	return act(ctx, m, m.Args[0], "/reset", map[string]string{"reason": f.Reason})
+}
+
+func compact(ctx context.Context, m *cli.Main) error {
+	return act(ctx, m, m.Args[0], "/compact", map[string]string{"instructions": strings.Join(m.Args[1:], " ")})
+}
+
+func abort(ctx context.Context, m *cli.Main) error {
+	type aborted struct {
+		Aborted bool `json:"aborted"`
+	}
+	return tell(ctx, m, http.MethodPost, cli.SessionPath(m.Args[0], "/abort"), nil, func(out aborted) error {
+		m.Out.Line(map[bool]string{true: "stopped", false: "nothing was in work"}[out.Aborted])
 		return nil
 	})
+}
+
+// chatHelp lists what may be typed after a slash: what every door takes, then what only a terminal has.
+func chatHelp() string {
+	return session.Help() + `
+/view: what the model sees now, item by item
+/quit: leave
+// at the start of a line: a message that begins with a slash`
+}
+
+// ends reports whether a line is a command that begins a new conversation.
+func ends(text string) bool {
+	if !strings.HasPrefix(text, "/") {
+		return false
+	}
+	word, _, err := tidemark.ParseCommand(text)
+	return err == nil && (word == tidemark.CommandNew || word == tidemark.CommandReset)
+}
+
+// sure asks a person before the conversation is ended. Only a yes is one: neither another line nor the end
+// of the input.
+func (t *talk) sure(lines <-chan line, interrupts <-chan os.Signal) bool {
+	t.m.Out.Put("Archive this conversation and begin a new one? [y/N] ")
+	select {
+	case <-interrupts:
+		t.m.Out.Line()
+		return false
+	case l := <-lines:
+		switch strings.ToLower(strings.TrimSpace(l.text)) {
+		case "y", "yes":
+			return true
+		}
+		return false
+	}
+}
+
+// command carries out a line that begins with a slash. What is none is said to be so and goes nowhere; the
+// lines behind it are no worse for it.
+func (t *talk) command(ctx context.Context, text string) (over bool, err error) {
+	switch own := strings.ToLower(strings.TrimSpace(text)); own {
+	case "/quit", "/exit", "/q":
+		return true, nil
+	case "/?":
+		t.answer(chatHelp())
+		return false, nil
+	case "/view":
+		return false, t.begun(showView(ctx, t.m, t.c, t.key))
+	}
+	word, _, err := tidemark.ParseCommand(text)
+	switch {
+	case err != nil:
+		t.note(strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()))
+		return false, nil
+	case word == tidemark.CommandHelp:
+		t.answer(chatHelp())
+		return false, nil
+	}
+	if err := t.stream(ctx, "/commands", map[string]string{"line": text}); err != nil {
+		return false, t.begun(err)
+	}
+	switch word {
+	case tidemark.CommandNew, tidemark.CommandReset, tidemark.CommandCompact:
+		return false, t.gauge(ctx)
+	}
+	return false, nil
+}
+
+// begun makes no failure of a session in which nothing was said yet: it was opened a moment ago, and the
+// first line makes it.
+func (t *talk) begun(err error) error {
+	var api *cli.APIError
+	if !errors.As(err, &api) || api.Type != "not_found" || strings.HasPrefix(api.Message, "no route") {
+		return err
+	}
+	t.note("nothing was said in " + t.key + " yet: say something first")
+	return nil
+}
+
+// answer shows what a command was answered with.
+func (t *talk) answer(text string) {
+	t.newline()
+	if t.m.Terminal {
+		text = cli.Safe(text)
+	}
+	t.m.Out.Line(text)
 }

@@ -5,162 +5,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/cost"
 	costlogs "github.com/tidemark-ai/tidemark/cost/logs"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
-// costing is the command of that name.
-type costing struct {
-	model, hitRate, prices string
-	tokens                 int64
-	reduction, report      string
-	force                  bool // replaces a report
-	threshold              int
-	claude, session        string
-	allProjects            bool
-
-	o     costlogs.Options
-	given *float64 // --reduction
-}
-
-func (m *Main) costCommand() *cobra.Command {
-	c := &costing{}
-	cmd := &cobra.Command{Use: "cost [LOG | FOLDER]", Short: "Say what trimming a session log costs, and from which turn on it pays", Args: cobra.MaximumNArgs(1),
-		Long: `Say what a session log of Claude Code is made of, what trimming it would cost and save,
-and from which turn on that pays (papers: Contextual Memory Virtualisation, section 4).
-Nothing is written but --report, and nothing is sent.
-
-Two models stand side by side. PAPER is the paper's: the context by what the last call
-reported and a quarter of the characters since (without a report a quarter of all, and
-20,000), the reduction by bytes of the log, the hit rate by --hit-rate, and the whole
-cache lost by a trim. LIVE is what is known of the session: tokens that really go, with
-images by their pixels; what stands before the first change stays in the cache; the hit
-rate is the session's own, or the one given; a write has the price of the cache that the
-session writes to; and a cache that nobody used for as long as it lives is cold anyway,
-so that a trim costs nothing.
-
-Of a FOLDER all logs below it count that are no subagent's, have 10 messages and 5,000
-tokens: Tables 2 and 3 of the paper, and with --report its figures 2 to 5. A session is
-mixed when results of tools are 15 % of its bytes or more, else conversational; a
-break-even behind turn 60 counts as 60.`,
-		Example: `  tidemark cost ~/.claude/projects/x/0a1b2c3d.jsonl
-  tidemark cost --claude latest --model sonnet
-  tidemark cost ~/.claude/projects --report cost.html
-  tidemark cost --tokens 84000 --reduction 39
-  tidemark cost --session main`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
-			return m.runCost(ctx, cmd, c, args)
-		}}
-	f := cmd.Flags()
-	f.StringVar(&c.model, "model", cost.DefaultModel, "whose prices: a name of the table or the id of a model")
-	f.StringVar(&c.hitRate, "hit-rate", strconv.FormatFloat(cost.DefaultHitRate, 'g', -1, 64), "share of a turn that is read from the cache, 0 to 1; given, it is used for both models")
-	f.StringVar(&c.prices, "prices", "", "file with prices (JSON) instead of those of the program")
-	f.Int64Var(&c.tokens, "tokens", 0, "without a log: tokens of a context")
-	f.StringVar(&c.reduction, "reduction", "", "with --tokens: by how many percent a trim makes it smaller")
-	f.IntVar(&c.threshold, "threshold", 0, "characters of an output or input of a tool over which it is trimmed (default 500)")
-	f.StringVar(&c.report, "report", "", "write a page (HTML) with tables and figures into this file")
-	f.BoolVar(&c.force, "force", false, "replace a report that is there")
-	f.StringVar(&c.claude, "claude", "", "a session of Claude Code by its id, the beginning of it, or latest")
-	f.StringVar(&c.session, "session", "", "a session of Tidemark by its key: what its context costs")
-	f.BoolVar(&c.allProjects, "all-projects", false, "with --claude latest: of all projects, not of this folder's")
-	return m.jsonFlag(cmd)
-}
-
-// options reads the flags.
-func (c *costing) options(cmd *cobra.Command) error {
-	h, err := strconv.ParseFloat(c.hitRate, 64)
-	if err != nil || !(h >= 0 && h <= 1) {
-		return usagef("--hit-rate %s: want a share from 0 to 1, such as 0.9", c.hitRate)
-	}
-	changed := cmd.Flags().Changed
-	if changed("threshold") && c.threshold <= 0 {
-		return usagef("--threshold %d: want a number of characters, such as %d", c.threshold, trim.DefaultThreshold)
-	}
-	if changed("tokens") && c.tokens <= 0 {
-		return usagef("--tokens %d: want the size of a context, such as 84000", c.tokens)
-	}
-	if c.reduction != "" {
-		p, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(c.reduction), "%"), 64)
-		if err != nil || !(p >= 0 && p <= 100) {
-			return usagef("--reduction %s: want percent, from 0 to 100, such as 39", c.reduction)
-		}
-		c.given = &p
-	}
-	c.o = costlogs.Options{Prices: cost.DefaultPrices(), Trim: trim.Options{Threshold: c.threshold}, Now: time.Now(), Given: changed("hit-rate")}
-	if c.prices != "" {
-		if c.o.Prices, err = readPrices(c.prices); err != nil {
-			return &fixed{fmt.Errorf("--prices: %w", err), "give a table as docs/cost.md shows one: date, source and models"}
-		}
-	}
-	price, err := c.o.Prices.Find(c.model)
-	if err != nil {
-		return usagef("--model %s: no price for it; known are %s, and the ids of such models; --prices FILE gives others", c.model, strings.Join(c.o.Prices.Names(), ", "))
-	}
-	c.o.Model = cost.Model{Price: price, HitRate: h}
-	return c.o.Model.Check()
-}
-
-// readPrices reads a table of prices.
-func readPrices(file string) (cost.Prices, error) {
-	const most = 1 << 20
-	if err := noPipe(file); err != nil {
-		return cost.Prices{}, err
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return cost.Prices{}, err
-	}
-	defer func() { _ = f.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && len(raw) > most {
-		err = fmt.Errorf("read %s: more than %s: %w", file, size(most), tidemark.ErrTooLarge)
-	}
-	if err != nil {
-		return cost.Prices{}, err
-	}
-	return cost.ParsePrices(raw)
-}
-
-func (m *Main) runCost(ctx context.Context, cmd *cobra.Command, c *costing, args []string) error {
-	if err := c.options(cmd); err != nil {
+func runCost(ctx context.Context, m *cli.Main, c *cli.Costing, args []string) error {
+	if err := c.Options(m.Changed); err != nil {
 		return err
 	}
-	if 0 < c.threshold && c.threshold < trim.MinThreshold {
-		m.err.printf("--threshold %d acts as %d\n", c.threshold, trim.MinThreshold)
+	if 0 < c.Threshold && c.Threshold < trim.MinThreshold {
+		m.Err.Printf("--threshold %d acts as %d\n", c.Threshold, trim.MinThreshold)
 	}
 	path := ""
 	if len(args) > 0 {
 		path = args[0]
 	}
-	switch of := cmp.Or(path, c.claude, c.session); {
-	case path != "" && c.claude != "", path != "" && c.session != "", c.claude != "" && c.session != "":
-		return usagef("cost: want one of a log, --claude and --session")
-	case c.tokens > 0 && of != "":
-		return usagef("cost: --tokens is for a context without a log")
-	case c.tokens > 0:
-		return m.costOfTokens(c)
-	case c.given != nil:
-		return usagef("--reduction: want --tokens with it; of a log it is measured")
+	switch of := cmp.Or(path, c.Claude, c.Session); {
+	case path != "" && c.Claude != "", path != "" && c.Session != "", c.Claude != "" && c.Session != "":
+		return cli.Usagef("cost: want one of a log, --claude and --session")
+	case c.Tokens > 0 && of != "":
+		return cli.Usagef("cost: --tokens is for a context without a log")
+	case c.Tokens > 0:
+		return costOfTokens(m, c)
+	case c.Given != nil:
+		return cli.Usagef("--reduction: want --tokens with it; of a log it is measured")
 	case of == "":
-		return usagef("cost: of what? give a log or a folder of logs, --claude latest, --session KEY, or --tokens 84000 --reduction 39")
-	case c.session != "":
-		return m.costOfSession(ctx, cmd, c)
+		return cli.Usagef("cost: of what? give a log, --claude latest, --session KEY, or --tokens 84000 --reduction 39")
+	case c.Session != "":
+		return costOfSession(ctx, m, c)
 	case path == "":
-		log, err := m.claudeLog(ctx, c)
+		log, err := costLog(ctx, m, c)
 		if err != nil {
 			return err
 		}
@@ -168,40 +53,35 @@ func (m *Main) runCost(ctx context.Context, cmd *cobra.Command, c *costing, args
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return &fixed{err, "check the path; logs of Claude Code lie below ~/.claude/projects"}
+		return cli.Advise(err, "check the path; logs of Claude Code lie below ~/.claude/projects")
 	}
 	if info.IsDir() {
-		return m.costOfFolder(ctx, c, path)
+		return cli.Advise(fmt.Errorf("%s is a folder", path), "give one log; `go run ./cmd/bench cost FOLDER` (tidemark-bench) makes the tables and figures of many")
 	}
-	return m.costOfLog(ctx, c, path)
+	return costOfLog(ctx, m, c, path)
 }
 
-// claudeLog finds the log of a session of Claude Code.
-func (m *Main) claudeLog(ctx context.Context, c *costing) (string, error) {
-	home, err := m.homeDir()
-	if err != nil {
-		return "", err
-	}
-	dir, err := claude.ConfigDir(m.env)
+// costLog finds the log of a session of Claude Code.
+func costLog(ctx context.Context, m *cli.Main, c *cli.Costing) (string, error) {
+	store, err := claudeStore(m)
 	if err != nil {
 		return "", err
 	}
 	cwd := ""
-	if !c.allProjects {
+	if !c.AllProjects {
 		if cwd, err = os.Getwd(); err != nil {
-			return "", fmt.Errorf("--claude %s: %w", c.claude, err)
+			return "", fmt.Errorf("--claude %s: %w", c.Claude, err)
 		}
 	}
-	store := &claude.Store{Home: home, Dir: dir}
-	s, err := store.Finder().Pick(ctx, c.claude, cwd)
+	s, err := store.Finder().Pick(ctx, c.Claude, cwd)
 	switch {
-	case err != nil && c.claude == claude.Latest && errors.Is(err, tidemark.ErrNotFound) && !c.allProjects:
-		return "", &fixed{err, "--all-projects takes the newest of all projects"}
+	case err != nil && c.Claude == claude.Latest && errors.Is(err, tidemark.ErrNotFound) && !c.AllProjects:
+		return "", cli.Advise(err, "--all-projects takes the newest of all projects")
 	case err != nil:
 		return "", err
 	}
-	c.o.Context, _ = store.Made(s)
-	m.err.printf("session %s of %s\n", s.ID, safe(cmp.Or(s.Project, filepath.Dir(s.Path))))
+	c.O.Context, _ = store.Made(s)
+	m.Err.Printf("session %s of %s\n", s.ID, cli.Safe(cmp.Or(s.Project, filepath.Dir(s.Path))))
 	return s.Path, nil
 }
 
@@ -215,152 +95,319 @@ type assumed struct {
 	Branch      costlogs.Branch   `json:"branch"`
 }
 
-func (m *Main) costOfTokens(c *costing) error {
-	if c.given == nil {
-		return usagef("--tokens: want --reduction with it, in percent, such as 39")
-	}
-	if c.report != "" {
-		return usagef("--report: want a log or a folder of logs")
+func costOfTokens(m *cli.Main, c *cli.Costing) error {
+	if c.Given == nil {
+		return cli.Usagef("--tokens: want --reduction with it, in percent, such as 39")
 	}
 	const percent = 100
-	pre := tidemark.Tokens(c.tokens)
-	post := pre - tidemark.Tokens(float64(pre)*(*c.given)/percent+0.5)
-	model := c.o.Model
+	pre := tidemark.Tokens(c.Tokens)
+	post := pre - tidemark.Tokens(float64(pre)*(*c.Given)/percent+0.5)
+	model := c.O.Model
 	a := assumed{model.Price.Model, model.HitRate, model.Paper(pre, post), "", model.Project(pre, post), costlogs.BranchOf(model, cost.ShortTTL, pre, post)}
 	a.Verdict = a.Paper.BreakEven.Verdict()
-	if m.json {
-		return m.printJSON(a)
+	if m.JSON {
+		return m.PrintJSON(a)
 	}
-	m.printAssumed(c, a)
+	printAssumed(m, c, a)
 	return nil
 }
 
-func (m *Main) costOfLog(ctx context.Context, c *costing, path string) error {
-	if err := c.spareReport([]string{path, c.prices}); err != nil {
-		return err
-	}
-	r, err := measureFile(ctx, path, c.o)
+func costOfLog(ctx context.Context, m *cli.Main, c *cli.Costing, path string) error {
+	r, err := cli.MeasureFile(ctx, path, c.O)
 	if err != nil {
 		return err
 	}
-	if c.report != "" {
-		s := costlogs.Session{Path: path, Report: r}
-		if err := m.writeReport(c.report, func(w io.Writer) error { return pageLog(w, s, c.o) }); err != nil {
-			return err
+	if m.JSON {
+		return m.PrintJSON(r)
+	}
+	printCost(m, c, path, r)
+	return nil
+}
+
+func costCommand(ctx context.Context, m *cli.Main, c *cli.Costing) error {
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
+	return runCost(ctx, m, c, m.Args)
+}
+
+// toldCost is what the server tells of a session's cost (docs/http.md).
+type toldCost struct {
+	Context tidemark.Tokens `json:"contextTokens"`
+	Model   string          `json:"model"`
+	Models  []string        `json:"models"`
+	Why     string          `json:"why"`
+	Price   *struct {
+		Name   string `json:"name"`
+		Date   string `json:"date"`
+		Source string `json:"source"`
+
+		Write float64 `json:"cache_write"`
+		Read  float64 `json:"cache_read"`
+	} `json:"price"`
+	HitRate  float64 `json:"hitRate"`
+	Measured bool    `json:"measured"`
+	Next     *struct {
+		Cached   float64 `json:"cached"`
+		Uncached float64 `json:"uncached"`
+		Likely   float64 `json:"likely"`
+	} `json:"next"`
+	Spent struct {
+		Dollars *float64 `json:"dollars"`
+	} `json:"spent"`
+	Trim struct {
+		Before    tidemark.Tokens `json:"before"`
+		After     tidemark.Tokens `json:"after"`
+		Reduction float64         `json:"reduction"`
+		Penalty   float64         `json:"penalty"`
+		Savings   float64         `json:"savings"`
+		BreakEven *cost.Turns     `json:"break_even"`
+		Verdict   cost.Verdict    `json:"verdict"`
+		Live      struct {
+			Penalty   float64     `json:"penalty"`
+			Savings   float64     `json:"savings"`
+			BreakEven *cost.Turns `json:"break_even"`
+			Cold      bool        `json:"cold"`
+		} `json:"live"`
+	} `json:"trim"`
+}
+
+// costOfSession asks what the context of a session of Tidemark costs.
+func costOfSession(ctx context.Context, m *cli.Main, c *cli.Costing) error {
+	changed := m.Changed
+	if c.Prices != "" {
+		return cli.Usagef("--session: --prices is for logs of Claude Code")
+	}
+	q := url.Values{}
+	if changed("model") {
+		q.Set("model", c.Model)
+	}
+	if changed("hit-rate") {
+		q.Set("hitRate", c.HitRate)
+	}
+	if c.Threshold > 0 {
+		q.Set("threshold", strconv.Itoa(c.Threshold))
+	}
+	return look(ctx, m, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), func(told toldCost) error {
+		printToldCost(m, c.Session, told)
+		return nil
+	})
+}
+
+// turnsTold writes a break-even as it comes over the wire, where never is null.
+func turnsTold(n *cost.Turns) string {
+	if n == nil {
+		return "never"
+	}
+	return cli.TurnsOf(*n)
+}
+
+func printToldCost(m *cli.Main, key string, t toldCost) {
+	m.Out.Printf("%s: the next call is sent %s\n", cli.Safe(key), cli.Count(t.Context))
+	m.Out.Printf("  before  %5s\n", cli.Count(t.Trim.Before))
+	m.Out.Printf("  after   %5s  %s less on a trimmed branch\n", cli.Count(t.Trim.After), cli.InPercent(t.Trim.Reduction/100))
+	if t.Price == nil || t.Next == nil {
+		m.Out.Printf("no dollars are told: %s\n", cli.Safe(cmp.Or(t.Why, "no price for "+t.Model)))
+		if len(t.Models) > 0 {
+			m.Out.Printf("  what to do: reckon at the prices of another: tidemark cost --session %s --model %s\n", shellWord(key), cli.Safe(t.Models[0]))
+		}
+		return
+	}
+	basis := "assumed"
+	if t.Measured {
+		basis = "measured"
+	}
+	m.Out.Printf("at the prices of %s: $%g cache write (%s), $%g cache read for a million tokens (%s, %s)\n\n", cli.Safe(t.Price.Name), t.Price.Write, cli.LongAgo(cost.ShortTTL), t.Price.Read, cli.Safe(t.Price.Date), cli.Safe(t.Price.Source))
+	cli.PrintTable(m.Out, [][]string{
+		{"MODEL", "PAPER", "LIVE"},
+		{"penalty, once", cli.Dollars(t.Trim.Penalty), cli.Dollars(t.Trim.Live.Penalty)},
+		{"savings a turn", cli.Dollars(t.Trim.Savings), cli.Dollars(t.Trim.Live.Savings)},
+		{"break-even", turnsTold(t.Trim.BreakEven), turnsTold(t.Trim.Live.BreakEven)},
+	})
+	m.Out.Printf("\nnext turn: %s from the cache, %s without it, %s at a hit rate of %s (%s)\n", cli.Dollars(t.Next.Cached), cli.Dollars(t.Next.Uncached), cli.Dollars(t.Next.Likely), cli.InPercent(t.HitRate), basis)
+	if t.Trim.Live.Cold && t.Trim.Live.BreakEven != nil {
+		m.Out.Line("The cache is cold: a trimmed branch costs nothing extra now.")
+	}
+	if t.Spent.Dollars != nil {
+		m.Out.Printf("spent so far: %s, as if all calls had gone to this model\n", cli.Dollars(*t.Spent.Dollars))
+	}
+}
+
+// printCost prints what a log is made of and what trimming it costs.
+func printCost(m *cli.Main, c *cli.Costing, path string, r costlogs.Report) {
+	name := cmp.Or(r.Title, r.Session, filepath.Base(path))
+	m.Out.Printf("%s: %s; %s of user and model in %s, of which %d in %s are live\n", cli.Safe(cli.OneLine(name, 80)), cli.Plural(r.Built.Calls, "call"),
+		cli.Plural(int(r.AllMessages.Messages()), "line"), cli.Size(r.Bytes), r.Messages.Messages(), cli.Size(r.LiveBytes))
+	printPrices(m, c)
+	if other := otherModel(c, r.Built); other != "" {
+		m.Out.Printf("Most of its calls went to another model: --model %s\n", other)
+	}
+	m.Out.Line()
+	printContext(m, r)
+	printComposition(m, r)
+	printModels(m, c, r)
+	printProjections(m, r.Projections)
+	printCompactions(m, r.Compactions)
+	printBranch(m, r.Branch, r.Built)
+	m.Out.Line()
+	printVerdict(m, r)
+}
+
+func printPrices(m *cli.Main, c *cli.Costing) {
+	p := c.O.Model.Price
+	m.Out.Printf("%s: $%g in, $%g cache write (%s for an hour), $%g cache read, $%g out for a million tokens (%s, %s)\n", cli.Safe(cmp.Or(p.Name, p.Model)), p.Input, p.CacheWrite, cli.PerMillion(p.HourWrite()), p.CacheRead, p.Output, cli.Safe(c.O.Prices.Date), cli.Safe(c.O.Prices.Source))
+}
+
+// otherModel is the model that most calls of a log went to, when its prices are others than those reckoned with.
+func otherModel(c *cli.Costing, built costlogs.Built) string {
+	most := costlogs.ModelCalls{}
+	for _, one := range built.Models {
+		if one.Calls > most.Calls {
+			most = one
 		}
 	}
-	if m.json {
-		return m.printJSON(r)
+	p, err := c.O.Prices.Find(most.Model)
+	if err != nil || p.Model == c.O.Model.Price.Model {
+		return ""
 	}
-	m.printCost(c, path, r)
-	return nil
+	return p.Model
 }
 
-// measureFile measures the log that a file holds now; what is appended meanwhile is left out.
-func measureFile(ctx context.Context, path string, o costlogs.Options) (costlogs.Report, error) {
-	f, size, err := openLog(path)
-	if err != nil {
-		return costlogs.Report{}, err
+// windowOf is the window that a context is drawn in: the usual one, else the long one.
+func windowOf(context tidemark.Tokens) tidemark.Tokens {
+	const long = 1_000_000
+	if context > costlogs.ContextLimit {
+		return long
 	}
-	defer func() { _ = f.Close() }()
-	r, err := costlogs.Measure(ctx, f, size, o)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", path, err)
-	}
-	if r.AllMessages.Messages() == 0 {
-		return r, &fixed{fmt.Errorf("no message stands in %s: %w", path, tidemark.ErrInvalid), "give a session log of Claude Code; a subagent's own is none"}
-	}
-	return r, nil
+	return costlogs.ContextLimit
 }
 
-// openLog opens a log, and refuses what is none.
-func openLog(path string) (*os.File, int64, error) {
-	if err := noPipe(path); err != nil {
-		return nil, 0, err
+func printContext(m *cli.Main, r costlogs.Report) {
+	l := r.Live
+	window := windowOf(l.Pre)
+	basis := "estimated"
+	switch {
+	case l.Measured:
+		basis = "as the last call reported, and what came since"
+	case l.Lineage:
+		basis = "as the session that it was branched from tells"
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
+	m.Out.Printf("CONTEXT of %s, %s\n", cli.Count(window), basis)
+	for i, n := range []tidemark.Tokens{l.Pre, l.Post} {
+		m.Out.Printf("  %-7s %5s  %s\n", []string{"before", "after"}[i], cli.Count(n), cli.InPercent(float64(n)/float64(window)))
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fixed{fmt.Errorf("%s is no file: %w", path, tidemark.ErrInvalid), "give a log (.jsonl)"}
-	}
-	head := make([]byte, len(packed))
-	if n, _ := f.ReadAt(head, 0); err == nil && string(head[:n]) == packed {
-		err = fmt.Errorf("%s is packed (gzip), unpack it first: %w", path, tidemark.ErrInvalid)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
+	m.Out.Printf("  %s less; %s of system prompt and tools stay, and %s before the first change\n\n", cli.InPercent(l.Reduction/100), cli.Count(l.Prefix), cli.Count(max(0, l.Same-l.Prefix)))
 }
 
-func (m *Main) costOfFolder(ctx context.Context, c *costing, folder string) error {
-	files, err := logs([]string{folder})
-	if err != nil {
-		return err
-	}
-	if err := c.spareReport(append(files, c.prices)); err != nil {
-		return err
-	}
-	study, told := costlogs.NewStudy(c.o), m.telling()
-	for i, file := range files {
-		if told != nil {
-			told("logs", i, len(files))
-		}
-		if err := addToStudy(ctx, study, folder, file); err != nil {
-			m.progressEnd()
-			return err
+func printComposition(m *cli.Main, r costlogs.Report) {
+	rows := [][]string{{"LIVE LOG", "BYTES", "SHARE", "COUNT", "TOKENS", "AFTER"}}
+	after := r.After.Parts()
+	for i, p := range r.Composition.Parts() {
+		if p.Bytes > 0 {
+			rows = append(rows, []string{costlogs.PartNames[i], cli.Size(p.Bytes), strconv.Itoa(p.Percent) + " %", strconv.FormatInt(p.Count, 10), cli.Count(p.Tokens), cli.Size(after[i].Bytes)})
 		}
 	}
-	m.progressEnd()
-	found := study.Findings()
-	for _, f := range found.Skipped.Failures {
-		m.err.printf("passed over: %s: %s\n", safe(f.Path), safe(f.Error))
+	if len(rows) > 1 {
+		cli.PrintTable(m.Out, rows)
+		m.Out.Line()
 	}
-	if c.report != "" {
-		if err := m.writeReport(c.report, func(w io.Writer) error { return pageStudy(w, found) }); err != nil {
-			return err
+}
+
+func printModels(m *cli.Main, c *cli.Costing, r costlogs.Report) {
+	p, l := r.Paper, r.Live
+	cli.PrintTable(m.Out, [][]string{
+		{"MODEL", "PAPER", "LIVE"},
+		{"tokens before", cli.Count(p.Pre), cli.Count(l.Pre)},
+		{"tokens after", cli.Count(p.Post), cli.Count(l.Post)},
+		{"reduction", cli.InPercent(p.Reduction / 100), cli.InPercent(l.Reduction / 100)},
+		{"read from the cache", fmt.Sprintf("%g %%", 100*r.HitRate), cli.HitRateOf(l)},
+		{"cache write, a million", cli.Writing(c.O.Model.Price.CacheWrite, cost.ShortTTL), cli.Writing(l.Write, time.Duration(l.TTL)*time.Second)},
+		{"penalty, once", cli.Dollars(p.Penalty), cli.Dollars(l.Penalty)},
+		{"savings a turn", cli.Dollars(p.Savings), cli.Dollars(l.Savings)},
+		{"break-even", cli.TurnsOf(p.BreakEven), cli.TurnsOf(l.BreakEven)},
+	})
+	if l.Warm != nil && r.Built.Calls > 0 {
+		m.Out.Printf("The last call was %s ago and the cache lives %s: it is cold anyway. With it warm: penalty %s, break-even: %s.\n",
+			cli.LongAgo(time.Duration(l.Pause)*time.Second), cli.LongAgo(time.Duration(l.TTL)*time.Second), cli.Dollars(l.Warm.Penalty), cli.TurnsOf(l.Warm.BreakEven))
+	}
+	m.Out.Line()
+}
+
+func printProjections(m *cli.Main, of []cost.Projection) {
+	rows := [][]string{{"TURNS (PAPER)", "NO TRIM", "TRIMMED", "SAVED"}}
+	for _, p := range of {
+		saved := "-"
+		if p.Without > 0 {
+			saved = cli.FixedPoint(100*(p.Without-p.With)/p.Without, 0) + " %"
 		}
+		rows = append(rows, []string{p.Turns.String(), cli.Dollars(p.Without), cli.Dollars(p.With), saved})
 	}
-	if m.json {
-		return m.printJSON(found)
-	}
-	m.printStudy(found)
-	return nil
+	cli.PrintTable(m.Out, rows)
+	m.Out.Line()
 }
 
-func addToStudy(ctx context.Context, study *costlogs.Study, folder, file string) error {
-	name, err := filepath.Rel(folder, file)
-	if err != nil {
-		name = file
+func printCompactions(m *cli.Main, of []costlogs.Compaction) {
+	if len(of) == 0 {
+		return
 	}
-	f, size, err := openLog(file)
-	if err != nil {
-		study.Fail(name, err)
-		return ctx.Err()
+	const most = 20
+	rows := [][]string{{"COMPACTION", "LINE", "BEFORE", "AFTER", "LESS", "MESSAGES"}}
+	for _, k := range of[max(0, len(of)-most):] {
+		rows = append(rows, []string{cmp.Or(cli.Safe(cli.OneLine(k.Trigger, 20)), "-") + " " + cli.When(k.At), strconv.FormatInt(k.Line, 10), cli.Count(k.Before) + " (" + k.BeforeBasis + ")", cli.Count(k.After) + " (" + k.AfterBasis + ")", cli.InPercent(k.Reduction / 100),
+			cli.Count(k.MessagesBefore) + " to " + cli.Count(k.MessagesAfter)})
 	}
-	defer func() { _ = f.Close() }()
-	return study.Add(ctx, name, f, size)
+	cli.PrintTable(m.Out, rows)
+	if more := len(of) - most; more > 0 {
+		m.Out.Printf("and %s before them; --json has all\n", cli.Plural(more, "compaction"))
+	}
+	m.Out.Line()
 }
 
-// spareReport refuses a report in the place of what it is of, and of what is there.
-func (c *costing) spareReport(inputs []string) error {
-	if err := spare("--report", c.report, inputs); err != nil {
-		return err
+func printBranch(m *cli.Main, b costlogs.Branch, built costlogs.Built) {
+	m.Out.Printf("BRANCH of the whole context: %s to begin, %s a turn from the cache", cli.Dollars(b.First), cli.Dollars(b.Later))
+	if b.Trimmed.Tokens < b.Tokens {
+		m.Out.Printf("; trimmed: %s and %s", cli.Dollars(b.Trimmed.First), cli.Dollars(b.Trimmed.Later))
 	}
-	if c.report != "" && !c.force && there(c.report) {
-		return &fixed{fmt.Errorf("%s is there already", c.report), "choose another --report, or replace it with --force"}
+	m.Out.Printf("; cache write at %s", cli.Writing(b.Write, time.Duration(b.TTL)*time.Second))
+	m.Out.Line()
+	if built.Calls == 0 {
+		return
 	}
-	return nil
+	m.Out.Printf("BUILT with %s for %s or more, as the log reports them", cli.Plural(built.Calls, "call"), cli.Dollars(built.Dollars))
+	if built.Unpriced > 0 {
+		m.Out.Printf(" (%s of models without a price, counted at this one's)", cli.Plural(built.Unpriced, "call"))
+	}
+	m.Out.Line()
 }
 
-func (m *Main) writeReport(file string, fill func(io.Writer) error) error {
-	if err := toFile(file, fill); err != nil {
-		return err
+func printVerdict(m *cli.Main, r costlogs.Report) {
+	l := r.Live
+	at := cli.TurnsOf(l.BreakEven)
+	switch l.BreakEven.Verdict() {
+	case cost.NotNeeded:
+		why := "little to trim; it pays from " + at + " on."
+		if l.BreakEven == cost.Never {
+			why = "nothing to gain."
+		}
+		m.Out.Line("Not needed: there is " + why)
+	case cost.LongRun:
+		m.Out.Line("Worth it in a long session: it pays from " + at + " on.")
+	default:
+		why := ""
+		if l.Cold {
+			why = " (the cache is cold, so it costs nothing)"
+		}
+		m.Out.Line("Worth it: it pays from " + at + " on" + why + ".")
 	}
-	m.err.line("wrote " + file)
-	return nil
+}
+
+// printAssumed prints the cost of a context that there is no log of.
+func printAssumed(m *cli.Main, c *cli.Costing, a assumed) {
+	printPrices(m, c)
+	p := a.Paper
+	m.Out.Printf("\n%s of %d tokens leave %d; %g %% of a turn are read from the cache\n", cli.InPercent(p.Reduction/100), p.Pre, p.Post, 100*a.HitRate)
+	m.Out.Printf("penalty %s, savings %s a turn, break-even at %s\n\n", cli.Dollars(p.Penalty), cli.Dollars(p.Savings), cli.TurnsOf(p.BreakEven))
+	printProjections(m, a.Projections)
+	printBranch(m, a.Branch, costlogs.Built{})
+	m.Out.Line()
+	m.Out.Line(strings.ToUpper(string(a.Verdict[:1])) + string(a.Verdict[1:]) + ".")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -9,26 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/setup"
 )
-
-func (m *Main) demoCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "demo", Short: "See it work: offline, without a key, in a few seconds", Args: cobra.NoArgs,
-		Long: `Hold a scripted conversation that fills a small window, and show what happens:
-it is compacted, remembered, archived, reset, verified, searched and restored.
-Everything is real and stays in a folder to look at; nothing leaves this machine.`,
-		Example: `  tidemark demo
-  tidemark demo --home /tmp/look`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.demo(cmd.Context()) },
-	}
-}
 
 const demoKey = "main"
 
@@ -47,7 +36,7 @@ func demoConfig(home string) (*config.Config, error) {
 	if err := os.MkdirAll(home, private); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(home, documentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(filepath.Join(home, cli.DocumentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = f.WriteString(demoDocument)
 		err = errors.Join(err, f.Close())
@@ -55,12 +44,12 @@ func demoConfig(home string) (*config.Config, error) {
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	return config.Parse(documentName, []byte(demoDocument))
+	return config.Parse(cli.DocumentName, []byte(demoDocument))
 }
 
 // demo is a scripted conversation with a narrator.
 type demo struct {
-	m     *Main
+	m     *cli.Main
 	c     *client
 	home  string
 	step  int
@@ -71,8 +60,8 @@ type demo struct {
 	whole  archive.Info
 }
 
-func (m *Main) demo(ctx context.Context) error {
-	home := m.home
+func demoRun(ctx context.Context, m *cli.Main) error {
+	home := m.Home
 	if home == "" {
 		var err error
 		if home, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
@@ -87,7 +76,7 @@ func (m *Main) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), true)
+	n, err := node.OpenStore(ctx, home, cfg, m.Logger(cfg, true), true)
 	if err != nil {
 		return err
 	}
@@ -103,16 +92,16 @@ func (m *Main) demo(ctx context.Context) error {
 // tell begins a step.
 func (d *demo) tell(title string) {
 	d.step++
-	d.m.out.printf("\n%d. %s\n\n", d.step, title)
+	d.m.Out.Printf("\n%d. %s\n\n", d.step, title)
 }
 
 func (d *demo) show(format string, args ...any) {
-	d.m.out.printf("   "+format+"\n", args...)
+	d.m.Out.Printf("   "+format+"\n", args...)
 }
 
 // path shows where an object of the bucket lies.
 func (d *demo) path(key string) string {
-	return filepath.Join(d.home, bucketName, filepath.FromSlash(key))
+	return filepath.Join(d.home, cli.BucketName, filepath.FromSlash(key))
 }
 
 func (d *demo) open(ctx context.Context) error {
@@ -121,10 +110,10 @@ func (d *demo) open(ctx context.Context) error {
 		return err
 	}
 	if len(there) > 0 {
-		return &fixed{fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none"}
+		return cli.Advise(fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none")
 	}
-	d.m.out.printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
-		setup.Window(d.c.local.cfg).Tokens, limitOf(d.c.local.cfg), d.home)
+	d.m.Out.Printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
+		setup.Window(d.c.local.Cfg).Tokens, cli.LimitOf(d.c.local.Cfg), d.home)
 	return nil
 }
 
@@ -140,11 +129,11 @@ func (d *demo) talk(ctx context.Context) error {
 			d.show("    » %s", e.Text)
 		}
 		var s sessionView
-		if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+		if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &s); err != nil {
 			return err
 		}
 		d.before = s
-		d.show("%-44s  %s", oneLine(line, 40), towards(s.ContextTokens, s.Limit, s.Window))
+		d.show("%-44s  %s", cli.OneLine(line, 40), cli.Towards(s.ContextTokens, s.Limit, s.Window))
 	}
 	if d.before.Compactions == 0 {
 		return errors.New("the conversation was never compacted")
@@ -155,20 +144,20 @@ func (d *demo) talk(ctx context.Context) error {
 func (d *demo) say(ctx context.Context, text string) (outcome, error) {
 	var out outcome
 	d.said++
-	return out, d.c.post(ctx, sessionPath(demoKey, "/messages"), map[string]string{"text": text, "channel": "cli"}, &out)
+	return out, d.c.Post(ctx, cli.SessionPath(demoKey, "/messages"), map[string]string{"text": text, "channel": "cli"}, &out)
 }
 
 // look shows what the model sees now.
 func (d *demo) look(ctx context.Context) error {
 	d.tell("What the model sees now is a summary of the older part and the newest messages as they were.")
 	var v viewed
-	if err := d.c.get(ctx, sessionPath(demoKey, "/view?messages=0"), &v); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, "/view?messages=0"), &v); err != nil {
 		return err
 	}
-	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), towards(v.Size, v.Limit, v.Window))
+	d.show("%d messages were said, %d are in view: %s", d.before.Messages, len(v.Items), cli.Towards(v.Size, v.Limit, v.Window))
 	for _, it := range v.Items {
 		if it.Summary && len(it.Blocks) > 0 {
-			d.show("the summary (%s tokens) begins: %s", count(it.Tokens), oneLine(it.Blocks[0].Text, 300))
+			d.show("the summary (%s tokens) begins: %s", cli.Count(it.Tokens), cli.OneLine(it.Blocks[0].Text, 300))
 		}
 	}
 	return nil
@@ -184,9 +173,9 @@ func (d *demo) ask(ctx context.Context) error {
 	}
 	d.show("you:      %s", question)
 	who := "tidemark:"
-	for _, line := range strings.Split(cut(out.Text, 600), "\n") {
+	for _, line := range strings.Split(cli.Cut(out.Text, 600), "\n") {
 		if strings.TrimSpace(line) != "" {
-			d.show("%-9s %s", who, oneLine(line, 110))
+			d.show("%-9s %s", who, cli.OneLine(line, 110))
 			who = ""
 		}
 	}
@@ -199,19 +188,19 @@ func (d *demo) remembered(ctx context.Context) error {
 	var list struct {
 		Files []struct{ Path string }
 	}
-	if err := d.c.get(ctx, agentPath(mainAgent, "/memory"), &list); err != nil {
+	if err := d.c.Get(ctx, cli.AgentPath(node.MainAgent, "/memory"), &list); err != nil {
 		return err
 	}
 	for _, f := range list.Files {
 		var text strings.Builder
-		if err := d.c.raw(ctx, memoryPath(mainAgent, f.Path), &text); err != nil {
+		if err := d.c.Raw(ctx, memoryPath(node.MainAgent, f.Path), &text); err != nil {
 			return err
 		}
 		d.show("%s", d.path("agents/main/"+f.Path))
 		for _, line := range strings.Split(strings.TrimSpace(text.String()), "\n") {
 			line, _, _ = strings.Cut(line, "<!--") // what the machine notes behind a fact
 			if strings.TrimSpace(line) != "" {
-				d.show("  | %s", oneLine(line, 110))
+				d.show("  | %s", cli.OneLine(line, 110))
 			}
 		}
 	}
@@ -229,12 +218,12 @@ func (d *demo) archived(ctx context.Context) error {
 
 func (d *demo) verify(ctx context.Context) error {
 	var out verdicts
-	if err := d.c.post(ctx, agentPath(mainAgent, "/archives-verify"), struct{}{}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.AgentPath(node.MainAgent, "/archives-verify"), struct{}{}, &out); err != nil {
 		return err
 	}
 	for _, v := range out.Verdicts {
 		d.show("%s", d.path(v.Key))
-		d.show("  verified: %t, %d messages, %s", v.OK, v.Messages, size(v.Bytes))
+		d.show("  verified: %t, %d messages, %s", v.OK, v.Messages, cli.Size(v.Bytes))
 	}
 	if out.Bad > 0 || out.OK == 0 {
 		return fmt.Errorf("%d archives ok, %d damaged", out.OK, out.Bad)
@@ -245,22 +234,22 @@ func (d *demo) verify(ctx context.Context) error {
 // reset begins anew.
 func (d *demo) reset(ctx context.Context) error {
 	d.tell("A reset archives the whole session, remembers and begins anew.")
-	if err := d.c.get(ctx, sessionPath(demoKey, ""), &d.before); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &d.before); err != nil {
 		return err
 	}
 	var out outcome
-	if err := d.c.post(ctx, sessionPath(demoKey, "/reset"), struct{}{}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.SessionPath(demoKey, "/reset"), struct{}{}, &out); err != nil {
 		return err
 	}
 	for _, e := range out.Events {
 		d.show("» %s", e.Text)
 	}
 	var s sessionView
-	if err := d.c.get(ctx, sessionPath(demoKey, ""), &s); err != nil {
+	if err := d.c.Get(ctx, cli.SessionPath(demoKey, ""), &s); err != nil {
 		return err
 	}
-	d.show("the session now: %d messages, %s", s.Messages, towards(s.ContextTokens, s.Limit, s.Window))
-	list, err := pages[archive.Info](ctx, d.c, agentPath(mainAgent, "/archives"), "archives")
+	d.show("the session now: %d messages, %s", s.Messages, cli.Towards(s.ContextTokens, s.Limit, s.Window))
+	list, err := pages[archive.Info](ctx, d.c, cli.AgentPath(node.MainAgent, "/archives"), "archives")
 	if err != nil {
 		return err
 	}
@@ -282,12 +271,12 @@ func (d *demo) find(ctx context.Context) error {
 	var out struct {
 		Hits []archive.Hit `json:"hits"`
 	}
-	if err := d.c.get(ctx, agentPath(mainAgent, "/archives-search?limit=3&q=oven+Lahti"), &out); err != nil {
+	if err := d.c.Get(ctx, cli.AgentPath(node.MainAgent, "/archives-search?limit=3&q=oven+Lahti"), &out); err != nil {
 		return err
 	}
 	d.show("tidemark archive search %s", words)
 	for _, h := range out.Hits {
-		d.show("  %s:%d  %s: %s", filepath.Base(h.Key), h.Line, h.Role, oneLine(h.Snippet, 110))
+		d.show("  %s:%d  %s: %s", filepath.Base(h.Key), h.Line, h.Role, cli.OneLine(h.Snippet, 110))
 	}
 	if len(out.Hits) == 0 {
 		return fmt.Errorf("search %s: nothing was found", words)
@@ -303,11 +292,11 @@ func (d *demo) restore(ctx context.Context) error {
 		Context  tidemark.Tokens `json:"contextTokens"`
 		Window   tidemark.Tokens `json:"window"`
 	}
-	if err := d.c.post(ctx, sessionPath("found", "/restore"), map[string]string{"archive": d.whole.Key}, &out); err != nil {
+	if err := d.c.Post(ctx, cli.SessionPath("found", "/restore"), map[string]string{"archive": d.whole.Key}, &out); err != nil {
 		return err
 	}
 	d.show("tidemark archive restore %s --session found", filepath.Base(d.whole.Key))
-	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, towards(out.Context, 0, out.Window))
+	d.show("%d of %d messages are back, %s", out.Messages, d.before.Messages, cli.Towards(out.Context, 0, out.Window))
 	same, err := d.compare(ctx)
 	if err != nil {
 		return err
@@ -322,10 +311,10 @@ func (d *demo) restore(ctx context.Context) error {
 // compare counts the messages that are the same in the archive and in the restored session.
 func (d *demo) compare(ctx context.Context) (same int, err error) {
 	var a, b strings.Builder
-	if err := d.c.raw(ctx, agentPath(mainAgent, "/archives/"+filepath.Base(d.whole.Key)+"?format=jsonl"), &a); err != nil {
+	if err := d.c.Raw(ctx, cli.AgentPath(node.MainAgent, "/archives/"+filepath.Base(d.whole.Key)+"?format=jsonl"), &a); err != nil {
 		return 0, err
 	}
-	if err := d.c.raw(ctx, sessionPath("found", "/log?format=jsonl"), &b); err != nil {
+	if err := d.c.Raw(ctx, cli.SessionPath("found", "/log?format=jsonl"), &b); err != nil {
 		return 0, err
 	}
 	old, back := strings.Split(strings.TrimSpace(a.String()), "\n"), strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -342,44 +331,16 @@ func (d *demo) compare(ctx context.Context) (same int, err error) {
 }
 
 func (d *demo) end(context.Context) error {
-	d.m.out.printf("\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
+	d.m.Out.Printf("\nThat took %.1f s. Look around:\n\n", time.Since(d.began).Seconds())
 	for _, c := range []string{"sessions ls", "view found", "archive ls", "memory cat", "chat"} {
 		d.show("tidemark --home %s %s", d.home, c)
 	}
-	d.m.out.line("\nOr start for real: tidemark serve, then tidemark chat.")
+	d.m.Out.Line("\nOr start for real: tidemark serve, then tidemark chat.")
 	return nil
 }
 
+//go:embed demo.txt
+var demoText string
+
 // demoLines is what the person says.
-func demoLines() []string {
-	return []string{
-		"Hello! I am Mira, and I am about to open a small bakery in Turku with my sister Aino.",
-		"We decided that the opening day is Saturday, 3 May. The lease of the shop in Linnankatu 12 begins on 1 April.",
-		"Aino paints the sign. She wants it dark green with cream letters, like the door of our grandmother's house.",
-		"The oven comes from Lahti and costs 4,200 euros. I paid half of it on Monday, the invoice number is LA-20931.",
-		"Please remember that I am allergic to hazelnuts, so nothing with hazelnuts is baked in our shop.",
-		"The menu for the first week: rye bread, cardamom buns, Karelian pasties, a lemon tart and one cake that changes every day.",
-		"Rye bread needs a starter that is a week old. I have two: one from my mother, called Reino, and a younger one of wheat.",
-		"I prefer to bake at night, from two to six, so that the bread is warm when we open at seven.",
-		"The inspector of the city comes on 22 April at ten. He wants to see the plan of the kitchen in docs/kitchen.pdf.",
-		"Our budget is 31,000 euros in all. So far we spent 4,200 on the oven, 1,850 on shelves and 960 on tins and baskets.",
-		"The shelves are from a joiner in Naantali. Six boards of oak, each 180 cm long, delivered on 8 April by a man called Pekka.",
-		"Flour: the mill in Halikko sells rye for 0.92 euros a kilo and wheat for 0.78, if we take 500 kilos a month.",
-		"The web page will be at https://example.com/leipomo and shows only the address, the hours and the cake of the day.",
-		"I like the name Kaksi Siskoa, two sisters. Aino would rather call it Reino, after the starter. We vote on Sunday.",
-		"The till must speak with the accountant's program; the error it gave today was E4012: no such ledger.",
-		"Coffee is from a roaster in Pori. Aino wants only filter coffee, no machine that hisses. I agreed.",
-		"For the opening we bake 120 cardamom buns and 60 loaves of rye. Each guest gets one bun for free until they are gone.",
-		"The vote is done: the name is Kaksi Siskoa. Aino may name the first cake after Reino instead.",
-		"Our cousin Eero helps on Saturdays. He can carry flour, he cannot make change, and he sings.",
-		"The window of the shop needs new glass, 2.10 by 1.60 metres. Two offers: 640 euros from Raisio, 580 from Kaarina.",
-		"We take the offer from Kaarina. They come on 14 April in the morning; someone must be there to open the door.",
-		"The neighbour upstairs asks us not to run the mixer before five. I promised to knead by hand until then.",
-		"The lemon tart failed twice: the crust was wet. Next time I bake it blind at 190 degrees for 20 minutes.",
-		"It worked: 190 degrees, 20 minutes blind, then 12 with the filling. Write that into the recipe of the tart.",
-		"The accountant says the error E4012 means that the ledger of 2026 was never opened. She opens it tomorrow.",
-		"Paper bags: 5,000 with the name in dark green, 310 euros, ready in ten days. I ordered them today.",
-		"The inspector wrote: he comes on 24 April instead, at nine. The plan of the kitchen stays as it is.",
-		"Shall we open on Sundays too? Aino says yes, I say no, and Eero says that he sings best on Sundays.",
-	}
-}
+func demoLines() []string { return strings.Split(strings.TrimSpace(demoText), "\n") }

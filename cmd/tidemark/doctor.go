@@ -12,13 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
@@ -26,17 +27,6 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 )
-
-func (m *Main) doctorCommand() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{
-		Use: "doctor", Short: "Check the setup: configuration, store, bucket, model, clock", Args: cobra.NoArgs,
-		Long: `Check everything that a turn stands on and say how to mend what is wrong.
-It writes small objects to the bucket and removes them; it asks the model
-provider for its list of models, which costs nothing. When a server is named, by
---server or TIDEMARK_SERVER, it checks that server instead.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.doctor(cmd.Context()) },
-	})
-}
 
 // Verdicts of the doctor.
 const (
@@ -55,7 +45,7 @@ type finding struct {
 
 // doctor runs the checks in order and prints each as it is done.
 type doctor struct {
-	m        *Main
+	m        *cli.Main
 	home     string
 	cfg      *config.Config
 	asked    bool              // the server that has this home was, and said how its tools are
@@ -64,8 +54,8 @@ type doctor struct {
 	found    []finding
 }
 
-func (m *Main) doctor(ctx context.Context) error {
-	base, err := m.named()
+func doctorRun(ctx context.Context, m *cli.Main) error {
+	base, err := m.Named()
 	if err != nil {
 		return err
 	}
@@ -76,18 +66,18 @@ func (m *Main) doctor(ctx context.Context) error {
 		return err
 	}
 	failed := slices.ContainsFunc(d.found, func(f finding) bool { return f.Verdict == bad })
-	if m.json {
-		err = m.printJSON(map[string]any{"ok": !failed, "checks": d.found})
+	if m.JSON {
+		err = m.PrintJSON(map[string]any{"ok": !failed, "checks": d.found})
 	}
 	if failed {
-		err = errors.Join(err, errTold)
+		err = errors.Join(err, cli.ErrTold)
 	}
 	return err
 }
 
 // files checks what a command on this machine stands on.
 func (d *doctor) files(ctx context.Context) (err error) {
-	if d.home, err = d.m.homeDir(); err != nil {
+	if d.home, err = d.m.HomeDir(); err != nil {
 		return err
 	}
 	d.config(ctx)
@@ -108,17 +98,17 @@ func (d *doctor) files(ctx context.Context) (err error) {
 func (d *doctor) add(check, verdict, fix, format string, args ...any) {
 	f := finding{check, verdict, fmt.Sprintf(format, args...), fix}
 	d.found = append(d.found, f)
-	if d.m.json {
+	if d.m.JSON {
 		return
 	}
-	d.m.out.printf("%-4s  %-9s  %s\n", f.Verdict, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                 "))
+	d.m.Out.Printf("%-4s  %-9s  %s\n", f.Verdict, f.Check, strings.ReplaceAll(f.Text, "\n", "\n                 "))
 	if f.Fix != "" {
-		d.m.out.printf("%17s→ %s\n", "", f.Fix)
+		d.m.Out.Printf("%17s→ %s\n", "", f.Fix)
 	}
 }
 
 func (d *doctor) config(ctx context.Context) {
-	cfg, path, err := d.m.load(ctx, d.home)
+	cfg, path, err := d.m.Load(ctx, d.home)
 	if err != nil {
 		d.add("config", bad, "correct what is named; docs/config.md has every key", "%s", err)
 		return
@@ -139,7 +129,7 @@ func (d *doctor) config(ctx context.Context) {
 		if g.Odd {
 			verdict = odd
 		}
-		d.add("channels", verdict, gapFix(g), "%s %s", g.Setting, g.Message)
+		d.add("channels", verdict, node.GapFix(g), "%s %s", g.Setting, g.Message)
 	}
 }
 
@@ -175,7 +165,7 @@ func (d *doctor) folder() {
 
 // databases reads every database to its end. Those that a server holds are the server's.
 func (d *doctor) databases(ctx context.Context) {
-	found, err := filepath.Glob(database(d.home, "*"))
+	found, err := filepath.Glob(cli.Database(d.home, "*"))
 	if err != nil || len(found) == 0 {
 		d.add("database", fine, "", "none yet; the first command makes it")
 		return
@@ -219,14 +209,14 @@ func (d *doctor) databases(ctx context.Context) {
 
 // held asks the server that has the store.
 func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
-	s := readServerFile(d.home)
+	s := cli.ReadServerFile(d.home)
 	if s.PID != locked.PID || s.URL == "" {
 		d.add("database", odd, "run the doctor again when that command has ended", "in use by process %d, not read", locked.PID)
 		return
 	}
-	h, err := d.m.remote(s.URL).health(ctx)
-	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-		d.add("token", bad, refused.fix(), "the server at %s has the store: %s", s.URL, err)
+	h, err := serverAt(d.m, s.URL).health(ctx)
+	if refused := (*cli.APIError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		d.add("token", bad, refused.Fix(), "the server at %s has the store: %s", s.URL, err)
 		return
 	}
 	if err != nil {
@@ -235,14 +225,14 @@ func (d *doctor) held(ctx context.Context, locked *native.LockedError) {
 	}
 	d.add("server", fine, "", "%s has the store and answers; stop it to have the database read too", s.URL)
 	d.problems(h)
-	d.servedWindow(ctx, d.m.remote(s.URL))
-	d.asked = d.servedTools(ctx, d.m.remote(s.URL))
+	d.servedWindow(ctx, serverAt(d.m, s.URL))
+	d.asked = d.servedTools(ctx, serverAt(d.m, s.URL))
 }
 
 // bucket writes, reads and removes objects where agents keep theirs, and tries the conditions that archives rest on.
 func (d *doctor) bucket(ctx context.Context) {
 	const fix = "check storage.bucket: path and permissions of a folder; endpoint, name and AWS_ACCESS_KEY_ID of S3"
-	blobs, err := openBucket(d.home, d.cfg)
+	blobs, err := cli.OpenBucket(d.home, d.cfg)
 	if err != nil {
 		d.add("bucket", bad, fix, "%s", err)
 		return
@@ -250,14 +240,14 @@ func (d *doctor) bucket(ctx context.Context) {
 	if c, ok := blobs.(io.Closer); ok {
 		defer c.Close()
 	}
-	where := "folder " + bucketPath(d.home, d.cfg)
+	where := "folder " + cli.BucketPath(d.home, d.cfg)
 	if b := d.cfg.Storage.Bucket; b.Kind == "s3" {
 		where = "s3 bucket " + b.Bucket
 	}
 	id := tidemark.NewID(time.Now())
 	err = tryBucket(ctx, blobs, "doctor/"+id)
 	if err == nil { // a folder or a policy may allow the one and not the other
-		err = tryBucket(ctx, blobs, agentsName+"/"+mainAgent+"/doctor/"+id)
+		err = tryBucket(ctx, blobs, cli.AgentsName+"/"+node.MainAgent+"/doctor/"+id)
 	}
 	if errors.Is(err, errCondition) {
 		d.add("bucket", bad, `set storage.bucket.conditional to "none" and run one process`, "%s: %s", where, err)
@@ -333,7 +323,7 @@ func (d *doctor) provider(ctx context.Context) {
 	case status != http.StatusOK:
 		d.add("model", odd, "if turns fail, check model.baseUrl", "%s answers, but lists no models (%d)", who, status)
 	case len(names) > 0 && !slices.Contains(names, model.ID):
-		d.add("model", odd, "if turns fail, set model.id to one of: "+oneLine(strings.Join(names, ", "), 200), "%s does not list this model", who)
+		d.add("model", odd, "if turns fail, set model.id to one of: "+cli.OneLine(strings.Join(names, ", "), 200), "%s does not list this model", who)
 	default:
 		d.add("model", fine, "", "%s answers and takes the key (%s)", who, reason)
 	}
@@ -370,9 +360,9 @@ func (d *doctor) window(ctx context.Context, models *provider.Models) {
 
 func (d *doctor) token() {
 	listen := d.cfg.Server.Listen
-	var own *fixed
+	var own *cli.Fixed
 	if err := mayListen(listen, d.cfg); errors.As(err, &own) {
-		d.add("token", bad, own.fix, "%s", err)
+		d.add("token", bad, own.Fix, "%s", err)
 		return
 	}
 	if d.cfg.Secrets.Token == "" {
@@ -384,7 +374,7 @@ func (d *doctor) token() {
 }
 
 func (d *doctor) clock() {
-	zone, err := d.cfg.Agent(mainAgent).Zone()
+	zone, err := d.cfg.Agent(node.MainAgent).Zone()
 	if err != nil {
 		d.add("clock", bad, "set userTimezone to an IANA name", "%s", err)
 		return
@@ -395,4 +385,85 @@ func (d *doctor) clock() {
 		return
 	}
 	d.add("clock", fine, "", "%s in %s; memory files and daily resets go by it (userTimezone)", now.In(zone).Format("2006-01-02 15:04"), zone)
+}
+
+// unsound tells of compactions that their self-check took back.
+func (d *doctor) unsound(ctx context.Context, db tidemark.DB) error {
+	const most, old = 3, 30 * 24 * time.Hour
+	list, err := session.Unsounds(ctx, db, most)
+	if err != nil {
+		return err
+	}
+	for _, u := range list {
+		if time.Since(u.At) < old {
+			d.add("self-check", odd, "the messages are in view as before; put back what is missing, then `tidemark compact "+cli.PlainKey(string(u.Key))+"`",
+				"a compaction of %s was taken back %s: %s", cli.PlainKey(string(u.Key)), cli.When(u.At), cli.Safe(u.Text))
+		}
+	}
+	return nil
+}
+
+// vectors tells whether messages have them, where they are asked for.
+func (d *doctor) vectors(ctx context.Context, db tidemark.DB) error {
+	made, failing, err := vectors.State(ctx, db)
+	switch {
+	case err != nil || made == 0 && failing == 0:
+		return err
+	case failing > 0:
+		d.add("vectors", odd, "look for \"vectors put off\" in the log of the server: the endpoint of recall.embeddings failed; it is asked again",
+			"%d messages have one; %s waits for the endpoint", made, cli.Plural(failing, "conversation"))
+	default:
+		d.add("vectors", fine, "", "%d messages have one", made)
+	}
+	return nil
+}
+
+// embedder asks the endpoint of recall.embeddings for one vector: what was made before says nothing of it.
+func (d *doctor) embedder(ctx context.Context) {
+	if d.cfg.Recall.Embeddings == config.WorkersAI && d.cfg.Recall.EmbeddingURL == "" {
+		return // a warning of the configuration has told
+	}
+	by := setup.Embedder(d.cfg, native.NewRuntime(nil), native.Transport())
+	if by == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	if _, err := by.Embed(ctx, []string{"tidemark"}); err != nil {
+		d.add("vectors", odd, "check recall.embeddingUrl, its key and recall.embeddingModel; until then words alone find", "%s makes no vector: %s", cli.Safe(by.Name()), cli.Safe(err.Error()))
+		return
+	}
+	d.add("vectors", fine, "", "%s makes them", cli.Safe(by.Name()))
+}
+
+// checks tells what a server counted of self-checks and of vectors.
+func (d *doctor) checks(ctx context.Context, c *client) {
+	var text bytes.Buffer
+	if err := c.Raw(ctx, "/metrics", &text); err != nil {
+		return // it was told above what it answers
+	}
+	if failed := metric(text.Bytes(), `tidemark_vectors_total{result="failed"}`); failed > 0 {
+		d.add("vectors", odd, "look for \"vectors put off\" in the log of the server: the endpoint of recall.embeddings failed; it is asked again",
+			"%d texts got none since the server started; words alone find them", failed)
+	}
+	made, broken := metric(text.Bytes(), "tidemark_selfcheck_checks_total"), metric(text.Bytes(), "tidemark_selfcheck_violations_total")
+	switch {
+	case broken > 0:
+		d.add("self-check", odd, "look for selfcheck events: `tidemark log KEY`, and in the log of the server",
+			"%d of %d checks behind compactions failed since the server started; these compactions were taken back", broken, made)
+	case made > 0:
+		d.add("self-check", fine, "", "%d checks behind compactions since the server started, none failed", made)
+	}
+}
+
+// metric reads a counter, with its labels in braces when it has some, from the text of /metrics, 0 when it is not there.
+func metric(text []byte, name string) int64 {
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			if f, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+				return int64(f)
+			}
+		}
+	}
+	return 0
 }

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestDoctorNights: a model that does not compare facts is told, and one that does is not.
@@ -17,8 +19,8 @@ func TestDoctorNights(t *testing.T) {
 		}))
 		defer s.Close()
 		var out bytes.Buffer
-		d := &doctor{m: &Main{out: &output{w: &out}, err: &output{w: &out}}}
-		d.nights(t.Context(), &client{base: s.URL, rt: http.DefaultTransport})
+		d := &doctor{m: &cli.Main{Out: &cli.Output{W: &out}, Err: &cli.Output{W: &out}}}
+		d.nights(t.Context(), &client{Caller: &cli.Caller{Base: s.URL, RT: http.DefaultTransport}})
 		if len(d.found) != want || want > 0 && !strings.Contains(d.found[0].Text, "no key") {
 			t.Errorf("%s: found %+v", last, d.found)
 		}

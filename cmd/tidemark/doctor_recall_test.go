@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/session"
@@ -19,7 +20,7 @@ import (
 func TestDoctorUnsound(t *testing.T) {
 	db := hosttest.DB(t)
 	var out bytes.Buffer
-	d := &doctor{m: &Main{out: &output{w: &out}, err: &output{w: &out}}}
+	d := &doctor{m: &cli.Main{Out: &cli.Output{W: &out}, Err: &cli.Output{W: &out}}}
 	if err := d.unsound(t.Context(), db); err != nil || len(d.found) != 0 {
 		t.Fatalf("%v, %v", err, d.found)
 	}
@@ -49,7 +50,7 @@ func TestMetric(t *testing.T) {
 func TestDoctorVectors(t *testing.T) {
 	db := hosttest.DB(t)
 	var out bytes.Buffer
-	d := &doctor{m: &Main{out: &output{w: &out}, err: &output{w: &out}}}
+	d := &doctor{m: &cli.Main{Out: &cli.Output{W: &out}, Err: &cli.Output{W: &out}}}
 	if err := d.vectors(t.Context(), db); err != nil || len(d.found) != 0 {
 		t.Fatal(d.found, err)
 	}
@@ -79,15 +80,15 @@ func TestDoctorEmbedder(t *testing.T) {
 	for url, want := range map[string]string{s.URL: fine, "http://127.0.0.1:1": odd} {
 		c := config.Default()
 		c.Recall.Embeddings, c.Recall.EmbeddingURL = config.OpenAI, url
-		d := &doctor{m: &Main{out: &output{w: io.Discard}, err: &output{w: io.Discard}}, cfg: c}
+		d := &doctor{m: &cli.Main{Out: &cli.Output{W: io.Discard}, Err: &cli.Output{W: io.Discard}}, cfg: c}
 		if d.embedder(t.Context()); len(d.found) != 1 || d.found[0].Verdict != want {
 			t.Errorf("%s: %+v", url, d.found)
 		}
 	}
 	home := t.TempDir()
 	var out bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "TIDEMARK_RECALL_EMBEDDINGS=workers-ai"}}
-	if m.Run(t.Context(), []string{"doctor"}); !strings.Contains(out.String(), "no [ai] is bound here") {
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "TIDEMARK_RECALL_EMBEDDINGS=workers-ai"}}
+	if m.Run(t.Context(), commands(), []string{"doctor"}); !strings.Contains(out.String(), "no [ai] is bound here") {
 		t.Error(out.String())
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestDoctorServer: the doctor looks at the server that is named, and says what is wrong with it.
@@ -60,8 +62,8 @@ func TestDoctorServer(t *testing.T) {
 			}))
 			defer s.Close()
 			var out, told bytes.Buffer
-			m := &Main{Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_TOKEN=secret", "TIDEMARK_SERVER=" + s.URL, "TIDEMARK_HOME=/nowhere/at/all"}}
-			if code := m.Run(t.Context(), []string{"doctor"}); code != tc.code {
+			m := &cli.Main{Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_TOKEN=secret", "TIDEMARK_SERVER=" + s.URL, "TIDEMARK_HOME=/nowhere/at/all"}}
+			if code := m.Run(t.Context(), commands(), []string{"doctor"}); code != tc.code {
 				t.Errorf("exit code %d, want %d\n%s", code, tc.code, told.String())
 			}
 			for _, want := range tc.want {
@@ -83,8 +85,8 @@ func TestDoctorNobody(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
 	var out, told bytes.Buffer
-	m := &Main{Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=/nowhere/at/all"}}
-	if code := m.Run(t.Context(), []string{"doctor", "--server", s.URL}); code != 1 {
+	m := &cli.Main{Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_HOME=/nowhere/at/all"}}
+	if code := m.Run(t.Context(), commands(), []string{"doctor", "--server", s.URL}); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
 	if got := out.String(); !strings.Contains(got, "fail  server ") || !strings.Contains(got, "`tidemark serve` or `make dev` runs there") {

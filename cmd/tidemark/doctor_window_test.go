@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 )
@@ -35,7 +36,7 @@ func TestDoctorWindow(t *testing.T) {
 	}))
 	defer s.Close()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, serverName), fmt.Appendf(nil, `{"url":%q,"pid":77}`, s.URL), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, cli.ServerName), fmt.Appendf(nil, `{"url":%q,"pid":77}`, s.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg := &config.Config{}
@@ -48,7 +49,7 @@ func TestDoctorWindow(t *testing.T) {
 		},
 	} {
 		var out bytes.Buffer
-		d := &doctor{m: &Main{out: &output{w: &out}, err: &output{w: &out}}, home: home, cfg: cfg}
+		d := &doctor{m: &cli.Main{Out: &cli.Output{W: &out}, Err: &cli.Output{W: &out}}, home: home, cfg: cfg}
 		ask(t.Context(), d)
 		var told []string
 		for _, f := range d.found {

@@ -3,17 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -30,69 +26,18 @@ type episodesShown struct {
 
 // Bounds of what is drawn at once without --all, and of a picture.
 const (
-	mostEpisodeRows  = 60
-	mostEpisodeBoxes = 200
-	allEpisodeBoxes  = 1_000
-	episodePage      = 1_000 // of one request
+	mostEpisodeRows = 60
+	episodePage     = 1_000 // of one request
 )
-
-func (m *Main) episodesCommand() *cobra.Command {
-	var svg string
-	var all bool
-	c := &cobra.Command{
-		Use: "episodes KEY", Short: "Draw the episodes that an agent marked, and what of them is in the context", Args: oneKey,
-		Long: `Draw the episodes of a conversation in their order: explorations, the actions that
-rest on them, and work that the agent did not mark. Agents mark their work where
-compaction.strategies has "episodes"; the first line says how full its budget is.
-
-The mark in front of each says what became of it, and the second line counts them:
-▶ open, ● in the context, ◐ partly evicted, ○ evicted, ■ part of the prologue, which
-stays. TOKENS are those that stand, of those that it brought. Lines lead from an
-exploration to the actions that depend on it, and ON names its number. What an
-episode says, word for word, is read by tidemark recall --episode NAME --session KEY.
-
-Old episodes that are out are folded; --all shows each. --svg draws the same,
-explorations at the left and actions at the right; the full text stands where the
-pointer rests. Of a conversation whose client keeps the history, KEY means its longest
-track and 'KEY#t2' another one.`,
-		Example: `  tidemark episodes main
-  tidemark episodes main --svg episodes.svg --all
-  tidemark episodes main --json | jq '.episodes[] | select(.state == "open")'`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if svg != "" && m.json {
-				return usagef("--json and --svg: want one of them")
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				v, err := readEpisodes(cmd.Context(), c, args[0], all)
-				switch {
-				case err != nil:
-					return err
-				case svg != "":
-					return m.drawEpisodes(svg, args[0], v, all)
-				case m.json:
-					return m.printJSON(v)
-				}
-				m.onTrack(cmd.Context(), c, args[0])
-				m.printEpisodes(v, all)
-				m.tellTracks(cmd.Context(), c, args[0])
-				return nil
-			})
-		},
-	}
-	c.Flags().StringVar(&svg, "svg", "", "draw into this file, - is standard output")
-	c.Flags().BoolVar(&all, "all", false, "every episode, the old ones that are out too")
-	m.jsonFlag(c)
-	return c
-}
 
 // readEpisodes reads the newest episodes, or all.
 func readEpisodes(ctx context.Context, c *client, key string, all bool) (v episodesShown, err error) {
-	if err := c.get(ctx, sessionPath(key, fmt.Sprintf("/episodes?limit=%d", episodePage)), &v); err != nil {
+	if err := c.Get(ctx, cli.SessionPath(key, fmt.Sprintf("/episodes?limit=%d", episodePage)), &v); err != nil {
 		return v, err
 	}
 	for all && v.Next > 0 {
 		var older episodesShown
-		if err := c.get(ctx, sessionPath(key, fmt.Sprintf("/episodes?limit=%d&before=%d", episodePage, v.Next)), &older); err != nil {
+		if err := c.Get(ctx, cli.SessionPath(key, fmt.Sprintf("/episodes?limit=%d&before=%d", episodePage, v.Next)), &older); err != nil {
 			return v, err
 		}
 		if older.Next >= v.Next { // it would never end
@@ -104,64 +49,45 @@ func readEpisodes(ctx context.Context, c *client, key string, all bool) (v episo
 }
 
 // readAlone refuses what has no part in the reading of an entry or an episode.
-func readAlone(cmd *cobra.Command, args []string, whole string) error {
+func readAlone(m *cli.Main, whole string) error {
+	args := m.Args
 	if len(args) > 0 {
-		return usagef("%s: %s beside --%s: that is read whole, ask for one of them", cmd.CommandPath(), oneLine(args[0], 80), whole)
+		return cli.Usagef("%s: %s beside --%s: that is read whole, ask for one of them", m.Path(), cli.OneLine(args[0], 80), whole)
 	}
 	for _, name := range []string{"k", "budget", "all", "since", "until", "scope", "agent", "peer", "entry", "episode"} {
-		if name != whole && cmd.Flags().Changed(name) {
-			return usagef("%s: --%s beside --%s: that is read whole, ask for one of them", cmd.CommandPath(), name, whole)
+		if name != whole && m.Changed(name) {
+			return cli.Usagef("%s: --%s beside --%s: that is read whole, ask for one of them", m.Path(), name, whole)
 		}
 	}
 	return nil
 }
 
 // readEpisode prints all that the log has of an episode.
-func (m *Main) readEpisode(ctx context.Context, key, name string) error {
-	return m.with(ctx, func(c *client) error {
+func readEpisode(ctx context.Context, m *cli.Main, key, name string) error {
+	return with(ctx, m, func(c *client) error {
 		var text strings.Builder
 		var page session.EpisodeText
 		for {
 			query := url.Values{"episode": {name}, "offset": {strconv.Itoa(page.Next)}}
 			at := page.Next
 			page = session.EpisodeText{}
-			if err := c.get(ctx, sessionPath(key, "/recall?"+query.Encode()), &page); err != nil {
+			if err := c.Get(ctx, cli.SessionPath(key, "/recall?"+query.Encode()), &page); err != nil {
 				return err
 			}
 			if text.WriteString(page.Text); page.Next <= at {
 				break
 			}
 		}
-		if m.json {
+		if m.JSON {
 			page.Text, page.Next = text.String(), 0
-			return m.printJSON(page)
+			return m.PrintJSON(page)
 		}
-		m.err.line(page.Episode)
+		m.Err.Line(page.Episode)
 		for line := range strings.Lines(text.String()) {
-			m.out.line(safe(strings.TrimRight(line, "\n")))
+			m.Out.Line(cli.Safe(strings.TrimRight(line, "\n")))
 		}
 		return nil
 	})
-}
-
-// drawEpisodes writes the picture.
-func (m *Main) drawEpisodes(path, key string, v episodesShown, all bool) error {
-	if len(v.Episodes) == 0 {
-		return &fixed{errors.New("no episodes in " + plainKey(key)), "they begin with the first call of a tool"}
-	}
-	most := mostEpisodeBoxes
-	if all {
-		most = allEpisodeBoxes
-	}
-	draw := func(w io.Writer) error { return svgEpisodes(w, key, v, most) }
-	if path == "-" {
-		return draw(m.out)
-	}
-	if err := toFile(path, draw); err != nil {
-		return err
-	}
-	m.err.line("wrote " + plural(v.Total, "episode") + " to " + path)
-	return nil
 }
 
 // episodeStates are the states in the order of a legend: the mark in a text, and the words.
@@ -173,14 +99,14 @@ var episodeStates = []struct {
 	{session.EpisodeGone, "○", "evicted"}, {session.EpisodePrologue, "■", "prologue"},
 }
 
-// tellState returns the mark and the words of a state.
-func tellState(state session.EpisodeState) (mark, words string) {
+// tellState returns the mark of a state.
+func tellState(state session.EpisodeState) string {
 	for _, s := range episodeStates {
 		if s.state == state {
-			return s.mark, s.words
+			return s.mark
 		}
 	}
-	return "?", string(state)
+	return "?"
 }
 
 // episodeRow is a line of the drawing: an episode, or several in a row that are told together.
@@ -257,16 +183,16 @@ func tellFolded(r *episodeRow) string {
 		n[string(e.Type)]++
 	}
 	if !r.folded {
-		return plural(len(r.list), "piece") + " of unmarked work"
+		return cli.Plural(len(r.list), "piece") + " of unmarked work"
 	}
 	var parts []string
 	for _, k := range [...][2]string{{"expl", "exploration"}, {"act", "action"}} {
 		if n[k[0]] > 0 {
-			parts = append(parts, plural(n[k[0]], k[1]))
+			parts = append(parts, cli.Plural(n[k[0]], k[1]))
 		}
 	}
 	if n[""] > 0 {
-		parts = append(parts, plural(n[""], "piece")+" of unmarked work")
+		parts = append(parts, cli.Plural(n[""], "piece")+" of unmarked work")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -284,15 +210,15 @@ func tellEpisode(e *session.EpisodeTold) string {
 
 // tellBudget says how full the context is; full says it of the budget.
 func tellBudget(v episodesShown, full string) string {
-	line := "context " + count(v.Size) + " tokens; the strategy episodes is not active, nothing leaves by it"
+	line := "context " + cli.Count(v.Size) + " tokens; the strategy episodes is not active, nothing leaves by it"
 	if v.Enabled {
-		line = full + " of the budget; over it episodes leave down to " + count(v.LowWater)
+		line = full + " of the budget; over it episodes leave down to " + cli.Count(v.LowWater)
 	}
 	switch {
 	case v.Short > 0 && v.Held != "":
-		line += "; " + count(v.Short) + " over it, and nothing may leave: " + safe(v.Held)
+		line += "; " + cli.Count(v.Short) + " over it, and nothing may leave: " + cli.Safe(v.Held)
 	case v.Short > 0:
-		line += "; " + count(v.Short) + " over it, and what may leave does so before the next call"
+		line += "; " + cli.Count(v.Short) + " over it, and what may leave does so before the next call"
 	}
 	return line
 }
@@ -305,37 +231,86 @@ func headEpisodes(v episodesShown) []string {
 			parts = append(parts, fmt.Sprintf("%s %d %s", s.mark, n, s.words))
 		}
 	}
-	return []string{tellBudget(v, gauge(v.Size, v.Budget)), plural(v.Total, "episode") + ": " + strings.Join(parts, ", ")}
+	return []string{tellBudget(v, cli.Gauge(v.Size, v.Budget)), cli.Plural(v.Total, "episode") + ": " + strings.Join(parts, ", ")}
 }
 
 // printEpisodes draws for people.
-func (m *Main) printEpisodes(v episodesShown, all bool) {
+func printEpisodes(m *cli.Main, v episodesShown, all bool) {
 	if v.Total == 0 {
-		m.err.line("no episodes: they begin with the first call of a tool")
+		m.Err.Line("no episodes: they begin with the first call of a tool")
 		return
 	}
 	for _, l := range headEpisodes(v) {
-		m.out.line(l)
+		m.Out.Line(l)
 	}
 	most := mostEpisodeRows
 	if all {
 		most = len(v.Episodes)
 	}
-	for _, l := range textEpisodes(v, most, m.columns()) {
-		m.out.line(l)
-	}
+	cli.PrintTable(m.Out, episodeTable(v, most))
 }
 
-// columns is how wide a line may be.
-func (m *Main) columns() int {
-	const usual, least = 120, 60
-	if n, err := strconv.Atoi(m.env("COLUMNS")); err == nil && n > 0 {
-		return max(n, least)
-	}
-	if f, ok := m.Stdout.(*os.File); ok {
-		if n := terminalWidth(f); n > 0 {
-			return max(n, least)
+func episodesShow(ctx context.Context, m *cli.Main, f *struct{ All bool }) error {
+	return with(ctx, m, func(c *client) error {
+		v, err := readEpisodes(ctx, c, m.Args[0], f.All)
+		if err != nil {
+			return err
+		}
+		return cli.Either(m, v, func() error {
+			onTrack(ctx, m, c, m.Args[0])
+			printEpisodes(m, v, f.All)
+			tellTracks(ctx, m, c, m.Args[0])
+			return nil
+		})
+	})
+}
+
+// episodeTable has a row for each episode, or for several that are told together.
+func episodeTable(v episodesShown, most int) [][]string {
+	rows := episodeRows(v.Episodes, most)
+	numbers := map[string]int{} // of explorations, by name
+	for i := range rows {
+		for _, e := range rows[i].list {
+			if e.Type == "expl" {
+				numbers[e.Name] = e.N
+			}
 		}
 	}
-	return usual
+	out := [][]string{{"", "#", "TYPE", "NAME", "TOKENS", "CALLS", "ON", "WHAT"}}
+	for i := range rows {
+		r := &rows[i]
+		standing, tokens, calls := r.sums()
+		first, last := &r.list[0], &r.list[len(r.list)-1]
+		mark, number := tellState(first.State), strconv.Itoa(first.N)
+		if first.N != last.N {
+			number += "-" + strconv.Itoa(last.N)
+		}
+		row := []string{mark, number, string(first.Type), cli.OneLine(first.Name, 40), cli.Count(standing) + "/" + cli.Count(tokens), strconv.Itoa(calls), "", ""}
+		switch e := r.one(); {
+		case e == nil:
+			row[2], row[3], row[7] = "-", "", tellFolded(r)
+			if r.folded {
+				row[0] = "⋮"
+			}
+		case e.Type == "":
+			row[2], row[7] = "-", cli.OneLine(strings.TrimSuffix("unmarked work, "+tellEpisode(e), ", "), 100)
+		default:
+			row[6], row[7] = dependsOn(e, numbers), cli.OneLine(tellEpisode(e), 100)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// dependsOn names what an episode depends on: by number, and by name what is not in the table.
+func dependsOn(e *session.EpisodeTold, numbers map[string]int) string {
+	var parts []string
+	for _, d := range e.Dependencies {
+		if n := numbers[d]; n > 0 {
+			parts = append(parts, strconv.Itoa(n))
+		} else {
+			parts = append(parts, cli.OneLine(d, 20))
+		}
+	}
+	return strings.Join(parts, " ")
 }

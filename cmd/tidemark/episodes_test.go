@@ -2,19 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
@@ -45,27 +41,25 @@ func shownOf(list []session.EpisodeTold) episodesShown {
 	return v
 }
 
-// TestEpisodesText: lines lead from an exploration to the actions that rest on it and end at the last; work that was not
-// marked is one row, and nothing is wider than the terminal.
+// TestEpisodesText: each episode is a row, with what it depends on; work that was not marked is one row.
 func TestEpisodesText(t *testing.T) {
-	want := strings.Split(`           #  TYPE  NAME                TOKENS  CALLS  ON             WHAT
-      ■    1  -                        900/900      2                 unmarked work, read README.md
-╭─────○    2  expl  auth flow            0/18k     14                 Tokens are checked in auth.go…
-│ ╭───◐    3  expl  token cache        3k/9.1k      6                 The cache has no bound
-│ ├───○    4  act   bound the cache       0/6k      9  3              changed cache.go, cache_test.…
-│ │   ●  5-6  -                        900/900      4                 2 pieces of unmarked work
-│ │ ╭─●    7  expl  リフレッシュ     2.4k/2.4k      3                 Refresh is a second request
-╰─│─┴─●    8  act   one check            4k/4k      5  2 7            changed auth.go
-  ╰───▶    9  act   mend the rest        4k/4k      5  3 from before`, "\n")
-	const columns = 100
-	got := textEpisodes(someEpisodes(), 60, columns)
+	rows := episodeTable(someEpisodes(), 60)
+	var got []string
+	for _, r := range rows[1:] {
+		got = append(got, strings.Join(r, "|"))
+	}
+	want := []string{
+		"■|1|-||900/900|2||unmarked work, read README.md",
+		"○|2|expl|auth flow|0/18k|14||Tokens are checked in auth.go <before> the handler & cached",
+		"◐|3|expl|token cache|3k/9.1k|6||The cache has no bound",
+		"○|4|act|bound the cache|0/6k|9|3|changed cache.go, cache_test.go",
+		"●|5-6|-||900/900|4||2 pieces of unmarked work",
+		"●|7|expl|リフレッシュ|2.4k/2.4k|3||Refresh is a second request",
+		"●|8|act|one check|4k/4k|5|2 7|changed auth.go",
+		"▶|9|act|mend the rest|4k/4k|5|3 from before|",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	for _, l := range got {
-		if n := cells(l); n > columns {
-			t.Errorf("%d columns: %s", n, l)
-		}
 	}
 }
 
@@ -126,89 +120,12 @@ func TestEpisodesFolded(t *testing.T) {
 			}
 		}
 	}
-	got := strings.Join(textEpisodes(manyEpisodes(400), 60, 120), "\n")
-	if !strings.Contains(got, "⋮  1-380") || !strings.Contains(got, "190 explorations, 190 actions") {
+	if got := episodeTable(manyEpisodes(400), 60)[1]; got[0] != "⋮" || got[1] != "1-380" || got[7] != "190 explorations, 190 actions" {
 		t.Error(got)
 	}
 }
 
-// TestEpisodesLanes: more lines than there is room for are told by number alone, and the drawing stays in its columns.
-func TestEpisodesLanes(t *testing.T) {
-	var list []session.EpisodeTold
-	all := []string{}
-	for i := range 20 {
-		list = append(list, session.EpisodeTold{Name: fmt.Sprint("e", i), Type: episodes.Exploration, State: session.EpisodeWhole})
-		all = append(all, fmt.Sprint("e", i))
-	}
-	list = append(list, session.EpisodeTold{Name: "use all", Type: episodes.Action, Dependencies: all, State: session.EpisodeOpen})
-	got := textEpisodes(shownOf(list), 60, 120)
-	if l := got[len(got)-1]; !strings.HasPrefix(l, "╰─┴─┴─┴─┴─┴─┴─┴─▶") || !strings.Contains(l, "1 2 3 4") {
-		t.Error(strings.Join(got, "\n"))
-	}
-}
-
-// TestEpisodesPicture: the SVG is well formed, whatever names say, has a shape for each state beside its colour, and stays
-// within its bounds.
-func TestEpisodesPicture(t *testing.T) {
-	v := someEpisodes()
-	v.Episodes[1].Name = `</title><script>"'&` + "\x00\x1b[31m"
-	v.Episodes[3].Dependencies = []string{v.Episodes[1].Name}
-	v.Episodes[3].Changed = []string{"<img src=x>"}
-	for name, c := range map[string]struct {
-		shown  episodesShown
-		boxes  int
-		bounds string
-	}{"each kind": {v, 8, "0 0 1024 492"}, "many": {manyEpisodes(5_000), 67, "0 0 1024 3442"}} {
-		var out bytes.Buffer
-		if err := svgEpisodes(&out, "main<&>", c.shown, mostEpisodeBoxes); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(out.String(), "%!") {
-			t.Errorf("%s: a format is wrong: %.300s", name, out.String())
-		}
-		d := xml.NewDecoder(bytes.NewReader(out.Bytes()))
-		boxes, bounds := 0, ""
-		for {
-			tok, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, out.String())
-			}
-			if e, ok := tok.(xml.StartElement); ok {
-				if e.Name.Local == "script" || e.Name.Local == "img" {
-					t.Errorf("%s: <%s>", name, e.Name.Local)
-				}
-				for _, a := range e.Attr {
-					if a.Name.Local == "viewBox" {
-						bounds = a.Value
-					}
-					if a.Name.Local == "class" && (a.Value == "box" || a.Value == "more") {
-						boxes++
-					}
-				}
-			}
-		}
-		if boxes != c.boxes || bounds != c.bounds {
-			t.Errorf("%s: %d boxes in %q, want %d in %q", name, boxes, bounds, c.boxes, c.bounds)
-		}
-	}
-	shapes := map[string]bool{}
-	for _, s := range episodeStates {
-		d := &episodesDrawing{chart: &chart{}}
-		d.mark(s.state, 0, 0)
-		shapes[d.b.String()+string(s.state[:0])] = true
-		if !strings.Contains(episodesStyle, "."+string(s.state)+" .mark") {
-			t.Errorf("%s has no colour", s.state)
-		}
-	}
-	if len(shapes) != len(episodeStates)-1 { // a ring and a disc are the same circle, filled or not
-		t.Errorf("%d shapes", len(shapes))
-	}
-}
-
-// TestEpisodesCommand: all pages are read, --json is what the server says, and the picture goes to a file or to a pipe.
+// TestEpisodesCommand: all pages are read, and --json is what the server says.
 func TestEpisodesCommand(t *testing.T) {
 	all := manyEpisodes(2_500)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -233,55 +150,23 @@ func TestEpisodesCommand(t *testing.T) {
 	run := func(want int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
-		if code := m.Run(t.Context(), append([]string{"episodes", "main", "--server", server.URL}, args...)); code != want {
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
+		if code := m.Run(t.Context(), commands(), append([]string{"episodes", "main", "--server", server.URL}, args...)); code != want {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
 		}
 		return out.String()
 	}
 	for args, n := range map[string]int{"--json": 1_000, "--json --all": 2_500} {
 		var got episodesShown
-		if err := json.Unmarshal([]byte(run(exitOK, strings.Fields(args)...)), &got); err != nil || len(got.Episodes) != n || got.Total != 2_500 || got.Budget != 80_000 {
+		if err := json.Unmarshal([]byte(run(cli.ExitOK, strings.Fields(args)...)), &got); err != nil || len(got.Episodes) != n || got.Total != 2_500 || got.Budget != 80_000 {
 			t.Errorf("%s: %d episodes of %d, %v", args, len(got.Episodes), got.Total, err)
 		}
 	}
-	if out := run(exitOK); !strings.Contains(out, "2500 episodes: ") || strings.Count(out, "\n") > mostEpisodeRows {
+	if out := run(cli.ExitOK); !strings.Contains(out, "2500 episodes: ") || strings.Count(out, "\n") > mostEpisodeRows {
 		t.Error(out)
 	}
-	if out := run(exitOK, "--all"); strings.Count(out, "\n") != 2+1+2_500 {
+	if out := run(cli.ExitOK, "--all"); strings.Count(out, "\n") != 2+1+2_500 {
 		t.Errorf("%d lines", strings.Count(out, "\n"))
-	}
-	if out := run(exitOK, "--svg", "-"); !strings.HasPrefix(out, "<svg ") || !strings.HasSuffix(out, "</svg>\n") {
-		t.Errorf("%.80s", out)
-	}
-	file := filepath.Join(t.TempDir(), "e.svg")
-	run(exitOK, "--svg", file)
-	if raw, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(raw, []byte("<svg ")) {
-		t.Errorf("%.80s, %v", raw, err)
-	}
-	run(exitUsage, "--json", "--svg", "-")
-	for _, file := range []string{filepath.Join(t.TempDir(), "nowhere", "e.svg"), t.TempDir()} { // what fails names the file that was wanted, and leaves none
-		var errs bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
-		if code := m.Run(t.Context(), []string{"episodes", "main", "--server", server.URL, "--svg", file}); code == exitOK || !strings.Contains(errs.String(), "write "+file+": ") || strings.Contains(errs.String(), file+".") {
-			t.Errorf("--svg %s: exit code %d: %s", file, code, errs.String())
-		}
-		if left, err := filepath.Glob(file + ".*"); err != nil || len(left) > 0 {
-			t.Errorf("%v are left, %v", left, err)
-		}
-	}
-}
-
-// TestFit: a text is cut to columns, of which wide letters take two.
-func TestFit(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		most int
-		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"", 3, ""}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"a b c d", 3, "a…"}} {
-		if got := fit(c.in, c.most); got != c.want || cells(got) > c.most {
-			t.Errorf("fit(%q, %d) = %q, want %q", c.in, c.most, got, c.want)
-		}
 	}
 }
 
@@ -307,17 +192,17 @@ func TestEpisodeReadBack(t *testing.T) {
 		code int
 		out  string // or of the error
 	}{
-		{[]string{"recall", "--episode", "mend"}, exitOK, "one\ntwo[31m\n"},
-		{[]string{"recall", "--episode", "mend", "--json"}, exitOK, `"text": "one\ntwo`},
-		{[]string{"recall", "--episode", "mend", "walnut"}, exitUsage, "walnut beside --episode"},
-		{[]string{"recall", "--episode", "mend", "-k", "3"}, exitUsage, "--k beside --episode"},
-		{[]string{"recall"}, exitUsage, "QUERY"},
-		{[]string{"episodes", ""}, exitUsage, "the key is empty"},
-		{[]string{"view", " "}, exitUsage, "the key is empty"},
+		{[]string{"recall", "--episode", "mend"}, cli.ExitOK, "one\ntwo[31m\n"},
+		{[]string{"recall", "--episode", "mend", "--json"}, cli.ExitOK, `"text": "one\ntwo`},
+		{[]string{"recall", "--episode", "mend", "walnut"}, cli.ExitUsage, "walnut beside --episode"},
+		{[]string{"recall", "--episode", "mend", "-k", "3"}, cli.ExitUsage, "--k beside --episode"},
+		{[]string{"recall"}, cli.ExitUsage, "QUERY"},
+		{[]string{"episodes", ""}, cli.ExitUsage, "the key is empty"},
+		{[]string{"view", " "}, cli.ExitUsage, "the key is empty"},
 	} {
 		var out, errs bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
-		code := m.Run(t.Context(), append(row.args, "--server", server.URL))
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{"TIDEMARK_HOME=" + t.TempDir()}}
+		code := m.Run(t.Context(), commands(), append(row.args, "--server", server.URL))
 		if got := out.String() + errs.String(); code != row.code || !strings.Contains(got, row.out) {
 			t.Errorf("%q: exit code %d: %s", row.args, code, got)
 		}

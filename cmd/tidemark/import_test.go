@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestImportRefused: who imports hears why a server refused the log, also when the connection broke
@@ -73,8 +75,8 @@ func TestImportRefused(t *testing.T) {
 			}))
 			defer s.Close()
 			var out, told bytes.Buffer
-			m := &Main{Stdin: strings.NewReader(log), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
-			if code := m.Run(t.Context(), []string{"import", tc.from, "--session", "a"}); code != tc.code || !strings.Contains(told.String(), tc.want) {
+			m := &cli.Main{Stdin: strings.NewReader(log), Stdout: &out, Stderr: &told, Environ: []string{"TIDEMARK_SERVER=" + s.URL}}
+			if code := m.Run(t.Context(), commands(), []string{"import", tc.from, "--session", "a"}); code != tc.code || !strings.Contains(told.String(), tc.want) {
 				t.Errorf("exit code %d, want %d; said %q, want %q", code, tc.code, told.String(), tc.want)
 			}
 			if tries != tc.tries {

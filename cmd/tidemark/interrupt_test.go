@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -65,7 +66,7 @@ func TestTrimInputInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			awaitEnd(t, c)
-			if sig == os.Interrupt && (c.ProcessState.ExitCode() != exitFailed || !strings.Contains(said.String(), "read log: ")) {
+			if sig == os.Interrupt && (c.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(said.String(), "read log: ")) {
 				t.Errorf("exit code %d, %s", c.ProcessState.ExitCode(), said)
 			}
 			if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
@@ -89,7 +90,7 @@ func TestSpooledEnds(t *testing.T) {
 // The first Ctrl-C ends the context, the second one the process.
 func TestUntilInterrupt(t *testing.T) {
 	if os.Getenv("TIDEMARK_TEST_WAITS") != "" {
-		ctx, stop := untilInterrupt(context.Background())
+		ctx, stop := cli.UntilInterrupt(context.Background())
 		defer stop()
 		_, _ = os.Stdout.WriteString("waits\n")
 		<-ctx.Done()

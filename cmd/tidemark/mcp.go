@@ -17,26 +17,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
-
-func (m *Main) mcpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "mcp", Short: "Serve a client of the Model Context Protocol on stdin and stdout", Args: cobra.NoArgs,
-		Long: `Serve a client of the Model Context Protocol that starts programs, such as
-Claude Desktop: one message a line on standard input, answers on standard
-output, all else on standard error (docs/mcp.md).
-
-Each message goes to the server that --server names, else to the one that has
-the store, else to the store itself, which other commands can then use through
-this one. It ends with its input.`,
-		Example: `  claude mcp add tidemark -- tidemark mcp
-  tidemark mcp --server https://tidemark.example.workers.dev`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.mcp(cmd.Context()) },
-	}
-}
 
 const (
 	maxMCPLine  = 8 << 20 // bytes of a message; the door's own bound is smaller, and says so
@@ -51,7 +35,7 @@ const (
 )
 
 // mcp passes messages on until the input ends or somebody ends this process.
-func (m *Main) mcp(ctx context.Context) error {
+func mcp(ctx context.Context, m *cli.Main) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	b := &bridge{m: m, work: map[string]context.CancelFunc{}}
@@ -64,7 +48,7 @@ func (m *Main) mcp(ctx context.Context) error {
 
 // bridge passes the messages of one client on to the door.
 type bridge struct {
-	m *Main
+	m *cli.Main
 
 	door sync.RWMutex // guards the following two
 	c    *client
@@ -77,7 +61,7 @@ type bridge struct {
 
 // open finds the door. A store that nobody serves is served to others as long as it is open here.
 func (b *bridge) open(ctx context.Context) error {
-	c, err := b.m.connect(ctx)
+	c, err := connect(ctx, b.m)
 	if err != nil {
 		return err
 	}
@@ -94,7 +78,7 @@ func (b *bridge) open(ctx context.Context) error {
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done, ready := make(chan error, 1), make(chan struct{})
-	go func() { done <- b.m.serveOn(serving, c.local, l, func(string) { close(ready) }) }()
+	go func() { done <- node.ServeOn(serving, c.local, l, func(string) { close(ready) }) }()
 	b.end = func() error {
 		stop()
 		return errors.Join(<-done, c.end())
@@ -256,7 +240,7 @@ func (b *bridge) refuse(id json.RawMessage, code int, text string) {
 func (b *bridge) say(format string, args ...any) {
 	b.out.Lock()
 	defer b.out.Unlock()
-	b.m.err.printf("tidemark mcp: "+format+"\n", args...)
+	b.m.Err.Printf("tidemark mcp: "+format+"\n", args...)
 }
 
 // write writes one message as a line.
@@ -268,7 +252,7 @@ func (b *bridge) write(raw []byte) {
 	}
 	b.out.Lock()
 	defer b.out.Unlock()
-	_, _ = b.m.out.Write(append(line.Bytes(), '\n')) // Main.Run reports the first failure
+	_, _ = b.m.Out.Write(append(line.Bytes(), '\n')) // Main.Run reports the first failure
 }
 
 // ask sends a message to the door and writes the messages of its answer.
@@ -284,7 +268,7 @@ func (b *bridge) ask(ctx context.Context, line []byte, h rpcHead) error {
 	defer resp.Body.Close()
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		answered := false
-		err := readEvents(resp.Body, func(_ string, data []byte) error {
+		err := cli.ReadEvents(resp.Body, func(_ string, data []byte) error {
 			var a rpcHead
 			if answered = json.Unmarshal(data, &a) == nil && a.ID != nil || answered; len(data) > 0 {
 				b.write(data)
@@ -299,7 +283,7 @@ func (b *bridge) ask(ctx context.Context, line []byte, h rpcHead) error {
 		}
 		return nil
 	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, cli.MaxDocument))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", where, err)
 	}
@@ -336,24 +320,24 @@ func (b *bridge) post(ctx context.Context, line []byte, h rpcHead) (*http.Respon
 		b.door.RLock()
 		c := b.c
 		b.door.RUnlock()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/mcp", bytes.NewReader(line))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/mcp", bytes.NewReader(line))
 		if err != nil {
-			return nil, c.where, err
+			return nil, c.Where, err
 		}
 		mcpHeaders(req.Header, h)
-		if c.token != "" {
-			req.Header.Set("Authorization", "Bearer "+c.token)
+		if c.Token != "" {
+			req.Header.Set("Authorization", "Bearer "+c.Token)
 		}
-		resp, err := c.rt.RoundTrip(req)
+		resp, err := c.RT.RoundTrip(req)
 		if err == nil {
-			return resp, c.where, nil
+			return resp, c.Where, nil
 		}
-		named, _ := b.m.named() // it was read once already
+		named, _ := b.m.Named() // it was read once already
 		if again || named != "" || c.local != nil || ctx.Err() != nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, c.where, fmt.Errorf("no answer from %s: %w", c.where, err)
+			return nil, c.Where, fmt.Errorf("no answer from %s: %w", c.Where, err)
 		}
 		if err := b.anew(ctx, c); err != nil {
-			return nil, c.where, err
+			return nil, c.Where, err
 		}
 	}
 }

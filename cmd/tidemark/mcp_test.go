@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -17,9 +19,9 @@ import (
 func piped(t *testing.T, door http.HandlerFunc, lines ...string) (out []string, said string) {
 	t.Helper()
 	var written, told bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(strings.Join(lines, "\n"))}
-	m.out, m.err = &output{w: &written}, &output{w: &told}
-	b := &bridge{m: m, work: map[string]context.CancelFunc{}, c: &client{base: "http://localhost", rt: handlerTransport{door}, where: "the door", local: &node{}}}
+	m := &cli.Main{Stdin: strings.NewReader(strings.Join(lines, "\n"))}
+	m.Out, m.Err = &cli.Output{W: &written}, &cli.Output{W: &told}
+	b := &bridge{m: m, work: map[string]context.CancelFunc{}, c: &client{Caller: &cli.Caller{Base: "http://localhost", RT: node.InThisProcess(door), Where: "the door"}, local: &node.Node{}}}
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +95,8 @@ func TestBridgeHeaders(t *testing.T) {
 func TestBridgeCancel(t *testing.T) {
 	in, feed := io.Pipe()
 	var written bytes.Buffer
-	m := &Main{Stdin: in}
-	m.out, m.err = &output{w: &written}, &output{w: io.Discard}
+	m := &cli.Main{Stdin: in}
+	m.Out, m.Err = &cli.Output{W: &written}, &cli.Output{W: io.Discard}
 	begun, left := make(chan bool), make(chan error, 1)
 	door := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body) // what is missing is no such request
@@ -106,7 +108,7 @@ func TestBridgeCancel(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusAccepted)
 	})
-	b := &bridge{m: m, work: map[string]context.CancelFunc{}, c: &client{base: "http://localhost", rt: handlerTransport{door}, where: "the door", local: &node{}}}
+	b := &bridge{m: m, work: map[string]context.CancelFunc{}, c: &client{Caller: &cli.Caller{Base: "http://localhost", RT: node.InThisProcess(door), Where: "the door"}, local: &node.Node{}}}
 	ended := make(chan error, 1)
 	go func() { ended <- b.run(t.Context()) }()
 	write := func(line string) {

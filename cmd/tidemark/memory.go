@@ -11,32 +11,19 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
-
-func (m *Main) memoryCommand() *cobra.Command {
-	return group("memory", "List, read, search, edit and restore memory files", `  tidemark memory ls
-  tidemark memory cat                       the newest daily file
-  tidemark memory cat 2026-01-31            the file of a day
-  tidemark memory cat MEMORY.md
-  tidemark memory cat DIGEST.md
-  tidemark memory search fence
-  tidemark memory edit MEMORY.md
-  tidemark memory undo MEMORY.md
-  tidemark memory ledger                    what newer facts replaced
-  tidemark memory digest`,
-		m.memoryLs(), m.memoryCat(), m.memorySearch(), m.memoryEdit(), m.memoryUndo(), m.memoryLedger(), m.memoryDigest())
-}
 
 // memoryPath is the path of a memory file in the API.
 func memoryPath(agent, path string) string {
@@ -44,87 +31,57 @@ func memoryPath(agent, path string) string {
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
 	}
-	return agentPath(agent, "/memory/"+strings.Join(parts, "/"))
+	return cli.AgentPath(agent, "/memory/"+strings.Join(parts, "/"))
 }
 
-func (m *Main) memoryLs() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "ls", Short: "List memory files", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				list, err := pages[agent.File](cmd.Context(), c, agentPath(of, "/memory"), "files")
-				if err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(list)
-				}
-				rows := [][]string{{"FILE", "SIZE", "CHANGED"}}
-				for _, f := range list {
-					rows = append(rows, []string{f.Path, size(f.Size), when(f.Modified)})
-				}
-				table(m.out, rows)
-				return nil
-			})
-		}}
-	agentFlag(c, &of)
-	return m.jsonFlag(c)
+func memoryLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return listed(ctx, m, cli.AgentPath(f.Agent, "/memory"), "files", []string{"FILE", "SIZE", "CHANGED"}, func(f agent.File) []string {
+		return []string{f.Path, cli.Size(f.Size), cli.When(f.Modified)}
+	})
 }
 
-func (m *Main) memoryCat() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "cat [FILE|DAY]", Short: "Print a memory file, the newest daily one when none is named", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				return m.catMemory(cmd.Context(), c, of, strings.Join(args, ""))
-			})
-		}}
-	agentFlag(c, &of)
-	return m.jsonFlag(c)
-}
-
-// catMemory prints a memory file; an empty path is the newest daily file.
-func (m *Main) catMemory(ctx context.Context, c *client, of, path string) error {
-	if path == "" {
-		list, err := pages[agent.File](ctx, c, agentPath(of, "/memory"), "files")
+// memoryCat prints a memory file; without a name the newest daily one.
+func memoryCat(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return with(ctx, m, func(c *client) error {
+		path := strings.Join(m.Args, "")
+		if path == "" {
+			list, err := pages[agent.File](ctx, c, cli.AgentPath(f.Agent, "/memory"), "files")
+			if err != nil {
+				return err
+			}
+			for _, f := range list {
+				if dir, name := filepath.Split(f.Path); dir == "memory/" && len(name) == len("2006-01-02.md") {
+					path = max(path, f.Path)
+				}
+			}
+			if path == "" {
+				m.Err.Line("nothing is remembered yet; memories are written at compaction and at reset")
+				return cli.Either(m, nil, func() error { return nil })
+			}
+			if !m.JSON {
+				m.Err.Line(m.Dim("agents/" + f.Agent + "/" + path))
+			}
+		}
+		_, day := daily(path)
+		path, err := checked(path)
 		if err != nil {
 			return err
 		}
-		for _, f := range list {
-			if dir, name := filepath.Split(f.Path); dir == "memory/" && len(name) == len("2006-01-02.md") {
-				path = max(path, f.Path)
-			}
+		var text strings.Builder
+		var to io.Writer = m.Out
+		if m.JSON {
+			to = &text
 		}
-		if path == "" {
-			m.err.line("nothing is remembered yet; memories are written at compaction and at reset")
-			if m.json {
-				return m.printJSON(nil)
-			}
-			return nil
+		err = c.Raw(ctx, memoryPath(f.Agent, path), to)
+		var api *cli.APIError
+		if day != "" && errors.As(err, &api) && api.Type == "not_found" {
+			api.Message = "there is no memory file for " + day + ": not found"
 		}
-		if !m.json {
-			m.err.line(m.dim("agents/" + of + "/" + path))
+		if err != nil || !m.JSON {
+			return err
 		}
-	}
-	_, day := daily(path)
-	path, err := checked(path)
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	var to io.Writer = m.out
-	if m.json {
-		to = &text
-	}
-	err = c.raw(ctx, memoryPath(of, path), to)
-	var api *apiError
-	if day != "" && errors.As(err, &api) && api.Type == "not_found" {
-		api.Message = "there is no memory file for " + day + ": not found"
-	}
-	if err != nil || !m.json {
-		return err
-	}
-	return m.printJSON(map[string]string{"path": path, "text": text.String()})
+		return m.PrintJSON(map[string]string{"path": path, "text": text.String()})
+	})
 }
 
 // daily makes a day the path of its file. day is empty for a file that is none of a day.
@@ -144,139 +101,103 @@ func checked(name string) (string, error) {
 		path = "memory/" + path // DIGEST.md, and the files that it links as it names them
 	}
 	if err := memory.CheckPath(path); err != nil {
-		return "", &fixed{err, "`tidemark memory ls` shows the files there are"}
+		return "", cli.Advise(err, "`tidemark memory ls` shows the files there are")
 	}
 	return path, nil
 }
 
-func (m *Main) memorySearch() *cobra.Command {
-	var of string
-	var limit int
-	c := &cobra.Command{Use: "search WORDS", Short: "Find lines of memory", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var out struct {
-					Found []agent.Found `json:"found"`
-				}
-				path := agentPath(of, "/memory-search?limit="+strconv.Itoa(limit)+"&q="+url.QueryEscape(strings.Join(args, " ")))
-				if err := c.get(cmd.Context(), path, &out); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(out)
-				}
-				for _, f := range out.Found {
-					m.out.printf("%s:%d: %s\n", f.Path, f.Line, oneLine(f.Text, 300))
-				}
-				return nothing(m, len(out.Found), "nothing that is remembered has these words")
-			})
-		}}
-	agentFlag(c, &of)
-	c.Flags().IntVar(&limit, "limit", 20, "how many at most")
-	return m.jsonFlag(c)
-}
-
-func (m *Main) memoryUndo() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "undo FILE", Short: "Bring a file's last version back", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				path, err := checked(args[0])
-				if err != nil {
-					return err
-				}
-				var f agent.File
-				if err := c.post(cmd.Context(), agentPath(of, "/memory-undo"), map[string]string{"path": path}, &f); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(f)
-				}
-				m.out.printf("%s is as it was before its last edit (%s)\n", f.Path, size(f.Size))
-				return nil
-			})
-		}}
-	agentFlag(c, &of)
-	return m.jsonFlag(c)
-}
-
-func (m *Main) memoryEdit() *cobra.Command {
-	var of, from string
-	c := &cobra.Command{
-		Use: "edit FILE", Short: "Edit a memory or persona file; the version before is kept", Args: cobra.ExactArgs(1),
-		Long: `Edit MEMORY.md, a persona file (SOUL.md, IDENTITY.md, USER.md, AGENTS.md,
-TOOLS.md) or a daily file in $EDITOR, or replace it by --file. What someone else
-wrote meanwhile is never overwritten.`,
-		Example: `  tidemark memory edit MEMORY.md
-  echo "Answer in Finnish." | tidemark memory edit SOUL.md --file -`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error { return m.edit(cmd.Context(), c, of, args[0], from) })
-		},
+func memorySearch(ctx context.Context, m *cli.Main, f *search) error {
+	type hits struct {
+		Found []agent.Found `json:"found"`
 	}
-	agentFlag(c, &of)
-	c.Flags().StringVar(&from, "file", "", "new text, - for standard input")
-	return m.jsonFlag(c)
+	path := cli.AgentPath(f.Agent, "/memory-search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args, " ")))
+	return tell(ctx, m, http.MethodGet, path, nil, func(out hits) error {
+		for _, h := range out.Found {
+			m.Out.Printf("%s:%d: %s\n", h.Path, h.Line, cli.OneLine(h.Text, 300))
+		}
+		return cli.Nothing(m, len(out.Found), "nothing that is remembered has these words")
+	})
 }
 
-// edit replaces a memory file if nobody else changed it meanwhile.
-func (m *Main) edit(ctx context.Context, c *client, of, path, from string) error {
-	if from == "" && !m.Terminal {
-		return &fixed{errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input"}
-	}
-	path, err := checked(path)
+func memoryUndo(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	path, err := checked(m.Args[0])
 	if err != nil {
 		return err
 	}
-	old, condition, err := readMemory(ctx, c, of, path)
-	if err != nil {
-		return err
-	}
-	var text []byte
-	if from != "" {
-		in, _, err := m.open(from)
+	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory-undo"), map[string]string{"path": path}, func(f agent.File) error {
+		m.Out.Printf("%s is as it was before its last edit (%s)\n", f.Path, cli.Size(f.Size))
+		return nil
+	})
+}
+
+type editFlags struct {
+	ofAgent
+	File string
+}
+
+// memoryEdit replaces a memory file if nobody else changed it meanwhile.
+func memoryEdit(ctx context.Context, m *cli.Main, f *editFlags) error {
+	return with(ctx, m, func(c *client) error {
+		if f.File == "" && !m.Terminal {
+			return cli.Advise(errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input")
+		}
+		path, err := checked(m.Args[0])
 		if err != nil {
 			return err
 		}
-		defer in.Close()
-		if text, err = io.ReadAll(io.LimitReader(in, memory.MaxFile+1)); err != nil {
+		old, condition, err := readMemory(ctx, c, f.Agent, path)
+		if err != nil {
 			return err
 		}
-	} else if text, err = m.editor(ctx, filepath.Base(path), old); err != nil {
-		return err
-	}
-	if bytes.Equal(old, text) {
-		m.err.line("nothing was changed")
-		return nil
-	}
-	resp, err := c.do(ctx, http.MethodPut, memoryPath(of, path), bytes.NewReader(text), condition...)
-	if err != nil {
-		var api *apiError
-		if errors.As(err, &api) && api.Type == "changed" && from == "" {
-			return m.keepText(err, path, text)
+		text, err := newText(ctx, m, f.File, path, old)
+		if err != nil {
+			return err
 		}
-		return err
+		if bytes.Equal(old, text) {
+			m.Err.Line("nothing was changed")
+			return nil
+		}
+		resp, err := c.Do(ctx, http.MethodPut, memoryPath(f.Agent, path), bytes.NewReader(text), condition...)
+		var api *cli.APIError
+		if errors.As(err, &api) && api.Type == "changed" && f.File == "" {
+			return keepText(err, path, text)
+		}
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		var done agent.File
+		raw, err := io.ReadAll(resp.Body)
+		if err == nil {
+			err = json.Unmarshal(raw, &done)
+		}
+		if err != nil {
+			return err
+		}
+		return cli.Either(m, done, func() error {
+			m.Out.Printf("%s written, %s; `tidemark memory undo %s` brings the version before back\n", done.Path, cli.Size(done.Size), done.Path)
+			return nil
+		})
+	})
+}
+
+// newText is what is to stand in a memory file: a file's text, or what a person makes of the old one.
+func newText(ctx context.Context, m *cli.Main, from, path string, old []byte) ([]byte, error) {
+	if from == "" {
+		return editor(ctx, m, filepath.Base(path), old)
 	}
-	defer resp.Body.Close()
-	var f agent.File
-	raw, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = json.Unmarshal(raw, &f)
-	}
+	in, _, err := m.Open(from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if m.json {
-		return m.printJSON(f)
-	}
-	m.out.printf("%s written, %s; `tidemark memory undo %s` brings the version before back\n", f.Path, size(f.Size), f.Path)
-	return nil
+	defer in.Close()
+	return io.ReadAll(io.LimitReader(in, memory.MaxFile+1))
 }
 
 // readMemory returns a file and the condition under which it may be replaced.
 func readMemory(ctx context.Context, c *client, of, path string) ([]byte, []string, error) {
-	resp, err := c.do(ctx, http.MethodGet, memoryPath(of, path), nil)
-	var api *apiError
-	if errors.As(err, &api) && api.Status == http.StatusNotFound {
+	resp, err := c.Do(ctx, http.MethodGet, memoryPath(of, path), nil)
+	if cli.StatusOf(err) == http.StatusNotFound {
 		return nil, []string{"If-None-Match", "*"}, nil
 	}
 	if err != nil {
@@ -288,7 +209,7 @@ func readMemory(ctx context.Context, c *client, of, path string) ([]byte, []stri
 }
 
 // editor lets a person change a text.
-func (m *Main) editor(ctx context.Context, name string, old []byte) ([]byte, error) {
+func editor(ctx context.Context, m *cli.Main, name string, old []byte) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "tidemark")
 	if err != nil {
 		return nil, err
@@ -298,20 +219,230 @@ func (m *Main) editor(ctx context.Context, name string, old []byte) ([]byte, err
 	if err := os.WriteFile(file, old, 0o600); err != nil {
 		return nil, err
 	}
-	words := strings.Fields(cmp.Or(m.env("VISUAL"), m.env("EDITOR"), "vi"))
+	words := strings.Fields(cmp.Or(m.Env("VISUAL"), m.Env("EDITOR"), "vi"))
 	cmd := exec.CommandContext(ctx, words[0], append(slices.Clone(words[1:]), file)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = m.Stdin, m.Stdout, m.Stderr, m.Environ
 	if err := cmd.Run(); err != nil {
-		return nil, &fixed{fmt.Errorf("editor %s: %w", words[0], err), "set EDITOR, or give the new text by --file"}
+		return nil, cli.Advise(fmt.Errorf("editor %s: %w", words[0], err), "set EDITOR, or give the new text by --file")
 	}
 	return os.ReadFile(file)
 }
 
 // keepText saves what a person wrote when it could not be stored.
-func (m *Main) keepText(cause error, path string, text []byte) error {
+func keepText(cause error, path string, text []byte) error {
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("tidemark-%d-%s", time.Now().Unix(), filepath.Base(path)))
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return errors.Join(cause, err)
 	}
-	return &fixed{cause, "your text is in " + file + "; edit again and take over from it what is missing"}
+	return cli.Advise(cause, "your text is in "+file+"; edit again and take over from it what is missing")
+}
+
+func memoryLedger(ctx context.Context, m *cli.Main, f *search) error {
+	type ledger struct {
+		Rows  []agent.Row `json:"rows"`
+		Night agent.Night `json:"night"`
+	}
+	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/memory/ledger"+cli.Query("limit", strconv.Itoa(f.Limit))), nil, func(out ledger) error {
+		if len(out.Rows) == 0 {
+			return cli.Nothing(m, 0, "no fact was replaced or ended")
+		}
+		rows := [][]string{{"ID", "WHEN", "ACTION", "FACT", "BY", "WHY"}}
+		for _, r := range out.Rows {
+			id := strconv.FormatInt(r.ID, 10)
+			if !r.InForce {
+				id += " (undone)"
+			}
+			rows = append(rows, []string{id, cli.When(r.At), string(r.Action), cli.OneLine(r.Fact, 60), cli.OneLine(r.By, 60), cli.OneLine(r.Who+": "+r.Reason, 80)})
+		}
+		cli.PrintTable(m.Out, rows)
+		return nil
+	})
+}
+
+func memoryLedgerUndo(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	id, err := strconv.ParseInt(m.Args[0], 10, 64)
+	if err != nil || id <= 0 {
+		return cli.Advise(fmt.Errorf("%q is no id of a row", m.Args[0]), "`tidemark memory ledger` shows them")
+	}
+	type undone struct {
+		ID int64 `json:"id"`
+	}
+	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory/ledger/undo"), map[string]int64{"id": id}, func(out undone) error {
+		m.Out.Printf("row %d is taken back: its fact counts again\n", out.ID)
+		return nil
+	})
+}
+
+type digestFlags struct {
+	ofAgent
+	Write bool
+}
+
+func memoryDigest(ctx context.Context, m *cli.Main, f *digestFlags) error {
+	path := cli.AgentPath(f.Agent, "/memory/digest")
+	if f.Write {
+		return tell(ctx, m, http.MethodPost, path, map[string]string{}, func(done agent.Consolidated) error {
+			if done.Note != "" {
+				m.Err.Line(done.Note)
+				return nil
+			}
+			m.Out.Printf("%d decided, %d files written, %d as they were\n", done.Decided, len(done.Written), done.Unchanged)
+			if len(done.Suggested) > 0 {
+				m.Out.Printf("a person edited the digest, ours is in %s\n", strings.Join(done.Suggested, ", "))
+			}
+			return nil
+		})
+	}
+	type part struct {
+		Path    string `json:"path"`
+		Text    string `json:"text"`
+		Entries int    `json:"entries"`
+		Details []struct {
+			Path    string `json:"path"`
+			Entries int    `json:"entries"`
+		} `json:"details"`
+	}
+	return tell(ctx, m, http.MethodGet, path, nil, func(out part) error {
+		m.Out.Put(out.Text)
+		return nil
+	})
+}
+
+// beside is what lies in the bucket and was not in the index of archives.
+type beside struct {
+	Added   []string `json:"added,omitempty"`   // archives that the index has from now on
+	Stray   []string `json:"stray,omitempty"`   // files that are no archives
+	Partial bool     `json:"partial,omitempty"` // there may be more
+}
+
+// note tells people of it.
+func (b beside) note(m *cli.Main) {
+	for _, key := range b.Added {
+		m.Err.Printf("added to the index: %s\n", cli.OneLine(path.Base(key), 200))
+	}
+	for _, key := range b.Stray {
+		m.Err.Printf("no archive, and passed over: %s\n", cli.OneLine(key, 300))
+	}
+	if b.Partial {
+		m.Err.Line("there may be more files beside the index; `tidemark archive verify` looks at all")
+	}
+}
+
+func archiveLs(ctx context.Context, m *cli.Main, f *search) error {
+	return with(ctx, m, func(c *client) error {
+		var found beside
+		list, err := pagesOf[archive.Info](ctx, c, cli.AgentPath(f.Agent, "/archives"+cli.Query("session", f.ID)), "archives", &found)
+		if err != nil {
+			return err
+		}
+		found.note(m)
+		return cli.Rows(m, list, []string{"ARCHIVE", "SESSION", "WHAT", "MESSAGES", "SIZE", "AT"}, func(add func(...string)) {
+			for _, a := range list {
+				what := "part " + fmt.Sprint(a.Part)
+				if a.Whole() {
+					what = "whole"
+				}
+				add(path.Base(a.Key), cli.PlainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), cli.Size(a.Bytes), cli.When(a.At))
+			}
+		})
+	})
+}
+
+type rawFlags struct {
+	ofAgent
+	Raw bool
+}
+
+func archiveCat(ctx context.Context, m *cli.Main, f *rawFlags) error {
+	p := cli.AgentPath(f.Agent, "/archives/"+url.PathEscape(path.Base(m.Args[0])))
+	if !f.Raw {
+		p += "?format=jsonl"
+	}
+	return with(ctx, m, func(c *client) error { return c.Raw(ctx, p, m.Out) })
+}
+
+// archiveHits is what is found in archives.
+type archiveHits struct {
+	Hits []archive.Hit `json:"hits"`
+}
+
+func archiveSearch(ctx context.Context, m *cli.Main, f *search) error {
+	q := cli.Query("q", strings.Join(m.Args, " "), "session", f.ID, "limit", strconv.Itoa(f.Limit))
+	return look(ctx, m, cli.AgentPath(f.Agent, "/archives-search"+q), func(out archiveHits) error {
+		for _, h := range out.Hits {
+			m.Out.Printf("%s:%d  %-9s  %s\n", path.Base(h.Key), h.Line, h.Role, cli.OneLine(h.Snippet, 300))
+		}
+		return cli.Nothing(m, len(out.Hits), "no archived message has these words")
+	})
+}
+
+// verdicts is what a verification came to.
+type verdicts struct {
+	Verdicts []archive.Verdict `json:"verdicts"`
+	OK       int               `json:"ok"`
+	Bad      int               `json:"bad"`
+	beside
+}
+
+// archiveVerify checks one archive or all, and fails when one is damaged.
+func archiveVerify(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return with(ctx, m, func(c *client) error {
+		var out verdicts
+		var err error
+		if p := cli.AgentPath(f.Agent, "/archives-verify"); len(m.Args) > 0 {
+			err = c.Post(ctx, p, map[string]string{"archive": path.Base(m.Args[0])}, &out)
+		} else {
+			err = c.Events(ctx, http.MethodPost, p, nil, func(event string, data []byte) error {
+				if event == "progress" {
+					return m.ShowProgress(data, 0, 0)
+				}
+				return json.Unmarshal(data, &out)
+			})
+			m.ProgressEnd()
+		}
+		if err == nil {
+			err = cli.Either(m, out, func() error { out.tell(m); return nil })
+		}
+		if err == nil && out.Bad > 0 && out.Bad == len(out.Stray) {
+			return cli.Advise(fmt.Errorf("%s among the archives", cli.Plural(out.Bad, "stray file")), "move what is named above to another place; nobody can say what it holds")
+		}
+		if err == nil && out.Bad > 0 {
+			err = cli.Advise(errors.New("archives are damaged"), "restore these files from a copy of the bucket; what is not yet reset can be exported with `tidemark export`")
+		}
+		return err
+	})
+}
+
+func (v verdicts) tell(m *cli.Main) {
+	for _, one := range v.Verdicts {
+		word := "ok  "
+		if !one.OK {
+			word = "BAD "
+		}
+		m.Out.Printf("%s %s  %s, %s\n", word, path.Base(one.Key), cli.Plural(one.Messages, "message"), cli.Size(one.Bytes))
+		for _, p := range one.Problems {
+			m.Out.Printf("     %s\n", p)
+		}
+	}
+	beside{Added: v.Added}.note(m) // stray files are among the verdicts
+	m.Out.Printf("%s ok, %d damaged", cli.Plural(v.OK, "archive"), v.Bad-len(v.Stray))
+	if len(v.Added)+len(v.Stray) > 0 {
+		m.Out.Printf(", %d were not in the index, %s", len(v.Added), cli.Plural(len(v.Stray), "stray file"))
+	}
+	m.Out.Line()
+}
+
+func archiveRestore(ctx context.Context, m *cli.Main, f *struct{ Session string }) error {
+	if f.Session == "" {
+		return cli.Usagef("--session is missing: into which session?")
+	}
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
+	raw, err := json.Marshal(map[string]string{"archive": path.Base(m.Args[0])})
+	if err != nil {
+		return err
+	}
+	return with(ctx, m, func(c *client) error {
+		return playLog(ctx, m, c, cli.SessionPath(f.Session, "/restore"), strings.NewReader(string(raw)), 0)
+	})
 }

@@ -2,86 +2,42 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/channel/telegram"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
+	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/host/native"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/setup"
 )
 
-func (m *Main) pairingCommand() *cobra.Command {
-	return group("pairing", "Say who may talk over WhatsApp and Telegram", `  tidemark pairing ls
-  tidemark pairing approve ABCD-EFGH
-  tidemark pairing deny ABCD-EFGH            and block who asked
-  tidemark pairing block whatsapp +4915123456789
-  tidemark pairing forget whatsapp +4915123456789
-  tidemark pairing ls --agent work           of that agent alone`,
-		m.pairingLs(),
-		m.decideCommand("approve CODE", "Let the one in who was told a code", "pairing", "approve"),
-		m.decideCommand("deny CODE", "Block the one who was told a code", "pairing", "deny"),
-		m.decideCommand("block CHANNEL NAME", "Keep somebody out", "pairing", "block"),
-		m.decideCommand("forget CHANNEL NAME", "Make somebody a stranger again", "pairing", "forget"))
-}
-
-func (m *Main) ownerCommand() *cobra.Command {
-	return group("owner", "Say which numbers and ids are your own", `  tidemark owner ls
-  tidemark owner link ABCD-EFGH              the code that you were told there
-  tidemark owner link whatsapp +4915123456789
-  tidemark owner unlink whatsapp +4915123456789`,
-		m.ownerLs(),
-		m.decideCommand("link CODE | CHANNEL NAME", "Share the main session with a number of yours", "owner", "link"),
-		m.decideCommand("unlink CHANNEL NAME", "End that", "owner", "unlink"))
-}
-
-// decideCommand is a command that posts a decision: of a code, or of a name on a channel.
-func (m *Main) decideCommand(use, short, route, word string) *cobra.Command {
-	var of string
-	least, most := 1, 1
+// decided says what is missing, or is too much, of a decision.
+func decided(m *cli.Main, route, word string) error {
+	least, most, args, want := 1, 1, m.Args, "tidemark "+route+" "+m.Cmd.Use
 	if word != "approve" && word != "deny" {
 		least, most = 2, 2
 	}
 	if word == "link" {
 		least = 1
 	}
-	c := &cobra.Command{Use: use, Short: short, Args: func(_ *cobra.Command, args []string) error { return decided(route, word, use, least, most, args) },
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]string{word: args[len(args)-1]}
-			if len(args) > 1 {
-				body["channel"] = args[0]
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				var k channel.Known
-				whose, err := c.deskOf(cmd.Context(), of, body["channel"], args[0])
-				if err != nil {
-					return err
-				}
-				if err := c.post(cmd.Context(), agentPath(whose, "/"+route), body, &k); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(k)
-				}
-				m.out.line(safe(k.Channel), namesOf(k), "is", standing(k.Standing))
-				return nil
-			})
-		}}
-	deskFlag(c, &of)
-	return m.jsonFlag(c)
-}
-
-// decided says what is missing, or is too much, of a decision.
-func decided(route, word, use string, least, most int, args []string) error {
-	want := "tidemark " + route + " " + use
 	switch {
 	case len(args) < least || len(args) > most:
-		return usagef("%s %s: want `%s`, got %d of these words", route, word, want, len(args))
+		return cli.Usagef("%s %s: want `%s`, got %d of these words", route, word, want, len(args))
 	case slices.ContainsFunc(args, func(a string) bool { return strings.TrimSpace(a) == "" }):
-		return usagef("%s %s: one of the words is empty; want `%s`", route, word, want)
+		return cli.Usagef("%s %s: one of the words is empty; want `%s`", route, word, want)
 	case len(args) > 1:
 		if _, err := channel.Named(args[0], args[1]); err != nil {
-			return usagef("%s %s: %s", route, word, strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()))
+			return cli.Usagef("%s %s: %s", route, word, strings.TrimSuffix(err.Error(), ": "+tidemark.ErrInvalid.Error()))
 		}
 	}
 	return nil
@@ -97,29 +53,14 @@ func standing(s channel.Standing) string {
 // namesOf are the names by which somebody is reached now, each of which names them to these commands, and the one
 // that they came by when it is theirs no more: their conversation has it still.
 func namesOf(k channel.Known) string {
-	now := safe(strings.Join(k.Names, ", "))
+	now := cli.Safe(strings.Join(k.Names, ", "))
 	switch {
 	case now == "":
-		return safe(k.Name)
+		return cli.Safe(k.Name)
 	case slices.Contains(k.Names, k.Name):
 		return now
 	}
-	return now + " (was " + safe(k.Name) + ")"
-}
-
-func (m *Main) pairingLs() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "ls", Short: "List who waits and who may talk", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error { return m.listPairing(cmd.Context(), c, of) })
-		}}
-	deskFlag(c, &of)
-	return m.jsonFlag(c)
-}
-
-// deskFlag names the agent whose people are meant.
-func deskFlag(c *cobra.Command, of *string) {
-	c.Flags().StringVar(of, "agent", "", "whose people are meant (default: those of the agents that channels lead to)")
+	return now + " (was " + cli.Safe(k.Name) + ")"
 }
 
 // desks names the agents that a channel leads to, or all channels when platform is empty, those that are on first:
@@ -141,7 +82,7 @@ func (c *client) desks(ctx context.Context, of, platform string) ([]string, erro
 		}
 	}
 	if len(out) == 0 { // an older server
-		out = []string{mainAgent}
+		out = []string{node.MainAgent}
 	}
 	return out, nil
 }
@@ -159,7 +100,7 @@ func (c *client) deskOf(ctx context.Context, of, platform, code string) (string,
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
 	for _, name := range all {
 		var list channel.Listing
-		if err := c.get(ctx, agentPath(name, "/pairing"), &list); err != nil {
+		if err := c.Get(ctx, cli.AgentPath(name, "/pairing"), &list); err != nil {
 			return "", err
 		}
 		if slices.ContainsFunc(list.Pending, func(p channel.Pending) bool { return p.Code == code }) {
@@ -169,20 +110,20 @@ func (c *client) deskOf(ctx context.Context, of, platform, code string) (string,
 	return all[0], nil // which says that nobody was told it
 }
 
-func (m *Main) listPairing(ctx context.Context, c *client, of string) error {
+func listPairing(ctx context.Context, m *cli.Main, c *client, of string) error {
 	all, err := c.desks(ctx, of, "")
 	if err != nil {
 		return err
 	}
 	lists, merged := make([]channel.Listing, len(all)), channel.Listing{Pending: []channel.Pending{}, People: []channel.Known{}}
 	for i, name := range all {
-		if err := c.get(ctx, agentPath(name, "/pairing"), &lists[i]); err != nil {
+		if err := c.Get(ctx, cli.AgentPath(name, "/pairing"), &lists[i]); err != nil {
 			return err
 		}
 		merged.Pending, merged.People = append(merged.Pending, lists[i].Pending...), append(merged.People, lists[i].People...)
 	}
-	if m.json {
-		return m.printJSON(merged)
+	if m.JSON {
+		return m.PrintJSON(merged)
 	}
 	shown := 0
 	for i, name := range all {
@@ -191,57 +132,33 @@ func (m *Main) listPairing(ctx context.Context, c *client, of string) error {
 			continue
 		}
 		if shown++; shown > 1 {
-			m.out.line()
+			m.Out.Line()
 		}
-		if name != mainAgent && rows > 0 || shown > 1 {
-			m.out.printf("with agent %s:\n", safe(name))
+		if name != node.MainAgent && rows > 0 || shown > 1 {
+			m.Out.Printf("with agent %s:\n", cli.Safe(name))
 		}
-		showPairing(m.out, lists[i])
+		showPairing(m.Out, lists[i])
 	}
 	return nil
 }
 
 // showPairing draws who waits and who may talk.
-func showPairing(out *output, list channel.Listing) {
+func showPairing(out *cli.Output, list channel.Listing) {
 	rows := [][]string{{"CHANNEL", "NAME", "CALLED", "STANDING", "SINCE"}}
 	for _, p := range list.Pending {
-		rows = append(rows, []string{safe(p.Channel), safe(p.Name), safe(p.Called), "waits, code " + safe(channel.Told(p.Code)) + " until " + when(p.Expires), ""})
+		rows = append(rows, []string{cli.Safe(p.Channel), cli.Safe(p.Name), cli.Safe(p.Called), "waits, code " + cli.Safe(channel.Told(p.Code)) + " until " + cli.When(p.Expires), ""})
 	}
 	for _, k := range list.People {
-		rows = append(rows, []string{safe(k.Channel), namesOf(k), safe(k.Called), string(k.Standing), when(k.Since)})
+		rows = append(rows, []string{cli.Safe(k.Channel), namesOf(k), cli.Safe(k.Called), string(k.Standing), cli.When(k.Since)})
 	}
-	table(out, rows)
+	cli.PrintTable(out, rows)
 	waiting := map[string]int{}
 	for _, p := range list.Pending {
 		if waiting[p.Channel]++; waiting[p.Channel] == channel.MostPending {
-			out.printf("\n%d of %d wait on %s: who else writes there gets no answer until one is let in, denied, or an hour has passed\n",
-				channel.MostPending, channel.MostPending, safe(p.Channel))
+			out.Printf("\n%d of %d wait on %s: who else writes there gets no answer until one is let in, denied, or an hour has passed\n",
+				channel.MostPending, channel.MostPending, cli.Safe(p.Channel))
 		}
 	}
-}
-
-func (m *Main) ownerLs() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "ls", Short: "List your numbers and ids", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				owner, err := c.owners(cmd.Context(), of)
-				if err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(owner)
-				}
-				rows := [][]string{{"CHANNEL", "NAME", "SINCE"}}
-				for _, k := range owner {
-					rows = append(rows, []string{safe(k.Channel), namesOf(k), when(k.Since)})
-				}
-				table(m.out, rows)
-				return nil
-			})
-		}}
-	deskFlag(c, &of)
-	return m.jsonFlag(c)
 }
 
 // owners are the owner's own names with the agents that channels lead to.
@@ -255,10 +172,231 @@ func (c *client) owners(ctx context.Context, of string) ([]channel.Known, error)
 		var list struct {
 			Owner []channel.Known `json:"owner"`
 		}
-		if err := c.get(ctx, agentPath(name, "/owner"), &list); err != nil {
+		if err := c.Get(ctx, cli.AgentPath(name, "/owner"), &list); err != nil {
 			return nil, err
 		}
 		out = append(out, list.Owner...)
 	}
 	return out, nil
+}
+
+// decideDesk posts a decision: of a code, or of a name on a channel.
+func decideDesk(route, word string) cli.Run {
+	return cli.Does(func(ctx context.Context, m *cli.Main, f *ofAgent) error {
+		body := map[string]string{word: m.Args[len(m.Args)-1]}
+		if len(m.Args) > 1 {
+			body["channel"] = m.Args[0]
+		}
+		return with(ctx, m, func(c *client) error {
+			whose, err := c.deskOf(ctx, f.Agent, body["channel"], m.Args[0])
+			if err != nil {
+				return err
+			}
+			var k channel.Known
+			if err := c.Post(ctx, cli.AgentPath(whose, "/"+route), body, &k); err != nil {
+				return err
+			}
+			return cli.Either(m, k, func() error {
+				m.Out.Line(cli.Safe(k.Channel), namesOf(k), "is", standing(k.Standing))
+				return nil
+			})
+		})
+	}).Checked(func(m *cli.Main) error { return decided(m, route, word) })
+}
+
+func pairingLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return with(ctx, m, func(c *client) error { return listPairing(ctx, m, c, f.Agent) })
+}
+
+func ownerLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return with(ctx, m, func(c *client) error {
+		owner, err := c.owners(ctx, f.Agent)
+		if err != nil {
+			return err
+		}
+		return cli.Rows(m, owner, []string{"CHANNEL", "NAME", "SINCE"}, func(add func(...string)) {
+			for _, k := range owner {
+				add(cli.Safe(k.Channel), namesOf(k), cli.When(k.Since))
+			}
+		})
+	})
+}
+
+// telegramPath is where updates are posted.
+const telegramPath = "/webhooks/telegram"
+
+func telegramConnect(ctx context.Context, m *cli.Main, f *struct {
+	URL string `flag:"url"`
+}) error {
+	if f.URL == "" {
+		return cli.Usagef("telegram connect: --url is missing: the address of the server as Telegram reaches it, such as https://chat.example.com")
+	}
+	return bot(ctx, m, func(ctx context.Context, cfg telegram.Config) error {
+		if cfg.Secret == "" {
+			return cli.Advise(errors.New("TELEGRAM_WEBHOOK_SECRET is not set"),
+				"set it here and for the server, to something nobody can guess, such as "+rand.Text())
+		}
+		if telegram.CheckSecret(cfg.Secret) != nil {
+			return cli.Advise(errors.New("TELEGRAM_WEBHOOK_SECRET is none that Telegram takes: 1 to 256 of A-Z, a-z, 0-9, _ and -"), "set it here and for the server to another, such as "+rand.Text())
+		}
+		if err := reachedBy(f.URL, cfg.BaseURL); err != nil {
+			return err
+		}
+		b, err := telegram.Connect(ctx, cfg, strings.TrimSuffix(strings.TrimRight(f.URL, "/"), telegramPath)+telegramPath)
+		if err != nil {
+			return err
+		}
+		return printBot(m, b)
+	})
+}
+
+// reachedBy refuses an address that Telegram posts nothing to. A Bot API server of one's own may post elsewhere, and
+// says so itself (https://core.telegram.org/bots/api#using-a-local-bot-api-server).
+func reachedBy(address, baseURL string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return cli.Usagef("telegram connect: --url %.100s: want the address of the server, such as https://chat.example.com", address)
+	}
+	switch port := u.Port(); {
+	case baseURL != "":
+	case u.Scheme != "https":
+		return cli.Usagef("telegram connect: --url %.100s: Telegram posts by HTTPS only; put a proxy with a certificate in front and give its address, such as https://chat.example.com", address)
+	case !slices.Contains([]string{"", "443", "80", "88", "8443"}, port):
+		return cli.Usagef("telegram connect: --url %.100s: Telegram posts to the ports 443, 80, 88 and 8443 only, not to %s", address, port)
+	}
+	return nil
+}
+
+func telegramStatus(ctx context.Context, m *cli.Main) error {
+	return bot(ctx, m, func(ctx context.Context, cfg telegram.Config) error {
+		b, err := telegram.Status(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		return printBot(m, b)
+	})
+}
+
+func telegramDisconnect(ctx context.Context, m *cli.Main) error {
+	return bot(ctx, m, func(ctx context.Context, cfg telegram.Config) error {
+		if err := telegram.Disconnect(ctx, cfg); err != nil {
+			return err
+		}
+		m.Out.Printf("disconnected\n")
+		return nil
+	})
+}
+
+// bot calls f with the bot of the configuration.
+func bot(ctx context.Context, m *cli.Main, f func(context.Context, telegram.Config) error) error {
+	c, err := m.SettingsOf(ctx)
+	if err != nil {
+		return err
+	}
+	s := c.Secrets
+	if s.TelegramToken == "" {
+		return cli.Advise(errors.New("TELEGRAM_TOKEN is not set"), "ask @BotFather for a bot with /newbot and set TELEGRAM_TOKEN to the token that it gives")
+	}
+	err = f(ctx, telegram.Config{Token: s.TelegramToken.Reveal(), Secret: s.TelegramSecret.Reveal(), Username: c.Channels.Telegram.Username,
+		BaseURL: c.Channels.Telegram.BaseURL, Transport: native.Transport(), Runtime: native.NewRuntime(m.Logger(c, true))})
+	switch {
+	case errors.Is(err, tidemark.ErrUnauthorized):
+		return cli.Advise(err, "compare TELEGRAM_TOKEN with what @BotFather says to /token")
+	case errors.Is(err, tidemark.ErrInvalid):
+		return cli.Advise(err, "Telegram posts to HTTPS addresses on port 443, 80, 88 or 8443 that the internet reaches")
+	}
+	return err
+}
+
+// printBot says how a bot stands.
+func printBot(m *cli.Main, b telegram.Bot) error {
+	return cli.Either(m, b, func() error {
+		groups := "hears commands and answers to it (privacy mode is on)"
+		switch {
+		case !b.Groups:
+			groups = "joins none"
+		case b.Reads:
+			groups = "hears everything, answers when it is mentioned"
+		}
+		webhook := b.Webhook.URL
+		if webhook == "" {
+			webhook = "none: run `tidemark telegram connect`"
+		}
+		rows := [][]string{{"bot", "@" + b.Name + " (" + strconv.FormatInt(b.ID, 10) + ")"}, {"groups", groups}, {"webhook", webhook}, {"waiting", strconv.Itoa(b.Webhook.Pending)}}
+		if b.Webhook.Error != "" {
+			rows = append(rows, []string{"last error", time.Unix(b.Webhook.At, 0).UTC().Format(time.RFC3339) + " " + cli.OneLine(b.Webhook.Error, 200)})
+		}
+		cli.PrintTable(m.Out, rows)
+		return nil
+	})
+}
+
+func configShow(ctx context.Context, m *cli.Main) error {
+	c, err := m.SettingsOf(ctx)
+	if err != nil {
+		return err
+	}
+	values := c.Values()
+	return cli.Rows(m, values, []string{"KEY", "VALUE", "FROM"}, func(add func(...string)) {
+		for _, v := range values {
+			text := "-"
+			if raw, err := json.Marshal(v.Value); err == nil && v.Value != nil {
+				text = cli.OneLine(string(raw), 60)
+			}
+			add(v.Key, text, v.Origin)
+		}
+		for _, s := range []struct {
+			name  string
+			value config.Secret
+		}{{"ANTHROPIC_API_KEY", c.Secrets.Anthropic}, {"OPENAI_API_KEY", c.Secrets.OpenAI}, {"EMBEDDINGS_API_KEY", c.Secrets.Embedding}, {"TIDEMARK_TOKEN", c.Secrets.Token}} {
+			add(s.name, s.value.String(), "environment")
+		}
+	})
+}
+
+func configCheck(ctx context.Context, m *cli.Main) error {
+	home, err := m.HomeDir()
+	if err != nil {
+		return err
+	}
+	c, path, err := m.Load(ctx, home)
+	var mistakes *config.Error
+	if errors.As(err, &mistakes) && m.JSON {
+		return errors.Join(m.PrintJSON(map[string]any{"ok": false, "file": path, "problems": mistakes.Problems}), cli.ErrTold)
+	}
+	if err != nil {
+		return err
+	}
+	c.Warnings = append(c.Warnings, refusals(c)...)
+	for _, g := range append(setup.ChannelGaps(c), setup.ToolGaps(c, true)...) {
+		c.Warnings = append(c.Warnings, g.Setting+" "+g.Message+"; "+node.GapFix(g))
+	}
+	return cli.Either(m, map[string]any{"ok": true, "file": path, "problems": []string{}, "warnings": c.Warnings}, func() error {
+		if path == "" {
+			path = "no document, all defaults"
+		}
+		for _, w := range c.Warnings {
+			m.Err.Printf("warning: %s\n", w)
+		}
+		m.Out.Printf("ok: %s\n", path)
+		return nil
+	})
+}
+
+// refusals says what `tidemark serve` would refuse. It is no mistake of the document: secrets may be
+// set where the server runs, and not here.
+func refusals(c *config.Config) []string {
+	var out []string
+	c.Resolve()
+	for _, err := range []error{mayListen(c.Server.Listen, c), cli.NeedKey(c)} {
+		if own := (*cli.Fixed)(nil); errors.As(err, &own) {
+			out = append(out, "`tidemark serve` would refuse to start here: "+own.Error()+"; "+own.Fix)
+		}
+	}
+	return out
+}
+
+func configSchema(_ context.Context, m *cli.Main) error {
+	_, err := m.Out.Write(config.Schema())
+	return err
 }

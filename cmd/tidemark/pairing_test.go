@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestPairingList: codes stand as they were told, and a fourth stranger's silence is explained.
@@ -12,14 +13,14 @@ func TestPairingList(t *testing.T) {
 	var list channel.Listing
 	for n := range channel.MostPending {
 		var b strings.Builder
-		showPairing(&output{w: &b}, list)
+		showPairing(&cli.Output{W: &b}, list)
 		if strings.Contains(b.String(), "wait on") {
 			t.Errorf("with %d: %q", n, b.String())
 		}
 		list.Pending = append(list.Pending, channel.Pending{Channel: "whatsapp", Name: "1", Code: "ABCDEFGH"})
 	}
 	var b strings.Builder
-	showPairing(&output{w: &b}, list)
+	showPairing(&cli.Output{W: &b}, list)
 	if out := b.String(); !strings.Contains(out, "code ABCD-EFGH until") || strings.Contains(out, "ABCDEFGH") || !strings.Contains(out, "3 of 3 wait on whatsapp") {
 		t.Errorf("%q", out)
 	}

@@ -4,113 +4,47 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/probe"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
 
-// maxLogs bounds what is found below the folders that are given.
-const maxLogs = 100_000
-
 // probing is the command of that name.
 type probing struct {
-	minSize                 int64
-	tools, chart            string
-	snapshot, compare, date string
-}
-
-func (m *Main) probeCommand() *cobra.Command {
-	p := &probing{minSize: probe.DefaultMinSize}
-	c := &cobra.Command{Use: "probe PATH...", Short: "Measure what contexts of recorded sessions were made of", Args: cobra.MinimumNArgs(1),
-		Long: `Measure logs of Claude Code (.jsonl): what their contexts were made of, and how much
-of it was sent for nothing (Pichay, "Measurement"). A folder is walked, in order of
-its names. Nothing is sent or stored, and no text of the logs is printed.
-
-Counted are files of --min-size bytes and more. A session is the main chain of a log
-or one subagent's; what two logs hold, as copies and resumed sessions do, counts once.
-A call is one request to the model: its message, however many lines that has.
-
-  A           how often a byte of a tool result was sent: sum(size x calls that carry
-              it) / sum(size), up to the next compaction; of each session, then the
-              median and the 75th and 90th percentile of a class
-  CLASS       main, subagent, compact (wrote a summary, or begins with one),
-              suggestion (of what to type next), other (no model answered)
-  INPUT       tokens as the API reported them, cached ones included; OUTPUT likewise
-  CONTENT     bytes of JSON, each once, by what they are; "system" are reminders,
-              summaries and what else Claude Code wrote in somebody's name
-  SENT        for each call all that was in its context:
-    unused definitions  tools not used until then. Logs do not hold them: 18 of 3,505
-                        bytes as in the paper, or those of --tools
-    static re-sent      what else stands before the messages (system prompt, memory
-                        files, used tools), from the second call of a session on; its
-                        size is what the first call took beyond the log's messages
-    doubled reminders   reminders and names of skills that were there already
-    repeated reads      a result while a newer read of the same range is there, too
-    dead results        results of 500 bytes and more that reported no error, 4
-                        messages of role user and more after they came, if nothing
-                        asks for the same (file and range, or equal input) or changes
-                        the file any more
-    in use              the rest
-  TOOL        calls and bytes of results; ADOPTION is the share of sessions with a call
-              of the model that used it
-  TABLE 6     the paper's projection: what each treatment would save, in tokens of the
-              input; its total is of the first three rows. A bound, no promise: what stands
-              before the messages is mostly read from the cache
-  BYTES/TOKEN how much the context grew from call to call, in bytes of the log and in
-              tokens of usage; without usage the estimator of Tidemark says
-
---snapshot writes the report as JSON, dated by the newest message or --date: the same
-logs give the same bytes, wherever they lie. --compare says what is other than in one.`,
-		Example: `  tidemark probe ~/.claude/projects
-  tidemark probe ~/.claude/projects/x --chart probe.svg --snapshot probe.json
-  tidemark probe ~/.claude/projects --compare probe.json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
-			return m.runProbe(ctx, p, args)
-		}}
-	f := c.Flags()
-	f.Int64Var(&p.minSize, "min-size", p.minSize, "bytes of a log that counts; 0 counts all")
-	f.StringVar(&p.tools, "tools", "", "JSON file with definitions of tools: a list, or a request that has \"tools\"")
-	f.StringVar(&p.chart, "chart", "", "draw a chart (SVG) into this file")
-	f.StringVar(&p.snapshot, "snapshot", "", "write the report (JSON) into this file")
-	f.StringVar(&p.compare, "compare", "", "tell what is other than in this snapshot")
-	f.StringVar(&p.date, "date", "", "date of the report instead of the newest message's, such as 2026-03-07")
-	return m.jsonFlag(c)
+	MinSize                 int64
+	Tools                   string
+	Snapshot, Compare, Date string
 }
 
 // options reads the flags.
 func (p *probing) options() (o probe.Options, err error) {
-	if o.MinSize = p.minSize; p.minSize < 0 {
-		return o, usagef("--min-size %d: want 0 or more bytes", p.minSize)
-	} else if p.minSize == 0 {
+	if o.MinSize = p.MinSize; p.MinSize < 0 {
+		return o, cli.Usagef("--min-size %d: want 0 or more bytes", p.MinSize)
+	} else if p.MinSize == 0 {
 		o.MinSize = -1
 	}
-	if p.date != "" {
+	if p.Date != "" {
 		for _, form := range []string{time.DateOnly, time.RFC3339} {
-			if o.Date, err = time.Parse(form, p.date); err == nil {
+			if o.Date, err = time.Parse(form, p.Date); err == nil {
 				break
 			}
 		}
 		if err != nil {
-			return o, usagef("--date %s: want a day such as 2026-03-07, or a time such as 2026-03-07T12:00:00Z", p.date)
+			return o, cli.Usagef("--date %s: want a day such as 2026-03-07, or a time such as 2026-03-07T12:00:00Z", p.Date)
 		}
 	}
-	if p.tools != "" {
-		if o.Definitions, err = definitions(p.tools); err != nil {
-			return o, &fixed{fmt.Errorf("--tools: %w", err), "give the tools of a request to the Messages API: a JSON list of objects with name and input_schema"}
+	if p.Tools != "" {
+		if o.Definitions, err = definitions(p.Tools); err != nil {
+			return o, cli.Advise(fmt.Errorf("--tools: %w", err), "give the tools of a request to the Messages API: a JSON list of objects with name and input_schema")
 		}
 	}
 	return o, nil
@@ -148,66 +82,26 @@ func definitions(file string) ([]probe.Definition, error) {
 	return out, nil
 }
 
-// logs lists the files that are meant, each once, in order.
-func logs(paths []string) (files []string, err error) {
-	seen := map[string]bool{}
-	add := func(path string) error {
-		if path = filepath.Clean(path); seen[path] {
-			return nil
-		}
-		if seen[path] = true; len(files) == maxLogs {
-			return &fixed{fmt.Errorf("more than %d logs: %w", maxLogs, tidemark.ErrTooLarge), "give some of the folders at a time"}
-		}
-		files = append(files, path)
-		return nil
-	}
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, &fixed{err, "check the path; logs of Claude Code lie below ~/.claude/projects"}
-		}
-		if !info.IsDir() {
-			if err := add(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		err = filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(at, ".jsonl") {
-				return err
-			}
-			return add(at)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(files) == 0 {
-		return nil, &fixed{errors.New("no log (.jsonl) below these paths"), "logs of Claude Code lie below ~/.claude/projects"}
-	}
-	return files, nil
-}
-
-func (m *Main) runProbe(ctx context.Context, p *probing, paths []string) error {
+func runProbe(ctx context.Context, m *cli.Main, p *probing, paths []string) error {
 	o, err := p.options()
 	if err != nil {
 		return err
 	}
 	var was []byte
-	if p.compare != "" { // before it may be written anew
-		if was, err = os.ReadFile(p.compare); err != nil {
-			return &fixed{err, "give a file that --snapshot wrote"}
+	if p.Compare != "" { // before it may be written anew
+		if was, err = os.ReadFile(p.Compare); err != nil {
+			return cli.Advise(err, "give a file that --snapshot wrote")
 		}
 	}
-	files, err := logs(paths)
+	files, err := cli.Logs(paths)
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(spare("--chart", p.chart, append(files, p.tools)), spare("--snapshot", p.snapshot, append(files, p.tools))); err != nil {
+	if err := cli.Spare("--snapshot", p.Snapshot, append(files, p.Tools)); err != nil {
 		return err
 	}
 	c := probe.New(o)
-	told := m.telling()
+	told := m.Telling()
 	for i, file := range files {
 		if told != nil {
 			told("logs", i, len(files))
@@ -216,29 +110,32 @@ func (m *Main) runProbe(ctx context.Context, p *probing, paths []string) error {
 			return err
 		}
 		if err := addLog(ctx, c, file); err != nil {
-			m.progressEnd()
+			m.ProgressEnd()
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			m.err.printf("passed over: %s: %s\n", safe(file), safe(err.Error()))
+			m.Err.Printf("passed over: %s: %s\n", cli.Safe(file), cli.Safe(err.Error()))
 		}
 	}
-	m.progressEnd()
+	m.ProgressEnd()
 	r := c.Report()
 	raw, err := json.MarshalIndent(r)
 	if err != nil {
 		return err
 	}
-	if err := p.write(m, r, raw); err != nil {
-		return err
+	if p.Snapshot != "" {
+		if err := cli.ToFile(p.Snapshot, func(w io.Writer) error { _, err := w.Write(append(raw, '\n')); return err }); err != nil {
+			return err
+		}
+		m.Err.Line("wrote " + p.Snapshot)
 	}
 	switch {
-	case p.compare != "":
-		return m.compareProbe(was, raw)
-	case m.json:
-		m.out.line(string(raw))
+	case p.Compare != "":
+		return compareProbe(m, was, raw)
+	case m.JSON:
+		m.Out.Line(string(raw))
 	default:
-		m.printProbe(r)
+		printProbe(m, r)
 	}
 	return nil
 }
@@ -250,8 +147,8 @@ func addLog(ctx context.Context, c *probe.Corpus, file string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	head := make([]byte, len(packed))
-	if n, _ := f.ReadAt(head, 0); string(head[:n]) == packed {
+	head := make([]byte, len(cli.Packed))
+	if n, _ := f.ReadAt(head, 0); string(head[:n]) == cli.Packed {
 		return fmt.Errorf("it is packed (gzip), unpack it first: %w", tidemark.ErrInvalid)
 	}
 	h := sha256.New()
@@ -276,46 +173,26 @@ func addLog(ctx context.Context, c *probe.Corpus, file string) error {
 	return c.Add(probe.Log{Name: filepath.Base(file), Size: size, Sum: [sha256.Size]byte(h.Sum(nil)), Items: items})
 }
 
-// write writes the files that were asked for.
-func (p *probing) write(m *Main, r probe.Report, raw []byte) error {
-	for _, file := range []struct {
-		path string
-		fill func(io.Writer) error
-	}{
-		{p.chart, func(w io.Writer) error { return drawProbe(w, r) }},
-		{p.snapshot, func(w io.Writer) error { _, err := w.Write(append(raw, '\n')); return err }},
-	} {
-		if file.path == "" {
-			continue
-		}
-		if err := toFile(file.path, file.fill); err != nil {
-			return err
-		}
-		m.err.line("wrote " + file.path)
-	}
-	return nil
-}
-
 // compareProbe prints what is other than in a snapshot.
-func (m *Main) compareProbe(was, is []byte) error {
+func compareProbe(m *cli.Main, was, is []byte) error {
 	found, err := probe.Compare(was, is)
 	if err != nil {
-		return &fixed{err, "give a file that --snapshot wrote"}
+		return cli.Advise(err, "give a file that --snapshot wrote")
 	}
-	if m.json {
-		return m.printJSON(struct {
+	if m.JSON {
+		return m.PrintJSON(struct {
 			Differences []probe.Difference `json:"differences"`
 		}{append([]probe.Difference{}, found...)})
 	}
 	if len(found) == 0 {
-		m.out.line("nothing differs")
+		m.Out.Line("nothing differs")
 		return nil
 	}
 	rows := [][]string{{"FIELD", "WAS", "IS"}}
 	for _, d := range found {
-		rows = append(rows, []string{safe(d.Field), dash(d.Was), dash(d.Is)})
+		rows = append(rows, []string{cli.Safe(d.Field), dash(d.Was), dash(d.Is)})
 	}
-	table(m.out, rows)
+	cli.PrintTable(m.Out, rows)
 	return nil
 }
 
@@ -323,5 +200,116 @@ func dash(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return safe(s)
+	return cli.Safe(s)
+}
+
+func probeLogs(ctx context.Context, m *cli.Main, p *probing) error {
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
+	return runProbe(ctx, m, p, m.Args)
+}
+
+// printProbe prints a report for people.
+func printProbe(m *cli.Main, r probe.Report) {
+	f := r.Files
+	m.Out.Printf("%s of %s: %s with %s, dated %s\n", cli.Plural(f.Logs, "log"), cli.Size(f.Bytes), cli.Plural(r.Sessions, "session"), cli.Plural(r.Calls, "call"), cmp.Or(r.Date, "none"))
+	for _, told := range []struct {
+		n           int
+		thing, what string
+	}{
+		{f.Small, "log", fmt.Sprintf("below --min-size %d left out", r.Protocol.MinSize)},
+		{f.Copies, "log", "left out: equal to another"},
+		{r.Held, "session", "left out: another log holds all its calls"},
+		{f.Unread, "log", "left out: not to be read to the end"},
+		{f.Damaged, "line", "passed over: not to be read"},
+	} {
+		if told.n > 0 {
+			m.Out.Printf("  %s %s\n", cli.Plural(told.n, told.thing), told.what)
+		}
+	}
+	if r.Sessions == 0 {
+		return
+	}
+	rows := [][]string{{"CLASS", "SESSIONS", "CALLS", "CONTENT", "INPUT", "OUTPUT", "A MEDIAN", "P75", "P90"}}
+	for _, k := range r.Classes {
+		a := k.Amplification
+		rows = append(rows, append([]string{string(k.Class), strconv.Itoa(k.Sessions), strconv.Itoa(k.Calls), cli.Size(k.Content),
+			cli.Count(tidemark.Tokens(k.Input)), cli.Count(tidemark.Tokens(k.Output))}, times(a, a.Median), times(a, a.P75), times(a, a.P90)))
+	}
+	m.Out.Line()
+	cli.PrintTable(m.Out, rows)
+	bars(m, "CONTENT", r.Kinds)
+	bars(m, "SENT", r.Sent.Parts)
+	m.Out.Printf("%s went out with %s", cli.Size(r.Sent.Bytes), cli.Plural(r.Calls, "call"))
+	if r.Sent.Prefix > 0 {
+		m.Out.Printf("; of each %s tokens stood before the messages", cli.Count(tidemark.Tokens(r.Sent.Prefix)))
+	}
+	m.Out.Line()
+	probeTools(m, r.Tools)
+	probeTokens(m, r)
+}
+
+// times is an amplification, empty where there is none.
+func times(a probe.Spread, v float64) string {
+	if a.Sessions == 0 {
+		return "-"
+	}
+	return cli.FixedPoint(v, 1) + "x"
+}
+
+// bars prints shares as a table.
+func bars(m *cli.Main, head string, of []probe.Share) {
+	rows := [][]string{{head, "BYTES", "SHARE"}}
+	for _, s := range of {
+		if s.Bytes > 0 {
+			rows = append(rows, []string{s.Name, cli.Size(s.Bytes), cli.InPercent(s.Share)})
+		}
+	}
+	m.Out.Line()
+	cli.PrintTable(m.Out, rows)
+}
+
+func probeTools(m *cli.Main, t probe.ToolsReport) {
+	rows := [][]string{{"TOOL", "SESSIONS", "CALLS", "RESULTS", "SHARE", "MEAN", "ADOPTION"}}
+	const most = 25
+	for i, one := range t.List {
+		if i == most {
+			break
+		}
+		rows = append(rows, []string{cli.Safe(one.Name), strconv.Itoa(one.Sessions), strconv.Itoa(one.Calls), cli.Size(one.Bytes), cli.InPercent(one.Share), cli.Size(int64(one.Mean)), cli.InPercent(one.Adoption)})
+	}
+	m.Out.Line()
+	cli.PrintTable(m.Out, rows)
+	if more := len(t.List) - most; more > 0 {
+		m.Out.Printf("and %s; --json has all\n", cli.Plural(more, "more tool"))
+	}
+	m.Out.Printf("a session used %s of %s that are known (median of %s)\n", cli.FixedPoint(t.Median, 1), cli.Plural(t.Known, "tool"), cli.Plural(t.Active, "session"))
+}
+
+func probeTokens(m *cli.Main, r probe.Report) {
+	u, t, p := r.Usage, r.Tokens, r.Projection
+	m.Out.Line()
+	if u.Calls > 0 {
+		m.Out.Printf("USAGE of %s: %s tokens in, %s of them read from the cache; %s a call; %s out\n", cli.Plural(u.Calls, "call"), cli.Count(tidemark.Tokens(u.Effective)), cli.InPercent(u.CacheRead), cli.Count(tidemark.Tokens(u.PerCall)), cli.Count(tidemark.Tokens(u.Output)))
+		m.Out.Printf("in to out %s:1 as reported, %s:1 by the size of the replies (logs often hold the figure of a reply that had just begun)\n", cli.FixedPoint(u.InOut, 0), cli.FixedPoint(u.InOutBytes, 0))
+	}
+	m.Out.Printf("BYTES/TOKEN %s by %s", cli.FixedPoint(t.BytesPerToken, 2), t.Basis)
+	if t.Basis == "usage" {
+		m.Out.Printf(", over %s of calls; with it the log explains %s of the input", cli.Plural(t.Pairs, "pair"), cli.InPercent(t.Explained))
+	}
+	m.Out.Line()
+	rows := [][]string{{"TABLE 6", "TOKENS SAVED", "OF INPUT", "A CALL", "KNOWN FROM"}}
+	row := func(s probe.Saving) {
+		rows = append(rows, []string{s.Treatment, cli.Count(tidemark.Tokens(s.Tokens)), cli.InPercent(s.Share), cli.Count(tidemark.Tokens(s.PerCall)), s.Basis})
+	}
+	for i, s := range p.Rows {
+		if i == 3 {
+			row(p.Table6)
+		}
+		row(s)
+	}
+	row(p.All)
+	m.Out.Line()
+	cli.PrintTable(m.Out, rows)
+	m.Out.Printf("of %s tokens of input (%s); `tidemark probe --help` says what each figure is\n", cli.Count(tidemark.Tokens(p.Input)), p.Basis)
 }

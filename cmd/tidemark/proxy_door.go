@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/proxy"
@@ -38,13 +40,13 @@ var _ http.Handler = (*proxyDoor)(nil)
 // proxyDoor is where one client sends its requests: an address of this machine that adds what the
 // client cannot say of itself, and passes on to a server of this process or to one elsewhere.
 type proxyDoor struct {
-	next       http.Handler // the server
-	node       *node        // of this process; nil where the server is elsewhere
-	base       string       // where that is
-	named      bool         // and the user said so
-	of         serverFile   // what the one that has the store left of itself
-	client     *client      // what the summary is read by
-	token      string       // of the server; it stays on this side of the door
+	next       http.Handler   // the server
+	node       *node.Node     // of this process; nil where the server is elsewhere
+	base       string         // where that is
+	named      bool           // and the user said so
+	of         cli.ServerFile // what the one that has the store left of itself
+	client     *client        // what the summary is read by
+	token      string         // of the server; it stays on this side of the door
 	mode, name string
 	path       string // what the client's base URL has behind the address
 	l          net.Listener
@@ -78,26 +80,26 @@ type untouched struct {
 
 // openDoor finds the server that the requests go through: the one that is named, the one that has
 // the store, else one of this process.
-func (m *Main) openDoor(ctx context.Context, f proxyFlags) (*proxyDoor, error) {
-	d := &proxyDoor{mode: f.treatment, name: f.name, leave: func() {}, tell: func(s string) { m.err.line(s) }, began: time.Now()}
+func openDoor(ctx context.Context, m *cli.Main, f proxyFlags) (*proxyDoor, error) {
+	d := &proxyDoor{mode: f.Treatment, name: f.Name, leave: func() {}, tell: func(s string) { m.Err.Line(s) }, began: time.Now()}
 	var err error
-	if d.base, err = m.named(); err != nil {
+	if d.base, err = m.Named(); err != nil {
 		return nil, err
 	}
 	d.named = d.base != ""
 	if d.base == "" {
-		err = m.ownDoor(ctx, d, f)
+		err = ownDoor(ctx, m, d, f)
 	}
 	if err == nil && d.base != "" {
-		err = m.otherDoor(ctx, d, f)
+		err = otherDoor(ctx, m, d, f)
 	}
 	if err == nil {
 		d.path = "/p/" + d.name
 		if d.token != "" { // or everybody on this machine could come in by this door
 			d.path = "/t/" + secret(16) + d.path
 		}
-		if d.l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port))); err != nil {
-			err = &fixed{fmt.Errorf("listen at port %d: %w", f.port, err), "leave --port out for any free one"}
+		if d.l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.Port))); err != nil {
+			err = cli.Advise(fmt.Errorf("listen at port %d: %w", f.Port, err), "leave --port out for any free one")
 		}
 	}
 	if err != nil {
@@ -107,51 +109,51 @@ func (m *Main) openDoor(ctx context.Context, f proxyFlags) (*proxyDoor, error) {
 }
 
 // ownDoor opens the store for a server of this process, or finds the server that has it.
-func (m *Main) ownDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
-	home, err := m.homeDir()
+func ownDoor(ctx context.Context, m *cli.Main, d *proxyDoor, f proxyFlags) error {
+	home, err := m.HomeDir()
 	if err != nil {
 		return err
 	}
-	cfg, _, err := m.proxyMain().load(ctx, home)
+	cfg, _, err := proxyMain(m).Load(ctx, home)
 	if err != nil {
 		return err
 	}
-	told := m.upstreams(cfg, f.upstream)
-	n, err := openStore(ctx, home, cfg, m.logger(cfg, true), false)
+	told := upstreams(m, cfg, f.Upstream)
+	n, err := node.OpenStore(ctx, home, cfg, m.Logger(cfg, true), false)
 	var locked *native.LockedError
-	if s := readServerFile(home); errors.As(err, &locked) && s.PID == locked.PID && s.URL != "" {
+	if s := cli.ReadServerFile(home); errors.As(err, &locked) && s.PID == locked.PID && s.URL != "" {
 		d.base, d.of, d.leave = s.URL, s, enterAsGuest(home)
 		return nil
 	}
 	if err == nil && told != nil {
-		err = errors.Join(told, n.close())
+		err = errors.Join(told, n.Close())
 	}
 	if err != nil {
 		return err
 	}
-	d.node, d.token, d.mode = n, cfg.Secrets.Token.Reveal(), cmp.Or(f.treatment, cfg.Proxy.Treatment)
-	d.next, d.client = n.handler(d.token), inProcess(n)
+	d.node, d.token, d.mode = n, cfg.Secrets.Token.Reveal(), cmp.Or(f.Treatment, cfg.Proxy.Treatment)
+	d.next, d.client = n.Handler(d.token), inProcess(n)
 	return nil
 }
 
 // otherDoor goes through a server that runs already. It must answer now: the client could not say
 // what is wrong.
-func (m *Main) otherDoor(ctx context.Context, d *proxyDoor, f proxyFlags) error {
-	if f.upstream != "" {
-		return &fixed{fmt.Errorf("--upstream: the requests go through the server at %s, which has an upstream of its own", d.base),
-			"leave --upstream out, stop that server, or give --home another folder"}
+func otherDoor(ctx context.Context, m *cli.Main, d *proxyDoor, f proxyFlags) error {
+	if f.Upstream != "" {
+		return cli.Advise(fmt.Errorf("--upstream: the requests go through the server at %s, which has an upstream of its own", d.base),
+			"leave --upstream out, stop that server, or give --home another folder")
 	}
-	d.client = m.remote(d.base)
-	d.token = d.client.token
-	if err := d.client.get(ctx, "/v1/sessions?limit=1", nil); err != nil { // a token that is wrong, too
+	d.client = serverAt(m, d.base)
+	d.token = d.client.Token
+	if err := d.client.Get(ctx, "/v1/sessions?limit=1", nil); err != nil { // a token that is wrong, too
 		return err
 	}
-	m.tellUpstreams(d.of, d.base)
+	tellUpstreams(m, d.of, d.base)
 	to, err := url.Parse(d.base)
 	if err != nil {
 		return fmt.Errorf("--server %s: %w", d.base, err)
 	}
-	d.next = relayTo(to, d.client.rt)
+	d.next = relayTo(to, d.client.RT)
 	return nil
 }
 
@@ -217,7 +219,7 @@ func (d *proxyDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // server elsewhere refuses it. It is counted, unless it comes from the door of another client, which counts it.
 func (d *proxyDoor) aside(w http.ResponseWriter, r *http.Request) {
 	if d.node == nil {
-		d.refuse(w, "this address is another one's; the client has its own in "+anthropicBase+" and "+openAIBase)
+		d.refuse(w, "this address is another one's; the client has its own in "+cli.AnthropicBase+" and "+cli.OpenAIBase)
 		return
 	}
 	if r.Header.Get(headerProxy) != "" {
@@ -246,7 +248,7 @@ func (c came) asks() bool { return c.talk && !c.count }
 // pass has the server answer, and counts.
 func (d *proxyDoor) pass(w http.ResponseWriter, r *http.Request, c came) {
 	if d.took(c) {
-		d.tell("tidemark proxy: a model request came to another address than " + anthropicBase + " and " + openAIBase + " name; --treatment and --name do not apply to it")
+		d.tell("tidemark proxy: a model request came to another address than " + cli.AnthropicBase + " and " + cli.OpenAIBase + " name; --treatment and --name do not apply to it")
 	}
 	defer func() { d.note(w.Header().Get(headerSession), w.Header().Get(headerUntouched), c.asks()) }()
 	d.next.ServeHTTP(w, r)
@@ -372,17 +374,17 @@ func (d *proxyDoor) url() string { return "http://" + d.l.Addr().String() + d.pa
 // say tells where the requests go.
 func (d *proxyDoor) say() string {
 	if d.node != nil {
-		return "http://" + d.l.Addr().String() + ", kept in " + d.node.home
+		return "http://" + d.l.Addr().String() + ", kept in " + d.node.Home
 	}
 	return "http://" + d.l.Addr().String() + " by way of " + d.base
 }
 
 // serveDoor answers requests until ctx ends.
-func (m *Main) serveDoor(ctx context.Context, d *proxyDoor, ready func(string)) error {
+func serveDoor(ctx context.Context, m *cli.Main, d *proxyDoor, ready func(string)) error {
 	if d.node != nil {
-		return m.serveHandler(ctx, d.node, d.l, d, ready)
+		return node.ServeHandler(ctx, d.node, d.l, d, ready)
 	}
-	srv := &http.Server{Handler: native.ReadRest(d), ReadHeaderTimeout: headerTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	srv := &http.Server{Handler: native.ReadRest(d), ReadHeaderTimeout: node.HeaderTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(d.l) }()
 	ready(d.url())
@@ -404,7 +406,7 @@ func (d *proxyDoor) close() error {
 		}
 	}
 	if d.node != nil {
-		errs = append(errs, d.node.close())
+		errs = append(errs, d.node.Close())
 	}
 	return errors.Join(errs...)
 }

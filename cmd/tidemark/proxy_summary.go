@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -79,9 +80,9 @@ func (s *proxySums) rows(came seen) [][]string {
 		share = part(s.in, s.whole)
 	}
 	rows = append(rows, []string{"model calls", fmt.Sprint(s.calls)},
-		[]string{"tokens in without the proxy", "about " + count(s.whole)},
-		[]string{"tokens in with it", count(s.in) + share},
-		[]string{"of them read from the cache", count(s.cached) + part(s.cached, s.in)})
+		[]string{"tokens in without the proxy", "about " + cli.Count(s.whole)},
+		[]string{"tokens in with it", cli.Count(s.in) + share},
+		[]string{"of them read from the cache", cli.Count(s.cached) + part(s.cached, s.in)})
 	if s.would > 0 {
 		rows = append(rows, []string{"would have left", fmt.Sprint(s.would)})
 	}
@@ -105,11 +106,11 @@ const summaryTime = 10 * time.Second
 
 // proxySummary says on standard error what went through the door. Of a server that cannot tell any more
 // only what this side saw is told.
-func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
+func proxySummary(ctx context.Context, m *cli.Main, d *proxyDoor) {
 	d.settle()
 	came := d.noted()
 	if came.requests+came.others+came.refused == 0 {
-		m.err.line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
+		m.Err.Line("tidemark proxy: no request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryTime)
@@ -119,25 +120,25 @@ func (m *Main) proxySummary(ctx context.Context, d *proxyDoor) {
 	for _, key := range came.keys {
 		calls, tracks, err := sumTracks(ctx, d, key, &sums)
 		if err != nil {
-			m.err.printf("tidemark proxy: figures of %s: %v\n", key, err)
+			m.Err.Printf("tidemark proxy: figures of %s: %v\n", key, err)
 		}
 		if calls > 0 {
 			look = append(look, lookAt(d, key, tracks)...)
 		}
 	}
-	table(m.err, append(sums.rows(came), look...))
-	m.hint(d, came)
+	cli.PrintTable(m.Err, append(sums.rows(came), look...))
+	hint(m, d, came)
 }
 
 // hint says what to do where nothing at all was treated. A count of tokens saves nothing, so it does not count.
-func (m *Main) hint(d *proxyDoor, came seen) {
+func hint(m *cli.Main, d *proxyDoor, came seen) {
 	switch {
 	case came.requests == 0:
-		m.err.line("tidemark proxy: no model request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
+		m.Err.Line("tidemark proxy: no model request came; does the client read ANTHROPIC_BASE_URL or OPENAI_BASE_URL?")
 	case came.untouched > 0 && came.untouched >= came.asked:
-		m.err.printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(came.reasons[0].kind))
+		m.Err.Printf("tidemark proxy: no request was treated, so nothing was saved: %s\n", proxy.Remedy(came.reasons[0].kind))
 	case len(came.keys) == 0 && d.mode != proxy.Observe:
-		m.err.line("tidemark proxy: no answer named a conversation, so nothing was kept")
+		m.Err.Line("tidemark proxy: no answer named a conversation, so nothing was kept")
 	}
 }
 
@@ -157,7 +158,7 @@ func lookAt(d *proxyDoor, key string, tracks int) [][]string {
 // sumTracks adds the calls of a conversation: each of its tracks has records of its own.
 func sumTracks(ctx context.Context, d *proxyDoor, key string, sums *proxySums) (calls, tracks int, err error) {
 	list, err := tracksOf(ctx, d.client, key)
-	if api := (*apiError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
+	if api := (*cli.APIError)(nil); errors.As(err, &api) && api.Status == http.StatusNotFound {
 		return 0, 0, nil // the API refused all of it
 	}
 	for _, t := range list {

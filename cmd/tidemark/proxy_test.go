@@ -18,6 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -33,26 +35,26 @@ func proxiedClient() int {
 	req, err := http.NewRequestWithContext(context.Background(), args[0], base+args[1], strings.NewReader(strings.Join(args[2:], " ")))
 	if err != nil {
 		fmt.Println(err)
-		return exitFailed
+		return cli.ExitFailed
 	}
 	req.Header.Set(header, key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		fmt.Println(err)
-		return exitFailed
+		return cli.ExitFailed
 	}
 	defer res.Body.Close()
 	fmt.Println(res.StatusCode)
 	if _, err := io.Copy(os.Stdout, res.Body); err != nil {
 		fmt.Println(err)
-		return exitFailed
+		return cli.ExitFailed
 	}
 	fmt.Println()
 	if res.StatusCode > 299 {
 		return 5
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 // upstream VARIABLE starts a stand-in for both APIs and sets a variable to its base URL. It answers with what it was
@@ -116,7 +118,7 @@ func TestIsDoor(t *testing.T) {
 		"http://127.0.0.1:4021/p/claude-5f0c/v1": true, "http://127.0.0.1:4021/t/0af9/p/x": true, "http://127.0.0.1:4021/p/x/": true,
 		"http://127.0.0.1:4021/v1": false, "http://10.0.0.1/p/x/v1": false, "https://api.openai.com/v1": false, "http://gate.test/p/x/v1": false, "": false,
 	} {
-		if isDoor(base) != want {
+		if cli.IsDoor(base) != want {
 			t.Errorf("isDoor(%q) is not %t", base, want)
 		}
 	}
@@ -236,13 +238,13 @@ func TestSeen(t *testing.T) {
 // TestHint: a count of tokens that was read does not hide that no request was treated.
 func TestHint(t *testing.T) {
 	var b strings.Builder
-	m := &Main{err: &output{w: &b}}
-	m.hint(&proxyDoor{}, seen{requests: 2, asked: 1, untouched: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
+	m := &cli.Main{Err: &cli.Output{W: &b}}
+	hint(m, &proxyDoor{}, seen{requests: 2, asked: 1, untouched: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
 	if !strings.Contains(b.String(), "no request was treated") {
 		t.Errorf("said %q", b.String())
 	}
 	b.Reset()
-	m.hint(&proxyDoor{}, seen{requests: 2, asked: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
+	hint(m, &proxyDoor{}, seen{requests: 2, asked: 1, reasons: []untouched{{"store", "a", 1}}, keys: []string{"k"}})
 	if b.Len() > 0 {
 		t.Errorf("only a count was untouched: %q", b.String())
 	}
@@ -253,17 +255,17 @@ func TestAside(t *testing.T) {
 	why := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set(headerUntouched, "store: full") })
 	for _, row := range []struct {
 		name   string
-		node   *node
+		node   *node.Node
 		path   string
 		header string
 		want   seen
 		told   string
 	}{
-		{"bare", &node{}, "/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
-		{"another name", &node{}, "/p/other/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
-		{"a size", &node{}, "/t/x/p/other/v1/messages/count_tokens", "", seen{requests: 1, beside: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
-		{"a command of ours", &node{}, "/v1/sessions/main/messages", "", seen{others: 1, reasons: []untouched{{"store", "full", 1}}}, "untouched"},
-		{"another door", &node{}, "/v1/messages", "other", seen{}, ""},
+		{"bare", &node.Node{}, "/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"another name", &node.Node{}, "/p/other/v1/messages", "", seen{requests: 1, asked: 1, beside: 1, untouched: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"a size", &node.Node{}, "/t/x/p/other/v1/messages/count_tokens", "", seen{requests: 1, beside: 1, reasons: []untouched{{"store", "full", 1}}}, "another address"},
+		{"a command of ours", &node.Node{}, "/v1/sessions/main/messages", "", seen{others: 1, reasons: []untouched{{"store", "full", 1}}}, "untouched"},
+		{"another door", &node.Node{}, "/v1/messages", "other", seen{}, ""},
 		{"elsewhere", nil, "/v1/messages", "", seen{refused: 1}, "was refused: this address is another one's"},
 		{"no API", nil, "/p/mine/v2", "", seen{refused: 1}, "was refused: no POST /v2 here"},
 	} {
@@ -286,10 +288,10 @@ func TestAside(t *testing.T) {
 // TestOutputAtOnce: several may print, and each line comes out whole.
 func TestOutputAtOnce(t *testing.T) {
 	var b strings.Builder
-	o := &output{w: &b}
+	o := &cli.Output{W: &b}
 	var wg sync.WaitGroup
 	for range 50 {
-		wg.Go(func() { o.line("one line") })
+		wg.Go(func() { o.Line("one line") })
 	}
 	wg.Wait()
 	if got := b.String(); got != strings.Repeat("one line\n", 50) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestShownAround: what was found is printed, wherever it stands in a long text, and is bold on a terminal alone.
@@ -39,8 +41,8 @@ func FuzzShownAround(f *testing.F) {
 // TestRecallFlags: flags that mean nothing together are refused before anything is asked.
 func TestRecallFlags(t *testing.T) {
 	var out, errs strings.Builder
-	m := &Main{Stdout: &out, Stderr: &errs, Stdin: strings.NewReader("")}
-	if code := m.Run(t.Context(), []string{"recall", "port", "--peer", "whatsapp:+49"}); code == 0 || !strings.Contains(errs.String(), "--scope peer") {
+	m := &cli.Main{Stdout: &out, Stderr: &errs, Stdin: strings.NewReader("")}
+	if code := m.Run(t.Context(), commands(), []string{"recall", "port", "--peer", "whatsapp:+49"}); code == 0 || !strings.Contains(errs.String(), "--scope peer") {
 		t.Errorf("%d: %s", code, errs.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -80,18 +81,18 @@ func plus(all, one paging.Totals) paging.Totals {
 }
 
 // printSessions prints a row for each session and policy.
-func (m *Main) printSessions(r *replay) {
+func printSessions(m *cli.Main, r *replay) {
 	rows := [][]string{{"SESSION", "POLICY", "REQUESTS", "REPORTED", "TOKENS", "AFTER", "LAST", "AFTER", "EVICTED", "CLEARED", "INPUTS", "IMAGES", "FAULTS", "RATE", "RATIO"}}
 	for _, s := range r.rows {
 		k := s.Tokens
-		rows = append(rows, []string{titleOf(s.Session), s.Policy, strconv.Itoa(s.Requests), strconv.Itoa(k.Reported),
-			fixedPoint(k.Before, 0), fixedPoint(k.After, 0), strconv.FormatInt(k.Last, 10), strconv.FormatInt(k.LastOut, 10),
+		rows = append(rows, []string{cli.TitleOf(s.Session), s.Policy, strconv.Itoa(s.Requests), strconv.Itoa(k.Reported),
+			cli.FixedPoint(k.Before, 0), cli.FixedPoint(k.After, 0), strconv.FormatInt(k.Last, 10), strconv.FormatInt(k.LastOut, 10),
 			strconv.Itoa(s.Evictions), strconv.Itoa(s.GC), strconv.Itoa(s.Inputs), strconv.Itoa(s.Images), strconv.Itoa(s.Faults),
-			inPercent(s.FaultRate), fixedPoint(s.Ratio, 3)})
+			cli.InPercent(s.FaultRate), cli.FixedPoint(s.Ratio, 3)})
 	}
-	table(m.out, rows)
+	cli.PrintTable(m.Out, rows)
 	if r.unlisted > 0 {
-		m.out.printf("and %s; the first %d are listed\n", plural(r.unlisted, "more session"), maxRows)
+		m.Out.Printf("and %s; the first %d are listed\n", cli.Plural(r.unlisted, "more session"), maxRows)
 	}
-	m.out.line()
+	m.Out.Line()
 }

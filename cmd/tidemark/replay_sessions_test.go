@@ -11,13 +11,13 @@ import (
 // bySession replays made sessions and tells of each.
 func bySession(t *testing.T, window tidemark.Tokens, profiles ...string) *replay {
 	t.Helper()
-	r := &replay{policies: []string{"cost", "lru"}, bySession: true, small: make([]float64, 2)}
-	for _, name := range r.policies {
+	r := &replay{Policy: []string{"cost", "lru"}, BySession: true, small: make([]float64, 2)}
+	for _, name := range r.Policy {
 		r.runs = append(r.runs, &paging.Replay{Options: paging.Options{Policy: name, Window: window}, Totals: paging.Totals{Policy: name}})
 	}
-	r.scanner.Tools = paging.DefaultTools()
+	r.Scanner.Tools = paging.DefaultTools()
 	for _, name := range profiles {
-		s, err := r.scanner.Session(paging.Profile(name, 80, 6000))
+		s, err := r.Scanner.Session(paging.Profile(name, 80, 6000))
 		if err == nil {
 			err = r.session(s)
 		}
@@ -51,10 +51,10 @@ func TestBySession(t *testing.T) {
 		if window == 0 && len(ages) < 2 {
 			t.Error("no session has another age than the others: the test tells nothing")
 		}
-		for i, name := range all.policies {
+		for i, name := range all.Policy {
 			whole := &paging.Replay{Options: paging.Options{Policy: name, Window: window}, Totals: paging.Totals{Policy: name}}
 			for _, profile := range profiles {
-				s, err := all.scanner.Session(paging.Profile(profile, 80, 6000))
+				s, err := all.Scanner.Session(paging.Profile(profile, 80, 6000))
 				if err == nil {
 					err = whole.Run(s)
 				}

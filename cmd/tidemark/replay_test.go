@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestReplayStops: a signal, which ends the context, ends a replay.
@@ -19,14 +21,14 @@ func TestReplayStops(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		run := func() (int, string) {
 			var out, told bytes.Buffer
-			m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told}
-			return m.Run(ctx, args), told.String()
+			m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told}
+			return m.Run(ctx, commands(), args), told.String()
 		}
-		if code, told := run(); code != exitOK {
+		if code, told := run(); code != cli.ExitOK {
 			t.Fatalf("%v: exit %d: %s", args, code, told)
 		}
 		cancel()
-		if code, told := run(); code != exitFailed || !strings.Contains(told, "nothing is lost") {
+		if code, told := run(); code != cli.ExitFailed || !strings.Contains(told, "nothing is lost") {
 			t.Errorf("%v when it was stopped: exit %d: %s", args, code, told)
 		}
 	}
@@ -48,7 +50,7 @@ func TestSessionNames(t *testing.T) {
 		{"other in the extension", []string{"a/one.jsonl", "a/one.log"}, map[string]string{"a/one.jsonl": "a/one", "a/one.log": "a/one.log"}},
 		{"nothing but an extension", []string{".jsonl"}, map[string]string{".jsonl": ".jsonl"}},
 	} {
-		got := sessionNames(c.files)
+		got := cli.SessionNames(c.files)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
 		}

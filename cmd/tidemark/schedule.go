@@ -1,87 +1,56 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/wasi"
 )
-
-func (m *Main) scheduleCommand() *cobra.Command {
-	return group("schedule", "Have work done at times", `  tidemark schedule add "0 8 * * 1-5" "Summarise what is open" --zone Europe/Berlin --to owner
-  tidemark schedule add --every 2h "Look whether the build is green" --name build
-  tidemark schedule add --at "2026-12-01 09:00" "Remind me of the dentist" --session main --to owner
-  tidemark schedule add --heartbeat 30m --active 8-22 --to owner      does what HEARTBEAT.md says
-  tidemark schedule ls
-  tidemark schedule show s1
-  tidemark schedule run s1                   now, and wait for it
-  tidemark schedule runs s1
-  tidemark schedule pause s1
-  tidemark schedule resume s1
-  tidemark schedule rm s1`,
-		m.scheduleAdd(), m.scheduleLs(), m.scheduleShow(), m.scheduleSet("pause", "Let none run until resumed", agent.SchedulePaused),
-		m.scheduleSet("resume", "Let it run again, from now on", agent.ScheduleOn), m.scheduleRun(), m.scheduleRuns(), m.scheduleRm())
-}
 
 // schedulePath is where a schedule is found.
 func schedulePath(of, id, rest string) string {
-	return agentPath(of, "/schedules/"+url.PathEscape(id)+rest)
+	return cli.AgentPath(of, "/schedules/"+url.PathEscape(id)+rest)
 }
 
-// scheduleFlags are those that all of them have.
-func (m *Main) scheduleFlags(c *cobra.Command, of *string) *cobra.Command {
-	c.Flags().StringVar(of, "agent", mainAgent, "whose schedules are meant")
-	return m.jsonFlag(c)
+type scheduleFlags struct {
+	ofAgent
+	At, Every, Anchor, Cron, Heartbeat, Active, Zone, Name, Session, To, CatchUp, Model string
+
+	Budget, MaxRounds int64
+	Tools             []string
 }
 
-func (m *Main) scheduleAdd() *cobra.Command {
-	var of string
+func scheduleAdd(ctx context.Context, m *cli.Main, f *scheduleFlags) error {
 	body := map[string]any{}
-	texts, counts := map[string]*string{}, map[string]*int64{}
-	var tools []string
-	c := &cobra.Command{Use: "add [WHEN] [PROMPT]", Short: "Make one; WHEN is a cron expression, a time, or as in \"every 2h\"", Args: cobra.MaximumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for name, v := range texts {
-				if *v != "" {
-					body[strings.ReplaceAll(name, "catch-up", "catchUp")] = *v
-				}
-			}
-			for name, v := range counts {
-				if *v != 0 {
-					body[strings.ReplaceAll(name, "max-rounds", "maxRounds")] = *v
-				}
-			}
-			if len(tools) > 0 {
-				body["tools"] = tools
-			}
-			if err := scheduleWords(args, body); err != nil {
-				return err
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				var s agent.Schedule
-				if err := c.post(cmd.Context(), agentPath(of, "/schedules"), body, &s); err != nil {
-					return err
-				}
-				return m.showSchedule(s)
-			})
-		}}
-	for _, f := range [][2]string{{"at", "once: \"2026-12-01 09:00\", \"tomorrow 09:00\", \"in 20m\""}, {"every", "each time this long has passed: 90m, 2h, 1d"}, {"anchor", "a time that --every counts from (default now)"},
-		{"cron", "five fields: minute, hour, day of month, month, day of week"}, {"heartbeat", "look after what HEARTBEAT.md says, this often"}, {"active", "hours of the heartbeat: 8-22"},
-		{"zone", "IANA time zone (default that of the agent)"}, {"name", "what to call it"}, {"session", "own, fresh (a new one each time), main or a key"},
-		{"to", "who gets the answer: owner, or platform:peer (default nobody: it stays in the log)"}, {"catch-up", "how late it may run when it was missed (default 24h)"}, {"model", "model of its runs"}} {
-		texts[f[0]] = c.Flags().String(f[0], "", f[1])
+	for name, v := range map[string]string{"at": f.At, "every": f.Every, "anchor": f.Anchor, "cron": f.Cron, "heartbeat": f.Heartbeat, "active": f.Active,
+		"zone": f.Zone, "name": f.Name, "session": f.Session, "to": f.To, "catchUp": f.CatchUp, "model": f.Model} {
+		if v != "" {
+			body[name] = v
+		}
 	}
-	counts["budget"] = c.Flags().Int64("budget", 0, "tokens that one run may spend")
-	counts["max-rounds"] = c.Flags().Int64("max-rounds", 0, "model calls in one run")
-	c.Flags().StringSliceVar(&tools, "tools", nil, "globs of the tools that a run has (default all)")
-	return m.scheduleFlags(c, &of)
+	for name, n := range map[string]int64{"budget": f.Budget, "maxRounds": f.MaxRounds} {
+		if n != 0 {
+			body[name] = n
+		}
+	}
+	if len(f.Tools) > 0 {
+		body["tools"] = f.Tools
+	}
+	if err := scheduleWords(m.Args, body); err != nil {
+		return err
+	}
+	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/schedules"), body, showing(m))
 }
 
 // scheduleWords reads WHEN and PROMPT: with a flag that says when, there is PROMPT alone.
@@ -92,12 +61,12 @@ func scheduleWords(args []string, body map[string]any) error {
 	}
 	switch {
 	case flagged && len(args) > 1:
-		return usagef("schedule add: %q says when, and so does a flag; give one of them", args[0])
+		return cli.Usagef("schedule add: %q says when, and so does a flag; give one of them", args[0])
 	case flagged && len(args) == 1:
 		body["prompt"] = args[0]
 	case flagged:
 	case len(args) < 2:
-		return usagef("schedule add: want `tidemark schedule add WHEN PROMPT`, as in `tidemark schedule add \"0 8 * * 1-5\" \"Summarise what is open\"`")
+		return cli.Usagef("schedule add: want `tidemark schedule add WHEN PROMPT`, as in `tidemark schedule add \"0 8 * * 1-5\" \"Summarise what is open\"`")
 	default:
 		body["when"], body["prompt"] = args[0], args[1]
 	}
@@ -105,38 +74,28 @@ func scheduleWords(args []string, body map[string]any) error {
 }
 
 // showSchedule draws one.
-func (m *Main) showSchedule(s agent.Schedule) error {
-	if m.json {
-		return m.printJSON(s)
+func showSchedule(m *cli.Main, s agent.Schedule) error {
+	m.Out.Printf("%s  %s\n", s.ID, rhythm(s))
+	state := s.State
+	if s.Reason != "" {
+		state += " (" + cli.Safe(s.Reason) + ")"
 	}
-	m.out.printf("%s  %s\n", s.ID, rhythm(s))
-	rows := [][]string{{"name", safe(s.Name)}, {"prompt", safe(s.Prompt)}, {"session", safe(s.Session)}, {"to", safe(s.To)}, {"model", safe(s.Model)}, {"tools", safe(strings.Join(s.Tools, ", "))}, {"state", s.State + reasonOf(s)}}
+	rows := [][]string{{"name", cli.Safe(s.Name)}, {"prompt", cli.Safe(s.Prompt)}, {"session", cli.Safe(s.Session)}, {"to", cli.Safe(s.To)}, {"model", cli.Safe(s.Model)}, {"tools", cli.Safe(strings.Join(s.Tools, ", "))}, {"state", state}}
 	if s.Budget > 0 {
 		rows = append(rows, []string{"budget", strconv.FormatInt(int64(s.Budget), 10) + " tokens"})
 	}
 	for i, t := range s.Coming {
-		name := "then"
-		if i == 0 {
-			name = "next"
-		}
-		rows = append(rows, []string{name, moment(hung(t, s.Zone))})
+		rows = append(rows, []string{[]string{"next", "then"}[min(i, 1)], moment(hung(t, s.Zone))})
 	}
 	if s.Last != nil {
 		rows = append(rows, []string{"last", moment(s.Last.Due) + ": " + outcomeOf(*s.Last)})
 	}
 	for _, r := range rows {
 		if r[1] != "" {
-			m.out.printf("  %-8s %s\n", r[0], r[1])
+			m.Out.Printf("  %-8s %s\n", r[0], r[1])
 		}
 	}
 	return nil
-}
-
-func reasonOf(s agent.Schedule) string {
-	if s.Reason == "" {
-		return ""
-	}
-	return " (" + safe(s.Reason) + ")"
 }
 
 // rhythm is when a schedule runs, for people.
@@ -146,13 +105,13 @@ func rhythm(s agent.Schedule) string {
 		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
 			return "at " + moment(hung(t, s.Zone))
 		}
-		return "at " + safe(s.At)
+		return "at " + cli.Safe(s.At)
 	case s.Every != "":
-		return "every " + safe(s.Every)
+		return "every " + cli.Safe(s.Every)
 	case s.Heartbeat != "":
-		return strings.TrimSuffix("heartbeat "+safe(s.Heartbeat)+", "+safe(s.Active), ", ")
+		return strings.TrimSuffix("heartbeat "+cli.Safe(s.Heartbeat)+", "+cli.Safe(s.Active), ", ")
 	}
-	return safe(s.Cron) + " " + safe(s.Zone)
+	return cli.Safe(s.Cron) + " " + cli.Safe(s.Zone)
 }
 
 // hung is a time on a clock that hangs in a zone.
@@ -175,13 +134,9 @@ func outcomeOf(r agent.ScheduleRun) string {
 	if r.Missed > 0 {
 		out += fmt.Sprintf(" (for %d missed)", r.Missed)
 	}
-	text := strings.Join(strings.Fields(safe(r.Text)), " ")
+	text := cli.Shortened(cli.Safe(r.Text), 100)
 	if r.Reason != "" {
-		text = strings.Join(strings.Fields(safe(r.Reason)), " ")
-	}
-	const most = 100
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
+		text = cli.Shortened(cli.Safe(r.Reason), 100)
 	}
 	if text != "" {
 		out += ": " + text
@@ -189,170 +144,102 @@ func outcomeOf(r agent.ScheduleRun) string {
 	return out
 }
 
-func (m *Main) scheduleLs() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "ls", Short: "List them", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var list struct {
-					Schedules []agent.Schedule `json:"schedules"`
-				}
-				if err := c.get(cmd.Context(), agentPath(of, "/schedules"), &list); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(list)
-				}
-				if len(list.Schedules) == 0 {
-					m.out.line("There are no schedules. `tidemark schedule add` makes one.")
-					return nil
-				}
-				rows := [][]string{{"ID", "WHEN", "NAME", "STATE", "NEXT", "LAST"}}
-				for _, s := range list.Schedules {
-					next, last := "", ""
-					if !s.Next.IsZero() {
-						next = moment(hung(s.Next, s.Zone))
-					}
-					if s.Last != nil {
-						last = s.Last.State
-					}
-					name := s.Name
-					if name == "" {
-						name = strings.Join(strings.Fields(s.Prompt), " ")
-					}
-					if runes := []rune(name); len(runes) > 40 {
-						name = string(runes[:40]) + "…"
-					}
-					rows = append(rows, []string{s.ID, rhythm(s), safe(name), s.State, next, last})
-				}
-				table(m.out, rows)
-				return nil
-			})
-		}}
-	return m.scheduleFlags(c, &of)
-}
-
-func (m *Main) scheduleShow() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "show ID", Short: "Show one with its next three times", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var s agent.Schedule
-				if err := c.get(cmd.Context(), schedulePath(of, args[0], ""), &s); err != nil {
-					return err
-				}
-				return m.showSchedule(s)
-			})
-		}}
-	return m.scheduleFlags(c, &of)
-}
-
-// scheduleSet is a command that changes the state of one.
-func (m *Main) scheduleSet(word, short, state string) *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: word + " ID", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var s agent.Schedule
-				if err := c.call(cmd.Context(), "PATCH", schedulePath(of, args[0], ""), map[string]string{"state": state}, &s); err != nil {
-					return err
-				}
-				return m.showSchedule(s)
-			})
-		}}
-	return m.scheduleFlags(c, &of)
-}
-
-func (m *Main) scheduleRm() *cobra.Command {
-	var of string
-	c := &cobra.Command{Use: "rm ID", Short: "Forget one, with its runs", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var out map[string]any
-				if err := c.call(cmd.Context(), "DELETE", schedulePath(of, args[0], ""), nil, &out); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(out)
-				}
-				m.out.line("removed", safe(args[0]))
-				return nil
-			})
-		}}
-	return m.scheduleFlags(c, &of)
-}
-
-func (m *Main) scheduleRuns() *cobra.Command {
-	var of string
-	limit := 20
-	c := &cobra.Command{Use: "runs ID", Short: "List what became of one, the newest first", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				runs, err := c.scheduleRuns(cmd.Context(), of, args[0], limit)
-				if err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(map[string]any{"runs": runs})
-				}
-				rows := [][]string{{"DUE", "TOKENS", "OUTCOME"}}
-				for _, r := range runs {
-					spent := ""
-					if t := r.Usage.Context(); t > 0 {
-						spent = strconv.FormatInt(int64(t), 10)
-					}
-					rows = append(rows, []string{moment(r.Due), spent, outcomeOf(r)})
-				}
-				table(m.out, rows)
-				return nil
-			})
-		}}
-	c.Flags().IntVar(&limit, "limit", limit, "how many")
-	return m.scheduleFlags(c, &of)
-}
-
-// scheduleRuns asks for runs of one.
-func (c *client) scheduleRuns(ctx context.Context, of, id string, limit int) ([]agent.ScheduleRun, error) {
-	var list struct {
-		Runs []agent.ScheduleRun `json:"runs"`
+func scheduleLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	type schedules struct {
+		Schedules []agent.Schedule `json:"schedules"`
 	}
-	err := c.get(ctx, schedulePath(of, id, "/runs?limit="+strconv.Itoa(limit)), &list)
-	return list.Runs, err
+	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/schedules"), nil, func(list schedules) error {
+		if len(list.Schedules) == 0 {
+			m.Out.Line("There are no schedules. `tidemark schedule add` makes one.")
+			return nil
+		}
+		rows := [][]string{{"ID", "WHEN", "NAME", "STATE", "NEXT", "LAST"}}
+		for _, s := range list.Schedules {
+			next, last, name := "", "", s.Name
+			if !s.Next.IsZero() {
+				next = moment(hung(s.Next, s.Zone))
+			}
+			if s.Last != nil {
+				last = s.Last.State
+			}
+			if name == "" {
+				name = s.Prompt
+			}
+			rows = append(rows, []string{s.ID, rhythm(s), cli.Safe(cli.Shortened(name, 40)), s.State, next, last})
+		}
+		cli.PrintTable(m.Out, rows)
+		return nil
+	})
 }
 
-func (m *Main) scheduleRun() *cobra.Command {
-	var of string
-	var away bool
-	c := &cobra.Command{Use: "run ID", Short: "Begin one now, and wait for its end", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var run agent.ScheduleRun
-				err := c.post(cmd.Context(), schedulePath(of, args[0], "/run"), map[string]any{}, &run)
-				if err == nil && !away {
-					run, err = c.ended(cmd.Context(), of, args[0], run)
-				}
-				if err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(run)
-				}
-				if run.State == agent.RunFailed {
-					return fmt.Errorf("the run failed: %s: %w", safe(run.Reason), tidemark.ErrUnavailable)
-				}
-				m.out.line(run.State+" in", safe(string(run.Session)))
-				if run.Text != "" {
-					m.out.line(safe(run.Text))
-				}
-				return nil
-			})
-		}}
-	c.Flags().BoolVar(&away, "no-wait", false, "do not wait for its end")
-	return m.scheduleFlags(c, &of)
+func scheduleShow(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return tell(ctx, m, http.MethodGet, schedulePath(f.Agent, m.Args[0], ""), nil, showing(m))
+}
+
+// scheduleSet changes the state of one.
+func scheduleSet(state string) func(context.Context, *cli.Main, *ofAgent) error {
+	return func(ctx context.Context, m *cli.Main, f *ofAgent) error {
+		return tell(ctx, m, http.MethodPatch, schedulePath(f.Agent, m.Args[0], ""), map[string]string{"state": state}, showing(m))
+	}
+}
+
+func scheduleRm(ctx context.Context, m *cli.Main, f *ofAgent) error {
+	return tell(ctx, m, http.MethodDelete, schedulePath(f.Agent, m.Args[0], ""), nil, func(map[string]any) error {
+		m.Out.Line("removed", cli.Safe(m.Args[0]))
+		return nil
+	})
+}
+
+// scheduleRunsTold is what became of a schedule.
+type scheduleRunsTold struct {
+	Runs []agent.ScheduleRun `json:"runs"`
+}
+
+func scheduleRuns(ctx context.Context, m *cli.Main, f *search) error {
+	return tell(ctx, m, http.MethodGet, schedulePath(f.Agent, m.Args[0], "/runs?limit="+strconv.Itoa(f.Limit)), nil, func(list scheduleRunsTold) error {
+		rows := [][]string{{"DUE", "TOKENS", "OUTCOME"}}
+		for _, r := range list.Runs {
+			spent := ""
+			if t := r.Usage.Context(); t > 0 {
+				spent = strconv.FormatInt(int64(t), 10)
+			}
+			rows = append(rows, []string{moment(r.Due), spent, outcomeOf(r)})
+		}
+		cli.PrintTable(m.Out, rows)
+		return nil
+	})
+}
+
+type runFlags struct {
+	ofAgent
+	NoWait bool
+}
+
+func scheduleRun(ctx context.Context, m *cli.Main, f *runFlags) error {
+	return with(ctx, m, func(c *client) error {
+		var run agent.ScheduleRun
+		err := c.Post(ctx, schedulePath(f.Agent, m.Args[0], "/run"), map[string]any{}, &run)
+		if err == nil && !f.NoWait {
+			run, err = ended(ctx, c, f.Agent, m.Args[0], run)
+		}
+		if err != nil {
+			return err
+		}
+		return cli.Either(m, run, func() error {
+			if run.State == agent.RunFailed {
+				return fmt.Errorf("the run failed: %s: %w", cli.Safe(run.Reason), tidemark.ErrUnavailable)
+			}
+			m.Out.Line(run.State+" in", cli.Safe(string(run.Session)))
+			if run.Text != "" {
+				m.Out.Line(cli.Safe(run.Text))
+			}
+			return nil
+		})
+	})
 }
 
 // ended waits for the end of a run.
-func (c *client) ended(ctx context.Context, of, id string, run agent.ScheduleRun) (agent.ScheduleRun, error) {
+func ended(ctx context.Context, c *client, of, id string, run agent.ScheduleRun) (agent.ScheduleRun, error) {
 	const pause = 200 * time.Millisecond
 	for run.State == agent.RunBegun || run.State == agent.RunRunning {
 		select {
@@ -360,11 +247,11 @@ func (c *client) ended(ctx context.Context, of, id string, run agent.ScheduleRun
 			return run, context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		runs, err := c.scheduleRuns(ctx, of, id, agent.MaxScheduleRuns)
-		if err != nil {
+		var list scheduleRunsTold
+		if err := c.Get(ctx, schedulePath(of, id, "/runs?limit="+strconv.Itoa(agent.MaxScheduleRuns)), &list); err != nil {
 			return run, err
 		}
-		for _, r := range runs {
+		for _, r := range list.Runs {
 			if r.Due.Equal(run.Due) {
 				run = r
 			}
@@ -372,3 +259,140 @@ func (c *client) ended(ctx context.Context, of, id string, run agent.ScheduleRun
 	}
 	return run, nil
 }
+
+// showing is showSchedule for an answer.
+func showing(m *cli.Main) func(agent.Schedule) error {
+	return func(s agent.Schedule) error { return showSchedule(m, s) }
+}
+
+// served is what a server says of the tools of an agent, which are not all modules of this machine.
+type served struct {
+	Sources []servedSource `json:"sources"`
+	Tools   []struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	} `json:"tools"`
+}
+
+type servedSource struct {
+	Name  string `json:"name"` // empty: modules
+	State string `json:"state"`
+	Error string `json:"error,omitempty"`
+	Tools int    `json:"tools"`
+
+	LeftOut []string `json:"leftOut,omitempty"` // tools that are not used, and why
+}
+
+func listTools(ctx context.Context, m *cli.Main, agent string) error {
+	base, err := m.Named()
+	if err != nil {
+		return err
+	}
+	list := []wasi.Installed{}
+	if base == "" {
+		err = withTools(ctx, m, func(ts *wasi.Tools) error {
+			found, err := ts.List()
+			list = append(list, found...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	of, err := servedTools(ctx, m, base, agent)
+	if err != nil {
+		return err
+	}
+	if m.JSON {
+		return m.PrintJSON(map[string]any{"modules": list, "sources": of.Sources, "tools": of.Tools})
+	}
+	printTools(m, list, of, base)
+	return nil
+}
+
+// servedTools asks the server that is named, else the one that has this home. One that has no such route, or is
+// not there though its file is, offers nothing.
+func servedTools(ctx context.Context, m *cli.Main, base, agent string) (served, error) {
+	var out served
+	named := base != ""
+	if !named {
+		home, err := m.HomeDir()
+		if err != nil {
+			return out, err
+		}
+		base = cli.ReadServerFile(home).URL
+	}
+	if base == "" {
+		return out, nil
+	}
+	const patience = 20 * time.Second // the server may have to reach its own sources
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := serverAt(m, base).Get(ctx, cli.AgentPath(agent, "/tools"), &out)
+	var api *cli.APIError
+	if err != nil && (!named || errors.As(err, &api) && api.Status == http.StatusNotFound) {
+		return served{}, nil
+	}
+	return out, err
+}
+
+func printTools(m *cli.Main, list []wasi.Installed, of served, base string) {
+	const wide = 60
+	modules := map[string]bool{}
+	if len(list) > 0 {
+		rows := [][]string{{"NAME", "SIZE", "ADDED", "READS", "DESCRIPTION"}}
+		for _, t := range list {
+			modules[t.Name] = true
+			text := cli.OneLine(t.Description, wide)
+			if t.Broken != "" {
+				text = "broken: " + cli.OneLine(t.Broken, 3*wide)
+			}
+			added := "-"
+			if !t.At.IsZero() {
+				added = t.At.Local().Format("2006-01-02 15:04")
+			}
+			rows = append(rows, []string{t.Name, cli.Size(t.Bytes), added, cmp.Or(t.Mount, "-"), text})
+		}
+		cli.PrintTable(m.Out, rows)
+	}
+	rows := [][]string{{"SERVER", "TOOLS", "STATE"}}
+	for _, s := range of.Sources {
+		state := s.State
+		if s.Error != "" {
+			state += ": " + cli.OneLine(s.Error, 3*wide)
+		}
+		if s.Name != "" || s.Error != "" {
+			rows = append(rows, []string{cmp.Or(cli.OneLine(s.Name, wide), "(modules)"), fmt.Sprint(s.Tools), state})
+		}
+	}
+	if len(rows) > 1 {
+		cli.PrintTable(m.Out, rows)
+	}
+	rows = [][]string{{"LEFT OUT", "WHY"}}
+	for _, s := range of.Sources {
+		for _, left := range s.LeftOut {
+			name, why, _ := strings.Cut(left, ": ")
+			rows = append(rows, []string{cli.OneLine(cmp.Or(s.Name, "(modules)")+" "+name, wide), cli.OneLine(why, 3*wide)})
+		}
+	}
+	if len(rows) > 1 {
+		cli.PrintTable(m.Out, rows)
+	}
+	rows = [][]string{{"TOOL OF A SERVER", "DESCRIPTION"}}
+	for _, t := range of.Tools {
+		if !modules[t.Name] {
+			rows = append(rows, []string{cli.OneLine(t.Name, wide), cli.OneLine(t.Description, wide)})
+		}
+	}
+	if len(rows) > 1 {
+		cli.PrintTable(m.Out, rows)
+	}
+	none := len(of.Tools) == 0 && !slices.ContainsFunc(of.Sources, func(s servedSource) bool { return s.Name != "" })
+	if len(list) == 0 && none && base == "" {
+		m.Out.Line("no tools yet; `tidemark tool add FILE.wasm` installs one, docs/modules.md says how to write it")
+	} else if none && base != "" {
+		m.Out.Printf("%s offers no tools of others; its modules are listed on its own machine\n", base)
+	}
+}
+
+func toolLs(ctx context.Context, m *cli.Main, f *ofAgent) error { return listTools(ctx, m, f.Agent) }

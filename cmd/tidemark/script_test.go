@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/trim/logtest"
 )
@@ -26,7 +27,7 @@ var update = flag.Bool("update", false, "write what the scripts compare with")
 
 // TestMain makes this test binary the program, when a script calls it by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tidemark": func() { os.Exit(run()) }, "client": func() { os.Exit(proxiedClient()) }})
+	testscript.Main(m, map[string]func(){"tidemark": func() { os.Exit(program()) }, "client": func() { os.Exit(proxiedClient()) }})
 }
 
 // TestScripts runs the real program: see testdata/script. Each script's first lines say which rule
@@ -64,7 +65,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 // fetch METHOD PATH [BODY] calls the server of the home and prints its answer. Origin=URL instead of a
 // body makes it the call of that page.
 func fetch(ts *testscript.TestScript, neg bool, args []string) {
-	s := readServerFile(ts.Getenv("TIDEMARK_HOME"))
+	s := cli.ReadServerFile(ts.Getenv("TIDEMARK_HOME"))
 	req, err := http.NewRequestWithContext(context.Background(), args[0], s.URL+args[1], strings.NewReader(strings.Join(args[2:], " ")))
 	ts.Check(err)
 	if token := ts.Getenv("TIDEMARK_TOKEN"); token != "" {
@@ -103,9 +104,9 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 func up(ts *testscript.TestScript, _ bool, _ []string) {
 	deadline := time.Now().Add(tidemarktest.Patience)
 	for time.Now().Before(deadline) {
-		if s := readServerFile(ts.Getenv("TIDEMARK_HOME")); s.URL != "" {
-			c := (&Main{}).remote(s.URL)
-			if c.get(context.Background(), "/healthz", nil) == nil {
+		if s := cli.ReadServerFile(ts.Getenv("TIDEMARK_HOME")); s.URL != "" {
+			c := (&cli.Main{}).Remote(s.URL)
+			if c.Get(context.Background(), "/healthz", nil) == nil {
 				return
 			}
 		}

@@ -4,290 +4,350 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// pageSize is how much of a listing is asked for at once.
-const pageSize = 500
+// ofAgent is the flag of what belongs to an agent.
+type ofAgent struct{ Agent string }
 
-func (m *Main) sessionsCommand() *cobra.Command {
-	return group("sessions", "List, show, set up and search sessions", `  tidemark sessions ls
-  tidemark sessions show main
-  tidemark sessions set garden --title "The garden" --window 8000
-  tidemark sessions search main fence posts`,
-		m.sessionsLs(), m.sessionsShow(), m.sessionsSet(), m.sessionsSearch())
+// found is that of what is looked for.
+type search struct {
+	ofAgent
+	ID    string
+	Limit int
 }
 
-func (m *Main) sessionsLs() *cobra.Command {
-	var agent string
-	var all bool
-	c := &cobra.Command{Use: "ls", Short: "List sessions, newest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				list, err := pages[tidemark.SessionInfo](cmd.Context(), c, "/v1/sessions?agent="+url.QueryEscape(agent), "sessions")
-				if err != nil {
-					return err
-				}
-				if !all {
-					shown := slices.DeleteFunc(slices.Clone(list), func(s tidemark.SessionInfo) bool { return s.Key.Channel() == tidemark.ChannelDelegate })
-					if n := len(list) - len(shown); n > 0 && !m.json {
-						defer func() { m.err.line(plural(n, "delegated conversation") + " left out; --all lists them") }()
-					}
-					list = shown
-				}
-				if m.json {
-					return m.printJSON(list)
-				}
-				rows := [][]string{{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}}
-				for _, s := range list {
-					rows = append(rows, []string{plainKey(string(s.Key)), fmt.Sprint(s.Messages), count(s.ContextTokens) + "/" + count(s.Window),
-						fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), when(s.UpdatedAt), oneLine(s.Title, 60)})
-				}
-				table(m.out, rows)
-				return nil
-			})
-		}}
-	agentFlag(c, &agent)
-	c.Flags().BoolVar(&all, "all", false, "also those that an agent delegated work to")
-	return m.jsonFlag(c)
+type sessionsFlags struct {
+	ofAgent
+	All bool
 }
 
-func (m *Main) agentsCommand() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{Use: "agents", Short: "List agents, the owners of sessions, memory and archives", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var out struct {
-					Agents []struct {
-						ID string `json:"id"`
-					} `json:"agents"`
-				}
-				if err := c.get(cmd.Context(), "/v1/agents", &out); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(out.Agents)
-				}
-				for _, a := range out.Agents {
-					m.out.line(a.ID)
-				}
-				return nil
-			})
-		}})
-}
-
-func agentFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVar(to, "agent", "main", "whose")
-}
-
-// pages reads a whole listing, page by page. The list is never nil.
-func pages[T any](ctx context.Context, c *client, path, name string) ([]T, error) {
-	return pagesOf[T](ctx, c, path, name, nil)
-}
-
-// pagesOf is pages with what the first page says beside its list, unless head is nil.
-func pagesOf[T any](ctx context.Context, c *client, path, name string, head any) ([]T, error) {
-	list := []T{}
-	cursor := ""
-	for {
-		sep := "?"
-		if strings.Contains(path, "?") {
-			sep = "&"
-		}
-		var raw json.RawMessage
-		if err := c.get(ctx, path+sep+"limit="+strconv.Itoa(pageSize)+"&cursor="+url.QueryEscape(cursor), &raw); err != nil {
-			return nil, err
-		}
-		if head != nil && cursor == "" {
-			if err := json.Unmarshal(raw, head); err != nil {
-				return nil, fmt.Errorf("listing of %s: %w", name, err)
-			}
-		}
-		var page map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("listing of %s: %w", name, err)
-		}
-		var some []T
-		if err := json.Unmarshal(page[name], &some); err != nil {
-			return nil, fmt.Errorf("listing of %s: %w", name, err)
-		}
-		list = append(list, some...)
-		next := ""
-		if page["next"] != nil {
-			if err := json.Unmarshal(page["next"], &next); err != nil {
-				return nil, fmt.Errorf("listing of %s: %w", name, err)
-			}
-		}
-		if next == "" || next == cursor {
-			return list, nil
-		}
-		cursor = next
-	}
-}
-
-func (m *Main) sessionsShow() *cobra.Command {
-	return m.jsonFlag(&cobra.Command{Use: "show KEY", Short: "Show one session", Args: oneKey,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error { return m.showSession(cmd.Context(), c, args[0]) })
-		}})
-}
-
-// showSession prints what there is to know of a session.
-func (m *Main) showSession(ctx context.Context, c *client, key string) error {
-	var raw json.RawMessage
-	if err := c.get(ctx, sessionPath(key, ""), &raw); err != nil {
-		return err
-	}
-	if m.json {
-		return m.printJSON(raw)
-	}
-	var s sessionView
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return err
-	}
-	busy := "no"
-	if s.Busy != "" {
-		busy = "run " + s.Busy
-	}
-	compacted, resets := fmt.Sprintf("%d times, next above %s (reserve %s, keep %s)", s.Compactions, count(s.Limit), count(s.Reserve), count(s.Keep)), fmt.Sprint(s.Resets)
-	limit := s.Limit
-	if isProxied(string(s.Key)) {
-		limit = 0
-		compacted, resets = "never: its client keeps the history", "none, for the same reason"
-	}
-	rows := [][]string{
-		{"session", string(s.Key)}, {"id", s.ID}, {"title", oneLine(s.Title, 200)},
-		{"messages", fmt.Sprint(s.Messages)},
-		{"context", towards(s.ContextTokens, limit, s.Window)},
-		{"compacted", compacted},
-		{"resets", resets},
-		{"used", fmt.Sprintf("%s tokens in, %s out since the reset", count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), count(s.Usage.Output))},
-		{"created", when(s.CreatedAt)}, {"updated", when(s.UpdatedAt)}, {"in work", busy},
-	}
-	if s.From != "" && s.From != tidemark.WindowSet.String() {
-		rows = append(rows, []string{"window", count(s.Window) + ": " + s.From})
-	}
-	if s.Skipped > 0 {
-		rows = append(rows, []string{"skipped", plural(s.Skipped, "message") + " that recall leaves out (recall.reconcile); recall --all finds them"})
-	}
-	if _, calls, err := anatomies(ctx, c, key, 0, 1); err == nil { // it stands beside the calls
-		var page struct {
-			Tuning reflection.Tuning `json:"tuning"`
-		}
-		if json.Unmarshal(calls, &page) == nil && page.Tuning != (reflection.Tuning{}) {
-			rows = append(rows, []string{"tuned", "by reflection " + tellTuning(page.Tuning)})
-		}
-	}
-	if s.Settings != (session.Override{}) {
-		own, err := json.Marshal(s.Settings)
+func sessionsLs(ctx context.Context, m *cli.Main, f *sessionsFlags) error {
+	return with(ctx, m, func(c *client) error {
+		list, err := pages[tidemark.SessionInfo](ctx, c, "/v1/sessions"+cli.Query("agent", f.Agent), "sessions")
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{"its own", string(own)})
-	}
-	table(m.out, rows)
-	m.tellTracks(ctx, c, key)
-	return nil
+		if !f.All {
+			shown := slices.DeleteFunc(slices.Clone(list), func(s tidemark.SessionInfo) bool { return s.Key.Channel() == tidemark.ChannelDelegate })
+			if n := len(list) - len(shown); n > 0 && !m.JSON {
+				defer func() { m.Err.Line(cli.Plural(n, "delegated conversation") + " left out; --all lists them") }()
+			}
+			list = shown
+		}
+		return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(add func(...string)) {
+			for _, s := range list {
+				add(cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens)+"/"+cli.Count(s.Window),
+					fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60))
+			}
+		})
+	})
 }
 
-func (m *Main) sessionsSet() *cobra.Command {
-	var title, model string
-	var window, reserve, keep int64
-	var unset []string
-	c := &cobra.Command{
-		Use: "set KEY", Short: "Give a session a title, a model or limits of its own", Args: cobra.ExactArgs(1),
-		Example: `  tidemark sessions set garden --title "The garden"
-  tidemark sessions set work --window 32000 --reserve 4000
-  tidemark sessions set work --unset window,reserveTokens`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]any{}
-			for _, s := range []struct {
-				flag, name string
-				value      any
-			}{
-				{"title", "title", title}, {"model", "model", model}, {"window", "window", window},
-				{"reserve", "reserveTokens", reserve}, {"keep", "keepRecentTokens", keep},
-			} {
-				if cmd.Flags().Changed(s.flag) {
-					body[s.name] = s.value
-				}
+// agentNames is what a server says of its agents.
+type agentNames struct {
+	Agents []struct {
+		ID string `json:"id"`
+	} `json:"agents"`
+}
+
+func agents(ctx context.Context, m *cli.Main) error {
+	return with(ctx, m, func(c *client) error {
+		var out agentNames
+		if err := c.Get(ctx, "/v1/agents", &out); err != nil {
+			return err
+		}
+		return cli.Either(m, out.Agents, func() error {
+			for _, a := range out.Agents {
+				m.Out.Line(a.ID)
 			}
-			if _, err := ownWindow(cmd, window); err != nil {
+			return nil
+		})
+	})
+}
+
+func sessionsShow(ctx context.Context, m *cli.Main) error {
+	return with(ctx, m, func(c *client) error { return showSession(ctx, m, c, m.Args[0]) })
+}
+
+// sessionView is a session as the API shows it.
+type sessionView struct {
+	tidemark.SessionInfo
+	Busy     string           `json:"busy"`
+	Settings session.Override `json:"settings"`
+	From     string           `json:"windowFrom"`
+	Limit    tidemark.Tokens  `json:"limit"`
+	Reserve  tidemark.Tokens  `json:"reserve"`
+	Keep     tidemark.Tokens  `json:"keep"`
+}
+
+// showSession prints what there is to know of a session.
+func showSession(ctx context.Context, m *cli.Main, c *client, key string) error {
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, ""), nil, func(s sessionView) error {
+		busy := "no"
+		if s.Busy != "" {
+			busy = "run " + s.Busy
+		}
+		compacted, resets := fmt.Sprintf("%d times, next above %s (reserve %s, keep %s)", s.Compactions, cli.Count(s.Limit), cli.Count(s.Reserve), cli.Count(s.Keep)), fmt.Sprint(s.Resets)
+		limit := s.Limit
+		if isProxied(string(s.Key)) {
+			limit = 0
+			compacted, resets = "never: its client keeps the history", "none, for the same reason"
+		}
+		rows := [][]string{
+			{"session", string(s.Key)}, {"id", s.ID}, {"title", cli.OneLine(s.Title, 200)}, {"messages", fmt.Sprint(s.Messages)},
+			{"context", cli.Towards(s.ContextTokens, limit, s.Window)}, {"compacted", compacted}, {"resets", resets},
+			{"used", fmt.Sprintf("%s tokens in, %s out since the reset", cli.Count(s.Usage.Input+s.Usage.CacheRead+s.Usage.CacheCreation), cli.Count(s.Usage.Output))},
+			{"created", cli.When(s.CreatedAt)}, {"updated", cli.When(s.UpdatedAt)}, {"in work", busy},
+		}
+		if s.From != "" && s.From != tidemark.WindowSet.String() {
+			rows = append(rows, []string{"window", cli.Count(s.Window) + ": " + s.From})
+		}
+		if s.Skipped > 0 {
+			rows = append(rows, []string{"skipped", cli.Plural(s.Skipped, "message") + " that recall leaves out (recall.reconcile); recall --all finds them"})
+		}
+		if _, calls, err := anatomies(ctx, c, key, 0, 1); err == nil { // it stands beside the calls
+			if t := tuningOf(calls); t != (reflection.Tuning{}) {
+				rows = append(rows, []string{"tuned", "by reflection " + tellTuning(t)})
+			}
+		}
+		if s.Settings != (session.Override{}) {
+			own, err := json.Marshal(s.Settings)
+			if err != nil {
 				return err
 			}
-			for _, name := range unset {
-				body[name] = nil
-			}
-			if len(body) == 0 {
-				return usagef("nothing to set: give --title, --model, --window, --reserve, --keep or --unset")
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				if err := c.call(cmd.Context(), http.MethodPatch, sessionPath(args[0], ""), body, nil); err != nil {
-					return err
-				}
-				return m.showSession(cmd.Context(), c, args[0])
-			})
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&title, "title", "", "what a person calls it")
-	f.StringVar(&model, "model", "", "model of the configured provider")
-	f.Int64Var(&window, "window", 0, "context window in tokens")
-	f.Int64Var(&reserve, "reserve", 0, "tokens left free for the next reply")
-	f.Int64Var(&keep, "keep", 0, "tokens of the newest messages that a compaction leaves alone")
-	f.StringSliceVar(&unset, "unset", nil, "take settings back: title, model, window, reserveTokens, keepRecentTokens")
-	return m.jsonFlag(c)
+			rows = append(rows, []string{"its own", string(own)})
+		}
+		cli.PrintTable(m.Out, rows)
+		tellTracks(ctx, m, c, key)
+		return nil
+	})
 }
 
-func (m *Main) sessionsSearch() *cobra.Command {
-	var limit int
-	c := &cobra.Command{Use: "search KEY WORDS", Short: "Find messages of a session, those before a reset included", Args: cobra.MinimumNArgs(2),
-		Example: `  tidemark sessions search main fence posts`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				var out struct {
-					Found []struct {
-						Entry string    `json:"id"`
-						At    time.Time `json:"at"`
-						Role  string    `json:"role"`
-						Text  string    `json:"text"`
-					} `json:"found"`
-				}
-				var raw json.RawMessage
-				q := "/search?limit=" + strconv.Itoa(limit) + "&q=" + url.QueryEscape(strings.Join(args[1:], " "))
-				if err := c.get(cmd.Context(), sessionPath(args[0], q), &raw); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(raw)
-				}
-				if err := json.Unmarshal(raw, &out); err != nil {
-					return err
-				}
-				for _, f := range out.Found {
-					m.out.printf("%s  %s  %-9s  %s\n", f.Entry, when(f.At), f.Role, oneLine(f.Text, 300))
-				}
-				return nothing(m, len(out.Found), "no message has these words")
-			})
-		}}
-	c.Flags().IntVar(&limit, "limit", 20, "how many at most")
-	return m.jsonFlag(c)
+type setFlags struct {
+	Title, Model          string
+	Window, Reserve, Keep int64
+	Unset                 []string
 }
 
-// nothing says so when a listing for people is empty.
-func nothing(m *Main, n int, text string) error {
-	if n == 0 {
-		m.err.line(text)
+func sessionsSet(ctx context.Context, m *cli.Main, f *setFlags) error {
+	body := map[string]any{}
+	for _, s := range []struct {
+		flag, name string
+		value      any
+	}{
+		{"title", "title", f.Title}, {"model", "model", f.Model}, {"window", "window", f.Window},
+		{"reserve", "reserveTokens", f.Reserve}, {"keep", "keepRecentTokens", f.Keep},
+	} {
+		if m.Changed(s.flag) {
+			body[s.name] = s.value
+		}
 	}
-	return nil
+	if _, err := ownWindow(m, f.Window); err != nil {
+		return err
+	}
+	for _, name := range f.Unset {
+		body[name] = nil
+	}
+	if len(body) == 0 {
+		return cli.Usagef("nothing to set: give --title, --model, --window, --reserve, --keep or --unset")
+	}
+	return with(ctx, m, func(c *client) error {
+		if err := c.Call(ctx, http.MethodPatch, cli.SessionPath(m.Args[0], ""), body, nil); err != nil {
+			return err
+		}
+		return showSession(ctx, m, c, m.Args[0])
+	})
+}
+
+func sessionsSearch(ctx context.Context, m *cli.Main, f *struct{ Limit int }) error {
+	type hits struct {
+		Found []struct {
+			Entry string    `json:"id"`
+			At    time.Time `json:"at"`
+			Role  string    `json:"role"`
+			Text  string    `json:"text"`
+		} `json:"found"`
+	}
+	return look(ctx, m, cli.SessionPath(m.Args[0], "/search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args[1:], " "))), func(out hits) error {
+		for _, h := range out.Found {
+			m.Out.Printf("%s  %s  %-9s  %s\n", h.Entry, cli.When(h.At), h.Role, cli.OneLine(h.Text, 300))
+		}
+		return cli.Nothing(m, len(out.Found), "no message has these words")
+	})
+}
+
+// taskShown is what GET …/task answers, as far as it is printed.
+type taskShown struct {
+	Kept  bool   `json:"kept"`
+	Phase string `json:"phase"`
+	Items []struct {
+		Name  string    `json:"name"`
+		Kind  string    `json:"kind"`
+		Text  string    `json:"text"`
+		By    string    `json:"by"`
+		Entry string    `json:"entry"`
+		At    time.Time `json:"at"`
+	} `json:"items"`
+	Pinned     []string `json:"pinned"`
+	Superseded []struct {
+		Entry  string `json:"entry"`
+		By     string `json:"by"`
+		Reason string `json:"reason"`
+	} `json:"superseded"`
+	Cut   []string `json:"cut"`
+	Notes []string `json:"notes"`
+}
+
+// taskFlags are the changes that a person asks for.
+type taskFlags struct {
+	Goal, Loop, Constraint, Event, Done, Pin, Unpin cli.Repeated
+	Phase                                           string
+	New                                             bool
+}
+
+func task(ctx context.Context, m *cli.Main, f *taskFlags) error {
+	method, body := http.MethodGet, any(nil)
+	if change := f.change(); len(change) > 0 {
+		method, body = http.MethodPost, change
+	}
+	return ask(ctx, m, method, cli.SessionPath(m.Args[0], "/task"), body, func(v taskShown) error {
+		for _, i := range v.Items {
+			m.Out.Printf("%-4s  %-10s  %-6s  %s  %s  %s\n", i.Name, i.Kind, i.By, cli.When(i.At), i.Entry, cli.OneLine(i.Text, 200))
+		}
+		for _, id := range v.Pinned {
+			m.Out.Printf("pinned  %s\n", id)
+		}
+		for _, x := range v.Superseded {
+			m.Out.Printf("superseded  %s by %s: %s\n", x.Entry, x.By, cli.OneLine(x.Reason, 200))
+		}
+		how := "kept by the agent or a person"
+		if !v.Kept {
+			how = "what was said last, and open calls; nobody keeps a card here"
+		}
+		m.Err.Line("phase: " + v.Phase + "; " + how)
+		if len(v.Cut) > 0 {
+			m.Err.Line("without room on the card that the model is shown: " + strings.Join(v.Cut, ", "))
+		}
+		for _, n := range v.Notes {
+			m.Err.Line("not done: " + n)
+		}
+		return nil
+	})
+}
+
+// change is the body of the request; it is empty when nothing is to be changed.
+func (f *taskFlags) change() map[string]any {
+	out := map[string]any{}
+	type added struct {
+		Kind string `json:"kind"`
+		Text string `json:"text"`
+	}
+	var add []added
+	for _, k := range []struct {
+		kind  string
+		texts []string
+	}{{"goal", f.Goal}, {"loop", f.Loop}, {"constraint", f.Constraint}, {"event", f.Event}} {
+		for _, text := range k.texts {
+			add = append(add, added{k.kind, text})
+		}
+	}
+	if len(add) > 0 {
+		out["add"] = add
+	}
+	for name, list := range map[string][]string{"close": f.Done, "pin": f.Pin, "unpin": f.Unpin} {
+		if len(list) > 0 {
+			out[name] = list
+		}
+	}
+	if f.Phase != "" {
+		out["phase"] = f.Phase
+	}
+	if f.New {
+		out["new"] = true
+	}
+	return out
+}
+
+// questions lists what waits in the conversations of all agents.
+func (c *client) questions(ctx context.Context) ([]tidemark.Question, error) {
+	var agents agentNames
+	if err := c.Get(ctx, "/v1/agents", &agents); err != nil {
+		return nil, err
+	}
+	out := []tidemark.Question{}
+	for _, a := range agents.Agents {
+		var page struct {
+			Approvals []tidemark.Question `json:"approvals"`
+		}
+		if err := c.Get(ctx, cli.AgentPath(a.ID, "/approvals"), &page); err != nil {
+			return nil, err
+		}
+		out = append(out, page.Approvals...)
+	}
+	return out, nil
+}
+
+func approvalsLs(ctx context.Context, m *cli.Main) error {
+	return with(ctx, m, func(c *client) error {
+		list, err := c.questions(ctx)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 && !m.JSON {
+			m.Out.Line("No tool call waits for you.")
+			return nil
+		}
+		return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(add func(...string)) {
+			for _, q := range list {
+				add(q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100)))
+			}
+		})
+	})
+}
+
+// decideCall allows or denies the call that has a code.
+func decideCall(allow bool) func(context.Context, *cli.Main) error {
+	return func(ctx context.Context, m *cli.Main) error {
+		return with(ctx, m, func(c *client) error {
+			list, err := c.questions(ctx)
+			if err != nil {
+				return err
+			}
+			agent := node.MainAgent
+			for _, q := range list {
+				if strings.EqualFold(q.Code, m.Args[0]) {
+					agent = q.Session.Agent()
+				}
+			}
+			var out struct {
+				Code    string       `json:"code"`
+				Allow   bool         `json:"allow"`
+				Session tidemark.Key `json:"session"`
+				Tool    string       `json:"tool"`
+			}
+			err = c.Post(ctx, cli.AgentPath(agent, "/approvals"), map[string]any{"code": m.Args[0], "allow": allow}, &out)
+			if status := cli.StatusOf(err); status == http.StatusNotFound || status == http.StatusConflict {
+				return cli.Advise(err, "`tidemark approvals ls` lists the calls that wait")
+			}
+			if err != nil {
+				return err
+			}
+			return cli.Either(m, out, func() error {
+				did := map[bool]string{true: "allowed:", false: "denied:"}[allow]
+				m.Out.Line(did, cli.Safe(out.Tool), "in", string(out.Session))
+				return nil
+			})
+		})
+	}
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,11 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
+	"github.com/tidemark-ai/tidemark/internal/place"
+	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -26,26 +31,20 @@ const (
 
 // worlds says where nodes are looked for.
 type worlds struct {
-	agent, session string
-	claude         bool // only there
-}
-
-func (w *worlds) flags(c *cobra.Command) {
-	agentFlag(c, &w.agent)
-	c.Flags().StringVar(&w.session, "session", "", "only snapshots and branches of this session")
-	c.Flags().BoolVar(&w.claude, "claude", false, "only those of Claude Code")
+	Agent, Session string
+	Claude         bool // only there
 }
 
 func (w *worlds) check() error {
-	if w.claude && w.session != "" {
-		return usagef("--session and --claude: want one of them")
+	if w.Claude && w.Session != "" {
+		return cli.Usagef("--session and --claude: want one of them")
 	}
 	return nil
 }
 
 // claudeNodes lists what is kept of Claude Code's sessions. Without a store there is nothing.
-func (m *Main) claudeNodes(ctx context.Context) ([]snapshot.Node, error) {
-	home, err := m.homeDir()
+func claudeNodes(ctx context.Context, m *cli.Main) ([]snapshot.Node, error) {
+	home, err := m.HomeDir()
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +62,16 @@ func sessionNodes(ctx context.Context, c *client, w worlds) ([]snapshot.Node, er
 		Next  string          `json:"next"`
 	}
 	const most = "1000" // tens of thousands shall be there at once, so they are read once each: less than pages does
-	path, of := "/v1/tree", url.Values{"agent": {w.agent}}
-	if w.session != "" {
-		path, of = sessionPath(w.session, "/snapshots"), url.Values{}
+	path, of := "/v1/tree", url.Values{"agent": {w.Agent}}
+	if w.Session != "" {
+		path, of = cli.SessionPath(w.Session, "/snapshots"), url.Values{}
 	}
 	of.Set("limit", most)
 	var list []snapshot.Node
 	for cursor := ""; ; {
 		var p page
 		of.Set("cursor", cursor)
-		if err := c.get(ctx, path+"?"+of.Encode(), &p); err != nil {
+		if err := c.Get(ctx, path+"?"+of.Encode(), &p); err != nil {
 			return nil, err
 		}
 		list = append(list, p.Nodes...)
@@ -88,10 +87,10 @@ func isClaudeID(ref string) bool { return strings.HasPrefix(ref, "cc-") }
 
 // findNode finds what a reference of the command line means: an id, the key of a branch, or a name. It looks among
 // nodes of sessions, and among those of Claude Code where w does not exclude them.
-func (m *Main) findNode(ctx context.Context, sessions []snapshot.Node, w worlds, ref string) (snapshot.Node, error) {
+func findNode(ctx context.Context, m *cli.Main, sessions []snapshot.Node, w worlds, ref string) (snapshot.Node, error) {
 	all := sessions
-	if w.session == "" {
-		own, err := m.claudeNodes(ctx)
+	if w.Session == "" {
+		own, err := claudeNodes(ctx, m)
 		if err != nil {
 			return snapshot.Node{}, err
 		}
@@ -105,12 +104,12 @@ func (m *Main) findNode(ctx context.Context, sessions []snapshot.Node, w worlds,
 	n, err := snapshot.Find(all, ref)
 	switch {
 	case errors.Is(err, tidemark.ErrNotFound):
-		return n, &fixed{err, missing(all, ref)}
+		return n, cli.Advise(err, missing(all, ref))
 	case errors.Is(err, tidemark.ErrConflict):
 		if _, shown := snapshot.Find(plainNodes(all), ref); errors.Is(shown, tidemark.ErrConflict) {
 			err = shown
 		}
-		return n, &fixed{errors.New(strings.TrimSuffix(err.Error(), "\n"+tidemark.ErrConflict.Error())), "give the id instead of the name"}
+		return n, cli.Advise(errors.New(strings.TrimSuffix(err.Error(), "\n"+tidemark.ErrConflict.Error())), "give the id instead of the name")
 	}
 	return n, err
 }
@@ -120,7 +119,7 @@ func plainNodes(nodes []snapshot.Node) []snapshot.Node {
 	out := slices.Clone(nodes)
 	for i := range out {
 		if n := &out[i]; n.Of == snapshot.OfSession {
-			n.ID, n.Session = plainKey(n.ID), plainKey(n.Session)
+			n.ID, n.Session = cli.PlainKey(n.ID), cli.PlainKey(n.Session)
 		}
 	}
 	return out
@@ -140,26 +139,26 @@ func missing(all []snapshot.Node, ref string) string {
 
 // withNode finds a node and carries f out; c is nil for one of Claude Code. Sessions of Tidemark that cannot be looked at
 // are no reason to leave one of Claude Code alone.
-func (m *Main) withNode(ctx context.Context, w worlds, ref string, f func(*client, snapshot.Node) error) error {
+func withNode(ctx context.Context, m *cli.Main, w worlds, ref string, f func(*client, snapshot.Node) error) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	if w.claude || isClaudeID(ref) && w.session == "" {
-		n, err := m.findNode(ctx, nil, w, ref)
+	if w.Claude || isClaudeID(ref) && w.Session == "" {
+		n, err := findNode(ctx, m, nil, w, ref)
 		if err != nil {
 			return err
 		}
 		return f(nil, n)
 	}
 	looked := false
-	err := m.with(ctx, func(c *client) error {
+	err := with(ctx, m, func(c *client) error {
 		nodes, err := sessionNodes(ctx, c, w)
 		if err != nil {
 			return err
 		}
 		looked = true
-		n, err := m.findNode(ctx, nodes, w, ref)
-		for try := 0; errors.Is(err, tidemark.ErrNotFound) && w.session == "" && try < looksAgain; try++ {
+		n, err := findNode(ctx, m, nodes, w, ref)
+		for try := 0; errors.Is(err, tidemark.ErrNotFound) && w.Session == "" && try < looksAgain; try++ {
 			// A server's agent hears of a snapshot a moment after it was taken.
 			select {
 			case <-ctx.Done():
@@ -169,31 +168,216 @@ func (m *Main) withNode(ctx context.Context, w worlds, ref string, f func(*clien
 			if nodes, err = sessionNodes(ctx, c, w); err != nil {
 				return err
 			}
-			n, err = m.findNode(ctx, nodes, w, ref)
+			n, err = findNode(ctx, m, nodes, w, ref)
 		}
 		if err != nil {
 			return err
 		}
 		return f(c, n)
 	})
-	if err == nil || looked || w.session != "" {
+	if err == nil || looked || w.Session != "" {
 		return err
 	}
-	n, not := m.findNode(ctx, nil, w, ref)
+	n, not := findNode(ctx, m, nil, w, ref)
 	if not != nil {
 		return err
 	}
-	m.err.line("sessions of Tidemark were not looked at: " + plainError(err))
+	m.Err.Line("sessions of Tidemark were not looked at: " + cli.PlainError(err))
 	return f(nil, n)
 }
 
 // oneRef takes the one snapshot or branch that a command is about.
-func oneRef(cmd *cobra.Command, args []string) error {
+func oneRef(m *cli.Main) error {
+	args := m.Args
 	if len(args) == 0 || strings.TrimSpace(args[0]) == "" {
-		return usagef("%s: which one? give its id or its name; `tidemark snapshot ls` lists them", cmd.CommandPath())
+		return cli.Usagef("%s: which one? give its id or its name; `tidemark snapshot ls` lists them", m.Path())
 	}
 	if len(args) > 1 {
-		return usagef("%s: want one id or name, got %d; put a name with spaces in quotes: %q", cmd.CommandPath(), len(args), strings.Join(args, " "))
+		return cli.Usagef("%s: want one id or name, got %d; put a name with spaces in quotes: %q", m.Path(), len(args), strings.Join(args, " "))
 	}
 	return nil
+}
+
+// exportArchive writes an archive to a place.
+func exportArchive(ctx context.Context, m *cli.Main, c *client, n snapshot.Node, to string, force bool) error {
+	write := func(w io.Writer) error { return exportTo(ctx, m, c, n, w) }
+	if to == "-" {
+		return write(m.Out)
+	}
+	if to == "" {
+		to = n.ID + ".tar.gz"
+	}
+	if err := place.Write(to, place.Options{Replace: force}, write); errors.Is(err, tidemark.ErrConflict) {
+		return cli.Advise(err, "choose another -o, or replace it with --force")
+	} else if err != nil {
+		return err
+	}
+	info, err := os.Stat(to)
+	if err != nil {
+		return fmt.Errorf("look at what was written: %w", err)
+	}
+	if m.JSON {
+		return m.PrintJSON(map[string]any{"snapshot": n, "file": to, "bytes": info.Size()})
+	}
+	m.Out.Printf("%s  %s\n", to, cli.Size(info.Size()))
+	return nil
+}
+
+func exportTo(ctx context.Context, m *cli.Main, c *client, n snapshot.Node, w io.Writer) error {
+	if n.Of == snapshot.OfClaude {
+		store, err := claudeStore(m)
+		if err != nil {
+			return err
+		}
+		return store.Export(ctx, n.ID, w)
+	}
+	resp, err := c.Do(ctx, http.MethodGet, cli.SessionPath(n.Session, "/snapshots/"+url.PathEscape(n.ID)+"/archive"), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = wholeArchive(io.TeeReader(resp.Body, w)) // an answer that broke off shall make no file
+	return err
+}
+
+// wholeArchive reads an archive to its end.
+func wholeArchive(in io.Reader) (*snapshot.Reader, error) {
+	r, err := snapshot.NewReader(in, snapshot.Limits{})
+	for err == nil {
+		_, err = r.Next()
+	}
+	if errors.Is(err, io.EOF) {
+		return r, nil
+	}
+	return nil, err
+}
+
+// archiveFile opens a file to be read twice: its manifest says where it goes. done ends that.
+func archiveFile(m *cli.Main, name string) (file *os.File, done func(), err error) {
+	if name != "-" {
+		if err := cli.NoPipe(name); err != nil {
+			return nil, nil, err
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open archive: %w", err)
+		}
+		return file, func() { _ = file.Close() }, nil
+	}
+	file, err = os.CreateTemp("", "tidemark-import-*")
+	if err != nil {
+		return nil, nil, fmt.Errorf("keep standard input: %w", err)
+	}
+	done = func() { _, _ = file.Close(), os.Remove(file.Name()) }
+	n, err := io.Copy(file, io.LimitReader(m.Stdin, snapshot.DefaultTotal+1))
+	if err == nil && n > snapshot.DefaultTotal {
+		err = fmt.Errorf("over %d bytes", int64(snapshot.DefaultTotal))
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return file, done, nil
+}
+
+// importArchive gives an archive to the program that its manifest names.
+func importArchive(ctx context.Context, m *cli.Main, file *os.File, into string) error {
+	r, err := wholeArchive(file) // also of a snapshot that is there already
+	if err != nil {
+		return cli.Advise(err, "give a file that `tidemark snapshot export` wrote, whole; one that was cut off on its way is to be copied again")
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Base(file.Name()), err)
+	}
+	if manifest := r.Manifest(); manifest.Kind == snapshot.OfSession {
+		return importSession(ctx, m, file, manifest.Node.ID, into)
+	}
+	if into != "" {
+		return cli.Usagef("--session: this is a snapshot of Claude Code; it is kept beside the others, and `tidemark branch` makes a session of it")
+	}
+	store, err := claudeStore(m)
+	if err != nil {
+		return err
+	}
+	again, err := store.Has(ctx, r.Manifest().Node.ID)
+	if err != nil {
+		return err
+	}
+	n, err := store.Import(ctx, file)
+	if err != nil {
+		return err
+	}
+	if m.JSON {
+		return m.PrintJSON(struct {
+			Snapshot snapshot.Node `json:"snapshot"`
+			Again    bool          `json:"again,omitempty"`
+		}{n, again})
+	}
+	tellSnapshot(m, "snapshot", n)
+	if again {
+		m.Err.Line("it was here already")
+	}
+	m.Out.Printf("go on     tidemark branch %s\n", n.ID)
+	return nil
+}
+
+func importSession(ctx context.Context, m *cli.Main, file io.Reader, id, into string) error {
+	return with(ctx, m, func(c *client) error {
+		path := "/v1/snapshots/" + url.PathEscape(id) + "/archive"
+		if into != "" {
+			path += "?session=" + url.QueryEscape(into)
+		}
+		resp, err := c.Do(ctx, http.MethodPut, path, io.NopCloser(file), "Content-Type", snapshot.ArchiveType)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, cli.MaxDocument))
+		if err != nil {
+			return fmt.Errorf("read answer of %s: %w", c.Where, err)
+		}
+		var in session.Carried
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return fmt.Errorf("answer of %s to the import: %w", c.Where, err)
+		}
+		if m.JSON {
+			return m.PrintJSON(in)
+		}
+		tellSnapshot(m, "snapshot", in.Node)
+		if in.Again {
+			m.Err.Line("it was here already")
+		}
+		m.Out.Printf("go on     tidemark chat '%s'\n", cli.PlainKey(string(in.Key)))
+		return nil
+	})
+}
+
+type exportFlags struct {
+	worlds
+	Output string
+	Force  bool
+}
+
+func snapshotExport(ctx context.Context, m *cli.Main, f *exportFlags) error {
+	if f.Output == "-" && m.Terminal {
+		return cli.Usagef("-o -: a terminal cannot show the file; redirect it, or name one")
+	}
+	return withNode(ctx, m, f.worlds, m.Args[0], func(c *client, n snapshot.Node) error {
+		if n.Kind != snapshot.KindSnapshot {
+			return cli.Advise(fmt.Errorf("%s is a branch, and a branch goes on", cli.PlainKey(n.ID)), "take a snapshot of it: `tidemark snapshot NAME --session '"+cli.PlainKey(n.Session)+"'`")
+		}
+		return exportArchive(ctx, m, c, n, f.Output, f.Force)
+	})
+}
+
+func snapshotImport(ctx context.Context, m *cli.Main, f *struct{ Session string }) error {
+	file, done, err := archiveFile(m, m.Args[0])
+	if err != nil {
+		return err
+	}
+	defer done()
+	return importArchive(ctx, m, file, f.Session)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -101,9 +102,9 @@ func (k *kept) call(t *testing.T, args ...string) (int, string, string) {
 	defer server.Close()
 	var out, told bytes.Buffer
 	home := t.TempDir()
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"HOME=" + home, "TIDEMARK_HOME=" + filepath.Join(home, "store")}}
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Environ: []string{"HOME=" + home, "TIDEMARK_HOME=" + filepath.Join(home, "store")}}
 	k.asked = nil
-	code := m.Run(t.Context(), append(args, "--server", server.URL))
+	code := m.Run(t.Context(), commands(), append(args, "--server", server.URL))
 	return code, out.String(), told.String()
 }
 
@@ -138,14 +139,14 @@ func TestSnapshotCommands(t *testing.T) {
 	} {
 		k := newKept()
 		code, out, told := k.call(t, strings.Fields(c.args)...)
-		if code != exitOK || !strings.Contains(k.last(), c.asks) || !strings.Contains(out, c.prints) {
+		if code != cli.ExitOK || !strings.Contains(k.last(), c.asks) || !strings.Contains(out, c.prints) {
 			t.Errorf("%s: exit code %d\nasked    %s\nwant     %s\nprinted  %s\nwant     %s\ntold     %s", c.args, code, k.last(), c.asks, out, c.prints, told)
 		}
 		if strings.Contains(out, "\x1b") {
 			t.Errorf("%s: what a model said reached the terminal: %q", c.args, out)
 		}
 		code, out, told = k.call(t, append(strings.Fields(c.args), "--json")...)
-		if code != exitOK || !json.Valid([]byte(out)) {
+		if code != cli.ExitOK || !json.Valid([]byte(out)) {
 			t.Errorf("%s --json: exit code %d, printed %s, told %s", c.args, code, out, told)
 		}
 	}
@@ -156,17 +157,17 @@ func TestTrimOfSession(t *testing.T) {
 	server := httptest.NewServer(k)
 	defer server.Close()
 	var out bytes.Buffer
-	m := &Main{server: server.URL, out: &output{w: &out}, err: &output{w: io.Discard}}
-	if err := m.trimSession(t.Context(), "garden", primitive{snapshot: "kept", threshold: 60, tags: []string{"x"}}); err != nil {
+	m := &cli.Main{Server: server.URL, Out: &cli.Output{W: &out}, Err: &cli.Output{W: io.Discard}}
+	if err := trimSession(t.Context(), m, "garden", primitive{Snapshot: "kept", Threshold: 60, Tag: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := `POST /v1/sessions/garden/trim? {"name":"","of":{"description":"","name":"kept","tags":["x"]},"orientation":"","threshold":60}`
 	if k.last() != want || !strings.Contains(out.String(), "tidemark chat 'main#try'") {
 		t.Errorf("asked %s, want %s; printed %s", k.last(), want, out.String())
 	}
-	for name, p := range map[string]primitive{"launch": {launch: true}, "dry run": {dryRun: true}, "folder": {dir: "/x"}, "name": {snapshot: "a/b"}} {
+	for name, p := range map[string]primitive{"launch": {Launch: true}, "dry run": {DryRun: true}, "folder": {Dir: "/x"}, "name": {Snapshot: "a/b"}} {
 		k.asked = nil
-		if err := m.trimSession(t.Context(), "garden", p); err == nil || len(k.asked) > 0 {
+		if err := trimSession(t.Context(), m, "garden", p); err == nil || len(k.asked) > 0 {
 			t.Errorf("%s: %v, asked %v", name, err, k.asked)
 		}
 	}
@@ -177,12 +178,12 @@ func TestTreeCommand(t *testing.T) {
 	code, out, told := k.call(t, "tree", "--ids")
 	want := "Sessions of Tidemark\nbefore (snapshot 3h ago, 120 msgs, 84k tokens)  " + firstID + "\n├── try → main#try (branch 2h ago, trimmed)\n└── later (snapshot 1m ago, 120 msgs, 84k tokens)  " + secondID +
 		"\nlater (snapshot 2h ago, 120 msgs, 84k tokens) #plan  " + twinID + "\n"
-	if code != exitOK || out != want {
+	if code != cli.ExitOK || out != want {
 		t.Errorf("exit code %d, drew\n%s\nwant\n%s\ntold %s", code, out, want, told)
 	}
 	code, out, told = k.call(t, "tree", "--json", "--depth", "1")
 	var rows []snapshot.Row
-	if err := json.Unmarshal([]byte(out), &rows); err != nil || code != exitOK || len(rows) != 2 || rows[0].Below != 2 || rows[0].ID != firstID {
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || code != cli.ExitOK || len(rows) != 2 || rows[0].Below != 2 || rows[0].ID != firstID {
 		t.Errorf("exit code %d, rows %+v, %v, told %s", code, rows, err, told)
 	}
 }
@@ -193,38 +194,38 @@ func TestSnapshotMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"snapshot", exitUsage, "want a NAME"},
-		{"snapshot a b", exitUsage, `put it in quotes: "a b"`},
-		{"snapshot before show", exitUsage, "stands first"},
-		{"snapshot list", exitUsage, "could not be told from a command"},
-		{"snapshot a/b", exitUsage, "want letters"},
-		{"snapshot a --session x --claude y", exitUsage, "want one of them"},
-		{"snapshot a --all-projects", exitUsage, "goes with --claude"},
-		{"snapshot a --tag x,y", exitUsage, "no spaces, commas"},
-		{"snapshot show", exitUsage, "which one?"},
-		{"snapshot show later", exitFailed, secondID},
-		{"snapshot show befor", exitFailed, "did you mean before?"},
-		{"snapshot show cc-123456", exitFailed, "not found"},
-		{"snapshot rm later", exitFailed, secondID},
-		{"snapshot rm " + twinID, exitFailed, "the tree needs it"},
-		{"snapshot rm main#try", exitFailed, "only snapshots are removed"},
-		{"snapshot export main#try", exitFailed, "take a snapshot of it"},
-		{"snapshot import nosuchfile", exitFailed, "no such file"},
-		{"branch", exitUsage, "which one?"},
-		{"branch later", exitFailed, twinID + "  snapshot of garden, "},
-		{"branch main#try", exitFailed, "tidemark trim --session 'main#try'"},
-		{"branch before --threshold 0", exitUsage, "over 0"},
-		{"branch before --threshold x", exitUsage, "want a whole number"},
-		{"branch before --no-trim --threshold 60", exitUsage, "want one of them"},
-		{"branch before --orientation " + strings.Repeat("x", 8001), exitUsage, "at most 8000"},
-		{"merge main", exitFailed, "is a session, no branch"},
-		{"branch before --launch", exitUsage, "sessions of Claude Code"},
-		{"branch before --launch --json", exitUsage, "want one of them"},
-		{"tree --depth 0", exitUsage, "1 or more"},
-		{"tree --session x --claude", exitUsage, "want one of them"},
-		{"compare main", exitUsage, "want A B"},
-		{"compare main nowhere", exitFailed, "no session, snapshot or branch"},
-		{"merge nowhere", exitFailed, "not found"},
+		{"snapshot", cli.ExitUsage, "want a NAME"},
+		{"snapshot a b", cli.ExitUsage, `put it in quotes: "a b"`},
+		{"snapshot before show", cli.ExitUsage, "stands first"},
+		{"snapshot list", cli.ExitUsage, "could not be told from a command"},
+		{"snapshot a/b", cli.ExitUsage, "want letters"},
+		{"snapshot a --session x --claude y", cli.ExitUsage, "want one of them"},
+		{"snapshot a --all-projects", cli.ExitUsage, "goes with --claude"},
+		{"snapshot a --tag x,y", cli.ExitUsage, "no spaces, commas"},
+		{"snapshot show", cli.ExitUsage, "which one?"},
+		{"snapshot show later", cli.ExitFailed, secondID},
+		{"snapshot show befor", cli.ExitFailed, "did you mean before?"},
+		{"snapshot show cc-123456", cli.ExitFailed, "not found"},
+		{"snapshot rm later", cli.ExitFailed, secondID},
+		{"snapshot rm " + twinID, cli.ExitFailed, "the tree needs it"},
+		{"snapshot rm main#try", cli.ExitFailed, "only snapshots are removed"},
+		{"snapshot export main#try", cli.ExitFailed, "take a snapshot of it"},
+		{"snapshot import nosuchfile", cli.ExitFailed, "no such file"},
+		{"branch", cli.ExitUsage, "which one?"},
+		{"branch later", cli.ExitFailed, twinID + "  snapshot of garden, "},
+		{"branch main#try", cli.ExitFailed, "tidemark trim --session 'main#try'"},
+		{"branch before --threshold 0", cli.ExitUsage, "over 0"},
+		{"branch before --threshold x", cli.ExitUsage, "want a whole number"},
+		{"branch before --no-trim --threshold 60", cli.ExitUsage, "want one of them"},
+		{"branch before --orientation " + strings.Repeat("x", 8001), cli.ExitUsage, "at most 8000"},
+		{"merge main", cli.ExitFailed, "is a session, no branch"},
+		{"branch before --launch", cli.ExitUsage, "sessions of Claude Code"},
+		{"branch before --launch --json", cli.ExitUsage, "want one of them"},
+		{"tree --depth 0", cli.ExitUsage, "1 or more"},
+		{"tree --session x --claude", cli.ExitUsage, "want one of them"},
+		{"compare main", cli.ExitUsage, "want A B"},
+		{"compare main nowhere", cli.ExitFailed, "no session, snapshot or branch"},
+		{"merge nowhere", cli.ExitFailed, "not found"},
 	} {
 		k := newKept()
 		code, out, told := k.call(t, strings.Fields(c.args)...)
@@ -255,17 +256,17 @@ func TestSnapshotIsCarried(t *testing.T) {
 	k := newKept()
 	k.archive = anArchive(t)
 	file := filepath.Join(t.TempDir(), "kept.tar.gz")
-	if code, out, told := k.call(t, "snapshot", "export", "before", "-o", file); code != exitOK || !strings.Contains(out, file) {
+	if code, out, told := k.call(t, "snapshot", "export", "before", "-o", file); code != cli.ExitOK || !strings.Contains(out, file) {
 		t.Fatalf("exit code %d: %s%s", code, out, told)
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, k.archive) {
 		t.Errorf("%d bytes, want %d: %v", len(got), len(k.archive), err)
 	}
-	if code, _, told := k.call(t, "snapshot", "export", "before", "-o", file); code != exitFailed {
+	if code, _, told := k.call(t, "snapshot", "export", "before", "-o", file); code != cli.ExitFailed {
 		t.Errorf("a file was replaced: %s", told)
 	}
 	code, out, told := k.call(t, "snapshot", "import", file, "--session", "again")
-	if want := "PUT /v1/snapshots/" + firstID + "/archive?session=again " + string(k.archive); code != exitOK || k.last() != want || !strings.Contains(out, "tidemark chat 'again'") {
+	if want := "PUT /v1/snapshots/" + firstID + "/archive?session=again " + string(k.archive); code != cli.ExitOK || k.last() != want || !strings.Contains(out, "tidemark chat 'again'") {
 		t.Errorf("exit code %d, printed %s, told %s, asked %.80s", code, out, told, k.last())
 	}
 	k.archive = k.archive[:len(k.archive)-30]
@@ -274,11 +275,11 @@ func TestSnapshotIsCarried(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.asked = nil
-	if code, _, told := k.call(t, "snapshot", "import", torn); code != exitFailed || len(k.asked) > 0 {
+	if code, _, told := k.call(t, "snapshot", "import", torn); code != cli.ExitFailed || len(k.asked) > 0 {
 		t.Errorf("a file that was cut off: exit code %d, told %s, asked %v", code, told, k.asked)
 	}
 	other := filepath.Join(t.TempDir(), "torn.tar.gz")
-	if code, _, told := k.call(t, "snapshot", "export", "before", "-o", other); code != exitFailed || !strings.Contains(told, "cut off") {
+	if code, _, told := k.call(t, "snapshot", "export", "before", "-o", other); code != cli.ExitFailed || !strings.Contains(told, "cut off") {
 		t.Errorf("an answer that broke off: exit code %d, told %s", code, told)
 	}
 	if left, err := os.ReadDir(filepath.Dir(other)); err != nil || len(left) > 0 {
@@ -290,7 +291,7 @@ func TestSnapshotIsCarried(t *testing.T) {
 func TestLookedForAgain(t *testing.T) {
 	k := newKept()
 	k.late = 2
-	if code, _, told := k.call(t, "snapshot", "show", "before"); code != exitOK {
+	if code, _, told := k.call(t, "snapshot", "show", "before"); code != cli.ExitOK {
 		t.Errorf("exit code %d, told %s", code, told)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // TestStoppingIsSaid: at the end of the server streams of events end with an event that says so, those of two
@@ -24,8 +26,8 @@ func TestStoppingIsSaid(t *testing.T) {
 	var out bytes.Buffer
 	go func() {
 		defer close(ended)
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "TIDEMARK_MODEL=offline"}}
-		if code := m.Run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}); code != exitOK {
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "TIDEMARK_MODEL=offline"}}
+		if code := m.Run(ctx, commands(), []string{"serve", "--listen", "127.0.0.1:0"}); code != cli.ExitOK {
 			t.Errorf("serve: exit %d\n%s", code, out.String())
 		}
 	}()
@@ -36,7 +38,7 @@ func TestStoppingIsSaid(t *testing.T) {
 			t.Fatalf("the server ended: %s", out.String())
 		case <-time.After(10 * time.Millisecond): // a server starts; nothing tells us when
 		}
-		url = readServerFile(home).URL
+		url = cli.ReadServerFile(home).URL
 	}
 	var streams []*bufio.Reader
 	for _, key := range []string{"main", "second"} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -24,25 +25,25 @@ func TestTelegram(t *testing.T) {
 		code       int
 		want       []string // of what is printed
 	}{
-		{"no token", "status", environ[:2], exitFailed, []string{"TELEGRAM_TOKEN is not set", "@BotFather"}},
-		{"no secret", "connect --url https://a.example", environ[:3], exitFailed, []string{"TELEGRAM_WEBHOOK_SECRET is not set", "such as "}},
-		{"no address", "connect", environ, exitUsage, []string{"--url is missing"}},
-		{"another's token", "status", append(environ[:2:2], "TELEGRAM_TOKEN=5:x"), exitFailed, []string{"Unauthorized", "/token"}},
-		{"not connected", "status", environ, exitOK, []string{"@tidemark_test_bot (4400)", "run `tidemark telegram connect`"}},
-		{"a secret that is none", "connect --url https://a.example", append(environ[:3:3], "TELEGRAM_WEBHOOK_SECRET=a b"), exitFailed, []string{"TELEGRAM_WEBHOOK_SECRET is none", "A-Z, a-z, 0-9", "what to do: set it here and for the server"}},
-		{"no HTTPS, said here", "connect --url http://x.example", slices.Delete(slices.Clone(environ), 1, 2), exitUsage, []string{"by HTTPS only"}},
-		{"no port of theirs, said here", "connect --url https://x.example:9000", slices.Delete(slices.Clone(environ), 1, 2), exitUsage, []string{"443, 80, 88 and 8443"}},
-		{"no address at all", "connect --url chat", environ, exitUsage, []string{"want the address of the server"}},
-		{"no HTTPS, said by the API", "connect --url http://a.example", environ, exitFailed, []string{"HTTPS URL must be provided", "443"}},
-		{"connect", "connect --url https://a.example/", environ, exitOK, []string{"https://a.example/webhooks/telegram\n", "privacy mode is on"}},
-		{"connect with the path", "connect --url https://a.example/webhooks/telegram", environ, exitOK, []string{" https://a.example/webhooks/telegram\n"}},
-		{"as JSON", "status --json", environ, exitOK, []string{`"url": "https://a.example/webhooks/telegram"`}},
-		{"disconnect", "disconnect", environ, exitOK, []string{"disconnected"}},
+		{"no token", "status", environ[:2], cli.ExitFailed, []string{"TELEGRAM_TOKEN is not set", "@BotFather"}},
+		{"no secret", "connect --url https://a.example", environ[:3], cli.ExitFailed, []string{"TELEGRAM_WEBHOOK_SECRET is not set", "such as "}},
+		{"no address", "connect", environ, cli.ExitUsage, []string{"--url is missing"}},
+		{"another's token", "status", append(environ[:2:2], "TELEGRAM_TOKEN=5:x"), cli.ExitFailed, []string{"Unauthorized", "/token"}},
+		{"not connected", "status", environ, cli.ExitOK, []string{"@tidemark_test_bot (4400)", "run `tidemark telegram connect`"}},
+		{"a secret that is none", "connect --url https://a.example", append(environ[:3:3], "TELEGRAM_WEBHOOK_SECRET=a b"), cli.ExitFailed, []string{"TELEGRAM_WEBHOOK_SECRET is none", "A-Z, a-z, 0-9", "what to do: set it here and for the server"}},
+		{"no HTTPS, said here", "connect --url http://x.example", slices.Delete(slices.Clone(environ), 1, 2), cli.ExitUsage, []string{"by HTTPS only"}},
+		{"no port of theirs, said here", "connect --url https://x.example:9000", slices.Delete(slices.Clone(environ), 1, 2), cli.ExitUsage, []string{"443, 80, 88 and 8443"}},
+		{"no address at all", "connect --url chat", environ, cli.ExitUsage, []string{"want the address of the server"}},
+		{"no HTTPS, said by the API", "connect --url http://a.example", environ, cli.ExitFailed, []string{"HTTPS URL must be provided", "443"}},
+		{"connect", "connect --url https://a.example/", environ, cli.ExitOK, []string{"https://a.example/webhooks/telegram\n", "privacy mode is on"}},
+		{"connect with the path", "connect --url https://a.example/webhooks/telegram", environ, cli.ExitOK, []string{" https://a.example/webhooks/telegram\n"}},
+		{"as JSON", "status --json", environ, cli.ExitOK, []string{`"url": "https://a.example/webhooks/telegram"`}},
+		{"disconnect", "disconnect", environ, cli.ExitOK, []string{"disconnected"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: tt.environ}
-			if code := m.Run(t.Context(), append([]string{"telegram"}, strings.Fields(tt.args)...)); code != tt.code {
+			m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: tt.environ}
+			if code := m.Run(t.Context(), commands(), append([]string{"telegram"}, strings.Fields(tt.args)...)); code != tt.code {
 				t.Errorf("exit %d, want %d", code, tt.code)
 			}
 			for _, want := range tt.want {
@@ -69,9 +70,9 @@ func TestTelegramTalk(t *testing.T) {
 	}
 	server := startServer(t, home, environ)
 	var out bytes.Buffer
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
 	// The fake takes the server's address, which Telegram would not.
-	if code := m.Run(t.Context(), []string{"telegram", "connect", "--url", server}); code != exitOK {
+	if code := m.Run(t.Context(), commands(), []string{"telegram", "connect", "--url", server}); code != cli.ExitOK {
 		t.Fatalf("connect: %s", out.String())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), tidemarktest.Patience)
@@ -122,8 +123,8 @@ func startServer(t *testing.T, home string, environ []string) string {
 	var out bytes.Buffer
 	go func() {
 		defer close(ended)
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
-		if code := m.Run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}); code != exitOK {
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: environ}
+		if code := m.Run(ctx, commands(), []string{"serve", "--listen", "127.0.0.1:0"}); code != cli.ExitOK {
 			t.Errorf("serve: exit %d\n%s", code, out.String())
 		}
 	}()
@@ -132,7 +133,7 @@ func startServer(t *testing.T, home string, environ []string) string {
 		<-ended
 	})
 	for {
-		if s := readServerFile(home); s.URL != "" {
+		if s := cli.ReadServerFile(home); s.URL != "" {
 			return s.URL
 		}
 		select {

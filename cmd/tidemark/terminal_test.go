@@ -10,15 +10,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // onTerminal runs a chat of a person at a terminal, who types what the reader gives.
 func onTerminal(t *testing.T, typed io.Reader, environ ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	m := &Main{Stdin: typed, Stdout: &out, Stderr: &out, Terminal: true,
+	m := &cli.Main{Stdin: typed, Stdout: &out, Stderr: &out, Terminal: true,
 		Environ: append([]string{"TIDEMARK_HOME=" + t.TempDir(), "TERM=dumb"}, environ...)}
-	if code := m.Run(t.Context(), []string{"chat"}); code != exitOK {
+	if code := m.Run(t.Context(), commands(), []string{"chat"}); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	return out.String()
@@ -109,22 +111,22 @@ func TestTalkHoldsStore(t *testing.T) {
 	var said, told bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		m := &Main{Stdin: typed, Stdout: &said, Stderr: &said, Terminal: true, Environ: []string{"TIDEMARK_HOME=" + home, "TERM=dumb"}}
-		ended <- m.Run(t.Context(), []string{"chat"})
+		m := &cli.Main{Stdin: typed, Stdout: &said, Stderr: &said, Terminal: true, Environ: []string{"TIDEMARK_HOME=" + home, "TERM=dumb"}}
+		ended <- m.Run(t.Context(), commands(), []string{"chat"})
 	}()
 	if _, err := io.WriteString(typing, "/help\n"); err != nil { // taken once the chat stands
 		t.Fatal(err)
 	}
-	m := &Main{Stdin: strings.NewReader(""), Stdout: &told, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + home}}
-	if code := m.Run(t.Context(), []string{"sessions", "ls"}); code != exitFailed {
+	m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &told, Stderr: &told, Environ: []string{"TIDEMARK_HOME=" + home}}
+	if code := m.Run(t.Context(), commands(), []string{"sessions", "ls"}); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	wantAll(t, told.String(), "in use by `tidemark chat` (process ", "what to do: ", "`tidemark serve`")
 	typing.Close()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != cli.ExitOK {
 		t.Errorf("the chat ended with %d: %s", code, &said)
 	}
-	if s := readServerFile(home); s != (serverFile{}) {
+	if s := cli.ReadServerFile(home); s != (cli.ServerFile{}) {
 		t.Errorf("the chat left %+v", s)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 )
 
 // Modules of one function, _start: one that ends, one that traps.
@@ -78,8 +80,8 @@ func TestToolCommand(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var out bytes.Buffer
-			m := &Main{Stdin: strings.NewReader(row.stdin), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "HOME=" + dir}}
-			if code := m.Run(context.Background(), strings.Fields(row.args)); code != row.code || !strings.Contains(out.String(), row.want) {
+			m := &cli.Main{Stdin: strings.NewReader(row.stdin), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "HOME=" + dir}}
+			if code := m.Run(context.Background(), commands(), strings.Fields(row.args)); code != row.code || !strings.Contains(out.String(), row.want) {
 				t.Errorf("tidemark %s ends with %d and says\n%s\nwant %d and %q", row.args, code, &out, row.code, row.want)
 			}
 		})
@@ -89,8 +91,8 @@ func TestToolCommand(t *testing.T) {
 	}
 	for _, command := range []string{"tool ls", "doctor"} {
 		var out bytes.Buffer
-		m := &Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "HOME=" + dir}}
-		m.Run(context.Background(), strings.Fields(command))
+		m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: []string{"TIDEMARK_HOME=" + home, "HOME=" + dir}}
+		m.Run(context.Background(), commands(), strings.Fields(command))
 		if !strings.Contains(out.String(), "manifest: want a JSON object") {
 			t.Errorf("%s of a broken tool:\n%s", command, &out)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
@@ -21,68 +21,9 @@ import (
 
 // trimming is the command of that name, on a file.
 type trimming struct {
-	out, cuts     string
-	noCuts, force bool
+	Output, Cuts  string
+	NoCuts, Force bool
 	threshold     int
-}
-
-func (m *Main) trimCommand() *cobra.Command {
-	var t trimming
-	var p primitive
-	var session, claude string
-	c := &cobra.Command{Use: "trim IN|- -o OUT", Short: "Make a session log of Claude Code smaller, so that it can be undone",
-		Args: cobra.MaximumNArgs(1),
-		Long: `Write a smaller form of a session log of Claude Code (~/.claude/projects/*/*.jsonl): raw
-outputs and long inputs of tools, copies of outputs, images, thinking and bookkeeping
-go, as does what lies before the last compaction. What a person or the model said stays word for word, lines that
-nothing changes stay byte for byte, and each call has its result, so that the log can
-be resumed. A note stands where an output was, which says what it was and how it is
-read again.
-
-The log itself is never changed. What was cut is kept in OUT.cuts: ` + "`tidemark untrim`" + `
-brings one piece back or the whole log.
-
-With --session or --claude instead of a file, a snapshot of the session is taken and a
-trimmed session of its own begins there, to go on in: a trimmed file that lies elsewhere
-is none that Claude Code finds.`,
-		Example: `  tidemark trim log.jsonl -o small.jsonl
-  tidemark trim log.jsonl -o small.jsonl --threshold 2000 --json
-  tidemark untrim small.jsonl -o again.jsonl
-  tidemark trim --session garden
-  tidemark trim --claude latest --launch`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t.threshold = p.threshold
-			if err := p.given(cmd); err != nil {
-				return err
-			}
-			err := t.oneSource(cmd, args, session, claude)
-			if err != nil {
-				return err
-			}
-			if p.threshold > 0 && p.threshold < trim.MinThreshold {
-				m.err.printf("--threshold %d: acts as %d, the least\n", p.threshold, trim.MinThreshold)
-			}
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
-			switch {
-			case cmd.Flags().Changed("session"):
-				return m.trimSession(ctx, session, p)
-			case cmd.Flags().Changed("claude"):
-				return m.trimClaude(ctx, claude, p)
-			}
-			return m.trimFile(ctx, args[0], t)
-		}}
-	fl := c.Flags()
-	fl.StringVarP(&t.out, "output", "o", "", "file to write; - for standard output")
-	fl.IntVar(&p.threshold, "threshold", 0, "characters over which an output or input of a tool goes (default 500, least 50)")
-	fl.StringVar(&t.cuts, "cuts", "", "where what is cut is kept (default OUT.cuts)")
-	fl.BoolVar(&t.noCuts, "no-cuts", false, "keep nothing of what is cut: then it cannot be brought back from OUT")
-	fl.BoolVar(&t.force, "force", false, "replace OUT and its cuts where they exist")
-	fl.StringVar(&session, "session", "", "snapshot and trimmed branch of this session of Tidemark")
-	fl.StringVar(&claude, "claude", "", "snapshot and trimmed branch of this session of Claude Code: an id, or latest")
-	p.branchFlags(fl)
-	p.snapshotFlags(fl)
-	return m.jsonFlag(c)
 }
 
 // ofFiles and ofTrees are the flags that only one of the two forms of the command has.
@@ -92,22 +33,22 @@ var (
 )
 
 // oneSource holds the flags to one of: a file, a session, a session of Claude Code.
-func (t *trimming) oneSource(cmd *cobra.Command, args []string, session, claude string) error {
-	given := cmd.Flags().Changed
+func (t *trimming) oneSource(m *cli.Main, session, claude string) error {
+	given, args := m.Changed, m.Args
 	sources := len(args)
 	for name, value := range map[string]string{"session": session, "claude": claude} {
 		if !given(name) {
 			continue
 		}
 		if sources++; strings.TrimSpace(value) == "" {
-			return usagef("--%s: the value is empty: which session?", name)
+			return cli.Usagef("--%s: the value is empty: which session?", name)
 		}
 	}
 	switch {
 	case sources == 0:
-		return usagef("%s: which log? want a file and -o, --session KEY or --claude ID", cmd.CommandPath())
+		return cli.Usagef("%s: which log? want a file and -o, --session KEY or --claude ID", m.Path())
 	case sources > 1:
-		return usagef("%s: want one of a file, --session and --claude", cmd.CommandPath())
+		return cli.Usagef("%s: want one of a file, --session and --claude", m.Path())
 	}
 	others, why := ofFiles, "is for files: what a session loses is kept with it"
 	if len(args) == 1 {
@@ -115,7 +56,7 @@ func (t *trimming) oneSource(cmd *cobra.Command, args []string, session, claude 
 	}
 	for _, name := range others {
 		if given(name) {
-			return usagef("--%s: %s", name, why)
+			return cli.Usagef("--%s: %s", name, why)
 		}
 	}
 	if len(args) == 0 {
@@ -127,58 +68,58 @@ func (t *trimming) oneSource(cmd *cobra.Command, args []string, session, claude 
 // places holds the flags of the output to what they may be.
 func (t *trimming) places(cuts bool) error {
 	switch {
-	case t.out == "":
-		return usagef("-o is missing: where to? a log is never changed in place")
-	case cuts && t.cuts == "":
-		return usagef("--cuts: the path is empty; --no-cuts keeps none")
-	case cuts && t.noCuts:
-		return usagef("--cuts and --no-cuts: want one of them")
-	case t.out == "-" && !cuts && !t.noCuts:
-		return usagef("-o -: say where what is cut is kept with --cuts FILE, or that it is not, with --no-cuts")
-	case !cuts && !t.noCuts:
-		t.cuts = t.out + trim.CutsSuffix
+	case t.Output == "":
+		return cli.Usagef("-o is missing: where to? a log is never changed in place")
+	case cuts && t.Cuts == "":
+		return cli.Usagef("--cuts: the path is empty; --no-cuts keeps none")
+	case cuts && t.NoCuts:
+		return cli.Usagef("--cuts and --no-cuts: want one of them")
+	case t.Output == "-" && !cuts && !t.NoCuts:
+		return cli.Usagef("-o -: say where what is cut is kept with --cuts FILE, or that it is not, with --no-cuts")
+	case !cuts && !t.NoCuts:
+		t.Cuts = t.Output + trim.CutsSuffix
 	}
 	return nil
 }
 
 // trimFile trims a file into a file.
-func (m *Main) trimFile(ctx context.Context, path string, t trimming) error {
-	in, never, done, err := m.logFile(ctx, path)
+func trimFile(ctx context.Context, m *cli.Main, path string, t trimming) error {
+	in, never, done, err := logFile(ctx, m, path)
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("read log: %w", err)
 	}
 	if err != nil {
-		return &fixed{fmt.Errorf("read log: %w", err), "check the path; - reads standard input"}
+		return cli.Advise(fmt.Errorf("read log: %w", err), "check the path; - reads standard input")
 	}
 	defer done()
 	job := trim.Job{
 		Options: trim.Options{Threshold: t.threshold, How: t.how()},
-		In:      in, Never: never, Out: t.out, Cuts: t.cuts, Replace: t.force, Watch: m.watch(in),
+		In:      in, Never: never, Out: t.Output, Cuts: t.Cuts, Replace: t.Force, Watch: watch(m, in),
 	}
-	tell := m.out
-	if t.out == "-" {
-		job.Out, job.To, tell = "", m.out, m.err
-		if err := m.notInto(in, never); err != nil {
+	tell := m.Out
+	if t.Output == "-" {
+		job.Out, job.To, tell = "", m.Out, m.Err
+		if err := notInto(m, in, never); err != nil {
 			return t.fix(err)
 		}
 	}
 	got, err := job.Run(ctx)
-	m.progressEnd()
+	m.ProgressEnd()
 	if err != nil {
 		return t.fix(err)
 	}
-	m.staleCuts(ctx, t, in)
+	staleCuts(ctx, m, t, in)
 	if got.UserMessages+got.AssistantResponses == 0 {
-		m.err.line("no message stands in " + path + "; is it a session log of Claude Code?")
+		m.Err.Line("no message stands in " + path + "; is it a session log of Claude Code?")
 	}
-	if m.json {
+	if m.JSON {
 		raw, err := json.MarshalIndent(struct {
 			trim.Metrics
 			Out       string `json:"out"`
 			Cuts      string `json:"cuts,omitempty"`
 			Threshold int    `json:"threshold"`
-		}{got, t.out, t.cuts, job.Effective()})
-		tell.line(string(raw))
+		}{got, t.Output, t.Cuts, job.Effective()})
+		tell.Line(string(raw))
 		return err
 	}
 	t.tell(tell, path, got)
@@ -187,15 +128,15 @@ func (m *Main) trimFile(ctx context.Context, path string, t trimming) error {
 
 // how is what a note in the trimmed log says to do to read its original again.
 func (t *trimming) how() string {
-	if t.noCuts {
+	if t.NoCuts {
 		return ""
 	}
-	if t.out == "-" {
-		return "tidemark untrim --cuts " + shellWord(filepath.Base(t.cuts)) + " --show"
+	if t.Output == "-" {
+		return "tidemark untrim --cuts " + shellWord(filepath.Base(t.Cuts)) + " --show"
 	}
-	how := "tidemark untrim " + shellWord(filepath.Base(t.out))
-	if t.cuts != t.out+trim.CutsSuffix {
-		how += " --cuts " + shellWord(filepath.Base(t.cuts))
+	how := "tidemark untrim " + shellWord(filepath.Base(t.Output))
+	if t.Cuts != t.Output+trim.CutsSuffix {
+		how += " --cuts " + shellWord(filepath.Base(t.Cuts))
 	}
 	return how + " --show"
 }
@@ -213,17 +154,17 @@ func shellWord(name string) string {
 func (t *trimming) fix(err error) error {
 	switch {
 	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), place.KeptSuffix):
-		return &fixed{err, "see with `tidemark untrim OUT --check` which cuts OUT has: where those in place do not fit, rename the kept ones to their name; else remove them"}
+		return cli.Advise(err, "see with `tidemark untrim OUT --check` which cuts OUT has: where those in place do not fit, rename the kept ones to their name; else remove them")
 	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), "there is a file"):
-		return &fixed{err, "choose another -o, or replace it with --force"}
+		return cli.Advise(err, "choose another -o, or replace it with --force")
 	case errors.Is(err, tidemark.ErrInvalid) && strings.Contains(err.Error(), "the same file"):
-		return &fixed{err, "write to another file with -o; the program that writes the log may have it open"}
+		return cli.Advise(err, "write to another file with -o; the program that writes the log may have it open")
 	}
 	return err
 }
 
 // watch shows how far a trim is, when a person sees it.
-func (m *Main) watch(in *os.File) func(io.ReaderAt) io.ReaderAt {
+func watch(m *cli.Main, in *os.File) func(io.ReaderAt) io.ReaderAt {
 	info, err := in.Stat()
 	if !m.Progress || err != nil || info.Size() == 0 {
 		return nil
@@ -236,7 +177,7 @@ func (m *Main) watch(in *os.File) func(io.ReaderAt) io.ReaderAt {
 // watched shows how far a file was read.
 type watched struct {
 	io.ReaderAt
-	m     *Main
+	m     *cli.Main
 	size  int64
 	began time.Time
 	shown atomic.Int64 // when it was last shown, since then
@@ -247,16 +188,16 @@ func (w *watched) ReadAt(p []byte, at int64) (int, error) {
 	const often, percent = int64(200 * time.Millisecond), 100
 	since, last := int64(time.Since(w.began)), w.shown.Load()
 	if since-last > often && w.shown.CompareAndSwap(last, since) {
-		w.m.err.printf("\r\x1b[K%d%% of %s", at*percent/w.size, size(w.size))
+		w.m.Err.Printf("\r\x1b[K%d%% of %s", at*percent/w.size, cli.Size(w.size))
 	}
 	return w.ReaderAt.ReadAt(p, at)
 }
 
 // tell prints what a trim did.
-func (t *trimming) tell(w *output, in string, got trim.Metrics) {
+func (t *trimming) tell(w *cli.Output, in string, got trim.Metrics) {
 	rows := [][]string{
-		{"size", fmt.Sprintf("%s -> %s%s", size(got.OriginalBytes), size(got.TrimmedBytes), less(got.OriginalBytes, got.TrimmedBytes))},
-		{"messages", fmt.Sprintf("about %s -> %s tokens%s", count(got.LiveTokensBefore), count(got.LiveTokensAfter), less(int64(got.LiveTokensBefore), int64(got.LiveTokensAfter)))},
+		{"size", fmt.Sprintf("%s -> %s%s", cli.Size(got.OriginalBytes), cli.Size(got.TrimmedBytes), less(got.OriginalBytes, got.TrimmedBytes))},
+		{"messages", fmt.Sprintf("about %s -> %s tokens%s", cli.Count(got.LiveTokensBefore), cli.Count(got.LiveTokensAfter), less(int64(got.LiveTokensBefore), int64(got.LiveTokensAfter)))},
 		{"kept", many(amount{got.UserMessages, "user line", "user lines"}, amount{got.AssistantResponses, "assistant line", "assistant lines"},
 			amount{got.ToolUseRequests, "call", "calls"})},
 		{"stubs for", many(amount{got.ToolResultsStubbed, "output", "outputs"}, amount{got.ToolUseInputsStubbed, "input", "inputs"},
@@ -276,8 +217,8 @@ func (t *trimming) tell(w *output, in string, got trim.Metrics) {
 			shown = append(shown, r)
 		}
 	}
-	w.printf("%s -> %s\n", streamName(in, "standard input"), streamName(t.out, "standard output"))
-	table(w, shown)
+	w.Printf("%s -> %s\n", streamName(in, "standard input"), streamName(t.Output, "standard output"))
+	cli.PrintTable(w, shown)
 }
 
 // streamName says what - stands for.
@@ -290,14 +231,14 @@ func streamName(path, stream string) string {
 
 func (t *trimming) undo() string {
 	switch {
-	case t.noCuts:
+	case t.NoCuts:
 		return "nothing was kept: only the log itself has what was cut"
-	case t.out == "-":
-		return "tidemark untrim OUT --cuts " + shellWord(t.cuts) + " -o ORIGINAL"
-	case t.cuts != t.out+trim.CutsSuffix:
-		return "tidemark untrim " + shellWord(t.out) + " --cuts " + shellWord(t.cuts) + " -o ORIGINAL"
+	case t.Output == "-":
+		return "tidemark untrim OUT --cuts " + shellWord(t.Cuts) + " -o ORIGINAL"
+	case t.Cuts != t.Output+trim.CutsSuffix:
+		return "tidemark untrim " + shellWord(t.Output) + " --cuts " + shellWord(t.Cuts) + " -o ORIGINAL"
 	}
-	return "tidemark untrim " + shellWord(t.out) + " -o ORIGINAL"
+	return "tidemark untrim " + shellWord(t.Output) + " -o ORIGINAL"
 }
 
 // less says by how much something became smaller, when it did.
@@ -327,4 +268,171 @@ func many(amounts ...amount) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+type trimFlags struct {
+	trimming
+	primitive
+	Session, Claude string
+}
+
+func trimCommand(ctx context.Context, m *cli.Main, f *trimFlags) error {
+	t, p := &f.trimming, &f.primitive
+	t.threshold = p.Threshold
+	if err := cmp.Or(p.given(m), t.oneSource(m, f.Session, f.Claude)); err != nil {
+		return err
+	}
+	leastThreshold(m, p.Threshold)
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
+	switch {
+	case m.Changed("session"):
+		return trimSession(ctx, m, f.Session, *p)
+	case m.Changed("claude"):
+		return trimClaude(ctx, m, f.Claude, *p)
+	}
+	return trimFile(ctx, m, m.Args[0], *t)
+}
+
+// leastThreshold says of a threshold below the least that it is that.
+func leastThreshold(m *cli.Main, n int) {
+	if n > 0 && n < trim.MinThreshold {
+		m.Err.Printf("--threshold %d: acts as %d, the least\n", n, trim.MinThreshold)
+	}
+}
+
+// logFile opens a log. What is no file is copied to one: the log is read more than once. never is what the log is a
+// copy of, when that is a file.
+func logFile(ctx context.Context, m *cli.Main, path string) (f *os.File, never []place.Named, done func(), err error) {
+	if path == "-" {
+		return logInput(ctx, m)
+	}
+	if err := cli.NoPipe(path); err != nil {
+		return nil, nil, nil, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, nil, errors.Join(err, f.Close())
+	case info.IsDir():
+		return nil, nil, nil, errors.Join(fmt.Errorf("%s is a folder, want a file", path), f.Close())
+	case info.Mode().IsRegular():
+		return f, nil, func() { _ = f.Close() }, nil
+	}
+	defer f.Close()
+	spool, done, err := spooled(ctx, f)
+	return spool, nil, done, err
+}
+
+// logInput is standard input as a file: the one that it is, when somebody gave one with < and nothing of it was read.
+func logInput(ctx context.Context, m *cli.Main) (f *os.File, never []place.Named, done func(), err error) {
+	if f, ok := m.Stdin.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			if at, err := f.Seek(0, io.SeekCurrent); err == nil && at == 0 {
+				return f, nil, func() {}, nil
+			}
+			never = []place.Named{{Name: "standard input", File: info}}
+		}
+	}
+	f, done, err = spooled(ctx, m.Stdin)
+	return f, never, done, err
+}
+
+// spooled copies a stream to a file. When ctx ends it does not wait for what the stream never gave: the reading ends
+// with the process, or as soon as it has something to write.
+func spooled(ctx context.Context, from io.Reader) (*os.File, func(), error) {
+	spool, drop, err := place.Temp("", "tidemark-trim-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(spool, from)
+		copied <- err
+	}()
+	select {
+	case err = <-copied:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		drop()
+		return nil, nil, err
+	}
+	return spool, drop, nil
+}
+
+// notInto refuses standard output that is the log: what is written there would be appended to it, or stand in it.
+func notInto(m *cli.Main, in *os.File, never []place.Named) error {
+	f, ok := m.Stdout.(*os.File)
+	if !ok {
+		return nil
+	}
+	out, err := f.Stat()
+	if err != nil || !out.Mode().IsRegular() {
+		return nil //nolint:nilerr // who writes there says so
+	}
+	if info, err := in.Stat(); err == nil {
+		never = append(never, place.Named{Name: in.Name(), File: info})
+	}
+	for _, one := range never {
+		if os.SameFile(out, one.File) {
+			return fmt.Errorf("write standard output: it is the same file as %s, which is never changed in place: %w", one.Name, tidemark.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// staleCuts looks for cuts beside OUT that are of another trim: `tidemark untrim OUT` would take them for those of this
+// one, and say that OUT was changed. With --force they go as the OUT went that they were of.
+func staleCuts(ctx context.Context, m *cli.Main, t trimming, in *os.File) {
+	path := t.Output + trim.CutsSuffix
+	if t.Output == "-" || t.Cuts == path || !cli.There(path) || !otherCuts(ctx, t.Output, path) {
+		return
+	}
+	its, err := os.Stat(path)
+	if err != nil {
+		return
+	}
+	log, err := in.Stat()
+	if err != nil || os.SameFile(its, log) {
+		return
+	}
+	if kept, err := os.Stat(t.Cuts); err == nil && os.SameFile(its, kept) {
+		return
+	}
+	if t.Force && os.Remove(path) == nil {
+		m.Err.Printf("removed %s: those cuts were of the log that %s replaced\n", path, t.Output)
+		return
+	}
+	m.Err.Printf("%s is of another trim: `tidemark untrim %s` takes it for that of this one until it is gone\n", path, shellWord(t.Output))
+}
+
+// otherCuts reports whether a cuts file does not fit a trimmed log.
+func otherCuts(ctx context.Context, out, path string) bool {
+	raw, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer raw.Close()
+	info, err := raw.Stat()
+	if err != nil {
+		return false
+	}
+	cuts, err := trim.OpenCuts(raw, info.Size())
+	if err != nil {
+		return false // something else of that name
+	}
+	log, err := os.Open(out)
+	if err != nil {
+		return false
+	}
+	defer log.Close()
+	if info, err = log.Stat(); err != nil {
+		return false
+	}
+	return errors.Is(cuts.Check(ctx, log, info.Size()), tidemark.ErrConflict)
 }

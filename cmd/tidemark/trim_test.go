@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
@@ -118,7 +119,7 @@ func TestShellWord(t *testing.T) {
 // A person who waits sees how far it is, and not at every read.
 func TestTrimWatched(t *testing.T) {
 	var said bytes.Buffer
-	m := &Main{Progress: true, err: &output{w: &said}}
+	m := &cli.Main{Progress: true, Err: &cli.Output{W: &said}}
 	w := &watched{ReaderAt: strings.NewReader("0123456789"), m: m, size: 10, began: time.Now().Add(-time.Minute)}
 	p := make([]byte, 5)
 	for _, at := range []int64{5, 0} {

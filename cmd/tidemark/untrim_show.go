@@ -13,26 +13,27 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
 // showOriginal prints one piece, or writes it to a file.
-func (m *Main) showOriginal(ctx context.Context, u untrimming, cuts *trim.CutsFile) error {
-	found, err := findCut(ctx, cuts, strings.ToLower(u.show))
+func showOriginal(ctx context.Context, m *cli.Main, u untrimming, cuts *trim.CutsFile) error {
+	found, err := findCut(ctx, cuts, strings.ToLower(u.Show))
 	if err != nil {
-		return &fixed{err, "`tidemark untrim OUT --list` shows the handles there are, --all those of what no note stands for"}
+		return cli.Advise(err, "`tidemark untrim OUT --list` shows the handles there are, --all those of what no note stands for")
 	}
 	inside := found.picture != nil
 	switch {
-	case inside && u.out == "":
-		return usagef("--show %s: it is a picture (%s): want -o FILE, or -o - for standard output", u.show, found.picture.Kind)
-	case inside && u.raw:
-		return usagef("--raw: %s is a picture in a longer piece; want the handle of that", u.show)
+	case inside && u.Output == "":
+		return cli.Usagef("--show %s: it is a picture (%s): want -o FILE, or -o - for standard output", u.Show, found.picture.Kind)
+	case inside && u.Raw:
+		return cli.Usagef("--raw: %s is a picture in a longer piece; want the handle of that", u.Show)
 	}
 	said := ""
-	if u.toFile() && !inside && !u.raw {
+	if u.toFile() && !inside && !u.Raw {
 		if said, err = found.look(ctx, cuts); err != nil {
 			return err
 		}
@@ -46,18 +47,18 @@ func (m *Main) showOriginal(ctx context.Context, u untrimming, cuts *trim.CutsFi
 		})
 	}
 	if !u.toFile() {
-		return write(m.out)
+		return write(m.Out)
 	}
-	if err := place.Write(u.out, place.Options{Replace: u.force, Not: []string{u.log, u.cuts}}, write); err != nil {
+	if err := place.Write(u.Output, place.Options{Replace: u.Force, Not: []string{u.log, u.Cuts}}, write); err != nil {
 		return u.fix(err)
 	}
 	if said != "" {
-		m.err.printf("%s: %s\n", u.out, said)
+		m.Err.Printf("%s: %s\n", u.Output, said)
 	}
 	return nil
 }
 
-func (u *untrimming) toFile() bool { return u.out != "" && u.out != "-" }
+func (u *untrimming) toFile() bool { return u.Output != "" && u.Output != "-" }
 
 // foundCut is what a handle names.
 type foundCut struct {
@@ -95,7 +96,7 @@ func (f *foundCut) look(ctx context.Context, cuts *trim.CutsFile) (said string, 
 			f.picture = &first
 		default:
 			said = fmt.Sprintf("it is no picture but the JSON of %s, %s among them; --show %s is the first (%s)",
-				plural(blocks, "block"), plural(n, "picture"), first.Handle, first.Kind)
+				cli.Plural(blocks, "block"), cli.Plural(n, "picture"), first.Handle, first.Kind)
 		}
 		return err
 	})
@@ -184,7 +185,7 @@ const maxParsed = 64 << 20
 
 // print writes a piece: a JSON string as its text, blocks as their texts.
 func (u untrimming) print(w io.Writer, o trim.Original) error {
-	if u.raw || o.To-o.From > maxParsed {
+	if u.Raw || o.To-o.From > maxParsed {
 		_, err := io.Copy(w, o.Body)
 		return err
 	}
@@ -193,7 +194,7 @@ func (u untrimming) print(w io.Writer, o trim.Original) error {
 		return err
 	}
 	text := shownPiece(raw)
-	if u.out == "" && !bytes.HasSuffix(text, []byte("\n")) {
+	if u.Output == "" && !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(text, '\n')
 	}
 	_, err = w.Write(text)
@@ -232,13 +233,13 @@ type cutShown struct {
 }
 
 // listCuts lists what was cut.
-func (m *Main) listCuts(ctx context.Context, u untrimming, log io.ReaderAt, size int64, cuts *trim.CutsFile) error {
+func listCuts(ctx context.Context, m *cli.Main, u untrimming, log io.ReaderAt, size int64, cuts *trim.CutsFile) error {
 	if err := cuts.Check(ctx, log, size); err != nil {
 		return u.fix(err)
 	}
-	if facts := cuts.Facts(); !m.json {
-		m.err.printf("%s of %s, %s\n", plural(int(facts.Cuts), "cut"), ofSize(facts.Bytes), when(facts.At))
-		m.out.printf("%7s  %12s  %-12s  %s\n", "LINE", "BYTES", "HANDLE", "NOTE")
+	if facts := cuts.Facts(); !m.JSON {
+		m.Err.Printf("%s of %s, %s\n", cli.Plural(int(facts.Cuts), "cut"), cli.Size(facts.Bytes), cli.When(facts.At))
+		m.Out.Printf("%7s  %12s  %-12s  %s\n", "LINE", "BYTES", "HANDLE", "NOTE")
 	}
 	read := &lineReader{r: bufio.NewReaderSize(io.NewSectionReader(log, 0, size), 1<<16), line: 1}
 	n := 0
@@ -246,7 +247,7 @@ func (m *Main) listCuts(ctx context.Context, u untrimming, log io.ReaderAt, size
 		if err = errors.Join(err, context.Cause(ctx)); err != nil {
 			return err
 		}
-		if o.Handle == "" && !u.all {
+		if o.Handle == "" && !u.All {
 			continue
 		}
 		shown := cutShown{Bytes: o.To - o.From}
@@ -261,16 +262,16 @@ func (m *Main) listCuts(ctx context.Context, u untrimming, log io.ReaderAt, size
 				return fmt.Errorf("read trimmed log: %w", err)
 			}
 		}
-		m.listCut(shown, n)
+		listCut(m, shown, n)
 		n++
 	}
-	return m.listEnd(n)
+	return listEnd(m, n)
 }
 
 // listCut prints one cut, of which n were printed before: there may be too many to hold.
-func (m *Main) listCut(c cutShown, n int) {
-	if !m.json {
-		m.out.printf("%7d  %12d  %-12s  %s\n", c.Line, c.Bytes, c.Handle, c.Note)
+func listCut(m *cli.Main, c cutShown, n int) {
+	if !m.JSON {
+		m.Out.Printf("%7d  %12d  %-12s  %s\n", c.Line, c.Bytes, c.Handle, c.Note)
 		return
 	}
 	before := ",\n  "
@@ -281,17 +282,17 @@ func (m *Main) listCut(c cutShown, n int) {
 	if err != nil {
 		raw = []byte("null") // of strings and numbers: it cannot fail
 	}
-	m.out.put(before, string(raw))
+	m.Out.Put(before, string(raw))
 }
 
-func (m *Main) listEnd(n int) error {
+func listEnd(m *cli.Main, n int) error {
 	switch {
-	case m.json && n == 0:
-		m.out.line("[]")
-	case m.json:
-		m.out.line("\n]")
+	case m.JSON && n == 0:
+		m.Out.Line("[]")
+	case m.JSON:
+		m.Out.Line("\n]")
 	default:
-		return nothing(m, n, "no note stands for a cut; --all lists the others")
+		return cli.Nothing(m, n, "no note stands for a cut; --all lists the others")
 	}
 	return nil
 }
@@ -337,5 +338,5 @@ func (l *lineReader) note(size int64) (string, error) {
 	if head, _, ok := strings.Cut(text, "; tidemark untrim "); ok {
 		text = head + "]" // the handle has its own column
 	}
-	return oneLine(text, 200), nil
+	return cli.OneLine(text, 200), nil
 }

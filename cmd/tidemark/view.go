@@ -2,43 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
-
-func (m *Main) viewCommand() *cobra.Command {
-	var messages bool
-	c := &cobra.Command{
-		Use: "view KEY", Short: "Show what the model would see now", Args: oneKey,
-		Long: `Show the view: what the model would see now, item by item, with its tokens.
---messages prints exactly the array of messages that would be sent.`,
-		Example: `  tidemark view main
-  tidemark view main --messages | jq length`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				if messages {
-					return c.raw(cmd.Context(), sessionPath(args[0], "/view?messages=1"), m.out)
-				}
-				return m.showView(cmd.Context(), c, args[0])
-			})
-		},
-	}
-	c.Flags().BoolVar(&messages, "messages", false, "print the array of messages as it would be sent")
-	return m.jsonFlag(c)
-}
 
 // viewed is a view as the API shows it; see docs/http.md.
 type viewed struct {
@@ -67,42 +43,38 @@ type viewed struct {
 }
 
 // showView prints a view for people, or as JSON.
-func (m *Main) showView(ctx context.Context, c *client, key string) error {
-	var raw json.RawMessage
+func showView(ctx context.Context, m *cli.Main, c *client, key string) error {
 	path := "/view?messages=0"
-	if m.json {
+	if m.JSON {
 		path = "/view"
 	}
-	if err := c.get(ctx, sessionPath(key, path), &raw); err != nil {
-		return err
-	}
-	if m.json {
-		return m.printJSON(raw)
-	}
-	var v viewed
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return err
-	}
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, path), nil, func(v viewed) error {
+		printView(ctx, m, c, key, v)
+		return nil
+	})
+}
+
+func printView(ctx context.Context, m *cli.Main, c *client, key string, v viewed) {
 	tools, names := tidemark.Tokens(0), []string{}
 	for _, t := range v.Tools {
 		tools += t.Tokens
 		names = append(names, t.Name)
 	}
-	m.onTrack(ctx, c, key)
+	onTrack(ctx, m, c, key)
 	if isProxied(key) { // nothing is compacted
 		v.Limit = 0
 	}
-	m.out.printf("%s (window %s)\n", towards(v.Size, v.Limit, v.Window), count(v.Window))
-	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {count(v.System.Tokens), "system", "", "system prompt and memory"}}
+	m.Out.Printf("%s (window %s)\n", cli.Towards(v.Size, v.Limit, v.Window), cli.Count(v.Window))
+	rows := [][]string{{"TOKENS", "ROLE", "SOURCE", "WHAT"}, {cli.Count(v.System.Tokens), "system", "", "system prompt and memory"}}
 	if len(names) > 0 {
-		rows = append(rows, []string{count(tools), "tools", "", strings.Join(names, ", ")})
+		rows = append(rows, []string{cli.Count(tools), "tools", "", strings.Join(names, ", ")})
 	}
 	for _, it := range v.Items {
 		source := it.Source
 		if it.Summary {
 			source = "summary"
 		} else if it.Stubs > 0 {
-			stubs := plural(it.Stubs, "stub")
+			stubs := cli.Plural(it.Stubs, "stub")
 			if it.Trimmed > 0 {
 				stubs += fmt.Sprintf(", %d trimmed", it.Trimmed)
 			}
@@ -112,11 +84,10 @@ func (m *Main) showView(ctx context.Context, c *client, key string) error {
 		for _, b := range it.Blocks {
 			parts = append(parts, describe(b.Type, b.Name, b.Text))
 		}
-		rows = append(rows, []string{count(it.Tokens), it.Role, source, oneLine(strings.Join(parts, " | "), 100)})
+		rows = append(rows, []string{cli.Count(it.Tokens), it.Role, source, cli.OneLine(strings.Join(parts, " | "), 100)})
 	}
-	table(m.out, rows)
-	m.tellTracks(ctx, c, key)
-	return nil
+	cli.PrintTable(m.Out, rows)
+	tellTracks(ctx, m, c, key)
 }
 
 // describe writes a block in a few words.
@@ -127,45 +98,11 @@ func describe(kind, name, text string) string {
 	return strings.TrimSpace("[" + strings.TrimSpace(kind+" "+name) + "] " + text)
 }
 
-func (m *Main) logCommand() *cobra.Command {
-	var limit int
-	var before int64
-	var entry string
-	c := &cobra.Command{
-		Use: "log KEY", Short: "Show the newest entries of a session: messages, overlays, events", Args: oneKey,
-		Example: `  tidemark log main
-  tidemark log main --limit 500 --json
-  tidemark log main --entry 01jx0m2b7k9q
-  tidemark log main --entry '01jx0m2b7k9q#0' > original.txt`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return m.with(cmd.Context(), func(c *client) error {
-				if entry != "" {
-					return m.showEntry(cmd.Context(), c, args[0], entry)
-				}
-				var raw json.RawMessage
-				if err := c.get(cmd.Context(), sessionPath(args[0], fmt.Sprintf("/log?limit=%d&before=%d", limit, before)), &raw); err != nil {
-					return err
-				}
-				if m.json {
-					return m.printJSON(raw)
-				}
-				m.onTrack(cmd.Context(), c, args[0])
-				defer m.tellTracks(cmd.Context(), c, args[0])
-				return m.showLog(raw)
-			})
-		},
-	}
-	c.Flags().IntVar(&limit, "limit", 40, "how many entries, up to 1000")
-	c.Flags().Int64Var(&before, "before", 0, "entries before this position")
-	c.Flags().StringVar(&entry, "entry", "", "print the entry with this id whole, such as one that recall found; ID#n is its block n from 0, as a stub names it")
-	return m.jsonFlag(c)
-}
-
 // showEntry prints all text of an entry, or of one block of it, as the stub of what was paged out names it.
-func (m *Main) showEntry(ctx context.Context, c *client, key, handle string) error {
+func showEntry(ctx context.Context, m *cli.Main, c *client, key, handle string) error {
 	id, block, ofBlock := strings.Cut(handle, "#")
 	var raw json.RawMessage
-	if err := c.get(ctx, sessionPath(key, "/entries/"+url.PathEscape(id)), &raw); err != nil {
+	if err := c.Get(ctx, cli.SessionPath(key, "/entries/"+url.PathEscape(id)), &raw); err != nil {
 		return err
 	}
 	var e struct {
@@ -175,15 +112,15 @@ func (m *Main) showEntry(ctx context.Context, c *client, key, handle string) err
 		return err
 	}
 	if ofBlock && e.Message != nil {
-		return m.showBlock(*e.Message, handle, block)
+		return showBlock(m, *e.Message, handle, block)
 	}
-	if m.json || e.Message == nil { // an overlay or an event
-		return m.printJSON(raw)
+	if m.JSON || e.Message == nil { // an overlay or an event
+		return m.PrintJSON(raw)
 	}
 	for _, b := range e.Message.Content {
 		for _, part := range append([]tidemark.Block{b}, b.Content...) {
 			if text := part.Text + string(part.Input); text != "" {
-				m.out.line(safe(text))
+				m.Out.Line(cli.Safe(text))
 			}
 		}
 	}
@@ -191,50 +128,34 @@ func (m *Main) showEntry(ctx context.Context, c *client, key, handle string) err
 }
 
 // showBlock prints one block of a message, to the byte where nobody reads along.
-func (m *Main) showBlock(msg tidemark.Message, handle, number string) error {
+func showBlock(m *cli.Main, msg tidemark.Message, handle, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || n >= len(msg.Content) {
 		id, _, _ := strings.Cut(handle, "#")
-		return &fixed{fmt.Errorf("--entry %s: the message has %s, counted from 0: %w", oneLine(handle, 80), plural(len(msg.Content), "block"), tidemark.ErrInvalid),
-			"give a number from 0 on, as a stub has it; --entry " + oneLine(id, 80) + " alone prints the whole message"}
+		return cli.Advise(fmt.Errorf("--entry %s: the message has %s, counted from 0: %w", cli.OneLine(handle, 80), cli.Plural(len(msg.Content), "block"), tidemark.ErrInvalid),
+			"give a number from 0 on, as a stub has it; --entry "+cli.OneLine(id, 80)+" alone prints the whole message")
 	}
 	b := msg.Content[n]
-	if m.json {
-		return m.printJSON(b)
+	if m.JSON {
+		return m.PrintJSON(b)
 	}
 	for _, part := range append([]tidemark.Block{b}, b.Content...) {
 		switch text := part.Text + string(part.Input); {
 		case m.Terminal && text != "":
-			m.out.line(safe(text))
+			m.Out.Line(cli.Safe(text))
 		case text == "" && part.Source != nil:
-			m.out.put(string(part.AppendJSON(nil)))
+			m.Out.Put(string(part.AppendJSON(nil)))
 		default:
-			m.out.put(text)
+			m.Out.Put(text)
 		}
 	}
 	return nil
 }
 
 // showLog prints a page of a log, oldest first.
-func (m *Main) showLog(raw []byte) error {
-	var page struct {
-		Entries []struct {
-			ID      string            `json:"id"`
-			Seq     int64             `json:"seq"`
-			Kind    tidemark.Kind     `json:"kind"`
-			At      time.Time         `json:"at"`
-			Tokens  tidemark.Tokens   `json:"tokens"`
-			Message *tidemark.Message `json:"message"`
-			Overlay *tidemark.Overlay `json:"overlay"`
-			Event   *tidemark.Event   `json:"event"`
-		} `json:"entries"`
-		Next int64 `json:"next"`
-	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return err
-	}
+func showLog(m *cli.Main, page logPage) {
 	if page.Next != 0 {
-		m.out.printf("… earlier: --before %d\n", page.Next)
+		m.Out.Printf("… earlier: --before %d\n", page.Next)
 	}
 	rows := make([][]string, 0, len(page.Entries))
 	for i := len(page.Entries) - 1; i >= 0; i-- {
@@ -249,84 +170,77 @@ func (m *Main) showLog(raw []byte) error {
 			}
 			text = strings.Join(parts, " | ")
 		case e.Overlay != nil:
-			text = plural(len(e.Overlay.Edits), "edit")
+			text = cli.Plural(len(e.Overlay.Edits), "edit")
 		case e.Event != nil:
 			who, text = e.Event.Type, e.Event.Text
 		}
-		rows = append(rows, []string{fmt.Sprint(e.Seq), e.ID, when(e.At), who, count(e.Tokens), oneLine(text, 120)})
+		rows = append(rows, []string{fmt.Sprint(e.Seq), e.ID, cli.When(e.At), who, cli.Count(e.Tokens), cli.OneLine(text, 120)})
 	}
-	table(m.out, rows)
-	return nil
+	cli.PrintTable(m.Out, rows)
 }
 
-func (m *Main) exportCommand() *cobra.Command {
-	var format, output string
-	var all bool
-	c := &cobra.Command{
-		Use: "export KEY", Short: "Write a session's whole history", Args: oneKey,
-		Long: `Write every message of a session in order, whatever was compacted meanwhile.
-
-jsonl is one {"role","content"} a line, with time and id behind; md is for
-people. steps is what tidemark replay reads: the requests to the model, a line for
-each track of a proxied conversation, or for each session of any other;
-decisions is what was decided with them in a proxied conversation, as replay
---decisions tells it. --all includes the sessions before a reset.`,
-		Example: `  tidemark export main --format md -o main.md
-  tidemark export main --format jsonl | jq -r .role
-  tidemark export main --format steps | tidemark replay -`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "jsonl" && format != "md" && format != "steps" && format != "decisions" {
-				return usagef("--format %s: want jsonl, md, steps or decisions", format)
-			}
-			path := sessionPath(args[0], "/log?format="+format)
-			if all {
-				path += "&all=1"
-			}
-			return m.with(cmd.Context(), func(c *client) error {
-				if output == "" || output == "-" {
-					return c.raw(cmd.Context(), path, m.out)
-				}
-				return toFile(output, func(w io.Writer) error { return c.raw(cmd.Context(), path, w) })
-			})
-		},
-	}
-	c.Flags().StringVar(&format, "format", "jsonl", "jsonl, md, steps or decisions")
-	c.Flags().StringVarP(&output, "output", "o", "", "file to write instead of standard output")
-	c.Flags().BoolVar(&all, "all", false, "with the sessions before a reset")
-	return c
+// logPage is a page of a log, newest first.
+type logPage struct {
+	Entries []struct {
+		ID      string            `json:"id"`
+		Seq     int64             `json:"seq"`
+		Kind    tidemark.Kind     `json:"kind"`
+		At      time.Time         `json:"at"`
+		Tokens  tidemark.Tokens   `json:"tokens"`
+		Message *tidemark.Message `json:"message"`
+		Overlay *tidemark.Overlay `json:"overlay"`
+		Event   *tidemark.Event   `json:"event"`
+	} `json:"entries"`
+	Next int64 `json:"next"`
 }
 
-// toFile writes a file whole or not at all. What fails names the file that was asked for.
-func toFile(path string, write func(io.Writer) error) error {
-	err := replaceFile(path, write)
-	var wrote *fs.PathError
-	var moved *os.LinkError
-	switch {
-	case errors.As(err, &wrote) && strings.HasPrefix(wrote.Path, filepath.Clean(path)+"."):
-		return fmt.Errorf("write %s: %w", path, wrote.Err)
-	case errors.As(err, &moved):
-		return fmt.Errorf("write %s: %w", path, moved.Err)
-	}
-	return err
+func view(ctx context.Context, m *cli.Main, f *struct{ Messages bool }) error {
+	return with(ctx, m, func(c *client) error {
+		if f.Messages {
+			return c.Raw(ctx, cli.SessionPath(m.Args[0], "/view?messages=1"), m.Out)
+		}
+		return showView(ctx, m, c, m.Args[0])
+	})
 }
 
-// replaceFile writes beside a file and moves what came of it to its place.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
+type logFlags struct {
+	Limit  int
+	Before int64
+	Entry  string
+}
+
+func logCommand(ctx context.Context, m *cli.Main, f *logFlags) error {
+	return with(ctx, m, func(c *client) error {
+		key := m.Args[0]
+		if f.Entry != "" {
+			return showEntry(ctx, m, c, key, f.Entry)
+		}
+		return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, fmt.Sprintf("/log?limit=%d&before=%d", f.Limit, f.Before)), nil, func(page logPage) error {
+			onTrack(ctx, m, c, key)
+			showLog(m, page)
+			tellTracks(ctx, m, c, key)
+			return nil
+		})
+	})
+}
+
+type historyFlags struct {
+	Format, Output string
+	All            bool
+}
+
+func export(ctx context.Context, m *cli.Main, f *historyFlags) error {
+	if !slices.Contains([]string{"jsonl", "md", "steps", "decisions"}, f.Format) {
+		return cli.Usagef("--format %s: want jsonl, md, steps or decisions", f.Format)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
-	if err := write(f); err != nil {
-		f.Close()
-		return err
+	path := cli.SessionPath(m.Args[0], "/log?format="+f.Format)
+	if f.All {
+		path += "&all=1"
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	const readable = 0o644
-	if err := os.Chmod(f.Name(), readable); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return with(ctx, m, func(c *client) error {
+		if f.Output == "" || f.Output == "-" {
+			return c.Raw(ctx, path, m.Out)
+		}
+		return cli.ToFile(f.Output, func(w io.Writer) error { return c.Raw(ctx, path, w) })
+	})
 }

@@ -6,66 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/graph"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-func (m *Main) whatsappCommand() *cobra.Command {
-	return group("whatsapp", "Try WhatsApp on this machine", `  tidemark whatsapp simulate
-  printf 'We decided on walnut.\nWhat did we decide?\n' | tidemark whatsapp simulate`, m.whatsappSimulate())
-}
-
-func (m *Main) whatsappSimulate() *cobra.Command {
-	var script, access string
-	var p simulation
-	cmd := &cobra.Command{Use: "simulate", Short: "Hold a WhatsApp conversation offline, as the phone shows it", Args: cobra.NoArgs,
-		Long: `Serve a new store with the offline model, and write to it from a simulated phone.
-Everything between is real: signed webhooks over HTTP, their durable receipt, the
-session, its ledger, sending, statuses. In Meta's place stands a server of this
-program's own; nothing leaves this machine. The store stays in a folder to look at.
-It always serves that store of its own: it cannot write to another server, such as
-a Worker.
-
-A line is a message. Lines of a script, and of a pipe, wait for their answers.
-
-` + phoneHelp,
-		Example: `  tidemark whatsapp simulate
-  tidemark whatsapp simulate --script talk.txt --home /tmp/look
-  tidemark whatsapp simulate --access pairing`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if access != string(channel.AccessOpen) && access != string(channel.AccessPairing) {
-				return usagef("--access %s: want open or pairing", access)
-			}
-			if m.server != "" || m.config != "" {
-				return usagef("whatsapp simulate: it serves a store of its own, with settings of its own, and writes to no other server; leave --server and --config away")
-			}
-			p.m = m
-			return p.run(cmd.Context(), script, access)
-		}}
-	cmd.Flags().StringVar(&script, "script", "", "file of lines to say, - for standard input")
-	cmd.Flags().StringVar(&access, "access", "open", "who may talk: open, or pairing to be asked for a code first")
-	cmd.Flags().StringVar(&p.who.Name, "name", "Ada", "what the person with the phone is called")
-	return cmd
-}
-
 // simulation is a server, the fake of Meta's, and a phone.
 type simulation struct {
-	m     *Main
+	m     *cli.Main
 	who   graph.Person
 	home  string
-	node  *node
+	node  *node.Node
 	graph *graph.Server
 	phone *phone
 	url   string          // of the server
@@ -85,7 +48,7 @@ const simulateDocument = `{
 `
 
 func (p *simulation) run(ctx context.Context, script, access string) (err error) {
-	ctx, stop := untilInterrupt(ctx)
+	ctx, stop := cli.UntilInterrupt(ctx)
 	defer stop()
 	in, err := p.lines(script)
 	if err != nil {
@@ -95,7 +58,7 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 	if err := p.folder(); err != nil {
 		return err
 	}
-	p.phone = &phone{out: p.m.out, groups: map[string]string{}}
+	p.phone = &phone{out: p.m.Out, groups: map[string]string{}}
 	p.who.Number, p.who.UserID = "15557654321", "US.9aZ"
 	p.graph, err = graph.New(graph.Config{Window: true, Observe: p.phone.see, Gaps: []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}})
 	if err != nil {
@@ -107,11 +70,11 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return errors.Join(err, p.node.close())
+		return errors.Join(err, p.node.Close())
 	}
 	serving, end := context.WithCancel(ctx)
 	ready, served := make(chan string, 1), make(chan error, 1)
-	go func() { served <- p.m.serveOn(serving, p.node, l, func(url string) { ready <- url }) }()
+	go func() { served <- node.ServeOn(serving, p.node, l, func(url string) { ready <- url }) }()
 	select {
 	case url := <-ready:
 		err = p.talk(ctx, url, in)
@@ -119,7 +82,7 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 		served <- nil
 	}
 	end()
-	return errors.Join(err, <-served, p.node.close())
+	return errors.Join(err, <-served, p.node.Close())
 }
 
 // lines opens what is to be said.
@@ -130,14 +93,14 @@ func (p *simulation) lines(script string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(script)
 	if err != nil {
-		return nil, &fixed{err, "give --script a file of lines, or - for standard input"}
+		return nil, cli.Advise(err, "give --script a file of lines, or - for standard input")
 	}
 	return f, nil
 }
 
 // folder makes the home of the store: a new one unless --home names it.
 func (p *simulation) folder() error {
-	home, err := p.m.home, error(nil)
+	home, err := p.m.Home, error(nil)
 	if home == "" {
 		home, err = os.MkdirTemp("", "tidemark-whatsapp-")
 	}
@@ -157,18 +120,18 @@ func (p *simulation) open(ctx context.Context, access string) error {
 	if err := os.MkdirAll(p.home, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.home, documentName), []byte(document), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.home, cli.DocumentName), []byte(document), 0o600); err != nil {
 		return err
 	}
-	cfg, err := config.Parse(documentName, []byte(document))
+	cfg, err := config.Parse(cli.DocumentName, []byte(document))
 	if err != nil {
 		return err
 	}
 	cfg.Secrets = config.Secrets{WhatsAppToken: graph.DefaultToken, WhatsAppSecret: graph.DefaultAppSecret, WhatsAppVerify: graph.DefaultVerifyToken}
-	if p.node, err = openStore(ctx, p.home, cfg, p.m.logger(cfg, true), true); err != nil {
+	if p.node, err = node.OpenStore(ctx, p.home, cfg, p.m.Logger(cfg, true), true); err != nil {
 		return err
 	}
-	p.node.provider = windy{p.node.provider}
+	p.node.Provider = windy{p.node.Provider}
 	return nil
 }
 
@@ -179,9 +142,9 @@ func (p *simulation) talk(ctx context.Context, url string, in io.Reader) error {
 	if err := p.graph.Handshake(ctx); err != nil {
 		return err
 	}
-	p.m.out.printf("%s's phone; the server is %s, everything is kept in %s\n", p.who.Name, url, p.home)
+	p.m.Out.Printf("%s's phone; the server is %s, everything is kept in %s\n", p.who.Name, url, p.home)
 	if p.m.Terminal {
-		p.m.out.line(phoneHelp)
+		p.m.Out.Line(phoneHelp)
 	}
 	lines, failed := make(chan string), make(chan error, 1)
 	go typedLines(ctx, in, lines, failed)
@@ -249,7 +212,7 @@ func (p *simulation) settle(ctx context.Context) error {
 		if time.Now().After(end) {
 			return fmt.Errorf("something is in work for %s already: %w", settleWait, tidemark.ErrTimeout)
 		}
-		if err := p.node.rt.Sleep(ctx, look); err != nil {
+		if err := p.node.RT.Sleep(ctx, look); err != nil {
 			return err
 		}
 	}
@@ -259,19 +222,117 @@ func (p *simulation) settle(ctx context.Context) error {
 // busy reports whether a webhook, a turn or a message is on its way, or will be within seconds.
 func (p *simulation) busy(ctx context.Context) (bool, error) {
 	const soon = 6 * time.Second
-	o, err := p.node.owner(mainAgent, false)
+	o, err := p.node.Owner(node.MainAgent, false)
 	if err != nil {
 		return false, err
 	}
-	left, err := channel.Left(ctx, o.db, p.node.rt.Now())
-	if err != nil || !left.IsZero() || p.graph.Pending() > 0 || p.node.working() {
+	left, err := channel.Left(ctx, o.DB, p.node.RT.Now())
+	if err != nil || !left.IsZero() || p.graph.Pending() > 0 || p.node.Working() {
 		return true, err
 	}
-	due, err := session.Due(ctx, o.db, p.node.rt.Now())
+	due, err := session.Due(ctx, o.DB, p.node.RT.Now())
 	for _, at := range due {
 		if at.Before(time.Now().Add(soon)) {
 			return true, err
 		}
 	}
 	return false, err
+}
+
+func whatsappSimulate(ctx context.Context, m *cli.Main, f *struct{ Script, Access, Name string }) error {
+	if f.Access != string(channel.AccessOpen) && f.Access != string(channel.AccessPairing) {
+		return cli.Usagef("--access %s: want open or pairing", f.Access)
+	}
+	if m.Server != "" || m.Config != "" {
+		return cli.Usagef("whatsapp simulate: it serves a store of its own, with settings of its own, and writes to no other server; leave --server and --config away")
+	}
+	p := simulation{m: m}
+	p.who.Name = f.Name
+	return p.run(ctx, f.Script, f.Access)
+}
+
+// longAsked is what the phone says for :long. Whoever says it gets an answer of several messages.
+const longAsked = "Tell me at length how a table is made."
+
+// windy is the model of the simulator: it can be made to answer at length, which the offline model never does.
+type windy struct{ tidemark.Provider }
+
+// Stream implements [tidemark.Provider].
+func (w windy) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	last := req.Messages[len(req.Messages)-1]
+	if !strings.HasSuffix(strings.TrimSpace(last.PlainText()), longAsked) {
+		return w.Provider.Stream(ctx, req)
+	}
+	return func(yield func(tidemark.Delta, error) bool) {
+		m := tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(longAnswer())}}
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: m, Call: tidemark.Call{Model: "offline", Stop: "end_turn"}}}, nil)
+	}
+}
+
+// longAnswer is over the 4,096 characters of one message, with a list of cuts in code that goes across.
+func longAnswer() string {
+	const cuts = 90
+	var b strings.Builder
+	b.WriteString("# A table\n\n")
+	for _, part := range []string{"Choose the wood", "Let it dry", "Plane the boards", "Glue the top", "Cut the legs"} {
+		fmt.Fprintf(&b, "**%s.** %s\n\n", part, strings.Repeat("Take your time with it, for what is hurried here is seen later. ", 5))
+	}
+	b.WriteString("```\n")
+	for i := 1; i <= cuts; i++ {
+		fmt.Fprintf(&b, "cut %2d: board %c, %4d mm, square\n", i, 'a'+rune(i%26), 300+i*7)
+	}
+	b.WriteString("```\n\nThat is all of it.")
+	return b.String()
+}
+
+// inGroup writes in a group, with our number mentioned: who is not mentioned there does not answer.
+func (p *simulation) inGroup(ctx context.Context, rest string) error {
+	name, words, _ := strings.Cut(rest, " ")
+	if words = strings.TrimSpace(words); words == "" {
+		return cli.Usagef(":group %s: want the name of a group, in one word, and what to say there", rest)
+	}
+	id := "group-" + strings.ToLower(name)
+	p.phone.mu.Lock()
+	p.phone.groups[id] = name
+	p.phone.mu.Unlock()
+	words = "@" + graph.DefaultNumber + " " + words
+	return p.say(ctx, p.graph.Text(p.who, words).In(id), "["+name+"] "+words)
+}
+
+// waits shows that answers are kept, whenever there are more or fewer of them: the phone shows nothing then.
+func (p *simulation) waits(ctx context.Context) error {
+	a, err := p.node.Agent(ctx, node.MainAgent)
+	if err != nil {
+		return err
+	}
+	const most = 100
+	list, _, err := a.Sessions(ctx, "", most)
+	if err != nil {
+		return err
+	}
+	held, why := 0, session.Outbound{}
+	for _, info := range list {
+		s, err := p.node.Session(ctx, info.Key, false)
+		if err != nil {
+			return err
+		}
+		out, err := s.Outbound(ctx, most)
+		if err != nil {
+			return err
+		}
+		behind := 0
+		for _, o := range out { // newest first
+			if o.State == "pending" {
+				behind++
+			}
+			if o.Hold == session.HoldHalted {
+				held, why, behind = held+behind, o, 0
+			}
+		}
+	}
+	if held != p.held && held > 0 {
+		p.phone.note("held: %s; %d to go out when the account may send again, as with a new token; tried next at %s", why.Error, held, why.Next.Local().Format("15:04"))
+	}
+	p.held = held
+	return nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/cmd/cli"
+	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/graph"
 )
 
@@ -44,7 +46,7 @@ func (p *simulation) do(ctx context.Context, line string) error {
 	case ":reply":
 		sent := p.graph.Sent()
 		if len(sent) == 0 {
-			return usagef(":reply: there is nothing yet to answer")
+			return cli.Usagef(":reply: there is nothing yet to answer")
 		}
 		return p.say(ctx, p.graph.Text(p.who, rest).Quote(graph.DefaultNumber, sent[len(sent)-1].ID), rest)
 	case ":group":
@@ -53,14 +55,14 @@ func (p *simulation) do(ctx context.Context, line string) error {
 		return p.say(ctx, p.graph.Text(p.who, longAsked), longAsked)
 	case ":again":
 		if p.last == nil {
-			return usagef(":again: nothing was posted yet")
+			return cli.Usagef(":again: nothing was posted yet")
 		}
 		p.phone.note("the same webhook again")
 		p.graph.Post([]byte(p.last.Body))
 	case ":fail":
 		code, err := strconv.Atoi(rest)
 		if err != nil {
-			return usagef(":fail %s: want an error code such as 131056", rest)
+			return cli.Usagef(":fail %s: want an error code such as 131056", rest)
 		}
 		p.graph.Fail(p.who.Number, graph.Fault{Code: code})
 		p.phone.note("the next message to the phone is refused with %d", code)
@@ -80,7 +82,7 @@ func (p *simulation) do(ctx context.Context, line string) error {
 			return nil
 		}
 		if strings.HasPrefix(line, ":") && len(word) > 2 {
-			return usagef("%s is no command of the phone:\n%s", word, phoneHelp)
+			return cli.Usagef("%s is no command of the phone:\n%s", word, phoneHelp)
 		}
 		return p.say(ctx, p.graph.Text(p.who, line), line)
 	}
@@ -115,7 +117,7 @@ func (p *simulation) say(ctx context.Context, m graph.Message, shown string) err
 
 // waiting shows what an owner does with a code that the person was told.
 func (p *simulation) waiting(ctx context.Context) error {
-	book, err := p.node.people(ctx, mainAgent)
+	book, err := p.node.People(ctx, node.MainAgent)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (p *simulation) file(ctx context.Context, kind, rest string) error {
 
 // approve lets in whoever waits.
 func (p *simulation) approve(ctx context.Context) error {
-	book, err := p.node.people(ctx, mainAgent)
+	book, err := p.node.People(ctx, node.MainAgent)
 	if err != nil {
 		return err
 	}
@@ -168,7 +170,7 @@ func (p *simulation) approve(ctx context.Context) error {
 // phone draws what the person sees.
 type phone struct {
 	mu     sync.Mutex // guards the following, and the order of what is shown
-	out    *output
+	out    *cli.Output
 	groups map[string]string // their names, by id
 }
 
@@ -189,13 +191,13 @@ func (p *phone) see(e graph.Event) {
 		}
 		p.bubble(text, "", false)
 	case e.Kind == "read":
-		p.out.printf("%*s\n", phoneWidth, "✓✓ read")
+		p.out.Printf("%*s\n", phoneWidth, "✓✓ read")
 	case e.Kind == "typing":
-		p.out.line("  … typing")
+		p.out.Line("  … typing")
 	case e.Kind == "status" && e.Status == "failed":
-		p.out.printf("  ✗ not delivered: %d %s\n", e.Code, e.Text)
+		p.out.Printf("  ✗ not delivered: %d %s\n", e.Code, e.Text)
 	case e.Kind == "status" && e.Status == "read":
-		p.out.line("  ✓✓ read")
+		p.out.Line("  ✓✓ read")
 	}
 }
 
@@ -203,7 +205,7 @@ func (p *phone) see(e graph.Event) {
 func (p *phone) note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out.printf("  -- "+format+" --\n", args...)
+	p.out.Printf("  -- "+format+" --\n", args...)
 }
 
 // bubble draws a message, to the right when it is the person's own. The caller holds mu.
@@ -219,11 +221,11 @@ func (p *phone) bubble(text, ticks string, own bool) {
 	if own {
 		indent = strings.Repeat(" ", phoneWidth-width-4)
 	}
-	p.out.printf("%s╭%s╮\n", indent, strings.Repeat("─", width+2))
+	p.out.Printf("%s╭%s╮\n", indent, strings.Repeat("─", width+2))
 	for _, l := range lines {
-		p.out.printf("%s│ %s%s │\n", indent, l, strings.Repeat(" ", width-utf8.RuneCountInString(l)))
+		p.out.Printf("%s│ %s%s │\n", indent, l, strings.Repeat(" ", width-utf8.RuneCountInString(l)))
 	}
-	p.out.printf("%s╰%s %s ╯\n", indent, strings.Repeat("─", width-utf8.RuneCountInString(foot)), foot)
+	p.out.Printf("%s╰%s %s ╯\n", indent, strings.Repeat("─", width-utf8.RuneCountInString(foot)), foot)
 }
 
 // wrap breaks a text into lines of at most width letters, at spaces where there are any.

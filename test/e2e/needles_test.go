@@ -11,7 +11,7 @@ import (
 )
 
 // TestNeedles: what compactions to pointers took out of the context is found again over HTTP, by the binary
-// and in workerd alike (`tidemark bench needles --server`).
+// and in workerd alike (`tidemark-bench needles --server`).
 func TestNeedles(t *testing.T) {
 	t.Parallel()
 	for _, name := range chosen(t) {

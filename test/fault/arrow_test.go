@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// arrowRow is one place to die at. cmd/tidemark/crash.go knows the arrows by these names.
+// arrowRow is one place to die at. test/crash knows the arrows by these names.
 type arrowRow struct {
 	name string
 	file bool // it writes a file, so that one can die in the middle of it
