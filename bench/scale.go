@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/native"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -80,7 +80,7 @@ func (c Scale) Run(ctx context.Context, folder string) (out Scaled, err error) {
 
 // fill opens a session and writes its log straight into the database: what is measured is how it is found.
 func (c Scale) fill(ctx context.Context, db *native.DB, key tidemark.Key, events int, out *Scaled) (*session.Session, error) {
-	s, err := session.Open(ctx, session.Config{Key: key, DB: db, Provider: provider.Offline{}, Agent: nobody{},
+	s, err := session.Open(ctx, session.Config{Key: key, DB: db, Provider: offline.Model{}, Agent: nobody{},
 		Runtime: native.NewRuntime(nil), Settings: session.Settings{NoMemories: true}})
 	if err != nil {
 		return nil, err

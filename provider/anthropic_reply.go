@@ -7,6 +7,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // maxBlocks bounds the blocks of a reply and the tool calls in one.
@@ -245,7 +246,7 @@ func (p *part) finish() (tidemark.Block, error) {
 	p.text.WriteString(p.pieces.text.rest())
 	p.input.WriteString(p.pieces.input.rest())
 	var sets []field
-	set := func(key string, value []byte) { sets = append(sets, field{key, value}) }
+	set := func(key string, value []byte) { sets = append(sets, field{Key: key, Value: value}) }
 	switch p.block.Type {
 	case tidemark.TypeText:
 		set("text", json.AppendString(nil, p.text.String()))
@@ -254,7 +255,7 @@ func (p *part) finish() (tidemark.Block, error) {
 		set("signature", json.AppendString(nil, p.signature.String()))
 	}
 	if p.input.Len() > 0 {
-		set("input", toolInput(p.input.String()))
+		set("input", ToolInput(p.input.String()))
 	}
 	if p.content.Len() > 0 {
 		set("content", json.AppendString(nil, p.content.String()))
@@ -267,7 +268,7 @@ func (p *part) finish() (tidemark.Block, error) {
 		set("citations", list)
 	}
 	var b tidemark.Block
-	err := b.UnmarshalJSON(splice(nil, p.raw, sets...))
+	err := b.UnmarshalJSON(scan.Set(nil, p.raw, sets...))
 	return b, err
 }
 

@@ -212,7 +212,7 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 	}
 	for _, c := range r.calls {
 		if c.name != "" {
-			m.Content = append(m.Content, tidemark.ToolUse(r.unique(c.id), c.name, toolInput(c.args.String())))
+			m.Content = append(m.Content, tidemark.ToolUse(r.unique(c.id), c.name, ToolInput(c.args.String())))
 		}
 	}
 	switch r.finish {

@@ -126,15 +126,15 @@ func billed(c tidemark.Call, req tidemark.Request, m tidemark.Message) tidemark.
 	if c.Reported && sound {
 		return c
 	}
-	c.Reported, c.Usage = false, tidemark.Usage{Input: estimateRequest(req)}
+	c.Reported, c.Usage = false, tidemark.Usage{Input: Estimate(req)}
 	if len(m.Content) > 0 {
 		c.Usage.Output = tidemark.Estimate(m)
 	}
 	return c
 }
 
-// estimateRequest estimates all that a request sends.
-func estimateRequest(req tidemark.Request) tidemark.Tokens {
+// Estimate estimates all that a request sends.
+func Estimate(req tidemark.Request) tidemark.Tokens {
 	total := tidemark.EstimateText(req.System)
 	for _, t := range req.Tools {
 		total += tidemark.EstimateChars(tidemark.UTF16Len(t.Name) + tidemark.UTF16Len(t.Description) + tidemark.UTF16Len([]byte(t.InputSchema)))
@@ -178,8 +178,8 @@ const (
 	invalidWhy  = "_reason"
 )
 
-// toolInput returns a tool call's arguments as one JSON object on one line.
-func toolInput(args string) json.RawMessage {
+// ToolInput returns a tool call's arguments as one JSON object on one line.
+func ToolInput(args string) json.RawMessage {
 	trimmed := strings.TrimSpace(args)
 	if trimmed == "" || trimmed == "null" {
 		return json.RawMessage("{}")
