@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
@@ -87,7 +88,7 @@ func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 		if ev.Name != "" && !strings.HasPrefix(ev.Name, "content_block") && !strings.HasPrefix(ev.Name, "message") && ev.Name != "error" {
 			return nil, false, nil // an event that we do not know need not be JSON
 		}
-		return nil, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("an event is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	var d tidemark.Delta
 	switch or(string(e.Type), ev.Name) {
@@ -168,7 +169,7 @@ func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {
 	}
 	var err error
 	if p.block, err = looseBlock(e.Block); err != nil {
-		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip(string(e.Block), 200), r.key)
+		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip.To(string(e.Block), 200), r.key)
 	}
 	p.raw = p.block.Raw()
 	p.text.WriteString(p.block.Text)
@@ -276,7 +277,7 @@ func (p *part) finish() (tidemark.Block, error) {
 func (r *anthropicReply) whole(data []byte) (tidemark.Reply, error) {
 	var m anthropicMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	}
 	if m.Content.is == nil && m.StopReason == "" {
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)

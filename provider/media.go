@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/picture"
 	"github.com/tidemark-ai/tidemark/internal/scan"
@@ -126,7 +127,7 @@ func leftOut(b tidemark.Block, media, why string) *tidemark.Block {
 	if b.Type == tidemark.TypeImage {
 		kind = "picture"
 	}
-	if media = clip(media, 60); media != "" {
+	if media = clip.To(media, 60); media != "" {
 		kind += " (" + media + ")"
 	}
 	t := tidemark.Text(fmt.Sprintf("[A %s stood here and is left out: %s. It is whole in the log.]", kind, why))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -95,7 +96,7 @@ func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err er
 	}
 	var c openaiChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("a chunk is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	ds, err = r.chunk(c, ev.Data)
 	return ds, false, err
@@ -263,7 +264,7 @@ func (r *openaiReply) unique(id string) string {
 func (r *openaiReply) whole(data []byte) (tidemark.Reply, error) {
 	var c openaiChunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	}
 	return r.wholeChunk(c, data)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -53,7 +54,7 @@ func (r *workersaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 	}
 	var c workersaiChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("a chunk is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	if c.failed() {
 		return nil, false, streamError(ev.Data, r.call.RequestID, r.key)
@@ -128,7 +129,7 @@ func (r *workersaiReply) whole(data []byte) (tidemark.Reply, error) {
 	}
 	switch {
 	case err != nil:
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	case c.failed():
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
 	case len(c.Error) == 0 && len(c.Choices.is) == 0 && c.Response == "" && len(c.ToolCalls.is) == 0:

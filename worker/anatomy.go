@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -41,7 +42,7 @@ func (c *call) getAnatomy() error {
 func (c *call) getPrompt() error {
 	n, err := strconv.ParseInt(c.r.PathValue("n"), 10, 64)
 	if err != nil || n < 1 {
-		return fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
+		return fmt.Errorf("anatomy/%s: want the n of a call: %w", clip.To(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
 	}
 	s, err := c.shown()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -182,7 +183,7 @@ func (c *call) enter(key tidemark.Key, create bool) (*session.Session, error) {
 func (c *call) owner(name string) (*agent.Agent, string, error) {
 	key, err := tidemark.ParseKey("agent:" + name + ":main")
 	if err != nil || key.Agent() != name {
-		return nil, "", fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip(name, 80), tidemark.ErrInvalid)
+		return nil, "", fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip.To(name, 80), tidemark.ErrInvalid)
 	}
 	a, err := c.Actors.Agent(c.r.Context(), name)
 	if err != nil {
@@ -205,7 +206,7 @@ func (c *call) number(name string, otherwise, least, most int64) (int64, error) 
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%s=%s: want a number from %d to %d: %w", name, clip(s, 40), least, most, tidemark.ErrInvalid)
+		return 0, fmt.Errorf("%s=%s: want a number from %d to %d: %w", name, clip.To(s, 40), least, most, tidemark.ErrInvalid)
 	}
 	return n, nil
 }
@@ -226,7 +227,7 @@ func (c *call) flag(name string, otherwise bool) (bool, error) {
 	case "0", "false":
 		return false, nil
 	default:
-		return false, fmt.Errorf("%s=%s: want 1 or 0: %w", name, clip(s, 40), tidemark.ErrInvalid)
+		return false, fmt.Errorf("%s=%s: want 1 or 0: %w", name, clip.To(s, 40), tidemark.ErrInvalid)
 	}
 }
 
@@ -241,7 +242,7 @@ func (c *call) one(name string, words ...string) (string, error) {
 			return w, nil
 		}
 	}
-	return "", fmt.Errorf("%s=%s: want %s: %w", name, clip(s, 40), strings.Join(words, " or "), tidemark.ErrInvalid)
+	return "", fmt.Errorf("%s=%s: want %s: %w", name, clip.To(s, 40), strings.Join(words, " or "), tidemark.ErrInvalid)
 }
 
 // query reads ?q, which must be there.

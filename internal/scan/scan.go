@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // MaxDepth is how deep values may nest; encoding/json has the same limit.
@@ -68,7 +68,7 @@ func (o *stack) closer() byte {
 	return ']'
 }
 
-// Error says why bytes are not the JSON that is wanted. It is [tidemark.ErrInvalid].
+// Error says why bytes are not the JSON that is wanted. It is tidemark.ErrInvalid.
 type Error struct {
 	At  int64
 	Why string
@@ -76,11 +76,11 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("byte %d: %s: %v", e.At, e.Why, tidemark.ErrInvalid)
+	return fmt.Sprintf("byte %d: %s: %v", e.At, e.Why, json.ErrInvalid)
 }
 
 // Unwrap implements errors.Unwrap.
-func (e *Error) Unwrap() error { return tidemark.ErrInvalid }
+func (e *Error) Unwrap() error { return json.ErrInvalid }
 
 // Reset begins with a value whose first byte is at base. more gives the piece behind data, which may take its place,
 // and an empty one at the end; it is nil when data is all.

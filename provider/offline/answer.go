@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
@@ -57,13 +58,13 @@ func converse(req tidemark.Request, at int, text string) string {
 			first = s
 			break
 		}
-		b.WriteString("Noted: “" + clip(first) + "”")
+		b.WriteString("Noted: “" + clip.To(first, maxSentence) + "”")
 		if hits = related(hits, text); len(hits) > 0 {
 			b.WriteString("\n\nIt goes with this:\n")
 		}
 	}
 	for _, h := range hits {
-		b.WriteString("\n" + h.lead + ": “" + clip(h.text) + "”")
+		b.WriteString("\n" + h.lead + ": “" + clip.To(h.text, maxSentence) + "”")
 	}
 	return b.String()
 }
@@ -208,10 +209,10 @@ func afterTools(req tidemark.Request, text string) string {
 // reported says what a tool answered.
 func reported(call tidemark.Block, texts []string, failed bool) string {
 	text := strings.Join(texts, "\n")
-	query := "“" + clip(strings.ReplaceAll(strings.Join(jsonTexts(call.Input), " "), "\n", " ")) + "”"
+	query := "“" + clip.To(strings.ReplaceAll(strings.Join(jsonTexts(call.Input), " "), "\n", " "), maxSentence) + "”"
 	switch {
 	case failed:
-		return "The tool " + call.Name + " failed: " + clip(text)
+		return "The tool " + call.Name + " failed: " + clip.To(text, maxSentence)
 	case call.Name == rememberTool && strings.HasPrefix(text, "Nothing new"):
 		return "I know that already: " + query
 	case call.Name == rememberTool:
@@ -233,7 +234,7 @@ func reported(call tidemark.Block, texts []string, failed bool) string {
 	var b strings.Builder
 	b.WriteString("This is what " + call.Name + " found about " + query + ":\n")
 	for _, p := range best {
-		b.WriteString("\n- " + clip(p.text))
+		b.WriteString("\n- " + clip.To(p.text, maxSentence))
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // request asks to condense a conversation, as the compaction engine writes it.
@@ -128,7 +129,7 @@ type list []string
 
 // add adds an item that says something new.
 func (x *extract) add(l *list, item string) {
-	item = clip(strings.Join(strings.Fields(item), " "))
+	item = clip.To(strings.Join(strings.Fields(item), " "), maxSentence)
 	if key := nearKey(item); key != "" && !x.seen[key] {
 		x.seen[key] = true
 		*l = append(*l, item)
@@ -226,7 +227,7 @@ func (x *extract) state(lines []spoken) {
 		case l.who == "user":
 			var left []string
 			for _, s := range sentences(withoutNotices(l.text)) {
-				if !notice(s) && !x.seen[nearKey(clip(bare(s)))] {
+				if !notice(s) && !x.seen[nearKey(clip.To(bare(s), maxSentence))] {
 					left = append(left, s)
 				}
 			}

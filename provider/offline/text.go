@@ -19,18 +19,6 @@ const (
 	maxSentences = 20_000 // that are looked at; a whole window holds fewer
 )
 
-// clip bounds a sentence, on a character's edge.
-func clip(s string) string {
-	if len(s) <= maxSentence {
-		return s
-	}
-	n := maxSentence
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
-
 // parts separates what a person said in a message from summaries, which may stand in blocks of the same message.
 func parts(m tidemark.Message) (summary, said string) {
 	var sums, words []string
