@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // maxBlocks bounds the blocks of a reply and the tool calls in one.
@@ -75,7 +76,7 @@ type anthropicDelta struct {
 	StopReason  looseName       `json:"stop_reason"`
 }
 
-func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *anthropicReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
 		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}

@@ -8,6 +8,7 @@ import (
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // openaiReply builds a reply from the chunks of one stream
@@ -84,7 +85,7 @@ func newOpenAIReply(req tidemark.Request, key string, newID func() string) *open
 	return &openaiReply{key: key, req: req, newID: newID}
 }
 
-func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *openaiReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
 		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}

@@ -10,6 +10,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // Stop reasons of the Messages API that mean something to us
@@ -26,7 +27,7 @@ const (
 type decoder interface {
 	// event takes up an event. It returns what a reader should see of it, valid until the next
 	// call, and whether it was the last.
-	event(ev sseEvent) (ds []tidemark.Delta, done bool, err error)
+	event(ev sse.Event) (ds []tidemark.Delta, done bool, err error)
 	// finished reports whether a stream that ends without a last event is whole.
 	finished() bool
 	// reply returns the answer.
@@ -38,9 +39,9 @@ type yielder = func(tidemark.Delta, error) bool
 // decode passes on the deltas of a stream and returns its reply; ok is false when the reader
 // stopped.
 func decode(r io.Reader, dec decoder, yield yielder) (reply tidemark.Reply, ok bool, err error) {
-	events := newSSEReader(r)
+	events := sse.NewReader(r)
 	for {
-		ev, err := events.next()
+		ev, err := events.Next()
 		if errors.Is(err, io.EOF) && dec.finished() {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // workersaiReply brings the chunks of Workers AI into the shape of chat completions and hands them to
@@ -45,7 +46,7 @@ func newWorkersAIReply(req tidemark.Request, key string, limit tidemark.Tokens, 
 	return &workersaiReply{openaiReply: newOpenAIReply(req, key, newID), limit: limit}
 }
 
-func (r *workersaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *workersaiReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if string(ev.Data) == "[DONE]" {
 		return r.openaiReply.event(ev)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -202,7 +203,7 @@ func (o *completion) finish(reason string, calls []chatCallWire, u tidemark.Usag
 			return err
 		}
 	}
-	return o.stream.write(appendFrame(nil, "", "[DONE]"))
+	return o.stream.write(sse.Append(nil, "", "[DONE]"))
 }
 
 // fail implements dialect.

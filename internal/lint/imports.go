@@ -33,6 +33,7 @@ var table = []row{
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
+	{pkg: "internal/sse", why: "events in, events out"},
 	{pkg: "internal/scan", why: "bytes in, places and bytes out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
 
@@ -43,7 +44,7 @@ var table = []row{
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
-	{pkg: "provider", may: "internal/clip internal/picture internal/scan", why: "a wire format; it knows one request, no session"},
+	{pkg: "provider", may: "internal/sse internal/clip internal/picture internal/scan", why: "a wire format; it knows one request, no session"},
 	{pkg: "provider/offline", may: "internal/clip internal/lexicon internal/scan provider", why: "a request in, a reply out: it is a provider like the others, and makes a request valid by the same rules"},
 	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
@@ -61,7 +62,7 @@ var table = []row{
 	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
 	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
-	{pkg: "proxy/stream", may: "internal/scan cleanup", why: "an answer in, an answer out; it knows no conversation"},
+	{pkg: "proxy/stream", may: "internal/sse internal/scan cleanup", why: "an answer in, an answer out; it knows no conversation"},
 	{pkg: "proxy", may: "internal/clip cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
@@ -77,7 +78,7 @@ var table = []row{
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/clip internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/sse internal/clip internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 

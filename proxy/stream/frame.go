@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // maxFrame bounds one event of a stream with all its lines.
@@ -84,7 +85,7 @@ func (f *Filter) tooLong() {
 // end returns the length of the frame, or of the comment, that b begins with; 0 when it is not complete.
 func (c *framer) end(b []byte) int {
 	for {
-		i := lineEnd(b[c.pos:])
+		i := sse.LineEnd(b[c.pos:])
 		if i < 0 {
 			c.pos = len(b)
 			return 0
@@ -104,18 +105,6 @@ func (c *framer) end(b []byte) int {
 		}
 		c.line, c.pos = next, next
 	}
-}
-
-// lineEnd returns the index of the first line feed or carriage return, -1 if there is none.
-func lineEnd(b []byte) int {
-	lf := bytes.IndexByte(b, '\n')
-	if lf >= 0 {
-		b = b[:lf]
-	}
-	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
-		return cr
-	}
-	return lf
 }
 
 // parse reads the lines of a frame.
@@ -181,7 +170,7 @@ func dataLine(l []byte) ([]byte, bool) {
 // eachLine calls f with each line of raw and where the line behind it begins.
 func eachLine(raw []byte, f func(line span, end int)) {
 	for at := 0; at < len(raw); {
-		i := lineEnd(raw[at:])
+		i := sse.LineEnd(raw[at:])
 		if i < 0 {
 			f(span{From: at, To: len(raw)}, len(raw))
 			return
