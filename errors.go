@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // Errors that callers tell apart. They are wrapped with the verb and the item that failed; one
@@ -13,7 +15,7 @@ var (
 	ErrNotFound     = errors.New("not found")
 	ErrConflict     = errors.New("conflict")                // a compare-and-swap lost, a fence held, a key exists
 	ErrTooLarge     = errors.New("too large")               // a bound of size, depth or count
-	ErrInvalid      = errors.New("invalid")                 // bad input; the message names the field and the fix
+	ErrInvalid      = json.ErrInvalid                       // bad input; the message names the field and the fix
 	ErrUnauthorized = errors.New("unauthorized")            // no or wrong token
 	ErrForbidden    = errors.New("forbidden")               // known, but not allowed
 	ErrBusy         = errors.New("busy")                    // a bound on work in flight; try again

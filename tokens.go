@@ -1,5 +1,7 @@
 package tidemark
 
+import "bytes"
+
 // Tokens is a size as a model counts it.
 type Tokens int64
 
@@ -74,4 +76,22 @@ func (u Usage) Context() Tokens { return u.Input + u.CacheRead + u.CacheCreation
 // Add returns the sum of two usages: what several calls cost, never the size of a context.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation, u.Output + v.Output}
+}
+
+// UTF16LenJSON returns the length in UTF-16 units of the text of a JSON string, given without its quotes, or of any valid
+// JSON in which an escape counts as the character that it means.
+func UTF16LenJSON(raw []byte) int {
+	n := UTF16Len(raw)
+	for {
+		k := bytes.IndexByte(raw, '\\')
+		if k < 0 {
+			return n
+		}
+		size := len(`\n`)
+		if raw[k+1] == 'u' {
+			size = len(`\u0000`)
+		}
+		n -= size - 1
+		raw = raw[k+size:]
+	}
 }

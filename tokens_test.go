@@ -2,11 +2,13 @@ package tidemark_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // TestEstimateChars: ceil(chars / 4 * 1.2), exactly; in floating point some multiples of ten come
@@ -104,5 +106,23 @@ func TestUsage(t *testing.T) {
 	}
 	if sum := u.Add(u); sum != (tidemark.Usage{Input: 6, CacheRead: 200, CacheCreation: 40, Output: 14}) {
 		t.Errorf("sum %+v", sum)
+	}
+}
+
+// TestUTF16LenJSON: the units of a string are those of the text that it means.
+func TestUTF16LenJSON(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 5000 {
+		var b strings.Builder
+		for range r.IntN(30) {
+			b.WriteString([]string{"a", "plain text ", `\"`, `\\`, `\n`, `\u0041`, `\ud83d\ude00`, "é"}[r.IntN(8)])
+		}
+		var text string
+		if err := json.Unmarshal([]byte(`"`+b.String()+`"`), &text); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tidemark.UTF16LenJSON([]byte(b.String())), len(utf16.Encode([]rune(text))); got != want {
+			t.Fatalf("%d units, want %d, of %s", got, want, b.String())
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -72,7 +72,7 @@ func openChat(ctx context.Context, c Conversation, folder string) (t chat, err e
 		return t, err
 	}
 	t.turns = map[tidemark.EntryID]recall.Doc{}
-	t.Session, t.end, err = open(ctx, folder, provider.Offline{}, []compaction.Strategy{compaction.Pointer{}}, session.Settings{NoMemories: true})
+	t.Session, t.end, err = open(ctx, folder, offline.Model{}, []compaction.Strategy{compaction.Pointer{}}, session.Settings{NoMemories: true})
 	if err != nil {
 		return t, err
 	}

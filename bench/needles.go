@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -105,7 +105,7 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 		return out, err
 	}
 	watch := &stopwatch{Pointer: compaction.Pointer{Tail: n.Tail, Headroom: n.Headroom}}
-	s, end, err := open(ctx, folder, provider.Offline{}, []compaction.Strategy{watch},
+	s, end, err := open(ctx, folder, offline.Model{}, []compaction.Strategy{watch},
 		session.Settings{Window: n.Budget, Reserve: 1, Keep: n.Budget / 2, NoMemories: true})
 	if err != nil {
 		return out, err

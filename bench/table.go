@@ -14,7 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -104,7 +104,7 @@ func (t Table) check() error {
 
 // Run plays all traces with each method.
 func (t Table) Run(ctx context.Context, folder string) (Tabled, error) {
-	out := Tabled{Traces: t.Traces, Needles: t.Needles, Window: t.Window, Seed: t.Seed, Model: cmp.Or(t.ModelID, provider.OfflineModel)}
+	out := Tabled{Traces: t.Traces, Needles: t.Needles, Window: t.Window, Seed: t.Seed, Model: cmp.Or(t.ModelID, offline.Name)}
 	if err := t.check(); err != nil {
 		return out, err
 	}
@@ -232,7 +232,7 @@ func (t Table) session(ctx context.Context, folder, method string, tr *trace, as
 	if method == "pointer" {
 		strategy = compaction.Pointer{Headroom: t.limit() - t.keep()}
 	}
-	var model tidemark.Provider = provider.Offline{}
+	var model tidemark.Provider = offline.Model{}
 	if t.Model != nil {
 		model = t.Model
 	}

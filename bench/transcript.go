@@ -14,7 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
@@ -66,7 +66,7 @@ func (a Agents) Run(ctx context.Context, file string, raw []byte, folder string)
 	questions := named(log, a.Needles)
 	log, more := a.plant(log)
 	questions = append(questions, more...)
-	s, end, err := open(ctx, folder, provider.Offline{}, []compaction.Strategy{compaction.Pointer{}}, session.Settings{Window: a.Window,
+	s, end, err := open(ctx, folder, offline.Model{}, []compaction.Strategy{compaction.Pointer{}}, session.Settings{Window: a.Window,
 		Reserve: a.Window / 8, Keep: a.Window / 4, NoMemories: true})
 	if err != nil {
 		return out, err

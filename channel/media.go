@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Bounds of files.
@@ -52,7 +53,7 @@ func (g *Ingress) fetch(ctx context.Context, c Channel, m Incoming, f Media, fai
 	case errors.Is(err, tidemark.ErrTooLarge):
 		return tidemark.Block{}, fmt.Sprintf("[%s: too large to be taken]", kind), nil
 	case failed+1 >= fileTries || permanent(err):
-		g.Logger.Warn("a file cannot be had", "channel", c.Name(), "kind", kind, "err", clip(err.Error()))
+		g.Logger.Warn("a file cannot be had", "channel", c.Name(), "kind", kind, "err", clip.To(err.Error(), maxError))
 		return tidemark.Block{}, fmt.Sprintf("[%s: it could not be fetched]", kind), nil
 	default:
 		return tidemark.Block{}, "", fmt.Errorf("fetch %s: %w: %w", kind, errFile, err)

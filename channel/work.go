@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -251,7 +252,7 @@ func (g *Ingress) arrivalStmt(platform string, a Arrival) tidemark.Stmt {
 	}
 	if err != nil { // kept as a trace
 		g.Logger.Error("an arrival cannot be stored", "channel", platform, "err", err)
-		due, note, raw = -1, clip(err.Error()), []byte("{}")
+		due, note, raw = -1, clip.To(err.Error(), maxError), []byte("{}")
 	}
 	lane := a.lane(platform)
 	return tidemark.Stmt{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, ended, error)
@@ -337,16 +338,16 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 	}
 	if !waits && errors.Is(failed, errUnset) || tries >= maxTries || permanent(failed) && tries >= maxOddTry {
 		g.Count(t.platform, "given_up")
-		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
+		g.Logger.Error("an arrival is given up", "channel", t.platform, "n", t.n, "tries", tries, "err", clip.To(failed.Error(), maxError))
 		return g.DB.Tx(ctx, []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_arrivals WHERE due < 0 AND ended < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
-			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, ended = ?, error = ? WHERE n = ?`, Args: []any{tries, now.UnixMilli(), clip(failed.Error()), t.n}},
+			{SQL: `UPDATE channel_arrivals SET tries = ?, due = -1, ended = ?, error = ? WHERE n = ?`, Args: []any{tries, now.UnixMilli(), clip.To(failed.Error(), maxError), t.n}},
 		})
 	}
 	g.Count(t.platform, "again")
 	due := now.Add(pause)
 	err := g.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `UPDATE channel_arrivals SET tries = ?, files = files + ?, error = ? WHERE n = ?`, Args: []any{tries, errors.Is(failed, errFile), clip(failed.Error()), t.n}},
+		{SQL: `UPDATE channel_arrivals SET tries = ?, files = files + ?, error = ? WHERE n = ?`, Args: []any{tries, errors.Is(failed, errFile), clip.To(failed.Error(), maxError), t.n}},
 		{SQL: `UPDATE channel_arrivals SET due = ?, unset = CASE WHEN ? = 0 THEN 0 WHEN unset BETWEEN 1 AND ? THEN unset ELSE ? END WHERE lane = ? AND due >= 0`,
 			Args: []any{due.UnixMilli(), waits, now.UnixMilli(), now.UnixMilli(), lane}},
 	})
@@ -354,7 +355,7 @@ func (g *Ingress) settle(ctx context.Context, lane string, t *task, failed error
 		return err
 	}
 	g.schedule(due)
-	g.Logger.Warn("an arrival is tried again", "channel", t.platform, "n", t.n, "tries", tries, "err", clip(failed.Error()))
+	g.Logger.Warn("an arrival is tried again", "channel", t.platform, "n", t.n, "tries", tries, "err", clip.To(failed.Error(), maxError))
 	return nil // head finds nothing due
 }
 
@@ -404,13 +405,6 @@ func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
 func laneKind(lane string) string {
 	kind, _, _ := strings.Cut(lane, "/")
 	return kind
-}
-
-func clip(s string) string {
-	if len(s) > maxError {
-		return strings.ToValidUTF8(s[:maxError], "") + "…"
-	}
-	return s
 }
 
 var errUnset = errors.New("the channel is not set up")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Bounds of what is unpacked at once.
@@ -67,23 +68,23 @@ func (g *Ingress) unpackOne(platform, hash string, body []byte, at time.Time) []
 	if age := now.Sub(at); errors.Is(err, errUnset) && age < keepUnset {
 		due := now.Add(min(lastPause, max(firstPause, age)))
 		g.Count(platform, "again")
-		g.Logger.Warn("a webhook waits", "channel", platform, "since", at.UTC(), "err", clip(err.Error()))
+		g.Logger.Warn("a webhook waits", "channel", platform, "since", at.UTC(), "err", clip.To(err.Error(), maxError))
 		g.schedule(due)
 		return []tidemark.Stmt{{SQL: `UPDATE channel_bodies SET due = ?, at = min(at, ?), error = ? WHERE platform = ? AND hash = ?`,
-			Args: []any{due.UnixMilli(), now.UnixMilli(), clip(err.Error()), platform, hash}}}
+			Args: []any{due.UnixMilli(), now.UnixMilli(), clip.To(err.Error(), maxError), platform, hash}}}
 	}
 	if err != nil {
 		g.Count(platform, "unreadable")
 		g.Logger.Error("a webhook cannot be read", "channel", platform, "hash", hash, "bytes", len(body), "err", err)
 		return []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_bodies WHERE due < 0 AND ended < ?`, Args: []any{now.Add(-keepDead).UnixMilli()}},
-			{SQL: `UPDATE channel_bodies SET due = -1, ended = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{now.UnixMilli(), clip(err.Error()), platform, hash}},
+			{SQL: `UPDATE channel_bodies SET due = -1, ended = ?, error = ? WHERE platform = ? AND hash = ?`, Args: []any{now.UnixMilli(), clip.To(err.Error(), maxError), platform, hash}},
 		}
 	}
 	stmts := make([]tidemark.Stmt, 0, len(arrivals)+1)
 	for _, a := range arrivals {
 		if a.Odd != "" {
-			g.Logger.Info("not acted on", "channel", platform, "kind", clip(a.Odd))
+			g.Logger.Info("not acted on", "channel", platform, "kind", clip.To(a.Odd, maxError))
 			continue
 		}
 		stmts = append(stmts, g.arrivalStmt(platform, a))

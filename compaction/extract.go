@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Index is what of a span can be named mechanically: what a model must not paraphrase. Newest
@@ -45,7 +46,7 @@ func (x *Index) Add(text string, said, asked bool) {
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); len(line) > 8 && len(line) < 300 && tellsError(line) {
-			x.Errors = appendAll(x.Errors, []string{clip(line, 160)})
+			x.Errors = appendAll(x.Errors, []string{clip.To(line, 160)})
 		}
 	}
 }
@@ -68,14 +69,6 @@ func appendAll(list, more []string) []string {
 		list = slices.Delete(list, 0, n)
 	}
 	return list
-}
-
-// clip cuts s to at most n bytes and marks the cut.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:runeFloor(s, n)] + "…"
 }
 
 // Gather makes the mechanical part of a summary from the items of a span and the digest before.
@@ -132,7 +125,7 @@ func boundAsks(asks []string) []string {
 	const budget, each = 4000, 600
 	total := 0
 	for i := len(asks) - 1; i >= 0; i-- {
-		asks[i] = clip(asks[i], each)
+		asks[i] = clip.To(asks[i], each)
 		if total += len(asks[i]); total > budget {
 			return asks[i+1:]
 		}
@@ -168,7 +161,7 @@ func toolCalls(items []Item) []string {
 	for _, it := range items {
 		for _, c := range it.Message.Content {
 			if c.Type == tidemark.TypeToolUse {
-				out = append(out, fmt.Sprintf("%s %s", c.Name, clip(string(c.Input), 200)))
+				out = append(out, fmt.Sprintf("%s %s", c.Name, clip.To(string(c.Input), 200)))
 			}
 		}
 	}
@@ -179,7 +172,7 @@ func lastTurns(items []Item) []string {
 	var out []string
 	for _, it := range items {
 		if t := strings.TrimSpace(it.Message.PlainText()); t != "" && !it.Span() {
-			out = append(out, fmt.Sprintf("%s: %s", it.Message.Role, clip(strings.Join(strings.Fields(t), " "), 400)))
+			out = append(out, fmt.Sprintf("%s: %s", it.Message.Role, clip.To(strings.Join(strings.Fields(t), " "), 400)))
 		}
 	}
 	return out

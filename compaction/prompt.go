@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // The prompt of a summary, in the order of the reference: previous summary, existing memories,
@@ -189,7 +190,7 @@ func bullets(s string) []string {
 		if line == "" || strings.HasPrefix(line, "#") || noFact.MatchString(line) || len(out) == maxMemories {
 			continue
 		}
-		out = append(out, clip(line, maxMemory))
+		out = append(out, clip.To(line, maxMemory))
 	}
 	return out
 }

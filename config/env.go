@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -55,7 +56,7 @@ func (c *Config) override(environ []string) []Problem {
 			continue
 		}
 		if err := k.set(c, "", k.decode(value)); err != nil {
-			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip(k.shown(value)), k.want()) + fix(err) + k.form()})
+			problems = append(problems, Problem{Where: name, Key: k.Name, Text: fmt.Sprintf("found %q, want %s", clip.To(k.shown(value), 60), k.want()) + fix(err) + k.form()})
 			continue
 		}
 		c.Origin[k.Name] = name
@@ -79,7 +80,7 @@ func (c *Config) openAIBase(url string) []Problem {
 	}
 	k := Key{Type: URL}
 	if !k.fits(url) {
-		return []Problem{{Where: "OPENAI_BASE_URL", Key: "model.baseUrl", Text: fmt.Sprintf("found %q, want %s", clip(k.shown(url)), k.want())}}
+		return []Problem{{Where: "OPENAI_BASE_URL", Key: "model.baseUrl", Text: fmt.Sprintf("found %q, want %s", clip.To(k.shown(url), 60), k.want())}}
 	}
 	c.Model.BaseURL = url
 	c.Origin["model.baseUrl"] = "OPENAI_BASE_URL"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Tools says where tools of others come from, and who may use them.
@@ -116,7 +117,7 @@ func (c *Config) checkTools(at func(key string) string) []Problem {
 			out = append(out, Problem{Where: where, Key: prefix + key, Text: fmt.Sprintf(format, args...)})
 		}
 		if k := (Key{Type: Name}); !k.fits(name) || len(name) > maxServerName || strings.Contains(name, "__") || strings.HasSuffix(name, "_") {
-			out = append(out, Problem{Where: cmp.Or(c.Origin[prefix+"url"], at(prefix+"command")), Key: "tools.mcp", Text: fmt.Sprintf("the name %q: want 1 to %d lower case letters, digits, - and _, without __ and with no _ at the end", clip(name), maxServerName)})
+			out = append(out, Problem{Where: cmp.Or(c.Origin[prefix+"url"], at(prefix+"command")), Key: "tools.mcp", Text: fmt.Sprintf("the name %q: want 1 to %d lower case letters, digits, - and _, without __ and with no _ at the end", clip.To(name, 60), maxServerName)})
 			continue
 		}
 		switch {
@@ -130,11 +131,11 @@ func (c *Config) checkTools(at func(key string) string) []Problem {
 			add("secret", "is sent to a url, and this is a command; hand it on by env: [\"NAME=%s\"]", s.Secret)
 		}
 		if s.Secret != "" && !toolVariable(s.Secret) {
-			add("secret", "found %q, want the name of a variable that begins with %s, as TOOL_%s", clip(s.Secret), toolPrefix, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+			add("secret", "found %q, want the name of a variable that begins with %s, as TOOL_%s", clip.To(s.Secret, 60), toolPrefix, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 		}
 		for _, e := range s.Env {
 			if why := badEnv(e); why != "" {
-				add("env", "found %q: %s", clip(e), why)
+				add("env", "found %q: %s", clip.To(e, 60), why)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -253,7 +254,7 @@ func (d *decoder) leaf(k Key, v hujson.Value, path, star string) {
 	if err != nil {
 		what := found(v)
 		if v.Value.Kind() == '"' {
-			what = "the string " + strconv.Quote(clip(k.shown(literal(v))))
+			what = "the string " + strconv.Quote(clip.To(k.shown(literal(v)), 60))
 		}
 		d.add(v.StartOffset, path, "found %s, want %s", what, k.want()+fix(err))
 		return
@@ -476,18 +477,11 @@ func found(v hujson.Value) string {
 	case '[':
 		v = v.Clone()
 		v.Minimize()
-		return "the list " + clip(string(v.Pack()))
+		return "the list " + clip.To(string(v.Pack()), 60)
 	case '"':
-		return "the string " + strconv.Quote(clip(literal(v)))
+		return "the string " + strconv.Quote(clip.To(literal(v), 60))
 	case '0':
-		return "the number " + clip(literal(v))
+		return "the number " + clip.To(literal(v), 60)
 	}
 	return literal(v)
-}
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return strings.ToValidUTF8(s[:60], "") + "…"
-	}
-	return s
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // maxBlocks bounds the blocks of a reply and the tool calls in one.
@@ -73,7 +76,7 @@ type anthropicDelta struct {
 	StopReason  looseName       `json:"stop_reason"`
 }
 
-func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *anthropicReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
 		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}
@@ -86,7 +89,7 @@ func (r *anthropicReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 		if ev.Name != "" && !strings.HasPrefix(ev.Name, "content_block") && !strings.HasPrefix(ev.Name, "message") && ev.Name != "error" {
 			return nil, false, nil // an event that we do not know need not be JSON
 		}
-		return nil, false, networkError("an event is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("an event is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	var d tidemark.Delta
 	switch or(string(e.Type), ev.Name) {
@@ -167,7 +170,7 @@ func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {
 	}
 	var err error
 	if p.block, err = looseBlock(e.Block); err != nil {
-		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip(string(e.Block), 200), r.key)
+		return tidemark.Delta{}, networkError("a block of the reply is not one: "+clip.To(string(e.Block), 200), r.key)
 	}
 	p.raw = p.block.Raw()
 	p.text.WriteString(p.block.Text)
@@ -245,7 +248,7 @@ func (p *part) finish() (tidemark.Block, error) {
 	p.text.WriteString(p.pieces.text.rest())
 	p.input.WriteString(p.pieces.input.rest())
 	var sets []field
-	set := func(key string, value []byte) { sets = append(sets, field{key, value}) }
+	set := func(key string, value []byte) { sets = append(sets, field{Key: key, Value: value}) }
 	switch p.block.Type {
 	case tidemark.TypeText:
 		set("text", json.AppendString(nil, p.text.String()))
@@ -254,7 +257,7 @@ func (p *part) finish() (tidemark.Block, error) {
 		set("signature", json.AppendString(nil, p.signature.String()))
 	}
 	if p.input.Len() > 0 {
-		set("input", toolInput(p.input.String()))
+		set("input", ToolInput(p.input.String()))
 	}
 	if p.content.Len() > 0 {
 		set("content", json.AppendString(nil, p.content.String()))
@@ -267,7 +270,7 @@ func (p *part) finish() (tidemark.Block, error) {
 		set("citations", list)
 	}
 	var b tidemark.Block
-	err := b.UnmarshalJSON(splice(nil, p.raw, sets...))
+	err := b.UnmarshalJSON(scan.Set(nil, p.raw, sets...))
 	return b, err
 }
 
@@ -275,7 +278,7 @@ func (p *part) finish() (tidemark.Block, error) {
 func (r *anthropicReply) whole(data []byte) (tidemark.Reply, error) {
 	var m anthropicMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	}
 	if m.Content.is == nil && m.StopReason == "" {
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)

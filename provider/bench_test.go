@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // longStream is a reply of 20,000 deltas, some 2 to 4 MB.
@@ -54,9 +55,9 @@ func BenchmarkSSEReader(b *testing.B) {
 }
 
 func countEvents(data []byte) (int, error) {
-	s := newSSEReader(bytes.NewReader(data))
+	s := sse.NewReader(bytes.NewReader(data))
 	for n := 0; ; n++ {
-		if _, err := s.next(); err != nil {
+		if _, err := s.Next(); err != nil {
 			return n, err
 		}
 	}

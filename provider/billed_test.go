@@ -32,7 +32,7 @@ func TestBilled(t *testing.T) {
 			}
 			want := row.usage
 			if !row.believed {
-				want = tidemark.Usage{Input: estimateRequest(req), Output: tidemark.Estimate(said)}
+				want = tidemark.Usage{Input: Estimate(req), Output: tidemark.Estimate(said)}
 			}
 			if got.Call.Usage != want || want.Context() <= 0 {
 				t.Errorf("%+v, want %+v", got.Call.Usage, want)

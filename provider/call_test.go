@@ -319,7 +319,7 @@ func TestWithoutUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply.Call.Reported || reply.Call.Usage.Input != estimateRequest(hi()) || reply.Call.Usage.Output == 0 {
+	if reply.Call.Reported || reply.Call.Usage.Input != Estimate(hi()) || reply.Call.Usage.Output == 0 {
 		t.Errorf("call %+v", reply.Call)
 	}
 }

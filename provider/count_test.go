@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 )
 
 // trip is a transport of one answer, which keeps what was asked.
@@ -73,7 +74,7 @@ func TestCount(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&provider.Retry{Provider: provider.Offline{}}).Count(t.Context(), req); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := (&provider.Retry{Provider: offline.Model{}}).Count(t.Context(), req); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("one that does not count: %v", err)
 	}
 }

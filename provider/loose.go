@@ -8,6 +8,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // The types of this file read what a provider answers as it was meant. An answer was paid for, and a field in another
@@ -187,24 +188,23 @@ func looseBlock(raw json.RawMessage) (tidemark.Block, error) {
 		return b, err
 	}
 	var sets []field
-	eachField(raw, func(key, pair []byte) {
-		value := valueOf(key, pair)
+	_ = scan.Members(raw, func(key, value []byte) { // it is valid
 		switch string(key) {
 		case "type", "text", "thinking", "id", "name", "tool_use_id", "signature":
 			var name looseName
 			if value[0] != '"' && name.UnmarshalJSON(value) == nil {
-				sets = append(sets, field{string(key), json.AppendString(nil, string(name))})
+				sets = append(sets, field{Key: string(key), Value: json.AppendString(nil, string(name))})
 			}
 		case "is_error":
 			if string(value) != "true" && string(value) != "false" {
-				sets = append(sets, field{key: string(key)})
+				sets = append(sets, field{Key: string(key)})
 			}
 		case "source":
 			if value[0] != '{' {
-				sets = append(sets, field{key: string(key)})
+				sets = append(sets, field{Key: string(key)})
 			}
 		}
 	})
-	err = b.UnmarshalJSON(splice(nil, raw, sets...))
+	err = b.UnmarshalJSON(scan.Set(nil, raw, sets...))
 	return b, err
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/picture"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // What the Messages API takes of pictures (https://docs.anthropic.com/en/docs/build-with-claude/vision#evaluate-image-size):
@@ -46,20 +48,20 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	if picture {
 		p.nth++
 	}
-	source := member(b.Raw(), "source")
+	source := scan.Find(b.Raw(), "source")
 	if len(source) == 0 || source[0] != '{' {
 		return leftOut(b, "", "it has no source")
 	}
-	media := scalar(member(source, "media_type"))
-	switch kind := scalar(member(source, "type")); {
+	media := scalar(scan.Find(source, "media_type"))
+	switch kind := scalar(scan.Find(source, "type")); {
 	case kind == "base64":
 	case kind == "url":
-		if u := scalar(member(source, "url")); !strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") {
+		if u := scalar(scan.Find(source, "url")); !strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") {
 			return leftOut(b, media, "its address is none of the web")
 		}
 		return p.tooMany(b, r, media)
 	case kind == "text" && !picture:
-		if strings.TrimSpace(scalar(member(source, "data"))) == "" {
+		if strings.TrimSpace(scalar(scan.Find(source, "data"))) == "" {
 			return leftOut(b, media, "it is empty")
 		}
 		return nil
@@ -68,7 +70,7 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	default:
 		return leftOut(b, media, "its source is of no kind that is known")
 	}
-	data, repaired := base64Data(member(source, "data"))
+	data, repaired := base64Data(scan.Find(source, "data"))
 	if data == nil {
 		return leftOut(b, media, "its base64 cannot be read")
 	}
@@ -86,7 +88,7 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	if fit := p.tooMany(b, r, media); fit != nil {
 		return fit
 	}
-	return altered(b, []field{{"source", splice(nil, source, field{"media_type", json.AppendString(nil, or(is, media))}, field{"data", json.AppendString(nil, string(data))})}})
+	return altered(b, []field{{Key: "source", Value: scan.Set(nil, source, field{Key: "media_type", Value: json.AppendString(nil, or(is, media))}, field{Key: "data", Value: json.AppendString(nil, string(data))})}})
 }
 
 // unfit says why a picture is not taken, empty for one that is.
@@ -125,7 +127,7 @@ func leftOut(b tidemark.Block, media, why string) *tidemark.Block {
 	if b.Type == tidemark.TypeImage {
 		kind = "picture"
 	}
-	if media = clip(media, 60); media != "" {
+	if media = clip.To(media, 60); media != "" {
 		kind += " (" + media + ")"
 	}
 	t := tidemark.Text(fmt.Sprintf("[A %s stood here and is left out: %s. It is whole in the log.]", kind, why))

@@ -6,6 +6,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // chatWriter appends messages in the shape of chat completions.
@@ -263,13 +264,14 @@ const pictureField = "image_url"
 
 // pictureMore are those members, each with a comma before it.
 func pictureMore(b tidemark.Block) (out []byte) {
-	more := member(b.Raw(), pictureField)
+	more := scan.Find(b.Raw(), pictureField)
 	if len(more) == 0 || more[0] != '{' {
 		return nil
 	}
-	eachField(more, func(key, pair []byte) {
+	_ = scan.Members(more, func(key, value []byte) { // it is valid
 		if string(key) != "url" {
-			out = append(append(out, ','), pair...)
+			out = append(json.AppendString(append(out, ','), string(key)), ':')
+			out = append(out, value...)
 		}
 	})
 	return out

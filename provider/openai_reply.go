@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // openaiReply builds a reply from the chunks of one stream
@@ -83,7 +85,7 @@ func newOpenAIReply(req tidemark.Request, key string, newID func() string) *open
 	return &openaiReply{key: key, req: req, newID: newID}
 }
 
-func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *openaiReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if r.size += len(ev.Data); r.size > maxReplyBody {
 		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}
@@ -95,7 +97,7 @@ func (r *openaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err er
 	}
 	var c openaiChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("a chunk is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	ds, err = r.chunk(c, ev.Data)
 	return ds, false, err
@@ -212,7 +214,7 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 	}
 	for _, c := range r.calls {
 		if c.name != "" {
-			m.Content = append(m.Content, tidemark.ToolUse(r.unique(c.id), c.name, toolInput(c.args.String())))
+			m.Content = append(m.Content, tidemark.ToolUse(r.unique(c.id), c.name, ToolInput(c.args.String())))
 		}
 	}
 	switch r.finish {
@@ -263,7 +265,7 @@ func (r *openaiReply) unique(id string) string {
 func (r *openaiReply) whole(data []byte) (tidemark.Reply, error) {
 	var c openaiChunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	}
 	return r.wholeChunk(c, data)
 }

@@ -2,7 +2,8 @@ package provider
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // redacted stands where a key stood.
@@ -21,7 +22,7 @@ func redact(s, key string, limit int) string {
 	for _, p := range keyPrefixes {
 		s = redactPrefix(s, p)
 	}
-	return clip(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	return clip.To(strings.ToValidUTF8(s, "\uFFFD"), limit)
 }
 
 func redactPrefix(s, prefix string) string {
@@ -53,15 +54,4 @@ func redactPrefix(s, prefix string) string {
 
 func keyByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_' || c == '*' || c == '.'
-}
-
-// clip bounds a text to limit bytes, on a character's edge.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
 }

@@ -10,6 +10,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // Stop reasons of the Messages API that mean something to us
@@ -26,7 +27,7 @@ const (
 type decoder interface {
 	// event takes up an event. It returns what a reader should see of it, valid until the next
 	// call, and whether it was the last.
-	event(ev sseEvent) (ds []tidemark.Delta, done bool, err error)
+	event(ev sse.Event) (ds []tidemark.Delta, done bool, err error)
 	// finished reports whether a stream that ends without a last event is whole.
 	finished() bool
 	// reply returns the answer.
@@ -38,9 +39,9 @@ type yielder = func(tidemark.Delta, error) bool
 // decode passes on the deltas of a stream and returns its reply; ok is false when the reader
 // stopped.
 func decode(r io.Reader, dec decoder, yield yielder) (reply tidemark.Reply, ok bool, err error) {
-	events := newSSEReader(r)
+	events := sse.NewReader(r)
 	for {
-		ev, err := events.next()
+		ev, err := events.Next()
 		if errors.Is(err, io.EOF) && dec.finished() {
 			break
 		}
@@ -126,15 +127,15 @@ func billed(c tidemark.Call, req tidemark.Request, m tidemark.Message) tidemark.
 	if c.Reported && sound {
 		return c
 	}
-	c.Reported, c.Usage = false, tidemark.Usage{Input: estimateRequest(req)}
+	c.Reported, c.Usage = false, tidemark.Usage{Input: Estimate(req)}
 	if len(m.Content) > 0 {
 		c.Usage.Output = tidemark.Estimate(m)
 	}
 	return c
 }
 
-// estimateRequest estimates all that a request sends.
-func estimateRequest(req tidemark.Request) tidemark.Tokens {
+// Estimate estimates all that a request sends.
+func Estimate(req tidemark.Request) tidemark.Tokens {
 	total := tidemark.EstimateText(req.System)
 	for _, t := range req.Tools {
 		total += tidemark.EstimateChars(tidemark.UTF16Len(t.Name) + tidemark.UTF16Len(t.Description) + tidemark.UTF16Len([]byte(t.InputSchema)))
@@ -178,8 +179,8 @@ const (
 	invalidWhy  = "_reason"
 )
 
-// toolInput returns a tool call's arguments as one JSON object on one line.
-func toolInput(args string) json.RawMessage {
+// ToolInput returns a tool call's arguments as one JSON object on one line.
+func ToolInput(args string) json.RawMessage {
 	trimmed := strings.TrimSpace(args)
 	if trimmed == "" || trimmed == "null" {
 		return json.RawMessage("{}")

@@ -9,6 +9,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // schemaRules are what an API demands of the definition of a tool. tidemark.CheckTools has the sources.
@@ -59,7 +60,7 @@ func (a aliases) reply(m tidemark.Message) tidemark.Message {
 		var sets []field
 		own := a.own(b.Name)
 		if own != b.Name {
-			sets = append(sets, field{"name", json.AppendString(nil, own)})
+			sets = append(sets, field{Key: "name", Value: json.AppendString(nil, own)})
 		}
 		back := make(map[string]string, len(a.keys[own]))
 		for key, sent := range a.keys[own] {
@@ -67,7 +68,7 @@ func (a aliases) reply(m tidemark.Message) tidemark.Message {
 		}
 		input := renameKeys(b.Input, func(key string) string { return or(back[key], key) }, len(back) > 0)
 		if !bytes.Equal(input, b.Input) {
-			sets = append(sets, field{"input", input})
+			sets = append(sets, field{Key: "input", Value: input})
 		}
 		if fit := altered(b, sets); fit != nil {
 			blocks[i] = *fit
@@ -84,33 +85,18 @@ func renameKeys(value []byte, to func(string) string, any bool) []byte {
 	switch value[0] {
 	case '{':
 		out := []byte{'{'}
-		eachField(value, func(key, pair []byte) {
+		_ = scan.Members(value, func(key, value []byte) { // it is valid
 			if len(out) > 1 {
 				out = append(out, ',')
 			}
-			out = append(json.AppendString(out, to(unquoted(key))), ':')
-			out = append(out, renameKeys(valueOf(key, pair), to, any)...)
+			out = append(json.AppendString(out, to(string(key))), ':')
+			out = append(out, renameKeys(value, to, any)...)
 		})
 		return append(out, '}')
 	case '[':
-		out := []byte{'['}
-		eachElement(value, func(elem []byte) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(out, renameKeys(elem, to, any)...)
-		})
-		return append(out, ']')
+		return each(value, func(elem []byte) []byte { return renameKeys(elem, to, any) })
 	}
 	return value
-}
-
-// unquoted is the text of what stands between the quotes of a string.
-func unquoted(key []byte) string {
-	if bytes.IndexByte(key, '\\') < 0 {
-		return string(key)
-	}
-	return scalar(slices.Concat([]byte{'"'}, key, []byte{'"'}))
 }
 
 // define makes the definitions of tools valid, and notes what is called otherwise there.
@@ -187,11 +173,11 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 	}
 	var sets []field
 	kind, items := "", false
-	eachField(raw, func(key, pair []byte) {
-		name, value := string(key), valueOf(key, pair)
+	_ = scan.Members(raw, func(key, value []byte) { // it is valid
+		name := string(key)
 		set := func(v []byte) {
 			if !bytes.Equal(v, value) {
-				sets = append(sets, field{name, v})
+				sets = append(sets, field{Key: name, Value: v})
 			}
 		}
 		switch name {
@@ -203,7 +189,7 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 			set(m.members(name, value, depth))
 		case "items":
 			if items = value[0] != '['; !items { // a tuple has another name now
-				sets = append(sets, field{name, nil}, field{"prefixItems", m.list(value, depth)})
+				sets = append(sets, field{Key: name, Value: nil}, field{Key: "prefixItems", Value: m.list(value, depth)})
 				return
 			}
 			set(m.one(value, depth))
@@ -220,13 +206,13 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 		}
 	})
 	if m.rules.full && kind == "array" && !items {
-		sets = append(sets, field{"items", []byte("{}")}) // "array schema missing items"
+		sets = append(sets, field{Key: "items", Value: []byte("{}")}) // "array schema missing items"
 	}
 	if len(sets) == 0 {
 		return raw
 	}
 	m.changed = true
-	return splice(nil, raw, sets...)
+	return scan.Set(nil, raw, sets...)
 }
 
 // kinds is the value of "type": one of the seven names or a list of them, in whatever letters it came; nil for anything else.
@@ -279,8 +265,8 @@ func (m *mender) members(of string, value []byte, depth int) []byte {
 		return nil
 	}
 	out, changed := []byte{'{'}, false
-	eachField(value, func(key, pair []byte) {
-		name, sub := unquoted(key), valueOf(key, pair)
+	_ = scan.Members(value, func(key, sub []byte) { // it is valid
+		name := string(key)
 		fit, sent := m.one(sub, depth), name
 		if of == "properties" && m.rules.key != nil {
 			sent = m.rules.key(name)
@@ -306,10 +292,10 @@ func (m *mender) members(of string, value []byte, depth int) []byte {
 
 // titled says in a schema what its member is called, unless it has a title.
 func titled(schema []byte, name string) []byte {
-	if len(schema) == 0 || schema[0] != '{' || member(schema, "title") != nil {
+	if len(schema) == 0 || schema[0] != '{' || scan.Find(schema, "title") != nil {
 		return schema
 	}
-	return splice(nil, schema, field{"title", json.AppendString(nil, name)})
+	return scan.Set(nil, schema, field{Key: "title", Value: json.AppendString(nil, name)})
 }
 
 // one is a schema where one may stand, nil for what is none.
@@ -328,24 +314,19 @@ func (m *mender) list(value []byte, depth int) []byte {
 	if value[0] != '[' {
 		return nil
 	}
-	out, changed := []byte{'['}, false
-	eachElement(value, func(elem []byte) {
+	changed := false
+	out := each(value, func(elem []byte) []byte {
 		fit := m.one(elem, depth)
-		if changed = changed || !bytes.Equal(fit, elem); fit == nil {
-			return
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, fit...)
+		changed = changed || !bytes.Equal(fit, elem)
+		return fit
 	})
 	switch {
-	case len(out) == 1:
+	case len(out) == len("[]"):
 		return nil
 	case !changed:
 		return value
 	}
-	return append(out, ']')
+	return out
 }
 
 // required is a list of names, nil for anything else: before draft 4 it was true beside the member.
@@ -376,14 +357,4 @@ func namesJSON(names []string) []byte {
 		out = json.AppendString(out, n)
 	}
 	return append(out, ']')
-}
-
-// member is the value of a top-level field of an object, nil for none.
-func member(obj []byte, name string) (value []byte) {
-	eachField(obj, func(key, pair []byte) {
-		if value == nil && string(key) == name {
-			value = valueOf(key, pair)
-		}
-	})
-	return value
 }

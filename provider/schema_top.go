@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // arguments is what arguments a schema describes, by itself or in one of several ways.
@@ -24,13 +25,13 @@ const maxSteps = 500
 // is one by reference only. What they say is merged: every argument that any of them has may be given, those that all of
 // them demand must be, and ways says in words what the schema cannot any more.
 func (m *mender) top(schema []byte) (out []byte, ways string) {
-	kind := member(schema, "type")
+	kind := scan.Find(schema, "type")
 	odd := scalar(kind) != "object"
 	for _, word := range [...]string{"anyOf", "oneOf", "allOf"} {
-		odd = odd || member(schema, word) != nil
+		odd = odd || scan.Find(schema, word) != nil
 	}
 	if m.rules.full {
-		odd = odd || member(schema, "properties") == nil || member(schema, "enum") != nil || member(schema, "not") != nil
+		odd = odd || scan.Find(schema, "properties") == nil || scan.Find(schema, "enum") != nil || scan.Find(schema, "not") != nil
 	}
 	if !odd {
 		return schema, ""
@@ -46,16 +47,16 @@ func (m *mender) top(schema []byte) (out []byte, ways string) {
 		}
 		props = append(append(json.AppendString(props, n), ':'), a.schemas[n]...)
 	}
-	sets := []field{{"type", []byte(`"object"`)}, {"properties", append(props, '}')}, {key: "anyOf"}, {key: "oneOf"}, {key: "allOf"}, {key: "$ref"}}
+	sets := []field{{Key: "type", Value: []byte(`"object"`)}, {Key: "properties", Value: append(props, '}')}, {Key: "anyOf"}, {Key: "oneOf"}, {Key: "allOf"}, {Key: "$ref"}}
 	if m.rules.full {
-		sets = append(sets, field{key: "enum"}, field{key: "not"})
+		sets = append(sets, field{Key: "enum"}, field{Key: "not"})
 	}
 	if len(a.required) > 0 {
-		sets = append(sets, field{"required", namesJSON(a.required)})
+		sets = append(sets, field{Key: "required", Value: namesJSON(a.required)})
 	} else {
-		sets = append(sets, field{key: "required"})
+		sets = append(sets, field{Key: "required"})
 	}
-	return splice(nil, schema, sets...), strings.Join(a.ways, "\n")
+	return scan.Set(nil, schema, sets...), strings.Join(a.ways, "\n")
 }
 
 // add takes up what a schema demands; root is where its references lead.
@@ -67,18 +68,18 @@ func (a *arguments) add(schema, root []byte, depth int) {
 	if schema = resolved(schema, root); depth > most || len(schema) == 0 || schema[0] != '{' {
 		return
 	}
-	if props := member(schema, "properties"); len(props) > 0 && props[0] == '{' {
-		eachField(props, func(key, pair []byte) { a.put(unquoted(key), valueOf(key, pair)) })
+	if props := scan.Find(schema, "properties"); len(props) > 0 && props[0] == '{' {
+		_ = scan.Members(props, func(key, value []byte) { a.put(string(key), value) }) // it is valid
 	}
 	var names []string
-	if json.Unmarshal(member(schema, "required"), &names) == nil {
+	if json.Unmarshal(scan.Find(schema, "required"), &names) == nil {
 		a.demand(names)
 	}
-	for _, sub := range elements(member(schema, "allOf")) {
+	for _, sub := range elements(scan.Find(schema, "allOf")) {
 		a.add(sub, root, depth+1)
 	}
 	for _, word := range [...]string{"anyOf", "oneOf"} {
-		a.either(elements(member(schema, word)), root, depth+1)
+		a.either(elements(scan.Find(schema, word)), root, depth+1)
 	}
 }
 
@@ -133,7 +134,7 @@ func (a *arguments) demand(names []string) {
 // elements are those of a list, none of anything else.
 func elements(list []byte) (out [][]byte) {
 	if len(list) > 0 && list[0] == '[' {
-		eachElement(list, func(elem []byte) { out = append(out, elem) })
+		_ = scan.Elements(list, func(elem []byte) { out = append(out, elem) }) // it is valid
 	}
 	return out
 }
@@ -145,7 +146,7 @@ func resolved(schema, root []byte) []byte {
 		if len(schema) == 0 || schema[0] != '{' {
 			return schema
 		}
-		path, ok := strings.CutPrefix(scalar(member(schema, "$ref")), "#/")
+		path, ok := strings.CutPrefix(scalar(scan.Find(schema, "$ref")), "#/")
 		if !ok {
 			return schema
 		}
@@ -154,7 +155,7 @@ func resolved(schema, root []byte) []byte {
 			if len(at) == 0 || at[0] != '{' {
 				return schema
 			}
-			at = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+			at = scan.Find(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
 		}
 		if len(at) == 0 {
 			return schema

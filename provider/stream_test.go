@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -134,6 +135,8 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Errorf("%s:\n--- got\n%s--- want\n%s", file, got, want)
 	}
 }
+
+var tBackground = context.Background()
 
 // chopped returns at most n bytes a read, with n from a cycle.
 type chopped struct {

@@ -9,6 +9,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // What stands for what may not be sent.
@@ -49,6 +50,9 @@ type sending struct {
 	leftOut []string // tools that are too many
 	seen    pictures
 }
+
+// Valid makes a request what the Messages API takes, whatever was logged.
+func Valid(req tidemark.Request) tidemark.Request { return (&Anthropic{}).valid(req).Request }
 
 // valid makes a request what an API takes, whatever was logged. It is pure: the same request gives the same bytes, and
 // what was valid is sent as it came, so that the cached prefix holds.
@@ -181,14 +185,14 @@ func (s *sending) block(m tidemark.Message, b tidemark.Block) (fit *tidemark.Blo
 func (s *sending) call(b tidemark.Block) *tidemark.Block {
 	var sets []field
 	if name := s.tools.name(b.Name); name != b.Name {
-		sets = append(sets, field{"name", json.AppendString(nil, name)})
+		sets = append(sets, field{Key: "name", Value: json.AppendString(nil, name)})
 	}
 	input := []byte(b.Input)
 	if len(input) == 0 || input[0] != '{' {
-		input = toolInput(string(b.Input))
+		input = ToolInput(string(b.Input))
 	}
 	if input = s.aliases.keysSent(b.Name, input); string(input) != string(b.Input) {
-		sets = append(sets, field{"input", input})
+		sets = append(sets, field{Key: "input", Value: input})
 	}
 	return altered(b, sets)
 }
@@ -220,14 +224,14 @@ func (s *sending) result(b tidemark.Block) *tidemark.Block {
 	if !changed {
 		return nil
 	}
-	return altered(b, []field{{"content", append(list, ']')}})
+	return altered(b, []field{{Key: "content", Value: append(list, ']')}})
 }
 
 // medium is what stands for a picture or a document, nil for itself.
 func (s *sending) medium(b tidemark.Block) *tidemark.Block {
 	own := (*tidemark.Block)(nil)
-	if !s.media.more && member(b.Raw(), pictureField) != nil {
-		if own = altered(b, []field{{key: pictureField}}); own != nil {
+	if !s.media.more && scan.Find(b.Raw(), pictureField) != nil {
+		if own = altered(b, []field{{Key: pictureField}}); own != nil {
 			b = *own
 		}
 	}
@@ -253,7 +257,7 @@ func altered(b tidemark.Block, sets []field) *tidemark.Block {
 		return nil
 	}
 	var out tidemark.Block
-	if out.UnmarshalJSON(splice(nil, b.AppendJSON(nil), sets...)) != nil {
+	if out.UnmarshalJSON(scan.Set(nil, b.AppendJSON(nil), sets...)) != nil {
 		return nil // it was one before, and is with another string in it
 	}
 	return &out
@@ -294,7 +298,7 @@ func rename(m tidemark.Message, ids map[string]string) tidemark.Message {
 		if !ok || b.Type != tidemark.TypeToolUse && b.Type != tidemark.TypeToolResult {
 			continue
 		}
-		if fit := altered(b, []field{{name, json.AppendString(nil, to)}}); fit != nil {
+		if fit := altered(b, []field{{Key: name, Value: json.AppendString(nil, to)}}); fit != nil {
 			blocks[i] = *fit
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // workersaiReply brings the chunks of Workers AI into the shape of chat completions and hands them to
@@ -44,7 +46,7 @@ func newWorkersAIReply(req tidemark.Request, key string, limit tidemark.Tokens, 
 	return &workersaiReply{openaiReply: newOpenAIReply(req, key, newID), limit: limit}
 }
 
-func (r *workersaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err error) {
+func (r *workersaiReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, err error) {
 	if string(ev.Data) == "[DONE]" {
 		return r.openaiReply.event(ev)
 	}
@@ -53,7 +55,7 @@ func (r *workersaiReply) event(ev sseEvent) (ds []tidemark.Delta, done bool, err
 	}
 	var c workersaiChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		return nil, false, networkError("a chunk is not JSON: "+clip(string(ev.Data), 200), r.key)
+		return nil, false, networkError("a chunk is not JSON: "+clip.To(string(ev.Data), 200), r.key)
 	}
 	if c.failed() {
 		return nil, false, streamError(ev.Data, r.call.RequestID, r.key)
@@ -128,7 +130,7 @@ func (r *workersaiReply) whole(data []byte) (tidemark.Reply, error) {
 	}
 	switch {
 	case err != nil:
-		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip(string(data), 200), r.key)
+		return tidemark.Reply{}, networkError("the answer is not JSON: "+clip.To(string(data), 200), r.key)
 	case c.failed():
 		return tidemark.Reply{}, streamError(data, r.call.RequestID, r.key)
 	case len(c.Error) == 0 && len(c.Choices.is) == 0 && c.Response == "" && len(c.ToolCalls.is) == 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -191,7 +191,7 @@ func TestForeignStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := session.Open(t.Context(), session.Config{Key: second, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: provider.Offline{}})
+	home, err := session.Open(t.Context(), session.Config{Key: second, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -59,7 +59,7 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.s, err = session.Open(r.t.Context(), session.Config{Key: key, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: provider.Offline{}})
+	r.s, err = session.Open(r.t.Context(), session.Config{Key: key, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

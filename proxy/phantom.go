@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 )
@@ -291,11 +292,7 @@ func tell(err error) string {
 
 // clipped is a name on one line.
 func clipped(s string) string {
-	s = oneLine(s)
-	if len(s) > shownName {
-		s = strings.ToValidUTF8(s[:shownName], "") + "…"
-	}
-	return s
+	return clip.To(oneLine(s), shownName)
 }
 
 func oneLine(s string) string {

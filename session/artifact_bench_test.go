@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
@@ -22,7 +22,7 @@ func BenchmarkArtifacts(b *testing.B) {
 					b.StopTimer()
 					ctx, rt := life(b)
 					db := fileDB(b)
-					s := openSession(b, ctx, session.Config{Key: "agent:main:main", DB: db, Blobs: dirBlobs(b), Provider: provider.Offline{}, Runtime: rt,
+					s := openSession(b, ctx, session.Config{Key: "agent:main:main", DB: db, Blobs: dirBlobs(b), Provider: offline.Model{}, Runtime: rt,
 						Settings: session.Settings{ArtifactChars: chars}})
 					b.StartTimer()
 					start := rt.Now()

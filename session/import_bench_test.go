@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
@@ -62,7 +62,7 @@ func decodeLines(b *testing.B, log []byte) {
 func importOnce(b *testing.B, log []byte, window tidemark.Tokens) session.ImportResult {
 	b.StopTimer()
 	ctx, rt := life(b)
-	s := openSession(b, ctx, session.Config{Key: "agent:main:main", DB: fileDB(b), Blobs: dirBlobs(b), Provider: provider.Offline{}, Runtime: rt,
+	s := openSession(b, ctx, session.Config{Key: "agent:main:main", DB: fileDB(b), Blobs: dirBlobs(b), Provider: offline.Model{}, Runtime: rt,
 		Settings: session.Settings{Window: window}})
 	b.StartTimer()
 	res, err := s.Import(ctx, imported(transcript.Messages(bytes.NewReader(log), transcript.Options{})), nil)

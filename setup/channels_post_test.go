@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -31,7 +31,7 @@ func TestPostCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 			phone := &tidemarktest.Courier{}
-			s, err := session.Open(t.Context(), session.Config{Key: "agent:main:fake:dm:ann", DB: db, Blobs: blobs, Provider: provider.Offline{}, Agent: ag, Runtime: rt,
+			s, err := session.Open(t.Context(), session.Config{Key: "agent:main:fake:dm:ann", DB: db, Blobs: blobs, Provider: offline.Model{}, Agent: ag, Runtime: rt,
 				Courier: phone, Settings: session.Settings{Model: "offline"}})
 			if err != nil {
 				t.Fatal(err)

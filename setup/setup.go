@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/reflection"
@@ -39,7 +40,7 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 		w.MaxTokens = m.MaxTokens
 		p = w
 	default:
-		return provider.Offline{}
+		return offline.Model{}
 	}
 	return &provider.Retry{Provider: p, Runtime: rt, Tries: 1, Total: milliseconds(c.Timeouts.LLMMs)}
 }

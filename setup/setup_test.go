@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/setup"
 )
@@ -111,7 +112,7 @@ func TestProvider(t *testing.T) {
 		env  []string
 		want any
 	}{
-		{"none", nil, provider.Offline{}},
+		{"none", nil, offline.Model{}},
 		{"anthropic", []string{"ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k"}, &provider.Anthropic{}},
 		{"openai", []string{"OPENAI_API_KEY=k"}, &provider.OpenAI{}},
 		{"workers ai", []string{"TIDEMARK_MODEL_PROVIDER=workers-ai"}, &provider.WorkersAI{}},

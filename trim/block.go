@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
@@ -189,7 +190,7 @@ func (p *parser) textOf(v value) int64 {
 	if v.kind != '"' {
 		return 0
 	}
-	return scan.Units(p.raw(span{v.from + 1, v.to - 1}))
+	return int64(tidemark.UTF16LenJSON(p.raw(span{v.from + 1, v.to - 1})))
 }
 
 // empty reports an empty string, which the API refuses as text. White space alone stays: the model writes it between its
@@ -217,7 +218,7 @@ func (p *parser) call(at span, prev int64, b *blockFields) {
 	}
 	p.m.ToolUseRequests++
 	if o.chars = int64(len(`{}`)); b.input.kind != 0 {
-		o.chars = scan.Units(p.raw(b.input.span))
+		o.chars = int64(tidemark.UTF16LenJSON(p.raw(b.input.span)))
 	}
 	o.label = p.label(b)
 	p.special(o)
@@ -320,7 +321,7 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 			if !ok {
 				return c, false
 			}
-			l.chars += scan.Units(p.raw(v.span))
+			l.chars += int64(tidemark.UTF16LenJSON(p.raw(v.span)))
 			continue
 		}
 		var b blockFields
@@ -336,7 +337,7 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 		}
 		pic, ok := p.picture(at, &b)
 		if !ok {
-			l.chars += scan.Units(p.raw(at))
+			l.chars += int64(tidemark.UTF16LenJSON(p.raw(at)))
 			continue
 		}
 		l.chars += at.size()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -44,7 +45,7 @@ func getAnatomy(c *request) (any, error) {
 func getPrompt(c *request) (any, error) {
 	n, err := strconv.ParseInt(c.r.PathValue("n"), 10, 64)
 	if err != nil || n < 1 {
-		return nil, fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
+		return nil, fmt.Errorf("anatomy/%s: want the n of a call: %w", clip.To(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
 	}
 	s, err := c.shown()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // archiveKey accepts the key of an archive of the agent, or its name in the agent's folder.
@@ -24,10 +25,10 @@ func archiveKey(owner, name string) (string, error) {
 	}
 	of, _, _, ok := archive.ParseKey(key)
 	if !ok {
-		return "", fmt.Errorf("archive %q: want {sessionId}.jsonl.gz or {sessionId}-part{ms}.jsonl.gz: %w", clip(name, 200), tidemark.ErrInvalid)
+		return "", fmt.Errorf("archive %q: want {sessionId}.jsonl.gz or {sessionId}-part{ms}.jsonl.gz: %w", clip.To(name, 200), tidemark.ErrInvalid)
 	}
 	if of != owner {
-		return "", fmt.Errorf("archive %q belongs to agent %s: %w", clip(name, 200), of, tidemark.ErrForbidden)
+		return "", fmt.Errorf("archive %q belongs to agent %s: %w", clip.To(name, 200), of, tidemark.ErrForbidden)
 	}
 	return key, nil
 }

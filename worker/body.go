@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
 )
@@ -151,23 +152,12 @@ func suggest(name string, known []string) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("%q; did you mean %q?", clip(name, 64), best)
+		return fmt.Sprintf("%q; did you mean %q?", clip.To(name, 64), best)
 	}
 	if len(known) == 0 {
 		known = []string{"none"}
 	}
-	return fmt.Sprintf("%q; known are %s", clip(name, 64), strings.Join(known, ", "))
-}
-
-// clip cuts a text that is only quoted, at a character.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
+	return fmt.Sprintf("%q; known are %s", clip.To(name, 64), strings.Join(known, ", "))
 }
 
 // checkJSON reports what decoders accept and later steps choke on, by its byte: text that is not

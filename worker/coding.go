@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // codings are those of request bodies that are taken (https://www.rfc-editor.org/rfc/rfc9110#name-content-codings).
@@ -44,7 +45,7 @@ func (c *request) unpack() error {
 	}
 	open := codings[coding]
 	if open == nil {
-		return fmt.Errorf("%w: content-encoding %q: send it plain, or in gzip or deflate: %w", errCoded, clip(coding, 40), tidemark.ErrInvalid)
+		return fmt.Errorf("%w: content-encoding %q: send it plain, or in gzip or deflate: %w", errCoded, clip.To(coding, 40), tidemark.ErrInvalid)
 	}
 	c.packed = &packed{body: c.r.Body, size: c.r.ContentLength, most: c.MaxBody, open: open}
 	c.r = c.r.WithContext(c.r.Context()) // others have the request, too

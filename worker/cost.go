@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -159,7 +160,7 @@ func hitRateOf(c *request) (float64, error) {
 	}
 	rate, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(rate >= 0 && rate <= 1) {
-		return 0, fmt.Errorf("hitRate=%s: want a number from 0 to 1: %w", clip(s, 40), tidemark.ErrInvalid)
+		return 0, fmt.Errorf("hitRate=%s: want a number from 0 to 1: %w", clip.To(s, 40), tidemark.ErrInvalid)
 	}
 	return rate, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -65,7 +66,7 @@ func judge(rest map[string]json.RawMessage, table []limit) error {
 		case fine:
 			delete(rest, l.name)
 		case l.fix != "":
-			return fmt.Errorf("%s: %s is not supported here; %s: %w", l.name, clip(got, 80), l.fix, tidemark.ErrInvalid)
+			return fmt.Errorf("%s: %s is not supported here; %s: %w", l.name, clip.To(got, 80), l.fix, tidemark.ErrInvalid)
 		}
 	}
 	return nil
@@ -151,7 +152,7 @@ func parseDataURL(s string) (d dataURL, ok bool, err error) {
 	}
 	if d.media, _, err = mime.ParseMediaType(head); err != nil {
 		if d.media = "text/plain"; head != "" {
-			return d, true, fmt.Errorf("a data URL of type %q: %w", clip(head, 80), tidemark.ErrInvalid)
+			return d, true, fmt.Errorf("a data URL of type %q: %w", clip.To(head, 80), tidemark.ErrInvalid)
 		}
 	}
 	if !coded {
@@ -180,10 +181,10 @@ func (a attachment) block() (tidemark.Block, error) {
 		return tidemark.Block{}, err
 	case !inline && !a.remote:
 		return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): send its bytes as a data URL, since a conversation that is kept cannot rest on what stands elsewhere: %w",
-			clip(a.url, 60), tidemark.ErrInvalid)
+			clip.To(a.url, 60), tidemark.ErrInvalid)
 	case !inline:
 		if u, err := url.Parse(a.url); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-			return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): want http, https or data: %w", clip(a.url, 60), tidemark.ErrInvalid)
+			return tidemark.Block{}, fmt.Errorf("a file by its URL (%s): want http, https or data: %w", clip.To(a.url, 60), tidemark.ErrInvalid)
 		}
 		var b tidemark.Block
 		err := b.UnmarshalJSON([]byte(`{"type":"image","source":{"type":"url","url":` + string(json.AppendString(nil, a.url)) + `}}`))

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 )
 
 // TestChatForm: what clients send, and what is refused by its name.
@@ -68,7 +69,7 @@ func TestSettle(t *testing.T) {
 	}{
 		{"OpenAI", &provider.Retry{Provider: &provider.OpenAI{}}, "seed=7 stop=[\"x\"] temperature=0.20 tool_choice=\"none\"", "made_up", 1, 0},
 		{"Anthropic", &provider.Anthropic{}, "stop=[\"x\"] temperature=0.20", "made_up seed", 0, 0},
-		{"none", provider.Offline{}, "", "", 0, 1},
+		{"none", offline.Model{}, "", "", 0, 1},
 	} {
 		f, err := readChat([]byte(body), false)
 		if err != nil {

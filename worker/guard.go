@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // guard decides who may come in. It is pure: requests in, verdicts out.
@@ -80,7 +81,7 @@ func (g guard) admit(a asked) error {
 	}
 	if a.origin != "" && !sameOrigin(a.origin, a.host) && !slices.Contains(g.origins, a.origin) {
 		return fmt.Errorf("a page of %[1]s may not call this server; to allow it, list %[1]q in server.origins of the configuration (on Workers: TIDEMARK_SERVER_ORIGINS): %[2]w",
-			clip(a.origin, 100), tidemark.ErrForbidden)
+			clip.To(a.origin, 100), tidemark.ErrForbidden)
 	}
 	if g.token != "" {
 		return g.admitToken(a)
@@ -93,7 +94,7 @@ func (g guard) admit(a asked) error {
 	}
 	// A page may point a name of its own at 127.0.0.1 (DNS rebinding); its requests carry that name.
 	if name := hostName(a.host); !loopbackName(name) && !slices.Contains(g.hosts, name) {
-		return fmt.Errorf("host name %s: without a token only localhost is served; %s: %w", clip(name, 100), g.help, tidemark.ErrForbidden)
+		return fmt.Errorf("host name %s: without a token only localhost is served; %s: %w", clip.To(name, 100), g.help, tidemark.ErrForbidden)
 	}
 	return nil
 }

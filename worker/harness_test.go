@@ -24,7 +24,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent/agenttest"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -141,7 +141,7 @@ func (l *logBuffer) String() string {
 // others are another agent in the database of each test, whose conversations are as busy as those of a test.
 var others = hosttest.Neighbour{Names: agenttest.Names, Play: func(t testing.TB, db tidemark.DB) {
 	agenttest.Play(t, db)
-	a := &actors{db: db, blobs: tidemarktest.NewBlobs(), rt: hosttest.Runtime(t), provider: provider.Offline{}, metrics: worker.NewMetrics(time.Now),
+	a := &actors{db: db, blobs: tidemarktest.NewBlobs(), rt: hosttest.Runtime(t), provider: offline.Model{}, metrics: worker.NewMetrics(time.Now),
 		settings: session.Settings{Model: "offline"}, life: t.Context(), sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
 	for _, key := range []tidemark.Key{"agent:" + agenttest.Other + ":main", "agent:" + agenttest.Other + ":whatsapp:dm:+491"} {
 		s, err := a.Session(t.Context(), key, true)
@@ -166,7 +166,7 @@ func serve(t *testing.T, change func(*worker.Config, *actors)) *server {
 	t.Helper()
 	life, stop := context.WithCancel(context.Background())
 	rt := hosttest.Runtime(t)
-	a := &actors{db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt.Now),
+	a := &actors{db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: rt, provider: offline.Model{}, metrics: worker.NewMetrics(rt.Now),
 		settings: session.Settings{Model: "offline"}, life: life, sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
 	s := &server{t: t, actors: a, log: &logBuffer{}}
 	others.Beside(t, a.db)

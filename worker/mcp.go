@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -160,11 +161,11 @@ func (m *rpc) agree(h http.Header) *rpcError {
 	m.version = mcpStateless // in whose words a mistake is told
 	switch {
 	case head == "":
-		return badRPC(rpcHeaders, "header %s is missing; _meta says %s", headerMCPVersion, clip(said, 40))
+		return badRPC(rpcHeaders, "header %s is missing; _meta says %s", headerMCPVersion, clip.To(said, 40))
 	case said == "":
 		return badRPC(rpcBadParams, "params._meta: %q is missing; want the version, as in the header", metaVersion)
 	case head != said:
-		return badRPC(rpcHeaders, "header %s is %s, and _meta says %s", headerMCPVersion, clip(head, 40), clip(said, 40))
+		return badRPC(rpcHeaders, "header %s is %s, and _meta says %s", headerMCPVersion, clip.To(head, 40), clip.To(said, 40))
 	case !slices.Contains(mcpVersions, said):
 		return m.unspoken(said)
 	}
@@ -172,18 +173,18 @@ func (m *rpc) agree(h http.Header) *rpcError {
 		return badRPC(rpcBadParams, "params._meta: %q must be an object; {} is one", metaCapabilities)
 	}
 	if got := h.Get(headerMCPMethod); got != m.method {
-		return badRPC(rpcHeaders, "header %s is %q, and the body says %q", headerMCPMethod, clip(got, 80), clip(m.method, 80))
+		return badRPC(rpcHeaders, "header %s is %q, and the body says %q", headerMCPMethod, clip.To(got, 80), clip.To(m.method, 80))
 	}
 	if name := m.named(); name != "" {
 		if got := plainHeader(h.Get(headerMCPName)); got != name {
-			return badRPC(rpcHeaders, "header %s is %q, and the body says %q", headerMCPName, clip(got, 80), clip(name, 80))
+			return badRPC(rpcHeaders, "header %s is %q, and the body says %q", headerMCPName, clip.To(got, 80), clip.To(name, 80))
 		}
 	}
 	return nil
 }
 
 func (m *rpc) unspoken(version string) *rpcError {
-	return &rpcError{Code: rpcNoVersion, Message: fmt.Sprintf("version %s of the protocol is not spoken here; want %s", clip(version, 40), strings.Join(mcpVersions, ", ")),
+	return &rpcError{Code: rpcNoVersion, Message: fmt.Sprintf("version %s of the protocol is not spoken here; want %s", clip.To(version, 40), strings.Join(mcpVersions, ", ")),
 		Data: map[string]any{"supported": mcpVersions, "requested": version}}
 }
 
@@ -312,7 +313,7 @@ func (c mcpDoor) perform(m rpc) (map[string]any, *rpcError, error) {
 	case m.method == "resources/read":
 		return c.readResource(m)
 	}
-	return nil, badRPC(rpcNoMethod, "method %s is not known here", clip(m.method, 80)), nil
+	return nil, badRPC(rpcNoMethod, "method %s is not known here", clip.To(m.method, 80)), nil
 }
 
 // cached says how long a client may keep what is the same for all of one version of this server.

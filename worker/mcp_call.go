@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -167,7 +168,7 @@ func (t *toolCall) find() (err error) {
 	}
 	t.agent = cmp.Or(t.text("agent"), defaultAgent)
 	if key, err := tidemark.ParseKey("agent:" + t.agent + ":main"); err != nil || key.Agent() != t.agent {
-		return fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip(t.agent, 80), tidemark.ErrInvalid)
+		return fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip.To(t.agent, 80), tidemark.ErrInvalid)
 	}
 	return nil
 }

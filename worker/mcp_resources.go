@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Memory files as resources: tidemark://agents/{agent}/memory/{path}, as the path of the route is.
@@ -71,7 +72,7 @@ func (c mcpDoor) readResource(m rpc) (map[string]any, *rpcError, error) {
 	uri := textOf(m.params["uri"])
 	name, path := resourceOf(uri)
 	if name == "" {
-		return nil, badRPC(rpcBadParams, "uri %s: want %s{agent}%s{path}", clip(uri, 80), resourceScheme, resourceFolder), nil
+		return nil, badRPC(rpcBadParams, "uri %s: want %s{agent}%s{path}", clip.To(uri, 80), resourceScheme, resourceFolder), nil
 	}
 	a, err := c.owner(name)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -123,7 +124,7 @@ func (p *mcpTalk) tell(n session.Notice) error {
 			return p.sign("")
 		}
 	case session.NoticeTool, session.NoticeResult, session.NoticeCompacting, session.NoticeRestart, session.NoticeStalled:
-		return p.sign("[" + strings.TrimSpace(n.Type+" "+clip(n.Text, maxShown)) + "]")
+		return p.sign("[" + strings.TrimSpace(n.Type+" "+clip.To(n.Text, maxShown)) + "]")
 	}
 	return nil
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
 // overheard is a model that keeps what it was sent last.
 type overheard struct {
-	provider.Offline
+	offline.Model
 	mu   sync.Mutex // guards last
 	last tidemark.Request
 }
@@ -28,7 +28,7 @@ func (o *overheard) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[
 	o.mu.Lock()
 	o.last = req
 	o.mu.Unlock()
-	return o.Offline.Stream(ctx, req)
+	return o.Model.Stream(ctx, req)
 }
 
 // TestNews: what one conversation learned and what the owner writes is in the next request of each other one that may see it, behind

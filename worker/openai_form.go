@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -150,7 +151,7 @@ func toolsOf(tools []chatTool) ([]tidemark.Tool, error) {
 	out := make([]tidemark.Tool, 0, len(tools))
 	for i, t := range tools {
 		if t.Type != "function" || t.Function.Name == "" {
-			return nil, fmt.Errorf("tools[%d]: type %q: want a function with a name: %w", i, clip(t.Type, 40), tidemark.ErrInvalid)
+			return nil, fmt.Errorf("tools[%d]: type %q: want a function with a name: %w", i, clip.To(t.Type, 40), tidemark.ErrInvalid)
 		}
 		schema := t.Function.Parameters
 		if string(schema) == "null" {
@@ -291,7 +292,7 @@ func (m chatMessage) convert(kept bool) (out tidemark.Message, system string, er
 	if kept && m.Role != "" && m.Role != "function" {
 		return tidemark.Message{Role: tidemark.Role(m.Role), Content: blocks}, "", nil
 	}
-	return out, "", fmt.Errorf("role %q: want system, developer, user, assistant or tool: %w", clip(m.Role, 40), tidemark.ErrInvalid)
+	return out, "", fmt.Errorf("role %q: want system, developer, user, assistant or tool: %w", clip.To(m.Role, 40), tidemark.ErrInvalid)
 }
 
 // argumentsOf is the input of a call. Models write arguments that are no object, and clients send them
@@ -403,7 +404,7 @@ func readPart(raw json.RawMessage, kept bool) (b tidemark.Block, err error) {
 	}
 	var p chatPartForm
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return b, fmt.Errorf("a part of type %q: %w: %w", clip(kind.Type, 40), err, tidemark.ErrInvalid)
+		return b, fmt.Errorf("a part of type %q: %w: %w", clip.To(kind.Type, 40), err, tidemark.ErrInvalid)
 	}
 	switch kind.Type {
 	case "text", "input_text":
@@ -418,5 +419,5 @@ func readPart(raw json.RawMessage, kept bool) (b tidemark.Block, err error) {
 		}
 		return attachment{url: p.File.Data, name: p.File.Name}.block()
 	}
-	return b, fmt.Errorf("a part of type %q: want text, image_url or file: %w", clip(kind.Type, 40), tidemark.ErrInvalid)
+	return b, fmt.Errorf("a part of type %q: want text, image_url or file: %w", clip.To(kind.Type, 40), tidemark.ErrInvalid)
 }

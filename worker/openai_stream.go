@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -150,7 +151,7 @@ func (o *completion) finish(reason string, calls []chatCallWire, u tidemark.Usag
 			return err
 		}
 	}
-	return o.stream.write(appendFrame(nil, "", "[DONE]"))
+	return o.stream.write(sse.Append(nil, "", "[DONE]"))
 }
 
 // finishOf names why an answer ended, as this API does.

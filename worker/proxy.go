@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
@@ -33,7 +34,7 @@ func (c *request) mode() (string, error) {
 	mode := c.r.Header.Get(headerMode)
 	if all := append([]string{modeOff}, proxy.Treatments()...); mode != "" && !slices.Contains(all, mode) {
 		slices.Sort(all)
-		return "", fmt.Errorf("header %s: %q: want one of %s: %w", strings.ToLower(headerMode), clip(mode, 40), strings.Join(all, ", "), tidemark.ErrInvalid)
+		return "", fmt.Errorf("header %s: %q: want one of %s: %w", strings.ToLower(headerMode), clip.To(mode, 40), strings.Join(all, ", "), tidemark.ErrInvalid)
 	}
 	return mode, nil
 }
@@ -181,7 +182,7 @@ func (p *passage) untouched(kind, why string) {
 	if kind == "" || p.treatment == modeOff {
 		return
 	}
-	why = clip(strings.Join(strings.FieldsFunc(why, func(r rune) bool { return r <= ' ' || r > '~' }), " "), 300)
+	why = clip.To(strings.Join(strings.FieldsFunc(why, func(r rune) bool { return r <= ' ' || r > '~' }), " "), 300)
 	p.Metrics.untouched(kind, why)
 	p.w.Header().Set(headerUntouched, kind+": "+why)
 }
@@ -241,7 +242,7 @@ func (p *passage) exchange(x *proxy.Exchange) error {
 	defer res.Body.Close()
 	media := mediaOf(res.Header)
 	if coded := res.Header.Get("Content-Encoding"); coded != "" && coded != "identity" {
-		e.x.Broken(e.late(), fmt.Errorf("the API answered in %s, which it was not asked for", clip(coded, 40)))
+		e.x.Broken(e.late(), fmt.Errorf("the API answered in %s, which it was not asked for", clip.To(coded, 40)))
 		return e.back(res, stop)
 	}
 	if !x.Answer(e.late(), res.StatusCode, media == codeEventStream) {

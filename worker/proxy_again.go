@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -30,7 +31,7 @@ func (r *refusal) Unwrap() error {
 		Error struct{ Type, Message string }
 	}
 	_ = json.Unmarshal(r.raw, &told) // what cannot be read says nothing
-	api := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: r.res.StatusCode, Type: clip(told.Error.Type, 80), Message: clip(told.Error.Message, 1000)}
+	api := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: r.res.StatusCode, Type: clip.To(told.Error.Type, 80), Message: clip.To(told.Error.Message, 1000)}
 	switch status := r.res.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		api.Class = tidemark.ClassAuth

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Paths behind the version of an API whose requests have a conversation.
@@ -71,7 +72,7 @@ const maxLayers = 5
 // straight refuses a path, as it is encoded, that some reader behind could take for one elsewhere: with dots that
 // climb, however often they are encoded, or with what no path has.
 func straight(path string) error {
-	no := fmt.Errorf("path %q: it does not lead straight to a route: %w", clip(path, 80), tidemark.ErrInvalid)
+	no := fmt.Errorf("path %q: it does not lead straight to a route: %w", clip.To(path, 80), tidemark.ErrInvalid)
 	if strings.Contains(path, "//") || strings.HasPrefix(path, "/") {
 		return no
 	}

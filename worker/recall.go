@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -29,7 +30,7 @@ func recallWide(c *request) (any, error) {
 		return nil, err
 	}
 	if values.Get("peer") != "" && scope != recall.ScopePeer {
-		return nil, fmt.Errorf("peer=%s is for scope=peer: want that, or no peer: %w", clip(values.Get("peer"), 80), tidemark.ErrInvalid)
+		return nil, fmt.Errorf("peer=%s is for scope=peer: want that, or no peer: %w", clip.To(values.Get("peer"), 80), tidemark.ErrInvalid)
 	}
 	ask.Scope, ask.Peer = scope, values.Get("peer")
 	var found recall.Answer
@@ -51,7 +52,7 @@ func recallWide(c *request) (any, error) {
 		}
 		if values.Get("session") != "" {
 			if err = a.There(c.r.Context(), asker); err != nil {
-				return nil, fmt.Errorf("session=%s: %w", clip(string(asker), 80), err)
+				return nil, fmt.Errorf("session=%s: %w", clip.To(string(asker), 80), err)
 			}
 		}
 		if ask.Since, ask.Until, err = session.Between(values.Get("since"), values.Get("until"), a.Zone()); err != nil {
@@ -76,7 +77,7 @@ func (c *request) asker(scope recall.Scope) (tidemark.Key, error) {
 	if key != "" {
 		k, err := tidemark.ParseKey(key)
 		if err == nil && name != "" && k.Agent() != name {
-			err = fmt.Errorf("session=%s is not of agent=%s: name one of them: %w", clip(key, 80), clip(name, 80), tidemark.ErrInvalid)
+			err = fmt.Errorf("session=%s is not of agent=%s: name one of them: %w", clip.To(key, 80), clip.To(name, 80), tidemark.ErrInvalid)
 		}
 		return k, err
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Where the APIs are unless an Upstream says otherwise.
@@ -120,7 +121,7 @@ func (p *passage) relay(body io.Reader, size int64) error {
 func (p *passage) post(ctx context.Context, header http.Header, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, p.r.Method, p.url, body)
 	if err != nil {
-		return nil, fmt.Errorf("pass on to %s: the base URL is not a URL: %w", clip(p.url, 100), tidemark.ErrUnavailable)
+		return nil, fmt.Errorf("pass on to %s: the base URL is not a URL: %w", clip.To(p.url, 100), tidemark.ErrUnavailable)
 	}
 	if req.ContentLength == 0 && size > 0 {
 		req.ContentLength = size

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -203,7 +204,7 @@ func (c *request) owner(name string) (*agent.Agent, error) {
 	}
 	key, err := tidemark.ParseKey("agent:" + name + ":main")
 	if err != nil || key.Agent() != name {
-		return nil, fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip(name, 80), tidemark.ErrInvalid)
+		return nil, fmt.Errorf("agent %q: want letters in lower case, digits, - and _: %w", clip.To(name, 80), tidemark.ErrInvalid)
 	}
 	a, err := c.Actors.Agent(c.r.Context(), name)
 	if err != nil {
@@ -222,7 +223,7 @@ const (
 // fails with, so a route reads its parameters before it opens anything.
 func (c *request) refuse(name, got, want string) {
 	if c.bad == nil {
-		c.bad = fmt.Errorf("%s=%s: want %s: %w", name, clip(got, 40), want, tidemark.ErrInvalid)
+		c.bad = fmt.Errorf("%s=%s: want %s: %w", name, clip.To(got, 40), want, tidemark.ErrInvalid)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -25,7 +25,7 @@ import (
 // list of a conversation with as many as it may have, both in pages of 1,000.
 func BenchmarkTree(b *testing.B) {
 	rt := hosttest.Runtime(b)
-	a := &actors{db: hosttest.DB(b), blobs: hosttest.Blobs(b), rt: rt, provider: provider.Offline{}, metrics: worker.NewMetrics(rt.Now),
+	a := &actors{db: hosttest.DB(b), blobs: hosttest.Blobs(b), rt: rt, provider: offline.Model{}, metrics: worker.NewMetrics(rt.Now),
 		settings: session.Settings{Model: "offline"}, life: b.Context(), sessions: map[tidemark.Key]*session.Session{}, agents: map[string]*agent.Agent{}}
 	s := httptest.NewServer(worker.New(worker.Config{Actors: a, Blobs: a.blobs, Runtime: rt, Metrics: a.metrics, Loopback: true, Version: "test"}))
 	defer s.Close()

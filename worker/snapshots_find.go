@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -29,7 +30,7 @@ func homeOf(method, id string, query url.Values) (root tidemark.Key, sought stri
 	if id == "" {
 		sides = []string{query.Get("a"), query.Get("b")}
 	} else if !isSnapshotID(id) && (method == http.MethodPut || query.Get("session") == "") {
-		return "", "", fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip(id, 80), tidemark.ErrInvalid)
+		return "", "", fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip.To(id, 80), tidemark.ErrInvalid)
 	}
 	named := query.Get("session")
 	for _, s := range sides {
@@ -85,7 +86,7 @@ func homeKey(c *request) (tidemark.Key, error) {
 // knownSnapshot asks the agent for a snapshot.
 func knownSnapshot(c *request, id string) (snapshot.Node, error) {
 	if !isSnapshotID(id) {
-		return snapshot.Node{}, fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip(id, 80), tidemark.ErrInvalid)
+		return snapshot.Node{}, fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip.To(id, 80), tidemark.ErrInvalid)
 	}
 	a, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
 	if err != nil {

@@ -9,30 +9,8 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
-
-// appendFrame appends one server-sent event
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html): a line break of any kind within
-// data begins a new data line, since each kind would end the field.
-func appendFrame(dst []byte, event, data string) []byte {
-	if event != "" {
-		dst = append(dst, "event: "...)
-		dst = append(dst, strings.NewReplacer("\r", "", "\n", "").Replace(event)...)
-		dst = append(dst, '\n')
-	}
-	for {
-		i := strings.IndexAny(data, "\r\n")
-		dst = append(dst, "data: "...)
-		if i < 0 {
-			return append(append(dst, data...), "\n\n"...)
-		}
-		dst = append(append(dst, data[:i]...), '\n')
-		if strings.HasPrefix(data[i:], "\r\n") {
-			i++
-		}
-		data = data[i+1:]
-	}
-}
 
 // stream writes server-sent events. One goroutine uses it.
 type stream struct {
@@ -73,7 +51,7 @@ func (s *stream) event(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", name, err)
 	}
-	s.buf = appendFrame(s.buf[:0], name, string(raw))
+	s.buf = sse.Append(s.buf[:0], name, string(raw))
 	return s.write(s.buf)
 }
 

@@ -3,6 +3,8 @@ package worker
 import (
 	"strings"
 	"testing"
+
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // parseFrames reads server-sent events as the standard says.
@@ -41,7 +43,7 @@ func TestAppendFrame(t *testing.T) {
 		{"break in the name", "te\nxt", "a", "event: text\ndata: a\n\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := string(appendFrame(nil, tc.event, tc.data)); got != tc.want {
+			if got := string(sse.Append(nil, tc.event, tc.data)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -52,7 +54,7 @@ func TestAppendFrame(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	f.Add("text", "a\r\nb\n\nevent: x")
 	f.Fuzz(func(t *testing.T, event, data string) {
-		frames := parseFrames(string(appendFrame(nil, event, data)) + string(appendFrame(nil, "next", "{}")))
+		frames := parseFrames(string(sse.Append(nil, event, data)) + string(sse.Append(nil, "next", "{}")))
 		want := strings.ReplaceAll(strings.ReplaceAll(data, "\r\n", "\n"), "\r", "\n")
 		name := strings.NewReplacer("\r", "", "\n", "").Replace(event)
 		if len(frames) != 2 || frames[0] != [2]string{name, want} || frames[1] != [2]string{"next", "{}"} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/worker"
 )
@@ -18,7 +19,7 @@ import (
 func TestStateless(t *testing.T) {
 	s := serve(t, func(c *worker.Config, _ *actors) {
 		c.Model = func(context.Context) (worker.Model, error) {
-			return worker.Model{Provider: provider.Offline{}, ID: "offline"}, nil
+			return worker.Model{Provider: offline.Model{}, ID: "offline"}, nil
 		}
 	})
 	s.say("agent:work:main", "hello") // so there is an agent work

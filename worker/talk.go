@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -161,7 +162,7 @@ func isThere(ctx context.Context, all Lister, agent string) error {
 
 // noModel refuses a model that is not there.
 func noModel(name string) error {
-	return &refused{http.StatusNotFound, "model_not_found", fmt.Sprintf("model %s: there is no such model; GET /v1/models lists them", clip(name, 80))}
+	return &refused{http.StatusNotFound, "model_not_found", fmt.Sprintf("model %s: there is no such model; GET /v1/models lists them", clip.To(name, 80))}
 }
 
 // ignore says in a header what a request asked for and does not get.

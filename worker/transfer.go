@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
@@ -81,7 +82,7 @@ type imported struct {
 func (m *imported) warn(err error) {
 	m.BadLines++
 	if len(m.Warnings) < maxWarnings {
-		m.Warnings = append(m.Warnings, clip(err.Error(), maxWarning))
+		m.Warnings = append(m.Warnings, clip.To(err.Error(), maxWarning))
 	}
 }
 

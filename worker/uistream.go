@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -310,7 +311,7 @@ func (u *uiStream) end(out outcome) error {
 	if err := u.send(uiEvent{Type: "finish", Reason: reason, Metadata: meta}); err != nil {
 		return err
 	}
-	return u.stream.write(appendFrame(nil, "", "[DONE]"))
+	return u.stream.write(sse.Append(nil, "", "[DONE]"))
 }
 
 // fail implements dialect. A turn that a person stopped is no error to the page.
@@ -323,7 +324,7 @@ func (u *uiStream) fail(err error) error {
 	if errors.Is(err, tidemark.ErrAborted) {
 		e = uiEvent{Type: "abort"}
 	}
-	if failed := errors.Join(u.close(), u.send(e), u.stream.write(appendFrame(nil, "", "[DONE]"))); failed != nil {
+	if failed := errors.Join(u.close(), u.send(e), u.stream.write(sse.Append(nil, "", "[DONE]"))); failed != nil {
 		return failed
 	}
 	return errors.Join(err, errTold)

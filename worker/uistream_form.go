@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -49,7 +50,7 @@ func readUI(raw []byte) (uiForm, error) {
 	case f.trigger == "regenerate-message":
 		return f, fmt.Errorf("trigger: an answer cannot be made anew yet, since nothing that was said is taken back; ask again in words: %w", tidemark.ErrInvalid)
 	case f.trigger != "" && f.trigger != "submit-message":
-		return f, fmt.Errorf("trigger %q: want submit-message: %w", clip(f.trigger, 40), tidemark.ErrInvalid)
+		return f, fmt.Errorf("trigger %q: want submit-message: %w", clip.To(f.trigger, 40), tidemark.ErrInvalid)
 	case len(messages) == 0:
 		return f, fmt.Errorf("messages: there is none: %w", tidemark.ErrInvalid)
 	}
@@ -57,7 +58,7 @@ func readUI(raw []byte) (uiForm, error) {
 		return f, fmt.Errorf("messages[%d]: want an object with id, role and parts: %w", len(messages)-1, tidemark.ErrInvalid)
 	}
 	if f.message.Role != string(tidemark.User) {
-		return f, fmt.Errorf("messages: the last one must be the user's, got role %q: %w", clip(f.message.Role, 40), tidemark.ErrInvalid)
+		return f, fmt.Errorf("messages: the last one must be the user's, got role %q: %w", clip.To(f.message.Role, 40), tidemark.ErrInvalid)
 	}
 	return f, nil
 }
@@ -81,7 +82,7 @@ func (f uiForm) input() (session.Input, error) {
 			blocks = append(blocks, b)
 		case strings.HasPrefix(p.Type, "data-") || p.Type == "step-start": // the page's own
 		default:
-			return in, fmt.Errorf("parts[%d]: type %q: want text or file: %w", i, clip(p.Type, 40), tidemark.ErrInvalid)
+			return in, fmt.Errorf("parts[%d]: type %q: want text or file: %w", i, clip.To(p.Type, 40), tidemark.ErrInvalid)
 		}
 	}
 	in.Message = tidemark.Message{Role: tidemark.User, Content: blocks}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -150,7 +151,7 @@ func preview(b tidemark.Block) wireBlock {
 			}
 		}
 	}
-	w.Text = clip(w.Text, previewBytes)
+	w.Text = clip.To(w.Text, previewBytes)
 	return w
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/toolbox"
@@ -306,10 +307,10 @@ func (d *door) unrouted(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if len(allow) == 0 {
-		return &refused{http.StatusNotFound, "not_found", fmt.Sprintf("no route %s %s; docs/http.md lists them", clip(r.Method, 20), clip(r.URL.Path, 200))}
+		return &refused{http.StatusNotFound, "not_found", fmt.Sprintf("no route %s %s; docs/http.md lists them", clip.To(r.Method, 20), clip.To(r.URL.Path, 200))}
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	return &refused{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s is not for this route; it takes %s", clip(r.Method, 20), strings.Join(allow, ", "))}
+	return &refused{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s is not for this route; it takes %s", clip.To(r.Method, 20), strings.Join(allow, ", "))}
 }
 
 // givenID is the id that a front or the client gave a request.

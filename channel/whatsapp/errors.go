@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -147,16 +148,5 @@ func redact(s, secret string) string {
 			s, from = s[:i]+gone+s[end:], i+len(gone)
 		}
 	}
-	return clip(strings.ToValidUTF8(s, "\uFFFD"), maxErrorText)
-}
-
-// clip bounds a text, on a character's edge.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && s[limit]&0xC0 == 0x80 {
-		limit--
-	}
-	return s[:limit] + "…"
+	return clip.To(strings.ToValidUTF8(s, "\uFFFD"), maxErrorText)
 }

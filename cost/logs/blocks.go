@@ -3,7 +3,6 @@ package logs
 import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/picture"
-	"github.com/tidemark-ai/tidemark/internal/scan"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
 
@@ -135,7 +134,7 @@ func textUnits(l transcript.Line, f transcript.Field) int64 {
 		return 0
 	}
 	raw := l.Bytes(f)
-	return scan.Units(raw[1 : len(raw)-1])
+	return int64(tidemark.UTF16LenJSON(raw[1 : len(raw)-1]))
 }
 
 // rawUnits is the length of any value as it stands, in UTF-16 units.

@@ -7,6 +7,7 @@ package json
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -21,6 +22,9 @@ type (
 	// Unmarshaler decodes itself.
 	Unmarshaler = stdjson.Unmarshaler
 )
+
+// ErrInvalid is tidemark.ErrInvalid. It is declared here so that what is below the root can return it.
+var ErrInvalid = errors.New("invalid")
 
 // Valid reports whether data is JSON.
 func Valid(data []byte) bool { return stdjson.Valid(data) }

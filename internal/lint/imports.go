@@ -27,22 +27,25 @@ type row struct {
 var table = []row{
 	{pkg: "internal/json", why: "it is below everything"},
 	{pkg: "internal/lexicon", why: "it is below everything: words and sentences, of which several tell the same"},
+	{pkg: "internal/clip", why: "it is below everything: one rule of how a text that people see is cut"},
 	{pkg: "internal/near", why: "it is below everything: one rule of what a mistyped name meant"},
 	{pkg: "internal/calls", why: "it is below everything: names of fields, which both trims know"},
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
+	{pkg: "internal/sse", why: "events in, events out"},
 	{pkg: "internal/scan", why: "bytes in, places and bytes out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
 	{pkg: "paging", may: "internal/near internal/scan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
-	{pkg: "compaction", may: "internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
+	{pkg: "compaction", may: "internal/clip internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
-	{pkg: "provider", may: "internal/picture", why: "a wire format; it knows one request, no session"},
+	{pkg: "provider", may: "internal/sse internal/clip internal/picture internal/scan", why: "a wire format; it knows one request, no session"},
+	{pkg: "provider/offline", may: "internal/clip internal/lexicon internal/scan provider", why: "a request in, a reply out: it is a provider like the others, and makes a request valid by the same rules"},
 	{pkg: "approval", why: "rules and a call in, a decision out: who is asked is for the session to say"},
 	{pkg: "reset", why: "policy is a pure function of time and configuration"},
 	{pkg: "schedule", why: "when something is due: a specification and a time in, a time out"},
@@ -54,14 +57,14 @@ var table = []row{
 	{pkg: "cost/logs", may: "internal/picture internal/scan transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
-	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
+	{pkg: "config", may: "internal/clip internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
 	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
-	{pkg: "proxy/stream", may: "cleanup", why: "an answer in, an answer out; it knows no conversation"},
-	{pkg: "proxy", may: "cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
+	{pkg: "proxy/stream", may: "internal/sse internal/scan cleanup", why: "an answer in, an answer out; it knows no conversation"},
+	{pkg: "proxy", may: "internal/clip cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
@@ -69,8 +72,8 @@ var table = []row{
 
 	{pkg: "channel/markup", why: "text in, text out"},
 	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
-	{pkg: "channel", may: "host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
-	{pkg: "channel/whatsapp", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
+	{pkg: "channel", may: "internal/clip host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
+	{pkg: "channel/whatsapp", may: "internal/clip channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
@@ -81,11 +84,11 @@ var table = []row{
 	{pkg: "room/vectors", may: "internal/lexicon host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "session", may: "internal/lexicon room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near internal/scan room/task room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/sse internal/clip internal/near internal/scan room/task room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "room room/task room/vectors room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "room room/task room/vectors room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "room room/task room/vectors compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "room room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},

@@ -205,10 +205,11 @@ func Elements(list []byte, f func(value []byte)) error {
 	return c.Err()
 }
 
-// Find is the value of a member of an object, nil for none and of what is no object. Of equal names the first counts.
+// Find is the value of a member of an object, nil for none and of what is no object. Of equal names the last
+// counts, as it does to decoders.
 func Find(obj []byte, name string) (value []byte) {
 	err := Members(obj, func(key, v []byte) {
-		if value == nil && string(key) == name {
+		if string(key) == name {
 			value = v
 		}
 	})

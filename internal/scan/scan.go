@@ -4,12 +4,11 @@
 package scan
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 
-	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // MaxDepth is how deep values may nest; encoding/json has the same limit.
@@ -61,7 +60,7 @@ func (o *stack) closer() byte {
 	return ']'
 }
 
-// Error says why bytes are not the JSON that is wanted. It is [tidemark.ErrInvalid].
+// Error says why bytes are not the JSON that is wanted. It is tidemark.ErrInvalid.
 type Error struct {
 	At  int64
 	Why string
@@ -69,11 +68,11 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("byte %d: %s: %v", e.At, e.Why, tidemark.ErrInvalid)
+	return fmt.Sprintf("byte %d: %s: %v", e.At, e.Why, json.ErrInvalid)
 }
 
 // Unwrap implements errors.Unwrap.
-func (e *Error) Unwrap() error { return tidemark.ErrInvalid }
+func (e *Error) Unwrap() error { return json.ErrInvalid }
 
 // Reset begins with a value whose first byte is at base.
 func (s *Scanner) Reset(data []byte, base int64) {
@@ -360,22 +359,4 @@ func (s *Scanner) digits() bool {
 		s.i++
 	}
 	return true
-}
-
-// Units counts the UTF-16 units of the text of a JSON string, given without its quotes, or those of any JSON in which
-// escapes count as what they mean.
-func Units(raw []byte) int64 {
-	n := int64(tidemark.UTF16Len(raw))
-	for {
-		k := bytes.IndexByte(raw, '\\')
-		if k < 0 {
-			return n
-		}
-		size := len(`\n`)
-		if raw[k+1] == 'u' {
-			size = len(`\u0000`)
-		}
-		n -= int64(size) - 1
-		raw = raw[k+size:]
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"unicode/utf16"
 )
 
 func over(data []byte) *Scanner {
@@ -127,31 +126,6 @@ func TestLines(t *testing.T) {
 type stalled struct{}
 
 func (stalled) Read([]byte) (int, error) { return 0, nil }
-
-// TestUnits: the units of a string are those of the text that it means.
-func TestUnits(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 5000 {
-		var b strings.Builder
-		b.WriteByte('"')
-		for range r.IntN(30) {
-			b.WriteString([]string{"a", "plain text ", `\"`, `\\`, `\n`, `\u0041`, `\ud83d\ude00`, "é"}[r.IntN(8)])
-		}
-		b.WriteByte('"')
-		data := []byte(b.String())
-		s := over(data)
-		if !s.Value() {
-			t.Fatal(s.Err)
-		}
-		var text string
-		if err := stdjson.Unmarshal(data, &text); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := Units(data[1:len(data)-1]), int64(len(utf16.Encode([]rune(text)))); got != want && !strings.Contains(b.String(), "\\ud83d") {
-			t.Fatalf("%d units, want %d, of %s", got, want, data)
-		}
-	}
-}
 
 func TestPlainFindsTheFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -27,11 +27,12 @@ type Field struct {
 }
 
 // Set appends obj to dst with some members replaced, removed or added at its end. All other bytes stay as they are,
-// and so does what is no object. A member that is set stands once afterwards, in the place of the first.
+// and so does what is no object. A member that is set stands once afterwards, in the place of the first; one that is named
+// twice, first without a value, moves to the end.
 func Set(dst, obj []byte, sets ...Field) []byte {
 	var room [4]Edit
 	edits := room[:0]
-	var done uint64 // bit i: sets[i] stands in the output, or is to be absent
+	done := make([]bool, len(sets)) // stands in the output, or is to be absent
 	c := Over(obj)
 	if !c.Open('{') {
 		return append(dst, obj...)
@@ -44,7 +45,7 @@ func Set(dst, obj []byte, sets ...Field) []byte {
 		switch {
 		case i < 0:
 			kept = true
-		case sets[i].Value != nil && done&(1<<i) == 0:
+		case sets[i].Value != nil && !done[i]:
 			edits, kept = append(edits, Edit{v, sets[i].Value}), true
 		default:
 			gone := Span{from, v.To}
@@ -56,7 +57,7 @@ func Set(dst, obj []byte, sets ...Field) []byte {
 			edits = append(edits, Edit{Span: gone})
 		}
 		if i >= 0 {
-			done |= 1 << i
+			done[i] = true
 		}
 	}
 	if c.Err() != nil {
@@ -64,7 +65,7 @@ func Set(dst, obj []byte, sets ...Field) []byte {
 	}
 	var more []byte
 	for i, s := range sets {
-		if s.Value == nil || done&(1<<i) != 0 {
+		if first := place(sets, []byte(s.Key)); s.Value == nil || done[i] || first != i && sets[first].Value != nil {
 			continue
 		}
 		if kept {

@@ -9,8 +9,8 @@ import (
 // is false when the list stays as it is.
 func (f *Filter) chatCalls(raw []byte, whole bool) (list []byte, changed bool) {
 	list = []byte{'['}
-	elements(raw, 0, 0, func(s span) {
-		e, same := f.chatCall(s.of(raw), whole)
+	elements(raw, 0, func(s span) {
+		e, same := f.chatCall(s.Of(raw), whole)
 		changed = changed || !same
 		if e == nil {
 			return
@@ -31,14 +31,14 @@ func (f *Filter) chatCall(raw []byte, whole bool) (out []byte, same bool) {
 		f.leg.odd = true
 		return raw, true
 	}
-	index, numbered := number(at[0].of(raw))
-	p := f.slot(index, numbered, text(at[1].of(raw)), whole)
+	index, numbered := number(at[0].Of(raw))
+	p := f.slot(index, numbered, text(at[1].Of(raw)), whole)
 	if p == nil {
 		f.leg.odd = true
 		return raw, true
 	}
 	var name, args []byte
-	if fn := at[2].of(raw); isObject(fn) {
+	if fn := at[2].Of(raw); isObject(fn) {
 		name, args = valueOf(fn, "name"), valueOf(fn, "arguments")
 	}
 	late := p.kind == unsure && p.changed

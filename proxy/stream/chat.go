@@ -25,25 +25,25 @@ func readChunk(data []byte) (c chunk, ok bool) {
 		return c, false
 	}
 	c.id, c.model, c.choices, c.usage, c.fault = top[0], top[1], top[2], top[3], top[4]
-	if !c.choices.there() || data[c.choices.from] != '[' {
+	if !there(c.choices) || data[c.choices.From] != '[' {
 		return c, true
 	}
 	var first span
-	elements(data, c.choices.from, 0, func(s span) {
+	elements(data, c.choices.From, func(s span) {
 		if c.count++; c.count == 1 {
 			first = s
 		}
 	})
-	if c.count == 0 || data[first.from] != '{' {
+	if c.count == 0 || data[first.From] != '{' {
 		return c, c.count == 0
 	}
 	var at [3]span
-	pick(data, first.from, []string{"index", "delta", "finish_reason"}, at[:])
+	pick(data, first.From, []string{"index", "delta", "finish_reason"}, at[:])
 	c.index, c.delta, c.finish = at[0], at[1], at[2]
-	if !c.delta.there() || data[c.delta.from] != '{' {
+	if !there(c.delta) || data[c.delta.From] != '{' {
 		return c, true
 	}
-	members(data, c.delta.from, 0, func(key []byte, s span) {
+	members(data, c.delta.From, func(key []byte, s span) {
 		c.others++
 		switch string(key) {
 		case "content":
@@ -74,12 +74,12 @@ func (f *Filter) chatFrame(fr frame) {
 	case !ok:
 		f.pass(fr)
 		return
-	case !isNull(c.fault.of(fr.data)):
+	case !isNull(c.fault.Of(fr.data)):
 		f.shut(f.gate)
-		f.leg.fault = faultOf(c.fault.of(fr.data))
+		f.leg.fault = faultOf(c.fault.Of(fr.data))
 		f.pass(fr)
 		return
-	case c.count > 1 || c.index.there() && string(c.index.of(fr.data)) != "0": // several answers at once are not looked into
+	case c.count > 1 || there(c.index) && string(c.index.Of(fr.data)) != "0": // several answers at once are not looked into
 		f.letPass()
 		f.put(f.held)
 		f.held, f.holding = nil, false
@@ -87,7 +87,7 @@ func (f *Filter) chatFrame(fr frame) {
 		return
 	}
 	stripped := false
-	if c.calls.there() || c.role.there() && len(f.legs) > 0 {
+	if there(c.calls) || there(c.role) && len(f.legs) > 0 {
 		if fr, stripped = f.strip(fr, c); stripped {
 			c, _ = readChunk(fr.data)
 		}
@@ -100,7 +100,7 @@ func (f *Filter) chatFrame(fr frame) {
 func (f *Filter) chatHead(fr frame, c chunk) (edits []edit) {
 	data := fr.data
 	if f.leg.id == "" {
-		f.leg.id, f.leg.model = text(c.id.of(data)), text(c.model.of(data))
+		f.leg.id, f.leg.model = text(c.id.Of(data)), text(c.model.Of(data))
 	}
 	if f.first == "" {
 		f.first = f.leg.id
@@ -108,13 +108,13 @@ func (f *Filter) chatHead(fr frame, c chunk) (edits []edit) {
 	if f.leg.head == nil && c.count > 0 {
 		f.leg.head = set(set(set(data, "choices", nil), "usage", nil), "id", json.AppendString(nil, f.first))
 	}
-	if len(f.legs) > 0 && c.id.there() && f.first != "" && f.first != f.leg.id {
-		edits = insert(edits, edit{c.id, json.AppendString(nil, f.first)})
+	if len(f.legs) > 0 && there(c.id) && f.first != "" && f.first != f.leg.id {
+		edits = insert(edits, edit{Span: c.id, With: json.AppendString(nil, f.first)})
 	}
-	if isObject(c.usage.of(data)) {
-		f.leg.usage = append([]byte(nil), c.usage.of(data)...)
+	if isObject(c.usage.Of(data)) {
+		f.leg.usage = append([]byte(nil), c.usage.Of(data)...)
 		if len(f.legs) > 0 {
-			edits = insert(edits, edit{c.usage, addUsage(f.total, f.leg.usage)})
+			edits = insert(edits, edit{Span: c.usage, With: addUsage(f.total, f.leg.usage)})
 		}
 	}
 	return edits
@@ -123,15 +123,15 @@ func (f *Filter) chatHead(fr frame, c chunk) (edits []edit) {
 // chatPart sends a chunk, of which calls of ours are taken out already.
 func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 	data, g := fr.data, f.leg.gate
-	finish := !isNull(c.finish.of(data))
-	counts := isObject(c.usage.of(data))
+	finish := !isNull(c.finish.Of(data))
+	counts := isObject(c.usage.Of(data))
 	s := ""
-	if quoted(c.content.of(data)) {
-		s = text(c.content.of(data))
-		g.part.text = inner(g.part.text, c.content.of(data))
+	if quoted(c.content.Of(data)) {
+		s = text(c.content.Of(data))
+		g.part.text = inner(g.part.text, c.content.Of(data))
 	}
-	if c.others > 0 && c.delta.there() {
-		d := c.delta.of(data)
+	if c.others > 0 && there(c.delta) {
+		d := c.delta.Of(data)
 		f.leg.thought = inner(f.leg.thought, valueOf(d, "reasoning_content"))
 	}
 	bare := c.others == 0 && !finish && !counts
@@ -142,12 +142,12 @@ func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 	case f.holding:
 		f.hold(fr, edits...)
 		return
-	case bare && quoted(c.content.of(data)) && !g.done:
+	case bare && quoted(c.content.Of(data)) && !g.done:
 		f.text(g, fr, s, c.content, edits)
 		return
 	}
 	if finish {
-		f.leg.stop = f.chatStop(text(c.finish.of(data)))
+		f.leg.stop = f.chatStop(text(c.finish.Of(data)))
 	}
 	ours := finish && f.ours()
 	if s != "" && !g.done {
@@ -156,7 +156,7 @@ func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 		f.shut(g)
 	}
 	if ours {
-		f.hold(fr, insert(edits, edit{c.finish, []byte(`"stop"`)})...)
+		f.hold(fr, insert(edits, edit{Span: c.finish, With: []byte(`"stop"`)})...)
 		return
 	}
 	if finish && !f.spoke && f.mute() {
@@ -182,7 +182,7 @@ func (f *Filter) along(g *gate, at span, s string, edits []edit, last, held bool
 	if show == s {
 		return edits
 	}
-	return insert(edits, edit{at, json.AppendString(nil, show)})
+	return insert(edits, edit{Span: at, With: json.AppendString(nil, show)})
 }
 
 // chatStop is a finish reason in the words of the Messages API. Some servers say "stop" where there are
@@ -203,10 +203,10 @@ func (f *Filter) chatStop(reason string) string {
 // strip takes calls of ours out of a chunk, and from that of a later leg who speaks, which the client
 // knows.
 func (f *Filter) strip(fr frame, c chunk) (frame, bool) {
-	delta := c.delta.of(fr.data)
+	delta := c.delta.Of(fr.data)
 	changed := false
-	if c.calls.there() && c.calls.of(fr.data)[0] == '[' {
-		list, some := f.chatCalls(c.calls.of(fr.data), false)
+	if there(c.calls) && c.calls.Of(fr.data)[0] == '[' {
+		list, some := f.chatCalls(c.calls.Of(fr.data), false)
 		if changed = some; some {
 			if len(list) == len("[]") {
 				list = nil
@@ -214,13 +214,13 @@ func (f *Filter) strip(fr frame, c chunk) (frame, bool) {
 			delta = set(delta, "tool_calls", list)
 		}
 	}
-	if c.role.there() && len(f.legs) > 0 {
+	if there(c.role) && len(f.legs) > 0 {
 		delta, changed = set(delta, "role", nil), true
 	}
 	if !changed {
 		return fr, false
 	}
-	return f.parse(render(nil, fr, edit{c.delta, delta})), true
+	return f.parse(render(nil, fr, edit{Span: c.delta, With: delta})), true
 }
 
 // chatDelta is a piece of text as a chunk.

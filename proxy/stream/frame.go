@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // maxFrame bounds one event of a stream with all its lines.
@@ -22,10 +24,7 @@ type frame struct {
 }
 
 // edit puts other bytes into the data of a frame. Edits are in order and do not overlap.
-type edit struct {
-	at   span
-	with []byte
-}
+type edit = scan.Edit
 
 // framer cuts a body into frames.
 type framer struct {
@@ -86,7 +85,7 @@ func (f *Filter) tooLong() {
 // end returns the length of the frame, or of the comment, that b begins with; 0 when it is not complete.
 func (c *framer) end(b []byte) int {
 	for {
-		i := lineEnd(b[c.pos:])
+		i := sse.LineEnd(b[c.pos:])
 		if i < 0 {
 			c.pos = len(b)
 			return 0
@@ -108,25 +107,13 @@ func (c *framer) end(b []byte) int {
 	}
 }
 
-// lineEnd returns the index of the first line feed or carriage return, -1 if there is none.
-func lineEnd(b []byte) int {
-	lf := bytes.IndexByte(b, '\n')
-	if lf >= 0 {
-		b = b[:lf]
-	}
-	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
-		return cr
-	}
-	return lf
-}
-
 // parse reads the lines of a frame.
 func (c *framer) parse(raw []byte) frame {
 	fr := frame{raw: raw}
 	named := false
 	eachLine(raw, func(line span, end int) {
-		l := raw[line.from:line.to]
-		if line.from == 0 {
+		l := raw[line.From:line.To]
+		if line.From == 0 {
 			l = bytes.TrimPrefix(l, []byte("\xef\xbb\xbf"))
 		}
 		if len(l) > 4 && string(l[:5]) == "event" {
@@ -136,15 +123,15 @@ func (c *framer) parse(raw []byte) frame {
 		switch {
 		case !is:
 		case !fr.has:
-			fr.has, fr.data, fr.at = true, v, line.to-len(v)
+			fr.has, fr.data, fr.at = true, v, line.To-len(v)
 		case fr.at >= 0:
 			c.data = append(append(append(c.data[:0], fr.data...), '\n'), v...)
 			fr.at = -1
 		default:
 			c.data = append(append(c.data, '\n'), v...)
 		}
-		if line.from == 0 && l != nil {
-			c.style(raw[line.to:end])
+		if line.From == 0 && l != nil {
+			c.style(raw[line.To:end])
 		}
 	})
 	if fr.has && fr.at < 0 {
@@ -183,16 +170,16 @@ func dataLine(l []byte) ([]byte, bool) {
 // eachLine calls f with each line of raw and where the line behind it begins.
 func eachLine(raw []byte, f func(line span, end int)) {
 	for at := 0; at < len(raw); {
-		i := lineEnd(raw[at:])
+		i := sse.LineEnd(raw[at:])
 		if i < 0 {
-			f(span{from: at, to: len(raw)}, len(raw))
+			f(span{From: at, To: len(raw)}, len(raw))
 			return
 		}
 		end := at + i + 1
 		if raw[end-1] == '\r' && end < len(raw) && raw[end] == '\n' {
 			end++
 		}
-		f(span{from: at, to: at + i}, end)
+		f(span{From: at, To: at + i}, end)
 		at = end
 	}
 }
@@ -205,13 +192,13 @@ func render(dst []byte, fr frame, edits ...edit) []byte {
 	}
 	if fr.at >= 0 {
 		dst = append(dst, fr.raw[:fr.at]...)
-		dst = splice(dst, fr.data, edits)
+		dst = scan.Splice(dst, fr.data, edits...)
 		return append(dst, fr.raw[fr.at+len(fr.data):]...)
 	}
 	done := false
 	eachLine(fr.raw, func(line span, end int) {
-		if _, is := dataLine(fr.raw[line.from:line.to]); !is {
-			dst = append(dst, fr.raw[line.from:end]...)
+		if _, is := dataLine(fr.raw[line.From:line.To]); !is {
+			dst = append(dst, fr.raw[line.From:end]...)
 			return
 		}
 		if done {
@@ -220,24 +207,15 @@ func render(dst []byte, fr frame, edits ...edit) []byte {
 		done = true
 		dst = append(dst, "data: "...)
 		begin := len(dst)
-		dst = splice(dst, fr.data, edits)
+		dst = scan.Splice(dst, fr.data, edits...)
 		for i := begin; i < len(dst); i++ {
 			if dst[i] == '\n' { // between two tokens
 				dst[i] = ' '
 			}
 		}
-		dst = append(dst, fr.raw[line.to:end]...)
+		dst = append(dst, fr.raw[line.To:end]...)
 	})
 	return dst
-}
-
-func splice(dst, data []byte, edits []edit) []byte {
-	at := 0
-	for _, e := range edits {
-		dst = append(append(dst, data[at:e.at.from]...), e.with...)
-		at = e.at.to
-	}
-	return append(dst, data[at:]...)
 }
 
 // rest takes what stands behind the last complete frame when a body ends. An event that lacks only its

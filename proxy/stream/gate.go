@@ -114,7 +114,7 @@ func (f *Filter) text(g *gate, fr frame, p string, at span, edits []edit) {
 		f.drop(fr)
 		return
 	}
-	f.emit(fr, insert(edits, edit{at, json.AppendString(nil, g.acc)})...)
+	f.emit(fr, insert(edits, edit{Span: at, With: json.AppendString(nil, g.acc)})...)
 	g.acc = ""
 }
 
@@ -122,7 +122,7 @@ func (f *Filter) text(g *gate, fr frame, p string, at span, edits []edit) {
 func insert(edits []edit, e edit) []edit {
 	out := make([]edit, 0, len(edits)+1)
 	for i, o := range edits {
-		if o.at.from > e.at.from {
+		if o.From > e.From {
 			return append(append(out, e), edits[i:]...)
 		}
 		out = append(out, o)

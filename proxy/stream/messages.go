@@ -13,7 +13,7 @@ const maxParts = 4096
 func (f *Filter) messagesFrame(fr frame) {
 	if index, at, said, ok := quickText(fr.data); ok {
 		if p := f.open(index); p != nil && p.kind == words {
-			p.text, p.changed = inner(p.text, said.of(fr.data)), true
+			p.text, p.changed = inner(p.text, said.Of(fr.data)), true
 			f.piece(p, fr, said, moved(p, at))
 			return
 		}
@@ -24,7 +24,7 @@ func (f *Filter) messagesFrame(fr frame) {
 		f.pass(fr)
 		return
 	}
-	typ := at[0].of(data)
+	typ := at[0].Of(data)
 	switch {
 	case is(typ, "content_block_delta"):
 		f.blockDelta(fr, at[1], at[2])
@@ -40,7 +40,7 @@ func (f *Filter) messagesFrame(fr frame) {
 		f.hold(fr)
 	case is(typ, "error"):
 		f.shut(f.gate)
-		f.leg.fault = faultOf(at[6].of(data))
+		f.leg.fault = faultOf(at[6].Of(data))
 		f.pass(fr)
 	default:
 		f.pass(fr)
@@ -58,16 +58,18 @@ func quickText(data []byte) (index int, at, words span, ok bool) {
 	if i < 0 {
 		return 0, at, words, false
 	}
-	at = span{from: len(head), to: len(head) + i}
-	if index, ok = number(at.of(data)); !ok || !bytes.HasPrefix(data[at.to:], []byte(middle)) {
+	at = span{From: len(head), To: len(head) + i}
+	if index, ok = number(at.Of(data)); !ok || !bytes.HasPrefix(data[at.To:], []byte(middle)) {
 		return 0, at, words, false
 	}
-	words.from = at.to + len(middle)
-	if words.from >= len(data) || data[words.from] != '"' {
+	words.From = at.To + len(middle)
+	if words.From >= len(data) || data[words.From] != '"' {
 		return 0, at, words, false
 	}
-	words.to, ok = skipString(data, words.from)
-	rest := bytes.TrimRight(data[words.to:], " ")
+	c := over(data, words.From)
+	ok = c.String() != nil
+	words.To = c.At()
+	rest := bytes.TrimRight(data[words.To:], " ")
 	return index, at, words, ok && string(rest) == "}}"
 }
 
@@ -89,7 +91,7 @@ func moved(p *part, at span) []edit {
 	if p.to == p.index {
 		return nil
 	}
-	return []edit{{at, decimal(p.to)}}
+	return []edit{{Span: at, With: decimal(p.to)}}
 }
 
 // piece sends a delta with text.
@@ -98,17 +100,17 @@ func (f *Filter) piece(p *part, fr frame, at span, edits []edit) {
 		f.pass(fr, edits...)
 		return
 	}
-	f.text(p.gate, fr, text(at.of(fr.data)), at, edits)
+	f.text(p.gate, fr, text(at.Of(fr.data)), at, edits)
 }
 
 func (f *Filter) blockDelta(fr frame, index, delta span) {
-	n, ok := number(index.of(fr.data))
+	n, ok := number(index.Of(fr.data))
 	p := f.open(n)
-	if !ok || p == nil || !isObject(delta.of(fr.data)) {
+	if !ok || p == nil || !isObject(delta.Of(fr.data)) {
 		f.pass(fr)
 		return
 	}
-	p.add(delta.of(fr.data))
+	p.add(delta.Of(fr.data))
 	edits := moved(p, index)
 	if p.kind == phantom {
 		f.drop(fr)
@@ -120,9 +122,9 @@ func (f *Filter) blockDelta(fr frame, index, delta span) {
 		return
 	}
 	var at [2]span
-	pick(fr.data, delta.from, []string{"type", "text"}, at[:])
-	if is(at[0].of(fr.data), "text_delta") && quoted(at[1].of(fr.data)) {
-		f.text(g, fr, text(at[1].of(fr.data)), at[1], edits)
+	pick(fr.data, delta.From, []string{"type", "text"}, at[:])
+	if is(at[0].Of(fr.data), "text_delta") && quoted(at[1].Of(fr.data)) {
+		f.text(g, fr, text(at[1].Of(fr.data)), at[1], edits)
 		return
 	}
 	if len(g.queue) == 0 {
@@ -136,8 +138,8 @@ func (f *Filter) blockDelta(fr frame, index, delta span) {
 
 func (f *Filter) blockStart(fr frame, index, block span) {
 	f.force(f.gate)
-	n, ok := number(index.of(fr.data))
-	p, is := f.newPart(n, block.of(fr.data))
+	n, ok := number(index.Of(fr.data))
+	p, is := f.newPart(n, block.Of(fr.data))
 	if !ok || !is || len(f.leg.parts) >= maxParts {
 		f.leg.odd = true
 		f.pass(fr)
@@ -164,8 +166,8 @@ func (f *Filter) blockText(p *part, fr frame, block span, edits []edit) {
 	g := &gate{part: p}
 	p.gate, f.gate = g, g
 	var at [1]span
-	pick(fr.data, block.from, []string{"text"}, at[:])
-	s := text(at[0].of(fr.data))
+	pick(fr.data, block.From, []string{"text"}, at[:])
+	s := text(at[0].Of(fr.data))
 	if s == "" {
 		f.wait(g, entry{role: start}, fr, edits)
 		return
@@ -177,11 +179,11 @@ func (f *Filter) blockText(p *part, fr frame, block span, edits []edit) {
 		f.emit(fr, edits...)
 		return
 	}
-	f.wait(g, entry{role: start}, fr, insert(edits, edit{at[0], []byte(`""`)}))
+	f.wait(g, entry{role: start}, fr, insert(edits, edit{Span: at[0], With: []byte(`""`)}))
 }
 
 func (f *Filter) blockStop(fr frame, index span) {
-	n, ok := number(index.of(fr.data))
+	n, ok := number(index.Of(fr.data))
 	p := f.open(n)
 	if !ok || p == nil {
 		f.pass(fr)
@@ -197,11 +199,11 @@ func (f *Filter) blockStop(fr frame, index span) {
 }
 
 func (f *Filter) messageStart(fr frame, message span) {
-	m := message.of(fr.data)
+	m := message.Of(fr.data)
 	var at [3]span
 	if pick(m, 0, []string{"id", "model", "usage"}, at[:]); f.leg.id == "" {
-		f.leg.id, f.leg.model = text(at[0].of(m)), text(at[1].of(m))
-		f.leg.usage = append([]byte(nil), at[2].of(m)...)
+		f.leg.id, f.leg.model = text(at[0].Of(m)), text(at[1].Of(m))
+		f.leg.usage = append([]byte(nil), at[2].Of(m)...)
 	}
 	if len(f.legs) > 0 {
 		f.drop(fr)
@@ -217,16 +219,16 @@ func (f *Filter) messageDelta(fr frame, delta, usage span) {
 	f.shut(f.gate)
 	d := fr.data
 	var at [1]span
-	pick(d, delta.from, []string{"stop_reason"}, at[:])
-	stop := text(at[0].of(d))
+	pick(d, delta.From, []string{"stop_reason"}, at[:])
+	stop := text(at[0].Of(d))
 	if stop != "" {
 		f.leg.stop = stop
 	}
 	var edits []edit
-	if isObject(usage.of(d)) {
-		f.leg.usage = append([]byte(nil), overUsage(f.leg.usage, usage.of(d))...)
+	if isObject(usage.Of(d)) {
+		f.leg.usage = append([]byte(nil), overUsage(f.leg.usage, usage.Of(d))...)
 		if len(f.legs) > 0 {
-			edits = insert(edits, edit{usage, addUsage(f.total, f.leg.usage)})
+			edits = insert(edits, edit{Span: usage, With: addUsage(f.total, f.leg.usage)})
 		}
 	}
 	if !f.ours() {
@@ -237,7 +239,7 @@ func (f *Filter) messageDelta(fr frame, delta, usage span) {
 		return
 	}
 	if stop != "" {
-		edits = insert(edits, edit{at[0], []byte(`"` + stopEnd + `"`)})
+		edits = insert(edits, edit{Span: at[0], With: []byte(`"` + stopEnd + `"`)})
 	}
 	f.hold(fr, edits...)
 }

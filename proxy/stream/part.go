@@ -42,24 +42,24 @@ type part struct {
 // for what is no block.
 func (f *Filter) newPart(index int, raw []byte) (p *part, ok bool) {
 	var at [4]span
-	if _, ok := pick(raw, 0, []string{"type", "id", "name", "text"}, at[:]); !ok || !quoted(at[0].of(raw)) {
+	if _, ok := pick(raw, 0, []string{"type", "id", "name", "text"}, at[:]); !ok || !quoted(at[0].Of(raw)) {
 		return nil, false
 	}
 	p = &part{index: index, raw: append([]byte(nil), raw...)}
-	switch text(at[0].of(raw)) {
+	switch text(at[0].Of(raw)) {
 	case tidemark.TypeText:
 		p.kind = words
 	case tidemark.TypeThinking, tidemark.TypeRedactedThinking:
 		p.kind = thinking
 	case tidemark.TypeToolUse:
-		p.id, p.name, p.kind = text(at[1].of(raw)), text(at[2].of(raw)), theirs
+		p.id, p.name, p.kind = text(at[1].Of(raw)), text(at[2].Of(raw)), theirs
 		if f.phantom(p.name) {
 			p.kind = phantom
 		}
 	}
 	switch p.kind {
 	case words:
-		p.text = inner(p.text, at[3].of(raw))
+		p.text = inner(p.text, at[3].Of(raw))
 	case thinking:
 		p.text = inner(p.text, valueOf(raw, "thinking"))
 		p.signature = inner(p.signature, valueOf(raw, "signature"))
@@ -81,27 +81,27 @@ func (p *part) add(delta []byte) {
 	if _, ok := pick(delta, 0, []string{"type", "text", "partial_json", "thinking", "signature", "citation"}, at[:]); !ok {
 		return
 	}
-	typ := at[0].of(delta)
+	typ := at[0].Of(delta)
 	switch {
 	case is(typ, "text_delta"):
-		p.text = inner(p.text, at[1].of(delta))
+		p.text = inner(p.text, at[1].Of(delta))
 	case is(typ, "input_json_delta"):
 		if p.kind == phantom && len(p.input) > maxInput {
 			p.large = true
 		} else {
-			p.input = inner(p.input, at[2].of(delta))
+			p.input = inner(p.input, at[2].Of(delta))
 		}
 	case is(typ, "thinking_delta"):
-		p.text = inner(p.text, at[3].of(delta))
+		p.text = inner(p.text, at[3].Of(delta))
 	case is(typ, "signature_delta"):
-		p.signature = inner(p.signature, at[4].of(delta))
+		p.signature = inner(p.signature, at[4].Of(delta))
 	case is(typ, "compaction_delta"):
 		p.content = inner(p.content, valueOf(delta, "content"))
-	case is(typ, "citations_delta") && at[5].there():
+	case is(typ, "citations_delta") && there(at[5]):
 		if len(p.citations) > 0 {
 			p.citations = append(p.citations, ',')
 		}
-		p.citations = append(p.citations, at[5].of(delta)...)
+		p.citations = append(p.citations, at[5].Of(delta)...)
 	default:
 		return
 	}

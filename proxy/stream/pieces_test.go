@@ -7,30 +7,6 @@ import (
 	"testing"
 )
 
-// TestEscapes: which bytes behind a backslash are an escape.
-func TestEscapes(t *testing.T) {
-	for c := range rune(256) {
-		want := 0
-		if strings.IndexByte(`"\/bfnrt`, byte(c)) >= 0 {
-			want = 1
-		}
-		if got := escape([]byte{byte(c), 'x'}); got != want {
-			t.Errorf("%q: %d", c, got)
-		}
-		for at := range 4 {
-			hex := []byte("u09aFx")
-			if hex[1+at] = byte(c); (escape(hex) == 5) != (strings.IndexByte("0123456789abcdefABCDEF", byte(c)) >= 0) {
-				t.Errorf("%q", hex)
-			}
-		}
-	}
-	for _, short := range []string{"", "u", "u00e"} {
-		if escape([]byte(short)) != 0 {
-			t.Errorf("%q", short)
-		}
-	}
-}
-
 // TestGathered: what is taken note of has all that a stream brought in pieces: citations, signatures, ids that come late.
 func TestGathered(t *testing.T) {
 	cite := func(n int) string {

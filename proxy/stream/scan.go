@@ -5,175 +5,57 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // maxDepth bounds nested values in what is read; deeper ones pass through unread.
 const maxDepth = 100
 
-// span is a run of bytes; pick gives the place of the key as well. The zero value is nothing.
-type span struct{ from, to, key int }
+// span is a run of bytes. The zero value is nothing.
+type span = scan.Span
 
-func (s span) of(data []byte) []byte { return data[s.from:s.to:s.to] }
+func there(s span) bool { return s.To > 0 }
 
-func (s span) there() bool { return s.to > 0 }
+// over returns a reader at a place in data.
+func over(data []byte, at int) scan.Cursor { return scan.From(data, at, maxDepth+1) }
 
 // pick reads the object at data[at] and notes in out where the values of keys stand: of a key that stands
 // twice the last, as decoders do. It returns where the object ends; ok is false for what is no object or
 // no JSON. It decodes nothing and allocates nothing.
 func pick(data []byte, at int, keys []string, out []span) (end int, ok bool) {
-	return members(data, at, 0, func(key []byte, s span) {
+	c := over(data, at)
+	for ok := c.Open('{'); ok && c.More(); {
+		key := c.Key()
+		v := c.Value()
 		for i, k := range keys {
-			if string(key) == k {
-				out[i] = s
+			if string(key) == k && c.Err() == nil {
+				out[i] = v
 			}
 		}
-	})
+	}
+	return c.At(), c.Err() == nil && c.At() > at
 }
 
-// members calls f with each member of the object at data[at]: its key without quotes, and where it stands.
-func members(data []byte, at, depth int, f func(key []byte, s span)) (end int, ok bool) {
-	i := blank(data, at)
-	if depth > maxDepth || i >= len(data) || data[i] != '{' {
-		return i, false
-	}
-	for i = blank(data, i+1); i < len(data) && data[i] == '"'; i = blank(data, i+1) {
-		s := span{key: i}
-		if i, ok = skipString(data, i); !ok {
-			return i, false
+// members calls f with the name of each member of the object at data[at], and where its value stands.
+func members(data []byte, at int, f func(key []byte, s span)) (end int, ok bool) {
+	c := over(data, at)
+	c.Members("the value", func(key []byte) {
+		if v := c.Value(); c.Err() == nil {
+			f(key, v)
 		}
-		key := data[s.key+1 : i-1]
-		if i = blank(data, i); i >= len(data) || data[i] != ':' {
-			return i, false
-		}
-		s.from = blank(data, i+1)
-		if s.to, ok = skip(data, s.from, depth+1); !ok {
-			return s.to, false
-		}
-		if f != nil {
-			if bytes.IndexByte(key, '\\') >= 0 {
-				key = []byte(text(data[s.key : s.key+len(key)+2]))
-			}
-			f(key, s)
-		}
-		if i = blank(data, s.to); i >= len(data) || data[i] != ',' {
-			break
-		}
-		if next := blank(data, i+1); next >= len(data) || data[next] != '"' {
-			return i, false
-		}
-	}
-	return i + 1, i < len(data) && data[i] == '}'
+	})
+	return c.At(), c.Err() == nil
 }
 
 // elements calls f with where each element of the list at data[at] stands.
-func elements(data []byte, at, depth int, f func(s span)) (end int, ok bool) {
-	i := blank(data, at)
-	if depth > maxDepth || i >= len(data) || data[i] != '[' {
-		return i, false
-	}
-	if i = blank(data, i+1); i < len(data) && data[i] == ']' {
-		return i + 1, true
-	}
-	for {
-		s := span{from: i}
-		if s.to, ok = skip(data, i, depth+1); !ok {
-			return s.to, false
+func elements(data []byte, at int, f func(s span)) (end int, ok bool) {
+	c := over(data, at)
+	c.Elements("the value", func(int) {
+		if v := c.Value(); c.Err() == nil {
+			f(v)
 		}
-		if f != nil {
-			f(s)
-		}
-		i = blank(data, s.to)
-		if i >= len(data) || data[i] != ',' {
-			return i + 1, i < len(data) && data[i] == ']'
-		}
-		i = blank(data, i+1)
-	}
-}
-
-// skip returns where the value at data[at] ends.
-func skip(data []byte, at, depth int) (end int, ok bool) {
-	if at >= len(data) {
-		return at, false
-	}
-	switch data[at] {
-	case '"':
-		return skipString(data, at)
-	case '{':
-		return members(data, at, depth, nil)
-	case '[':
-		return elements(data, at, depth, nil)
-	}
-	i := at
-	for i < len(data) && (data[i] >= '0' && data[i] <= '9' || data[i] >= 'a' && data[i] <= 'z' || data[i] == '-' || data[i] == '+' || data[i] == '.' || data[i] == 'E') {
-		i++
-	}
-	return i, word(data[at:i])
-}
-
-// word says whether w is a number or one of the three names.
-func word(w []byte) bool {
-	if len(w) > 0 && len(w) < 16 && (w[0] > '0' || len(w) == 1) { // nearly all are small whole numbers
-		digits := true
-		for _, b := range w {
-			digits = digits && b >= '0' && b <= '9'
-		}
-		if digits {
-			return true
-		}
-	}
-	switch string(w) {
-	case "null", "true", "false":
-		return true
-	}
-	return json.Valid(w)
-}
-
-// skipString returns where the string at data[at] ends.
-func skipString(data []byte, at int) (end int, ok bool) {
-	for i := at + 1; i < len(data); i++ {
-		switch b := data[i]; {
-		case b == '"':
-			return i + 1, true
-		case b < ' ':
-			return i, false
-		case b == '\\':
-			n := escape(data[i+1:])
-			if n == 0 {
-				return i, false
-			}
-			i += n
-		}
-	}
-	return len(data), false
-}
-
-// escape is how many bytes behind a backslash belong to it, 0 if they are no escape.
-func escape(s []byte) int {
-	if len(s) == 0 {
-		return 0
-	}
-	switch s[0] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 1
-	case 'u':
-		if len(s) < 5 {
-			return 0
-		}
-		for _, b := range s[1:5] {
-			if (b < '0' || b > '9') && (b|0x20 < 'a' || b|0x20 > 'f') {
-				return 0
-			}
-		}
-		return 5
-	}
-	return 0
-}
-
-func blank(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
-		i++
-	}
-	return i
+	})
+	return c.At(), c.Err() == nil
 }
 
 // text decodes a string that is given with its quotes; anything else is "".
@@ -222,43 +104,16 @@ func number(raw []byte) (n int, ok bool) {
 }
 
 // set returns a copy of obj with the value of key replaced, put at the end, or, for nil, taken out.
-// Everything else keeps its bytes. obj is an object that was read.
+// Everything else keeps its bytes.
 func set(obj []byte, key string, value []byte) []byte {
-	out := make([]byte, 0, len(obj)+len(key)+len(value)+4)
-	out = append(out, '{')
-	first, done := true, value == nil
-	put := func(parts ...[]byte) {
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
-		for _, p := range parts {
-			out = append(out, p...)
-		}
+	if len(obj) == 0 {
+		obj = []byte("{}")
 	}
-	members(obj, 0, 0, func(k []byte, s span) {
-		switch {
-		case string(k) != key:
-			put(obj[s.key:s.to])
-		case !done:
-			put(obj[s.key:s.from], value)
-			done = true
-		}
-	})
-	if !done {
-		put(json.AppendString(nil, key), []byte{':'}, value)
-	}
-	return append(out, '}')
+	return scan.Set(make([]byte, 0, len(obj)+len(key)+len(value)+4), obj, scan.Field{Key: key, Value: value})
 }
 
 // valueOf is the value of a key of an object, nil if there is none.
-func valueOf(obj []byte, key string) []byte {
-	var at [1]span
-	if _, ok := pick(obj, 0, []string{key}, at[:]); !ok || !at[0].there() {
-		return nil
-	}
-	return at[0].of(obj)
-}
+func valueOf(obj []byte, key string) []byte { return scan.Find(obj, key) }
 
 // isObject says whether raw is an object.
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }

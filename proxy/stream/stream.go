@@ -345,8 +345,8 @@ func (f *Filter) hold(fr frame, edits ...edit) {
 // drop takes a frame out, but for its comments.
 func (f *Filter) drop(fr frame) {
 	eachLine(fr.raw, func(line span, end int) {
-		if fr.raw[line.from] == ':' {
-			f.put(fr.raw[line.from:end])
+		if fr.raw[line.From] == ':' {
+			f.put(fr.raw[line.From:end])
 		}
 	})
 	f.lf = toNone

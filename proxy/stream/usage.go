@@ -25,9 +25,9 @@ func merge(a, b []byte, depth int, sum bool) []byte {
 		return b
 	case isObject(a) && isObject(b):
 		out := append([]byte(nil), b...)
-		members(a, 0, 0, func(key []byte, s span) {
+		members(a, 0, func(key []byte, s span) {
 			name := string(key)
-			if v := merge(s.of(a), valueOf(b, name), depth+1, sum); v != nil {
+			if v := merge(s.Of(a), valueOf(b, name), depth+1, sum); v != nil {
 				out = set(out, name, v)
 			}
 		})
@@ -47,11 +47,11 @@ func merge(a, b []byte, depth int, sum bool) []byte {
 func join(a, b []byte) []byte {
 	out := []byte{'['}
 	for _, list := range [...][]byte{a, b} {
-		elements(list, 0, 0, func(s span) {
+		elements(list, 0, func(s span) {
 			if len(out) > 1 {
 				out = append(out, ',')
 			}
-			out = append(out, s.of(list)...)
+			out = append(out, s.Of(list)...)
 		})
 	}
 	return append(out, ']')

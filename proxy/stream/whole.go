@@ -16,25 +16,25 @@ func (f *Filter) readWhole() {
 		l.odd = true
 		return
 	}
-	l.id, l.model = text(at[0].of(data)), text(at[1].of(data))
-	if isObject(at[2].of(data)) {
-		l.usage = at[2].of(data)
+	l.id, l.model = text(at[0].Of(data)), text(at[1].Of(data))
+	if isObject(at[2].Of(data)) {
+		l.usage = at[2].Of(data)
 	}
-	if !isNull(at[3].of(data)) {
-		l.fault = faultOf(at[3].of(data))
+	if !isNull(at[3].Of(data)) {
+		l.fault = faultOf(at[3].Of(data))
 	}
 	if f.first == "" {
 		f.first = l.id
 	}
 	if f.o.Dialect == Chat {
-		l.odd = !f.wholeChat(at[6].of(data))
+		l.odd = !f.wholeChat(at[6].Of(data))
 		return
 	}
-	if l.stop = text(at[4].of(data)); !at[5].there() || data[at[5].from] != '[' {
+	if l.stop = text(at[4].Of(data)); !there(at[5]) || data[at[5].From] != '[' {
 		l.odd = true
 		return
 	}
-	elements(data, at[5].from, 0, func(s span) { l.odd = !f.wholeBlock(s.of(data)) || l.odd })
+	elements(data, at[5].From, func(s span) { l.odd = !f.wholeBlock(s.Of(data)) || l.odd })
 }
 
 // wholeBlock takes a block that is whole.
@@ -64,9 +64,9 @@ func (f *Filter) wholeChat(choices []byte) bool {
 	if len(choices) == 0 || choices[0] != '[' {
 		return false
 	}
-	elements(choices, 0, 0, func(s span) {
+	elements(choices, 0, func(s span) {
 		count++
-		message = valueOf(s.of(choices), "message")
+		message = valueOf(s.Of(choices), "message")
 	})
 	if count != 1 || !isObject(message) {
 		return false
@@ -83,7 +83,7 @@ func (f *Filter) wholeChat(choices []byte) bool {
 		f.chatCalls(calls, true)
 	}
 	reason := ""
-	elements(choices, 0, 0, func(s span) { reason = text(valueOf(s.of(choices), "finish_reason")) })
+	elements(choices, 0, func(s span) { reason = text(valueOf(s.Of(choices), "finish_reason")) })
 	if reason != "" {
 		f.leg.stop = f.chatStop(reason)
 	}
@@ -126,7 +126,7 @@ func (f *Filter) assemble(t Turn) []byte {
 // assembleChoices is the one choice with the texts of all legs, and without calls of ours.
 func (f *Filter) assembleChoices(choices []byte, again bool) []byte {
 	var choice []byte
-	elements(choices, 0, 0, func(s span) { choice = s.of(choices) })
+	elements(choices, 0, func(s span) { choice = s.Of(choices) })
 	message := valueOf(choice, "message")
 	if len(f.words) > 0 || quoted(valueOf(message, "content")) {
 		message = set(message, "content", json.AppendString(nil, string(f.words)))
@@ -144,14 +144,14 @@ func (f *Filter) assembleChoices(choices []byte, again bool) []byte {
 // theirCalls is a list of calls without ours; nil for none that is left.
 func (f *Filter) theirCalls(calls []byte) []byte {
 	out := []byte{'['}
-	elements(calls, 0, 0, func(s span) {
-		if f.phantom(text(valueOf(valueOf(s.of(calls), "function"), "name"))) {
+	elements(calls, 0, func(s span) {
+		if f.phantom(text(valueOf(valueOf(s.Of(calls), "function"), "name"))) {
 			return
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, s.of(calls)...)
+		out = append(out, s.Of(calls)...)
 	})
 	if len(out) == 1 {
 		return nil

@@ -1,4 +1,4 @@
-package provider
+package offline
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/provider"
 )
 
 // ask returns the offline model's reply.
 func ask(t testing.TB, req tidemark.Request) tidemark.Reply {
 	t.Helper()
-	reply, err := tidemark.Complete(context.Background(), Offline{}, req)
+	reply, err := tidemark.Complete(context.Background(), Model{}, req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestOfflineStream(t *testing.T) {
 	var streamed strings.Builder
 	deltas := 0
 	var reply tidemark.Reply
-	for d, err := range (Offline{}).Stream(t.Context(), req) {
+	for d, err := range (Model{}).Stream(t.Context(), req) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +216,7 @@ func TestOfflineStream(t *testing.T) {
 		t.Errorf("%d deltas gave %q, the reply is %q", deltas, streamed.String(), reply.Message.PlainText())
 	}
 	c := reply.Call
-	if c.Model != OfflineModel || !c.Reported || c.Usage.Input != estimateRequest(req) || c.Usage.Output <= 0 {
+	if c.Model != Name || !c.Reported || c.Usage.Input != provider.Estimate(req) || c.Usage.Output <= 0 {
 		t.Errorf("call %+v", c)
 	}
 	req.MaxTokens = 5
@@ -225,8 +226,9 @@ func TestOfflineStream(t *testing.T) {
 }
 
 func TestOfflineRefusesBadShape(t *testing.T) {
-	_, err := tidemark.Complete(t.Context(), Offline{}, tidemark.Request{Messages: []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("c1", "of no call", false)}}}})
-	if e := apiError(t, err); e.Class != tidemark.ClassBadRequest {
+	_, err := tidemark.Complete(t.Context(), Model{}, tidemark.Request{Messages: []tidemark.Message{{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("c1", "of no call", false)}}}})
+	var e *tidemark.APIError
+	if !errors.As(err, &e) || e.Class != tidemark.ClassBadRequest {
 		t.Errorf("got %v", err)
 	}
 }
@@ -236,7 +238,7 @@ func TestOfflineStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	var last error
-	for _, err := range (Offline{}).Stream(ctx, tidemark.Request{Messages: chat("A long enough statement to be streamed in pieces.")}) {
+	for _, err := range (Model{}).Stream(ctx, tidemark.Request{Messages: chat("A long enough statement to be streamed in pieces.")}) {
 		last = err
 		cancel(stopped)
 	}

@@ -1,32 +1,34 @@
-package provider
+// Package sse reads and writes server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+package sse
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
 )
 
 const (
-	sseBuffer  = 16 << 10 // first size of the buffer; a delta is some 150 bytes
-	maxSSELine = 8 << 20  // a line holds one event: a block of the reply at most
-	maxSSEData = 16 << 20 // of one event, all its data lines
+	firstBuffer = 16 << 10 // first size of the buffer; a delta is some 150 bytes
+	maxLine     = 8 << 20  // a line holds one event: a block of the reply at most
+	maxData     = 16 << 20 // of one event, all its data lines
 )
 
-// sseEvent is one dispatched event.
-type sseEvent struct {
+// Event is one dispatched event.
+type Event struct {
 	Name string
-	Data []byte // valid until the next call of next
+	Data []byte // valid until the next call of Next
 }
 
-// sseReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html,
+// Reader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html,
 // "Parsing an event stream"): lines end in LF, CRLF or CR, data lines are joined by LF, comments and
 // the fields id and retry are skipped. It differs in one point: an event whose lines are complete
 // is dispatched at the end of the stream although the empty line is missing, since some servers
 // close right after their last event.
-type sseReader struct {
+type Reader struct {
 	r          io.Reader
 	buf        []byte
 	start, end int  // unread part of buf
@@ -36,11 +38,12 @@ type sseReader struct {
 	data       []byte
 }
 
-func newSSEReader(r io.Reader) *sseReader { return &sseReader{r: r, buf: make([]byte, sseBuffer)} }
+// NewReader returns a reader of a stream.
+func NewReader(r io.Reader) *Reader { return &Reader{r: r, buf: make([]byte, firstBuffer)} }
 
-// next returns the next event, or io.EOF at the end, or ErrTooLarge, or the reader's error.
-func (s *sseReader) next() (sseEvent, error) {
-	var ev sseEvent
+// Next returns the next event, or io.EOF at the end, or ErrTooLarge, or the reader's error.
+func (s *Reader) Next() (Event, error) {
+	var ev Event
 	s.data = s.data[:0]
 	any := false
 	for {
@@ -49,7 +52,7 @@ func (s *sseReader) next() (sseEvent, error) {
 			if errors.Is(err, io.EOF) && any {
 				return s.event(ev), nil
 			}
-			return sseEvent{}, err
+			return Event{}, err
 		}
 		if len(line) == 0 {
 			if any {
@@ -64,8 +67,8 @@ func (s *sseReader) next() (sseEvent, error) {
 		case "event":
 			ev.Name = string(value)
 		case "data":
-			if len(s.data)+len(value) > maxSSEData {
-				return sseEvent{}, fmt.Errorf("read event: data over %d bytes: %w", maxSSEData, tidemark.ErrTooLarge)
+			if len(s.data)+len(value) > maxData {
+				return Event{}, fmt.Errorf("read event: data over %d bytes: %w", maxData, tidemark.ErrTooLarge)
 			}
 			s.data = append(append(s.data, value...), '\n')
 			any = true
@@ -73,14 +76,14 @@ func (s *sseReader) next() (sseEvent, error) {
 	}
 }
 
-func (s *sseReader) event(ev sseEvent) sseEvent {
+func (s *Reader) event(ev Event) Event {
 	ev.Data = s.data[:len(s.data)-1]
 	return ev
 }
 
 // line returns the next complete line without its end. It is valid until the next call. An
 // incomplete last line is dropped: it was cut off.
-func (s *sseReader) line() ([]byte, error) {
+func (s *Reader) line() ([]byte, error) {
 	searched := 0
 	for {
 		if s.skipLF && s.start < s.end {
@@ -90,7 +93,7 @@ func (s *sseReader) line() ([]byte, error) {
 			}
 		}
 		rest := s.buf[s.start:s.end]
-		if i := lineEnd(rest[searched:]); i >= 0 {
+		if i := LineEnd(rest[searched:]); i >= 0 {
 			i += searched
 			s.skipLF = rest[i] == '\r'
 			s.start += i + 1
@@ -111,8 +114,8 @@ func (s *sseReader) line() ([]byte, error) {
 	}
 }
 
-// lineEnd returns the index of the first LF or CR.
-func lineEnd(b []byte) int {
+// LineEnd returns the index of the first line feed or carriage return, -1 if there is none.
+func LineEnd(b []byte) int {
 	lf := bytes.IndexByte(b, '\n')
 	if lf >= 0 {
 		b = b[:lf]
@@ -124,15 +127,15 @@ func lineEnd(b []byte) int {
 }
 
 // fill makes room and reads once. The reader's error is kept until what came with it is used up.
-func (s *sseReader) fill() error {
+func (s *Reader) fill() error {
 	if s.start > 0 {
 		copy(s.buf, s.buf[s.start:s.end])
 		s.end -= s.start
 		s.start = 0
 	}
 	if s.end == len(s.buf) {
-		if len(s.buf) >= maxSSELine {
-			return fmt.Errorf("read event: line over %d bytes: %w", maxSSELine, tidemark.ErrTooLarge)
+		if len(s.buf) >= maxLine {
+			return fmt.Errorf("read event: line over %d bytes: %w", maxLine, tidemark.ErrTooLarge)
 		}
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf)
@@ -147,4 +150,26 @@ func (s *sseReader) fill() error {
 		}
 	}
 	return io.ErrNoProgress
+}
+
+// Append appends one event: a line break of any kind within
+// data begins a new data line, since each kind would end the field.
+func Append(dst []byte, event, data string) []byte {
+	if event != "" {
+		dst = append(dst, "event: "...)
+		dst = append(dst, strings.NewReplacer("\r", "", "\n", "").Replace(event)...)
+		dst = append(dst, '\n')
+	}
+	for {
+		i := strings.IndexAny(data, "\r\n")
+		dst = append(dst, "data: "...)
+		if i < 0 {
+			return append(append(dst, data...), "\n\n"...)
+		}
+		dst = append(append(dst, data[:i]...), '\n')
+		if strings.HasPrefix(data[i:], "\r\n") {
+			i++
+		}
+		data = data[i+1:]
+	}
 }

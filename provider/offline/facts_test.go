@@ -1,4 +1,4 @@
-package provider
+package offline
 
 import (
 	"fmt"
@@ -102,7 +102,7 @@ func TestOfflineMemories(t *testing.T) {
 		{"known", "- I prefer short answers.", "[user] Remember that I prefer short answers.\n", "none", 1},
 		{"asked to remember", "", "[user] Remember that the cat is Misu.\n", "- the cat is Misu.", 1},
 		{"a series is one", "", series.String(), "- We decided that module 39 stays.", 1},
-		{"bounded, the newest", "", distinct.String(), "- We decided on " + strings.Repeat("z", 42) + ".", maxResolved},
+		{"bounded, the newest", "", distinct.String(), "- We decided on " + strings.Repeat("z", 42) + ".", mostDecided},
 		{"no notices", "", "[user] &lt;task-notification&gt;\n  &lt;task-id&gt;x&lt;/task-id&gt;\n  We decided on oak.\n  &lt;/task-notification&gt;\n[user] [Request interrupted, remember to retry]\n", "none", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,7 +1,6 @@
-package provider
+package sse
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,11 @@ import (
 	tidemark "github.com/tidemark-ai/tidemark"
 )
 
-var tBackground = context.Background()
-
 // events reads all events of a stream as "name|data" and returns what ended it.
 func events(r io.Reader) (out []string, err error) {
-	s := newSSEReader(r)
+	s := NewReader(r)
 	for {
-		ev, err := s.next()
+		ev, err := s.Next()
 		if err != nil {
 			return out, err
 		}
@@ -62,7 +59,7 @@ func TestSSEReader(t *testing.T) {
 }
 
 func TestSSEReaderBounds(t *testing.T) {
-	endless := io.MultiReader(strings.NewReader("data: "), &repeat{"x", 2 * maxSSELine})
+	endless := io.MultiReader(strings.NewReader("data: "), &repeat{"x", 2 * maxLine})
 	if _, err := events(endless); !errors.Is(err, tidemark.ErrTooLarge) {
 		t.Errorf("an endless line: %v", err)
 	}
@@ -137,4 +134,20 @@ func FuzzSSEReader(f *testing.F) {
 			t.Fatalf("written anew %q reads as %q", a, c)
 		}
 	})
+}
+
+// chopped returns at most n bytes a read, with n from a cycle.
+type chopped struct {
+	r     io.Reader
+	sizes []byte
+	i     int
+}
+
+func (c *chopped) Read(p []byte) (int, error) {
+	n := len(p)
+	if len(c.sizes) > 0 {
+		n = min(n, int(c.sizes[c.i%len(c.sizes)])+1)
+		c.i++
+	}
+	return c.r.Read(p[:n])
 }

@@ -1,0 +1,15 @@
+package clip
+
+import "testing"
+
+func TestTo(t *testing.T) {
+	for _, c := range []struct {
+		s     string
+		limit int
+		want  string
+	}{{"tide", 4, "tide"}, {"tides", 4, "tide…"}, {"aé", 2, "a…"}, {"aé", 3, "aé"}, {"é", 1, "…"}, {"é", 0, "…"}, {"", 0, ""}} {
+		if got := To(c.s, c.limit); got != c.want {
+			t.Errorf("%q to %d: %q, want %q", c.s, c.limit, got, c.want)
+		}
+	}
+}
