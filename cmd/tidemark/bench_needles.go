@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,12 +22,11 @@ import (
 type needles struct {
 	bench.Needles
 	bench.Table
-	table      int
-	offline    bool
-	transcript []string
-	session    string
-	said       int
-	token      string
+	table   int
+	offline bool
+	session string
+	said    int
+	token   string
 }
 
 func (m *Main) benchNeedles() *cobra.Command {
@@ -38,7 +35,7 @@ func (m *Main) benchNeedles() *cobra.Command {
 		Table:   bench.Table{Methods: bench.Methods, Hops: []int{1, 2}, Traces: 10, Needles: 50, Flood: 150_000, Window: 32_000, Seed: 1},
 		table:   2, said: 3,
 	}
-	c := &cobra.Command{Use: "needles", Short: "Hide facts in a log, compact it, and recall them", Args: cobra.ArbitraryArgs,
+	c := &cobra.Command{Use: "needles", Short: "Hide facts in a log, compact it, and recall them", Args: cobra.NoArgs,
 		Long: `Play a log with hidden facts through a session that compacts to pointers, exactly
 as many times as --cycles says, and ask recall for each fact and for as many that
 are not there (Total Recall, table 2, with real cycles). Each compaction follows
@@ -54,8 +51,7 @@ it writes then: the part of the archive, the overlay and its event, on a disk.
 
 With --server the log is played through the API of a running server, which has a
 tail and a headroom of its own and compacts when the context is full: --cycles is
-the least then. With --transcript logs of Claude Code are played, and what is
-rare in them is asked for.
+the least then.
 
 With --table 1 methods are compared (table 1), after 1, 3 and 5 compactions, by
 questions in the words of the fact (exact), by half of them (partial) and in
@@ -72,13 +68,8 @@ ten calls a trace; --offline does without it. Columns, shares in percent:
   REREAD   tokens a question that stand for what has left, or are pulled`,
 		Example: `  tidemark bench needles --needles 50 --events 200 --cycles 50 --budget 4000 --headroom 200 --tail 3 --json
   tidemark bench needles --server http://127.0.0.1:8787 --token secret --needles 10 --events 40
-  tidemark bench needles --transcript ~/.claude/projects/x/1f2e.jsonl
   tidemark bench needles --table 1 --methods pointer,summary,truncate,selfpaging --hops 1,2 --traces 10`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			n.transcript = append(n.transcript, args...)
-			if len(args) > 0 && len(n.transcript) == len(args) {
-				return usagef("needles takes no file; --transcript FILE... takes logs of Claude Code")
-			}
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			folder, remove, err := bench.Folder()
 			if err != nil {
 				return err
@@ -104,13 +95,12 @@ func (m *Main) needlesFlags(c *cobra.Command, n *needles) {
 	f.StringVar(&n.token, "token", "", "token of the server, instead of TIDEMARK_TOKEN")
 	f.StringVar(&n.session, "session", "", "session of the server that is made, default a new one")
 	f.IntVar(&n.said, "said", n.said, "needles posted as messages to the server, each answered by its model")
-	f.StringArrayVar(&n.transcript, "transcript", nil, "log of Claude Code to play instead, given once for each file; further files may follow as arguments")
 	f.IntVar(&n.table, "table", n.table, "table of the paper: 2, or 1 to compare methods")
 	f.StringSliceVar(&n.Methods, "methods", n.Methods, "methods of table 1")
 	f.IntSliceVar(&n.Hops, "hops", n.Hops, "calls of recall that a question of table 1 may take")
 	f.IntVar(&n.Traces, "traces", n.Traces, "traces of table 1")
 	f.Int64Var((*int64)(&n.Flood), "flood", int64(n.Flood), "tokens of a trace of table 1")
-	f.Int64Var((*int64)(&n.Window), "window", int64(n.Window), "context window of table 1 and of transcripts, tokens")
+	f.Int64Var((*int64)(&n.Window), "window", int64(n.Window), "context window of table 1, tokens")
 	f.Uint64Var(&n.Seed, "seed", n.Seed, "of table 1: the same seed makes the same traces")
 	f.BoolVar(&n.offline, "offline", false, "table 1 without the configured model")
 }
@@ -128,8 +118,8 @@ func refused(cmd *cobra.Command, err error) error {
 var needlesWhere = map[string][]string{
 	"events": {"", "--server"}, "cycles": {"", "--server"}, "budget": {"", "--server"}, "plain": {"", "--server"},
 	"headroom": {""}, "tail": {""}, "token": {"--server"}, "session": {"--server"}, "said": {"--server"},
-	"window": {"--table 1", "--transcript"}, "methods": {"--table 1"}, "hops": {"--table 1"}, "traces": {"--table 1"}, "flood": {"--table 1"},
-	"seed": {"--table 1"}, "offline": {"--table 1"}, "transcript": {"--transcript"}, "server": {"--server"},
+	"window": {"--table 1"}, "methods": {"--table 1"}, "hops": {"--table 1"}, "traces": {"--table 1"}, "flood": {"--table 1"},
+	"seed": {"--table 1"}, "offline": {"--table 1"}, "server": {"--server"},
 }
 
 // needless refuses a flag that would be without effect.
@@ -177,8 +167,6 @@ func (m *Main) runNeedles(ctx context.Context, n *needles, folder string, change
 	switch {
 	case n.table == 1:
 		where = "--table 1"
-	case len(n.transcript) > 0:
-		where = "--transcript"
 	case base != "":
 		where = "--server"
 	}
@@ -192,8 +180,6 @@ func (m *Main) runNeedles(ctx context.Context, n *needles, folder string, change
 		return usagef("--table %d: want 1 or 2", n.table)
 	case n.table == 1:
 		return m.needlesTable(ctx, n, folder)
-	case len(n.transcript) > 0:
-		return m.needlesAgents(ctx, n, folder)
 	case base != "":
 		c := m.remote(base)
 		key := n.session
@@ -295,42 +281,5 @@ func (m *Main) needlesTable(ctx context.Context, n *needles, folder string) erro
 	}
 	table(m.out, rows)
 	m.out.printf("%d traces of %d facts and %d tokens, a window of %d; shares in percent, pulls and tokens a question; --help says what each column is\n", got.Traces, got.Needles, got.Flood, got.Window)
-	return nil
-}
-
-func (m *Main) needlesAgents(ctx context.Context, n *needles, folder string) error {
-	a := bench.Agents{Needles: n.Needles.Needles, Window: n.Window, Told: n.Needles.Told}
-	var all []bench.AgentLog
-	for i, file := range n.transcript {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		below := filepath.Join(folder, strconv.Itoa(i))
-		const perm = 0o700
-		if err := os.Mkdir(below, perm); err != nil {
-			return err
-		}
-		got, err := a.Run(ctx, file, raw, below)
-		if err != nil {
-			return &fixed{err, "give logs of Claude Code (.jsonl)"}
-		}
-		all = append(all, got)
-	}
-	m.progressEnd()
-	if m.json {
-		return m.printJSON(struct {
-			Logs []bench.AgentLog `json:"logs"`
-		}{all})
-	}
-	for _, l := range all {
-		m.out.printf("%s: %d messages, %d cycles, %d markers; a query takes %.1f ms, p99 %.1f\n", l.File, l.Messages, l.Cycles, l.Markers, l.Query, l.Slow)
-		rows := [][]string{{"KIND", "ASKED", "FOUND", "FIRST", "RANKED", "FIRST", "WITHOUT TALK", "FIRST"}}
-		for _, kind := range sortedKeys(l.Asked) {
-			rows = append(rows, []string{kind, strconv.Itoa(l.Asked[kind]), shareOf(l.ByKind, kind), shareOf(l.First, kind),
-				shareOf(l.Ranked, kind), shareOf(l.FirstR, kind), shareOf(l.Without, kind), shareOf(l.FirstW, kind)})
-		}
-		table(m.out, rows)
-	}
 	return nil
 }

@@ -24,7 +24,6 @@ import (
 // treatmentBench is the flags of `tidemark bench treatments`.
 type treatmentBench struct {
 	bench.Treatments
-	plot   string
 	window int64
 	policy string
 	alone  bool
@@ -59,7 +58,7 @@ Tokens are estimated, as everywhere here. COST is that of the input in tokens of
 list price: what is read from the cache at 0.1, what is written to it at 1.25. The
 treatment observe changes no byte: it must equal none in every figure but seconds.`,
 		Example: `  tidemark bench treatments
-  tidemark bench treatments --requests 400 --plot treatments.html --json`,
+  tidemark bench treatments --requests 400 --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return refused(cmd, m.runTreatments(cmd.Context(), t))
 		}}
@@ -71,7 +70,6 @@ treatment observe changes no byte: it must equal none in every figure but second
 	f.Int64Var(&t.window, "window", t.window, "tokens that the model takes: how full it is decides what leaves")
 	f.StringVar(&t.policy, "policy", t.policy, fmt.Sprint("policy of paging: ", paging.Policies()))
 	f.BoolVar(&t.alone, "alone", false, "without tools and tags of ours: the model takes no part, and has to read again what left")
-	f.StringVar(&t.plot, "plot", "", "draw the calls of the treatments beside each other (HTML) into this file")
 	return m.jsonFlag(c)
 }
 
@@ -90,7 +88,7 @@ func (t *treatmentBench) check() error {
 	if !slices.Contains(paging.Policies(), t.policy) {
 		return usagef("--policy %s: want one of %v", t.policy, paging.Policies())
 	}
-	return spare("--plot", t.plot, nil)
+	return nil
 }
 
 func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error) {
@@ -104,19 +102,11 @@ func (m *Main) runTreatments(ctx context.Context, t *treatmentBench) (err error)
 	defer func() { err = errors.Join(err, remove()) }()
 	t.Via, t.Told = native.Transport(), m.telling()
 	t.Door = func(_ context.Context, api string) (bench.Door, error) { return t.openDoor(folder, api) }
-	var all []treatedSession
 	got, err := t.Run(ctx)
 	if err != nil {
 		return err
 	}
-	all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
-	if t.plot != "" {
-		if err := toFile(t.plot, treatedPlot(all).draw); err != nil {
-			return err
-		}
-		m.err.line("wrote " + t.plot)
-	}
-	return m.printTreatments(all)
+	return m.printTreatments(treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
 }
 
 // openDoor serves a new store in a folder, in front of an API.
@@ -151,20 +141,15 @@ func (t *treatmentBench) openDoor(folder, api string) (d bench.Door, err error) 
 	}}, nil
 }
 
-// printTreatments prints the paper's table 5 of each session, and what else was measured.
-func (m *Main) printTreatments(all []treatedSession) error {
+// printTreatments prints the paper's table 5 of the session, and what else was measured.
+func (m *Main) printTreatments(s treatedSession) error {
 	if m.json {
 		return m.printJSON(struct {
 			Sessions []treatedSession `json:"sessions"`
-		}{all})
+		}{[]treatedSession{s}})
 	}
-	for i, s := range all {
-		if i > 0 {
-			m.out.line("")
-		}
-		m.out.line(titleOf(s.Session))
-		table(m.out, treatedRows(s.Treatments))
-	}
+	m.out.line(titleOf(s.Session))
+	table(m.out, treatedRows(s.Treatments))
 	return nil
 }
 
