@@ -68,7 +68,7 @@ WEB_HOSTS ?= native
 CHECKS := lint vet rules same dry-run fmt-check tidy-check
 E2E := e2e-web e2e-worker e2e-fault e2e-bridge e2e-tools e2e-native e2e-limits e2e-proxy e2e-clients e2e-whatsapp e2e-mcp e2e-sockets
 SUITES := test-go $(E2E) test-js
-SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-sockets soak-limits soak-js soak-benchmarks soak-objects soak-fault soak-many soak-storm soak-odd soak-mutate e2e-sdk e2e-s3
+SOAK := e2e-agents soak-web soak-go soak-proxy soak-front soak-limits soak-js soak-benchmarks soak-fault soak-many soak-storm soak-odd soak-mutate e2e-sdk e2e-s3
 beside = $(MAKE) -k -j$(LANES) --output-sync=target -o wasm -o build -o web
 
 # Makes what all of them stand on (a target that still waits for something would begin last), runs targets beside each
@@ -140,6 +140,7 @@ soak: ## The nightly run: what `make test` leaves out, ROUNDS times (50) its ran
 # What takes long, and the laws of views, plans, trees and queues on random histories.
 soak-go: $(SUM)
 	{ build/packages.sh native; echo ./test/paging; } | TIDEMARK_ROUNDS=$(ROUNDS) xargs $(suite) go -vet=off -count=1 -timeout 100m
+	$(suite)-e2e go -count=1 -timeout 30m ./test/e2e -targets in-process
 
 # All of the proxy on both hosts.
 soak-proxy: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES)
@@ -150,10 +151,6 @@ soak-front: wasm $(SUM) $(NODE_MODULES)
 	go run ./build -main ./host/probe -out .cache/probe
 	SOAK=1 $(suite) node test/front.mjs .cache/probe dist
 	$(suite)-deploy node test/deploy.mjs
-
-# WebSockets with a Go instance for each object, too.
-soak-sockets: build chaos-worker $(SUM) $(NODE_MODULES)
-	SOAK=1 $(suite) node test/ws.mjs .cache/chaos $(BIN)
 
 # The largest results, queues and logs in the Worker, too.
 soak-limits: wasm build $(SUM) $(NODE_MODULES)
@@ -181,10 +178,6 @@ soak-benchmarks: $(SUM)
 soak-web: wasm build $(SUM) $(NODE_MODULES) $(TEST_MODULES)
 	@SOAK=1 $(MAKE) -o wasm -o build -o web WEB_HOSTS=native,workerd e2e-web
 
-# End to end with a Go instance for each object of the Worker, and by the handler within the test.
-soak-objects: wasm $(SUM) $(NODE_MODULES)
-	$(suite) go -count=1 -timeout 30m ./test/e2e -targets in-process,workerd,workerd-object -worker $(CURDIR)/dist
-
 # Each step at which a server may be killed, and some at random.
 soak-fault: wasm build $(SUM) $(NODE_MODULES)
 	FAULT_KILLS=$(ROUNDS) $(BUILT) $(suite) go -vet=off -count=1 -timeout 80m ./test/fault
@@ -193,7 +186,7 @@ soak-fault: wasm build $(SUM) $(NODE_MODULES)
 soak-many: wasm $(SUM) $(NODE_MODULES)
 	$(suite) node test/many.mjs dist
 
-# Kills, panics and evictions in workerd, in both instance modes.
+# Kills, panics and evictions in workerd.
 soak-storm: chaos-worker $(SUM) $(NODE_MODULES)
 	CHAOS_SECONDS=$(CHAOS_SECONDS) $(suite) node test/chaos.mjs .cache/chaos
 
@@ -204,7 +197,7 @@ fault: $(NODE_MODULES) ## Kill it at every arrow and FAULT_KILLS times at random
 	$(call with,with 'func TestKill') env FAULT_KILLS=$(FAULT_KILLS) go test -p 1 -count=1 -v -run '^TestKill' -timeout 80m | \
 		grep -vE '^ *(=== |--- PASS: .*/|[a-z_]+\.go:[0-9]+: kills=1 )'
 
-chaos: chaos-worker $(NODE_MODULES) ## Break the Worker in both instance modes for CHAOS_SECONDS each (180)
+chaos: chaos-worker $(NODE_MODULES) ## Break the Worker for CHAOS_SECONDS (180)
 	CHAOS_SECONDS=$(CHAOS_SECONDS) node test/chaos.mjs .cache/chaos
 
 e2e: ## End to end: both hosts, clients of others, the page, phones

@@ -1,10 +1,11 @@
 // Package agent is the actor that owns what the sessions of an agent share: the directory, the
-// memory files and their ledger of facts, and the index of archives. It is the only writer of all of
-// them and stays off the path of a turn.
+// memory files and the ledger of facts, the index of archives, schedules and skills. It stays off the
+// path of a turn, and conversations themselves belong to package session. Begin with [Agent] here,
+// then remember.go and flush.go for the path of a fact.
 //
 // What it is told goes into SQL first, in one transaction, and from there into the bucket at most
 // every two seconds a file, with a conditional write that keeps what a person edited there
-// meanwhile. A write that fails or a crash leaves the rows pending; [Agent.Wake] carries them out.
+// meanwhile. After a failed write or a crash the rows stay pending, and [Agent.Wake] carries them out.
 // No memory of the process holds truth, and no method waits for another.
 package agent
 

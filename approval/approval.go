@@ -1,13 +1,13 @@
-// Package approval decides which calls of tools may run: allow, ask or deny, by rules over the name of the
-// tool and what it is called with. It is pure; who is asked, and what waits meanwhile, is for the session
-// to say.
+// Package approval decides which calls of tools may run: allow, ask or deny, by rules over the name of
+// the tool and its input. It is pure: the session asks the owner and keeps what waits. Begin with
+// [Policy].
 //
-// Goals: the first rule that matches decides, so that a list reads from top to bottom; what cannot be
-// decided (input that is no object, a path that is not there) never makes a rule match, and never makes a
-// call pass that a person would have been asked about.
+// Goals: the first rule that matches decides, so that a list reads from top to bottom. What cannot be
+// decided (input that is no object, a path that is not there) never makes a rule match, and never lets
+// a call pass that the owner would have been asked about.
 //
-// Non-goals: regular expressions. Globs and prefixes say what rules are written for, and what they match is
-// read at once; an expression that matches more than its author meant would allow a call.
+// Non-goals: regular expressions. One that matches more than its author meant would allow a call;
+// globs and prefixes can be read at once.
 package approval
 
 import (

@@ -1,15 +1,12 @@
 // Package archive keeps conversations in a bucket as gzipped JSON lines, at the paths of the
-// reference, so that `zcat | jq` reads ours and we read theirs. A part holds a span that left the
-// view; a whole file holds a session at its reset and is the concatenation of its parts and its
-// tail. Nothing here updates an archive: it is written once, under a condition.
+// reference, so that `zcat | jq` reads ours and we read theirs. Which entries belong to a part, and
+// restoring a session, are for package session. Begin with [Pack].
 //
-// A line is one message, its own bytes first, then fields of ours:
+// A part holds a span that left the view; a whole file holds a session at its reset and is the
+// concatenation of its parts and its tail. An archive is written once, under a condition, and never
+// updated. A line is one message, its own bytes first, then fields of ours:
 //
 //	{"role":"user","content":"…","timestamp":1763689000123,"id":"01K…"}
-//
-// Goals: durable before anything leaves a view; written again after a crash without harm; listed,
-// searched and verified without a database. Not here: which entries belong to a part, restoring a
-// session (package session).
 package archive
 
 import (

@@ -1,7 +1,7 @@
-// Package bench repeats the benchmarks of the papers with the program's own parts.
-//
-// Goals: real compactions, the real index and ranking, figures that anybody can repeat from a command.
-// Non-goals: judging answers of a model.
+// Package bench repeats the benchmarks of the papers with the program's own parts: real compactions,
+// the real index and ranking, and figures that anybody can repeat by a command. It does not judge
+// answers of a model itself. Begin with locomo.go for recall, needles.go for compaction and quality.go
+// for the paper's comparison of contexts.
 package bench
 
 import (

@@ -1,6 +1,7 @@
 // Command build makes the Worker: what `GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w'` makes
-// of cmd/worker, with nothing done to it, beside the shim and the wasm_exec.js of the same toolchain.
-// It fails when the module is larger than budget.json allows.
+// of cmd/worker, unchanged, beside the shim and the wasm_exec.js of the same toolchain. It does not
+// deploy (`make deploy` does), and it fails when the module is larger than budget.json allows. Begin
+// with main here; the scripts beside it are the Worker's JavaScript, of which shim.mjs comes first.
 //
 //	go run ./build [-main ./cmd/worker] [-tags chaos] [-out dist]
 //	go run ./build web [-from web] [-out web/dist] [-budget 120000]

@@ -12,16 +12,11 @@ import { Porch } from "./webhook.mjs";
 import { keepName, mustHaveName, nameOf, platformOf } from "./workerd.mjs";
 
 // One Go instance serves all objects of the isolate that have the same environment (RATIONALE, "Why one Go
-// instance for all objects?"). With TIDEMARK_INSTANCE=object each object has its own.
+// instance for all objects?").
 const shared = new WeakMap(); // by environment
 // The instance before, while it drains. There is room for one: what it still has in flight when the next
 // one drains is ended.
 let leaving = null;
-
-const apart = (env) => env.TIDEMARK_INSTANCE === "object";
-
-// In object mode an instance goes this long after its object fell idle, and its memory with it.
-const LINGER_MS = 2000;
 
 // The platform gives an alarm up after six failures. Behind them it is set again, for later.
 const ALARM_TRIES = 5;
@@ -70,7 +65,6 @@ function bootGo(env) {
 
 function instance(env) {
   if (leaving?.dead) leaving = null;
-  if (apart(env)) return bootGo(env);
   if (!shared.has(env)) shared.set(env, bootGo(env));
   return shared.get(env);
 }
@@ -89,7 +83,6 @@ function told(e, host) {
 // Host is what Session and Agent share. Go learns of an object at its first event.
 class Host extends DurableObject {
   #attached = null;
-  #linger = null;
   #revived = 0;
   #reviving = null;
   #sockets;
@@ -131,7 +124,6 @@ class Host extends DurableObject {
 
   // room waits until one more session may be busy. One that is busy has its room.
   async room() {
-    if (apart(this.env)) return true;
     const end = Date.now() + (limits(this.env).roomMs ?? ROOM_MS);
     let queue, ticket;
     while (!this.#attached || this.#attached.dead || this.#attached.idle) {
@@ -164,22 +156,7 @@ class Host extends DurableObject {
     } catch (e) {
       log("event failed", { object: `${this.constructor.name}/${this.ctx.id.name ?? this.ctx.id}`, id, err: `${e.name}: ${e.message}` });
       throw new Error(told(e, host), { cause: e });
-    } finally {
-      if (apart(this.env)) this.#dropLater();
     }
-  }
-
-  // dropLater lets go of an instance of the object's own once it is idle.
-  #dropLater() {
-    clearTimeout(this.#linger);
-    this.#linger = setTimeout(() => {
-      const o = this.#attached;
-      if (!o || o.dead || o.host.dead) return;
-      if (!o.idle) return this.#dropLater();
-      const { host } = o;
-      host.kill(o.generation);
-      host.leave();
-    }, limits(this.env).lingerMs ?? LINGER_MS);
   }
 
   async fetch(request) {

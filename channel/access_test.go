@@ -8,8 +8,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/host/hosttest"
 )
 
 const (
@@ -105,39 +103,6 @@ func TestNumberOfAnother(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestBookOfBefore: rows that were written when an id alone was not steady are read as others are.
-func TestBookOfBefore(t *testing.T) {
-	db := hosttest.DB(t)
-	if err := host.Migrate(t.Context(), db, "people", channel.BookTables[:2]); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Tx(t.Context(), []tidemark.Stmt{
-		{SQL: `INSERT INTO channel_people(platform, name, standing, at) VALUES('fake', 'US.own', 'owner', 1), ('fake', ?, 'approved', 1)`, Args: []any{other}},
-		{SQL: `INSERT INTO channel_names(platform, alias, name, steady) VALUES('fake', 'US.own', 'US.own', 0), ('fake', ?, 'US.own', 0), ('fake', ?, ?, 1), ('fake', 'US.ENT.p', ?, 0)`,
-			Args: []any{phone, other, other, other}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	r := newRig(t, open)
-	var err error
-	if r.book, err = channel.OpenBook(t.Context(), db, r.rt, r.inbox); err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
-		names []string
-		want  channel.Standing
-	}{
-		{[]string{"US.own"}, channel.Owner},
-		{[]string{"US.other", phone}, channel.Stranger},
-		{[]string{"US.ada", other, "US.ENT.p"}, channel.Approved}, // their number came with the parent's id alone
-		{[]string{"US.own", phone}, channel.Owner},
-	} {
-		if p := r.who(row.names...); p.Standing != row.want {
-			t.Errorf("%q is %+v, want %q", row.names, p, row.want)
-		}
 	}
 }
 

@@ -1,14 +1,9 @@
-// Package channel is how people reach sessions over messaging platforms: WhatsApp, Telegram. A
-// platform's webhook is verified, stored, acknowledged, and only then decoded and handed to the
-// sessions that it is for; what they answer is carried by the ledger of each session.
-//
-// The path of a webhook is [Ingress.Receive] (verify, store), then [Ingress.Work] (decode, admit,
-// fetch media, post, delete), one person after the other in order, many people side by side.
+// Package channel is how people reach sessions over messaging platforms: WhatsApp, Telegram. What an
+// answer is and when it is sent is for package session, and memory is for package agent. Begin with
+// [Ingress.Receive] (verify, store), then work.go (decode, admit, fetch media, post, delete).
 //
 // Goals: a webhook that was acknowledged is never lost and never done twice; a stranger costs no
 // session and reads nothing; a new platform is a [Platform], and nothing else changes.
-//
-// Non-goals: what an answer is, and when it is sent (session); who owns memory (agent).
 package channel
 
 import (

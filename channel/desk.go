@@ -63,22 +63,16 @@ func (b *Book) lately(d time.Duration) (from, to int64) {
 
 // bookTables are those of an agent's desk.
 var bookTables = [][]string{{
-	`CREATE TABLE channel_people(platform TEXT NOT NULL, name TEXT NOT NULL, standing TEXT NOT NULL DEFAULT '',
+	// was: the standing before this one, which is since at.
+	`CREATE TABLE channel_people(platform TEXT NOT NULL, name TEXT NOT NULL, standing TEXT NOT NULL DEFAULT '', was TEXT NOT NULL DEFAULT '',
 		called TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
 	// A name that leads to a person. steady: it is good, and theirs for good ([lasting]). until: 0, or when it ends.
 	`CREATE TABLE channel_names(platform TEXT NOT NULL, alias TEXT NOT NULL, name TEXT NOT NULL, steady INTEGER NOT NULL DEFAULT 0,
 		until INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(platform, alias)) WITHOUT ROWID`,
-	`CREATE TABLE channel_codes(platform TEXT NOT NULL, name TEXT NOT NULL, code TEXT NOT NULL, called TEXT NOT NULL,
-		names TEXT NOT NULL, asked TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
+	// key and reply: where a stranger is told, of what they asked and that they are let in.
+	`CREATE TABLE channel_codes(platform TEXT NOT NULL, name TEXT NOT NULL, code TEXT NOT NULL, called TEXT NOT NULL, names TEXT NOT NULL, asked TEXT NOT NULL,
+		key TEXT NOT NULL DEFAULT '', reply TEXT NOT NULL DEFAULT '{}', at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
 	`CREATE TABLE channel_wrong(n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL)`,
-}, { // where a stranger is told, of what they asked and that they are let in
-	`ALTER TABLE channel_codes ADD COLUMN key TEXT NOT NULL DEFAULT ''`,
-	`ALTER TABLE channel_codes ADD COLUMN reply TEXT NOT NULL DEFAULT '{}'`,
-}, { // an id is steady whether it was the first to come or the only one
-	`UPDATE channel_names SET steady = 1 WHERE until = 0 AND alias GLOB '[A-Z][A-Z].*' AND alias NOT GLOB '[A-Z][A-Z].ENT.*'`,
-	`UPDATE channel_names SET steady = 0 WHERE alias GLOB '[A-Z][A-Z].ENT.*' OR alias NOT GLOB '*[^0-9]*'`,
-}, { // the standing before this one, which is since at
-	`ALTER TABLE channel_people ADD COLUMN was TEXT NOT NULL DEFAULT ''`,
 }}
 
 // Book is a [Desk] in a database: that of the agent.

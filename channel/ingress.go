@@ -69,25 +69,17 @@ type Ingress struct {
 // bodyTables hold what was received and not worked off.
 var bodyTables = [][]string{{
 	// A webhook as it came, until all that it tells is a row of its own; a long one has a second piece.
-	// due: when it is looked at, negative for one that cannot be read.
+	// due: when it is looked at, negative for one that cannot be read. ended: when it was given up.
 	`CREATE TABLE channel_bodies(n INTEGER PRIMARY KEY AUTOINCREMENT, platform TEXT NOT NULL, hash TEXT NOT NULL, piece INTEGER NOT NULL DEFAULT 0,
-		at INTEGER NOT NULL, bytes BLOB NOT NULL, due INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '', UNIQUE(platform, hash, piece))`,
-	// One thing that a webhook tells, by its name. due: when it is done, negative for one that was given up.
+		at INTEGER NOT NULL, bytes BLOB NOT NULL, due INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '', ended INTEGER NOT NULL DEFAULT 0,
+		UNIQUE(platform, hash, piece))`,
+	// One thing that a webhook tells, by its name. due: when it is done, negative for one that was given up. unset: since
+	// when it waits for its channel to be set up. files: how often a file of it was tried in vain.
 	`CREATE TABLE channel_arrivals(n INTEGER PRIMARY KEY AUTOINCREMENT, platform TEXT NOT NULL, name TEXT NOT NULL, lane TEXT NOT NULL,
 		at INTEGER NOT NULL, arrival TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
-		error TEXT NOT NULL DEFAULT '', UNIQUE(platform, name))`,
+		error TEXT NOT NULL DEFAULT '', ended INTEGER NOT NULL DEFAULT 0, unset INTEGER NOT NULL DEFAULT 0, files INTEGER NOT NULL DEFAULT 0,
+		UNIQUE(platform, name))`,
 	`CREATE INDEX channel_lanes ON channel_arrivals(lane, due)`,
-}, { // when it was given up
-	`ALTER TABLE channel_bodies ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
-	`ALTER TABLE channel_arrivals ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
-	`UPDATE channel_bodies SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
-	`UPDATE channel_arrivals SET ended = 1000 * CAST(strftime('%s', 'now') AS INTEGER) WHERE due < 0`,
-}, { // each platform's aliases for themselves
-	`UPDATE channel_arrivals SET lane = 'alias/' || platform WHERE lane = 'alias'`,
-}, { // since when it waits for its channel to be set up
-	`ALTER TABLE channel_arrivals ADD COLUMN unset INTEGER NOT NULL DEFAULT 0`,
-}, { // how often a file of it was tried in vain
-	`ALTER TABLE channel_arrivals ADD COLUMN files INTEGER NOT NULL DEFAULT 0`,
 }}
 
 // tableSpace is the name of the tables' version.

@@ -12,8 +12,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -114,20 +112,6 @@ func TestGivenUpStays(t *testing.T) {
 	}
 	if dead, err = channel.GivenUp(t.Context(), r.db); err != nil || len(dead) != 1 {
 		t.Errorf("given up, 30 days later: %+v, %v", dead, err)
-	}
-}
-
-// TestEarlierTables: a database of before is brought up to date, by those who only look, too.
-func TestEarlierTables(t *testing.T) {
-	db := hosttest.DB(t)
-	if err := host.Migrate(t.Context(), db, "channel", channel.BodyTables[:1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Tx(t.Context(), []tidemark.Stmt{{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival, due, error) VALUES('fake', 'n', 'from/1', 0, '{}', -1, 'it is odd')`}}); err != nil {
-		t.Fatal(err)
-	}
-	if dead, err := channel.GivenUp(t.Context(), db); err != nil || len(dead) != 1 || time.Since(dead[0].At) > time.Hour {
-		t.Errorf("given up: %+v, %v", dead, err)
 	}
 }
 

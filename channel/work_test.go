@@ -9,8 +9,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/channel"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/host/hosttest"
 )
 
 // shyDesk is one that fails to note aliases for some times.
@@ -107,25 +105,6 @@ func TestAliasElsewhere(t *testing.T) {
 	r.settleAll()
 	if n := r.inbox.total(); n != 2 || desk.fails >= 0 {
 		t.Errorf("%d posts, want both", n)
-	}
-}
-
-// TestAliasOfBefore: an alias that an earlier version put off is done by this one.
-func TestAliasOfBefore(t *testing.T) {
-	r := newRig(t, open)
-	r.who("15550001111")
-	r.db = hosttest.DB(t)
-	if err := host.Migrate(t.Context(), r.db, "channel", channel.BodyTables[:2]); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `INSERT INTO channel_arrivals(platform, name, lane, at, arrival)
-		VALUES('fake', 'n', 'alias', 0, '{"alias":{"account":"4400","old":"15550001111","new":"15550002222"}}')`}}); err != nil {
-		t.Fatal(err)
-	}
-	r.in = r.open(t.Context(), r.db)
-	r.settleAll()
-	if p := r.who("15550002222"); p.Name != "15550001111" {
-		t.Errorf("the new number is of %q", p.Name)
 	}
 }
 

@@ -1,9 +1,9 @@
-// Package compaction computes what the model sees and plans how to make it smaller. Everything
-// here is pure: the same log gives the same view, the same view the same plan. The session reads,
-// asks the model and writes.
+// Package compaction computes what the model sees and plans how to make it smaller. It is pure and
+// reads no log, calls no model and writes no archive; the session does. Begin with [Assemble], then
+// plan.go; each strategy has a file of its name.
 //
-// Goals: nothing is lost (a plan only adds overlays), every view passes tidemark.Check, a plan
-// frees something or says that it cannot. Non-goals: reading logs, calling models, archives.
+// The same log gives the same view, and the same view the same plan. Nothing is lost (a plan only adds
+// overlays), every view passes tidemark.Check, and a plan frees something or says that it cannot.
 package compaction
 
 import (

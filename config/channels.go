@@ -51,36 +51,18 @@ func channelKeys() []Key {
 func sharedKeys(name string, at func(*Config) *Channel) []Key {
 	prefix := "channels." + name + "."
 	return []Key{
-		{
-			Name: prefix + "enabled", Type: Switch, Default: "true",
-			Doc: "Take webhooks and send answers, when the channel's secrets are set.",
-			at:  func(c *Config, _ string) any { return &at(c).Enabled },
-		},
-		{
-			Name: prefix + "access", Type: Choice, Default: `"pairing"`, Values: "owner pairing allow open",
-			Doc: "Who may talk beside the owner: nobody (owner), whom the owner lets in by a code (pairing) or whom the list beside names (allow), everyone (open).",
-			at:  func(c *Config, _ string) any { return &at(c).Access },
-		},
-		{
-			Name: prefix + "allow", Type: Names, Default: `[]`,
-			Doc: "Who may talk without a code: phone numbers in any form, or ids of the platform. Without effect when access is owner.",
-			at:  func(c *Config, _ string) any { return &at(c).Allow },
-		},
-		{
-			Name: prefix + "groups", Type: Choice, Default: `"off"`, Values: "off mention",
-			Doc: "Whether groups are answered: never, or when someone who may talk mentions us.",
-			at:  func(c *Config, _ string) any { return &at(c).Groups },
-		},
-		{
-			Name: prefix + "agent", Type: Name, Default: `"main"`,
-			Doc: "The agent that people reach; name it in agents.list unless it is main. People and codes are its own.",
-			at:  func(c *Config, _ string) any { return &at(c).Agent },
-		},
-		{
-			Name: prefix + "baseUrl", Type: URL,
-			Doc: "Endpoint other than the platform's own: a proxy, or a stand-in for tests.",
-			at:  func(c *Config, _ string) any { return &at(c).BaseURL },
-		},
+		{Name: prefix + "enabled", Type: Switch, Default: "true", at: func(c *Config, _ string) any { return &at(c).Enabled },
+			Doc: "Take webhooks and send answers, when the channel's secrets are set."},
+		{Name: prefix + "access", Type: Choice, Default: `"pairing"`, Values: "owner pairing allow open", at: func(c *Config, _ string) any { return &at(c).Access },
+			Doc: "Who may talk beside the owner: nobody (owner), whom the owner lets in by a code (pairing) or whom the list beside names (allow), everyone (open)."},
+		{Name: prefix + "allow", Type: Names, Default: `[]`, at: func(c *Config, _ string) any { return &at(c).Allow },
+			Doc: "Who may talk without a code: phone numbers in any form, or ids of the platform. Without effect when access is owner."},
+		{Name: prefix + "groups", Type: Choice, Default: `"off"`, Values: "off mention", at: func(c *Config, _ string) any { return &at(c).Groups },
+			Doc: "Whether groups are answered: never, or when someone who may talk mentions us."},
+		{Name: prefix + "agent", Type: Name, Default: `"main"`, at: func(c *Config, _ string) any { return &at(c).Agent },
+			Doc: "The agent that people reach; name it in agents.list unless it is main. People and codes are its own."},
+		{Name: prefix + "baseUrl", Type: URL, at: func(c *Config, _ string) any { return &at(c).BaseURL },
+			Doc: "Endpoint other than the platform's own: a proxy, or a stand-in for tests."},
 	}
 }
 

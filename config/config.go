@@ -1,15 +1,11 @@
 // Package config reads Tidemark's one document of settings: tidemark.jsonc in the home folder, or
-// config.json in the bucket. It is JSON with comments and trailing commas.
+// config.json in the bucket, JSON with comments and trailing commas. What a setting means belongs to
+// the package that obeys it. Begin with the table of keys (keys.go).
 //
-// One table (keys.go) holds every key with its type, bounds, default and a line of documentation.
-// The decoder, the environment overrides, the JSON Schema and the table in docs/config.md are all
-// made of it, so they cannot disagree.
-//
-// Goals: every mistake is reported at once, each with its line and the fix; where a value came
-// from can be shown; secrets come from the environment only and never leave this package as text
-// by accident.
-//
-// Non-goals: values only. What a setting means belongs to the package that obeys it.
+// That table holds every key with its type, bounds, default and a line of documentation. The decoder,
+// the environment overrides, the JSON Schema and the table in docs/config.md are all made of it, so
+// they cannot disagree. Every mistake is reported at once, with its line and the fix. Secrets come from
+// the environment only and never leave this package as text by accident.
 package config
 
 import (

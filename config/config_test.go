@@ -202,9 +202,6 @@ func TestOverride(t *testing.T) {
 		{"endpoint of another", `{"model": {"provider": "anthropic"}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, "<nil>", "model.baseUrl"},
 		{"endpoint without a model", ``, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, `TIDEMARK_MODEL_ID: model.id: missing; OPENAI_BASE_URL is set, and`, ""},
 		{"our endpoint without a model", ``, []string{"TIDEMARK_MODEL_BASEURL=http://localhost:1/v1", "TIDEMARK_MODEL_PROVIDER=openai"}, `TIDEMARK_MODEL_ID: model.id: missing; TIDEMARK_MODEL_BASEURL is set`, ""},
-		{"instance", ``, []string{"TIDEMARK_INSTANCE=both"}, `TIDEMARK_INSTANCE: found "both", want shared or object`, ""},
-		{"instance, shared", ``, []string{"TIDEMARK_INSTANCE=shared", "TIDEMARK_LOG_LEVEL=warn"}, "warn", "log.level"},
-		{"instance, right", ``, []string{"TIDEMARK_INSTANCE=object", "TIDEMARK_LOG_LEVEL=warn"}, "warn", "log.level"},
 		{"endpoint, wrong", ``, []string{"OPENAI_BASE_URL=localhost"}, `OPENAI_BASE_URL: model.baseUrl: found "localhost"`, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -239,7 +236,7 @@ func TestLoad(t *testing.T) {
 		want      []string
 	}{
 		{"both", `{"model": {"maxTokens": "many"}}`, []string{"TIDEMARK_LOG_LEVEL=loud"}, []string{"c:1:25: model.maxTokens: found", "TIDEMARK_LOG_LEVEL: log.level: found"}},
-		{"a secret", `{"model": {"apiKey": "sk-1"}}`, []string{"TIDEMARK_INSTANCE=both"}, []string{"in the environment instead", "TIDEMARK_INSTANCE: found"}},
+		{"a secret", `{"model": {"apiKey": "sk-1"}}`, []string{"TIDEMARK_LOG_LEVEL=loud"}, []string{"in the environment instead", "TIDEMARK_LOG_LEVEL: log.level: found"}},
 		{"what the document may have said", `{"model": {"id": "m", "x": 1}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, []string{"model.x: unknown key"}},
 		{"the variable", `{}`, []string{"TIDEMARK_LOG_LEVEL=loud"}, []string{"TIDEMARK_LOG_LEVEL: log.level: found"}},
 		{"together", `{"model": {"id": "m"}}`, []string{"OPENAI_BASE_URL=http://localhost:1/v1"}, nil},

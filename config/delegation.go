@@ -13,30 +13,15 @@ type Delegation struct {
 
 func delegationKeys() []Key {
 	return []Key{
-		{
-			Name: "delegation.enabled", Type: Switch, Default: "true",
-			Doc: "Offer the model a tool, delegate, that has a conversation of its own do a task (docs/delegation.md). In conversations of the owner's only.",
-			at:  func(c *Config, _ string) any { return &c.Delegation.Enabled },
-		},
-		{
-			Name: "delegation.maxDepth", Type: Number, Default: "1", Min: 1, Max: 3,
-			Doc: "How many conversations may delegate one to the next: with 1, one that was delegated to does not delegate.",
-			at:  func(c *Config, _ string) any { return &c.Delegation.MaxDepth },
-		},
-		{
-			Name: "delegation.maxChildren", Type: Number, Default: "8", Min: 1, Max: 64,
-			Doc: "How often one turn may delegate. Four are in work at once.",
-			at:  func(c *Config, _ string) any { return &c.Delegation.MaxChildren },
-		},
-		{
-			Name: "delegation.timeoutMs", Type: Number, Default: "600000", Min: 1_000, Max: 3_600_000,
-			Doc: "How long one may take; then it is stopped, and the model that delegated is told so. timeouts.turnMs bounds both turns beside it.",
-			at:  func(c *Config, _ string) any { return &c.Delegation.TimeoutMs },
-		},
-		{
-			Name: "delegation.budget", Type: Number, Default: "100000", Min: 2_000, Max: maxTokens,
-			Doc: "Tokens that one may spend, input and output of all its calls; the model may ask for less.",
-			at:  func(c *Config, _ string) any { return &c.Delegation.Budget },
-		},
+		{Name: "delegation.enabled", Type: Switch, Default: "true", at: func(c *Config, _ string) any { return &c.Delegation.Enabled },
+			Doc: "Offer the model a tool, delegate, that has a conversation of its own do a task (docs/delegation.md). In conversations of the owner's only."},
+		{Name: "delegation.maxDepth", Type: Number, Default: "1", Min: 1, Max: 3, at: func(c *Config, _ string) any { return &c.Delegation.MaxDepth },
+			Doc: "How many conversations may delegate one to the next: with 1, one that was delegated to does not delegate."},
+		{Name: "delegation.maxChildren", Type: Number, Default: "8", Min: 1, Max: 64, at: func(c *Config, _ string) any { return &c.Delegation.MaxChildren },
+			Doc: "How often one turn may delegate. Four are in work at once."},
+		{Name: "delegation.timeoutMs", Type: Number, Default: "600000", Min: 1_000, Max: 3_600_000, at: func(c *Config, _ string) any { return &c.Delegation.TimeoutMs },
+			Doc: "How long one may take; then it is stopped, and the model that delegated is told so. timeouts.turnMs bounds both turns beside it."},
+		{Name: "delegation.budget", Type: Number, Default: "100000", Min: 2_000, Max: maxTokens, at: func(c *Config, _ string) any { return &c.Delegation.Budget },
+			Doc: "Tokens that one may spend, input and output of all its calls; the model may ask for less."},
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // own are variables that are read elsewhere and are no overrides.
-const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_INSTANCE TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI TIDEMARK_DEV TIDEMARK_ENV"
+const own = "TIDEMARK_HOME TIDEMARK_TOKEN TIDEMARK_CONFIG TIDEMARK_SERVER TIDEMARK_CRASH_AT TIDEMARK_DEBUG TIDEMARK_LIMITS TIDEMARK_AI TIDEMARK_DEV TIDEMARK_ENV"
 
 // Override takes the environment into account: an override for each key, named after it (compaction.
 // reserveTokens is TIDEMARK_COMPACTION_RESERVETOKENS), and the secrets. environ is as os.Environ
@@ -67,9 +67,6 @@ func (c *Config) override(environ []string) []Problem {
 	}
 	if url := env["OPENAI_BASE_URL"]; url != "" && c.Model.BaseURL == "" && c.Model.Provider != Anthropic && c.Model.Provider != WorkersAI && c.Model.Provider != Offline {
 		problems = append(problems, c.openAIBase(url)...)
-	}
-	if mode := env["TIDEMARK_INSTANCE"]; mode != "" && mode != "shared" && mode != "object" {
-		problems = append(problems, Problem{Where: "TIDEMARK_INSTANCE", Text: fmt.Sprintf("found %q, want shared or object", clip(mode))})
 	}
 	return problems
 }

@@ -73,16 +73,10 @@ func mcpAt(c *Config, star string, at func(*MCP) any) any {
 
 func toolKeys() []Key {
 	keys := []Key{
-		{
-			Name: "tools.schemaTokens", Type: Number, Default: "4000", Min: 0, Max: maxTokens,
-			Doc: "Tokens that the definitions of tools of servers and modules may take together. Beyond, the model sees them in short and asks tool_help for the whole of one.",
-			at:  func(c *Config, _ string) any { return &c.Tools.SchemaTokens },
-		},
-		{
-			Name: "tools.peers", Type: Globs, Values: "weather__*", Default: `[]`,
-			Doc: "Tools of servers and modules that may be used in conversations with others than the owner.",
-			at:  func(c *Config, _ string) any { return &c.Tools.Peers },
-		},
+		{Name: "tools.schemaTokens", Type: Number, Default: "4000", Min: 0, Max: maxTokens, at: func(c *Config, _ string) any { return &c.Tools.SchemaTokens },
+			Doc: "Tokens that the definitions of tools of servers and modules may take together. Beyond, the model sees them in short and asks tool_help for the whole of one."},
+		{Name: "tools.peers", Type: Globs, Values: "weather__*", Default: `[]`, at: func(c *Config, _ string) any { return &c.Tools.Peers },
+			Doc: "Tools of servers and modules that may be used in conversations with others than the owner."},
 	}
 	add := func(k Key, at func(*MCP) any) {
 		k.Name = "tools.mcp.*." + k.Name

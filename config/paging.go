@@ -101,55 +101,25 @@ func pagingKeys() []Key {
 		}
 	}
 	return []Key{
-		{
-			Name: "compaction.paging.policy", Type: Choice, Default: `"cost"`, Values: strings.Join(paging.Policies(), " "),
-			Doc: "With the strategy paging, who leaves when: cost lets old results go in batches when one pays, lru what was not used for long, fifo is the paper unadorned, batch a simple rule to compare with.",
-			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Policy },
-		},
-		{
-			Name: "compaction.paging.tau", Type: Number, Default: "4", Min: 1, Max: 1000,
-			Doc: "Age from which a result may leave, in rounds of tools; what a person writes ages by two, with fifo by one.",
-			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Tau },
-		},
-		{
-			Name: "compaction.paging.minBytes", Type: Number, Default: "500", Max: 1 << 30,
-			Doc: "Bytes from which a result, an input or an image may leave.",
-			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.MinBytes },
-		},
-		{
-			Name: "compaction.paging.cooperate", Type: Switch, Default: "true",
-			Doc: "With the strategy paging, what the model writes between cleanup tags is carried out and taken out of its answer: it may drop or summarize blocks, keep some, and sum up turns.",
-			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Cooperate },
-		},
-		{
-			Name: "compaction.paging.zones", Type: Percents, Default: "[30,50,60]",
-			Doc: "Percent of the window at which the zones advisory, involuntary and aggressive begin. Below the first nothing leaves; the fuller, the more does, and the more the model is told.",
-			at:  func(c *Config, _ string) any { return &c.Compaction.Paging.Zones },
-		},
-		{
-			Name: "compaction.paging.tools.*.kind", Type: Choice, Values: "reads changes looks",
-			Doc: tools + "reads is a tool that reads a file or a part of it, changes one that changes it, looks any other.",
-			at:  row(func(t *PagingTool) any { return &t.Kind }),
-		},
-		{
-			Name: "compaction.paging.tools.*.path", Type: Names, Values: "file_path",
-			Doc: "Fields of its input that may hold the path. When it is not set: the usual ones.",
-			at:  row(func(t *PagingTool) any { return &t.Path }),
-		},
-		{
-			Name: "compaction.paging.tools.*.verb", Type: Text,
-			Doc: "Field that says what a tool of several uses does.",
-			at:  row(func(t *PagingTool) any { return &t.Verb }),
-		},
-		{
-			Name: "compaction.paging.tools.*.views", Type: Names, Values: "view",
-			Doc: "Words of verb that only read.",
-			at:  row(func(t *PagingTool) any { return &t.Views }),
-		},
-		{
-			Name: "compaction.paging.tools.*.patch", Type: Text,
-			Doc: "Field with a patch that names its files itself.",
-			at:  row(func(t *PagingTool) any { return &t.Patch }),
-		},
+		{Name: "compaction.paging.policy", Type: Choice, Default: `"cost"`, Values: strings.Join(paging.Policies(), " "), at: func(c *Config, _ string) any { return &c.Compaction.Paging.Policy },
+			Doc: "With the strategy paging, who leaves when: cost lets old results go in batches when one pays, lru what was not used for long, fifo is the paper unadorned, batch a simple rule to compare with."},
+		{Name: "compaction.paging.tau", Type: Number, Default: "4", Min: 1, Max: 1000, at: func(c *Config, _ string) any { return &c.Compaction.Paging.Tau },
+			Doc: "Age from which a result may leave, in rounds of tools; what a person writes ages by two, with fifo by one."},
+		{Name: "compaction.paging.minBytes", Type: Number, Default: "500", Max: 1 << 30, at: func(c *Config, _ string) any { return &c.Compaction.Paging.MinBytes },
+			Doc: "Bytes from which a result, an input or an image may leave."},
+		{Name: "compaction.paging.cooperate", Type: Switch, Default: "true", at: func(c *Config, _ string) any { return &c.Compaction.Paging.Cooperate },
+			Doc: "With the strategy paging, what the model writes between cleanup tags is carried out and taken out of its answer: it may drop or summarize blocks, keep some, and sum up turns."},
+		{Name: "compaction.paging.zones", Type: Percents, Default: "[30,50,60]", at: func(c *Config, _ string) any { return &c.Compaction.Paging.Zones },
+			Doc: "Percent of the window at which the zones advisory, involuntary and aggressive begin. Below the first nothing leaves; the fuller, the more does, and the more the model is told."},
+		{Name: "compaction.paging.tools.*.kind", Type: Choice, Values: "reads changes looks", at: row(func(t *PagingTool) any { return &t.Kind }),
+			Doc: tools + "reads is a tool that reads a file or a part of it, changes one that changes it, looks any other."},
+		{Name: "compaction.paging.tools.*.path", Type: Names, Values: "file_path", at: row(func(t *PagingTool) any { return &t.Path }),
+			Doc: "Fields of its input that may hold the path. When it is not set: the usual ones."},
+		{Name: "compaction.paging.tools.*.verb", Type: Text, at: row(func(t *PagingTool) any { return &t.Verb }),
+			Doc: "Field that says what a tool of several uses does."},
+		{Name: "compaction.paging.tools.*.views", Type: Names, Values: "view", at: row(func(t *PagingTool) any { return &t.Views }),
+			Doc: "Words of verb that only read."},
+		{Name: "compaction.paging.tools.*.patch", Type: Text, at: row(func(t *PagingTool) any { return &t.Patch }),
+			Doc: "Field with a patch that names its files itself."},
 	}
 }

@@ -1,8 +1,7 @@
 // Package cost says what a context costs, what making it smaller costs once and saves from then on, and after how many
-// turns that is worth it: by the model of papers/cmv §4.1, to the figure, and by a truer one beside it.
-//
-// Goals: formulas are pure; prices come from a file with a date and a source. Non-goals: reading logs (package
-// cost/logs), bills: what a provider charges is what it charges.
+// turns that pays: by the model of papers/cmv §4.1, to the figure, and by a truer one beside it. It reads no logs (package
+// cost/logs does) and does not predict bills. Begin with [Model]; formulas are pure, and prices come from a file with a
+// date and a source.
 package cost
 
 import (

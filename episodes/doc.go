@@ -3,7 +3,8 @@
 // explorations an action rests. From a log of messages this makes a [Graph]; a [Ledger] says what of each episode
 // stands in a context; [Ledger.Plan] decides what leaves, in the order of the paper's Algorithm 1.
 //
-// Everything here is pure and deterministic and asks no model. The graph is derived from the log, never from what a
+// It is pure and deterministic and asks no model; package compaction and the proxy carry out what it decides. Begin with
+// graph.go, then plan.go. The graph is derived from the log, never from what a
 // model sees of it, so nothing that leaves the context is forgotten by it.
 //
 // Where the paper is silent or we do better (RATIONALE, "Episodes"):

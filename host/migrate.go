@@ -1,5 +1,6 @@
-// Package host holds what every platform gives in the same way: the SQL log and its migrations,
-// over the small database port of the root package. The platforms themselves are its subfolders.
+// Package host holds what every platform gives in the same way: the SQL log and its migrations, over the
+// small database port of the root package. The platforms themselves are its subfolders. Begin with
+// log.go.
 package host
 
 import (

@@ -1,8 +1,7 @@
-// Package mcp is a client of the Model Context Protocol over HTTP, small enough for every host: it speaks the
-// stateless version 2026-07-28, and with servers that do not the handshake of the versions before. It lists tools and
-// calls them; what servers offer beside (prompts, resources, sampling, questions to the user) is not used.
-//
-// Natively package mcp/sdk does the same on the official SDK, which knows processes, too; both pass one test.
+// Package mcp is a client of the Model Context Protocol over HTTP, small enough for every host: it lists tools and calls
+// them. It uses nothing else that servers offer (prompts, resources, sampling, questions to the user), and processes
+// are for package mcp/sdk, which does the same on the official SDK. Begin with [Client]: it speaks the stateless version
+// 2026-07-28, and the handshake of earlier versions with servers that do not.
 package mcp
 
 import (

@@ -1,6 +1,7 @@
 // Package memory holds the rules of what outlives a session: where it is written, how a section of
 // a daily file reads, which facts are worth one line, what goes into a prompt, and who may read and
-// write what. It does no I/O; package agent, the only writer of memory files, acts on it.
+// write what. It does no I/O; package agent, the only writer of memory files, acts on it. Begin with
+// daily.go and facts.go.
 //
 // Paths in this package are relative to the agent's folder in the bucket:
 //

@@ -1,7 +1,8 @@
 // Package paging decides which tool results of a conversation leave the context, as demand paging
 // does with memory (Pichay): a result of a read that can be repeated is a page, which is evicted
 // and may fault; every other result is garbage, which is collected. It decides and never acts: no
-// clock, no file, no database, so the same history always gives the same decisions, offline as live.
+// clock, no file, no database, so the same history always gives the same decisions, offline as live. Begin with
+// pager.go.
 //
 // [Tools] says what a call of a tool does and to which file and range. [Pager] takes what was
 // appended to a history, one request after another, and gives the decisions of each. [Scanner]

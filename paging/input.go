@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // What the stub of an input keeps at most.
@@ -42,9 +43,9 @@ type member struct {
 // It is compact JSON and shorter than the input as compact JSON. Where that can not be, and of what is small, no
 // object or a stub already, it is the input as it came. The same arguments give the same bytes.
 func (t Tools) StubInput(tool, handle string, input []byte) []byte {
-	c := &cursor{data: input}
+	c := over(input)
 	all := members(c)
-	if c.peek() != 0 || c.at() < leastInput || c.err != nil || len(all) == 0 || slices.ContainsFunc(all, func(m member) bool { return m.name == leftField }) {
+	if c.Peek() != 0 || c.Compact() < leastInput || c.Err() != nil || len(all) == 0 || slices.ContainsFunc(all, func(m member) bool { return m.name == leftField }) {
 		return input
 	}
 	row, _ := t.find(tool)
@@ -88,29 +89,24 @@ func (t Tools) StubInput(tool, handle string, input []byte) []byte {
 		text += " " + handle
 	}
 	out = json.AppendString(append(out, `"`+leftField+`":`...), text)
-	if out = append(out, '}'); len(out) >= c.at() {
+	if out = append(out, '}'); len(out) >= c.Compact() {
 		return input
 	}
 	return out
 }
 
 // members lists those of the object that is next, none of what is no object.
-func members(c *cursor) (all []member) {
-	if !c.open('{') {
-		c.fail("want an object")
-		return nil
+func members(c *scan.Cursor) (all []member) {
+	if !c.Open('{') {
+		c.Fail("want an object")
 	}
-	for c.more('}') {
-		from := c.i
-		raw := c.str()
-		c.i = from
-		name := string(c.key())
-		value := c.i
-		c.skip()
-		if c.err != nil {
-			return nil
+	for c.More() {
+		from := c.At()
+		name := string(c.Key())
+		key := scan.Over(c.Since(from))
+		if value := c.Raw(); value != nil {
+			all = append(all, member{name, key.String(), compact(value)})
 		}
-		all = append(all, member{name, raw, compact(c.data[value:c.i])})
 	}
 	return all
 }
@@ -133,7 +129,7 @@ func keep(m member, isPath bool) (value []byte, whole bool) {
 	case m.value[0] != '"' || !isPath && !has(shortFields, m.name):
 		return nil, false
 	}
-	text, _ := unquote(nil, m.value)
+	text, _ := json.AppendText(nil, m.value)
 	if len(text) <= keptText {
 		return m.value, true
 	}
@@ -148,7 +144,7 @@ func keep(m member, isPath bool) (value []byte, whole bool) {
 func gone(m member) string {
 	size, lines := len(m.value), 0
 	if m.value[0] == '"' {
-		text, _ := unquote(nil, m.value)
+		text, _ := json.AppendText(nil, m.value)
 		size, lines = len(text), countLines(text)
 	}
 	told := cutShort(StubName(m.name)) + ": " + strconv.Itoa(size) + " bytes"

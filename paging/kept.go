@@ -1,12 +1,12 @@
 package paging
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Kept is what paging must know of a part of a message that is out, so that its bytes need not be read again.
@@ -162,26 +162,20 @@ func (s *Scanner) Shorter(b tidemark.Block, g *Page, handle string) bool {
 
 // Substitute puts a value in the place of that of a member of an object; of two with one name, of the last.
 func Substitute(object []byte, name string, value []byte) ([]byte, error) {
-	c := &cursor{data: object}
-	from, to := -1, -1
-	if !c.open('{') {
-		c.fail("a block is an object")
-	}
-	for c.err == nil && c.more('}') {
-		key := c.key()
-		start := c.i
-		c.skip()
-		if string(key) == name {
-			from, to = start, c.i
+	c := over(object)
+	var at scan.Span
+	c.Members("a block", func(key []byte) {
+		if v := c.Value(); string(key) == name {
+			at = v
 		}
-	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	if from < 0 {
+	})
+	switch {
+	case c.Err() != nil:
+		return nil, c.Err()
+	case at.To == 0:
 		return nil, fmt.Errorf("a block without %s: %w", name, tidemark.ErrInvalid)
 	}
-	return bytes.Join([][]byte{object[:from], value, object[to:]}, nil), nil
+	return scan.Splice(nil, object, scan.Edit{Span: at, With: value}), nil
 }
 
 // Hold names pages that never leave by a decision, because their owner keeps them; nil for none. It is asked when a

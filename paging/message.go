@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Message is what paging keeps of a message.
@@ -68,26 +69,32 @@ func (s *Scanner) Of(m tidemark.Message) (Message, error) {
 
 // Message reads one message.
 func (s *Scanner) Message(raw []byte) (Message, error) {
-	c := &cursor{data: raw}
+	c := over(raw)
 	m := s.message(c)
-	if c.err == nil && c.peek() != 0 {
-		c.fail("more than one value")
+	if c.Err() == nil && c.Peek() != 0 {
+		c.Fail("more than one value")
 	}
-	return m, c.err
+	return m, c.Err()
+}
+
+// over returns a reader at the beginning of JSON.
+func over(data []byte) *scan.Cursor {
+	c := scan.Over(data)
+	return &c
 }
 
 // message reads the message that is next.
-func (s *Scanner) message(c *cursor) (m Message) {
-	c.peek()
-	start := c.at()
-	if !c.open('{') {
-		c.fail("a message is an object with role and content")
+func (s *Scanner) message(c *scan.Cursor) (m Message) {
+	c.Peek()
+	start := c.Compact()
+	if !c.Open('{') {
+		c.Fail("a message is an object with role and content")
 		return m
 	}
-	var content cursor // where it stands, if it is to be read when the role is known
+	var content scan.Cursor // where it stands, if it is to be read when the role is known
 	found, read := false, false
-	for c.more('}') {
-		switch key := c.key(); string(key) {
+	for c.More() {
+		switch key := c.Key(); string(key) {
 		case "role":
 			m.Role = tidemark.Role(s.word(c))
 		case "content":
@@ -99,23 +106,22 @@ func (s *Scanner) message(c *cursor) (m Message) {
 			}
 			content = *c
 			read = false
-			c.skip()
+			c.Skip()
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
-	m.Bytes = c.at() - start
+	m.Bytes = c.Compact() - start
 	switch {
-	case c.err != nil:
+	case c.Err() != nil:
 	case m.Role == "":
-		c.fail("a message without a role")
+		c.Fail("a message without a role")
 	case !speaks(m.Role): // nothing of it leaves
 	case !found:
-		c.fail("a message without content: want a string or a list of blocks")
+		c.Fail("a message without content: want a string or a list of blocks")
 	case !read:
-		content.stack = nil
 		s.content(&content, &m, start)
-		c.err = content.err
+		c.Stop(content.Err())
 	}
 	return m
 }
@@ -124,13 +130,13 @@ func (s *Scanner) message(c *cursor) (m Message) {
 func speaks(r tidemark.Role) bool { return r == tidemark.User || r == tidemark.Assistant }
 
 // word reads a short string that is kept, "" for another value.
-func (s *Scanner) word(c *cursor) string {
-	if c.peek() != '"' {
-		c.skip()
+func (s *Scanner) word(c *scan.Cursor) string {
+	if c.Peek() != '"' {
+		c.Skip()
 		return ""
 	}
-	raw := c.str()
-	if c.err != nil {
+	raw := c.String()
+	if c.Err() != nil {
 		return ""
 	}
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
@@ -154,32 +160,32 @@ func (s *Scanner) word(c *cursor) string {
 }
 
 // decode gives the text of a string until the next call.
-func (s *Scanner) decode(c *cursor, raw []byte) []byte {
+func (s *Scanner) decode(c *scan.Cursor, raw []byte) []byte {
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
 	var ok bool
-	if s.text, ok = unquote(s.text[:0], raw); !ok {
-		c.fail("unknown escape in a string")
+	if s.text, ok = json.AppendText(s.text[:0], raw); !ok {
+		c.Fail("unknown escape in a string")
 	}
 	return s.text
 }
 
 // content reads the content of a message that begins at start.
-func (s *Scanner) content(c *cursor, m *Message, start int) {
+func (s *Scanner) content(c *scan.Cursor, m *Message, start int) {
 	user := m.Role == tidemark.User
-	if c.peek() == '"' {
+	if c.Peek() == '"' {
 		m.Typed = user
-		if raw := c.str(); user && c.err == nil {
+		if raw := c.String(); user && c.Err() == nil {
 			m.speaks(s.decode(c, raw))
 		}
 		return
 	}
-	if !c.open('[') {
-		c.fail("content of a message: want a string or a list of blocks")
+	if !c.Open('[') {
+		c.Fail("content of a message: want a string or a list of blocks")
 		return
 	}
-	for i := 0; c.more(']'); i++ {
+	for i := 0; c.More(); i++ {
 		b, typed := s.block(c, m, start)
 		b.index = i
 		if m.Typed = m.Typed || typed && user; b.what != 0 {
@@ -190,24 +196,24 @@ func (s *Scanner) content(c *cursor, m *Message, start int) {
 
 // part is a value of a block that is read again when the block's type is known.
 type part struct {
-	c    cursor
+	c    scan.Cursor
 	ok   bool
 	end  int // behind it
 	wire int // its bytes as compact JSON
 }
 
 // block reads a block. typed is whether it is something else than a result.
-func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) {
-	c.peek()
-	from, begin := c.at(), c.i
-	if !c.open('{') {
-		c.skip() // of a kind that is not known
+func (s *Scanner) block(c *scan.Cursor, m *Message, start int) (b Block, typed bool) {
+	c.Peek()
+	from, begin := c.Compact(), c.At()
+	if !c.Open('{') {
+		c.Skip() // of a kind that is not known
 		return b, true
 	}
 	var kind, id, name, of string
 	var text, input, content, source part
-	for c.more('}') {
-		switch key := c.key(); string(key) {
+	for c.More() {
+		switch key := c.Key(); string(key) {
 		case "type":
 			kind = s.word(c)
 		case "id":
@@ -217,8 +223,8 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		case "tool_use_id":
 			of = s.word(c)
 		case "is_error":
-			b.Err = c.peek() == 't'
-			c.skip()
+			b.Err = c.Peek() == 't'
+			c.Skip()
 		case "text":
 			text = s.keep(c)
 		case "input":
@@ -228,15 +234,15 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		case "source":
 			source = s.keep(c)
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
-	if c.err != nil {
+	if c.Err() != nil {
 		return b, false
 	}
 	switch {
 	case kind == tidemark.TypeToolResult && m.Role == tidemark.User:
-		b.what, b.ID, b.at = answered, bounded(of), content.c.at()-start
+		b.what, b.ID, b.at = answered, bounded(of), content.c.Compact()-start
 		s.result(c, &b, content)
 		return b, false
 	case kind == tidemark.TypeToolUse && m.Role == tidemark.Assistant:
@@ -244,32 +250,31 @@ func (s *Scanner) block(c *cursor, m *Message, start int) (b Block, typed bool) 
 		s.call(c, &b, name, input, start)
 		return b, false
 	case kind == tidemark.TypeImage || kind == tidemark.TypeDocument:
-		b = Block{what: pictured, Size: c.at() - from, at: from - start, wire: c.at() - from, inline: s.inlineOf(source)}
+		b = Block{what: pictured, Size: c.Compact() - from, at: from - start, wire: c.Compact() - from, inline: s.inlineOf(source)}
 		if m.Role == tidemark.User {
-			s.inline(c, &b, kind, source, c.data[begin:c.i])
+			s.inline(c, &b, kind, source, c.Since(begin))
 		}
 		return b, true
-	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.peek() == '"':
-		m.speaks(s.decode(c, text.c.str()))
+	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.Peek() == '"':
+		m.speaks(s.decode(c, text.c.String()))
 	}
 	return Block{}, true
 }
 
 // keep remembers where a value is and goes behind it.
-func (s *Scanner) keep(c *cursor) part {
-	c.peek()
+func (s *Scanner) keep(c *scan.Cursor) part {
+	c.Peek()
 	p := part{c: *c, ok: true}
-	p.c.stack = nil
-	c.skip()
-	p.end, p.wire = c.i, c.at()-p.c.at()
+	c.Skip()
+	p.end, p.wire = c.At(), c.Compact()-p.c.Compact()
 	return p
 }
 
-func (s *Scanner) call(c *cursor, b *Block, name string, input part, start int) {
+func (s *Scanner) call(c *scan.Cursor, b *Block, name string, input part, start int) {
 	var raw []byte
 	if input.ok {
-		raw = c.data[input.c.i:input.end]
-		b.at, b.wire, b.Size, b.stub = input.c.at()-start, input.wire, input.wire, input.wire
+		raw = c.Since(0)[input.c.At():input.end]
+		b.at, b.wire, b.Size, b.stub = input.c.Compact()-start, input.wire, input.wire, input.wire
 	}
 	if b.Call = s.Tools.Call(name, raw); b.wire >= leastInput {
 		raw = compact(raw)
@@ -285,13 +290,13 @@ const (
 )
 
 // result reads the content of a result: its size, lines and hash.
-func (s *Scanner) result(c *cursor, b *Block, content part) {
+func (s *Scanner) result(c *scan.Cursor, b *Block, content part) {
 	if !content.ok {
 		b.Hash = sha256.Sum256(nil)
 		return
 	}
 	b.wire = content.wire
-	raw := c.data[content.c.i:content.end]
+	raw := c.Since(0)[content.c.At():content.end]
 	if raw[0] == '"' {
 		b.paged, b.clear = common(raw[1:], pagedHead), common(raw[1:], clearHead)
 		b.measure(s.decode(c, raw), 0)
@@ -303,7 +308,7 @@ func (s *Scanner) result(c *cursor, b *Block, content part) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
-		c.fail(err.Error())
+		c.Fail(err.Error())
 	}
 	b.measure(compact.Bytes(), 0)
 	b.inline = s.inlineIn(content.c)
@@ -311,28 +316,28 @@ func (s *Scanner) result(c *cursor, b *Block, content part) {
 }
 
 // texts joins the texts of a list of text blocks, by a byte that no text has.
-func (s *Scanner) texts(c cursor) (joined []byte, n int, ok bool) {
+func (s *Scanner) texts(c scan.Cursor) (joined []byte, n int, ok bool) {
 	s.join = s.join[:0]
-	if !c.open('[') {
+	if !c.Open('[') {
 		return nil, 0, false
 	}
-	for ; c.more(']'); n++ {
-		if !c.open('{') {
+	for ; c.More(); n++ {
+		if !c.Open('{') {
 			return nil, 0, false
 		}
 		var raw []byte
 		plain := false
-		for c.more('}') {
-			switch key := c.key(); {
+		for c.More() {
+			switch key := c.Key(); {
 			case string(key) == "type":
 				plain = s.word(&c) == tidemark.TypeText
-			case string(key) == "text" && c.peek() == '"':
-				raw = c.str()
+			case string(key) == "text" && c.Peek() == '"':
+				raw = c.String()
 			default:
-				c.skip()
+				c.Skip()
 			}
 		}
-		if c.err != nil || !plain || raw == nil {
+		if c.Err() != nil || !plain || raw == nil {
 			return nil, 0, false
 		}
 		if n > 0 {
@@ -340,7 +345,7 @@ func (s *Scanner) texts(c cursor) (joined []byte, n int, ok bool) {
 		}
 		s.join = append(s.join, s.decode(&c, raw)...)
 	}
-	return s.join, n, c.err == nil
+	return s.join, n, c.Err() == nil
 }
 
 // measure takes size, lines and hash of canonical bytes, in which some bytes part texts.

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
@@ -153,7 +154,7 @@ func (f inputs) asked() string {
 				}
 				raw = append(bytes.TrimRight(raw, `\`), '"')
 			}
-			if text, ok := unquote(nil, raw); ok {
+			if text, ok := json.AppendText(nil, raw); ok {
 				return strings.ToValidUTF8(string(text), "")
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Part says what of a message a [Page] is.
@@ -106,7 +107,7 @@ func (p *Pager) image(b *Block) {
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.
-func (s *Scanner) inline(c *cursor, b *Block, kind string, source part, raw []byte) {
+func (s *Scanner) inline(c *scan.Cursor, b *Block, kind string, source part, raw []byte) {
 	b.media = kind
 	if source.ok {
 		s.source(source.c, b, kind)
@@ -116,7 +117,7 @@ func (s *Scanner) inline(c *cursor, b *Block, kind string, source part, raw []by
 	if len(raw) != b.wire {
 		var whole bytes.Buffer
 		if err := json.Compact(&whole, raw); err != nil {
-			c.fail(err.Error())
+			c.Fail(err.Error())
 			return
 		}
 		raw = whole.Bytes()
@@ -125,26 +126,26 @@ func (s *Scanner) inline(c *cursor, b *Block, kind string, source part, raw []by
 }
 
 // source reads the source of an image or a document.
-func (s *Scanner) source(c cursor, b *Block, kind string) {
-	if !c.open('{') {
+func (s *Scanner) source(c scan.Cursor, b *Block, kind string) {
+	if !c.Open('{') {
 		return
 	}
 	form, size, text := "", 0, 0
-	for c.more('}') {
-		switch key := c.key(); {
+	for c.More() {
+		switch key := c.Key(); {
 		case string(key) == "type":
 			form = s.word(&c)
 		case string(key) == "media_type":
 			if b.media = mediaType(s.word(&c)); b.media == "" {
 				b.media = kind
 			}
-		case string(key) == "data" && c.peek() == '"':
-			if raw := c.str(); c.err == nil {
+		case string(key) == "data" && c.Peek() == '"':
+			if raw := c.String(); c.Err() == nil {
 				data := s.decode(&c, raw)
 				size, text = base64Size(data), len(data)
 			}
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
 	switch form {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
 )
 
@@ -53,26 +54,26 @@ func (c *Call) cooperates() bool { return len(c.Release)+len(c.Wants) > 0 }
 
 // handles reads a name or a list of some, of at most so many bytes each.
 func handles(raw []byte, most int) (out []string) {
-	c := &cursor{data: raw}
+	c := over(raw)
 	take := func() {
-		if s := c.str(); c.err == nil && len(s) <= 6*most {
-			if text, ok := unquote(nil, s); ok && len(text) > 0 && len(text) <= most {
+		if s := c.String(); c.Err() == nil && len(s) <= 6*most {
+			if text, ok := json.AppendText(nil, s); ok && len(text) > 0 && len(text) <= most {
 				out = append(out, bounded(string(text)))
 			}
 		}
 	}
-	if c.peek() == '"' {
+	if c.Peek() == '"' {
 		take()
 		return out
 	}
-	if !c.open('[') {
+	if !c.Open('[') {
 		return nil
 	}
-	for c.more(']') && len(out) < MaxHandles {
-		if c.peek() == '"' {
+	for c.More() && len(out) < MaxHandles {
+		if c.Peek() == '"' {
 			take()
 		} else {
-			c.skip()
+			c.Skip()
 		}
 	}
 	return out

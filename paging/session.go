@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Session is a recorded conversation: request k is all that steps 0 to k appended and cut.
@@ -77,67 +78,67 @@ type extent struct{ from, to int }
 // The fields of a step are those of [Step]; ids are the handles of the messages of append, as many, "" for none.
 // What is wrong is tidemark.ErrInvalid and named by its field.
 func (s *Scanner) Session(line []byte) (Session, error) {
-	c := &cursor{data: line}
+	c := over(line)
 	var out Session
 	named, stepped := false, false
 	system, tools, fixed := 0, 0, 0
-	if !c.open('{') {
-		c.fail("want an object with session and steps")
+	if !c.Open('{') {
+		c.Fail("want an object with session and steps")
 	}
-	for c.err == nil && c.more('}') {
-		switch key := c.key(); string(key) {
+	for c.Err() == nil && c.More() {
+		switch key := c.Key(); string(key) {
 		case "session":
-			named = c.peek() == '"'
+			named = c.Peek() == '"'
 			out.ID = s.word(c)
 		case "model":
 			out.Model = s.word(c)
 		case "system":
-			system = c.size()
+			system = size(c)
 		case "tools":
-			tools = c.size()
+			tools = size(c)
 		case "fixed":
 			fixed = s.number(c, "fixed", "bytes")
 		case "steps":
-			if stepped = c.peek() == '['; stepped {
+			if stepped = c.Peek() == '['; stepped {
 				out.Steps = s.steps(c)
 			} else {
-				c.skip()
+				c.Skip()
 			}
 		case "whole":
-			out.Whole = c.peek() == 't'
-			c.skip()
+			out.Whole = c.Peek() == 't'
+			c.Skip()
 		default:
 			s.told(c, string(key), &out.Told)
 		}
 	}
 	out.Fixed = system + tools + fixed
 	switch {
-	case c.err != nil:
-		return out, c.err
-	case c.peek() != 0:
-		c.fail("more than one value on the line: give one session a line")
+	case c.Err() != nil:
+		return out, c.Err()
+	case c.Peek() != 0:
+		c.Fail("more than one value on the line: give one session a line")
 	case !named:
-		c.fail(`"session": want a string that names the session`)
+		c.Fail(`"session": want a string that names the session`)
 	case !stepped:
-		c.fail(`"steps": want a list of steps, {"append":[messages]} each`)
+		c.Fail(`"steps": want a list of steps, {"append":[messages]} each`)
 	}
-	return out, c.err
+	return out, c.Err()
 }
 
 // number reads how many there are of something.
-func (s *Scanner) number(c *cursor, field, of string) (n int) {
-	from := c.i
-	c.skip()
-	if c.err == nil && (json.Unmarshal(c.data[from:c.i], &n) != nil || n < 0) {
-		c.fail(fmt.Sprintf("%s %.40s: want a number of %s, from 0", field, c.data[from:c.i], of))
+func (s *Scanner) number(c *scan.Cursor, field, of string) (n int) {
+	from := c.At()
+	c.Skip()
+	if c.Err() == nil && (json.Unmarshal(c.Since(from), &n) != nil || n < 0) {
+		c.Fail(fmt.Sprintf("%s %.40s: want a number of %s, from 0", field, c.Since(from), of))
 	}
 	return n
 }
 
 // told reads a field of the settings and goes behind any other. null says nothing.
-func (s *Scanner) told(c *cursor, key string, out *Told) {
-	if c.peek() == 'n' {
-		c.skip()
+func (s *Scanner) told(c *scan.Cursor, key string, out *Told) {
+	if c.Peek() == 'n' {
+		c.Skip()
 		return
 	}
 	switch key {
@@ -152,64 +153,64 @@ func (s *Scanner) told(c *cursor, key string, out *Told) {
 		out.MinBytes = &n
 	case "policy":
 		name := s.word(c)
-		if c.err == nil && !slices.Contains(append(Policies(), Bounds()...), name) {
-			c.fail(fmt.Sprintf("policy %.40q: want one of %v", name, Policies()))
+		if c.Err() == nil && !slices.Contains(append(Policies(), Bounds()...), name) {
+			c.Fail(fmt.Sprintf("policy %.40q: want one of %v", name, Policies()))
 		}
 		out.Policy = &name
 	case "zones":
 		out.Zones = s.zones(c)
 	default:
-		c.skip()
+		c.Skip()
 	}
 }
 
 // zones reads the percents at which the zones begin.
-func (s *Scanner) zones(c *cursor) *Zones {
+func (s *Scanner) zones(c *scan.Cursor) *Zones {
 	var p []int
-	from := c.i
-	c.skip()
-	if c.err != nil {
+	from := c.At()
+	c.Skip()
+	if c.Err() != nil {
 		return nil
 	}
-	if json.Unmarshal(c.data[from:c.i], &p) != nil || len(p) != 3 {
-		c.fail(fmt.Sprintf("zones %.40s: want three percents of the window", c.data[from:c.i]))
+	if json.Unmarshal(c.Since(from), &p) != nil || len(p) != 3 {
+		c.Fail(fmt.Sprintf("zones %.40s: want three percents of the window", c.Since(from)))
 		return nil
 	}
 	z := Zones{p[0], p[1], p[2]}
 	if err := z.Valid(); err != nil || z == (Zones{}) {
-		c.fail(fmt.Sprintf("zones %.40s: want three percents of the window that ascend, from 1 to 100", c.data[from:c.i]))
+		c.Fail(fmt.Sprintf("zones %.40s: want three percents of the window that ascend, from 1 to 100", c.Since(from)))
 	}
 	return &z
 }
 
 // size goes behind a value and returns its bytes as compact JSON, none for null.
-func (c *cursor) size() int {
-	if c.peek() == 'n' {
-		c.skip()
+func size(c *scan.Cursor) int {
+	if c.Peek() == 'n' {
+		c.Skip()
 		return 0
 	}
-	from := c.at()
-	c.skip()
-	return c.at() - from
+	from := c.Compact()
+	c.Skip()
+	return c.Compact() - from
 }
 
-func (s *Scanner) steps(c *cursor) (steps []Step) {
+func (s *Scanner) steps(c *scan.Cursor) (steps []Step) {
 	var history []extent // of the messages
-	c.open('[')
-	for c.more(']') {
+	c.Open('[')
+	for c.More() {
 		st, added := s.step(c)
 		switch {
-		case c.err != nil:
+		case c.Err() != nil:
 		case st.Cut && st.Keep > len(history):
-			c.fail(fmt.Sprintf("keep %d: the history has %d messages: want 0 to %d", st.Keep, len(history), len(history)))
+			c.Fail(fmt.Sprintf("keep %d: the history has %d messages: want 0 to %d", st.Keep, len(history), len(history)))
 		case st.Cut:
 			if st.Keep < len(history) && len(added) > 0 {
-				st.Shared = shared(c.data, history[st.Keep], added[0])
+				st.Shared = shared(c.Since(0), history[st.Keep], added[0])
 			}
 			history = history[:st.Keep]
 		}
-		if c.err != nil {
-			c.err = fmt.Errorf("steps[%d]: %w", len(steps), c.err)
+		if c.Err() != nil {
+			c.Stop(fmt.Errorf("steps[%d]: %w", len(steps), c.Err()))
 			return nil
 		}
 		history = append(history, added...)
@@ -219,19 +220,19 @@ func (s *Scanner) steps(c *cursor) (steps []Step) {
 }
 
 // step reads the step that is next, and where its messages stand.
-func (s *Scanner) step(c *cursor) (st Step, added []extent) {
-	if !c.open('{') {
-		c.fail("want an object with append")
+func (s *Scanner) step(c *scan.Cursor) (st Step, added []extent) {
+	if !c.Open('{') {
+		c.Fail("want an object with append")
 	}
 	given := false
 	var ids []string
-	for c.err == nil && c.more('}') {
-		switch key := c.key(); string(key) {
+	for c.Err() == nil && c.More() {
+		switch key := c.Key(); string(key) {
 		case "keep":
 			s.keepOf(c, &st)
 		case "stay":
-			st.Stay = c.peek() == 't'
-			c.skip()
+			st.Stay = c.Peek() == 't'
+			c.Skip()
 		case "release":
 			st.Release = s.named(c, "release", maxAsks, maxPath)
 		case "anchor":
@@ -244,17 +245,17 @@ func (s *Scanner) step(c *cursor) (st Step, added []extent) {
 		case "usage":
 			s.usage(c, &st)
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
 	switch {
-	case c.err != nil:
+	case c.Err() != nil:
 	case !given:
-		c.fail(`"append" is missing: want a list of messages, [] for none`)
+		c.Fail(`"append" is missing: want a list of messages, [] for none`)
 	case ids != nil && len(ids) != len(st.Append):
-		c.fail(fmt.Sprintf("ids: %d for %d messages of append: want one for each", len(ids), len(st.Append)))
+		c.Fail(fmt.Sprintf("ids: %d for %d messages of append: want one for each", len(ids), len(st.Append)))
 	}
-	if c.err != nil {
+	if c.Err() != nil {
 		return st, nil
 	}
 	for i, id := range ids {
@@ -264,32 +265,32 @@ func (s *Scanner) step(c *cursor) (st Step, added []extent) {
 }
 
 // keepOf reads how many messages stay; null is as none given.
-func (s *Scanner) keepOf(c *cursor, st *Step) {
-	b := c.peek()
-	from := c.i
-	c.skip()
-	if b == 'n' || c.err != nil {
+func (s *Scanner) keepOf(c *scan.Cursor, st *Step) {
+	b := c.Peek()
+	from := c.At()
+	c.Skip()
+	if b == 'n' || c.Err() != nil {
 		return
 	}
 	st.Cut = true
-	if err := json.Unmarshal(c.data[from:c.i], &st.Keep); err != nil || st.Keep < 0 {
-		c.fail(fmt.Sprintf("keep %.40s: want a whole number of messages, from 0", c.data[from:c.i]))
+	if err := json.Unmarshal(c.Since(from), &st.Keep); err != nil || st.Keep < 0 {
+		c.Fail(fmt.Sprintf("keep %.40s: want a whole number of messages, from 0", c.Since(from)))
 	}
 }
 
-func (s *Scanner) appended(c *cursor, st *Step) (added []extent) {
-	if !c.open('[') {
-		c.fail("append: want a list of messages")
+func (s *Scanner) appended(c *scan.Cursor, st *Step) (added []extent) {
+	if !c.Open('[') {
+		c.Fail("append: want a list of messages")
 	}
-	for c.err == nil && c.more(']') {
-		from := c.i
+	for c.Err() == nil && c.More() {
+		from := c.At()
 		m := s.message(c)
-		if c.err != nil {
-			c.err = fmt.Errorf("append[%d]: %w", len(st.Append), c.err)
+		if c.Err() != nil {
+			c.Stop(fmt.Errorf("append[%d]: %w", len(st.Append), c.Err()))
 			return nil
 		}
 		st.Append = append(st.Append, m)
-		added = append(added, extent{from, c.i})
+		added = append(added, extent{from, c.At()})
 	}
 	return added
 }
@@ -298,26 +299,26 @@ func (s *Scanner) appended(c *cursor, st *Step) (added []extent) {
 const maxAsks = 4096
 
 // named reads a list of at most so many names, of at most so many bytes each, nil for null.
-func (s *Scanner) named(c *cursor, field string, most, long int) (out []string) {
-	if c.peek() == 'n' {
-		c.skip()
+func (s *Scanner) named(c *scan.Cursor, field string, most, long int) (out []string) {
+	if c.Peek() == 'n' {
+		c.Skip()
 		return nil
 	}
-	if !c.open('[') {
-		c.fail(field + ": want a list of strings")
+	if !c.Open('[') {
+		c.Fail(field + ": want a list of strings")
 		return nil
 	}
 	out = []string{}
-	for c.err == nil && c.more(']') {
+	for c.Err() == nil && c.More() {
 		switch {
 		case len(out) == most:
-			c.fail(fmt.Sprintf("%s: more than %d", field, most))
-		case c.peek() != '"':
-			c.fail(field + ": want a list of strings")
+			c.Fail(fmt.Sprintf("%s: more than %d", field, most))
+		case c.Peek() != '"':
+			c.Fail(field + ": want a list of strings")
 		default:
 			name := s.word(c)
 			if len(name) > long {
-				c.fail(fmt.Sprintf("%s: a name of %d bytes: want at most %d", field, len(name), long))
+				c.Fail(fmt.Sprintf("%s: a name of %d bytes: want at most %d", field, len(name), long))
 			}
 			out = append(out, name)
 		}
@@ -326,16 +327,16 @@ func (s *Scanner) named(c *cursor, field string, most, long int) (out []string) 
 }
 
 // usage reads what the provider reported.
-func (s *Scanner) usage(c *cursor, st *Step) {
-	b := c.peek()
-	from := c.i
-	c.skip()
-	if b == 'n' || c.err != nil {
+func (s *Scanner) usage(c *scan.Cursor, st *Step) {
+	b := c.Peek()
+	from := c.At()
+	c.Skip()
+	if b == 'n' || c.Err() != nil {
 		return
 	}
 	var u tidemark.Usage
-	if err := json.Unmarshal(c.data[from:c.i], &u); err != nil {
-		c.fail("usage: want an object with input_tokens, cache_read_input_tokens and so on, as the API reports")
+	if err := json.Unmarshal(c.Since(from), &u); err != nil {
+		c.Fail("usage: want an object with input_tokens, cache_read_input_tokens and so on, as the API reports")
 		return
 	}
 	st.Usage = &u

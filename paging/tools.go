@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Kind is what a tool does, as far as paging cares.
@@ -173,18 +174,8 @@ type input struct {
 
 // fields lists the members of an input, none of what is no object.
 func fields(raw []byte) (f inputs) {
-	c := cursor{data: raw}
-	if !c.open('{') {
+	if scan.Members(raw, func(key, value []byte) { f = append(f, input{near.Plain(string(key)), value}) }) != nil {
 		return nil
-	}
-	for c.more('}') {
-		name := c.key()
-		start := c.i
-		c.skip()
-		if c.err != nil {
-			return nil
-		}
-		f = append(f, input{near.Plain(string(name)), raw[start:c.i]})
 	}
 	return f
 }

@@ -18,20 +18,20 @@ var kinds = map[string]Kind{"looks": Looks, "reads": Reads, "changes": Changes}
 // All but kind may be left out; without path the usual names of fields are looked for. What is wrong is
 // tidemark.ErrInvalid, with the name and the field.
 func ReadTools(data []byte) (map[string]Tool, error) {
-	c := &cursor{data: data}
+	c := over(data)
 	rows := map[string]Tool{}
 	seen := map[string]string{}
-	if !c.open('{') {
-		c.fail(`want an object of tools, such as {"peek":{"kind":"reads","path":["file"]}}`)
+	if !c.Open('{') {
+		c.Fail(`want an object of tools, such as {"peek":{"kind":"reads","path":["file"]}}`)
 	}
-	for c.err == nil && c.more('}') {
-		name := string(c.key())
-		from := c.i
-		c.skip()
-		if c.err != nil {
+	for c.Err() == nil && c.More() {
+		name := string(c.Key())
+		from := c.At()
+		c.Skip()
+		if c.Err() != nil {
 			break
 		}
-		row, err := readTool(data[from:c.i])
+		row, err := readTool(c.Since(from))
 		switch other, twice := seen[near.Plain(name)]; {
 		case err != nil:
 			return nil, fmt.Errorf("tool %.60q: %w", name, err)
@@ -42,23 +42,23 @@ func ReadTools(data []byte) (map[string]Tool, error) {
 		}
 		rows[name], seen[near.Plain(name)] = row, name
 	}
-	if c.err == nil && c.peek() != 0 {
-		c.fail("more than one value: want one object of tools")
+	if c.Err() == nil && c.Peek() != 0 {
+		c.Fail("more than one value: want one object of tools")
 	}
-	return rows, c.err
+	return rows, c.Err()
 }
 
 func readTool(data []byte) (t Tool, err error) {
-	c := &cursor{data: data}
-	if !c.open('{') {
+	c := over(data)
+	if !c.Open('{') {
 		return t, fmt.Errorf(`want an object with kind: %w`, tidemark.ErrInvalid)
 	}
 	given := false
-	for c.err == nil && c.more('}') {
-		field := string(c.key())
-		from := c.i
-		c.skip()
-		if c.err != nil {
+	for c.Err() == nil && c.More() {
+		field := string(c.Key())
+		from := c.At()
+		c.Skip()
+		if c.Err() != nil {
 			break
 		}
 		var into any
@@ -77,17 +77,17 @@ func readTool(data []byte) (t Tool, err error) {
 		default:
 			return t, fmt.Errorf("unknown field %.60q: want kind, path, verb, views or patch: %w", field, tidemark.ErrInvalid)
 		}
-		bad := json.Unmarshal(data[from:c.i], into) != nil
+		bad := json.Unmarshal(c.Since(from), into) != nil
 		if field == "kind" && !bad {
 			k, known := kinds[word]
 			t.Kind, bad = k, !known
 		}
 		if bad {
-			return t, fmt.Errorf("%s is %.60s: want %s: %w", field, data[from:c.i], want, tidemark.ErrInvalid)
+			return t, fmt.Errorf("%s is %.60s: want %s: %w", field, c.Since(from), want, tidemark.ErrInvalid)
 		}
 	}
-	if c.err == nil && !given {
+	if c.Err() == nil && !given {
 		return t, fmt.Errorf("kind is missing: want reads, changes or looks: %w", tidemark.ErrInvalid)
 	}
-	return t, c.err
+	return t, c.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Zone says how full the window is, and with that how far a policy goes ("Graduated Pressure Zones" of the paper).
@@ -127,18 +128,18 @@ func (in inline) estimate(bytes int) tidemark.Tokens {
 // inlineOf reads the source of an image or a document. One of text counts as the words that it is.
 func (s *Scanner) inlineOf(source part) (in inline) {
 	c := source.c
-	if !source.ok || !c.open('{') {
+	if !source.ok || !c.Open('{') {
 		return in
 	}
 	form := ""
-	for c.more('}') {
-		switch key := c.key(); {
+	for c.More() {
+		switch key := c.Key(); {
 		case string(key) == "type":
 			form = s.word(&c)
-		case string(key) == "data" && c.peek() == '"':
-			in.data = max(len(c.str())-2, 0)
+		case string(key) == "data" && c.Peek() == '"':
+			in.data = max(len(c.String())-2, 0)
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
 	if form == tidemark.TypeText || form == "content" {
@@ -149,24 +150,24 @@ func (s *Scanner) inlineOf(source part) (in inline) {
 }
 
 // inlineIn reads the images and documents in the content of a result.
-func (s *Scanner) inlineIn(c cursor) (in inline) {
-	if !c.open('[') {
+func (s *Scanner) inlineIn(c scan.Cursor) (in inline) {
+	if !c.Open('[') {
 		return in
 	}
-	for c.more(']') {
-		if !c.open('{') {
-			c.skip()
+	for c.More() {
+		if !c.Open('{') {
+			c.Skip()
 			continue
 		}
 		kind, source := "", part{}
-		for c.more('}') {
-			switch key := c.key(); string(key) {
+		for c.More() {
+			switch key := c.Key(); string(key) {
 			case "type":
 				kind = s.word(&c)
 			case "source":
 				source = s.keep(&c)
 			default:
-				c.skip()
+				c.Skip()
 			}
 		}
 		if kind == tidemark.TypeImage || kind == tidemark.TypeDocument {

@@ -1,7 +1,7 @@
 // Package probe says what the contexts of recorded sessions were made of, and how much of it was sent for
 // nothing: the measurements of Pichay ("Measurement", "Results") on logs of Claude Code.
 //
-// It is pure: items of logs go in (transcript.Messages), a [Report] comes out. Of what was said it keeps hashes
+// It is pure: items of logs go in (transcript.Messages), a [Report] comes out. Begin with [Report]. Of what was said it keeps hashes
 // and sizes, about 60 bytes for each block and 120 for each call, never a text; the report has none either.
 //
 // # Terms

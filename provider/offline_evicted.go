@@ -8,9 +8,8 @@ import (
 
 // What stands in the place of messages that left the view, and in the note beside those that are back.
 const (
-	markerMark = "[Events "          // of a marker
-	cardMark   = "[The task card"    // a note with what is worked on
-	rulesMark  = "[Said by a person" // a note with what persons asked for
+	markerMark = "[Events "       // of a marker
+	cardMark   = "[The task card" // a note with what is worked on
 	pushMark   = "[From evicted messages"
 	noFind     = "Nothing found that this query" // begins what recall answers when it finds nothing
 	recallName = "recall"
@@ -35,7 +34,7 @@ func noteFacts(note string) (out []passage) {
 		line = strings.TrimSpace(line)
 		quoted, isQuote := strings.CutPrefix(line, "|")
 		switch {
-		case strings.HasPrefix(line, cardMark) || strings.HasPrefix(line, rulesMark):
+		case strings.HasPrefix(line, cardMark):
 			lead = fromCard
 		case strings.HasPrefix(line, pushMark):
 			lead = fromEvict
@@ -62,7 +61,7 @@ func withoutNoteFacts(note string) string {
 	inside := false
 	for line := range strings.Lines(note) {
 		if strings.HasPrefix(line, "[") || strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
-			inside = strings.HasPrefix(line, cardMark) || strings.HasPrefix(line, rulesMark) || strings.HasPrefix(line, pushMark)
+			inside = strings.HasPrefix(line, cardMark) || strings.HasPrefix(line, pushMark)
 		}
 		if !inside {
 			b.WriteString(strings.TrimPrefix(line, "| ")) // of memory

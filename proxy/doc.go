@@ -3,7 +3,7 @@
 // the client sees, and keeps both in a log like that of any other conversation. It does no HTTP: a door carries what
 // it is told to.
 //
-// The path of a request is [Conversation.Begin] (begin.go): find its place in the tree of message chains (tree.go),
+// Begin with the path of a request: [Conversation.Begin] (begin.go): find its place in the tree of message chains (tree.go),
 // ask the pager of its track what leaves (plan.go), apply that to the very bytes that came. Then the door sends
 // [Exchange.Body] and feeds the answer through [Exchange.Feed]; calls of our own tools are answered here
 // ([Exchange.Next], phantom.go); [Exchange.Finish] writes what was said (store.go).

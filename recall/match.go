@@ -306,7 +306,7 @@ func (x *Index) groupMax(v []float64) []float64 {
 }
 
 // questions gives each document what the one before it asked of the query. Among people without names, whose answers
-// are not told by who speaks, one that only takes the question up is none.
+// are not told by who speaks, one that only asks back is none.
 func (m *match) questions(terms []string) {
 	m.asked = make([]float64, len(m.x.docs))
 	want := map[int32]float64{}
@@ -325,19 +325,10 @@ func (m *match) questions(terms []string) {
 				m.asked[i] += worth
 			}
 		}
-		if d := m.x.docs[i]; m.asked[i] > 0 && d.Speaker == "" && strings.TrimSpace(m.x.claims(d.Text, m.x.wordsOf(asked))) == "" {
+		if d := m.x.docs[i]; m.asked[i] > 0 && d.Speaker == "" && strings.TrimSpace(claims(d.Text)) == "" {
 			m.asked[i] = 0
 		}
 	}
-}
-
-// wordsOf returns terms as they are written.
-func (x *Index) wordsOf(ids []int32) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = x.word[id]
-	}
-	return out
 }
 
 // dates holds the time of each document against the date that the query names.
@@ -386,4 +377,13 @@ func scale(v []float64) {
 			v[i] /= most
 		}
 	}
+}
+
+// wordsOf returns terms as they are written.
+func (x *Index) wordsOf(ids []int32) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = x.word[id]
+	}
+	return out
 }

@@ -1,10 +1,10 @@
-// Package recall finds again what was said. It ranks documents, which are messages mostly, against a query
-// by some rules that can each be explained, and says how good the best is, so that a caller can tell a
-// find from a guess.
+// Package recall finds again what was said: it ranks documents, mostly messages, against a query by rules that can each
+// be explained, and says how good the best is, so that a caller can tell a find from a guess. It stores nothing, calls no
+// model, and does not look up candidates among millions; the index of the session does. Begin with rules.go, then
+// verdict.go.
 //
-// Goals: what is named exactly comes first; a question in other words than the answer finds it where words,
-// neighbours and the course of the talk allow; the same documents and query give the same order. Non-goals:
-// storing, looking up candidates among millions (an index of the host does), calling models.
+// What is named exactly comes first; a question in other words than the answer finds it where words, neighbours and the
+// course of the talk allow; the same documents and query give the same order.
 package recall
 
 import (

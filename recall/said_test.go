@@ -3,9 +3,8 @@ package recall
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
-
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // lines are the messages of a talk with an assistant.
@@ -25,12 +24,8 @@ func TestJudgeWhatWasSaid(t *testing.T) {
 		docs  []Doc
 		want  Verdict
 	}{
-		"said":                 {"turquoise samovar", lines(filler, "The turquoise samovar is in the attic.", "Noted."), Confident},
-		"asked alone":          {"turquoise samovar", lines(filler, "Where might the turquoise samovar be??", "I find nothing about that here.", filler), Weak},
-		"asked without a mark": {"turquoise samovar", lines(filler, "where is the turquoise samovar", "Hm."), Weak},
-		"requested":            {"turquoise samovar", lines(filler, "Tell me where you put the turquoise samovar.", "Hm."), Weak},
-		"denied in its words":  {"passport of uncle Hubert", lines(filler, "Where is the passport of my uncle Hubert?", "I couldn’t find a passport of your uncle Hubert.", filler), Weak},
-		"denied in two":        {"passport of uncle Hubert", lines("Where is the passport of my uncle Hubert?", "I don't have any record. The passport of uncle Hubert was never mentioned."), Weak},
+		"said":        {"turquoise samovar", lines(filler, "The turquoise samovar is in the attic.", "Noted."), Confident},
+		"asked alone": {"turquoise samovar", lines(filler, "Where might the turquoise samovar be??", "I find nothing about that here.", filler), Weak},
 		"answered in its words": {"passport of uncle Hubert", lines(filler, "Where is the passport of my uncle Hubert?", "The passport of uncle Hubert is in the drawer.", filler),
 			Confident},
 		"said and asked later":  {"turquoise samovar", lines("The turquoise samovar is in the attic.", "Noted.", filler, filler, filler, "Where is the turquoise samovar?"), Confident},
@@ -42,39 +37,6 @@ func TestJudgeWhatWasSaid(t *testing.T) {
 		"elsewhere":             {"turquoise samovar", lines(filler, filler), Nothing},
 	} {
 		x, q := New(row.docs, nil), Parse(row.query, nil)
-		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {
-			t.Errorf("%s: %s, want %s", name, got, row.want)
-		}
-	}
-}
-
-// TestJudgeTakenUp: an answer that only takes up what was asked, promises, denies or asks back, makes nothing sure; one
-// that says more does.
-func TestJudgeTakenUp(t *testing.T) {
-	const filler = "The ferry leaves at nine."
-	for name, row := range map[string]struct {
-		query, asked, said string
-		want               Verdict
-	}{
-		"a promise":               {"gate code Lindau", "Can you tell me the gate code for Lindau", "Sure, I will look for the gate code for Lindau.", Weak},
-		"a wish sent back":        {"invoice of Brandauer", "Please find the invoice of Brandauer and send it to me.", "I do not have the invoice of Brandauer. Could you send it?", Weak},
-		"a need denied":           {"wifi password cabin", "I need the wifi password of the cabin", "The wifi password of the cabin is not something I know.", Weak},
-		"a search":                {"Krakow hotel booking", "Search for the Krakow hotel booking", "Searching for the Krakow hotel booking now.", Weak},
-		"an echo":                 {"wifi password cabin", "I need the wifi password of the cabin.", "Noted: “I need the wifi password of the cabin.”", Weak},
-		"a promise elsewhere":     {"gate code Lindau", "What is the gate code for Lindau?", "Of course, I'll check the mail for the gate code of Lindau tomorrow.", Weak},
-		"none in the notes":       {"gate code Lindau", "What is the gate code for Lindau?", "The gate code for Lindau isn't mentioned anywhere in my notes.", Weak},
-		"none of ours":            {"gate code Lindau", "Show me the gate code for Lindau.", "I don't have the gate code for Lindau in my files. Your host may have it.", Weak},
-		"taken up and sent on":    {"gate code Lindau", "What is the gate code for Lindau?", "You asked for the gate code for Lindau. The host of the house may know more.", Weak},
-		"a request in courtesy":   {"blue ledger Osaka", "Hi, please look up the blue ledger of Osaka", "Right away: the blue ledger of Osaka.", Weak},
-		"known":                   {"gate code Lindau", "Can you tell me the gate code for Lindau", "Sure: the gate code for Lindau is 4711.", Confident},
-		"known under a head":      {"gate code Lindau", "Can you tell me the gate code for Lindau", "**Gate code for Lindau**\n4711, since May.", Confident},
-		"known behind a doubt":    {"invoice of Brandauer", "Please find the invoice of Brandauer.", "Let me look. The invoice of Brandauer came to 240 euro.", Confident},
-		"a need of its own":       {"gluten-free menu Clara", "I need a gluten-free menu for Clara on Friday.", "Noted.", Confident},
-		"a yes":                   {"oak door", "Did we order the oak door?", "Yes, we ordered the oak door.", Confident},
-		"said by the one who has": {"wifi password cabin", "What is the wifi password of the cabin?", "It is not what I know. The wifi password of the cabin hangs on the fridge.", Confident},
-		"an instruction":          {"walnut shelf varnish", "Please use varnish for the walnut shelf.", "Noted: “Please use varnish for the walnut shelf.”", Confident},
-	} {
-		x, q := New(lines(filler, filler, row.asked, row.said, filler, filler), nil), Parse(row.query, nil)
 		if got := x.Judge(q, x.Search(q, Stats{})); got != row.want {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
 		}
@@ -151,10 +113,9 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// TestOnlyFinds: what has nothing of the query but some letters, or stands beside what has, is no find, nor is an answer
-// that knows nothing before a text that does.
+// TestOnlyFinds: what has nothing of the query but some letters, or stands beside what has, is no find.
 func TestOnlyFinds(t *testing.T) {
-	docs := lines("The ferry leaves at nine.", "Who is the custodian of the chapel?", "I do not know that.", "It rains.", "My cat is called Miso.",
+	docs := lines("The ferry leaves at nine.", "Who is the custodian of the chapel?", "Which one?", "It rains.", "My cat is called Miso.",
 		"The custodian left on Monday.", "Noted.", "The chapter was closed; customers wait.")
 	x := New(docs, nil)
 	hits := x.Search(Parse("custodian of the chapel", nil), Stats{})
@@ -168,18 +129,12 @@ func TestOnlyFinds(t *testing.T) {
 	}
 }
 
-// FuzzClaims: what a text states is of the text, and nothing is lost of one that neither asks nor denies.
+// FuzzClaims: what a text states is of the text, and nothing is lost of one that does not ask.
 func FuzzClaims(f *testing.F) {
-	x := New(nil, nil)
-	f.Add("Where is it? Here. v1.2?", "where")
-	f.Add("\xff?…！", "")
-	f.Fuzz(func(t *testing.T, text, question string) {
-		asked := x.stem.Terms(question)
-		got, all := x.claims(text, asked), ""
-		for s := range lexicon.Sentences(text) {
-			all += s
-		}
-		if all != text || len(got) > len(text) || len(asked) == 0 && x.claims(got, nil) != got {
+	f.Add("Where is it? Here. v1.2?")
+	f.Add("\xff?…！")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := claims(text); len(got) > len(text) || claims(got) != got || !strings.ContainsAny(text, "?？") && got != text {
 			t.Errorf("%q: %q", text, got)
 		}
 	})

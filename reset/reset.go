@@ -1,5 +1,5 @@
-// Package reset decides when a conversation begins anew. It is pure: who archives, remembers and
-// moves the ref, and in which order, is in package session.
+// Package reset decides when a conversation begins anew. It is pure: package session archives, remembers
+// and moves the ref. Begin with [Policy].
 //
 // A daily reset is due when the last activity lies before the most recent boundary, an idle one
 // when the time since the last activity exceeds the limit (both as in the reference, strictly).

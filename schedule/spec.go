@@ -1,6 +1,6 @@
 // Package schedule says when something is due: once, every so often, by a cron expression, or as a heartbeat
-// within active hours. It is pure: a specification and a time go in, the next time comes out. What is run then, and
-// what becomes of it, is for the agent.
+// within active hours. It is pure: a specification and a time go in, the next time comes out; what is run then is for
+// package agent. Begin with [Spec].
 //
 // # Clocks that change
 //

@@ -85,7 +85,7 @@ func (s *Session) packParts(ctx context.Context, r *run, v View, most tidemark.T
 		return nil
 	}
 	rest, all := taskRoom(most)
-	card, err := s.pushedCard(ctx, v, rest, all)
+	card, err := s.pushedCard(ctx, rest, all)
 	if err != nil {
 		s.Logger.Warn("read the task for the pack", "session", s.Key, "err", err)
 	} else if card != "" {
@@ -123,30 +123,16 @@ func (s *Session) unpushed(ctx context.Context, v View) tidemark.Tokens {
 	return max(v.Size-last[0].Parts["note"].Tokens, v.Fixed)
 }
 
-// pushedCard is the card that is kept; without one, the rules and asks of persons that were evicted. What
-// stands in the view is not repeated.
-func (s *Session) pushedCard(ctx context.Context, v View, rest, all tidemark.Tokens) (string, error) {
+// pushedCard is the card that is kept.
+func (s *Session) pushedCard(ctx context.Context, rest, all tidemark.Tokens) (string, error) {
 	c, version, err := s.card(ctx)
 	if err != nil {
 		return "", err
 	}
-	title := "[The task card, as task_state keeps it.]\n"
 	if version == 0 {
-		if !evicted(v) {
-			return "", nil
-		}
-		asked, rules, err := s.heard(ctx, v.Log)
-		if err != nil {
-			return "", err
-		}
-		title, c = "[Said by a person in messages that were evicted.]\n", Card{}
-		seen := shown(v)
-		for _, i := range derive(asked, rules, nil).Items {
-			if _, ok := seen[i.Entry]; !ok {
-				c.Items = append(c.Items, i)
-			}
-		}
+		return "", nil
 	}
+	const title = "[The task card, as task_state keeps it.]\n"
 	heading := tidemark.EstimateText(title)
 	text, _ := c.text(rest-heading, all-heading)
 	if text == "" {

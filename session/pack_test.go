@@ -128,7 +128,7 @@ func TestPack(t *testing.T) {
 		t.Errorf("what was said breaks out: %q", req.Note)
 	}
 	lines := strings.Split(req.Note, "\n")
-	if !strings.HasPrefix(lines[0], "[Said by a person") || !onlyTime.MatchString(lines[len(lines)-1]) {
+	if !strings.HasPrefix(lines[0], "[From evicted") || !onlyTime.MatchString(lines[len(lines)-1]) {
 		t.Errorf("order of the note: %s", req.Note)
 	}
 	if n := tidemark.EstimateText(req.Note); n > session.DefaultPack/2+40 {
@@ -175,16 +175,22 @@ func TestPackShares(t *testing.T) {
 	set.Reserve = 30_000
 	h := newHarness(t, set)
 	h.pointing()
+	var card session.TaskChange
+	for i := range 8 {
+		card.Add = append(card.Add, session.AddedItem{Kind: session.Constraint, Text: fmt.Sprintf("Always read GAUGE_%d at dawn.", i)},
+			session.AddedItem{Kind: session.Goal, Text: fmt.Sprintf("GAUGE_%d %s", i, strings.Repeat("is mended ", 15))})
+	}
+	h.change(card)
 	for i := range 12 {
-		h.owner(fmt.Sprintf("Always read GAUGE_%d at dawn. The harbour gauge GAUGE_%d is red. %s", i, i, strings.Repeat("tide ", 60)))
+		h.owner(fmt.Sprintf("The harbour gauge GAUGE_%d is red. %s", i, strings.Repeat("tide ", 60)))
 	}
 	h.fill(3)
 	h.owner("Which harbour gauge is red, GAUGE_3, GAUGE_4 or GAUGE_5?")
 	note := h.model.last().Note
-	card, found, ok := strings.Cut(note, "\n\n[From evicted")
-	rules, goals, _ := strings.Cut(card, "\nGoals:")
-	if !ok || strings.Count(rules, "Always read") != 8 || tidemark.EstimateText(goals) > 30 || tidemark.EstimateText(card)+tidemark.EstimateText(found) > 500+20 {
-		t.Errorf("card %d tokens, found %d, %v:\n%s", tidemark.EstimateText(card), tidemark.EstimateText(found), ok, note)
+	pushed, found, ok := strings.Cut(note, "\n\n[From evicted")
+	rules, goals, _ := strings.Cut(pushed, "\nGoals:")
+	if !ok || strings.Count(rules, "Always read") != 8 || tidemark.EstimateText(goals) > 30 || tidemark.EstimateText(pushed)+tidemark.EstimateText(found) > 500+20 {
+		t.Errorf("card %d tokens, found %d, %v:\n%s", tidemark.EstimateText(pushed), tidemark.EstimateText(found), ok, note)
 	}
 }
 

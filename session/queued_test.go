@@ -67,7 +67,8 @@ func TestQueuedBehindItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, ok := sub.Next(); ok; n, ok = sub.Next() {
-		if n.Type == session.NoticeQueued {
+		// The second one may: what follows the opening may have begun the run before it was posted.
+		if n.Type == session.NoticeQueued && slices.Contains(n.Inputs, "first") {
 			t.Errorf("told that %q waits", n.Inputs)
 		}
 	}

@@ -1,9 +1,10 @@
 // Package session owns one conversation and its branches: durable inputs, one turn at a time,
-// compaction, reset. It decides with compaction and reset, which are pure, and acts here.
+// compaction, reset. What leaves the view and when a reset is due is decided by compaction and reset,
+// which are pure, and what sessions share belongs to package agent. Begin with turn.go, the path of one
+// message behind Post (input.go).
 //
-// The path of one message is Post (input.go), turn (turn.go), then the steps that it calls in
-// order. Every step leaves the database so that a kill at any point has an answer; see the table
-// in RATIONALE, "What stands on disk between the steps?".
+// Every step leaves the database so that a kill at any point has an answer; see the table in RATIONALE,
+// "What stands on disk between the steps?".
 package session
 
 import (
@@ -157,7 +158,6 @@ type Session struct {
 	napping   atomic.Bool             // a goroutine waits for the next try to send
 	skip      skipping                // the turn whose words wait for its end
 	tasks     atomic.Int32            // whether the tables of the task are there
-	hearing   hearing                 // what persons said lately, for a task that is not kept
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time

@@ -99,7 +99,6 @@ type AddedItem struct {
 	Kind  ItemKind         `json:"kind"`
 	Text  string           `json:"text"`
 	Entry tidemark.EntryID `json:"entry,omitempty"` // where a person said it; the session finds it
-	Heard bool             `json:"heard,omitempty"` // a person's own words, taken over when the card began; the session says so
 }
 
 // Supersession says that an entry no longer holds, since a later one does.
@@ -152,14 +151,7 @@ func (ch TaskChange) line() string {
 	if ch.New {
 		parts = append(parts, "a new task")
 	}
-	heard := 0
-	for _, a := range ch.Add {
-		if a.Heard {
-			heard++
-		}
-	}
-	say(heard, "took over")
-	say(len(ch.Add)-heard, "added")
+	say(len(ch.Add), "added")
 	say(len(ch.Close), "closed")
 	if ch.Phase != "" {
 		parts = append(parts, string(ch.Phase))
@@ -195,12 +187,8 @@ func (c Card) apply(ch TaskChange, entry tidemark.EntryID, at time.Time) (Card, 
 		}
 	}
 	for _, a := range ch.Add {
-		by := ch.By
-		if a.Heard {
-			by = tidemark.FromPerson
-		}
 		var note string
-		if out, note = out.add(a, by, entry, at); note != "" {
+		if out, note = out.add(a, ch.By, entry, at); note != "" {
 			notes = append(notes, note)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -13,7 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/lexicon"
-	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // said is what a person said, as far as the task is read from it.
@@ -23,85 +22,64 @@ type said struct {
 	text string
 }
 
-// hearing is what the persons of a log said lately and the rules that they set, so that a turn reads only
-// what came since the last. It can be lost at any time.
-type hearing struct {
-	mu    sync.Mutex // guards the following 4 fields; never held over a wait
-	log   string
-	last  int64
-	said  []said
-	rules []CardItem
-}
-
-// Bounds of what is read for a derived task.
+// Bounds of what is read for a task.
 const (
-	maxHeard       = 100  // messages of persons that are kept
-	maxHeardText   = 2000 // bytes of each
-	heardBack      = 5000 // messages of the log that the first look goes back
-	maxHeardTokens = 4096 // what is longer was pasted, and holds no rule
-	recentMessages = 40   // messages that phase and open loops are read from
-	derivedAsks    = 3    // of a kind
+	maxSaid        = 100  // messages of persons that are looked at
+	maxSaidText    = 2000 // bytes of each
+	maxSaidTokens  = 4096 // what is longer was pasted
+	recentMessages = 40   // messages that open calls are read from
 )
 
-// heard returns what those persons said lately in a log who may set its task, oldest first, and the newest
-// rules among all that was looked at, as many as a card holds.
-func (s *Session) heard(ctx context.Context, log string) ([]said, []CardItem, error) {
-	h := &s.hearing
-	h.mu.Lock()
-	if h.log != log {
-		h.log, h.last, h.said, h.rules = log, 0, nil, nil
+// said returns what those persons said lately in a log who may set its task, newest first.
+func (s *Session) said(ctx context.Context, log string) ([]said, error) {
+	rows, err := s.DB.Query(ctx, `SELECT id, at, origin, payload FROM entries WHERE log = ? AND kind = 'message' AND role = 'user'
+		AND tokens <= ? AND origin LIKE '{"from":"person"%' ORDER BY seq DESC LIMIT ?`, log, maxSaidTokens, maxSaid)
+	if err != nil {
+		return nil, fmt.Errorf("read what was said: %w", err)
 	}
-	last := h.last
-	h.mu.Unlock()
-	if last == 0 { // messages of this log are counted: natively all conversations share the positions
-		rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' ORDER BY seq DESC LIMIT 1 OFFSET ?`, log, heardBack)
+	var out []said
+	for _, r := range rows {
+		var o tidemark.Origin
+		if json.Unmarshal(r.Bytes(2), &o) != nil || !s.setsTask(o) {
+			continue
+		}
+		m, err := tidemark.Entry{Payload: r.Bytes(3)}.Message()
 		if err != nil {
-			return nil, nil, fmt.Errorf("read what was said: %w", err)
+			continue
 		}
-		if len(rows) > 0 {
-			last = rows[0].Int(0)
+		if text := ownWords(m); strings.ContainsFunc(text, wordRune) {
+			out = append(out, said{tidemark.EntryID(r.Text(0)), time.UnixMilli(r.Int(1)), text})
 		}
 	}
-	const page = 50
-	for more := true; more; {
-		rows, err := s.DB.Query(ctx, `SELECT id, seq, at, origin, payload FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND role = 'user'
-			AND tokens <= ? AND origin LIKE '{"from":"person"%' ORDER BY seq LIMIT ?`, log, last, maxHeardTokens, page)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read what was said: %w", err)
-		}
-		more = len(rows) == page
-		var fresh []said
-		for _, r := range rows {
-			last = r.Int(1)
-			if m, ok := s.personal(r); ok {
-				fresh = append(fresh, m)
-			}
-		}
-		h.add(log, last, fresh)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.said), slices.Clone(h.rules), nil
+	return out, nil
 }
 
-// add takes in what was read up to a position, once.
-func (h *hearing) add(log string, last int64, fresh []said) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.log != log || h.last >= last {
-		return // another turn read it meanwhile
+// saidIn returns the newest of some messages that has each sentence of a text, word for word but for case and
+// punctuation. A part of a sentence is not enough: half a rule may say the opposite.
+func saidIn(messages []said, text string) tidemark.EntryID {
+	want := sentences(text)
+	i := slices.IndexFunc(messages, func(m said) bool {
+		has := sentences(m.text)
+		return len(want) > 0 && !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(has, w) })
+	})
+	if i < 0 {
+		return ""
 	}
-	h.last = last
-	for _, m := range fresh {
-		for _, rule := range rules(m.text) {
-			h.rules = slices.DeleteFunc(h.rules, func(i CardItem) bool { return strings.EqualFold(i.Text, rule) })
-			h.rules = append(h.rules, CardItem{Kind: Constraint, Text: rule, By: tidemark.FromPerson, Entry: m.id, At: m.at})
-		}
-		h.rules = h.rules[max(0, len(h.rules)-maxItems):]
-	}
-	h.said = append(h.said, fresh...)
-	h.said = slices.Clone(h.said[max(0, len(h.said)-maxHeard):])
+	return messages[i].id
 }
+
+// sentences returns those of a text that have a word, folded.
+func sentences(text string) []string {
+	var out []string
+	for w := range lexicon.Sentences(text) {
+		if !strings.ContainsAny(w, "?？") && strings.ContainsFunc(w, wordRune) {
+			out = append(out, memory.Fold(strings.Trim(w, " \t\r\n-*•")))
+		}
+	}
+	return out
+}
+
+func wordRune(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 // setsTask reports whether what somebody says may set the task: in the owner's conversation only what the
 // owner says, whoever else talks there. What the holder of the token imported is the owner's.
@@ -109,22 +87,91 @@ func (s *Session) setsTask(o tidemark.Origin) bool {
 	return s.mayChange(o) || o.Channel == importChannel
 }
 
-// personal reads a message of a person, if it is of one who may set the task.
-func (s *Session) personal(r tidemark.Row) (said, bool) {
-	var o tidemark.Origin
-	if json.Unmarshal(r.Bytes(3), &o) != nil || !s.setsTask(o) {
-		return said{}, false
-	}
-	m, err := tidemark.Entry{Payload: r.Bytes(4)}.Message()
-	if err != nil {
-		return said{}, false
-	}
-	text := ownWords(m)
-	return said{tidemark.EntryID(r.Text(0)), time.UnixMilli(r.Int(2)), text}, text != ""
-}
-
 // importChannel is the channel of messages that were imported.
 const importChannel = "import"
+
+// derived returns the card of a log whose task nobody keeps: what a person said last, word for word, and calls
+// of tools that failed or have no result. Ranking does not use it.
+func (s *Session) derived(ctx context.Context, log string) (Card, error) {
+	asked, err := s.said(ctx, log)
+	if err != nil {
+		return Card{}, err
+	}
+	var recent []spoken
+	for e, err := range s.log.Walk(ctx, log, 0) {
+		if err != nil {
+			return Card{}, err
+		}
+		if e.Kind != tidemark.KindMessage {
+			continue
+		}
+		m, err := e.Message() // as stored: of a large block only its name and state matter
+		if err != nil {
+			return Card{}, fmt.Errorf("read entry %s: %w", e.ID, err)
+		}
+		if recent = append(recent, spoken{e.ID, e.At, m}); len(recent) == recentMessages {
+			break
+		}
+	}
+	slices.Reverse(recent)
+	var c Card
+	if len(asked) > 0 {
+		c = c.derivedItem(Goal, asked[0].text, tidemark.FromPerson, asked[0].id, asked[0].at)
+	}
+	for _, o := range openCalls(recent) {
+		c = c.derivedItem(Loop, o.why, tidemark.FromTool, o.id, o.at)
+	}
+	return c, nil
+}
+
+func (c Card) derivedItem(k ItemKind, text, by string, entry tidemark.EntryID, at time.Time) Card {
+	c, _ = c.add(AddedItem{Kind: k, Text: text, Entry: entry}, by, entry, at)
+	return c
+}
+
+// spoken is one of the newest messages.
+type spoken struct {
+	id tidemark.EntryID
+	at time.Time
+	m  tidemark.Message
+}
+
+// openCall is a call that a derived card shows as an open loop.
+type openCall struct {
+	id  tidemark.EntryID // of its result, or of the message that has the call
+	at  time.Time
+	why string
+}
+
+// openCalls returns the tools whose last call failed and the calls that have no result, in their order.
+func openCalls(recent []spoken) []openCall {
+	type called struct {
+		openCall
+		id, name string
+		open     bool
+	}
+	var calls []called
+	for _, m := range recent {
+		for _, b := range m.m.Content {
+			switch b.Type {
+			case tidemark.TypeToolUse:
+				calls = append(calls, called{openCall{m.id, m.at, "the call of " + b.Name + " has no result yet"}, b.ID, b.Name, true})
+			case tidemark.TypeToolResult:
+				if i := slices.IndexFunc(calls, func(c called) bool { return c.id == b.ToolUseID }); i >= 0 {
+					calls[i].openCall = openCall{m.id, m.at, "the last call of " + calls[i].name + " failed"}
+					calls[i].open = b.IsError
+				}
+			}
+		}
+	}
+	var out []openCall
+	for i, c := range calls {
+		if c.open && !slices.ContainsFunc(calls[i+1:], func(later called) bool { return later.name == c.name && later.openCall.id != c.openCall.id }) {
+			out = append(out, c.openCall)
+		}
+	}
+	return out
+}
 
 // ownWords is what a person wrote of a message: not the reminders and news of a program, nor code, nor what
 // they quote, since another wrote those.
@@ -144,7 +191,7 @@ func ownWords(m tidemark.Message) string {
 			if strings.HasPrefix(bare, resumed) { // all of it is a program's
 				break
 			}
-			if !fenced && !strings.HasPrefix(bare, ">") && begins(bare, toolMade[:]) == 0 && b.Len()+len(line) <= maxHeardText {
+			if !fenced && !strings.HasPrefix(bare, ">") && !slices.ContainsFunc(toolMade[:], func(w string) bool { return strings.HasPrefix(bare, w) }) && b.Len()+len(line) <= maxSaidText {
 				b.WriteString(line)
 			}
 		}
@@ -194,256 +241,4 @@ func newsTag(line string) string {
 		return ""
 	}
 	return name
-}
-
-// ruleWords are what a rule is known by; softWords make a sentence with one of them none, and plainWords are no
-// rule by themselves; decided are the words of a decision.
-var (
-	ruleWords = [...]string{"must", "never", "always", "do not", "don't", "under no circumstances", "niemals", "immer", "auf keinen fall",
-		"siempre", "nunca", "toujours", "jamais", "必须", "不要", "永远", "絶対"}
-	softWords = [...]string{"i don't know", "i don't think", "i don't remember", "i don't mind", "i don't care", "i do not know", "i do not think",
-		"i do not remember", "i do not mind", "i do not care", "don't worry", "never mind", "nevermind", "must have been", "must be because"}
-	plainWords = strings.NewReplacer("i don't have", "", "we don't have", "", "i don't like", "", "i don't feel", "", "i don't understand", "", "as always", "",
-		"immer noch", "", "noch immer", "", "wie immer", "", "immer wieder", "", "immer mehr", "", "fast immer", "", "nicht immer", "")
-	decided = [...]string{"i decided", "we decided", "decision:", "we agreed", "we will use", "we'll use", "let's go with", "we settled on"}
-)
-
-// says reports whether a text has one of some words, as whole words where words have ends.
-func says(text string, words []string) bool {
-	lower := strings.ToLower(text)
-	for _, w := range words {
-		for at := 0; ; {
-			i := strings.Index(lower[at:], w)
-			if i < 0 {
-				break
-			}
-			at += i + len(w)
-			before, _ := utf8.DecodeLastRuneInString(lower[:at-len(w)])
-			after, _ := utf8.DecodeRuneInString(lower[at:])
-			if w[0] >= utf8.RuneSelf || !wordRune(before) && !wordRune(after) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func wordRune(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
-
-// rules returns the sentences that say what must or must not be.
-func rules(text string) []string {
-	var out []string
-	for _, sentence := range sentences(text) {
-		lower := strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
-		if len(sentence) <= maxRuleText && !strings.HasSuffix(sentence, "?") && !says(lower, softWords[:]) && says(plainWords.Replace(lower), ruleWords[:]) {
-			if line := oneLine(sentence, maxRuleText); line != "" {
-				out = append(out, line)
-			}
-		}
-	}
-	return out
-}
-
-// sentences returns those of a text that have a word, without the signs of a list before them.
-func sentences(text string) []string {
-	var out []string
-	for s := range lexicon.Sentences(text) {
-		if s = strings.Trim(s, " \t\r\n-*•"); strings.ContainsFunc(s, wordRune) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// derived returns the card that the messages of a log tell. It is a guess: ranking does not use it.
-func (s *Session) derived(ctx context.Context, log string) (Card, error) {
-	asked, rules, err := s.heard(ctx, log)
-	if err != nil {
-		return Card{}, err
-	}
-	var recent []spoken
-	for e, err := range s.log.Walk(ctx, log, 0) {
-		if err != nil {
-			return Card{}, err
-		}
-		if e.Kind != tidemark.KindMessage {
-			continue
-		}
-		m, err := e.Message() // as stored: of a large block only its name and state matter
-		if err != nil {
-			return Card{}, fmt.Errorf("read entry %s: %w", e.ID, err)
-		}
-		from := e.Origin.From
-		if from == tidemark.FromPerson && !s.setsTask(e.Origin) {
-			from = "" // what they say says nothing of what is worked on here
-		}
-		if recent = append(recent, spoken{e.ID, e.At, from, m}); len(recent) == recentMessages {
-			break
-		}
-	}
-	slices.Reverse(recent)
-	return derive(asked, rules, recent), nil
-}
-
-// spoken is one of the newest messages.
-type spoken struct {
-	id   tidemark.EntryID
-	at   time.Time
-	from string
-	m    tidemark.Message
-}
-
-// derive reads a card from what persons asked for, the rules that they set, and the newest messages. Of
-// what tools returned it takes no word, only whether they failed.
-func derive(asked []said, rules []CardItem, recent []spoken) Card {
-	var c Card
-	for _, r := range rules {
-		c = c.derivedItem(Constraint, r.Text, r.By, r.Entry, r.At)
-	}
-	for _, m := range asks(asked) {
-		c = c.derivedItem(Goal, m.text, tidemark.FromPerson, m.id, m.at)
-	}
-	for _, m := range openLoops(asked) {
-		c = c.derivedItem(Loop, m.text, tidemark.FromPerson, m.id, m.at)
-	}
-	for _, m := range recent {
-		if m.from != tidemark.FromPerson && m.from != tidemark.FromModel {
-			continue
-		}
-		for _, line := range sentences(ownWords(m.m)) {
-			switch {
-			case m.from == tidemark.FromModel && (strings.HasPrefix(line, "TODO") || strings.HasPrefix(line, "[ ]")):
-				c = c.derivedItem(Loop, line, m.from, m.id, m.at)
-			case says(line, decided[:]):
-				c = c.derivedItem(KeyEvent, line, m.from, m.id, m.at)
-			}
-		}
-	}
-	if n := len(recent); n > 0 && recent[n-1].from == tidemark.FromPerson && strings.HasSuffix(ownWords(recent[n-1].m), "?") {
-		last := recent[n-1]
-		if lines := sentences(ownWords(last.m)); len(lines) > 0 {
-			c = c.derivedItem(Loop, "unanswered: "+lines[len(lines)-1], last.from, last.id, last.at)
-		}
-	}
-	calls := callsIn(recent)
-	for _, f := range openFailures(calls) {
-		c = c.derivedItem(Loop, "the last call of "+f.name+" failed", tidemark.FromTool, f.result, f.at)
-	}
-	c.Phase = phaseOf(calls)
-	return c
-}
-
-func (c Card) derivedItem(k ItemKind, text, by string, entry tidemark.EntryID, at time.Time) Card {
-	c, _ = c.add(AddedItem{Kind: k, Text: text, Entry: entry}, by, entry, at)
-	return c
-}
-
-// asks returns the messages whose sentences derived goals are: the newest that name one, and the newest that ask
-// for something.
-func asks(asked []said) []said {
-	var out []said
-	var n [goal + 1]int
-	for _, m := range slices.Backward(asked) {
-		var how aim
-		if m.text, how = asksFor(m.text); how > noAim && n[how] < derivedAsks {
-			n[how]++
-			out = append(out, m)
-		}
-	}
-	slices.Reverse(out)
-	return out
-}
-
-// openLoops returns the newest sentences of persons about what is still to be done.
-func openLoops(asked []said) []said {
-	var out []said
-	for _, m := range slices.Backward(asked) {
-		for _, line := range slices.Backward(sentences(m.text)) {
-			if leftOpen(line) && len(out) < derivedAsks {
-				out = append(out, said{m.id, m.at, line})
-			}
-		}
-	}
-	slices.Reverse(out)
-	return out
-}
-
-// called is a call of a tool and how it went.
-type called struct {
-	name   string
-	at     time.Time
-	result tidemark.EntryID
-	failed bool
-}
-
-// callsIn lists the calls of the newest messages that have a result, in their order.
-func callsIn(recent []spoken) []called {
-	names := map[string]string{}
-	var out []called
-	for _, m := range recent {
-		for _, b := range m.m.Content {
-			switch {
-			case b.Type == tidemark.TypeToolUse:
-				names[b.ID] = b.Name
-			case b.Type == tidemark.TypeToolResult && names[b.ToolUseID] != "":
-				out = append(out, called{names[b.ToolUseID], m.at, m.id, b.IsError})
-			}
-		}
-	}
-	return out
-}
-
-// openFailures returns the tools whose last call failed.
-func openFailures(calls []called) []called {
-	last := map[string]int{}
-	for i, c := range calls {
-		last[c.name] = i
-	}
-	var out []called
-	for i, c := range calls {
-		if c.failed && last[c.name] == i {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// Names of tools that change something, and of those that only look.
-var (
-	changing = [...]string{"edit", "write", "patch", "create", "apply", "append", "insert", "delete", "move", "send", "commit", "replace"}
-	looking  = [...]string{"read", "grep", "glob", "list", "ls", "search", "find", "view", "fetch", "look", "get", "recall"}
-)
-
-// named reports whether the name of a tool has one of some words in it.
-func named(tool string, words []string) bool {
-	lower := strings.ToLower(tool)
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
-}
-
-// phaseOf tells from the last calls what is being done: mending what failed, changing, looking before
-// anything was changed, or looking at what was.
-func phaseOf(calls []called) recall.Phase {
-	const lately = 6
-	changed := slices.ContainsFunc(calls, func(c called) bool { return named(c.name, changing[:]) })
-	calls = calls[max(0, len(calls)-lately):]
-	failed, looked := 0, 0
-	for _, c := range calls {
-		switch {
-		case c.failed:
-			failed++
-		case !named(c.name, changing[:]) && named(c.name, looking[:]):
-			looked++
-		}
-	}
-	switch {
-	case len(calls) == 0:
-		return recall.Idle
-	case 2*failed >= len(calls) || calls[len(calls)-1].failed:
-		return recall.Debugging
-	case looked == len(calls) && changed:
-		return recall.Reviewing
-	case looked == len(calls):
-		return recall.Planning
-	}
-	return recall.Executing
 }

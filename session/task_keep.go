@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -24,7 +25,7 @@ type TaskView struct {
 	Notes      []string           `json:"notes,omitempty"` // what of a change could not be done
 }
 
-// Task returns what the conversation works on: what is kept, else what its messages tell.
+// Task returns what the conversation works on: what is kept, else what was said last and which calls are open.
 func (s *Session) Task(ctx context.Context) (TaskView, error) {
 	c, version, err := s.card(ctx)
 	if err != nil {
@@ -107,9 +108,14 @@ func (s *Session) keep(ctx context.Context, log string, ch TaskChange, guard ...
 		if err != nil || ch.empty() || ch.Call != "" && slices.Contains(c.Calls, ch.Call) {
 			return c, notes, err
 		}
-		left, more, err := s.doable(ctx, log, c, version, ch)
-		if err != nil || left.empty() {
-			return c, append(notes, more...), err
+		left, more, err := s.unpinned(ctx, ch)
+		if err != nil {
+			return c, notes, err
+		}
+		left, idle := c.effective(left)
+		more = append(more, idle...)
+		if left.empty() { // a change that does nothing must not begin a card
+			return c, append(notes, more...), nil
 		}
 		loose, err := s.loosePins(ctx, left)
 		if err != nil {
@@ -124,22 +130,6 @@ func (s *Session) keep(ctx context.Context, log string, ch TaskChange, guard ...
 		}
 		return next, slices.Concat(notes, more, loose), nil
 	}
-}
-
-// doable is what of a change does anything upon a version of the card, and why the rest does not. Nothing
-// else is logged: a change that failed must not begin a card.
-func (s *Session) doable(ctx context.Context, log string, c Card, version int64, ch TaskChange) (TaskChange, []string, error) {
-	ch, notes, err := s.unpinned(ctx, ch)
-	if err != nil {
-		return ch, nil, err
-	}
-	var more []string
-	if version > 0 {
-		ch, more = c.effective(ch)
-		return ch, append(notes, more...), nil
-	}
-	ch, more, err = s.begun(ctx, log, ch)
-	return ch, append(notes, more...), err
 }
 
 // keepOnce writes a change upon a version of the card; if it has another by now, that is ErrConflict.
@@ -254,18 +244,18 @@ func (s *Session) permitted(ctx context.Context, ch TaskChange) (TaskChange, []s
 func (s *Session) sourced(ctx context.Context, ch TaskChange) (out []AddedItem, notes []string, err error) {
 	var heard []said
 	for _, a := range ch.Add {
-		a.Entry, a.Heard = "", false
+		a.Entry = ""
 		if a.Kind == Constraint && ch.By != tidemark.FromPerson {
 			if heard == nil {
 				h, err := s.head(ctx)
 				if err != nil {
 					return nil, nil, err
 				}
-				if heard, _, err = s.heard(ctx, h.Log); err != nil {
+				if heard, err = s.said(ctx, h.Log); err != nil {
 					return nil, nil, err
 				}
 			}
-			if a.Entry = s.saidIn(heard, a.Text); a.Entry == "" {
+			if a.Entry = saidIn(heard, a.Text); a.Entry == "" {
 				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", oneLine(a.Text, 60)))
 				continue
 			}
@@ -301,4 +291,52 @@ func taskSays(c Card, notes []string, rest, all tidemark.Tokens) string {
 		text += "\nNot done: " + strings.Join(notes, "; ") + "."
 	}
 	return text
+}
+
+// effective leaves out of a change what changes nothing about a card, with the reasons: what remains is
+// empty when nothing of it does.
+func (c Card) effective(ch TaskChange) (TaskChange, []string) {
+	var notes []string
+	out := ch
+	out.Close, out.Add = nil, nil
+	now, _ := c.apply(TaskChange{By: ch.By, New: ch.New}, "", time.Time{})
+	for _, name := range ch.Close {
+		next, why := now.apply(TaskChange{By: ch.By, Close: []string{name}}, "", time.Time{})
+		notes = append(notes, why...)
+		if len(next.Items) < len(now.Items) {
+			out.Close = append(out.Close, name)
+		}
+		now = next
+	}
+	for _, a := range ch.Add {
+		next, why := now.apply(TaskChange{By: ch.By, Add: []AddedItem{a}}, "", time.Time{})
+		notes = append(notes, why...)
+		if next.Last > now.Last {
+			out.Add = append(out.Add, a)
+		}
+		now = next
+	}
+	if ch.Phase == now.Phase {
+		out.Phase = ""
+	}
+	return out, notes
+}
+
+// unpinned leaves out of a change the entries to let go that nothing holds, and says so.
+func (s *Session) unpinned(ctx context.Context, ch TaskChange) (TaskChange, []string, error) {
+	marks, err := s.marksOf(ctx, ch.Unpin)
+	if err != nil {
+		return ch, nil, err
+	}
+	var notes []string
+	var held []tidemark.EntryID
+	for _, id := range ch.Unpin {
+		if marks[id].Pinned {
+			held = append(held, id)
+		} else {
+			notes = append(notes, fmt.Sprintf("%.40s is not pinned", id))
+		}
+	}
+	ch.Unpin = held
+	return ch, notes, nil
 }

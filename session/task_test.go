@@ -66,18 +66,18 @@ func TestTaskKept(t *testing.T) {
 	h.pointing()
 	h.model.keeps(`{"add":[{"kind":"goal","text":"mend the gauge"},{"kind":"loop","text":"order a float"},{"kind":"event","text":"the chain broke"},{"kind":"constraint","text":"use the new one"},{"kind":"constraint","text":"touch the old chain"}],"phase":"debugging"}`)
 	h.owner("Please mend the gauge. Never touch the old chain of the harbour. Use the new one.")
-	want := "c1 person Never touch the old chain of the harbour.; g2 model mend the gauge; l3 model order a float; e4 model the chain broke; c5 model use the new one"
+	want := "g1 model mend the gauge; l2 model order a float; e3 model the chain broke; c4 model use the new one"
 	v := h.task()
 	if !v.Kept || items(v) != want || v.Phase != recall.Debugging {
 		t.Fatalf("kept %v, %s: %s", v.Kept, v.Phase, items(v))
 	}
-	if v.Items[4].Entry != v.Items[0].Entry || v.Items[4].Entry == v.Items[1].Entry {
+	if v.Items[3].Entry == v.Items[0].Entry {
 		t.Errorf("the constraint does not name the message that it was said in: %+v", v.Items[4])
 	}
-	if a := h.answers(); !strings.Contains(a, "- g2: mend the gauge") || !strings.Contains(a, "Phase: debugging") {
+	if a := h.answers(); !strings.Contains(a, "- g1: mend the gauge") || !strings.Contains(a, "Phase: debugging") {
 		t.Errorf("answered %q", a)
 	}
-	if note := h.model.last().Note; !strings.Contains(note, "- c5 (noted by the assistant): use the new one") || !strings.Contains(note, "[The task card") {
+	if note := h.model.last().Note; !strings.Contains(note, "- c4 (noted by the assistant): use the new one") || !strings.Contains(note, "[The task card") {
 		t.Errorf("note %q", note)
 	}
 	h.model.set(nil)
@@ -90,9 +90,9 @@ func TestTaskKept(t *testing.T) {
 	if v = h.task(); items(v) != want {
 		t.Errorf("after a reset: %s", items(v))
 	}
-	h.model.keeps(`{"close":["L3","g9"],"new":false}`, `{"add":[{"kind":"event","text":"the float is here"}]}`)
+	h.model.keeps(`{"close":["L2","g9"],"new":false}`, `{"add":[{"kind":"event","text":"the float is here"}]}`)
 	h.owner("The float came.")
-	if v = h.task(); items(v) != strings.Replace(want, "l3 model order a float; ", "", 1)+"; e6 model the float is here" {
+	if v = h.task(); items(v) != strings.Replace(want, "l2 model order a float; ", "", 1)+"; e5 model the float is here" {
 		t.Errorf("of two calls side by side: %s", items(v))
 	}
 	if a := h.answers(); !strings.Contains(a, "g9") {
@@ -159,18 +159,14 @@ func TestTaskInjection(t *testing.T) {
 	if _, err := h.ChangeTask(t.Context(), session.TaskChange{Phase: recall.Planning}, tidemark.Origin{From: tidemark.FromPerson, Peer: "telegram:77"}); err == nil {
 		t.Error("a guest changed the task")
 	}
-	// What the owner says is a rule, and the model cannot drop what the owner set by hand.
+	// The model cannot drop what the owner set by hand.
 	h.model.set(nil)
-	h.owner("You must always ask me first.")
-	if got := rules(); !slices.Equal(got, []string{"You must always ask me first."}) {
-		t.Errorf("constraints %q", got)
-	}
 	if _, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: "ask me first"}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.model.keeps(`{"close":["c1"],"new":true}`)
 	h.owner("Begin with the next task.")
-	if got := rules(); !slices.Equal(got, []string{"You must always ask me first.", "ask me first"}) {
+	if got := rules(); !slices.Equal(got, []string{"ask me first"}) {
 		t.Errorf("constraints %q after the model dropped one", got)
 	}
 }
@@ -224,21 +220,15 @@ func TestTaskBadCalls(t *testing.T) {
 	}
 }
 
-// TestTaskWhole: a constraint is kept whole, in a note of a person's and as a message tells it, or refused with the limit.
+// TestTaskWhole: a constraint is kept whole, or refused with the limit.
 func TestTaskWhole(t *testing.T) {
 	rule := "Never " + strings.Repeat("call it good, ", 27) + "Ada."
-	for _, own := range []bool{true, false} {
-		h := newHarness(t, session.Settings{})
-		if own {
-			h.change(session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule}}})
-		} else {
-			h.owner(rule)
-		}
-		if v := h.task(); len(v.Items) != 1 || v.Items[0].Text != rule || !strings.Contains(v.Text, rule) {
-			t.Errorf("of %d letters: %+v", len(rule), v)
-		}
-	}
 	h := newHarness(t, session.Settings{})
+	h.change(session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule}}})
+	if v := h.task(); len(v.Items) != 1 || v.Items[0].Text != rule || !strings.Contains(v.Text, rule) {
+		t.Errorf("of %d letters: %+v", len(rule), v)
+	}
+	h = newHarness(t, session.Settings{})
 	_, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule + rule}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true})
 	if !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "at most 400") || h.task().Kept {
 		t.Errorf("%v, %+v", err, h.task())

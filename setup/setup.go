@@ -1,5 +1,5 @@
 // Package setup turns a configuration into what sessions, agents and models are opened with, the
-// same on every host. A host adds its ports.
+// same on every host. It opens no store itself: a host adds its ports. Begin with [Session] and [Agent].
 package setup
 
 import (

@@ -1,6 +1,6 @@
-// Package skill holds what a skill is: instructions in Markdown that a model reads when work calls for them. It
-// reads and writes their file, says which names are allowed, and how they are listed in a system prompt. It does
-// no I/O; package agent keeps them in the bucket:
+// Package skill holds what a skill is: instructions in Markdown that a model reads when it needs them. It reads and
+// writes their format and lists them for a system prompt, but does no I/O; package agent keeps them in the bucket. Begin
+// with [Skill]:
 //
 //	agents/{agent}/skills/{name}/SKILL.md            front matter and instructions
 //	agents/{agent}/skills/{name}/references/x.md     more of it, text only

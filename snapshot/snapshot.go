@@ -1,10 +1,9 @@
-// Package snapshot holds what a snapshot of a conversation is, wherever the conversation is kept: its place in the tree
-// of all snapshots and branches, how the tree is drawn, and the file that carries a snapshot with its lineage to
-// another machine (papers/cmv §2).
+// Package snapshot holds what a snapshot of a conversation is: its place in the tree of all snapshots and branches, how
+// the tree is drawn, and the file that carries a snapshot with its lineage to another machine (papers/cmv §2). Where
+// snapshots are kept is for packages session and claude, trimming for package trim. Begin with [Node].
 //
-// Goals: a node is known by its id, a name is a label; any set of nodes gives a tree, with lost parents and circles
-// said and not followed; memory of a file that is read or written is bounded.
-// Non-goals: where snapshots are kept (packages session and claude), trimming.
+// A node is known by its id, a name is a label. Any set of nodes gives a tree, with lost parents and circles reported and
+// not followed. Memory of a file that is read or written is bounded.
 package snapshot
 
 import (

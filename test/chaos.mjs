@@ -1,10 +1,9 @@
 // Attribution under chaos, in workerd: hundreds of objects, dozens of streaming turns at once, and
 // clients cut off on streams and on sockets, turns aborted, panics, fatal errors, evictions, collections, memory hogs. Then every
-// session must hold its own words, whole and once. One line a mode says what happened. Run by:
+// session must hold its own words, whole and once. One line says what happened. Run by:
 // node test/chaos.mjs [folder of a Worker built with -tags chaos]
 //
-// CHAOS_SECONDS   length of the storm, for each mode (15)
-// CHAOS_MODES     shared,object
+// CHAOS_SECONDS   length of the storm (15)
 // CHAOS_OBJECTS   sessions (200)
 // CHAOS_CLIENTS   streaming at once (50)
 // CHAOS_SEED      of what is done when; timing is the machine's
@@ -26,7 +25,6 @@ const seconds = number("CHAOS_SECONDS", 15);
 const objects = number("CHAOS_OBJECTS", 200);
 const clients = number("CHAOS_CLIENTS", 50);
 const seed = number("CHAOS_SEED", Date.now() % 1e6);
-const modes = (process.env.CHAOS_MODES || "shared,object").split(",");
 
 const TOKEN = "open sesame";
 const sessions = Array.from({ length: objects }, (_, i) => `c${String(i).padStart(3, "0")}`);
@@ -52,43 +50,41 @@ async function inBatches(all, f) {
 
 const quantile = (all, q) => all.sort((a, b) => a - b)[Math.min(all.length - 1, Math.floor(all.length * q))] ?? 0;
 
-for (const mode of modes) {
-  test(`chaos, ${mode}`, async () => {
-    const disk = await mkdtemp(path.join(tmpdir(), "chaos-"));
-    const random = chance(seed);
-    const model = await provider(random);
-    const w = await start(folder, {
-      TIDEMARK_INSTANCE: mode, TIDEMARK_TOKEN: TOKEN, ANTHROPIC_API_KEY: "fake", TIDEMARK_MODEL_BASEURL: model.url, TIDEMARK_MODEL_ID: "chaos",
-    }, { disk });
-    let ended = false;
-    const c = client(w.url("/"), TOKEN);
-    const storm = new Storm({ client: c, random, sessions, compacting, shared: mode === "shared" });
-    try {
-      const base = await quiet(c, storm, "base");
-      await one(storm);
-      const calm = await calmly(storm);
-      await inBatches(compacting, async (s) => {
-        const { status } = await c.json("PATCH", at(s), { window: 4000 });
-        assert.equal(status, 200, `set the window of ${s}`);
-      });
-      await inBatches(sessions, (s) => c.json("GET", at(s, "/debug/host"))); // all are alive
-      await storm.run({ seconds, clients });
-      if (seconds >= 60) storm.alarms = await alone(storm, model);
-      const ids = await settle(c, storm);
-      const end = await after(c, storm, model, base);
-      await w.dispose();
-      ended = true;
-      const all = files(path.join(disk, "objects"));
-      for (const [session, id] of ids) stored(storm, session, all.get(id));
-      report(mode, storm, calm, end, model);
-    } finally {
-      if (!ended) await w.dispose();
-      c.close();
-      model.close();
-      await rm(disk, { recursive: true, force: true });
-    }
-  });
-}
+test("chaos", async () => {
+  const disk = await mkdtemp(path.join(tmpdir(), "chaos-"));
+  const random = chance(seed);
+  const model = await provider(random);
+  const w = await start(folder, {
+    TIDEMARK_TOKEN: TOKEN, ANTHROPIC_API_KEY: "fake", TIDEMARK_MODEL_BASEURL: model.url, TIDEMARK_MODEL_ID: "chaos",
+  }, { disk });
+  let ended = false;
+  const c = client(w.url("/"), TOKEN);
+  const storm = new Storm({ client: c, random, sessions, compacting });
+  try {
+    const base = await quiet(c, storm, "base");
+    await one(storm);
+    const calm = await calmly(storm);
+    await inBatches(compacting, async (s) => {
+      const { status } = await c.json("PATCH", at(s), { window: 4000 });
+      assert.equal(status, 200, `set the window of ${s}`);
+    });
+    await inBatches(sessions, (s) => c.json("GET", at(s, "/debug/host"))); // all are alive
+    await storm.run({ seconds, clients });
+    if (seconds >= 60) storm.alarms = await alone(storm, model);
+    const ids = await settle(c, storm);
+    const end = await after(c, storm, model, base);
+    await w.dispose();
+    ended = true;
+    const all = files(path.join(disk, "objects"));
+    for (const [session, id] of ids) stored(storm, session, all.get(id));
+    report(storm, calm, end, model);
+  } finally {
+    if (!ended) await w.dispose();
+    c.close();
+    model.close();
+    await rm(disk, { recursive: true, force: true });
+  }
+});
 
 // quiet tells what an instance holds when one session has had a turn and nothing is in flight.
 async function quiet(c, storm, session) {
@@ -153,28 +149,28 @@ async function after(c, storm, model, base) {
   let now;
   try {
     await wait(async () => {
-      now = await inBatches(storm.shared ? ["base"] : sessions, look);
-      return now.every((n) => n && n.goroutines <= base.goroutines) && model.seen.open === 0;
+      now = await look("base");
+      return now && now.goroutines <= base.goroutines && model.seen.open === 0;
     });
   } catch {
-    storm.fault("left", `${Math.max(...now.map((n) => n?.goroutines))} goroutines, ${base.goroutines} before; ${model.seen.open} connections`);
+    storm.fault("left", `${now?.goroutines} goroutines, ${base.goroutines} before; ${model.seen.open} connections`);
   }
   const { value: host } = await c.json("GET", at("base", "/debug/host"));
   const { value: agent } = await c.json("GET", "/v1/agents/main/debug/host");
   const { mostConnections, ...held } = agent.pending; // the most is no longer held
   const waits = Object.values(held).reduce((a, b) => a + b);
   if (waits > 0) storm.fault("left", `the agent has ${JSON.stringify(agent.pending)} in flight`);
-  return { host, goroutines: Math.max(...now.map((n) => n?.goroutines)), base: base.goroutines, heap: Math.max(...now.map((n) => n?.heap)) };
+  return { host, goroutines: now?.goroutines, base: base.goroutines, heap: now?.heap };
 }
 
-function report(mode, storm, calm, { host, goroutines, base, heap }, model) {
+function report(storm, calm, { host, goroutines, base, heap }, model) {
   const n = storm.counts;
   if (host.total.violations > 0) storm.fault("violations", `${host.total.violations} host calls for another object`);
   for (const f of model.seen.foreign) storm.fault("foreign", f);
   for (const b of model.seen.bad) storm.fault("wrong", b);
   const late = storm.latencies, count = (kind) => storm.faults.filter((f) => f.startsWith(`${kind}: `)).length;
   const p90 = quantile(late, 0.9), most = quantile(late, 1), ping = quantile(storm.pings, 0.9), gone = quantile(storm.evicted, 1);
-  console.log(`chaos ${mode}: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} sockets=${n.sockets} greeted=${n.greeted} reopened=${n.reopened} ` +
+  console.log(`chaos: seconds=${seconds} objects=${objects} live=${storm.live} streams=${storm.peak} turns=${n.turns} complete=${n.complete} broken=${n.broken} again=${n.again} queued=${n.queued} sockets=${n.sockets} greeted=${n.greeted} reopened=${n.reopened} ` +
     `cut=${n.cut} aborted=${n.aborted} failed=${n.failed} panics=${n.panics} fatals=${host.total.fatals} evictions=${n.evictions} collections=${n.collections} hogs=${n.hogs} ` +
     `compactions=${storm.compactions} alarms=${storm.alarms ?? 0} boots=${host.boots} foreign=${count("foreign")} missing=${count("missing")} wrong=${count("wrong")} late=${count("late")} ` +
     `violations=${host.total.violations} timers=${host.total.timers} goroutines=${goroutines}/${base} waits=0 connections=${model.seen.open} heap=${heap} memory=${host.memory} ` +

@@ -139,7 +139,6 @@ describe("the front", { concurrency: 3 }, () => {
       ["the same under make dev", { TIDEMARK_MODEL_PROVIDER: "workers-ai", TIDEMARK_AI: "off", AI: "bound", TIDEMARK_DEV: "1" }, "", { ok: false, status: "settings", setting: "model.provider", fix: /^set TIDEMARK_MODEL_PROVIDER=offline in \.dev\.vars .*; or reach the same models by their API/ }],
       ["the same, switched off", { TIDEMARK_MODEL_PROVIDER: "workers-ai", TIDEMARK_AI: "off", AI: "bound" }, "", { ok: false, setting: "model.provider", message: /TIDEMARK_AI is "off"$/, fix: /^take the variable TIDEMARK_AI away/ }],
       ["an endpoint without a model", { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }, "", { ok: false, setting: "model.id", message: /^TIDEMARK_MODEL_ID: missing; OPENAI_BASE_URL is set/, fix: /\[vars\]/ }],
-      ["an instance that there is not", { TIDEMARK_INSTANCE: "both" }, "", { ok: false, setting: "TIDEMARK_INSTANCE", message: /^found "both", want shared or object$/, fix: /\[vars\]/ }],
       ["a secret in the document", {}, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", message: /a secret does not belong in the document$/, fix: /^take it out of config\.json; run: npx .* secret put \w+ .*, or put it into \.secrets/ }],
       ["the same under make dev", { TIDEMARK_DEV: "1" }, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", fix: /^take it out of config\.json; set \w+( or \w+)* in \.dev\.vars/ }],
       ["the same in staging", { TIDEMARK_ENV: "staging" }, '{"model":{"apiKey":"sk-hush"}}', { ok: false, setting: "model.apiKey", fix: /--env staging, or put it into \.secrets\.staging and deploy again$/ }],
@@ -275,9 +274,9 @@ describe("the front", { concurrency: 3 }, () => {
     });
 
     // The collector takes its time: what is shown is that nothing holds the memory of those that ended.
-    for (const [how, mode] of [["was left", "shared"], ["was idle", "object"], ["has ended", "shared"]]) {
+    for (const how of ["was left", "has ended"]) {
       test(`that ${how} gives its memory back`, { skip: how !== "was left" && !process.env.SOAK && "make soak" }, async () => {
-        await begin({ drainBytes: how === "was left" ? 24 << 20 : 1 << 30, lingerMs: 50 }, { TIDEMARK_INSTANCE: mode });
+        await begin({ drainBytes: how === "was left" ? 24 << 20 : 1 << 30 });
         await wait(async () => {
           await Promise.all(range(4, (i) => w.json(at(`k${i}`, "write?text=x"))));
           await (await w.get(at("hog", "hog?mb=30"))).text();
@@ -309,16 +308,6 @@ describe("the front", { concurrency: 3 }, () => {
       const res = await answer;
       assert.equal(res.status, 500);
       assert.match((await res.json()).error.message, /replaced in the middle of the request/);
-    });
-
-    test("of an object's own goes when it is idle, not in the middle of a stream", async () => {
-      await begin({ lingerMs: 100 }, { TIDEMARK_INSTANCE: "object" });
-      const stream = events(await w.get(at("own", "stream?n=40&ms=20")));
-      await w.json(at("other", "write?text=x"));
-      await wait(async () => (await host()).total.left >= 1);
-      assert.deepEqual(await stream, range(40, (i) => `own ${i}`));
-      await wait(async () => (await host()).total.left >= 2);
-      assert.deepEqual((await notes("other")), ["x", "rows"]);
     });
   });
 

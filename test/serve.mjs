@@ -3,7 +3,7 @@
 // another launcher on DIR goes on. When the Worker answers, one JSON line on stdout says where: {url,
 // control, pid}.
 //
-//   node test/serve.mjs --folder dist --disk DIR [--port 0] [--mode shared|object]
+//   node test/serve.mjs --folder dist --disk DIR [--port 0]
 //     [--var NAME=VALUE ...] [--ai URL] [--assets DIR] [--stdin] [--crash JSON]
 //
 // --assets serves the files of a folder before the Worker is asked, as [assets] of wrangler.toml does.
@@ -40,7 +40,6 @@ const { values: flags } = parseArgs({
     folder: { type: "string", default: "dist" },
     disk: { type: "string" },
     port: { type: "string", default: "0" },
-    mode: { type: "string", default: "shared" },
     var: { type: "string", multiple: true, default: [] },
     ai: { type: "string" },
     assets: { type: "string" },
@@ -49,8 +48,7 @@ const { values: flags } = parseArgs({
   },
 });
 if (!flags.disk) throw new Error("--disk: name the folder in which objects and blobs are kept");
-if (!["shared", "object"].includes(flags.mode)) throw new Error(`--mode ${flags.mode}: use shared or object`);
-const bindings = { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: flags.mode };
+const bindings = { TIDEMARK_DEBUG: "1" };
 for (const v of flags.var) {
   const at = v.indexOf("=");
   if (at < 1) throw new Error(`--var ${v}: use NAME=VALUE`);

@@ -1,10 +1,9 @@
-// Package toolbox joins the tools of others: servers that speak MCP, modules. A [Box] knows who may use which of
-// them, how many tokens their definitions may take, and how long and how much a call may take.
+// Package toolbox joins the tools of others: servers that speak MCP, and modules. How a source is reached is for package
+// mcp and wasi, whether the owner allows a call is for the session. Begin with [Box], which knows who may use which
+// tools, how many tokens their definitions may take, and how long and how large a call may be.
 //
-// Goals: nothing that a source says is trusted, neither names nor descriptions nor results; a source that is slow or
-// down costs bounded time and takes nobody with it; a box that nobody asks costs nothing.
-//
-// Non-goals: how a source is reached (package mcp), whether the owner wants a call (the session).
+// Nothing that a source says is trusted, neither names nor descriptions nor results. A source that is slow or down costs
+// bounded time and affects no other.
 package toolbox
 
 import (

@@ -1,5 +1,6 @@
 // Package transcript reads the session logs of other tools: the JSONL files of Claude Code
-// (https://docs.anthropic.com/en/docs/claude-code).
+// (https://docs.anthropic.com/en/docs/claude-code). It changes none; packages trim and claude do. Begin with [Lines] and
+// [Messages].
 //
 // Three readers stand on one raw scanner (internal/scan), which finds where the fields of a line begin and end and
 // checks the JSON grammar without decoding anything:

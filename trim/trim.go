@@ -1,10 +1,10 @@
-// Package trim makes the session log of another tool smaller without losing a word that a person or the model
-// said: raw outputs of tools, images, thinking and bookkeeping go, and what remains is a history that the API takes
-// (papers/cmv §3). What goes is told to a [Sink], so that every cut can be undone.
+// Package trim makes the session log of another tool smaller without losing a word that a person or the model said: raw
+// outputs of tools, images, thinking and bookkeeping go, and what remains is a history that the API takes (papers/cmv
+// §3). Finding logs and putting the result in their place is for package claude, prices for package cost. Begin with
+// [Trim]; what goes is told to a [Sink], so that every cut can be undone.
 //
-// Goals: lines that no rule changes are copied byte for byte; the result passes the rules of the Messages API whatever
-// the log was; memory is bounded whatever the length of file or line; one core reads faster than a disk gives.
-// Non-goals: finding logs and putting the result in their place (package claude), prices (package cost).
+// Lines that no rule changes are copied byte for byte; the result passes the rules of the Messages API whatever the log
+// was; memory is bounded whatever the length of file or line.
 package trim
 
 import (

@@ -8,7 +8,7 @@
 //
 // Non-goals: state between calls, network, writing files, WASI preview 2.
 //
-// The path of a call: [Tools.Call] looks at the folder, checks the input against the schema (schema.go), takes an
+// Begin with the path of a call: [Tools.Call] looks at the folder, checks the input against the schema (schema.go), takes an
 // instance that waits for input or starts one (pool.go, instance.go), hands the input over and reads the result
 // (output.go). A module is compiled once and kept on disk (engine.go, cache.go).
 package wasi

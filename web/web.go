@@ -1,6 +1,6 @@
-// Package web is the page: its sources are in src, what is served was bundled from them into dist
-// (`go run ./build web`). On Workers the platform serves dist itself (wrangler.toml, [assets]); natively
-// the binary has it within. Both take the heads from dist/_headers.
+// Package web is the page as it is served: what was bundled from src into dist (`go run ./build web`). It serves nothing
+// itself: on Workers the platform does (wrangler.toml, [assets]), natively the binary embeds it. Begin with src/main; both
+// hosts take the headers from dist/_headers.
 package web
 
 import (

@@ -10,18 +10,18 @@ import (
 )
 
 // getAnatomy lists the records of model calls.
-func (c *call) getAnatomy() error {
+func getAnatomy(c *request) (any, error) {
 	s, before, limit, err := c.page()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, err := s.Anatomies(c.r.Context(), before, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tuned, err := s.Tuned(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := struct {
 		Calls  []session.Anatomy `json:"calls"`
@@ -34,20 +34,20 @@ func (c *call) getAnatomy() error {
 	if len(page) == limit {
 		out.Next = page[limit-1].N
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // getPrompt builds the request of a call again, as it was sent.
-func (c *call) getPrompt() error {
+func getPrompt(c *request) (any, error) {
 	n, err := strconv.ParseInt(c.r.PathValue("n"), 10, 64)
 	if err != nil || n < 1 {
-		return fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
+		return nil, fmt.Errorf("anatomy/%s: want the n of a call: %w", clip(c.r.PathValue("n"), 40), tidemark.ErrInvalid)
 	}
 	s, err := c.shown()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.Prompt(c.r.Context(), n, func(p session.Prompt) error { // may be large: it is written as it is made
+	return nil, s.Prompt(c.r.Context(), n, func(p session.Prompt) error { // may be large: it is written as it is made
 		c.w.Header().Set("Content-Type", codeJSON)
 		c.w.WriteHeader(http.StatusOK)
 		if _, err := fmt.Fprintf(c.w, `{"n":%d,"sha256":"%s","rebuilt":"%s","same":%t,"request":`, n, p.Record.SHA256, p.SHA256, p.Same()); err != nil {

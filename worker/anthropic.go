@@ -64,7 +64,7 @@ func keepable(messages []tidemark.Message) error {
 }
 
 // kept is the key of the conversation that a request of the Messages API is of, empty for none.
-func (c *call) kept() (tidemark.Key, error) {
+func (c *request) kept() (tidemark.Key, error) {
 	name := c.r.PathValue("key")
 	if name == "" {
 		name = c.r.Header.Get(headerSession)
@@ -77,64 +77,64 @@ func (c *call) kept() (tidemark.Key, error) {
 
 // postMessages is the Messages API. With a session the conversation is kept here; without, the client keeps its
 // history, and the request goes on to Anthropic.
-func (c *call) postMessages() error {
+func postMessages(c *request) (any, error) {
 	key, err := c.kept()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if key == "" {
-		return c.pass(messagesPath)
+		return pass(c, messagesPath)
 	}
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := readMessages(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t := talk{key: key, channel: "api", messages: f.messages, ignored: named(f.rest)}
-	return c.converse(t, c.message(f))
+	return converse(c, t, c.message(f))
 }
 
 // countTokens says how large a request would be: of a conversation that is kept here, what the model would
 // be sent now with what is new.
-func (c *call) countTokens() error {
+func countTokens(c *request) (any, error) {
 	key, err := c.kept()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if key == "" {
-		return c.pass(countPath)
+		return pass(c, countPath)
 	}
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := readMessages(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in, err := talk{key: key, messages: f.messages}.input()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	total := tidemark.Estimate(in.Message)
 	s, err := c.Actors.Session(c.r.Context(), key, false)
 	switch {
 	case failureOf(err).status == http.StatusNotFound && err != nil: // a conversation that begins with it
 	case err != nil:
-		return fmt.Errorf("open session %s: %w", key, err)
+		return nil, fmt.Errorf("open session %s: %w", key, err)
 	default:
 		v, err := s.View(c.r.Context())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		total += v.Size
 	}
 	c.w.Header().Set(headerSession, string(key))
 	c.ignore(named(f.rest))
-	return c.reply(http.StatusOK, map[string]tidemark.Tokens{"input_tokens": total})
+	return map[string]tidemark.Tokens{"input_tokens": total}, nil
 }
 
 // ownHeader reports the headers that are between a client and this server, or between their machines: they

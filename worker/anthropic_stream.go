@@ -2,7 +2,6 @@ package worker
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
@@ -10,23 +9,21 @@ import (
 
 // messages answers in the Messages API: as events
 // (https://docs.anthropic.com/en/docs/build-with-claude/streaming), or whole. An answer is one text: the
-// tools of a conversation are run here, and its thinking is signed for the provider. The head of a stream is
-// sent with the first piece, so that what fails before is a status.
+// tools of a conversation are run here, and its thinking is signed for the provider.
 type messages struct {
-	*call
+	texts
 	id    string
 	model string
-	live  bool // the client wants events
-
-	speech
-	text   strings.Builder // the replies, when it is to be whole
-	stream *stream         // once it has begun
 }
 
 var _ dialect = (*messages)(nil)
 
-func (c *call) message(f messagesForm) *messages {
-	return &messages{call: c, model: f.model, live: f.stream, speech: speech{atEnd: !f.stream}}
+func (c *request) message(f messagesForm) *messages {
+	m := &messages{model: f.model}
+	m.texts = texts{request: c, live: f.stream, tongue: anthropic, speech: speech{atEnd: !f.stream}, head: m.head, send: func(text string) error {
+		return m.event(blockEvent{Type: "content_block_delta", Delta: &textWire{"text_delta", text}})
+	}}
+	return m
 }
 
 type (
@@ -86,41 +83,8 @@ func (m *messages) open(r session.Receipt) error {
 	return nil
 }
 
-// tell implements dialect.
-func (m *messages) tell(n session.Notice) error {
-	switch n.Type {
-	case session.NoticeText:
-		return m.say(m.piece(n.Text))
-	case session.NoticeRestart:
-		m.restart()
-	case session.NoticeReply:
-		return m.say(m.whole(flat(n.Message)))
-	case session.NoticeApproval:
-		return m.say(m.whole(n.Text))
-	}
-	return nil
-}
-
-func (m *messages) say(text string) error {
-	switch {
-	case text == "":
-		return nil
-	case !m.live:
-		m.text.WriteString(text)
-		return nil
-	}
-	if err := m.start(); err != nil {
-		return err
-	}
-	return m.event(blockEvent{Type: "content_block_delta", Delta: &textWire{"text_delta", text}})
-}
-
-// start sends the head of the stream, of the message and of its one block.
-func (m *messages) start() error {
-	if m.stream != nil {
-		return nil
-	}
-	m.stream = m.begin()
+// head sends the head of the stream, of the message and of its one block.
+func (m *messages) head() error {
 	if err := m.stream.event("message_start", messageStart{"message_start", m.wire(nil)}); err != nil {
 		return err
 	}
@@ -173,13 +137,4 @@ func (m *messages) end(out outcome) error {
 		return err
 	}
 	return m.stream.event("message_stop", typeOnly{"message_stop"})
-}
-
-// fail implements dialect.
-func (m *messages) fail(err error) error {
-	if m.stream == nil {
-		return err
-	}
-	defer m.stream.end()
-	return m.stream.fail(anthropic, err)
 }

@@ -3,26 +3,26 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // getApprovals lists the tool calls of a conversation that wait for the owner's decision.
-func (c *call) getApprovals() error {
+func getApprovals(c *request) (any, error) {
 	list := []session.Approval{}
 	s, err := c.session(false)
 	if err == nil {
 		list, err = s.Approvals(c.r.Context())
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNotFound) { // nothing waits where nobody has said anything
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Approvals []session.Approval `json:"approvals"`
-	}{list})
+	}{list}, nil
 }
 
 // wireDecision is what became of a decision.
@@ -34,7 +34,7 @@ type wireDecision struct {
 }
 
 // decision reads one from the body: who holds the token is the owner.
-func (c *call) decision() (tidemark.Decision, error) {
+func (c *request) decision() (tidemark.Decision, error) {
 	d := tidemark.Decision{By: tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}}
 	raw, err := c.body()
 	if err != nil {
@@ -53,49 +53,31 @@ func (c *call) decision() (tidemark.Decision, error) {
 }
 
 // postApproval decides about a call of a conversation. The turn goes on by itself; its answer is had as that of its input.
-func (c *call) postApproval() error {
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
+func postApproval(c *request, s *session.Session) (any, error) {
 	d, err := c.decision()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.Decide(c.r.Context(), d); err != nil {
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusOK, wireDecision{Code: d.Code, Allow: d.Allow, Key: s.Key})
+	return wireDecision{Code: d.Code, Allow: d.Allow, Key: s.Key}, nil
 }
 
 // listApprovals lists what waits in all conversations of an agent.
-func (c *call) listApprovals() error {
-	a, _, err := c.owner(c.r.PathValue("agent"))
-	if err != nil {
-		return err
-	}
+func listApprovals(c *request, a *agent.Agent) (any, error) {
 	list, err := a.Questions(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Approvals []tidemark.Question `json:"approvals"`
-	}{list})
+	}{list}, err
 }
 
 // decideApproval decides about a call of whichever conversation of the agent asked.
-func (c *call) decideApproval() error {
-	a, _, err := c.owner(c.r.PathValue("agent"))
-	if err != nil {
-		return err
-	}
+func decideApproval(c *request, a *agent.Agent) (any, error) {
 	d, err := c.decision()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q, err := a.Answer(c.r.Context(), d)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, wireDecision{Code: q.Code, Allow: d.Allow, Key: q.Session, Tool: q.Tool})
+	return wireDecision{Code: q.Code, Allow: d.Allow, Key: q.Session, Tool: q.Tool}, err
 }

@@ -36,49 +36,42 @@ func archiveKey(owner, name string) (string, error) {
 var mendBounds = archive.Bounds{Objects: 5000, Added: 500}
 
 // listArchives lists archives, newest first. The first page holds the index against the bucket.
-func (c *call) listArchives() error {
+func listArchives(c *request) (any, error) {
 	a, cursor, limit, err := c.listing()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var beside archive.Survey
 	if cursor == "" {
 		if beside, err = a.Mend(c.r.Context(), mendBounds); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	page, next, err := a.Archives(c.r.Context(), archive.ListOptions{Session: c.r.URL.Query().Get("session"), Cursor: cursor, Limit: limit})
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Archives []archive.Info `json:"archives"`
 		Next     string         `json:"next,omitempty"`
 		archive.Survey
-	}{listed(page), next, beside})
+	}{listed(page), next, beside}, err
 }
 
 // getArchive sends an archive as it is stored, or its lines.
-func (c *call) getArchive() error {
-	format, err := c.one("format", "gz", "jsonl")
-	if err != nil {
-		return err
+func getArchive(c *request) (any, error) {
+	format := c.one("format", "gz", "jsonl")
+	if _, err := c.agent(); err != nil {
+		return nil, err
 	}
-	_, name, err := c.agentOf()
+	key, err := archiveKey(c.r.PathValue("agent"), c.r.PathValue("name"))
 	if err != nil {
-		return err
-	}
-	key, err := archiveKey(name, c.r.PathValue("name"))
-	if err != nil {
-		return err
+		return nil, err
 	}
 	o, body, err := c.Blobs.Get(c.r.Context(), key)
 	if err != nil {
-		return fmt.Errorf("read archive %s: %w", key, err)
+		return nil, fmt.Errorf("read archive %s: %w", key, err)
 	}
 	defer body.Close()
 	if format == "jsonl" {
-		return c.lines(key, body)
+		return lines(c, key, body)
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/gzip")
@@ -87,20 +80,20 @@ func (c *call) getArchive() error {
 		h.Set("Content-Length", strconv.FormatInt(o.Size, 10))
 	}
 	if _, err := io.Copy(c.w, body); err != nil {
-		return fmt.Errorf("send archive %s: %w", key, err)
+		return nil, fmt.Errorf("send archive %s: %w", key, err)
 	}
-	return nil
+	return nil, nil
 }
 
 // lines sends the messages of an archive, one a line, in our own form. It reads the archive twice: a
 // damage far behind must be told in words, which a stream that has begun cannot do.
-func (c *call) lines(key string, body io.Reader) error {
+func lines(c *request, key string, body io.Reader) (any, error) {
 	for _, err := range archive.Decode(body, archive.Limits{}) {
 		if errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrTooLarge) {
-			return damaged(key, err)
+			return nil, damaged(key, err)
 		}
 		if err != nil {
-			return fmt.Errorf("read archive %s: %w", key, err)
+			return nil, fmt.Errorf("read archive %s: %w", key, err)
 		}
 	}
 	c.w.Header().Set("Content-Type", "application/x-ndjson")
@@ -113,10 +106,10 @@ func (c *call) lines(key string, body io.Reader) error {
 			_, err = c.w.Write(buf)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // damaged is the error of an archive that cannot be read.
@@ -126,28 +119,22 @@ func damaged(key string, err error) error {
 }
 
 // searchArchives finds messages in archives.
-func (c *call) searchArchives() error {
-	q, err := c.query()
+func searchArchives(c *request) (any, error) {
+	q := c.query()
+	limit := c.limit()
+	a, err := c.agent()
 	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	a, name, err := c.agentOf()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := a.Mend(c.r.Context(), mendBounds); err != nil {
-		return err
+		return nil, err
 	}
-	found, err := archive.Search(c.r.Context(), c.Blobs, name, q, archive.SearchOptions{Session: c.r.URL.Query().Get("session"), Limit: limit})
+	found, err := archive.Search(c.r.Context(), c.Blobs, c.r.PathValue("agent"), q, archive.SearchOptions{Session: c.r.URL.Query().Get("session"), Limit: limit})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found.Hits = listed(found.Hits)
-	return c.reply(http.StatusOK, found)
+	return found, nil
 }
 
 // verdicts is what a verification came to.
@@ -169,57 +156,50 @@ func (v *verdicts) add(one archive.Verdict) {
 }
 
 // verifyArchives reads one archive or all to their end.
-func (c *call) verifyArchives() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func verifyArchives(c *request) (any, error) {
 	var key string
-	if err := decodeBody(raw, field{"archive", "the key or the name of an archive", &key}); err != nil {
-		return err
+	if err := c.decode(field{"archive", "the key or the name of an archive", &key}); err != nil {
+		return nil, err
 	}
-	events, err := c.streaming()
+	events := c.streaming()
+	a, err := c.agent()
 	if err != nil {
-		return err
-	}
-	a, name, err := c.agentOf()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	out := verdicts{Type: "done", Verdicts: []archive.Verdict{}}
 	if key != "" {
-		if key, err = archiveKey(name, key); err != nil {
-			return err
+		if key, err = archiveKey(c.r.PathValue("agent"), key); err != nil {
+			return nil, err
 		}
 		one, err := archive.Verify(c.r.Context(), c.Blobs, archive.Info{Key: key})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out.add(one)
-		return c.reply(http.StatusOK, out)
+		return out, nil
 	}
 	if !events {
 		if err := c.verifyAll(a, &out, func(wireProgress) error { return nil }); err != nil {
-			return err
+			return nil, err
 		}
-		return c.reply(http.StatusOK, out)
+		return out, nil
 	}
 	to := c.begin()
 	defer to.end()
 	err = c.verifyAll(a, &out, func(p wireProgress) error { return to.event(p.Type, p) })
 	switch {
 	case err == nil:
-		return to.event(out.Type, out)
+		return nil, to.event(out.Type, out)
 	case errors.Is(err, errLeft):
-		return err
+		return nil, err
 	}
-	return to.fail(native, err)
+	return nil, to.fail(native, err)
 }
 
 // verifyAll reads every archive that the index or the bucket has, newest first. What lies among them
 // and is no archive counts as bad, since nobody can say what it holds. It stops when nobody wants to
 // know how far it is.
-func (c *call) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) (err error) {
+func (c *request) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) (err error) {
 	p := wireProgress{Type: "progress"}
 	if out.Survey, err = a.Mend(c.r.Context(), archive.Bounds{}); err != nil {
 		return err

@@ -40,16 +40,25 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 const freeBody = 1 << 20
 
 // body reads the whole body of a request that has one of ours.
-func (c *call) body() ([]byte, error) {
+func (c *request) body() ([]byte, error) {
 	if err := c.unpack(); err != nil {
 		return nil, err
 	}
 	return c.admitted(c.MaxBody, freeBody, c.Admit)
 }
 
+// decode reads the body of a request, an object whose keys are all known.
+func (c *request) decode(fields ...field) error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	return decodeBody(raw, fields...)
+}
+
 // admitted reads a whole body within a bound. What is larger than is free is asked for, where somebody says
 // who may come in; it is given back at the end of the request.
-func (c *call) admitted(limit, free int64, admit func(int64) (func(), bool)) ([]byte, error) {
+func (c *request) admitted(limit, free int64, admit func(int64) (func(), bool)) ([]byte, error) {
 	size := c.r.ContentLength
 	if admit == nil || size >= 0 && size <= free || size > limit {
 		return readBody(c.w, c.r, limit)

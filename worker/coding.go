@@ -37,7 +37,7 @@ type packed struct {
 }
 
 // unpack has the body of the request read without its coding.
-func (c *call) unpack() error {
+func (c *request) unpack() error {
 	coding := strings.ToLower(strings.Join(c.r.Header.Values("Content-Encoding"), ", "))
 	if coding == "" || coding == "identity" || c.packed != nil {
 		return nil

@@ -1,45 +1,33 @@
 package worker
 
 import (
-	"net/http"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // postCommand carries out a line that a person typed after a slash. Its answer is the text of the outcome.
-func (c *call) postCommand() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func postCommand(c *request) (any, error) {
 	var line, id string
-	if err := decodeBody(raw, field{"line", "a string", &line}, field{"id", "a string", &id}); err != nil {
-		return err
+	if err := c.decode(field{"line", "a string", &line}, field{"id", "a string", &id}); err != nil {
+		return nil, err
 	}
 	in, err := session.Command(line)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}
-	return c.deliver(in, false)
+	return deliver(c, in, false)
 }
 
 // getOutbound lists what is on its way to people over channels, and what became of it.
-func (c *call) getOutbound() error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+func getOutbound(c *request) (any, error) {
+	limit := c.limit()
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := s.Outbound(c.r.Context(), limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Outbound []session.Outbound `json:"outbound"`
-	}{out})
+	}{out}, err
 }

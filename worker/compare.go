@@ -2,13 +2,12 @@ package worker
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
 )
 
 // getCompare puts two branches or snapshots of a conversation side by side.
-func (c *call) getCompare() error {
+func getCompare(c *request) (any, error) {
 	var sides [2]string
 	for i, name := range []string{"a", "b"} {
 		s := c.r.URL.Query().Get(name)
@@ -17,21 +16,17 @@ func (c *call) getCompare() error {
 			continue
 		}
 		if s == "" {
-			return fmt.Errorf("%s: want the key of a session, or the id of a snapshot: %w", name, tidemark.ErrInvalid)
+			return nil, fmt.Errorf("%s: want the key of a session, or the id of a snapshot: %w", name, tidemark.ErrInvalid)
 		}
 		key, err := tidemark.ParseKey(s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		sides[i] = string(key)
 	}
 	s, err := c.home()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.Compare(c.r.Context(), sides[0], sides[1])
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, out)
+	return s.Compare(c.r.Context(), sides[0], sides[1])
 }

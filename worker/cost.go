@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -69,27 +68,24 @@ type costs struct {
 }
 
 // getCost tells what the context of a session costs.
-func (c *call) getCost() error {
+func getCost(c *request) (any, error) {
 	rate, err := c.hitRate() // below 0: the session's own
 	if err != nil {
-		return err
+		return nil, err
 	}
-	threshold, err := c.number("threshold", 0, 1, 1<<30)
-	if err != nil {
-		return err
-	}
+	threshold := c.number("threshold", 0, 1, 1<<30)
 	s, err := c.shown()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	info, err := s.Info(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	measured := false
 	gain, err := s.TrimEstimate(c.r.Context(), int(threshold))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if rate < 0 {
 		rate, measured = cost.HitRate(info.Usage)
@@ -103,13 +99,13 @@ func (c *call) getCost() error {
 		out.Trim.Reduction = 100 * float64(gain.Before-gain.After) / float64(gain.Before)
 	}
 	if err := c.price(s, &out); err != nil {
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // price fills in what is told in dollars, where the prices of the model are known.
-func (c *call) price(s *session.Session, out *wireCost) error {
+func (c *request) price(s *session.Session, out *wireCost) error {
 	ctx := c.r.Context()
 	calls, err := s.Anatomies(ctx, 0, 1)
 	if err != nil {
@@ -147,7 +143,7 @@ func (c *call) price(s *session.Session, out *wireCost) error {
 }
 
 // modelOf is the model that the next call goes to; of a client's conversation, the one that its newest went to.
-func (c *call) modelOf(s *session.Session, calls []session.Anatomy) (string, error) {
+func (c *request) modelOf(s *session.Session, calls []session.Anatomy) (string, error) {
 	if s.Key.Channel() == proxyChannel && len(calls) > 0 {
 		return calls[0].Model, nil
 	}
@@ -156,7 +152,7 @@ func (c *call) modelOf(s *session.Session, calls []session.Anatomy) (string, err
 }
 
 // hitRate reads ?hitRate, below 0 for none.
-func (c *call) hitRate() (float64, error) {
+func (c *request) hitRate() (float64, error) {
 	s := c.r.URL.Query().Get("hitRate")
 	if s == "" {
 		return -1, nil

@@ -59,11 +59,11 @@ func reply(s string, calls ...tidemark.Block) session.Notice {
 }
 
 // recorded returns a call whose answer is kept.
-func recorded(t *testing.T) (*call, *httptest.ResponseRecorder) {
+func recorded(t *testing.T) (*request, *httptest.ResponseRecorder) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d := &door{Config: Config{Runtime: tidemarktest.NewRuntime(t), WriteTimeout: time.Minute}}
-	return &call{door: d, w: &answer{ResponseWriter: w, id: "req-1"}, r: httptest.NewRequest(http.MethodPost, "/", nil)}, w
+	return &request{door: d, w: &answer{ResponseWriter: w, id: "req-1"}, r: httptest.NewRequest(http.MethodPost, "/", nil)}, w
 }
 
 // play has a dialect tell all of it.
@@ -86,14 +86,14 @@ func play(d dialect, notices []session.Notice, out outcome, failure error) error
 func TestDialects(t *testing.T) {
 	for _, kind := range []struct {
 		name string
-		of   func(*call) dialect
+		of   func(*request) dialect
 	}{
-		{"native", func(c *call) dialect { return &plain{call: c, live: true} }},
-		{"openai", func(c *call) dialect { return c.completion(chatForm{model: "m", stream: true, usage: true}) }},
-		{"openai-whole", func(c *call) dialect { return c.completion(chatForm{model: "m"}) }},
-		{"anthropic", func(c *call) dialect { return c.message(messagesForm{model: "m", stream: true}) }},
-		{"anthropic-whole", func(c *call) dialect { return c.message(messagesForm{model: "m"}) }},
-		{"ui", func(c *call) dialect { return &uiStream{call: c} }},
+		{"native", func(c *request) dialect { return &plain{request: c, live: true} }},
+		{"openai", func(c *request) dialect { return c.completion(chatForm{model: "m", stream: true, usage: true}) }},
+		{"openai-whole", func(c *request) dialect { return c.completion(chatForm{model: "m"}) }},
+		{"anthropic", func(c *request) dialect { return c.message(messagesForm{model: "m", stream: true}) }},
+		{"anthropic-whole", func(c *request) dialect { return c.message(messagesForm{model: "m"}) }},
+		{"ui", func(c *request) dialect { return &uiStream{request: c} }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			var b strings.Builder

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -15,23 +14,17 @@ import (
 type toldEpisodes = session.Episodes
 
 // getEpisodes tells what an agent's work is divided into, the newest of it, oldest first.
-func (c *call) getEpisodes() error {
+func getEpisodes(c *request) (any, error) {
 	const most = 1 << 30
-	before, err := c.number("before", most, 1, most)
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+	before := c.number("before", most, 1, most)
+	limit := c.limit()
 	s, err := c.shown()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := c.episodesOf(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := struct {
 		toldEpisodes
@@ -51,33 +44,30 @@ func (c *call) getEpisodes() error {
 		out.Next = list[0].N
 	}
 	out.Episodes = list
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // readEpisode reads a page of an episode by its name, as it stands in the log.
-func (c *call) readEpisode() error {
+func readEpisode(c *request) (any, error) {
 	const longest = 200 // bytes of a name
 	values := c.r.URL.Query()
 	for name := range values {
 		if name != "episode" && name != "offset" {
-			return fmt.Errorf("%s: an episode is read whole, want episode and offset alone: %w", name, tidemark.ErrInvalid)
+			return nil, fmt.Errorf("%s: an episode is read whole, want episode and offset alone: %w", name, tidemark.ErrInvalid)
 		}
 	}
 	name := values.Get("episode")
 	if strings.TrimSpace(name) == "" || len(name) > longest || invalidUTF8([]byte(name)) >= 0 {
-		return fmt.Errorf("episode: want its name, up to %d bytes of UTF-8: %w", longest, tidemark.ErrInvalid)
+		return nil, fmt.Errorf("episode: want its name, up to %d bytes of UTF-8: %w", longest, tidemark.ErrInvalid)
 	}
-	offset, err := c.number("offset", 0, 0, 1<<40)
-	if err != nil {
-		return err
-	}
+	offset := c.number("offset", 0, 0, 1<<40)
 	s, err := c.shown()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, of, err := c.clientsEpisodes(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var page session.EpisodeText
 	if of {
@@ -89,14 +79,11 @@ func (c *call) readEpisode() error {
 	} else {
 		page, err = s.EpisodeText(c.r.Context(), name, int(offset))
 	}
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, page)
+	return page, err
 }
 
 // clientsEpisodes are those of a client's conversation; of is false for one of our own.
-func (c *call) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of bool, err error) {
+func (c *request) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of bool, err error) {
 	if s.Key.Channel() != proxyChannel || c.Proxies == nil {
 		return v, false, nil
 	}
@@ -112,7 +99,7 @@ func (c *call) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of boo
 
 // episodesOf are the episodes of a session. Those of a client's conversation only the proxy knows, since what the model marks
 // there never reaches the client, nor its log.
-func (c *call) episodesOf(s *session.Session) (session.Episodes, error) {
+func (c *request) episodesOf(s *session.Session) (session.Episodes, error) {
 	ctx := c.r.Context()
 	v, of, err := c.clientsEpisodes(s)
 	if err != nil {

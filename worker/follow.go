@@ -32,7 +32,7 @@ type dialect interface {
 
 // plain is the dialect of the native API: each notice an event of its name.
 type plain struct {
-	*call
+	*request
 	live bool // the client listens
 
 	stream *stream
@@ -86,7 +86,7 @@ func (p *plain) fail(err error) error {
 
 // follower follows one input for one client.
 type follower struct {
-	*call
+	*request
 	*watch
 	s   *session.Session
 	sub *session.Subscription
@@ -95,10 +95,10 @@ type follower struct {
 
 // say makes an input durable and follows it. It listens before it posts, so that no notice is missed;
 // what is missed all the same is in the log.
-func (c *call) say(s *session.Session, in session.Input, to dialect) error {
+func (c *request) say(s *session.Session, in session.Input, to dialect) error {
 	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), cmp.Or(c.patience, c.Wait))
 	defer cancel()
-	f := &follower{call: c, s: s, to: to}
+	f := &follower{request: c, s: s, to: to}
 	var err error
 	if f.sub, err = s.Subscribe(); err != nil {
 		return err
@@ -306,7 +306,7 @@ type step[T any] struct {
 // end; behind attend nothing reads it any more.
 //
 // When the host ends, so does attend, as soon as open says that an event of ours would stand between others.
-func attend[T any](c *call, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), open func() bool, ping func() error) error {
+func attend[T any](c *request, from iter.Seq2[T, error], stop func(), take func(T, error) (done bool, err error), open func() bool, ping func() error) error {
 	steps, left := make(chan step[T]), make(chan struct{})
 	c.Runtime.Go(func() {
 		defer close(steps)

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"net/http"
 )
 
 // Health is what /healthz says of the settings, to those who may come in: a stranger hears only that the
@@ -34,7 +33,7 @@ type Problem struct {
 
 // getHealth answers whoever watches the server. That it answers is status 200 already; to who sends a
 // wrong token it says so.
-func (c *call) getHealth() error {
+func getHealth(c *request) (any, error) {
 	out := struct {
 		OK       bool       `json:"ok"` // a turn can be had, as far as the client may know
 		Version  string     `json:"version"`
@@ -47,7 +46,7 @@ func (c *call) getHealth() error {
 	}{OK: true, Version: c.Version}
 	switch {
 	case c.w.wrong != nil: // a monitor whose token is not good any more must not see ok
-		return c.w.wrong
+		return nil, c.w.wrong
 	case c.Token == "" && !c.Loopback:
 		out.OK, out.Status = false, "settings"
 		out.Problems = []Problem{{"TIDEMARK_TOKEN", "is not set: nobody is let in", c.TokenHelp}}
@@ -67,7 +66,7 @@ func (c *call) getHealth() error {
 			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], Problem{"storage", why, "mend that; nothing is lost, what waits goes on by itself, and at once when somebody writes"})
 		}
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 func (d *door) health(ctx context.Context) Health {

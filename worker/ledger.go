@@ -1,64 +1,51 @@
 package worker
 
 import (
-	"net/http"
-
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // getLedger lists what counts no more of what was remembered, and why.
-func (c *call) getLedger() error {
+func getLedger(c *request) (any, error) {
 	a, cursor, limit, err := c.listing()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, next, err := a.Ledger(c.r.Context(), cursor, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	night, err := a.LastNight(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Rows  []agent.Row `json:"rows"`
 		Next  string      `json:"next,omitempty"`
 		Night agent.Night `json:"night"`
-	}{listed(page), next, night})
+	}{listed(page), next, night}, err
 }
 
 // undoLedger takes a row of the ledger back.
-func (c *call) undoLedger() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func undoLedger(c *request) (any, error) {
 	var id int64
-	if err := decodeBody(raw, field{"id", "the number of a row of the ledger", &id}); err != nil {
-		return err
+	if err := c.decode(field{"id", "the number of a row of the ledger", &id}); err != nil {
+		return nil, err
 	}
-	a, _, err := c.agentOf()
+	a, err := c.agent()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := a.UndoDecision(c.r.Context(), id); err != nil {
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		ID int64 `json:"id"`
-	}{id})
+	}{id}, nil
 }
 
 // getDigest gives the digest as it would be written now.
-func (c *call) getDigest() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
+func getDigest(c *request, a *agent.Agent) (any, error) {
 	d, err := a.Digest(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	type detail struct {
 		Path    string `json:"path"`
@@ -73,18 +60,10 @@ func (c *call) getDigest() error {
 	for _, f := range d.Details {
 		out.Details = append(out.Details, detail{memory.DetailFile(f.Slug), f.Lines})
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // postDigest does now what belongs to the night: the sweep and the digest.
-func (c *call) postDigest() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	done, err := a.Consolidate(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, done)
+func postDigest(c *request, a *agent.Agent) (any, error) {
+	return a.Consolidate(c.r.Context())
 }

@@ -29,7 +29,7 @@ const (
 
 // toolCall is a tool at work.
 type toolCall struct {
-	*call
+	*request
 	m    rpc
 	tool mcpTool
 	args map[string]json.RawMessage // those that are there and of their kind
@@ -43,7 +43,7 @@ var errToldRPC = errors.New("the result was told")
 
 // callTool carries a tool out. What fails in it is a result, which the model reads; only what names no tool is an error
 // of the protocol.
-func (c *call) callTool(m rpc) (map[string]any, *rpcError, error) {
+func (c *request) callTool(m rpc) (map[string]any, *rpcError, error) {
 	name := textOf(m.params["name"])
 	all := mcpTools()
 	at := slices.IndexFunc(all, func(t mcpTool) bool { return t.name == name })
@@ -58,7 +58,7 @@ func (c *call) callTool(m rpc) (map[string]any, *rpcError, error) {
 	if !ok {
 		return nil, badRPC(rpcBadParams, "arguments: want an object"), nil
 	}
-	t := &toolCall{call: c, m: m, tool: all[at], args: args}
+	t := &toolCall{request: c, m: m, tool: all[at], args: args}
 	err := t.check()
 	var out map[string]any
 	switch {
@@ -185,8 +185,8 @@ func (t *toolCall) within(name string, otherwise, least, most int64) (n int64, e
 	return otherwise, nil
 }
 
-// request is one to a route of ours, on behalf of this call.
-func (t *toolCall) request(method, path string, query url.Values, body []byte) (*http.Request, error) {
+// toRoute is a request to a route of ours, on behalf of this call.
+func (t *toolCall) toRoute(method, path string, query url.Values, body []byte) (*http.Request, error) {
 	path = strings.NewReplacer("{key}", url.PathEscape(string(t.session)), "{agent}", url.PathEscape(t.agent)).Replace(path)
 	r, err := http.NewRequestWithContext(t.r.Context(), method, path+"?"+query.Encode(), bytes.NewReader(body))
 	if err == nil {
@@ -222,7 +222,7 @@ func (t *toolCall) through() (map[string]any, error) {
 			return nil, fmt.Errorf("encode arguments: %w", err)
 		}
 	}
-	r, err := t.request(method, path, query, body)
+	r, err := t.toRoute(method, path, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", path, err)
 	}
@@ -268,7 +268,7 @@ func (k *keptAnswer) Write(p []byte) (int, error) {
 
 // memory is a tool of the agent's, which a model of ours is given, too.
 func (t *toolCall) memory() (map[string]any, error) {
-	a, name, err := t.owner(t.agent)
+	a, err := t.owner(t.agent)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (t *toolCall) memory() (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode arguments: %w", err)
 	}
-	scope := tidemark.Key("agent:" + name + ":main").Scope() // whoever holds the token is the owner
+	scope := tidemark.Key("agent:" + t.agent + ":main").Scope() // whoever holds the token is the owner
 	got := a.Call(t.r.Context(), scope, tidemark.ToolUse(id, t.tool.name, input))
 	text := tidemark.Message{Content: got.Content}.PlainText()
 	if got.IsError {
@@ -318,12 +318,12 @@ func (t *toolCall) readSession() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.request(http.MethodGet, "/v1/sessions/{key}/log", nil, nil)
+	r, err := t.toRoute(http.MethodGet, "/v1/sessions/{key}/log", nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", t.session, err)
 	}
 	r.SetPathValue("key", string(t.session))
-	in := &call{door: t.door, w: t.w, r: r}
+	in := &request{door: t.door, w: t.w, r: r}
 	if id := t.text("entry"); id != "" {
 		return in.wholeMessage(tidemark.EntryID(id), int(offset))
 	}
@@ -359,7 +359,7 @@ func (t *toolCall) readSession() (map[string]any, error) {
 }
 
 // wholeMessage reads one message from a byte on.
-func (c *call) wholeMessage(id tidemark.EntryID, offset int) (map[string]any, error) {
+func (c *request) wholeMessage(id tidemark.EntryID, offset int) (map[string]any, error) {
 	s, err := c.rooted()
 	if err != nil {
 		return nil, err

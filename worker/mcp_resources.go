@@ -43,8 +43,8 @@ func resourceTemplates() []any {
 }
 
 // listResources lists the memory files of the main agent, page by page.
-func (c *call) listResources(m rpc) (map[string]any, *rpcError, error) {
-	a, name, err := c.owner(defaultAgent)
+func (c *request) listResources(m rpc) (map[string]any, *rpcError, error) {
+	a, err := c.owner(defaultAgent)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func (c *call) listResources(m rpc) (map[string]any, *rpcError, error) {
 	}
 	list := []any{}
 	for _, f := range page {
-		list = append(list, map[string]any{"uri": resourceURI(name, f.Path), "name": f.Path, "mimeType": markdownType, "size": f.Size})
+		list = append(list, map[string]any{"uri": resourceURI(defaultAgent, f.Path), "name": f.Path, "mimeType": markdownType, "size": f.Size})
 	}
 	out := map[string]any{"resources": list}
 	if next != "" {
@@ -67,13 +67,13 @@ func (c *call) listResources(m rpc) (map[string]any, *rpcError, error) {
 }
 
 // readResource gives a memory file whole.
-func (c *call) readResource(m rpc) (map[string]any, *rpcError, error) {
+func (c *request) readResource(m rpc) (map[string]any, *rpcError, error) {
 	uri := textOf(m.params["uri"])
 	name, path := resourceOf(uri)
 	if name == "" {
 		return nil, badRPC(rpcBadParams, "uri %s: want %s{agent}%s{path}", clip(uri, 80), resourceScheme, resourceFolder), nil
 	}
-	a, _, err := c.owner(name)
+	a, err := c.owner(name)
 	if err == nil {
 		f, failed := a.File(c.r.Context(), path)
 		if err = failed; err == nil && len(f.Content) > maxToolResult {

@@ -12,27 +12,25 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
-// agentOf returns the agent that the path names.
-func (c *call) agentOf() (*agent.Agent, string, error) { return c.owner(c.r.PathValue("agent")) }
+// agent returns the agent that the path names.
+func (c *request) agent() (*agent.Agent, error) { return c.owner(c.r.PathValue("agent")) }
 
 // listing is what a list of an agent's begins with: whose it is, from where on, and how much.
-func (c *call) listing() (a *agent.Agent, cursor string, limit int, err error) {
-	if limit, err = c.limit(); err != nil {
-		return nil, "", 0, err
-	}
-	a, _, err = c.agentOf()
+func (c *request) listing() (a *agent.Agent, cursor string, limit int, err error) {
+	limit = c.limit()
+	a, err = c.agent()
 	return a, c.r.URL.Query().Get("cursor"), limit, err
 }
 
 // listAgents lists the agents of a host that knows them.
-func (c *call) listAgents() error {
+func listAgents(c *request) (any, error) {
 	all, ok := c.Actors.(Lister)
 	if !ok {
-		return &refused{http.StatusNotImplemented, "not_implemented", "this host does not know which agents there are; name one"}
+		return nil, &refused{http.StatusNotImplemented, "not_implemented", "this host does not know which agents there are; name one"}
 	}
 	names, err := all.Agents(c.r.Context())
 	if err != nil {
-		return fmt.Errorf("list agents: %w", err)
+		return nil, fmt.Errorf("list agents: %w", err)
 	}
 	type item struct {
 		ID string `json:"id"`
@@ -43,109 +41,99 @@ func (c *call) listAgents() error {
 	for _, name := range names {
 		out.Agents = append(out.Agents, item{name})
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // listMemory lists memory files.
-func (c *call) listMemory() error {
+func listMemory(c *request) (any, error) {
 	a, cursor, limit, err := c.listing()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, next, err := a.Files(c.r.Context(), cursor, limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Files []agent.File `json:"files"`
 		Next  string       `json:"next,omitempty"`
-	}{listed(page), next})
+	}{listed(page), next}, err
 }
 
 // getMemory gives a file, one of its earlier versions, or their list.
-func (c *call) getMemory() error {
-	versions, err := c.flag("versions", false)
+func getMemory(c *request) (any, error) {
+	all := c.flag("versions", false)
+	version := c.number("version", 0, 1, 1<<53)
+	a, err := c.agent()
 	if err != nil {
-		return err
-	}
-	version, err := c.number("version", 0, 1, 1<<53)
-	if err != nil {
-		return err
-	}
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	path := c.r.PathValue("path")
-	if versions || version != 0 {
+	if all || version != 0 {
 		return c.versions(a, path, version)
 	}
-	f, err := a.File(c.r.Context(), path)
-	if err != nil {
-		return err
-	}
-	return c.markdown(f)
+	return c.markdown(a.File(c.r.Context(), path))
 }
 
-func (c *call) versions(a *agent.Agent, path string, version int64) error {
+func (c *request) versions(a *agent.Agent, path string, version int64) (any, error) {
 	list, err := a.Versions(c.r.Context(), path)
-	if err != nil {
-		return err
-	}
-	if version == 0 {
-		return c.reply(http.StatusOK, struct {
+	if err != nil || version == 0 {
+		return struct {
 			Versions []agent.Version `json:"versions"`
-		}{listed(list)})
+		}{listed(list)}, err
 	}
 	for _, v := range list {
 		if v.ID == version {
-			return c.markdown(agent.File{Path: path, Content: v.Content})
+			return c.markdown(agent.File{Path: path, Content: v.Content}, nil)
 		}
 	}
-	return fmt.Errorf("version %d of %s: %w", version, path, tidemark.ErrNotFound)
+	return nil, fmt.Errorf("version %d of %s: %w", version, path, tidemark.ErrNotFound)
 }
 
 // markdown sends a file as it is.
-func (c *call) markdown(f agent.File) error {
+func (c *request) markdown(f agent.File, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
 	h := c.w.Header()
 	h.Set("Content-Type", "text/markdown; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
 	if f.ETag != "" {
 		h.Set("ETag", `"`+f.ETag+`"`)
 		if c.r.Header.Get("If-None-Match") == `"`+f.ETag+`"` {
-			h.Del("Content-Length")
-			c.w.WriteHeader(http.StatusNotModified)
-			return nil
+			return response{status: http.StatusNotModified}, nil
 		}
 	}
-	c.w.WriteHeader(http.StatusOK)
-	_, err := c.w.Write(f.Content)
-	return err
+	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
+	_, err = c.w.Write(f.Content)
+	return nil, err
 }
 
-// putMemory writes a file under a condition, if the client has one.
-func (c *call) putMemory() error {
+// putFile has a file written under a condition, if the client has one.
+func (c *request) putFile(most int64, put func(raw []byte, match string) (agent.File, error)) (any, error) {
 	match, held, err := condition(c.r.Header)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	raw, err := readBody(c.w, c.r, memory.MaxFile)
+	raw, err := readBody(c.w, c.r, most)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	f, err := a.PutFile(c.r.Context(), c.r.PathValue("path"), raw, match)
+	f, err := put(raw, match)
 	if held && errors.Is(err, tidemark.ErrConflict) {
-		return &refused{http.StatusPreconditionFailed, "changed", "the file is not what the condition says: read it again"}
+		return nil, &refused{http.StatusPreconditionFailed, "changed", "the file is not what the condition says: read it again"}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		c.w.Header().Set("ETag", `"`+f.ETag+`"`)
 	}
-	c.w.Header().Set("ETag", `"`+f.ETag+`"`)
-	return c.reply(http.StatusOK, f)
+	return f, err
+}
+
+// putMemory writes a memory file.
+func putMemory(c *request) (any, error) {
+	return c.putFile(memory.MaxFile, func(raw []byte, match string) (f agent.File, err error) {
+		a, err := c.agent()
+		if err != nil {
+			return f, err
+		}
+		return a.PutFile(c.r.Context(), c.r.PathValue("path"), raw, match)
+	})
 }
 
 // condition reads If-Match and If-None-Match into what PutFile takes: an ETag, "*" for whatever is
@@ -171,46 +159,29 @@ func condition(h http.Header) (match string, held bool, err error) {
 }
 
 // undoMemory brings the last version of a file back.
-func (c *call) undoMemory() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func undoMemory(c *request) (any, error) {
 	var path string
-	if err := decodeBody(raw, field{"path", "the path of a memory file", &path}); err != nil {
-		return err
+	if err := c.decode(field{"path", "the path of a memory file", &path}); err != nil {
+		return nil, err
 	}
-	a, _, err := c.agentOf()
+	a, err := c.agent()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f, err := a.Undo(c.r.Context(), path)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, f)
+	return a.Undo(c.r.Context(), path)
 }
 
 // searchMemory finds lines of memory, on behalf of the owner.
-func (c *call) searchMemory() error {
-	q, err := c.query()
+func searchMemory(c *request) (any, error) {
+	q := c.query()
+	limit := c.limit()
+	a, err := c.agent()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	a, name, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	scope := tidemark.Key("agent:" + name + ":main").Scope() // whoever holds the token is the owner
+	scope := tidemark.Key("agent:" + c.r.PathValue("agent") + ":main").Scope() // whoever holds the token is the owner
 	found, err := a.Search(c.r.Context(), scope, q, limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Found []agent.Found `json:"found"`
-	}{listed(found)})
+	}{listed(found)}, err
 }

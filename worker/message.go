@@ -70,68 +70,58 @@ func plainWord(s string) bool {
 }
 
 // postMessage says something in a session.
-func (c *call) postMessage() error {
+func postMessage(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in, err := decodeMessage(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.deliver(in, true)
+	return deliver(c, in, true)
 }
 
 // postCompact queues /compact.
-func (c *call) postCompact() error { return c.command(session.InputCompact, "instructions") }
+func postCompact(c *request) (any, error) { return command(c, session.InputCompact, "instructions") }
 
 // postReset queues /reset.
-func (c *call) postReset() error { return c.command(session.InputReset, "reason") }
+func postReset(c *request) (any, error) { return command(c, session.InputReset, "reason") }
 
-func (c *call) command(kind, name string) error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func command(c *request, kind, name string) (any, error) {
 	in := session.Input{Kind: kind, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}}
-	if err := decodeBody(raw, field{name, "a string", &in.Text}, field{"id", "a string", &in.ID}); err != nil {
-		return err
+	if err := c.decode(field{name, "a string", &in.Text}, field{"id", "a string", &in.ID}); err != nil {
+		return nil, err
 	}
-	return c.deliver(in, false)
+	return deliver(c, in, false)
 }
 
 // deliver makes an input durable and follows it to the end of its turn, in the words of the native API.
-func (c *call) deliver(in session.Input, create bool) error {
+func deliver(c *request, in session.Input, create bool) (any, error) {
 	if err := c.identify(&in); err != nil {
-		return err
+		return nil, err
 	}
 	if err := in.Validate(); err != nil {
-		return fmt.Errorf("body: %w", err)
+		return nil, fmt.Errorf("body: %w", err)
 	}
-	events, err := c.streaming()
-	if err != nil {
-		return err
-	}
-	wait, err := c.flag("wait", true)
-	if err != nil {
-		return err
-	}
+	events := c.streaming()
+	wait := c.flag("wait", true)
 	s, err := c.session(create)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !wait {
 		receipt, err := s.Post(c.r.Context(), in)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return c.reply(http.StatusAccepted, receipt)
+		return response{http.StatusAccepted, receipt}, nil
 	}
-	return c.say(s, in, &plain{call: c, live: events})
+	return nil, c.say(s, in, &plain{request: c, live: events})
 }
 
 // identify takes the id of an input from the header, where a client gave one.
-func (c *call) identify(in *session.Input) error {
+func (c *request) identify(in *session.Input) error {
 	key := c.r.Header.Get("Idempotency-Key")
 	if key == "" {
 		return nil
@@ -144,23 +134,19 @@ func (c *call) identify(in *session.Input) error {
 }
 
 // liveEvents passes on all notices of a session from now on.
-func (c *call) liveEvents() error {
-	s, err := c.rooted()
-	if err != nil {
-		return err
-	}
+func liveEvents(c *request, s *session.Session) (any, error) {
 	if c.headOnly() {
-		return nil
+		return nil, nil
 	}
 	sub, err := s.Subscribe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer sub.Close()
 	out := c.begin()
 	defer out.end()
 	if err := out.event("hello", session.Notice{Type: "hello", Run: sub.Run, Text: sub.Partial}); err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
@@ -170,26 +156,26 @@ func (c *call) liveEvents() error {
 		case <-sub.Ready:
 			for n, ok := sub.Next(); ok; n, ok = sub.Next() {
 				if err := out.event(n.Type, c.told(n)); err != nil {
-					return err
+					return nil, err
 				}
 			}
 			if sub.Behind() {
-				return out.fail(native, &refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
+				return nil, out.fail(native, &refused{http.StatusServiceUnavailable, "behind", "you read too slowly; read the log and listen again"})
 			}
 		case <-tick:
 			if err := out.ping(); err != nil {
-				return err
+				return nil, err
 			}
 		case <-c.Stopping:
-			return out.fail(native, stopping())
+			return nil, out.fail(native, stopping())
 		case <-ctx.Done():
-			return nil
+			return nil, nil
 		}
 	}
 }
 
 // told is a notice as others than the one who asked may read it: a failure of ours is not spelt out.
-func (c *call) told(n session.Notice) any { return told(n, c.w) }
+func (c *request) told(n session.Notice) any { return told(n, c.w) }
 
 func told(n session.Notice, to *answer) any {
 	if n.Type != session.NoticeError || n.Err() == nil {

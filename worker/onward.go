@@ -28,14 +28,14 @@ func OnwardOf(h http.Handler) http.Handler {
 		r = r.Clone(r.Context())
 		r.URL = &own
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, OnwardPath), strings.TrimPrefix(r.URL.EscapedPath(), OnwardPath)
-		c := &call{door: d, w: a, r: r}
+		c := &request{door: d, w: a, r: r}
 		if err := c.bound(); err != nil {
 			d.fail(a, r, err)
 		}
 	})
 }
 
-func (c *call) bound() error {
+func (c *request) bound() error {
 	path, ok := beyond(c.r.URL.EscapedPath())
 	if !ok {
 		path = strings.TrimPrefix(c.r.URL.EscapedPath(), "/v1/")

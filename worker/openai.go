@@ -28,38 +28,38 @@ func agentOf(model string) (agent string, own bool) {
 
 // postChat is chat completions. With a session, or a user, the conversation is kept here; without, the
 // model is called and nothing is stored, or the request is one to OpenAI's API, and goes on to it.
-func (c *call) postChat() error {
+func postChat(c *request) (any, error) {
 	header := c.r.Header.Get(headerSession)
 	if header == "" && c.elsewhere() {
-		return c.pass(chatPath)
+		return pass(c, chatPath)
 	}
 	raw, err := c.body()
 	if errors.Is(err, errCoded) && header == "" && c.ownKey() {
-		return c.pass(chatPath) // its API may know it
+		return pass(c, chatPath) // its API may know it
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if header == "" && c.ownKey() && userOf(raw) == "" {
 		p, err := c.passage(chatPath)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer p.stop()
-		return p.through(raw)
+		return nil, p.through(raw)
 	}
 	f, err := readChat(raw, header != "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f.model == "" {
 		f.model = ownModel
 	}
 	if !f.kept {
-		return c.complete(f)
+		return complete(c, f)
 	}
 	if err := f.settle(takesNone); err != nil {
-		return err
+		return nil, err
 	}
 	t := talk{channel: "api", messages: f.messages, ignored: append(named(f.rest), f.limits...)}
 	if f.system != "" {
@@ -73,31 +73,31 @@ func (c *call) postChat() error {
 		t.key, err = keyOf(agent, userChannel, f.user)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.converse(t, c.completion(f))
+	return converse(c, t, c.completion(f))
 }
 
 // complete calls the model with what the client sent and nothing else.
-func (c *call) complete(f chatForm) error {
+func complete(c *request, f chatForm) (any, error) {
 	if f.system == "" && len(f.messages) == 0 {
-		return fmt.Errorf("messages: there are none: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("messages: there are none: %w", tidemark.ErrInvalid)
 	}
 	if err := tidemark.CheckCalls(f.messages); err != nil { // what else an API demands its provider brings about
-		return fmt.Errorf("messages: %w: %w", err, tidemark.ErrInvalid)
+		return nil, fmt.Errorf("messages: %w: %w", err, tidemark.ErrInvalid)
 	}
 	model, err := c.model(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.settle(takesOf(model.Provider)); err != nil {
-		return err
+		return nil, err
 	}
 	req := tidemark.Request{Model: model.ID, System: f.system, Tools: f.tools, Messages: f.messages, MaxTokens: f.limit, Options: f.options}
 	agent, own := agentOf(f.model)
 	if all, ok := c.Actors.(Lister); ok && agent != "" {
 		if err := isThere(c.r.Context(), all, agent); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if !own {
@@ -126,13 +126,13 @@ func (c *call) complete(f chatForm) error {
 		err = fmt.Errorf("the model's answer ended without a reply: %w", tidemark.ErrUnavailable)
 	}
 	if err == nil || errors.Is(err, errLeft) {
-		return err
+		return nil, err
 	}
-	return out.fail(err)
+	return nil, out.fail(err)
 }
 
 // model returns what answers calls without a conversation.
-func (c *call) model(ctx context.Context) (Model, error) {
+func (c *request) model(ctx context.Context) (Model, error) {
 	if c.Model == nil {
 		return Model{}, &refused{http.StatusNotImplemented, "not_implemented", "this host calls models in conversations only; name one in " + headerSession}
 	}
@@ -159,7 +159,7 @@ type (
 
 // names lists what a client may call a model: the configured one as tidemark, each agent, and the
 // configured one by its own name.
-func (c *call) names() ([]string, error) {
+func (c *request) names() ([]string, error) {
 	out := []string{ownModel}
 	if l, ok := c.Actors.(Lister); ok {
 		agents, err := l.Agents(c.r.Context())
@@ -184,37 +184,37 @@ func (c *call) names() ([]string, error) {
 }
 
 // listModels lists models in the form of whom asks.
-func (c *call) listModels() error {
+func listModels(c *request) (any, error) {
 	names, err := c.names()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if tongueOf(c.r) == anthropic {
 		list := make([]wireModelOther, len(names))
 		for i, n := range names {
 			list[i] = wireModelOther{"model", n, n, modelsDay}
 		}
-		return c.reply(http.StatusOK, map[string]any{"data": list, "has_more": false, "first_id": names[0], "last_id": names[len(names)-1]})
+		return map[string]any{"data": list, "has_more": false, "first_id": names[0], "last_id": names[len(names)-1]}, nil
 	}
 	list := make([]wireModel, len(names))
 	for i, n := range names {
 		list[i] = wireModel{n, "model", modelsSince, ownModel}
 	}
-	return c.reply(http.StatusOK, map[string]any{"object": "list", "data": list})
+	return map[string]any{"object": "list", "data": list}, nil
 }
 
 // getModel tells of one model; names of some have slashes.
-func (c *call) getModel() error {
+func getModel(c *request) (any, error) {
 	names, err := c.names()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id := c.r.PathValue("id")
 	switch {
 	case !slices.Contains(names, id):
-		return noModel(id)
+		return nil, noModel(id)
 	case tongueOf(c.r) == anthropic:
-		return c.reply(http.StatusOK, wireModelOther{"model", id, id, modelsDay})
+		return wireModelOther{"model", id, id, modelsDay}, nil
 	}
-	return c.reply(http.StatusOK, wireModel{id, "model", modelsSince, ownModel})
+	return wireModel{id, "model", modelsSince, ownModel}, nil
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -10,25 +9,25 @@ import (
 )
 
 // completion answers in chat completions: as chunks
-// (https://platform.openai.com/docs/api-reference/chat-streaming), or whole. The head of a stream is sent
-// with the first piece, so that what fails before is a status, which clients understand better.
+// (https://platform.openai.com/docs/api-reference/chat-streaming), or whole.
 type completion struct {
-	*call
+	texts
 	id      string
 	model   string
 	created int64
-	live    bool // the client wants chunks
-	usage   bool // and figures behind them
-
-	speech
-	text   strings.Builder // the replies, when it is to be whole
-	stream *stream         // once it has begun
+	usage   bool // the client wants figures behind the chunks
 }
 
 var _ dialect = (*completion)(nil)
 
-func (c *call) completion(f chatForm) *completion {
-	return &completion{call: c, id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), live: f.stream, usage: f.usage, speech: speech{atEnd: !f.stream}}
+func (c *request) completion(f chatForm) *completion {
+	o := &completion{id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), usage: f.usage}
+	o.texts = texts{request: c, live: f.stream, tongue: openAI, speech: speech{atEnd: !f.stream},
+		head: func() error {
+			empty := ""
+			return o.chunk(chatDelta{Role: "assistant", Content: &empty}, "") // names the role
+		}, send: func(text string) error { return o.chunk(chatDelta{Content: &text}, "") }}
+	return o
 }
 
 type (
@@ -86,70 +85,19 @@ func (o *completion) open(r session.Receipt) error {
 	return nil
 }
 
-// tell implements dialect: this API has words for text only. Tools of the conversation are run here.
-func (o *completion) tell(n session.Notice) error {
-	switch n.Type {
-	case session.NoticeText:
-		return o.say(o.piece(n.Text))
-	case session.NoticeRestart:
-		o.restart()
-	case session.NoticeReply:
-		return o.say(o.whole(flat(n.Message)))
-	case session.NoticeApproval:
-		return o.say(o.whole(n.Text))
-	}
-	return nil
-}
-
-// say tells a piece of text.
-func (o *completion) say(text string) error {
-	switch {
-	case text == "":
-		return nil
-	case !o.live:
-		o.text.WriteString(text)
-		return nil
-	}
-	if err := o.start(); err != nil {
-		return err
-	}
-	return o.chunk(chatDelta{Content: &text}, "")
-}
-
-// start sends the head of the stream and the chunk that names the role.
-func (o *completion) start() error {
-	if o.stream != nil {
-		return nil
-	}
-	o.stream = o.begin()
-	empty := ""
-	return o.chunk(chatDelta{Role: "assistant", Content: &empty}, "")
-}
-
 func (o *completion) chunk(d chatDelta, finish string) error {
 	choice := chatChoice{Delta: &d}
 	if finish != "" {
 		choice.Finish = &finish
 	}
-	return o.send([]chatChoice{choice}, json.RawMessage("null"))
+	return o.choices([]chatChoice{choice}, json.RawMessage("null"))
 }
 
-func (o *completion) send(choices []chatChoice, usage json.RawMessage) error {
+func (o *completion) choices(choices []chatChoice, usage json.RawMessage) error {
 	if !o.usage {
 		usage = nil
 	}
 	return o.stream.event("", chatChunk{o.id, "chat.completion.chunk", o.created, o.model, choices, usage})
-}
-
-// ping implements dialect.
-func (o *completion) ping() error {
-	if !o.live {
-		return nil
-	}
-	if err := o.start(); err != nil {
-		return err
-	}
-	return o.stream.ping()
 }
 
 // end implements dialect.
@@ -198,20 +146,11 @@ func (o *completion) finish(reason string, calls []chatCallWire, u tidemark.Usag
 		return err
 	}
 	if o.usage {
-		if err := o.send([]chatChoice{}, figures); err != nil {
+		if err := o.choices([]chatChoice{}, figures); err != nil {
 			return err
 		}
 	}
 	return o.stream.write(appendFrame(nil, "", "[DONE]"))
-}
-
-// fail implements dialect.
-func (o *completion) fail(err error) error {
-	if o.stream == nil {
-		return err
-	}
-	defer o.stream.end()
-	return o.stream.fail(openAI, err)
 }
 
 // finishOf names why an answer ended, as this API does.

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -17,27 +16,27 @@ type People func(ctx context.Context, agent string) (*channel.Book, error)
 type GivenUp func(ctx context.Context, agent string) ([]channel.Stuck, error)
 
 // getWebhooks lists them.
-func (c *call) getWebhooks() error {
+func getWebhooks(c *request) (any, error) {
 	name := c.r.PathValue("agent")
-	if _, _, err := c.owner(name); err != nil {
-		return err
+	if _, err := c.owner(name); err != nil {
+		return nil, err
 	}
 	if c.GivenUp == nil {
-		return fmt.Errorf("channels are not set up: %w", tidemark.ErrNotFound)
+		return nil, fmt.Errorf("channels are not set up: %w", tidemark.ErrNotFound)
 	}
 	list, err := c.GivenUp(c.r.Context(), name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if list == nil {
 		list = []channel.Stuck{}
 	}
-	return c.reply(http.StatusOK, map[string]any{"givenUp": list})
+	return map[string]any{"givenUp": list}, nil
 }
 
 // book returns the desk of the agent that the path names.
-func (c *call) book() (*channel.Book, error) {
-	if _, _, err := c.owner(c.r.PathValue("agent")); err != nil {
+func (c *request) book() (*channel.Book, error) {
+	if _, err := c.owner(c.r.PathValue("agent")); err != nil {
 		return nil, err
 	}
 	if c.People == nil {
@@ -47,16 +46,8 @@ func (c *call) book() (*channel.Book, error) {
 }
 
 // getPairing lists who waits for a code to be entered, and who may talk.
-func (c *call) getPairing() error {
-	b, err := c.book()
-	if err != nil {
-		return err
-	}
-	list, err := b.List(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, list)
+func getPairing(c *request, b *channel.Book) (any, error) {
+	return b.List(c.r.Context())
 }
 
 // decision is what the owner says of a person: by a code, or by a name on a channel.
@@ -67,16 +58,12 @@ type decision struct {
 }
 
 // decide reads a decision: one of the words, and a channel where a name stands.
-func (c *call) decide(words ...field) (*channel.Book, error) {
+func (c *request) decide(words ...field) (*channel.Book, error) {
 	b, err := c.book()
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.body()
-	if err != nil {
-		return nil, err
-	}
-	if err := decodeBody(raw, words...); err != nil {
+	if err := c.decode(words...); err != nil {
 		return nil, err
 	}
 	given := 0
@@ -107,12 +94,12 @@ const (
 )
 
 // postPairing lets someone in, or keeps them out.
-func (c *call) postPairing() error {
+func postPairing(c *request) (any, error) {
 	var in decision
 	b, err := c.decide(field{"channel", wantChannel, &in.channel}, field{"approve", wantCode, &in.approve}, field{"deny", wantCode, &in.deny},
 		field{"block", wantName, &in.block}, field{"forget", wantName, &in.forget})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx := c.r.Context()
 	var out channel.Known
@@ -126,10 +113,7 @@ func (c *call) postPairing() error {
 	default:
 		out, err = stand(ctx, b, in.channel, in.forget, channel.Stranger)
 	}
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, out)
+	return out, err
 }
 
 // stand gives the one whom an owner names a standing.
@@ -142,14 +126,10 @@ func stand(ctx context.Context, b *channel.Book, platform, name string, as chann
 }
 
 // getOwner lists the owner's own names.
-func (c *call) getOwner() error {
-	b, err := c.book()
-	if err != nil {
-		return err
-	}
+func getOwner(c *request, b *channel.Book) (any, error) {
 	list, err := b.List(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := []channel.Known{}
 	for _, k := range list.People {
@@ -157,16 +137,16 @@ func (c *call) getOwner() error {
 			out = append(out, k)
 		}
 	}
-	return c.reply(http.StatusOK, map[string]any{"owner": out})
+	return map[string]any{"owner": out}, nil
 }
 
 // postOwner makes a person on a channel the owner, whose direct messages are the main session, or ends
 // that.
-func (c *call) postOwner() error {
+func postOwner(c *request) (any, error) {
 	var in decision
 	b, err := c.decide(field{"channel", wantChannel, &in.channel}, field{"link", wantCode + ", or " + wantName, &in.link}, field{"unlink", wantName, &in.forget})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx := c.r.Context()
 	var out channel.Known
@@ -178,8 +158,5 @@ func (c *call) postOwner() error {
 	default:
 		out, err = stand(ctx, b, in.channel, in.link, channel.Owner)
 	}
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, out)
+	return out, err
 }

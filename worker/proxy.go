@@ -29,7 +29,7 @@ const (
 const modeOff = "off"
 
 // mode is what the request asks to be done with it, empty when it does not say.
-func (c *call) mode() (string, error) {
+func (c *request) mode() (string, error) {
 	mode := c.r.Header.Get(headerMode)
 	if all := append([]string{modeOff}, proxy.Treatments()...); mode != "" && !slices.Contains(all, mode) {
 		slices.Sort(all)
@@ -39,7 +39,7 @@ func (c *call) mode() (string, error) {
 }
 
 // named is what the request calls its conversation, by header or by path.
-func (c *call) named() string {
+func (c *request) named() string {
 	if name := c.r.Header.Get(headerProxy); name != "" {
 		return name
 	}
@@ -48,37 +48,37 @@ func (c *call) named() string {
 
 // elsewhere reports a request of chat completions that is meant for OpenAI's API, or one like it: it says what
 // is to be done with it, or which conversation it is of.
-func (c *call) elsewhere() bool { return c.r.Header.Get(headerMode) != "" || c.named() != "" }
+func (c *request) elsewhere() bool { return c.r.Header.Get(headerMode) != "" || c.named() != "" }
 
 // ownKey reports that the client brought a key of its own beside the token of this server. Where there is no
 // token, a key says nothing: clients of OpenAI's API must send one, whatever it is.
-func (c *call) ownKey() bool { return c.Token != "" && c.onward().Get("Authorization") != "" }
+func (c *request) ownKey() bool { return c.Token != "" && c.onward().Get("Authorization") != "" }
 
 // pass is a request of a client that keeps its history itself: it goes on to the API that it is for.
-func (c *call) pass(path string) error {
+func pass(c *request, path string) (any, error) {
 	p, err := c.passage(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.stop()
 	raw, whole, err := p.read()
 	if whole && err == nil {
-		return p.through(raw)
+		return nil, p.through(raw)
 	}
 	kind, why := proxy.TooLarge, fmt.Sprintf("the body has more than the %d bytes that are held", p.MaxBody)
 	switch coded := errors.Is(err, errCoded); {
 	case coded:
 		kind, why = proxy.Unreadable, failureOf(err).text
 	case err != nil && (p.packed == nil || !errors.Is(err, tidemark.ErrTooLarge)):
-		return err
+		return nil, err
 	}
 	p.Logger.Warn("a request is passed on untouched", "id", p.w.id, "reason", kind)
 	p.untouched(kind, why)
 	p.Metrics.passed(modeOff, p.treatment != modeOff)
 	if p.packed != nil {
-		return p.relay(p.packed.all(), p.packed.size)
+		return nil, p.relay(p.packed.all(), p.packed.size)
 	}
-	return p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength) // only a few pieces of it are in memory at a time
+	return nil, p.relay(io.MultiReader(bytes.NewReader(raw), p.r.Body), p.r.ContentLength) // only a few pieces of it are in memory at a time
 }
 
 // admitWait is how long a large body waits for others to leave. Behind that its client is asked to come again.
@@ -171,7 +171,6 @@ func (p *passage) through(raw []byte) error {
 	treatment := x.Treatment()
 	p.Metrics.passed(treatment, true)
 	p.untouched(x.Untouched())
-	p.Metrics.carried("came", len(raw))
 	p.w.Header().Set(headerSession, string(key))
 	return p.exchange(x)
 }
@@ -271,7 +270,6 @@ type exchange struct {
 
 // send makes the next call of the API.
 func (e *exchange) send(ctx context.Context) (*http.Response, error) {
-	e.Metrics.carried("sent", len(e.x.Body()))
 	raw, header := e.wire(e.x.Body())
 	return e.post(ctx, header, bytes.NewReader(raw), int64(len(raw)))
 }
@@ -282,7 +280,7 @@ func (e *exchange) late() context.Context { return context.WithoutCancel(e.r.Con
 // begin sends the head of the answer.
 func (e *exchange) begin() {
 	e.head(e.res, false)
-	e.out, e.gap = &stream{c: e.call, ctl: http.NewResponseController(e.w)}, between{events: true}
+	e.out, e.gap = &stream{c: e.request, ctl: http.NewResponseController(e.w)}, between{events: true}
 }
 
 // run carries the answer; stop ends the first call of the API.
@@ -328,7 +326,7 @@ func (e *exchange) calls(stop func()) error {
 			ctx, stop = context.WithCancel(e.ctx)
 			answer = e.again(ctx, e.x.Body())
 		}
-		if err := attend(e.call, answer, stop, e.take, e.open, e.ping); err != nil {
+		if err := attend(e.request, answer, stop, e.take, e.open, e.ping); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,6 @@ func (r *refusal) Unwrap() error {
 // again makes a further call of the API and reads its answer, which must be of the kind of the first one.
 func (e *exchange) again(ctx context.Context, raw []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		e.Metrics.carried("sent", len(raw))
 		raw, header := e.wire(raw)
 		res, err := e.post(ctx, header, bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {

@@ -87,11 +87,11 @@ func TestProxyRequests(t *testing.T) {
 			d, mux := &door{Config: Config{Token: "open sesame", MaxBody: 1 << 20}}, http.NewServeMux()
 			for _, rt := range routes() {
 				mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
-					c := &call{door: d, w: &answer{ResponseWriter: w}, r: r}
+					c := &request{door: d, w: &answer{ResponseWriter: w}, r: r}
 					chat := strings.HasSuffix(rt.pattern, "completions")
 					raw, _ = c.body() // of what cannot be read nothing
 					if key, _ := c.kept(); key == "" && (!chat || c.elsewhere() || c.ownKey() && userOf(raw) == "") {
-						got = &passage{call: c, chat: chat, header: c.onward(), treatment: r.Header.Get(headerMode)}
+						got = &passage{request: c, chat: chat, header: c.onward(), treatment: r.Header.Get(headerMode)}
 						if err := got.address(Model{Messages: Upstream{Key: "k"}, Chat: Upstream{Key: "k"}}); err != nil {
 							t.Error(err)
 						}

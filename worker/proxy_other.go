@@ -20,17 +20,17 @@ const (
 
 // passOther is any other route of an API, for a client that was told that the API is here: it goes on as it came,
 // and nothing of it is kept.
-func (c *call) passOther() error {
+func passOther(c *request) (any, error) {
 	if c.r.Method == http.MethodConnect || c.r.Method == http.MethodTrace { // whose answer has the headers in it
-		return &refused{http.StatusMethodNotAllowed, "method_not_allowed", c.r.Method + " goes no further"}
+		return nil, &refused{http.StatusMethodNotAllowed, "method_not_allowed", c.r.Method + " goes no further"}
 	}
 	path, _ := beyond(c.r.URL.EscapedPath())
 	if err := straight(path); err != nil {
-		return err
+		return nil, err
 	}
 	p, err := c.passage(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.stop()
 	p.Metrics.passed(modeOff, false)
@@ -38,7 +38,7 @@ func (c *call) passOther() error {
 	if c.r.ContentLength == 0 {
 		body = http.NoBody
 	}
-	return p.relay(body, c.r.ContentLength)
+	return nil, p.relay(body, c.r.ContentLength)
 }
 
 // beyond gives what stands in a path behind /p/NAME/v1/, as it is encoded.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -15,78 +14,63 @@ const maxRecallBudget = 1 << 20
 // recallWide finds messages in many conversations, on behalf of the owner or of the session that is named. A
 // host whose sessions are elsewhere comes here in the object of the agent, with scope session in that of the
 // session: build/route.mjs does the same.
-func (c *call) recallWide() error {
+func recallWide(c *request) (any, error) {
 	ask, err := c.recallAsk()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	values := c.r.URL.Query()
 	scope, err := recall.ParseScope(values.Get("scope"), recall.ScopeAgent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	asker, err := c.asker(scope)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if values.Get("peer") != "" && scope != recall.ScopePeer {
-		return fmt.Errorf("peer=%s is for scope=peer: want that, or no peer: %w", clip(values.Get("peer"), 80), tidemark.ErrInvalid)
+		return nil, fmt.Errorf("peer=%s is for scope=peer: want that, or no peer: %w", clip(values.Get("peer"), 80), tidemark.ErrInvalid)
 	}
 	ask.Scope, ask.Peer = scope, values.Get("peer")
 	var found recall.Answer
 	if scope == recall.ScopeSession {
 		var s *session.Session
 		if s, err = c.Actors.Session(c.r.Context(), asker, false); err != nil {
-			return fmt.Errorf("open session %s: %w", asker, err)
+			return nil, fmt.Errorf("open session %s: %w", asker, err)
 		}
 		if ask.Since, ask.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
-			return err
+			return nil, err
 		}
 		if found, err = s.Answer(c.r.Context(), ask); err == nil {
 			s.NoteAnswer(c.r.Context(), session.ByPerson, found)
 		}
 	} else {
-		a, _, failed := c.owner(asker.Agent())
+		a, failed := c.owner(asker.Agent())
 		if failed != nil {
-			return failed
+			return nil, failed
 		}
 		if values.Get("session") != "" {
 			if err = a.There(c.r.Context(), asker); err != nil {
-				return fmt.Errorf("session=%s: %w", clip(string(asker), 80), err)
+				return nil, fmt.Errorf("session=%s: %w", clip(string(asker), 80), err)
 			}
 		}
 		if ask.Since, ask.Until, err = session.Between(values.Get("since"), values.Get("until"), a.Zone()); err != nil {
-			return err
+			return nil, err
 		}
 		found, err = a.Recall(c.r.Context(), asker.Scope(), ask)
 	}
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, found)
+	return found, err
 }
 
 // recallAsk reads what a recall looks for, but when and where.
-func (c *call) recallAsk() (a recall.Ask, err error) {
-	if a.Query, err = c.query(); err != nil {
-		return a, err
-	}
-	k, err := c.number("k", session.DefaultK, 1, session.MaxK)
-	if err != nil {
-		return a, err
-	}
-	budget, err := c.number("budget", 0, 1, maxRecallBudget)
-	if err != nil {
-		return a, err
-	}
-	a.K, a.Budget = int(k), tidemark.Tokens(budget)
-	a.All, err = c.flag("all", false)
-	return a, err
+func (c *request) recallAsk() (recall.Ask, error) {
+	return recall.Ask{Query: c.query(), K: int(c.number("k", session.DefaultK, 1, session.MaxK)),
+		Budget: tidemark.Tokens(c.number("budget", 0, 1, maxRecallBudget)), All: c.flag("all", false)}, c.bad
 }
 
 // asker is the key of the conversation on whose behalf is asked: the one that ?session names, else the main
 // session of ?agent, which is the owner's.
-func (c *call) asker(scope recall.Scope) (tidemark.Key, error) {
+func (c *request) asker(scope recall.Scope) (tidemark.Key, error) {
 	values := c.r.URL.Query()
 	name, key := values.Get("agent"), values.Get("session")
 	if key != "" {

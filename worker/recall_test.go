@@ -142,32 +142,3 @@ func TestRecallOfTheNew(t *testing.T) {
 	s.text(200, "GET", "/v1/recall?q=walnut&session=garden", "")
 	s.text(404, "GET", "/v1/recall?q=walnut&session=nobody", "")
 }
-
-// TestRecallIsCounted: a recall in one conversation counts as a person's by either route; one in many is of no
-// conversation, and none counts that was refused.
-func TestRecallIsCounted(t *testing.T) {
-	s := serve(t, nil)
-	s.text(200, "POST", "/v1/sessions/garden/messages", `{"text":"the walnut sits there"}`)
-	s.settle()
-	for i, row := range []struct {
-		path   string
-		status int
-		want   float64
-	}{
-		{"/v1/sessions/garden/recall?q=walnut", 200, 1},
-		{"/v1/recall?q=walnut&session=garden&scope=session", 200, 2},
-		{"/v1/recall?q=walnut&session=garden", 200, 2},
-		{"/v1/recall?q=walnut&session=nobody&scope=session", 404, 2},
-	} {
-		s.text(row.status, "GET", row.path, "")
-		got := 0.0
-		for name, n := range scrape(t, s) {
-			if strings.HasPrefix(name, `tidemark_recalls_total{by="person"`) {
-				got += n
-			}
-		}
-		if got != row.want {
-			t.Errorf("%d: %s: %v recalls are counted, want %v", i, row.path, got, row.want)
-		}
-	}
-}

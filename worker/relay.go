@@ -32,7 +32,7 @@ type Upstream struct {
 // passage is a request of a client on its way to the API that the client means. The key is the client's own, or
 // ours; a token of this server goes nowhere. It ends when the client leaves.
 type passage struct {
-	*call
+	*request
 	path        string // behind the API's version, as it came
 	chat, count bool   // it is of OpenAI's API, or only asks for a size
 	treatment   string // off, or as package proxy names them
@@ -49,7 +49,7 @@ type passage struct {
 const ownCredential = "own"
 
 // passage prepares to pass a request on to a path behind the API's version.
-func (c *call) passage(path string) (*passage, error) {
+func (c *request) passage(path string) (*passage, error) {
 	mode, err := c.mode()
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (c *call) passage(path string) (*passage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &passage{call: c, path: path, chat: ofOpenAI(path, c.r.Header), count: path == countPath, treatment: cmp.Or(mode, model.Treatment, modeOff), header: c.onward()}
+	p := &passage{request: c, path: path, chat: ofOpenAI(path, c.r.Header), count: path == countPath, treatment: cmp.Or(mode, model.Treatment, modeOff), header: c.onward()}
 	if err := p.address(model); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (p *passage) post(ctx context.Context, header http.Header, body io.Reader, 
 
 // onward copies the headers that go on. What holds the token of this server stays here, whatever header
 // it is: it may be in x-api-key or authorization of a client that was set up for another door.
-func (c *call) onward() http.Header {
+func (c *request) onward() http.Header {
 	out := http.Header{}
 	drop := map[string]bool{}
 	for _, line := range c.r.Header.Values("Connection") {
@@ -168,7 +168,7 @@ func (c *call) onward() http.Header {
 }
 
 // holdsToken reports whether a value is the token of this server, or has it in it.
-func (c *call) holdsToken(value string) bool {
+func (c *request) holdsToken(value string) bool {
 	if c.Token == "" {
 		return false
 	}
@@ -177,7 +177,7 @@ func (c *call) holdsToken(value string) bool {
 }
 
 // head sends the head of an answer as it came; whole says that its body comes as it is, too.
-func (c *call) head(res *http.Response, whole bool) {
+func (c *request) head(res *http.Response, whole bool) {
 	h := c.w.Header()
 	for name, values := range res.Header {
 		switch {
@@ -193,7 +193,7 @@ func (c *call) head(res *http.Response, whole bool) {
 }
 
 // back sends an answer as it comes; stop ends it early.
-func (c *call) back(res *http.Response, stop func()) error {
+func (c *request) back(res *http.Response, stop func()) error {
 	c.head(res, true)
 	s := &stream{c: c, ctl: http.NewResponseController(c.w)}
 	defer s.end()

@@ -48,124 +48,88 @@ func or(a, b string) string {
 }
 
 // listSchedules lists those of an agent.
-func (c *call) listSchedules() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
+func listSchedules(c *request, a *agent.Agent) (any, error) {
 	list, err := a.Schedules(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, map[string]any{"schedules": list})
+	return map[string]any{"schedules": list}, err
 }
 
 // postSchedule makes one.
-func (c *call) postSchedule() error {
+func postSchedule(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := agent.Schedule{State: agent.ScheduleOn}
 	if err := decodeSchedule(raw, &s); err != nil {
-		return err
+		return nil, err
 	}
 	if s.State != agent.ScheduleOn {
-		return fmt.Errorf("state: a new schedule is on; pause it when it is there: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("state: a new schedule is on; pause it when it is there: %w", tidemark.ErrInvalid)
 	}
-	a, _, err := c.agentOf()
+	a, err := c.agent()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s, err = a.AddSchedule(c.r.Context(), s); err != nil {
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusCreated, s)
+	return response{http.StatusCreated, s}, nil
 }
 
 // getSchedule gives one.
-func (c *call) getSchedule() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
-	s, err := a.Schedule(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, s)
+func getSchedule(c *request, a *agent.Agent) (any, error) {
+	return a.Schedule(c.r.Context(), c.r.PathValue("id"))
 }
 
 // patchSchedule changes one.
-func (c *call) patchSchedule() error {
+func patchSchedule(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a, _, err := c.agentOf()
+	a, err := c.agent()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := a.ChangeSchedule(c.r.Context(), c.r.PathValue("id"), func(s *agent.Schedule) error { return decodeSchedule(raw, s) })
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, s)
+	return a.ChangeSchedule(c.r.Context(), c.r.PathValue("id"), func(s *agent.Schedule) error { return decodeSchedule(raw, s) })
 }
 
 // deleteSchedule forgets one.
-func (c *call) deleteSchedule() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
+func deleteSchedule(c *request, a *agent.Agent) (any, error) {
 	id := c.r.PathValue("id")
 	if err := a.RemoveSchedule(c.r.Context(), id); err != nil {
-		return err
+		return nil, err
 	}
-	return c.reply(http.StatusOK, map[string]any{"id": id, "removed": true})
+	return map[string]any{"id": id, "removed": true}, nil
 }
 
 // postScheduleRun begins a run now.
-func (c *call) postScheduleRun() error {
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
-	}
+func postScheduleRun(c *request, a *agent.Agent) (any, error) {
 	run, err := a.RunSchedule(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusAccepted, run)
+	return response{http.StatusAccepted, run}, err
 }
 
 // getScheduleRuns lists what became of one.
-func (c *call) getScheduleRuns() error {
-	limit, err := c.limit()
+func getScheduleRuns(c *request) (any, error) {
+	limit := c.limit()
+	a, err := c.agent()
 	if err != nil {
-		return err
-	}
-	a, _, err := c.agentOf()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	runs, err := a.ScheduleRuns(c.r.Context(), c.r.PathValue("id"), limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, map[string]any{"runs": listed(runs)})
+	return map[string]any{"runs": listed(runs)}, err
 }
 
 // ofSchedules are their rows in the table of routes.
 func ofSchedules() []route {
 	const all = "/v1/agents/{agent}/schedules"
 	return []route{
-		{"GET " + all, "", false, (*call).listSchedules},
-		{"POST " + all, "", false, (*call).postSchedule},
-		{"GET " + all + "/{id}", "", false, (*call).getSchedule},
-		{"PATCH " + all + "/{id}", "", false, (*call).patchSchedule},
-		{"DELETE " + all + "/{id}", "", false, (*call).deleteSchedule},
-		{"POST " + all + "/{id}/run", "", false, (*call).postScheduleRun},
-		{"GET " + all + "/{id}/runs", "limit", false, (*call).getScheduleRuns},
+		{"GET " + all, "", false, in((*request).agent, listSchedules)},
+		{"POST " + all, "", false, postSchedule},
+		{"GET " + all + "/{id}", "", false, in((*request).agent, getSchedule)},
+		{"PATCH " + all + "/{id}", "", false, patchSchedule},
+		{"DELETE " + all + "/{id}", "", false, in((*request).agent, deleteSchedule)},
+		{"POST " + all + "/{id}/run", "", false, in((*request).agent, postScheduleRun)},
+		{"GET " + all + "/{id}/runs", "limit", false, getScheduleRuns},
 	}
 }

@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -11,24 +10,18 @@ import (
 )
 
 // listSessions answers with the directory of an agent.
-func (c *call) listSessions() error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+func listSessions(c *request) (any, error) {
+	limit := c.limit()
 	q := c.r.URL.Query()
-	a, _, err := c.owner(cmp.Or(q.Get("agent"), "main"))
+	a, err := c.owner(cmp.Or(q.Get("agent"), "main"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, next, err := a.Sessions(c.r.Context(), q.Get("cursor"), limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Sessions []tidemark.SessionInfo `json:"sessions"`
 		Next     string                 `json:"next,omitempty"`
-	}{listed(page), next})
+	}{listed(page), next}, err
 }
 
 // listed makes an empty list of none, so that clients need not tell null from [].
@@ -52,64 +45,60 @@ type wireSession struct {
 	Tracks   []session.Track  `json:"tracks,omitempty"` // all there are, the oldest first
 }
 
-func (c *call) getSession() error {
-	s, err := c.rooted()
-	if err != nil {
-		return err
-	}
-	return c.showSession(s)
+func getSession(c *request, s *session.Session) (any, error) {
+	return showSession(c, s)
 }
 
-func (c *call) showSession(s *session.Session) error {
+func showSession(c *request, s *session.Session) (any, error) {
 	ctx := c.r.Context()
 	info, track, tracks, err := c.rowOf(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := s.Override(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	busy, err := s.Busy(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, from := s.Budget(), ""
 	if info.Key.Channel() != proxyChannel {
 		from = s.Window().From.String()
 	}
-	return c.reply(http.StatusOK, wireSession{SessionInfo: info, Busy: busy, Settings: own, From: from, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep, Track: track, Tracks: tracks})
+	return wireSession{SessionInfo: info, Busy: busy, Settings: own, From: from, Limit: b.Limit(), Reserve: b.Reserve, Keep: b.Keep, Track: track, Tracks: tracks}, nil
 }
 
 // patchSession sets fields of the session's own settings; null takes one back.
-func (c *call) patchSession() error {
+func patchSession(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Held against an empty one before the session is made: a mistake must not leave one behind.
 	var alone session.Override
 	if err := decodeOverride(raw, &alone); err != nil {
-		return err
+		return nil, err
 	}
 	if err := alone.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.set()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := s.Override(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := decodeOverride(raw, &own); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.Configure(c.r.Context(), own); err != nil {
-		return err
+		return nil, err
 	}
-	return c.showSession(s)
+	return showSession(c, s)
 }
 
 // decodeOverride changes the settings that a body names.
@@ -136,44 +125,33 @@ func (n nullable[T]) UnmarshalJSON(raw []byte) error {
 }
 
 // postAbort stops the turn in work.
-func (c *call) postAbort() error {
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+func postAbort(_ *request, s *session.Session) (any, error) {
+	return struct {
 		Aborted bool `json:"aborted"`
-	}{s.Abort()})
+	}{s.Abort()}, nil
 }
 
 // postUndo lifts an overlay.
-func (c *call) postUndo() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func postUndo(c *request) (any, error) {
 	var overlay string
-	if err := decodeBody(raw, field{"overlay", "the id of an overlay", &overlay}); err != nil {
-		return err
+	if err := c.decode(field{"overlay", "the id of an overlay", &overlay}); err != nil {
+		return nil, err
 	}
 	if overlay == "" {
-		return fmt.Errorf("body: \"overlay\" is missing; the view names the overlays: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("body: \"overlay\" is missing; the view names the overlays: %w", tidemark.ErrInvalid)
 	}
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	changed, err := s.Undo(c.r.Context(), tidemark.EntryID(overlay))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := s.View(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Overlay string          `json:"overlay"`
 		Size    tidemark.Tokens `json:"size"`    // of the view now
 		Changed bool            `json:"changed"` // false: it was lifted before
-	}{overlay, v.Size, changed})
+	}{overlay, v.Size, changed}, err
 }

@@ -31,24 +31,17 @@ func ofSnapshot(o *session.SnapshotOptions) []field {
 }
 
 // postSnapshot takes a snapshot.
-func (c *call) postSnapshot() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func postSnapshot(c *request) (any, error) {
 	var o session.SnapshotOptions
-	if err := decodeBody(raw, ofSnapshot(&o)...); err != nil {
-		return err
+	if err := c.decode(ofSnapshot(&o)...); err != nil {
+		return nil, err
 	}
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n, err := s.Snapshot(c.r.Context(), o)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusCreated, n)
+	return response{http.StatusCreated, n}, err
 }
 
 // wireNodes is a list of snapshots and branches.
@@ -70,92 +63,56 @@ const (
 )
 
 // nodePage reads what page of a list of nodes is asked for.
-func (c *call) nodePage() (cursor string, limit int, newest bool, err error) {
-	if limit, err = c.limit(); err != nil {
-		return "", 0, false, err
-	}
-	order, err := c.one("order", oldestFirst, newestFirst)
-	return c.r.URL.Query().Get("cursor"), limit, order == newestFirst, err
+func (c *request) nodePage() (cursor string, limit int, newest bool) {
+	return c.r.URL.Query().Get("cursor"), c.limit(), c.one("order", oldestFirst, newestFirst) == newestFirst
 }
 
 // listSnapshots lists those of a conversation, whichever of its branches they are of, page by page.
-func (c *call) listSnapshots() error {
-	cursor, limit, newest, err := c.nodePage()
-	if err != nil {
-		return err
-	}
+func listSnapshots(c *request) (any, error) {
+	cursor, limit, newest := c.nodePage()
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, next, err := s.Snapshots(c.r.Context(), cursor, limit, newest)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, wireNodes{listed(page), next})
+	return wireNodes{listed(page), next}, err
 }
 
 // deleteSnapshot removes one from all lists.
-func (c *call) deleteSnapshot() error {
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
-	n, err := s.RemoveSnapshot(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, n)
+func deleteSnapshot(c *request, s *session.Session) (any, error) {
+	return s.RemoveSnapshot(c.r.Context(), c.r.PathValue("id"))
 }
 
-func (c *call) getSnapshot() error {
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
-	n, err := s.SnapshotNode(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, n)
+func getSnapshot(c *request, s *session.Session) (any, error) {
+	return s.SnapshotNode(c.r.Context(), c.r.PathValue("id"))
 }
 
 // getTree lists the snapshots and branches of all sessions of an agent, page by page.
-func (c *call) getTree() error {
-	cursor, limit, newest, err := c.nodePage()
+func getTree(c *request) (any, error) {
+	cursor, limit, newest := c.nodePage()
+	a, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
 	if err != nil {
-		return err
-	}
-	a, _, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
-	if err != nil {
-		return err
+		return nil, err
 	}
 	page, next, err := a.Tree(c.r.Context(), cursor, limit, newest)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, wireTree{page, next})
+	return wireTree{page, next}, err
 }
 
 // findSnapshot tells what an agent knows of a snapshot: the session it is of, above all.
-func (c *call) findSnapshot() error {
-	n, err := c.knownSnapshot(c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, n)
+func findSnapshot(c *request) (any, error) {
+	return c.knownSnapshot(c.r.PathValue("id"))
 }
 
 // postBranch makes a branch, trimmed unless the body says otherwise.
-func (c *call) postBranch() error { return c.branch(true) }
+func postBranch(c *request) (any, error) { return branch(c, true) }
 
 // postTrim is the primitive: a snapshot of the session as it is, and a trimmed branch of it.
-func (c *call) postTrim() error { return c.branch(false) }
+func postTrim(c *request) (any, error) { return branch(c, false) }
 
-func (c *call) branch(choice bool) error {
+func branch(c *request, choice bool) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := session.BranchOptions{Trim: true}
 	var of json.RawMessage
@@ -165,93 +122,83 @@ func (c *call) branch(choice bool) error {
 		fields = append(fields, field{"trim", "true or false", &o.Trim})
 	}
 	if err := decodeBody(raw, fields...); err != nil {
-		return err
+		return nil, err
 	}
 	if err := decodeBody(of, ofSnapshot(&o.Of)...); err != nil {
-		return fmt.Errorf("of: %w", err)
+		return nil, fmt.Errorf("of: %w", err)
 	}
 	if len(of) > 0 && o.Snapshot != "" {
-		return fmt.Errorf("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them: %w", tidemark.ErrInvalid)
 	}
 	if err := bounded("orientation", o.Orientation, session.MaxOrientation); err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, err := s.Branch(c.r.Context(), o)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusCreated, b)
+	return response{http.StatusCreated, b}, err
 }
 
 // postMerge brings the outcome of a branch back as a note.
-func (c *call) postMerge() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func postMerge(c *request) (any, error) {
 	var o session.MergeOptions
 	var from string
-	if err := decodeBody(raw, field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note}); err != nil {
-		return err
+	if err := c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note}); err != nil {
+		return nil, err
 	}
 	if from == "" {
-		return fmt.Errorf("body: \"from\" is missing; want the key of a branch: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("body: \"from\" is missing; want the key of a branch: %w", tidemark.ErrInvalid)
 	}
+	var err error
 	if o.From, err = tidemark.ParseKey(from); err != nil {
-		return fmt.Errorf("body: \"from\": want the key of a branch: %w", err)
+		return nil, fmt.Errorf("body: \"from\": want the key of a branch: %w", err)
 	}
 	if err := bounded("note", o.Note, session.MaxNote); err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m, err := s.Merge(c.r.Context(), o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	status := http.StatusCreated
 	if m.Again {
 		status = http.StatusOK
 	}
-	return c.reply(status, m)
+	return response{status, m}, nil
 }
 
 // getSnapshotArchive sends a snapshot with its lineage, of the session that the path names.
-func (c *call) getSnapshotArchive() error {
-	s, err := c.session(false)
-	if err != nil {
-		return err
-	}
-	return c.sendSnapshot(s)
+func getSnapshotArchive(c *request, s *session.Session) (any, error) {
+	return sendSnapshot(c, s)
 }
 
 // getArchiveByID is the same of the session that has the snapshot.
-func (c *call) getArchiveByID() error {
+func getArchiveByID(c *request) (any, error) {
 	s, err := c.home()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.sendSnapshot(s)
+	return sendSnapshot(c, s)
 }
 
-func (c *call) sendSnapshot(s *session.Session) error {
+func sendSnapshot(c *request, s *session.Session) (any, error) {
 	id := c.r.PathValue("id")
 	out := bufio.NewWriterSize(&headed{c: c, id: id}, 64<<10) // what fails before that much is there is told in words
 	if err := s.ExportSnapshot(c.r.Context(), id, out); err != nil {
-		return err
+		return nil, err
 	}
-	return out.Flush()
+	return nil, out.Flush()
 }
 
 // headed sends the head of an archive with its first bytes.
 type headed struct {
-	c  *call
+	c  *request
 	id string
 }
 
@@ -265,33 +212,33 @@ func (w *headed) Write(p []byte) (int, error) {
 }
 
 // putArchiveByID reads an archive into a session of its own.
-func (c *call) putArchiveByID() error {
+func putArchiveByID(c *request) (any, error) {
 	key, err := c.target()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := c.sound(c.r.PathValue("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.enter(key, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in, err := s.ImportSnapshotOf(c.r.Context(), c.r.PathValue("id"), body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	status := http.StatusCreated
 	if in.Again {
 		status = http.StatusOK
 	}
-	return c.reply(status, in)
+	return response{status, in}, nil
 }
 
 // sound gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused
 // makes no session. Of one that is longer than may be held only what it is of is known, and only that is held.
-func (c *call) sound(id string) (io.Reader, error) {
+func (c *request) sound(id string) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)

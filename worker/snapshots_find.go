@@ -48,7 +48,7 @@ func homeOf(method, id string, query url.Values) (root tidemark.Key, sought stri
 }
 
 // home opens the session that a request about snapshots is for.
-func (c *call) home() (*session.Session, error) {
+func (c *request) home() (*session.Session, error) {
 	key, err := c.homeKey()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *call) home() (*session.Session, error) {
 }
 
 // target is the session that an archive is to be read into, which may be new.
-func (c *call) target() (tidemark.Key, error) {
+func (c *request) target() (tidemark.Key, error) {
 	key, err := c.homeKey()
 	if own := c.r.URL.Query().Get("session"); err == nil && own != "" { // as it was asked for, not its root
 		key, err = tidemark.ParseKey(own)
@@ -72,7 +72,7 @@ func (c *call) target() (tidemark.Key, error) {
 }
 
 // homeKey is the key of that session's conversation.
-func (c *call) homeKey() (tidemark.Key, error) {
+func (c *request) homeKey() (tidemark.Key, error) {
 	query := c.r.URL.Query()
 	key, id, err := homeOf(c.r.Method, c.r.PathValue("id"), query)
 	if err != nil || id == "" {
@@ -83,11 +83,11 @@ func (c *call) homeKey() (tidemark.Key, error) {
 }
 
 // knownSnapshot asks the agent for a snapshot.
-func (c *call) knownSnapshot(id string) (snapshot.Node, error) {
+func (c *request) knownSnapshot(id string) (snapshot.Node, error) {
 	if !isSnapshotID(id) {
 		return snapshot.Node{}, fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip(id, 80), tidemark.ErrInvalid)
 	}
-	a, _, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
+	a, err := c.owner(cmp.Or(c.r.URL.Query().Get("agent"), "main"))
 	if err != nil {
 		return snapshot.Node{}, err
 	}

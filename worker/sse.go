@@ -36,20 +36,20 @@ func appendFrame(dst []byte, event, data string) []byte {
 
 // stream writes server-sent events. One goroutine uses it.
 type stream struct {
-	c    *call
+	c    *request
 	ctl  *http.ResponseController
 	buf  []byte
 	dead error
 }
 
 // streaming reports whether the client asked for events.
-func (c *call) streaming() (bool, error) {
+func (c *request) streaming() bool {
 	accepts := strings.Contains(c.r.Header.Get("Accept"), codeEventStream)
 	return c.flag("stream", accepts)
 }
 
 // begin sends the head of a stream.
-func (c *call) begin() *stream {
+func (c *request) begin() *stream {
 	h := c.w.Header()
 	h.Set("Content-Type", codeEventStream)
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
@@ -59,7 +59,7 @@ func (c *call) begin() *stream {
 
 // headOnly answers a HEAD request with the head of a stream: the stream itself would never end, and hold up the
 // next request of the connection.
-func (c *call) headOnly() bool {
+func (c *request) headOnly() bool {
 	if c.r.Method != http.MethodHead {
 		return false
 	}

@@ -20,10 +20,10 @@ const formatDecisions = "decisions"
 
 // exportSteps streams the requests of a conversation as a replay reads them: of a client's, what it sent, a line for each
 // of its tracks; of any other, what its calls were made of, a line for each session.
-func (c *call) exportSteps(s *session.Session, all bool) error {
+func exportSteps(c *request, s *session.Session, all bool) (any, error) {
 	key, err := tidemark.ParseKey(c.r.PathValue("key"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := bufio.NewWriterSize(&begun{c: c}, 64<<10)
 	if key.Channel() == proxyChannel && c.Proxies != nil {
@@ -32,24 +32,24 @@ func (c *call) exportSteps(s *session.Session, all bool) error {
 			err = conv.Steps(c.r.Context(), out)
 		}
 		if err != nil {
-			return fmt.Errorf("export %s: %w", key, err)
+			return nil, fmt.Errorf("export %s: %w", key, err)
 		}
-		return out.Flush()
+		return nil, out.Flush()
 	}
 	if err := writeSteps(c.r.Context(), out, s, key, all); err != nil {
-		return fmt.Errorf("export %s: %w", key, err)
+		return nil, fmt.Errorf("export %s: %w", key, err)
 	}
-	return out.Flush()
+	return nil, out.Flush()
 }
 
 // exportDecisions streams what was decided with each request of a client, a line for each of its tracks.
-func (c *call) exportDecisions() error {
+func exportDecisions(c *request) (any, error) {
 	key, err := tidemark.ParseKey(c.r.PathValue("key"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if key.Channel() != proxyChannel || c.Proxies == nil {
-		return fmt.Errorf("format %s is of conversations of clients (channel %s); export --format %s and replay the others: %w", formatDecisions, proxyChannel, formatSteps, tidemark.ErrInvalid)
+		return nil, fmt.Errorf("format %s is of conversations of clients (channel %s); export --format %s and replay the others: %w", formatDecisions, proxyChannel, formatSteps, tidemark.ErrInvalid)
 	}
 	out := bufio.NewWriterSize(&begun{c: c}, 64<<10)
 	conv, err := c.Proxies(c.r.Context(), key.Root())
@@ -57,14 +57,14 @@ func (c *call) exportDecisions() error {
 		err = conv.Decisions(c.r.Context(), out)
 	}
 	if err != nil {
-		return fmt.Errorf("export %s: %w", key, err)
+		return nil, fmt.Errorf("export %s: %w", key, err)
 	}
-	return out.Flush()
+	return nil, out.Flush()
 }
 
 // begun sends the head of an export with its first bytes, so that a conversation that cannot be read is an error and not an
 // empty file.
-type begun struct{ c *call }
+type begun struct{ c *request }
 
 // Write implements io.Writer.
 func (b *begun) Write(p []byte) (int, error) {

@@ -87,10 +87,10 @@ func unmarked(blocks []tidemark.Block) []tidemark.Block {
 }
 
 // converse says what is new in the conversation and has the dialect answer.
-func (c *call) converse(t talk, to dialect) error {
+func converse(c *request, t talk, to dialect) (any, error) {
 	in, err := t.input()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	by := asWhole
 	if len(t.messages) == 1 {
@@ -100,18 +100,18 @@ func (c *call) converse(t talk, to dialect) error {
 		in.ID, by = own, asKey
 	}
 	if len(in.ID) > maxNamed {
-		return fmt.Errorf("header Idempotency-Key has %d bytes, at most %d: %w", len(in.ID), maxNamed, tidemark.ErrInvalid)
+		return nil, fmt.Errorf("header Idempotency-Key has %d bytes, at most %d: %w", len(in.ID), maxNamed, tidemark.ErrInvalid)
 	}
 	if err := in.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.open(t)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	last, ok, err := s.LastTry(c.r.Context(), in.ID)
 	if err != nil {
-		return fmt.Errorf("find what was said before: %w", err)
+		return nil, fmt.Errorf("find what was said before: %w", err)
 	}
 	if ok {
 		in.ID = by.id(last, c.Runtime.Now())
@@ -119,11 +119,11 @@ func (c *call) converse(t talk, to dialect) error {
 	h := c.w.Header()
 	h.Set(headerSession, string(t.key))
 	c.ignore(t.ignored)
-	return c.say(s, in, to)
+	return nil, c.say(s, in, to)
 }
 
 // open returns the session of a talk, which may be new.
-func (c *call) open(t talk) (*session.Session, error) {
+func (c *request) open(t talk) (*session.Session, error) {
 	if all, ok := c.Actors.(Lister); ok && t.byModel {
 		if err := c.agentThere(all, t.key); err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (c *call) open(t talk) (*session.Session, error) {
 // agentThere refuses a new session of an agent that is not there: a model's name makes none, since a slip
 // of the pen would stay for good. To list agents may cost a call to another object, so a session that is
 // there is enough.
-func (c *call) agentThere(all Lister, key tidemark.Key) error {
+func (c *request) agentThere(all Lister, key tidemark.Key) error {
 	ctx := c.r.Context()
 	_, err := c.Actors.Session(ctx, key, false)
 	if !errors.Is(err, tidemark.ErrNotFound) {
@@ -165,7 +165,7 @@ func noModel(name string) error {
 }
 
 // ignore says in a header what a request asked for and does not get.
-func (c *call) ignore(names []string) {
+func (c *request) ignore(names []string) {
 	if len(names) > 0 {
 		c.w.Header().Set(headerIgnored, strings.Join(names, ", "))
 	}

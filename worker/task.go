@@ -1,45 +1,31 @@
 package worker
 
 import (
-	"net/http"
-
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // getTask tells what a conversation works on, and where each line of it comes from.
-func (c *call) getTask() error {
-	s, err := c.shown()
-	if err != nil {
-		return err
-	}
-	v, err := s.Task(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, v)
+func getTask(c *request, s *session.Session) (any, error) {
+	return s.Task(c.r.Context())
 }
 
 // postTask changes it on behalf of the holder of the token.
-func (c *call) postTask() error {
+func postTask(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var ch session.TaskChange
 	err = decodeBody(raw, field{"new", "true or false", &ch.New}, field{"add", `a list of {"kind", "text"}`, &ch.Add}, field{"close", "a list of names of items", &ch.Close},
 		field{"phase", "idle, planning, executing, debugging or reviewing", &ch.Phase}, field{"pin", "a list of ids of entries", &ch.Pin},
 		field{"unpin", "a list of ids of entries", &ch.Unpin}, field{"superseded", `a list of {"entry", "by", "reason"}`, &ch.Superseded})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.session(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := s.ChangeTask(c.r.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true})
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, v)
+	return s.ChangeTask(c.r.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true})
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // track reads a path that names a track of a client's conversation. The root's own key means the main one.
-func (c *call) track() (key tidemark.Key, ok bool) {
+func (c *request) track() (key tidemark.Key, ok bool) {
 	key, err := tidemark.ParseKey(c.r.PathValue("key"))
 	return key, err == nil && session.Tracked(key) && key != key.Root()
 }
 
 // shown returns the session whose history is shown for the path: of the root of a client's conversation its main track,
 // for any other key that one itself.
-func (c *call) shown() (*session.Session, error) {
+func (c *request) shown() (*session.Session, error) {
 	if key, ok := c.track(); ok && key == key.Root()+session.FirstTrack {
 		return c.rooted()
 	}
@@ -34,7 +34,7 @@ func (c *call) shown() (*session.Session, error) {
 }
 
 // set returns the session whose own settings are changed, which is made if it is not there; a track only its client makes.
-func (c *call) set() (*session.Session, error) {
+func (c *request) set() (*session.Session, error) {
 	key, ok := c.track()
 	switch {
 	case !ok:
@@ -47,9 +47,9 @@ func (c *call) set() (*session.Session, error) {
 
 // rooted returns the session that the path names, or the root where that is a track of a client's conversation: what is
 // looked for, or listened to, is of all of its tracks.
-func (c *call) rooted() (*session.Session, error) {
+func (c *request) rooted() (*session.Session, error) {
 	key, ok := c.track()
-	if !ok {
+	if !ok || c.bad != nil {
 		return c.session(false)
 	}
 	s, err := c.Actors.Session(c.r.Context(), key.Root(), false)
@@ -61,7 +61,7 @@ func (c *call) rooted() (*session.Session, error) {
 
 // rowOf returns what there is to tell of the session that the path names, where that is a track of the track alone, and
 // the tracks beside it.
-func (c *call) rowOf(s *session.Session) (info tidemark.SessionInfo, shown tidemark.Key, list []session.Track, err error) {
+func (c *request) rowOf(s *session.Session) (info tidemark.SessionInfo, shown tidemark.Key, list []session.Track, err error) {
 	if info, err = s.Info(c.r.Context()); err != nil {
 		return info, "", nil, err
 	}

@@ -21,12 +21,12 @@ import (
 
 // export streams the history in order. The head is sent with the first message, so that a session
 // that cannot be read is an error and not an empty file.
-func (c *call) export(s *session.Session, format string, all bool) error {
+func export(c *request, s *session.Session, format string, all bool) (any, error) {
 	if format == formatDecisions {
-		return c.exportDecisions()
+		return exportDecisions(c)
 	}
 	if format == formatSteps {
-		return c.exportSteps(s, all)
+		return exportSteps(c, s, all)
 	}
 	kind, line := "application/x-ndjson", archive.AppendLine
 	if format == "md" {
@@ -43,10 +43,10 @@ func (c *call) export(s *session.Session, format string, all bool) error {
 			_, err = out.Write(buf)
 		}
 		if err != nil {
-			return fmt.Errorf("export: %w", err)
+			return nil, fmt.Errorf("export: %w", err)
 		}
 	}
-	return out.Flush()
+	return nil, out.Flush()
 }
 
 func appendMarkdown(dst []byte, e tidemark.Entry) ([]byte, error) {
@@ -86,14 +86,11 @@ func (m *imported) warn(err error) {
 }
 
 // postImport replays the body through the session as it comes.
-func (c *call) postImport() error {
-	format, err := c.one("format", "auto", "claude", "jsonl")
-	if err != nil {
-		return err
-	}
-	window, err := c.number("window", 0, int64(session.MinWindow), int64(session.MaxWindow))
-	if err != nil {
-		return err
+func postImport(c *request) (any, error) {
+	format := c.one("format", "auto", "claude", "jsonl")
+	window := c.number("window", 0, int64(session.MinWindow), int64(session.MaxWindow))
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	body := bufio.NewReaderSize(c.r.Body, sniffBytes)
 	if format == "auto" {
@@ -102,31 +99,31 @@ func (c *call) postImport() error {
 	}
 	log, err := c.probe(body, c.reader(format)) // before the session is made
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.session(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.narrow(s, tidemark.Tokens(window)); err != nil {
-		return err
+		return nil, err
 	}
 	if format == "claude" && c.MaxSpool > 0 { // the reader of such logs goes over them twice
 		kept, err := s.Spool(c.r.Context(), log, c.MaxSpool)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer c.unspool(kept)
 		log = kept
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader(format)(log, m) })
+	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader(format)(log, m) })
 }
 
 // lineExtra is what a line of a log may have beside its message.
 const lineExtra = 64 << 10
 
 // reader returns how the messages of a format are read.
-func (c *call) reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
+func (c *request) reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
 	var lines archive.Limits
 	if c.MaxMessage > 0 {
 		lines.Line = int(c.MaxMessage + lineExtra)
@@ -143,7 +140,7 @@ func (c *call) reader(format string) func(io.Reader, *imported) iter.Seq2[sessio
 
 // probe reads as much of a log as has a message in it, and gives the whole back to be read. A log
 // without one is an error; behind maxProbe bytes nobody looks any more.
-func (c *call) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
+func (c *request) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)
@@ -180,7 +177,7 @@ func noMessage(m imported) error {
 }
 
 // narrow sets the session's window.
-func (c *call) narrow(s *session.Session, window tidemark.Tokens) error {
+func (c *request) narrow(s *session.Session, window tidemark.Tokens) error {
 	if window == 0 {
 		return nil
 	}
@@ -193,7 +190,7 @@ func (c *call) narrow(s *session.Session, window tidemark.Tokens) error {
 }
 
 // unspool removes what a host without a disk kept of a log.
-func (c *call) unspool(kept *session.Spool) {
+func (c *request) unspool(kept *session.Spool) {
 	if err := kept.Close(); err != nil {
 		c.Logger.Warn("import", "id", c.w.id, "err", err)
 	}
@@ -278,12 +275,13 @@ func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[se
 }
 
 // replay imports messages and answers with what came of it.
-func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[session.Imported, error]) error {
-	events, err := c.streaming()
-	if err != nil {
-		return err
+func replay(c *request, s *session.Session, source func(*imported) iter.Seq2[session.Imported, error]) (any, error) {
+	events := c.streaming()
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	out := imported{Type: "done"}
+	var err error
 	var progress func(int)
 	var to *stream
 	ctx, cancel := context.WithCancel(c.r.Context())
@@ -291,7 +289,7 @@ func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[sessi
 	if events {
 		// The body is read while the answer is written, which HTTP/1 allows only when asked for.
 		if err := http.NewResponseController(c.w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return fmt.Errorf("import: %w", err)
+			return nil, fmt.Errorf("import: %w", err)
 		}
 		to = c.begin()
 		defer to.end()
@@ -307,13 +305,13 @@ func (c *call) replay(s *session.Session, source func(*imported) iter.Seq2[sessi
 	}
 	switch {
 	case err != nil && to != nil:
-		return to.fail(native, err)
+		return nil, to.fail(native, err)
 	case err != nil:
-		return err
+		return nil, err
 	case to != nil:
-		return to.event(out.Type, out)
+		return nil, to.event(out.Type, out)
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // wireProgress tells how far a long work is.
@@ -327,40 +325,36 @@ type wireProgress struct {
 
 // postRestore reads an archive into a new or empty session. One that was cut off goes on; a session
 // that holds another conversation is a conflict.
-func (c *call) postRestore() error {
-	raw, err := c.body()
-	if err != nil {
-		return err
-	}
+func postRestore(c *request) (any, error) {
 	var key string
-	if err := decodeBody(raw, field{"archive", "the key or the name of an archive", &key}); err != nil {
-		return err
+	if err := c.decode(field{"archive", "the key or the name of an archive", &key}); err != nil {
+		return nil, err
 	}
 	if key == "" {
-		return fmt.Errorf("body: \"archive\" is missing; want the key or the name of an archive: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("body: \"archive\" is missing; want the key or the name of an archive: %w", tidemark.ErrInvalid)
 	}
 	named, err := tidemark.ParseKey(c.r.PathValue("key"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if key, err = archiveKey(named.Agent(), key); err != nil {
-		return err
+		return nil, err
 	}
 	_, body, err := c.Blobs.Get(c.r.Context(), key) // before the session is made
 	if err != nil {
-		return fmt.Errorf("restore %s: %w", key, err)
+		return nil, fmt.Errorf("restore %s: %w", key, err)
 	}
 	defer body.Close()
 	log, err := c.probe(body, c.reader("jsonl"))
 	if errors.Is(err, tidemark.ErrInvalid) {
-		return damaged(key, err)
+		return nil, damaged(key, err)
 	}
 	if err != nil {
-		return fmt.Errorf("restore %s: %w", key, err)
+		return nil, fmt.Errorf("restore %s: %w", key, err)
 	}
 	s, err := c.session(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.replay(s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader("jsonl")(log, m) })
+	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader("jsonl")(log, m) })
 }

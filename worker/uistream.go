@@ -14,63 +14,63 @@ import (
 
 // postUI is /api/chat: what useChat of the AI SDK asks. Who leaves stops nothing; the page comes back by
 // getUI.
-func (c *call) postUI() error {
+func postUI(c *request) (any, error) {
 	raw, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := readUI(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in, err := f.input()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.chat(f.id, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.say(s, in, &uiStream{call: c})
+	return nil, c.say(s, in, &uiStream{request: c})
 }
 
 // getUI goes on with the answer in work, also before its first piece: of the turn, or of what waits for
 // one. 204 says that there is none.
-func (c *call) getUI() error {
+func getUI(c *request) (any, error) {
 	s, err := c.chat(c.r.PathValue("id"), false)
 	if failureOf(err).status == http.StatusNotFound && err != nil {
-		return c.nothing()
+		return nothing(c)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f := &follower{call: c, s: s, to: &uiStream{call: c}}
+	f := &follower{request: c, s: s, to: &uiStream{request: c}}
 	if f.sub, err = s.Subscribe(); err != nil { // before it looks, so that nothing is missed
-		return err
+		return nil, err
 	}
 	defer func() { f.sub.Close() }()
 	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), c.Wait)
 	defer cancel()
 	receipt, ok, err := s.InWork(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !ok {
-		return c.nothing()
+		return nothing(c)
 	}
 	if c.headOnly() {
-		return nil
+		return nil, nil
 	}
-	return f.follow(ctx, receipt)
+	return nil, f.follow(ctx, receipt)
 }
 
-func (c *call) nothing() error {
+func nothing(c *request) (any, error) {
 	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return nil, nil
 }
 
 // chat returns the session of a chat: agent:main:web:dm:{its id, see keyOf}; ?agent= names another agent.
-func (c *call) chat(id string, create bool) (*session.Session, error) {
+func (c *request) chat(id string, create bool) (*session.Session, error) {
 	if id == "" || len(id) > maxChatID {
 		return nil, fmt.Errorf("id of a chat: want up to %d bytes: %w", maxChatID, tidemark.ErrInvalid)
 	}
@@ -86,7 +86,7 @@ func (c *call) chat(id string, create bool) (*session.Session, error) {
 // (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol). Each call of the model is a step of one message, whose
 // id follows from that of the input, so a page that resumes goes on with the same message.
 type uiStream struct {
-	*call
+	*request
 	id string // of the input
 
 	speech

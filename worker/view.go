@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -67,22 +66,19 @@ type wireBlock struct {
 const previewBytes = 200
 
 // getView shows what the model would see now, or only the messages.
-func (c *call) getView() error {
-	which, err := c.one("messages", "", "0", "1")
-	if err != nil {
-		return err
-	}
+func getView(c *request) (any, error) {
+	which := c.one("messages", "", "0", "1")
 	s, err := c.shown()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := s.View(c.r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	info, _, _, err := c.rowOf(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, b, from := s.Request(v), s.Budget(), s.Window().From.String()
 	if info.Key.Channel() == proxyChannel {
@@ -90,14 +86,14 @@ func (c *call) getView() error {
 		b, from = compaction.Budget{Window: info.Window}, ""
 	}
 	if which == "1" {
-		return c.reply(http.StatusOK, listed(req.Sent()))
+		return listed(req.Sent()), nil
 	}
 	out := describe(v, req)
 	out.Window, out.From, out.Limit, out.Reserve, out.Keep = info.Window, from, b.Limit(), b.Reserve, b.Keep
 	if which != "0" {
 		out.Messages = listed(req.Sent())
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // ofClient leaves the messages of a view. What else a client sends is not kept, and its size is known of its newest call.
@@ -192,25 +188,19 @@ func showEntry(e tidemark.Entry) (wireEntry, error) {
 }
 
 // getLog lists entries of every kind, or streams the history.
-func (c *call) getLog() error {
-	format, err := c.one("format", "json", "jsonl", "md", formatSteps, formatDecisions)
-	if err != nil {
-		return err
-	}
-	all, err := c.flag("all", false)
-	if err != nil {
-		return err
-	}
+func getLog(c *request) (any, error) {
+	format := c.one("format", "json", "jsonl", "md", formatSteps, formatDecisions)
+	all := c.flag("all", false)
 	s, before, limit, err := c.page()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if format != "json" {
-		return c.export(s, format, all)
+		return export(c, s, format, all)
 	}
-	messages, err := c.flag("messages", true)
-	if err != nil {
-		return err
+	messages := c.flag("messages", true)
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	read := s.Entries
 	if !messages {
@@ -219,7 +209,7 @@ func (c *call) getLog() error {
 	var entries []tidemark.Entry
 	if before != 1 { // nothing stands before the first
 		if entries, err = read(c.r.Context(), before, limit); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	out := struct {
@@ -229,109 +219,80 @@ func (c *call) getLog() error {
 	for _, e := range entries {
 		w, err := showEntry(e)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out.Entries = append(out.Entries, w)
 	}
 	if len(entries) == limit {
 		out.Next = entries[limit-1].Seq
 	}
-	return c.reply(http.StatusOK, out)
+	return out, nil
 }
 
 // page opens the session and reads which page of its records is asked for.
-func (c *call) page() (s *session.Session, before int64, limit int, err error) {
-	if before, err = c.number("before", 0, 0, 1<<53); err != nil {
-		return nil, 0, 0, err
-	}
-	if limit, err = c.limit(); err != nil {
-		return nil, 0, 0, err
-	}
+func (c *request) page() (s *session.Session, before int64, limit int, err error) {
+	before, limit = c.number("before", 0, 0, 1<<53), c.limit()
 	s, err = c.shown()
 	return s, before, limit, err
 }
 
 // getEntry shows one entry whole.
-func (c *call) getEntry() error {
-	s, err := c.rooted()
-	if err != nil {
-		return err
-	}
+func getEntry(c *request, s *session.Session) (any, error) {
 	e, err := s.Entry(c.r.Context(), tidemark.EntryID(c.r.PathValue("id")))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w, err := showEntry(e)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, w)
+	return showEntry(e)
 }
 
 // getQueue lists what waits for its turn.
-func (c *call) getQueue() error {
-	s, err := c.rooted()
-	if err != nil {
-		return err
-	}
+func getQueue(c *request, s *session.Session) (any, error) {
 	run, waiting, err := s.Queue(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Run     string            `json:"run,omitempty"`
 		Waiting []session.Waiting `json:"waiting"`
-	}{run, listed(waiting)})
+	}{run, listed(waiting)}, err
 }
 
 // recallSession finds messages as the model's tool does, and says how far that can be trusted.
-func (c *call) recallSession() error {
+func recallSession(c *request) (any, error) {
 	if c.r.URL.Query().Has("episode") {
-		return c.readEpisode()
+		return readEpisode(c)
 	}
 	if c.r.URL.Query().Has("offset") {
-		return fmt.Errorf("offset: it is of an episode, want episode=NAME, too: %w", tidemark.ErrInvalid)
+		return nil, fmt.Errorf("offset: it is of an episode, want episode=NAME, too: %w", tidemark.ErrInvalid)
 	}
 	ask, err := c.recallAsk()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.rooted()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w := session.Wanted{Query: ask.Query, K: ask.K, Budget: ask.Budget, All: ask.All}
 	values := c.r.URL.Query()
 	if w.Since, w.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
-		return err
+		return nil, err
 	}
 	found, err := s.Recall(c.r.Context(), w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.NoteRecall(c.r.Context(), session.ByPerson, found)
-	return c.reply(http.StatusOK, found)
+	return found, nil
 }
 
 // searchSession finds messages by words.
-func (c *call) searchSession() error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+func searchSession(c *request) (any, error) {
+	q := c.query()
+	limit := c.limit()
 	s, err := c.rooted()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := s.Search(c.r.Context(), q, limit)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, struct {
+	return struct {
 		Found []session.Found `json:"found"`
-	}{listed(found)})
+	}{listed(found)}, err
 }

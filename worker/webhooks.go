@@ -55,30 +55,30 @@ func (b *budget) take(bytes int64) (release func(), ok bool) {
 }
 
 // getWebhook answers the handshake of a platform.
-func (c *call) getWebhook() error {
+func getWebhook(c *request) (any, error) {
 	if c.Webhooks == nil {
-		return fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
+		return nil, fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
 	}
 	answer, err := c.Webhooks.Handshake(c.r.Context(), c.r.PathValue("channel"), c.r.URL.Query())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, err = io.WriteString(c.w, answer)
-	return err
+	return nil, err
 }
 
 // postWebhook stores a webhook. The platform needs no token: it signs what it posts.
-func (c *call) postWebhook() error {
+func postWebhook(c *request) (any, error) {
 	if c.Webhooks == nil {
-		return fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
+		return nil, fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
 	}
 	if c.r.ContentLength > channel.MaxBody {
-		return fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
+		return nil, fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
 	}
 	platform := c.r.PathValue("channel")
 	if err := c.Webhooks.Expect(c.r.Context(), platform, c.r.Header); err != nil {
-		return err
+		return nil, err
 	}
 	free, admit := int64(freeBody), c.Admit
 	if admit == nil {
@@ -91,13 +91,13 @@ func (c *call) postWebhook() error {
 	body, err := c.admitted(channel.MaxBody, free, admit) // one that is refused the platform posts again
 	switch {
 	case errors.Is(err, tidemark.ErrBusy) || errors.Is(err, tidemark.ErrTooLarge):
-		return err
+		return nil, err
 	case err != nil:
-		return &refused{http.StatusRequestTimeout, "timeout", fmt.Sprintf("the body was cut off, or took over %s", webhookTime)}
+		return nil, &refused{http.StatusRequestTimeout, "timeout", fmt.Sprintf("the body was cut off, or took over %s", webhookTime)}
 	}
 	if err := c.Webhooks.Receive(c.r.Context(), platform, c.r.Header, body); err != nil {
-		return err
+		return nil, err
 	}
 	c.w.WriteHeader(http.StatusOK)
-	return nil
+	return nil, nil
 }

@@ -1,9 +1,9 @@
 // Package worker is the door: an http.Handler over sessions and agents, the same on every host. It
-// decodes, authenticates, routes and encodes; it decides nothing about conversations.
+// decodes, authenticates, routes and encodes; it decides nothing about conversations. Begin with
+// ServeHTTP: a request id, the guard (guard.go), the table of routes (routes.go), a function of the
+// route, and if that fails the table of errors (errors.go).
 //
-// The path of a request is ServeHTTP: a request id, the guard (guard.go), the table of routes
-// (routes.go), a function of the route, and if that fails the table of errors (errors.go). What the
-// routes take and give is written down in docs/http.md.
+// What the routes take and give is written down in docs/http.md.
 package worker
 
 import (
@@ -173,11 +173,18 @@ func newTable() *table {
 		t.open[rt.pattern] = rt.open
 		t.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			a := w.(*answer)
-			one := &call{door: a.door, w: a, r: r}
+			one := &request{door: a.door, w: a, r: r}
 			defer one.end()
 			err := one.known(rt.takes)
+			var v any
 			if err == nil {
-				err = rt.serve(one)
+				v, err = rt.serve(one)
+			}
+			if err == nil {
+				err = one.bad
+			}
+			if err == nil {
+				err = one.write(v)
 			}
 			if err != nil {
 				a.door.fail(a, r, err)
@@ -194,19 +201,20 @@ func orDefault[T int64 | time.Duration](v, otherwise T) T {
 	return v
 }
 
-// call is one request on its way through a route.
-type call struct {
+// request is one request on its way through a route.
+type request struct {
 	*door
 	w *answer
 	r *http.Request
 
 	packed   *packed       // its body, if that came compressed
 	release  func()        // gives back what Config.Admit gave
+	bad      error         // why a parameter of the query cannot be read
 	patience time.Duration // how long this client waits for a turn, 0: Config.Wait
 }
 
 // end ends a request.
-func (c *call) end() {
+func (c *request) end() {
 	if c.release != nil {
 		c.release()
 		c.release = nil

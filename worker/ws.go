@@ -87,40 +87,37 @@ func (n note) String() string {
 }
 
 // openSocket turns a request into a socket of the session that its query names.
-func (c *call) openSocket() error {
+func openSocket(c *request) (any, error) {
 	protocol, err := c.handshake()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name, err := c.name()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	create, err := c.flag("create", false)
-	if err != nil {
-		return err
-	}
+	create := c.flag("create", false)
 	s, err := c.asked(create)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Sockets == nil {
-		return &refused{http.StatusNotImplemented, "not_implemented", "this host holds no sockets; listen to /v1/sessions/{key}/events"}
+		return nil, &refused{http.StatusNotImplemented, "not_implemented", "this host holds no sockets; listen to /v1/sessions/{key}/events"}
 	}
 	if c.rooms.full(s.Key) {
-		return fmt.Errorf("%d sockets listen to this session already: %w", maxPeople, tidemark.ErrBusy)
+		return nil, fmt.Errorf("%d sockets listen to this session already: %w", maxPeople, tidemark.ErrBusy)
 	}
 	n := note{Key: s.Key, Name: name, Sent: keptAhead}
 	err = c.Sockets.Accept(c.w, c.r, tidemark.NewID(c.Runtime.Now()), protocol, n.String(), c.rooms)
 	if c.w.status == 0 && err == nil {
 		c.w.status = http.StatusSwitchingProtocols
 	}
-	return err
+	return nil, err
 }
 
 // handshake holds a request to RFC 6455, §4.2.1, and agrees on the protocol. A client that offers
 // none is one that cannot, and means ours.
-func (c *call) handshake() (protocol string, err error) {
+func (c *request) handshake() (protocol string, err error) {
 	h := c.r.Header
 	if !upgrades(c.r) || !strings.Contains(strings.ToLower(h.Get("Connection")), "upgrade") && c.r.ProtoMajor == 1 && h.Get("Connection") != "" {
 		c.w.Header().Set("Upgrade", "websocket")
@@ -144,7 +141,7 @@ func (c *call) handshake() (protocol string, err error) {
 }
 
 // name is what a client calls itself, for others to see.
-func (c *call) name() (string, error) {
+func (c *request) name() (string, error) {
 	s := c.r.URL.Query().Get("name")
 	if len(s) > maxName || invalidUTF8([]byte(s)) >= 0 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "", fmt.Errorf("name: want up to %d bytes of text on one line: %w", maxName, tidemark.ErrInvalid)
@@ -153,7 +150,7 @@ func (c *call) name() (string, error) {
 }
 
 // asked returns the session that ?session names.
-func (c *call) asked(create bool) (*session.Session, error) {
+func (c *request) asked(create bool) (*session.Session, error) {
 	if err := c.askedKey(); err != nil {
 		return nil, err
 	}
@@ -161,7 +158,7 @@ func (c *call) asked(create bool) (*session.Session, error) {
 }
 
 // askedKey takes the key from the query, where a path has none.
-func (c *call) askedKey() error {
+func (c *request) askedKey() error {
 	key := c.r.URL.Query().Get("session")
 	if key == "" {
 		return fmt.Errorf("session: it is missing; name one, as in %s?session=main: %w", c.r.URL.Path, tidemark.ErrInvalid)
@@ -171,9 +168,9 @@ func (c *call) askedKey() error {
 }
 
 // rootEvents is liveEvents at a path without the key.
-func (c *call) rootEvents() error {
+func rootEvents(c *request) (any, error) {
 	if err := c.askedKey(); err != nil {
-		return err
+		return nil, err
 	}
-	return c.liveEvents()
+	return in((*request).rooted, liveEvents)(c)
 }

@@ -1,4 +1,5 @@
-// Package agenttest gives tests another agent in the same database.
+// Package agenttest gives tests a second agent in the same database, whose rows must not change. It holds no
+// assertions about agents; those are in package agent. Begin with [Beside].
 package agenttest
 
 import (

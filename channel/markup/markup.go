@@ -1,15 +1,11 @@
 // Package markup turns the Markdown that models write into the markup of messaging platforms, in
-// messages that these take.
+// messages that these take. It does not know all of Markdown: footnotes, reference links and HTML stay
+// as they are written. Begin with [read].
 //
-// A text is read once into plain text with styled runs ([read]). What a message holds is a stretch of
-// that text, and its markup is written for the stretch alone: so a message always opens and closes
-// what it styles, code fences included, wherever the text is cut.
-//
-// Goals: no word is lost, order stays, code is as the model wrote it, the same text gives the same
-// messages.
-//
-// Non-goals: all of Markdown. What is not known (footnotes, reference links, HTML) stays as it is
-// written.
+// A text is read once into plain text with styled runs. A message holds a stretch of that text, and its
+// markup is written for the stretch alone, so a message always opens and closes what it styles, code
+// fences included, wherever the text is cut. No word is lost, order stays, code is as the model wrote
+// it, and the same text gives the same messages.
 package markup
 
 import "strings"

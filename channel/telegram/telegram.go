@@ -1,18 +1,12 @@
-// Package telegram is the Telegram Bot API as a [channel.Platform]: updates are verified and decoded,
-// answers are sent as HTML, and files are opened by the two steps that the API asks for.
+// Package telegram is the Telegram Bot API as a [channel.Platform]: it verifies and decodes updates,
+// sends answers as HTML, and opens files by the two steps that the API asks for. It does not decide
+// when a message is sent again (the session's ledger does), and it has no buttons, inline queries,
+// polls or long polling. Begin with [New]; the protocol is https://core.telegram.org/bots/api.
 //
-// Telegram differs from WhatsApp in three things that the contracts leave room for. Its ids of
-// messages count within a chat, so ours carry the chat ("-1001:5"). It says nothing of a message once
-// it was sent: no status, and nothing of ours is given back, so a send whose fate is not known stays
-// unknown. And a group may change its id, which is an alias, and for a message on its way an address.
-//
-// Goals: an update is decoded by what it holds, one it cannot read hides nothing; a send whose fate is
-// not known is never called anything else; the token, which is part of every address, is in no error.
-//
-// Non-goals: when a message is sent again (the ledger of the session); buttons, inline queries and
-// polls; long polling, which needs a process of its own.
-//
-// The protocol: https://core.telegram.org/bots/api
+// Telegram differs from WhatsApp in three ways. Its ids of messages count within a chat, so ours carry
+// the chat ("-1001:5"). It says nothing of a message once it was sent, so a send whose fate is not known
+// stays unknown. And a group may change its id, which is an alias, and for a message on its way an
+// address. The token is part of every address, so it must appear in no error.
 package telegram
 
 import (

@@ -1,14 +1,11 @@
-// Package whatsapp is the WhatsApp Business Cloud API as a [channel.Platform]: what Meta posts is
-// verified and decoded, answers are sent as text, and media are opened by the two steps that the
-// Graph API asks for.
+// Package whatsapp is the WhatsApp Business Cloud API as a [channel.Platform]: it verifies and decodes
+// what Meta posts, sends answers as text, and opens media by the two steps that the Graph API asks for.
+// It does not decide when a message is sent again (the session's ledger does), and it has no templates,
+// buttons or lists. Begin with [New]; the protocol is
+// https://developers.facebook.com/docs/whatsapp/cloud-api.
 //
-// Goals: every message type and every error code that the API documents has one row in one table;
-// a send whose fate is not known is never called anything else.
-//
-// Non-goals: when a message is sent again (the ledger of the session); templates, buttons and lists,
-// which need the owner's own words and their approval by Meta; any unofficial bridge.
-//
-// The protocol: https://developers.facebook.com/docs/whatsapp/cloud-api
+// Every message type and every error code that the API documents has one row in one table. A send whose
+// fate is not known is never called anything else.
 package whatsapp
 
 import (

@@ -1,10 +1,6 @@
 // Package wire is what the clients of messaging platforms share: how a request is sent once, and how a file is
-// read within a bound.
-//
-// Goals: that a message may have been sent is said by one piece of code, since what may have been sent is never
-// sent again.
-//
-// Non-goals: what an answer means; that is each platform's own.
+// read within a bound. What an answer means is each platform's own. Begin with [Post]: it alone says that a
+// message may have been sent, since what may have been sent is never sent again.
 package wire
 
 import (

@@ -1,8 +1,10 @@
-// Command tidemark is the native binary: the server and the command line.
+// Command tidemark is the native binary: the server and the command line. It decides nothing: parts
+// meet here and nowhere else. Begin with Main.Run here, then serve.go for the server and client.go for
+// the commands.
 //
-// Parts meet here and nowhere else. Every command but serve and doctor speaks HTTP to the same
-// handler: over the network when a server holds the store or --server names one, else in this
-// process, on the local store (client.go). So each command has one code path.
+// Every command but serve and doctor speaks HTTP to the same handler: over the network when a server
+// holds the store or --server names one, else in this process, on the local store. So each command has
+// one code path.
 package main
 
 import (

@@ -45,7 +45,8 @@ func (m *Main) taskCommand() *cobra.Command {
 		Use: "task KEY", Short: "Show or change what a conversation works on", Args: oneKey,
 		Long: `Show the task card of a conversation: goals, open loops, constraints, key events
 and phase, who keeps each line and in which entry it was said. Where neither the
-agent nor a person keeps one, it is derived from the messages, and says so.
+agent nor a person keeps one, it has what was said last and the calls of tools that
+failed or are open, and says so.
 
 With flags it is changed on your behalf. The model cannot drop a constraint that
 you set.`,
@@ -136,7 +137,7 @@ func (m *Main) printTask(v taskShown) {
 	}
 	how := "kept by the agent or a person"
 	if !v.Kept {
-		how = "derived from the messages; nobody keeps a card here"
+		how = "what was said last, and open calls; nobody keeps a card here"
 	}
 	m.err.line("phase: " + v.Phase + "; " + how)
 	if len(v.Cut) > 0 {

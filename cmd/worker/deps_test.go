@@ -23,7 +23,7 @@ var linkable = map[string]string{
 	"github.com/syumai/workers/cloudflare":                           "variables and bindings (Getenv, GetBinding), which are the same for all objects of an instance",
 	"github.com/syumai/workers/cloudflare/internal/cfruntimecontext": "the context contract behind them",
 	"github.com/syumai/workers/cloudflare/kv":                        "imported by the package above, not called",
-	"github.com/syumai/workers/cloudflare/r2":                        "the same: RATIONALE says what it would cost",
+	"github.com/syumai/workers/cloudflare/r2":                        "the same: RATIONALE says why not",
 	"github.com/syumai/workers/internal/jshttp":                      "the same",
 	"github.com/syumai/workers/internal/jsutil":                      "the same",
 }

@@ -1,6 +1,7 @@
 //go:build !js
 
-// Command worker is the WASM module of the Worker. Build it with: go run ./build
+// Command worker is the WASM module of the Worker, in which the parts meet as they do in cmd/tidemark.
+// Natively it only says how it is built (go run ./build). Begin with instance_js.go.
 package main
 
 import (

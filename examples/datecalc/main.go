@@ -1,5 +1,6 @@
 // Command datecalc is a tool for Tidemark: it does with calendar dates what models get wrong. It reads one JSON
-// object on standard input and writes one on standard output, so it runs as it is on a terminal too.
+// object on standard input and writes one on standard output, so it runs on a terminal too. It imports nothing of
+// Tidemark's: begin here to write a module of your own.
 //
 //	GOOS=wasip1 GOARCH=wasm go build -o datecalc.wasm ./examples/datecalc
 //	tidemark tool add datecalc.wasm --manifest examples/datecalc/tool.json

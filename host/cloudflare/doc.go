@@ -1,5 +1,6 @@
 // Package cloudflare is what a Worker gives to the core: the database, bucket, alarm, clock and
-// network of one Durable Object, and the bridge over which events reach Go.
+// network of one Durable Object, and the bridge over which events reach Go. The HTTP routes are package
+// worker's. Begin with object_js.go and bridge_js.go.
 //
 // One Go instance serves all objects of an isolate. Three rules follow, and the bridge keeps them:
 //

@@ -10,8 +10,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gofrs/flock"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -38,7 +41,7 @@ const (
 type DB struct {
 	path string // as given, for messages
 	dsn  string
-	lock *os.File // nil in memory
+	lock *flock.Flock // nil in memory
 
 	writer  chan *conn    // holds the connection that writes while nobody does
 	readers chan *conn    // idle connections that read; nil in memory
@@ -104,20 +107,28 @@ func OpenDB(path string) (*DB, error) {
 	return d, nil
 }
 
-// lockDatabase takes the lock file beside the database and writes our process id into it.
-func lockDatabase(path string) (*os.File, error) {
+// lockDatabase takes the lock file beside the database, until the process ends, however it ends, and writes our process
+// id into it. The file itself stays: removing it would race with a new owner.
+func lockDatabase(path string) (*flock.Flock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirPerm); err != nil {
 		return nil, fmt.Errorf("open database %s: %w; %s: %w", path, err, folderFix(err), tidemark.ErrUnavailable)
 	}
-	f, err := lockOwner(path + lockSuffix)
-	var held *heldError
-	switch {
-	case errors.As(err, &held):
-		return nil, &LockedError{Path: path, PID: held.pid}
-	case err != nil:
+	lock := flock.New(path+lockSuffix, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(filePerm))
+	ours, err := lock.TryLock()
+	if err == nil && !ours {
+		lock.Close()
+		owner, _ := os.ReadFile(lock.Path()) // what cannot be read names nobody
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(owner)))
+		return nil, &LockedError{Path: path, PID: pid}
+	}
+	if err == nil {
+		err = os.WriteFile(lock.Path(), []byte(strconv.Itoa(os.Getpid())+"\n"), filePerm)
+	}
+	if err != nil {
+		lock.Close()
 		return nil, fmt.Errorf("open database %s: lock: %w; %s: %w", path, err, folderFix(err), tidemark.ErrUnavailable)
 	}
-	return f, nil
+	return lock, nil
 }
 
 // folderFix says what to do about a folder in which no file can be made or written.
@@ -265,7 +276,7 @@ func (d *DB) Close() error {
 		}
 		err = errors.Join(err, writer.close()) // last: it folds the write-ahead log in
 		if d.lock != nil {
-			err = errors.Join(err, d.lock.Truncate(0), d.lock.Close())
+			err = errors.Join(err, os.Truncate(d.lock.Path(), 0), d.lock.Close())
 		}
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/tidemark-ai/tidemark"
 )
 
@@ -360,16 +362,12 @@ func (d *Dir) lock(key string) (unlock func(), err error) {
 	h.Write([]byte(key))
 	n := h.Sum32() % stripes
 	d.mu[n].Lock()
-	f, err := d.root.OpenFile(fmt.Sprintf("%s/%02d", lockDir, n), os.O_RDWR|os.O_CREATE, filePerm)
-	if err == nil {
-		err = waitLock(f)
-	}
-	if err != nil {
-		f.Close()
+	l := flock.New(filepath.Join(d.path, lockDir, fmt.Sprintf("%02d", n)), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(filePerm))
+	if err := l.Lock(); err != nil {
 		d.mu[n].Unlock()
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return func() { f.Close(); d.mu[n].Unlock() }, nil
+	return func() { l.Close(); d.mu[n].Unlock() }, nil
 }
 
 // fail names the call, the key and the folder, and gives an error of the system its kind.

@@ -1,6 +1,6 @@
-// Package calls knows what fields of a tool's input are for. The trims of a session and of a session log both keep the
-// fields by which the tools of Claude Code say what a call does; the one of a session, where any client's tools are, knows
-// some names more.
+// Package calls knows what the fields of a tool's input are for. It shortens nothing; the trims of a session and of
+// a session log keep the fields that it names. Begin with the tables here: a session, which may have any client's tools,
+// knows some names more.
 package calls
 
 // maxField is the longest name that [Tells] knows, in bytes.

@@ -1,13 +1,12 @@
 // Package graph is a fake of Meta's Graph API for WhatsApp over real HTTP: it takes messages, keeps
 // media, and posts signed webhooks to a business until they are acknowledged. It stands in for
-// Meta's servers in tests and in tidemark whatsapp simulate.
+// Meta's servers in tests and in tidemark whatsapp simulate, but knows nothing of templates' own rules,
+// payment and the throughput of a number. Begin with [Server].
 //
 // Goals: it refuses what the real one refuses, with its codes; it has every fault on call, by the
 // number that a message is sent to ([Trigger]) or by a queue ([Server.Fail]); it escapes and signs
 // as Meta does. It was written from the API's documentation, not from our client, and a client of
 // others is held against it (test/whatsapp).
-//
-// Non-goals: templates' own rules, payment, the throughput of a number.
 package graph
 
 import (

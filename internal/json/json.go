@@ -1,7 +1,7 @@
-// Package json is the one way of this code base to JSON. Natively it is goccy/go-json, which gives
-// the same bytes and the same verdicts as encoding/json at about three times the speed; in the
-// Worker it is encoding/json itself, because there goccy is slow at first (RATIONALE, "Which libraries,
-// and why these?").
+// Package json is the one way of this code base to JSON. It changes nothing of what encoding/json
+// means: natively it is goccy/go-json, faster with the same bytes and verdicts, and in the Worker
+// encoding/json itself, because there goccy is slow at first (RATIONALE, "Which libraries, and why
+// these?"). Begin with [Marshal] and [Unmarshal].
 package json
 
 import (

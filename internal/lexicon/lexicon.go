@@ -1,5 +1,6 @@
 // Package lexicon is the one home of what several packages must know alike of words: which of them tell nothing of
-// what a text is about, and where a sentence ends.
+// what a text is about, and where a sentence ends. It does not rank and does not stem; package recall does. Begin with
+// the lists of words here.
 package lexicon
 
 import "strings"

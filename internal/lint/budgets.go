@@ -21,6 +21,8 @@ const (
 	MaxFile      = 500
 	MaxInterface = 5 // methods
 	MaxReadme    = 150
+
+	MaxRationale = 40_960 // bytes: what a reader of the code would still question, the rest is in git
 )
 
 const ruleBudget = "budget"
@@ -96,6 +98,9 @@ func (b *budgeter) text(file string, src []byte) {
 	case file == "README.md" && lines > MaxReadme:
 		b.add(file, token.NoPos, file, "%d lines, at most %d; the rest belongs in docs or RATIONALE", lines, MaxReadme)
 	case file == "RATIONALE.md":
+		if len(src) > MaxRationale {
+			b.add(file, token.NoPos, file, "%d bytes, at most %d; keep what a reader would still question", len(src), MaxRationale)
+		}
 		for _, h := range questionHeading.FindAll(src, -1) {
 			b.add(file, token.NoPos, file, "heading %q is no question", bytes.TrimSpace(h))
 		}

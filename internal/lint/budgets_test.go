@@ -36,6 +36,8 @@ func TestBudgetsBite(t *testing.T) {
 		{"readme of 151 lines", "README.md", lines(151, "x"), "151 lines, at most 150"},
 		{"other text of 151 lines", "CHANGELOG.md", lines(151, "x"), ""},
 		{"rationale with a statement", "RATIONALE.md", "# R\n\n## Why so?\n\n## It is so\n", `"## It is so" is no question`},
+		{"rationale of 40,960 bytes", "RATIONALE.md", strings.Repeat("x", 40_960), ""},
+		{"rationale of 40,961 bytes", "RATIONALE.md", strings.Repeat("x", 40_961), "40961 bytes, at most 40960"},
 		{"syntax error", "a.go", "package", "does not parse"},
 	}
 	for _, r := range rows {

@@ -32,11 +32,11 @@ var table = []row{
 	{pkg: "internal/picture", why: "it is below everything: bytes in, width and height out"},
 	{pkg: "tidemark", why: "the root holds nouns and contracts, so that everything may import it"},
 
-	{pkg: "internal/scan", why: "bytes in, places out"},
+	{pkg: "internal/scan", why: "bytes in, places and bytes out"},
 	{pkg: "internal/place", why: "bytes in, a file out: what is in it is for others to say"},
 
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
-	{pkg: "paging", may: "internal/near", why: "it decides and never acts: a history goes in, decisions come out"},
+	{pkg: "paging", may: "internal/near internal/scan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
 	{pkg: "compaction", may: "internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
@@ -49,6 +49,7 @@ var table = []row{
 	{pkg: "transcript", may: "internal/scan", why: "logs of other tools must be readable without a session or a host"},
 	{pkg: "trim", may: "internal/calls internal/scan internal/place transcript", why: "a log in, a log and cuts out: which file that is, and what it is worth, is for others to say"},
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
+	{pkg: "metric", why: "figures in, a text out: what is counted is for others to say"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
 	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
@@ -56,7 +57,7 @@ var table = []row{
 	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
-	{pkg: "proxy/body", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
+	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
 	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
 	{pkg: "proxy/stream", may: "cleanup", why: "an answer in, an answer out; it knows no conversation"},
@@ -75,7 +76,7 @@ var table = []row{
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near internal/scan schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 

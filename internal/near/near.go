@@ -1,4 +1,5 @@
-// Package near finds the known name that was meant by one that is not.
+// Package near finds the known name that was meant by one that is not known, for errors that suggest a fix. It does
+// not decide whether to accept it. Begin with [Name].
 package near
 
 import "strings"

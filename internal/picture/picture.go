@@ -1,5 +1,4 @@
-// Package picture reads how large an image is from its first bytes, so that what is told or counted of one needs
-// neither its pixels nor a decoder.
+// Package picture reads how large an image is from its first bytes. It decodes no pixels. Begin with [Size].
 package picture
 
 import (

@@ -1,5 +1,6 @@
 // Package place puts files in their place: whole or not at all, synced, with the mode that was there, and never over
-// what nobody asked to replace. It is for the commands of a native host.
+// what nobody asked to replace. It is for the commands of a native host; blobs of a bucket folder are package
+// host/native's. Begin with [Write].
 package place
 
 import (

@@ -19,7 +19,7 @@ type Member struct {
 // Next steps up to the value of the next member of the container that was opened last. It reports false when the
 // container ended, and when the grammar is broken, which Err tells. The first time m is its zero value.
 func (s *Scanner) Next(m *Member) bool {
-	closer := s.stack[len(s.stack)-1]
+	closer := s.open.closer()
 	m.Prev = s.Pos()
 	c := s.Space()
 	if c == closer {
@@ -28,7 +28,7 @@ func (s *Scanner) Next(m *Member) bool {
 	}
 	if m.later {
 		if c != ',' {
-			return s.Fail("want a comma or the end of the list or object")
+			return s.Fail(wantComma)
 		}
 		s.i++
 		c = s.Space()

@@ -1,6 +1,7 @@
-// Package scan walks over JSON that is given in pieces, checks its grammar exactly as encoding/json does, and decodes
-// nothing. The readers of session logs stand on it: they ask member by member where a value begins and ends, so that a
-// line of any length is read once and none of it is kept.
+// Package scan walks over JSON without decoding it, checks its grammar exactly as encoding/json does, and says where
+// values begin and end. [Scanner] takes it in pieces, so that a line of a log of any length is read once and none of it is
+// kept; [Cursor] walks over what stands in memory as a whole. [Splice] and [Set] put other values in: bytes that nobody
+// changes come out as they came.
 package scan
 
 import (
@@ -13,6 +14,8 @@ import (
 
 // MaxDepth is how deep values may nest; encoding/json has the same limit.
 const MaxDepth = 10_000
+
+const wantComma = "want a comma or the end of the list or object"
 
 // Scanner walks over one JSON value. Places are absolute: they count from what Reset called the beginning. A method
 // that reports false has met broken grammar, and Err says why.
@@ -28,21 +31,68 @@ type Scanner struct {
 	i     int           // the next byte in data
 	base  int64         // where data begins
 	more  func() []byte // the piece behind data, empty at the end; nil when there is only one
-	stack []byte        // the closers of the containers that are open
-	key   []byte        // a name that did not stand in one piece
+	blank int           // bytes of white space between values
+	open  stack
+	most  int    // containers that may be open, 0: MaxDepth
+	key   []byte // a name that did not stand in one piece
 }
+
+// stack is the containers that are open. The first 64 take no memory of their own.
+type stack struct {
+	depth   int
+	objects uint64 // bit i: container i is an object
+	deep    []byte // closers of those beyond
+}
+
+func (o *stack) push(closer byte) {
+	bit := uint64(1) << (o.depth & 63)
+	switch {
+	case o.depth >= 64:
+		o.deep = append(o.deep[:o.depth-64], closer)
+	case closer == '}':
+		o.objects |= bit
+	default:
+		o.objects &^= bit
+	}
+	o.depth++
+}
+
+// closer ends the container that was opened last.
+func (o *stack) closer() byte {
+	if o.depth > 64 {
+		return o.deep[o.depth-65]
+	}
+	if o.objects>>(o.depth-1)&1 == 1 {
+		return '}'
+	}
+	return ']'
+}
+
+// Error says why bytes are not the JSON that is wanted. It is [tidemark.ErrInvalid].
+type Error struct {
+	At  int64
+	Why string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("byte %d: %s: %v", e.At, e.Why, tidemark.ErrInvalid)
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *Error) Unwrap() error { return tidemark.ErrInvalid }
 
 // Reset begins with a value whose first byte is at base. more gives the piece behind data, which may take its place,
 // and an empty one at the end; it is nil when data is all.
 func (s *Scanner) Reset(data []byte, base int64, more func() []byte) {
-	*s = Scanner{data: data, base: base, more: more, stack: s.stack[:0], key: s.key[:0]}
+	*s = Scanner{data: data, base: base, more: more, open: stack{deep: s.open.deep[:0]}, key: s.key[:0]}
 }
 
 // Pos is the place of the next byte.
 func (s *Scanner) Pos() int64 { return s.base + int64(s.i) }
 
 // Depth is how many containers are open.
-func (s *Scanner) Depth() int { return len(s.stack) }
+func (s *Scanner) Depth() int { return s.open.depth }
 
 // fill goes on to the next piece; false at the end.
 func (s *Scanner) fill() bool {
@@ -61,7 +111,7 @@ func (s *Scanner) fill() bool {
 // Fail notes why the value is not what was wanted, and reports false.
 func (s *Scanner) Fail(why string) bool {
 	if s.Err == nil {
-		s.Err = fmt.Errorf("byte %d: %s: %w", s.Pos(), why, tidemark.ErrInvalid)
+		s.Err = &Error{s.Pos(), why}
 	}
 	return false
 }
@@ -102,6 +152,7 @@ func (s *Scanner) skipSpace() byte {
 				return c
 			}
 			s.i++
+			s.blank++
 		}
 		if !s.fill() {
 			return 0
@@ -241,7 +292,7 @@ func special(w uint64) uint64 {
 
 // Value scans one value, whose first byte is next, spaces aside.
 func (s *Scanner) Value() bool {
-	base := len(s.stack)
+	base := s.open.depth
 	for {
 		switch c := s.Space(); c {
 		case '"':
@@ -252,7 +303,7 @@ func (s *Scanner) Value() bool {
 			if !s.Open() {
 				return false
 			}
-			if s.Space() != s.stack[len(s.stack)-1] {
+			if s.Space() != c+2 {
 				if c == '{' && !s.skipKey() {
 					return false
 				}
@@ -272,8 +323,8 @@ func (s *Scanner) Value() bool {
 
 // leave steps out of the containers that end behind a value, down to the base-th. more says that another value follows.
 func (s *Scanner) leave(base int) (more, ok bool) {
-	for len(s.stack) > base {
-		closer := s.stack[len(s.stack)-1]
+	for s.open.depth > base {
+		closer := s.open.closer()
 		switch s.Space() {
 		case ',':
 			s.i++
@@ -281,7 +332,7 @@ func (s *Scanner) leave(base int) (more, ok bool) {
 		case closer:
 			s.close()
 		default:
-			return false, s.Fail("want a comma or the end of the list or object")
+			return false, s.Fail(wantComma)
 		}
 	}
 	return false, true
@@ -289,16 +340,16 @@ func (s *Scanner) leave(base int) (more, ok bool) {
 
 // Open enters the object or list whose bracket is next.
 func (s *Scanner) Open() bool {
-	if len(s.stack) == MaxDepth {
+	if s.open.depth == MaxDepth || s.open.depth == s.most && s.most > 0 {
 		return s.Fail("nested too deep")
 	}
-	s.stack = append(s.stack, s.peek()+2) // in ASCII each bracket stands two before its closer
+	s.open.push(s.peek() + 2) // in ASCII each bracket stands two before its closer
 	s.i++
 	return true
 }
 
 func (s *Scanner) close() {
-	s.stack = s.stack[:len(s.stack)-1]
+	s.open.depth--
 	s.i++
 }
 

@@ -1,5 +1,5 @@
 // Package mcptest is the contract of a client of MCP as a test that each runs, with servers that keep to the protocol
-// and servers that break it.
+// and servers that break it. It holds no client. Begin with [TestClient].
 package mcptest
 
 import (

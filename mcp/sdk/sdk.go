@@ -1,5 +1,5 @@
-// Package sdk is the client of package mcp on the official SDK of the Model Context Protocol, for hosts that have
-// room for it: the same contract over HTTP, and servers that are processes on this machine.
+// Package sdk is the client of package mcp on the official SDK of the Model Context Protocol: the same contract over
+// HTTP, and servers that are processes on this machine. It is not for Workers. Begin with [Client].
 package sdk
 
 import (

@@ -31,30 +31,30 @@ func (r *Request) Apply(c Change) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply: %w", err)
 	}
-	if len(r.tools.of(r.raw)) > 0 && r.tools.from > r.list.from {
-		w.copy(0, r.list.from)
+	if len(r.tools.Of(r.raw)) > 0 && r.tools.From > r.list.From {
+		w.copy(0, r.list.From)
 		w.list(plan)
-		w.copy(r.list.to, r.tools.from)
+		w.copy(r.list.To, r.tools.From)
 		w.tools(c.Trim, tools)
-		w.copy(r.tools.to, len(r.raw))
+		w.copy(r.tools.To, len(r.raw))
 		return w.dst, nil
 	}
 	switch {
-	case r.tools.to > 0:
-		w.copy(0, r.tools.from)
+	case r.tools.To > 0:
+		w.copy(0, r.tools.From)
 		w.tools(c.Trim, tools)
-		w.copy(r.tools.to, r.list.from)
+		w.copy(r.tools.To, r.list.From)
 	case len(tools) > 0:
 		w.copy(0, r.before)
 		w.add(`"tools":`)
 		w.tools(c.Trim, tools)
 		w.add(",")
-		w.copy(r.before, r.list.from)
+		w.copy(r.before, r.list.From)
 	default:
-		w.copy(0, r.list.from)
+		w.copy(0, r.list.From)
 	}
 	w.list(plan)
-	w.copy(r.list.to, len(r.raw))
+	w.copy(r.list.To, len(r.raw))
 	return w.dst, nil
 }
 
@@ -109,11 +109,11 @@ func (w *writer) definitions(list [][]byte) ([][]byte, error) {
 	out := make([][]byte, 0, len(list))
 	for n, raw := range list {
 		raw = bytes.TrimSpace(unmarked(raw))
-		c := cursor{data: raw}
-		c.members("the tool", func([]byte) { c.skip() })
-		c.end()
-		if c.err != nil {
-			return nil, fmt.Errorf("tool %d to add: %w", n, c.err)
+		c := over(raw)
+		c.Members("the tool", func([]byte) { c.Skip() })
+		c.End()
+		if c.Err() != nil {
+			return nil, fmt.Errorf("tool %d to add: %w", n, c.Err())
 		}
 		if w.r.Dialect == Chat {
 			raw = chatTool(raw)
@@ -126,12 +126,12 @@ func (w *writer) definitions(list [][]byte) ([][]byte, error) {
 // tools writes the list of definitions: the client's, some of them short, and ours behind them.
 func (w *writer) tools(t *Trim, ours [][]byte) {
 	r := w.r
-	at, end := r.tools.from, r.tools.to
+	at, end := r.tools.From, r.tools.To
 	if t != nil {
 		for _, e := range t.tools {
-			w.copy(at, r.toolList[e.n].from)
+			w.copy(at, r.toolList[e.n].From)
 			w.bytes(e.raw)
-			at = r.toolList[e.n].to
+			at = r.toolList[e.n].To
 		}
 	}
 	if len(ours) == 0 {
@@ -140,7 +140,7 @@ func (w *writer) tools(t *Trim, ours [][]byte) {
 	}
 	w.many = len(r.toolList) > 0
 	if w.many {
-		last := r.toolList[len(r.toolList)-1].to
+		last := r.toolList[len(r.toolList)-1].To
 		w.copy(at, last)
 		at = last
 	} else {
@@ -165,15 +165,15 @@ func (w *writer) list(plan []outgoing) {
 	}
 	r := w.r
 	w.add("[")
-	end := r.list.to - 1
+	end := r.list.To - 1
 	if n := len(r.at); n > 0 {
-		w.copy(r.list.from+1, r.at[0].from)
-		end = r.at[n-1].to
+		w.copy(r.list.From+1, r.at[0].From)
+		end = r.at[n-1].To
 	}
 	w.many = false
 	for _, o := range plan {
 		if o.item > 0 {
-			w.comma(r.raw[r.at[o.item-1].to:r.at[o.item].from])
+			w.comma(r.raw[r.at[o.item-1].To:r.at[o.item].From])
 		} else {
 			w.comma(comma)
 		}
@@ -186,7 +186,7 @@ func (w *writer) list(plan []outgoing) {
 			w.message(o)
 		}
 	}
-	w.copy(end, r.list.to)
+	w.copy(end, r.list.To)
 }
 
 // message writes an edited message: what the client's had around its blocks stays.
@@ -204,13 +204,13 @@ func (w *writer) message(o outgoing) {
 		return
 	}
 	it := w.r.Items[o.item]
-	w.bytes(it.Raw[:it.content.from])
+	w.bytes(it.Raw[:it.content.From])
 	if quoted := it.string(o.elems); quoted != nil {
 		w.bytes(quoted)
 	} else {
 		w.content(it, o.elems)
 	}
-	w.bytes(it.Raw[it.content.to:])
+	w.bytes(it.Raw[it.content.To:])
 }
 
 // string is the content as a string, if it was one and still can be; nil otherwise.
@@ -229,12 +229,12 @@ func (w *writer) content(it Item, elems []element) {
 	w.add("[")
 	tail := []byte{']'}
 	if n := len(it.blocks); n > 0 {
-		w.bytes(it.Raw[it.content.from+1 : it.blocks[0].from])
-		tail = it.Raw[it.blocks[n-1].to:it.content.to]
+		w.bytes(it.Raw[it.content.From+1 : it.blocks[0].From])
+		tail = it.Raw[it.blocks[n-1].To:it.content.To]
 	}
 	for _, e := range elems {
 		if e.orig > 0 {
-			w.comma(it.Raw[it.blocks[e.orig-1].to:it.blocks[e.orig].from])
+			w.comma(it.Raw[it.blocks[e.orig-1].To:it.blocks[e.orig].From])
 		} else {
 			w.comma(comma)
 		}

@@ -15,7 +15,7 @@ func list(raws ...string) [][]byte {
 	return out
 }
 
-func scan(tb testing.TB, d Dialect, raw string) *Request {
+func scanned(tb testing.TB, d Dialect, raw string) *Request {
 	tb.Helper()
 	r, err := Scan(d, []byte(raw))
 	if err != nil {
@@ -125,12 +125,12 @@ func messageRows() []messageRow {
 func TestApplyMessages(t *testing.T) {
 	for _, row := range messageRows() {
 		t.Run(row.name, func(t *testing.T) {
-			r := scan(t, Messages, row.body)
+			r := scanned(t, Messages, row.body)
 			got, err := r.Apply(row.change)
 			if err != nil || string(got) != row.want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, row.want)
 			}
-			scan(t, Messages, string(got))
+			scanned(t, Messages, string(got))
 		})
 	}
 }
@@ -245,19 +245,19 @@ func TestInserts(t *testing.T) {
 			for n := range row.inserts {
 				row.inserts[n].Item = 1
 			}
-			r := scan(t, Messages, body+`]}`)
+			r := scanned(t, Messages, body+`]}`)
 			got, err := r.Apply(Change{Inserts: row.inserts})
 			if want := head + row.want + `]}`; err != nil || string(got) != want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, want)
 			}
-			scan(t, Messages, string(got))
+			scanned(t, Messages, string(got))
 		})
 	}
 }
 
 func TestApplyRefuses(t *testing.T) {
-	r := scan(t, Messages, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":"é"}]}]}`)
-	other := scan(t, Messages, `{"messages":[]}`)
+	r := scanned(t, Messages, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":"é"}]}]}`)
+	other := scanned(t, Messages, `{"messages":[]}`)
 	for name, c := range map[string]Change{
 		"no item":              {Blocks: []BlockChange{{2, 0, nil}}},
 		"no block":             {Blocks: []BlockChange{{0, 1, nil}}},

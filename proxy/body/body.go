@@ -1,4 +1,5 @@
-// Package body reads the request that a client sends to a model API and writes it anew with edits.
+// Package body reads the request that a client sends to a model API and writes it anew with edits. It decides no edit
+// and sends nothing; package proxy does. Begin with [Scan].
 //
 // A request is read by one walk over its bytes that notes where its parts stand and decodes next to
 // nothing. Edits are spliced into the client's own bytes: whatever no edit touches (unknown fields, the

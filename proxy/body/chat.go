@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // chatMessage is where a message of chat completions stands in the body.
@@ -45,40 +46,32 @@ func (s *scanner) chatKey(key string, seen *uint32) {
 	switch key {
 	case "user":
 		s.once(seen, keyUser, key)
-		if s.peek() == '"' {
-			s.r.User = s.text()
-			return
-		}
-		s.skip()
+		s.r.User = s.words()
 	case "prompt_cache_key":
 		s.once(seen, keyCacheKey, key)
-		if s.peek() == '"' {
-			s.cacheKey = s.text()
-			return
-		}
-		s.skip()
+		s.cacheKey = s.words()
 	case "max_completion_tokens":
 		s.once(seen, keyMaxNew, key)
 		s.max()
 	case "n": // an answer of several has no one that the history goes on with
-		if at := s.value(); s.err == nil && string(at.of(s.data)) != "1" && string(at.of(s.data)) != "null" {
-			s.fail("several answers are asked for")
+		if at := s.Value(); s.Err() == nil && string(at.Of(s.r.raw)) != "1" && string(at.Of(s.r.raw)) != "null" {
+			s.Fail("several answers are asked for")
 		}
 	default:
-		s.skip()
+		s.Skip()
 	}
 }
 
 // chatMessages reads the messages and makes items of them.
 func (s *scanner) chatMessages() {
-	s.elements("messages", func(n int) {
+	s.Elements("messages", func(n int) {
 		s.part, s.message = "messages["+strconv.Itoa(n)+"]", n+1
 		if n >= MaxMessages {
-			s.fail("too many messages")
+			s.Fail("too many messages")
 			return
 		}
 		m := s.chatMessage()
-		if s.err == nil {
+		if s.Err() == nil {
 			s.sort(m, n)
 		}
 	})
@@ -91,7 +84,7 @@ func (s *scanner) sort(m chatMessage, n int) {
 	switch {
 	case m.role == "system" || m.role == "developer":
 		m.item = -1
-		r.Fixed += m.at.to - m.at.from
+		r.Fixed += m.at.To - m.at.From
 	case m.results() && n > 0 && r.chat[n-1].results():
 		m.item = last
 		r.chatItems[last].last = n
@@ -108,48 +101,40 @@ func (m *chatMessage) results() bool { return m.role == "tool" && !m.fixed }
 func (s *scanner) chatMessage() chatMessage {
 	var m chatMessage
 	var seen uint32
-	first := s.peek()
-	m.at.from = s.i
+	first := s.Peek()
+	m.at.From = s.At()
 	if first != '{' {
-		s.skip()
-		m.at.to, m.fixed = s.i, true
+		s.Skip()
+		m.at.To, m.fixed = s.At(), true
 		return m
 	}
-	s.members("the message", func(key []byte) {
+	s.Members("the message", func(key []byte) {
 		switch string(key) {
 		case "role":
 			s.once(&seen, 1, "role")
-			if s.peek() == '"' {
-				m.role = s.text()
-				return
-			}
-			s.skip()
+			m.role = s.words()
 		case "content":
 			s.once(&seen, 2, "content")
-			from := s.i
+			from := s.At()
 			s.chatContent(&m)
-			m.content = span{from, s.i}
+			m.content = span{From: from, To: s.At()}
 		case "tool_calls":
 			s.once(&seen, 4, "tool_calls")
-			from := s.i
+			from := s.At()
 			s.chatCalls(&m)
-			m.calls = span{from, s.i}
+			m.calls = span{From: from, To: s.At()}
 		case "tool_call_id":
 			s.once(&seen, 8, "tool_call_id")
-			if s.peek() == '"' {
-				m.id = s.value()
-				return
-			}
-			s.skip()
+			m.id = s.quoted()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
-	m.at.to = s.i
+	m.at.To = s.At()
 	switch m.role {
 	case "system", "developer", "user", "assistant":
 	case "tool":
-		m.fixed = m.fixed || m.id.to == 0
+		m.fixed = m.fixed || m.id.To == 0
 	default:
 		m.fixed = true
 	}
@@ -158,37 +143,37 @@ func (s *scanner) chatMessage() chatMessage {
 
 // chatContent reads a string, a list of parts, or null.
 func (s *scanner) chatContent(m *chatMessage) {
-	switch s.peek() {
+	switch s.Peek() {
 	case '"':
-		s.str()
+		s.String()
 		m.bare = true
 		return
 	case '[':
 	default:
-		m.fixed = m.fixed || s.peek() != 'n'
-		s.skip()
+		m.fixed = m.fixed || s.Peek() != 'n'
+		s.Skip()
 		return
 	}
-	s.elements("content", func(int) {
+	s.Elements("content", func(int) {
 		if s.left--; s.left < 0 {
-			s.fail("too many parts")
+			s.Fail("too many parts")
 			return
 		}
 		b := s.block()
-		m.parts = append(m.parts, span{int(b.from), int(b.to)})
+		m.parts = append(m.parts, span{From: int(b.From), To: int(b.To)})
 	})
 }
 
 // chatCalls reads the calls of a message; null is none. One of another form makes the message fixed.
 func (s *scanner) chatCalls(m *chatMessage) {
-	if first := s.peek(); first != '[' {
+	if first := s.Peek(); first != '[' {
 		m.fixed = m.fixed || first != 'n'
-		s.skip()
+		s.Skip()
 		return
 	}
-	s.elements("tool_calls", func(int) {
+	s.Elements("tool_calls", func(int) {
 		if s.left--; s.left < 0 {
-			s.fail("too many calls")
+			s.Fail("too many calls")
 			return
 		}
 		if k, ok := s.chatCall(); ok {
@@ -202,13 +187,13 @@ func (s *scanner) chatCalls(m *chatMessage) {
 // chatCall reads a call; ok is false for one without id, name or arguments.
 func (s *scanner) chatCall() (k chatCall, ok bool) {
 	var seen uint32
-	first := s.peek()
-	k.at.from = s.i
+	first := s.Peek()
+	k.at.From = s.At()
 	if first != '{' {
-		s.skip()
+		s.Skip()
 		return k, false
 	}
-	s.members("the call", func(key []byte) {
+	s.Members("the call", func(key []byte) {
 		switch string(key) {
 		case "id":
 			s.once(&seen, 1, "id")
@@ -216,37 +201,37 @@ func (s *scanner) chatCall() (k chatCall, ok bool) {
 		case "function", "custom":
 			s.once(&seen, 2, "function")
 			var inner uint32
-			if s.peek() != '{' {
-				s.skip()
+			if s.Peek() != '{' {
+				s.Skip()
 				return
 			}
-			s.members("the function", func(key []byte) {
+			s.Members("the function", func(key []byte) {
 				switch string(key) {
 				case "name":
 					s.once(&inner, 1, "name")
 					k.name = s.quoted()
 				case "arguments", "input":
 					s.once(&inner, 2, "arguments")
-					k.args = s.value()
+					k.args = s.Value()
 				default:
-					s.skip()
+					s.Skip()
 				}
 			})
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
-	k.at.to = s.i
-	return k, k.id.to > 0 && k.name.to > 0 && k.args.to > 0
+	k.at.To = s.At()
+	return k, k.id.To > 0 && k.name.To > 0 && k.args.To > 0
 }
 
 // quoted reads a string and returns where it stands, with its quotes; nothing for another value.
 func (s *scanner) quoted() span {
-	if s.peek() != '"' {
-		s.skip()
+	if s.Peek() != '"' {
+		s.Skip()
 		return span{}
 	}
-	return s.value()
+	return s.Value()
 }
 
 // convert makes the items of chat completions.
@@ -257,10 +242,11 @@ func (s *scanner) convert() {
 	r.Items = make([]Item, 0, len(r.chatItems))
 	for n := range r.chatItems {
 		raw := r.convert(&r.chatItems[n])
-		c := cursor{data: raw, part: "messages[" + strconv.Itoa(r.chatItems[n].first) + "]", message: r.chatItems[n].first + 1}
+		c := over(raw)
 		it := c.item(&left)
-		if c.end(); c.err != nil {
-			s.err = c.err
+		if c.End(); c.Err() != nil {
+			s.part, s.message = "messages["+strconv.Itoa(r.chatItems[n].first)+"]", r.chatItems[n].first+1
+			s.Stop(c.Err())
 			return
 		}
 		it.fixed = it.fixed || r.chat[r.chatItems[n].first].fixed
@@ -285,11 +271,11 @@ func (r *Request) convert(ci *chatItem) []byte {
 	if first.results() {
 		role = string(tidemark.User)
 	}
-	dst := make([]byte, 0, r.chat[ci.last].at.to-first.at.from+64)
+	dst := make([]byte, 0, r.chat[ci.last].at.To-first.at.From+64)
 	dst = append(append(append(dst, `{"role":`...), quote(role)...), `,"content":`...)
 	if first.bare && !first.results() && len(first.calling) == 0 {
 		ci.blocks = append(ci.blocks, origin{ci.first, first.content, -1})
-		dst = append(dst, first.content.of(r.raw)...)
+		dst = append(dst, first.content.Of(r.raw)...)
 		return append(dst, '}')
 	}
 	dst = append(dst, '[')
@@ -301,13 +287,13 @@ func (r *Request) convert(ci *chatItem) []byte {
 			dst = r.appendResult(separated(dst, begin), m)
 			continue
 		}
-		if m.bare && m.content.to-m.content.from > 2 {
+		if m.bare && m.content.To-m.content.From > 2 {
 			ci.blocks = append(ci.blocks, origin{n, m.content, -1})
-			dst = append(separated(dst, begin), textBlock(m.content.of(r.raw))...)
+			dst = append(separated(dst, begin), textBlock(m.content.Of(r.raw))...)
 		}
 		for _, at := range m.parts {
 			ci.blocks = append(ci.blocks, origin{n, at, -1})
-			dst = appendPart(separated(dst, begin), at.of(r.raw))
+			dst = appendPart(separated(dst, begin), at.Of(r.raw))
 		}
 		for k, call := range m.calling {
 			ci.blocks = append(ci.blocks, origin{n, call.at, k})
@@ -327,15 +313,15 @@ func separated(dst []byte, begin int) []byte {
 
 func (r *Request) appendResult(dst []byte, m chatMessage) []byte {
 	dst = append(dst, `{"type":"tool_result","tool_use_id":`...)
-	dst = append(dst, m.id.of(r.raw)...)
+	dst = append(dst, m.id.Of(r.raw)...)
 	switch {
 	case m.bare:
-		dst = append(append(dst, `,"content":`...), m.content.of(r.raw)...)
+		dst = append(append(dst, `,"content":`...), m.content.Of(r.raw)...)
 	case len(m.parts) > 0:
 		dst = append(dst, `,"content":[`...)
 		begin := len(dst)
 		for _, at := range m.parts {
-			dst = appendPart(separated(dst, begin), at.of(r.raw))
+			dst = appendPart(separated(dst, begin), at.Of(r.raw))
 		}
 		dst = append(dst, ']')
 	}
@@ -344,13 +330,13 @@ func (r *Request) appendResult(dst []byte, m chatMessage) []byte {
 
 func (r *Request) appendCall(dst []byte, k chatCall) []byte {
 	dst = append(dst, `{"type":"tool_use","id":`...)
-	dst = append(dst, k.id.of(r.raw)...)
+	dst = append(dst, k.id.Of(r.raw)...)
 	dst = append(dst, `,"name":`...)
-	dst = append(dst, k.name.of(r.raw)...)
+	dst = append(dst, k.name.Of(r.raw)...)
 	dst = append(dst, `,"input":`...)
-	args := k.args.of(r.raw)
+	args := k.args.Of(r.raw)
 	if args[0] == '"' {
-		args = bytes.TrimSpace(unquoted(args))
+		args = bytes.TrimSpace(scan.Unquoted(args))
 	}
 	switch {
 	case len(args) == 0:
@@ -359,14 +345,14 @@ func (r *Request) appendCall(dst []byte, k chatCall) []byte {
 		dst = append(dst, args...)
 	default:
 		dst = append(dst, `{"arguments":`...)
-		dst = append(append(dst, quote(string(unquoted(k.argsQuoted(r.raw))))...), '}')
+		dst = append(append(dst, quote(string(scan.Unquoted(k.argsQuoted(r.raw))))...), '}')
 	}
 	return append(dst, '}')
 }
 
 // argsQuoted is the arguments as a string with its quotes.
 func (k chatCall) argsQuoted(raw []byte) []byte {
-	args := k.args.of(raw)
+	args := k.args.Of(raw)
 	if args[0] == '"' {
 		return args
 	}

@@ -46,7 +46,7 @@ func TestChatItems(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := scan(t, Chat, `{"messages":[`+row.messages+`]}`)
+			r := scanned(t, Chat, `{"messages":[`+row.messages+`]}`)
 			if len(r.Items) != len(row.want) {
 				t.Fatalf("%d items, want %d", len(r.Items), len(row.want))
 			}
@@ -142,18 +142,18 @@ func chatRows() []chatRow {
 func TestApplyChat(t *testing.T) {
 	for _, row := range chatRows() {
 		t.Run(row.name, func(t *testing.T) {
-			r := scan(t, Chat, `{"messages":[`+row.messages+`]}`)
+			r := scanned(t, Chat, `{"messages":[`+row.messages+`]}`)
 			got, err := r.Apply(row.change)
 			if want := `{"messages":[` + row.want + `]}`; err != nil || string(got) != want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, want)
 			}
-			scan(t, Chat, string(got))
+			scanned(t, Chat, string(got))
 		})
 	}
 }
 
 func TestChatTools(t *testing.T) {
-	r := scan(t, Chat, `{"tools":[{"type":"function","function":{"name":"a"}},{"type":"custom","custom":{"name":"b"}}],"messages":[]}`)
+	r := scanned(t, Chat, `{"tools":[{"type":"function","function":{"name":"a"}},{"type":"custom","custom":{"name":"b"}}],"messages":[]}`)
 	if len(r.Tools) != 2 || r.Tools[0].Name != "a" || r.Tools[1].Name != "b" {
 		t.Errorf("tools %+v", r.Tools)
 	}

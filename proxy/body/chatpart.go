@@ -5,36 +5,15 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // imageURL is the address of a part that is an image, "" for another.
-func imageURL(part []byte) (url string) {
-	c := cursor{data: part}
-	image := false
-	c.members("the part", func(key []byte) {
-		switch string(key) {
-		case "type":
-			image = string(unquoted(c.str())) == "image_url"
-		case "image_url":
-			if c.peek() != '{' {
-				c.skip()
-				return
-			}
-			c.members("image_url", func(key []byte) {
-				if string(key) == "url" && c.peek() == '"' {
-					url = c.text()
-					return
-				}
-				c.skip()
-			})
-		default:
-			c.skip()
-		}
-	})
-	if !image {
+func imageURL(part []byte) string {
+	if typeOf(part) != "image_url" {
 		return ""
 	}
-	return url
+	return string(scan.Unquoted(find(find(part, "image_url"), "url")))
 }
 
 // dataURL takes an address apart that holds the bytes themselves.

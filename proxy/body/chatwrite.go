@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // chatList writes the messages of chat completions. Instructions, which are no items, keep their place before
@@ -11,10 +12,10 @@ import (
 func (w *writer) chatList(plan []outgoing) {
 	r := w.r
 	w.add("[")
-	end := r.list.to - 1
+	end := r.list.To - 1
 	if n := len(r.chat); n > 0 {
-		w.copy(r.list.from+1, r.chat[0].at.from)
-		end = r.chat[n-1].at.to
+		w.copy(r.list.From+1, r.chat[0].at.From)
+		end = r.chat[n-1].at.To
 	}
 	w.many = false
 	next := 0 // message
@@ -47,7 +48,7 @@ func (w *writer) chatList(plan []outgoing) {
 		}
 	}
 	w.instructions(next, len(r.chat))
-	w.copy(end, r.list.to)
+	w.copy(end, r.list.To)
 }
 
 // chatPlace is the first message of an item, or the end.
@@ -74,13 +75,13 @@ func (w *writer) instructions(from, to int) {
 func (w *writer) chatRaw(n int) {
 	w.chatComma(n)
 	at := w.r.chat[n].at
-	w.copy(at.from, at.to)
+	w.copy(at.From, at.To)
 }
 
 // chatComma separates message n from the one before as the client did; -1 is a message of ours.
 func (w *writer) chatComma(n int) {
 	if n > 0 {
-		w.comma(w.r.raw[w.r.chat[n-1].at.to:w.r.chat[n].at.from])
+		w.comma(w.r.raw[w.r.chat[n-1].at.To:w.r.chat[n].at.From])
 		return
 	}
 	w.comma(comma)
@@ -112,7 +113,7 @@ func (w *writer) chatUser(o outgoing) {
 		case known:
 			m := w.r.chat[from.message]
 			w.chatComma(from.message)
-			w.chatSplice(m, quote(resultText(chatBlock(e.raw))), m.calls.of(w.r.raw))
+			w.chatSplice(m, quote(resultText(chatBlock(e.raw))), m.calls.Of(w.r.raw))
 		default:
 			b := chatBlock(e.raw)
 			w.chatComma(-1)
@@ -181,7 +182,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		m := r.chat[r.chatItems[o.src].first]
 		list = len(m.parts) > 0
 		if o.item >= 0 && len(elems) == r.chatItems[o.src].texts() && allSame(elems) {
-			return m.content.of(r.raw)
+			return m.content.Of(r.raw)
 		}
 	}
 	if len(elems) == 0 {
@@ -198,7 +199,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		from, known := w.origin(o, e)
 		part := e.raw
 		if known && e.same && !r.chat[from.message].bare {
-			part = from.at.of(r.raw)
+			part = from.at.Of(r.raw)
 		} else if e.kind == other || e.kind == media {
 			if part = chatImage(e.raw); part == nil {
 				part = textBlock(quote(blockText(chatBlock(e.raw))))
@@ -210,7 +211,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		}
 		out = append(out, part...)
 		quoted, _ := textOf(part)
-		text = append(text, unquoted(quoted)...)
+		text = append(text, scan.Unquoted(quoted)...)
 	}
 	if list {
 		return append(out, ']')
@@ -246,7 +247,7 @@ func (w *writer) chatCalls(o outgoing, elems []element) []byte {
 	if o.item >= 0 && allSame(elems) {
 		ci := w.r.chatItems[o.item]
 		if len(elems) == len(ci.blocks)-ci.texts() {
-			return w.r.chat[ci.first].calls.of(w.r.raw)
+			return w.r.chat[ci.first].calls.Of(w.r.raw)
 		}
 	}
 	if len(elems) == 0 {
@@ -260,7 +261,7 @@ func (w *writer) chatCalls(o outgoing, elems []element) []byte {
 		from, known := w.origin(o, e)
 		switch {
 		case known && e.same:
-			out = append(out, from.at.of(w.r.raw)...)
+			out = append(out, from.at.Of(w.r.raw)...)
 		case known && from.call >= 0:
 			out = w.chatArguments(out, w.r.chat[from.message].calling[from.call], e.raw)
 		default:
@@ -276,23 +277,23 @@ func (w *writer) chatCalls(o outgoing, elems []element) []byte {
 
 // chatArguments appends the client's call with other arguments.
 func (w *writer) chatArguments(dst []byte, k chatCall, raw []byte) []byte {
-	dst = append(dst, w.r.raw[k.at.from:k.args.from]...)
+	dst = append(dst, w.r.raw[k.at.From:k.args.From]...)
 	input := []byte(chatBlock(raw).Input)
-	if w.r.raw[k.args.from] == '"' {
+	if w.r.raw[k.args.From] == '"' {
 		input = quote(string(input))
 	}
 	dst = append(dst, input...)
-	return append(dst, w.r.raw[k.args.to:k.at.to]...)
+	return append(dst, w.r.raw[k.args.To:k.at.To]...)
 }
 
 // chatSplice writes the client's message with that content and those calls, nil for none.
 func (w *writer) chatSplice(m chatMessage, content, calls []byte) {
-	raw := m.at.of(w.r.raw)
-	if !bytes.Equal(content, m.content.of(w.r.raw)) {
+	raw := m.at.Of(w.r.raw)
+	if !bytes.Equal(content, m.content.Of(w.r.raw)) {
 		raw = setMember(raw, "content", content)
 	}
 	switch {
-	case bytes.Equal(calls, m.calls.of(w.r.raw)):
+	case bytes.Equal(calls, m.calls.Of(w.r.raw)):
 	case calls != nil:
 		raw = setMember(raw, "tool_calls", calls)
 	case len(m.calling) > 0:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // cut is where a message ends so that results can follow.
@@ -113,7 +114,7 @@ func (d *editor) keep(k int, inserts []placed) {
 func (i Item) piece(k, from, to int) element {
 	raw := i.Block(k)
 	quoted, _ := textOf(raw)
-	s := string(unquoted(quoted))
+	s := string(scan.Unquoted(quoted))
 	if to >= 0 {
 		return element{raw: textBlock(quote(s[from:to])), orig: -1, kind: text}
 	}

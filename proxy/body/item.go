@@ -1,12 +1,12 @@
 package body
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // kind is what the writer must know of a block.
@@ -23,22 +23,22 @@ const (
 
 // block is where a block stands in the message that it is of.
 type block struct {
-	from, to int32
+	From, To int32
 	kind     kind
 	marked   bool
 	typed    bool // it says of what type it is
 }
 
-func (b block) of(raw []byte) []byte { return raw[b.from:b.to:b.to] }
+func (b block) Of(raw []byte) []byte { return raw[b.From:b.To:b.To] }
 
 // NewItem reads one message of the Messages API.
 func NewItem(raw []byte) (Item, error) {
-	c := cursor{data: raw}
+	c := over(raw)
 	left := MaxBlocks
 	it := c.item(&left)
-	c.end()
-	if c.err != nil {
-		return Item{}, fmt.Errorf("read the message: %w", c.err)
+	c.End()
+	if c.Err() != nil {
+		return Item{}, fmt.Errorf("read the message: %w", c.Err())
 	}
 	return it, nil
 }
@@ -47,39 +47,38 @@ func NewItem(raw []byte) (Item, error) {
 func (c *cursor) item(left *int) Item {
 	var it Item
 	var seen uint32
-	first := c.peek()
-	start := c.i
+	first := c.Peek()
+	start := c.At()
 	if first != '{' {
-		at := c.value()
-		it.Raw, it.fixed = at.of(c.data), true
+		it.Raw, it.fixed = c.Raw(), true
 		return it
 	}
-	c.members("the message", func(key []byte) {
+	c.Members("the message", func(key []byte) {
 		switch string(key) {
 		case "role":
 			c.once(&seen, 1, "role")
 			it.Role = c.role()
 		case "content":
 			c.once(&seen, 2, "content")
-			from := c.i
-			switch first := c.peek(); first {
+			from := c.At()
+			switch first := c.Peek(); first {
 			case '"':
 				it.bare = true
-				c.str()
+				c.String()
 			case '[':
 				it.blocks = c.blocks(start, left)
 			default:
-				c.skip()
+				c.Skip()
 				it.fixed = true
 			}
-			it.content = span{from - start, c.i - start}
+			it.content = span{From: from - start, To: c.At() - start}
 		default:
 			it.more = true
-			c.skip()
+			c.Skip()
 		}
 	})
-	if c.err == nil {
-		it.Raw = c.data[start:c.i:c.i]
+	if c.Err() == nil {
+		it.Raw = c.Since(start)
 	}
 	it.fixed = it.fixed || seen != 3 || !known(it.Role)
 	return it
@@ -87,11 +86,11 @@ func (c *cursor) item(left *int) Item {
 
 // role reads a role, "" for what is no string.
 func (c *cursor) role() tidemark.Role {
-	if c.peek() != '"' {
-		c.skip()
+	if c.Peek() != '"' {
+		c.Skip()
 		return ""
 	}
-	switch role := unquoted(c.str()); string(role) {
+	switch role := scan.Unquoted(c.String()); string(role) { // the usual ones take no memory
 	case "user":
 		return tidemark.User
 	case "assistant":
@@ -111,14 +110,14 @@ func known(r tidemark.Role) bool {
 // blocks reads a list of blocks, whose places count from start.
 func (c *cursor) blocks(start int, left *int) []block {
 	var list []block
-	c.elements("content", func(int) {
+	c.Elements("content", func(int) {
 		if *left--; *left < 0 {
-			c.fail("too many blocks")
+			c.Fail("too many blocks")
 			return
 		}
 		b := c.block()
-		b.from -= int32(start)
-		b.to -= int32(start)
+		b.From -= int32(start)
+		b.To -= int32(start)
 		list = append(list, b)
 	})
 	return list
@@ -128,37 +127,37 @@ func (c *cursor) blocks(start int, left *int) []block {
 func (c *cursor) block() block {
 	var b block
 	var seen uint32
-	first := c.peek()
-	from := c.i
+	first := c.Peek()
+	from := c.At()
 	if first != '{' {
-		c.skip()
-		b.from, b.to = int32(from), int32(c.i)
+		c.Skip()
+		b.From, b.To = int32(from), int32(c.At())
 		return b
 	}
-	c.members("the block", func(key []byte) {
+	c.Members("the block", func(key []byte) {
 		switch string(key) {
 		case "type":
 			c.once(&seen, 1, "type")
-			if c.peek() != '"' {
-				c.skip()
+			if c.Peek() != '"' {
+				c.Skip()
 				return
 			}
-			b.kind, b.typed = kindOf(unquoted(c.str())), true
+			b.kind, b.typed = kindOf(scan.Unquoted(c.String())), true
 		case marker:
 			c.once(&seen, 2, marker)
-			b.marked = c.peek() != 'n'
-			c.skip()
+			b.marked = c.Peek() != 'n'
+			c.Skip()
 		case "text":
 			c.once(&seen, 4, "text")
-			c.skip()
+			c.Skip()
 		case "content":
 			c.once(&seen, 8, "content")
-			c.skip()
+			c.Skip()
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
-	b.from, b.to = int32(from), int32(c.i)
+	b.From, b.To = int32(from), int32(c.At())
 	return b
 }
 
@@ -184,7 +183,7 @@ func (i Item) Alone() []byte {
 		return i.Raw
 	}
 	out := append(append([]byte(`{"role":`), quote(string(i.Role))...), `,"content":`...)
-	return append(append(out, i.content.of(i.Raw)...), '}')
+	return append(append(out, i.content.Of(i.Raw)...), '}')
 }
 
 // Blocks is the number of blocks of the message; a string is one.
@@ -201,9 +200,9 @@ func (i Item) Block(n int) []byte {
 	case n < 0 || n >= i.Blocks():
 		return nil
 	case i.bare:
-		return textBlock(i.content.of(i.Raw))
+		return textBlock(i.content.Of(i.Raw))
 	}
-	return i.blocks[n].of(i.Raw)
+	return i.blocks[n].Of(i.Raw)
 }
 
 // textBlock is a text block of a string that is given with its quotes.
@@ -216,42 +215,28 @@ func textBlock(quoted []byte) []byte {
 
 // textOf is the text of a text block with its quotes, and whether the block has nothing else.
 func textOf(raw []byte) (quoted []byte, alone bool) {
-	c := cursor{data: raw}
+	c := over(raw)
 	alone = true
 	isText := false
-	c.members("the block", func(key []byte) {
+	c.Members("the block", func(key []byte) {
 		switch string(key) {
 		case "type":
-			at := c.value()
-			isText = kindOf(unquoted(at.of(raw))) == text
+			isText = kindOf(scan.Unquoted(c.Raw())) == text
 		case "text":
-			quoted = c.value().of(raw)
+			quoted = c.Raw()
 		default:
 			alone = false
-			c.skip()
+			c.Skip()
 		}
 	})
-	if c.err != nil || !isText || len(quoted) == 0 || quoted[0] != '"' {
+	if c.Err() != nil || !isText || len(quoted) == 0 || quoted[0] != '"' {
 		return nil, false
 	}
 	return quoted, alone
 }
 
 // typeOf is the type of a block, "" for what has none.
-func typeOf(raw []byte) (kind string) {
-	c := cursor{data: raw}
-	if c.peek() != '{' {
-		return ""
-	}
-	c.members("the block", func(key []byte) {
-		if string(key) == "type" && c.peek() == '"' {
-			kind = c.text()
-			return
-		}
-		c.skip()
-	})
-	return kind
-}
+func typeOf(raw []byte) string { return string(scan.Unquoted(find(raw, "type"))) }
 
 // First is the text by which a conversation is known that has no other name: the role of the first item, a
 // line break, and the texts of its text blocks without system reminders and the white space around them,
@@ -264,72 +249,22 @@ func (r *Request) First() string {
 	var texts []string
 	for n := range it.Blocks() {
 		quoted, _ := textOf(it.Block(n))
-		if t := strings.TrimSpace(tidemark.StripReminders(string(unquoted(quoted)))); t != "" {
+		if t := strings.TrimSpace(tidemark.StripReminders(string(scan.Unquoted(quoted)))); t != "" {
 			texts = append(texts, t)
 		}
 	}
 	return string(it.Role) + "\n" + strings.Join(texts, "\n")
 }
 
-// setMember is an object with another value of a member, which is added at its end if it has none.
-func setMember(raw []byte, name string, value []byte) []byte {
-	at := span{-1, -1}
-	c := cursor{data: raw}
-	c.members("the object", func(key []byte) {
-		if string(key) == name {
-			at = c.value()
-			return
-		}
-		c.skip()
-	})
-	out := make([]byte, 0, len(raw)+len(name)+len(value)+8)
-	if at.from >= 0 {
-		out = append(append(out, raw[:at.from]...), value...)
-		return append(out, raw[at.to:]...)
-	}
-	out = append(out, raw[:c.i-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
-	}
-	out = append(append(append(out, '"'), name...), '"', ':')
-	return append(append(out, value...), raw[c.i-1:]...)
-}
-
-// dropMember is an object without a member.
-func dropMember(raw []byte, name string) []byte {
-	var at span
-	c := cursor{data: raw}
-	end, kept := 0, false
-	for ok := c.open('{'); ok && c.more('}'); end = c.i {
-		from := c.i
-		found := string(c.key()) == name
-		c.skip()
-		if !found {
-			kept = true
-			continue
-		}
-		at = span{from, c.i}
-		if kept {
-			at.from = end
-		} else if c.peek() == ',' {
-			at.to = c.i + 1
-		}
-	}
-	if at.to == 0 || c.err != nil {
-		return raw
-	}
-	return append(append(make([]byte, 0, len(raw)), raw[:at.from]...), raw[at.to:]...)
-}
-
 // checkBlock reports what is no block: JSON of ours that is spliced in must not break the body.
 func checkBlock(raw []byte) (block, error) {
-	c := cursor{data: raw}
+	c := over(raw)
 	b := c.block()
 	if !b.typed {
-		c.fail("the block has no type")
+		c.Fail("the block has no type")
 	}
-	c.end()
-	return b, c.err
+	c.End()
+	return b, c.Err()
 }
 
 // newMessage reads a message of ours, which must have a role and content.

@@ -26,8 +26,8 @@ func law(t *testing.T, r *Request, c Change, touched map[int]bool) {
 	if err != nil {
 		t.Fatalf("%s\n%+v\n%s: %v", r.raw, c, got, err)
 	}
-	if Markers(got) > Markers(r.raw) {
-		t.Fatalf("more markers than %d: %s\n%+v\n%s", Markers(r.raw), r.raw, c, got)
+	if markers(got) > markers(r.raw) {
+		t.Fatalf("more markers than %d: %s\n%+v\n%s", markers(r.raw), r.raw, c, got)
 	}
 	itemsStay(t, r, c, touched, got)
 	blocksStay(t, r, c, got)
@@ -88,7 +88,7 @@ func joined(it Item, got []byte) bool {
 	for n := range it.Blocks() {
 		raw := it.Block(n)
 		if it.bare {
-			raw = it.content.of(it.Raw)
+			raw = it.content.Of(it.Raw)
 		}
 		if !bytes.Contains(got, raw) {
 			return false
@@ -167,7 +167,7 @@ func blocksStay(t *testing.T, r *Request, c Change, got []byte) {
 		for n := range it.Blocks() {
 			raw := bytes.TrimSuffix(it.Block(n), []byte("}"))
 			if it.bare {
-				raw = it.content.of(it.Raw)
+				raw = it.content.Of(it.Raw)
 			}
 			if !hidden(i, n) && !it.silent() && !bytes.Contains(got, raw) {
 				t.Fatalf("block %d of item %d %s is gone\n%s\n%+v\n%s", n, i, raw, r.raw, c, got)
@@ -179,20 +179,20 @@ func blocksStay(t *testing.T, r *Request, c Change, got []byte) {
 // source is an item as it stands in the body.
 func (r *Request) source(i int) []byte {
 	if r.Dialect == Messages {
-		return r.at[i].of(r.raw)
+		return r.at[i].Of(r.raw)
 	}
 	ci := r.chatItems[i]
-	return r.raw[r.chat[ci.first].at.from:r.chat[ci.last].at.to]
+	return r.raw[r.chat[ci.first].at.From:r.chat[ci.last].at.To]
 }
 
 // around is what stands before, between and behind the lists of messages and of tools.
 func (r *Request) around() [][]byte {
 	a, b := r.list, r.tools
 	switch {
-	case b.to == 0:
-		return [][]byte{r.raw[:r.before], r.raw[r.before:a.from], r.raw[a.to:]}
-	case b.from < a.from:
+	case b.To == 0:
+		return [][]byte{r.raw[:r.before], r.raw[r.before:a.From], r.raw[a.To:]}
+	case b.From < a.From:
 		a, b = b, a
 	}
-	return [][]byte{r.raw[:a.from], r.raw[a.to:b.from], r.raw[b.to:]}
+	return [][]byte{r.raw[:a.From], r.raw[a.To:b.From], r.raw[b.To:]}
 }

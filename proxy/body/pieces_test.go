@@ -6,44 +6,6 @@ import (
 	"testing"
 )
 
-// TestEscapes: which bytes behind a backslash are an escape, however the string ends.
-func TestEscapes(t *testing.T) {
-	for c := range rune(256) {
-		if got := escape([]byte{byte(c), 'x'}); (got == 1) != (strings.IndexByte(`"\/bfnrt`, byte(c)) >= 0) || got > 1 {
-			t.Errorf("%q: %d", c, got)
-		}
-		for at := range 4 {
-			hex := []byte("u09aF")
-			if hex[1+at] = byte(c); (escape(hex) == 5) != (strings.IndexByte("0123456789abcdefABCDEF", byte(c)) >= 0) {
-				t.Errorf("%q", hex)
-			}
-		}
-	}
-	for _, short := range []string{"", "u", "u00e"} {
-		if escape([]byte(short)) != 0 {
-			t.Errorf("%q", short)
-		}
-	}
-}
-
-// TestPlain: the first byte that needs a closer look is found wherever it stands among those that need none.
-func TestPlain(t *testing.T) {
-	for n := range 40 {
-		for _, odd := range []string{`"`, "\x1f", "\n", `\u0041`, `\x`, `\`} {
-			for _, before := range []string{strings.Repeat("a", n), strings.Repeat(`\n`, n), strings.Repeat("é", n)} {
-				for _, after := range []string{"", "b", strings.Repeat("b", 20)} {
-					if odd == `\` && after != "" {
-						continue
-					}
-					if got := plain([]byte(before+odd+after), 0); got != len(before) {
-						t.Fatalf("%q: %d, want %d", before+odd+after, got, len(before))
-					}
-				}
-			}
-		}
-	}
-}
-
 // TestDropMember: an object without one of its members is the object that it would be, with its other bytes.
 func TestDropMember(t *testing.T) {
 	for raw, want := range map[string]string{
@@ -84,12 +46,12 @@ func TestCallsAsTheyCome(t *testing.T) {
 		`{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`: false, `{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}`: false,
 		`{"id":"c","type":"function","function":{"name":"f"}}`: true, `{"id":"c","function":{"arguments":"{}"}}`: true, `{"function":{"name":"f","arguments":"{}"}}`: true, `{"id":"c","function":5}`: true, `7`: true, `null`: true,
 	} {
-		r := scan(t, Chat, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[`+call+`]}]}`)
+		r := scanned(t, Chat, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[`+call+`]}]}`)
 		if got := r.Items[len(r.Items)-1].fixed; got != fixed {
 			t.Errorf("%s: %t", call, got)
 		}
 	}
-	r := scan(t, Messages, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}]}`)
+	r := scanned(t, Messages, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}]}`)
 	for item, ok := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 3: false, 4: false} {
 		if _, err := r.Apply(Change{Inserts: []Insert{{Item: item, Calls: list(call1), Results: list(res1)}}}); (err == nil) != ok {
 			t.Errorf("behind item %d: %v", item, err)

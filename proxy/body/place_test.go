@@ -31,7 +31,7 @@ func TestPlaces(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got, err := scan(t, Messages, row.body).Apply(row.change)
+			got, err := scanned(t, Messages, row.body).Apply(row.change)
 			if err != nil || string(got) != row.want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, row.want)
 			}
@@ -71,7 +71,7 @@ func TestSystemMessages(t *testing.T) {
 			said("user", "a") + `,` + said("critic", "b") + `,` + said("assistant", "d") + `,` + said("user", "e") + `,` + one},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got, err := scan(t, Messages, `{"messages":[`+row.came+`]}`).Apply(Change{Spans: []SpanChange{row.span}})
+			got, err := scanned(t, Messages, `{"messages":[`+row.came+`]}`).Apply(Change{Spans: []SpanChange{row.span}})
 			if want := `{"messages":[` + row.want + `]}`; err != nil || string(got) != want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, want)
 			}
@@ -81,7 +81,7 @@ func TestSystemMessages(t *testing.T) {
 
 // TestChangeBeforeTrim: a block that is changed is not trimmed as well.
 func TestChangeBeforeTrim(t *testing.T) {
-	r := scan(t, Messages, `{"messages":[{"role":"user","content":[`+textJSON("a")+`,`+textJSON("b")+`]}]}`)
+	r := scanned(t, Messages, `{"messages":[{"role":"user","content":[`+textJSON("a")+`,`+textJSON("b")+`]}]}`)
 	c := Change{
 		Blocks: []BlockChange{{0, 0, []byte(textJSON("changed"))}},
 		Trim:   &Trim{of: r, texts: []BlockChange{{0, 0, []byte(textJSON("trimmed"))}, {0, 1, []byte(textJSON("too"))}}},

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // outgoing is one message as it goes out, in either dialect.
@@ -196,7 +197,7 @@ func (i Item) place(in Insert) (at, offset int, err error) {
 		return at, 0, nil
 	}
 	quoted, _ := textOf(i.Block(at))
-	s := unquoted(quoted)
+	s := scan.Unquoted(quoted)
 	switch {
 	case in.Offset > len(s) || in.Offset < len(s) && !utf8.RuneStart(s[in.Offset]):
 		return 0, 0, fmt.Errorf("no text of %d bytes stands there: %w", in.Offset, tidemark.ErrInvalid)
@@ -337,7 +338,7 @@ func (p *planner) elements(o *outgoing) []element {
 }
 
 // silent reports a content that is a string without text, which the API refuses as a block.
-func (i Item) silent() bool { return i.bare && i.content.to-i.content.from <= 2 }
+func (i Item) silent() bool { return i.bare && i.content.To-i.content.From <= 2 }
 
 // elements are the blocks of a message; orig is -1 for one of ours. A string without text is none.
 func (i Item) elements(orig int) []element {

@@ -260,7 +260,7 @@ func TestRandom(t *testing.T) {
 	changed := 0
 	for n := range 20_000 {
 		d := Dialect(n % 2)
-		r := scan(t, d, m.body(d))
+		r := scanned(t, d, m.body(d))
 		if same, err := r.Apply(Change{}); err != nil || !bytes.Equal(same, r.raw) {
 			t.Fatalf("without a change %s is %s, %v", r.raw, same, err)
 		}
@@ -310,10 +310,10 @@ func FuzzScan(f *testing.F) {
 					}
 				}
 			}
-			if got := scan(t, d, string(raw)).First(); got != r.First() {
+			if got := scanned(t, d, string(raw)).First(); got != r.First() {
 				t.Fatalf("the first is %q and %q", got, r.First())
 			}
-			Markers(raw)
+			markers(raw)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func FuzzApply(f *testing.F) {
 			if err != nil || !json.Valid(got) {
 				t.Fatalf("trimmed: %q, %v", got, err)
 			}
-			after := scan(t, d, string(got))
+			after := scanned(t, d, string(got))
 			if len(after.Tools) != len(r.Tools) || len(after.Items) != len(r.Items) {
 				t.Fatalf("trimmed: %q", got)
 			}

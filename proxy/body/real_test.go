@@ -57,7 +57,7 @@ func TestRealLogs(t *testing.T) {
 		var sent []byte
 		var last *Trim
 		for n := 50; ; n = min(n+50, len(messages)) {
-			r := scan(t, Messages, string(realBody(messages[:n])))
+			r := scanned(t, Messages, string(realBody(messages[:n])))
 			if len(r.Items) != n {
 				t.Fatalf("%s: %d items of %d", name, len(r.Items), n)
 			}

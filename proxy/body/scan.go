@@ -1,11 +1,13 @@
 package body
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Scan reads a request. What it cannot read is tidemark.ErrInvalid, and a body that is too big
@@ -14,10 +16,10 @@ func Scan(d Dialect, raw []byte) (*Request, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("scan the request: %d bytes are more than %d: %w", len(raw), MaxBytes, tidemark.ErrTooLarge)
 	}
-	s := scanner{cursor: cursor{data: raw, i: len(raw) - len(json.Unmarked(raw))}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
+	s := scanner{cursor: cursor{scan.From(raw, len(raw)-len(json.Unmarked(raw)), MaxDepth)}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
 	s.request()
-	if s.err != nil {
-		return nil, fmt.Errorf("scan the request: %w", s.err)
+	if err := s.why(); err != nil {
+		return nil, fmt.Errorf("scan the request: %w", err)
 	}
 	return s.r, nil
 }
@@ -28,7 +30,19 @@ type scanner struct {
 	r    *Request
 	left int // blocks that may follow
 
+	part    string // what is being read, for errors
+	message int    // that is being read, from 1; 0 for none
+
 	cacheKey string // prompt_cache_key
+}
+
+// why is what is wrong with the request, and where.
+func (s *scanner) why() error {
+	var e *scan.Error
+	if !errors.As(s.Err(), &e) {
+		return s.Err()
+	}
+	return &ReadError{Part: s.part, Message: s.message - 1, Byte: int(e.At), Why: e.Why}
 }
 
 // Keys of a request that may stand only once.
@@ -48,18 +62,14 @@ const (
 )
 
 func (s *scanner) request() {
-	if !s.open('{') {
-		s.fail("the body is no object")
+	if !s.Open('{') {
+		s.Fail("the body is no object")
 		return
 	}
 	var seen uint32
-	for {
-		s.part, s.message = "", 0
-		if !s.more('}') {
-			break
-		}
-		at := s.i
-		key := string(s.key())
+	for s.More() {
+		at := s.At()
+		key := string(s.Key())
 		s.part = key
 		known := s.shared(key, at, &seen)
 		switch {
@@ -69,12 +79,15 @@ func (s *scanner) request() {
 		default:
 			s.messagesKey(key, &seen)
 		}
+		if s.Err() == nil {
+			s.part, s.message = "", 0
+		}
 	}
-	s.end()
+	s.End()
 	if seen&keyMessages == 0 {
-		s.fail("there are no messages")
+		s.Fail("there are no messages")
 	}
-	if s.r.Dialect == Chat && s.err == nil {
+	if s.r.Dialect == Chat && s.Err() == nil {
 		if s.r.User == "" {
 			s.r.User = s.cacheKey
 		}
@@ -87,15 +100,11 @@ func (s *scanner) shared(key string, at int, seen *uint32) bool {
 	switch key {
 	case "model":
 		s.once(seen, keyModel, key)
-		if s.r.Model = ""; s.peek() == '"' {
-			s.r.Model = s.text()
-		} else {
-			s.skip()
-		}
+		s.r.Model = s.words()
 	case "stream":
 		s.once(seen, keyStream, key)
-		s.r.Stream = s.peek() == 't'
-		s.skip()
+		s.r.Stream = s.Peek() == 't'
+		s.Skip()
 	case "max_tokens":
 		s.once(seen, keyMax, key)
 		s.max()
@@ -108,13 +117,13 @@ func (s *scanner) shared(key string, at int, seen *uint32) bool {
 	case "messages":
 		s.once(seen, keyMessages, key)
 		s.r.before = at
-		from := s.i
+		from := s.At()
 		if s.r.Dialect == Chat {
 			s.chatMessages()
 		} else {
 			s.messages()
 		}
-		s.r.list = span{from, s.i}
+		s.r.list = span{From: from, To: s.At()}
 	default:
 		return false
 	}
@@ -126,8 +135,8 @@ func (s *scanner) messagesKey(key string, seen *uint32) {
 	switch key {
 	case "system":
 		s.once(seen, keySystem, key)
-		v := s.value()
-		s.r.Fixed += v.to - v.from
+		v := s.Value()
+		s.r.Fixed += v.To - v.From
 	case "thinking":
 		s.once(seen, keyThinking, key)
 		kind := s.member("type")
@@ -136,36 +145,32 @@ func (s *scanner) messagesKey(key string, seen *uint32) {
 		s.once(seen, keyMetadata, key)
 		s.r.User = s.member("user_id")
 	default:
-		s.skip()
+		s.Skip()
 	}
 }
 
 // member reads a value and returns the text that it has under a name, if it is an object and has one.
 func (s *scanner) member(name string) (found string) {
-	if s.peek() != '{' {
-		s.skip()
+	if s.Peek() != '{' {
+		s.Skip()
 		return ""
 	}
 	var seen uint32
-	s.members(s.part, func(key []byte) {
+	s.Members(s.part, func(key []byte) {
 		if string(key) != name {
-			s.skip()
+			s.Skip()
 			return
 		}
 		s.once(&seen, 1, name)
-		if s.peek() == '"' {
-			found = s.text()
-			return
-		}
-		s.skip()
+		found = s.words()
 	})
 	return found
 }
 
 // max reads the bound of the answer; one that is no whole number says nothing.
 func (s *scanner) max() {
-	v := s.value()
-	if n, err := strconv.ParseInt(string(v.of(s.data)), 10, 64); err == nil && n > 0 {
+	v := s.Value()
+	if n, err := strconv.ParseInt(string(v.Of(s.r.raw)), 10, 64); err == nil && n > 0 {
 		s.r.Max = tidemark.Tokens(n)
 	}
 }
@@ -173,8 +178,8 @@ func (s *scanner) max() {
 // choice reads tool_choice: an object with a type, or in chat the word itself.
 func (s *scanner) choice() {
 	var word string
-	if s.peek() == '"' {
-		word = s.text()
+	if s.Peek() == '"' {
+		word = s.Text()
 	} else {
 		word = s.member("type")
 	}
@@ -188,63 +193,59 @@ func (s *scanner) choice() {
 }
 
 func (s *scanner) messages() {
-	s.elements("messages", func(n int) {
+	s.Elements("messages", func(n int) {
 		s.part, s.message = "messages["+strconv.Itoa(n)+"]", n+1
 		if n >= MaxMessages {
-			s.fail("too many messages")
+			s.Fail("too many messages")
 			return
 		}
-		from := s.i
+		from := s.At()
 		it := s.item(&s.left)
 		s.r.Items = append(s.r.Items, it)
-		s.r.at = append(s.r.at, span{from, s.i})
+		s.r.at = append(s.r.at, span{From: from, To: s.At()})
 	})
 }
 
 // toolDefs reads the definitions; null is the same as none, and so is what is no list.
 func (s *scanner) toolDefs() {
-	from := s.i
-	if first := s.peek(); first != '[' {
-		s.skip()
-		s.r.tools, s.r.closed = span{from, s.i}, first != 'n'
+	from := s.At()
+	if first := s.Peek(); first != '[' {
+		s.Skip()
+		s.r.tools, s.r.closed = span{From: from, To: s.At()}, first != 'n'
 		return
 	}
-	s.elements("tools", func(n int) {
+	s.Elements("tools", func(n int) {
 		if n >= MaxTools {
-			s.fail("too many tools")
+			s.Fail("too many tools")
 			return
 		}
-		start := s.i
+		start := s.At()
 		name := s.toolName()
-		at := span{start, s.i}
+		at := span{From: start, To: s.At()}
 		s.r.toolList = append(s.r.toolList, at)
-		s.r.Tools = append(s.r.Tools, Tool{Name: name, Raw: at.of(s.data)})
+		s.r.Tools = append(s.r.Tools, Tool{Name: name, Raw: at.Of(s.r.raw)})
 	})
-	s.r.tools = span{from, s.i}
-	s.r.Fixed += s.i - from
+	s.r.tools = span{From: from, To: s.At()}
+	s.r.Fixed += s.At() - from
 }
 
 // toolName reads a definition; in chat the name stands one level below.
 func (s *scanner) toolName() (name string) {
 	var seen uint32
-	if s.peek() != '{' {
-		s.skip()
+	if s.Peek() != '{' {
+		s.Skip()
 		return ""
 	}
-	s.members("the tool", func(key []byte) {
+	s.Members("the tool", func(key []byte) {
 		switch k := string(key); {
 		case k == "name":
 			s.once(&seen, 1, k)
-			if s.peek() != '"' {
-				s.skip()
-				return
-			}
-			name = s.text()
+			name = s.words()
 		case s.r.Dialect == Chat && (k == "function" || k == "custom"):
 			s.once(&seen, 2, k)
 			name = s.member("name")
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 	return name

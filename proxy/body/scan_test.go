@@ -13,7 +13,7 @@ import (
 func TestScan(t *testing.T) {
 	const fixed = `[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`
 	const tools = `[{"name":"Read","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}]`
-	r := scan(t, Messages, ` {"model":"m\u002d1","stream":true,"max_tokens":7,"system":`+fixed+`,"tools":`+tools+
+	r := scanned(t, Messages, ` {"model":"m\u002d1","stream":true,"max_tokens":7,"system":`+fixed+`,"tools":`+tools+
 		`,"tool_choice":{"type":"tool","name":"Read"},"thinking":{"type":"enabled","budget_tokens":9},"metadata":{"user_id":"u"},"new":[1,{"model":2}],`+
 		`"messages":[{"role":"user","content":"a"},{"content":[{"type":"thinking"},{"type":"text","text":"b"}],"role":"assistant"}]} `)
 	if r.Model != "m-1" || !r.Stream || r.Max != 7 || !r.Thinking || r.User != "u" || r.Choice != "tool" {
@@ -37,11 +37,11 @@ func TestScan(t *testing.T) {
 }
 
 func TestScanChat(t *testing.T) {
-	r := scan(t, Chat, `{"prompt_cache_key":"k","max_completion_tokens":8,"tool_choice":"required","messages":[]}`)
+	r := scanned(t, Chat, `{"prompt_cache_key":"k","max_completion_tokens":8,"tool_choice":"required","messages":[]}`)
 	if r.User != "k" || r.Max != 8 || r.Choice != "any" {
 		t.Errorf("read %+v", r)
 	}
-	r = scan(t, Chat, `{"user":"u","prompt_cache_key":"k","tool_choice":{"type":"function","function":{"name":"a"}},"tools":null,"messages":[{"role":"system","content":"s"}]}`)
+	r = scanned(t, Chat, `{"user":"u","prompt_cache_key":"k","tool_choice":{"type":"function","function":{"name":"a"}},"tools":null,"messages":[{"role":"system","content":"s"}]}`)
 	if r.User != "u" || r.Choice != "tool" || r.Fixed != 31 || len(r.Items) != 0 {
 		t.Errorf("read %+v", r)
 	}
@@ -105,7 +105,7 @@ func TestTextOf(t *testing.T) {
 // TestPrefixes: a request that is cut off anywhere is refused, also within an escape.
 func TestPrefixes(t *testing.T) {
 	whole := `{"model":"m\\n\"\u00e9\ud83d\ude80","messages":[{"role":"user","content":[{"type":"text","text":"a\\",` + mark + `}]}, {"role":"assistant","content":"b\\\\"}],"n":[1.5e-3,true,null,{}]}`
-	scan(t, Messages, whole)
+	scanned(t, Messages, whole)
 	for n := range whole {
 		if _, err := Scan(Messages, []byte(whole[:n])); !errors.Is(err, tidemark.ErrInvalid) {
 			t.Errorf("%s: %v", whole[:n], err)
@@ -162,11 +162,26 @@ func TestFirst(t *testing.T) {
 		{"chat", Chat, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"é\n"}]}]}`, "user\né"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := scan(t, row.dialect, row.body).First(); got != row.want {
+			if got := scanned(t, row.dialect, row.body).First(); got != row.want {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
 	}
+}
+
+// markers counts the cache markers in a request, a message, a block or a definition.
+func markers(raw []byte) int {
+	if !bytes.Contains(raw, []byte(`"`+marker+`"`)) {
+		return 0
+	}
+	n := 0
+	c := over(raw)
+	c.markers(func(s span, null bool) {
+		if !null {
+			n++
+		}
+	})
+	return n
 }
 
 func TestMarkers(t *testing.T) {
@@ -186,7 +201,7 @@ func TestMarkers(t *testing.T) {
 		{`{"input":{` + mark + `},"content":[{` + mark + `},{"x":"cache_control"}]}`, 1, `{"input":{` + mark + `},"content":[{},{"x":"cache_control"}]}`},
 	} {
 		t.Run(row.raw, func(t *testing.T) {
-			if got := Markers([]byte(row.raw)); got != row.want {
+			if got := markers([]byte(row.raw)); got != row.want {
 				t.Errorf("%d markers, want %d", got, row.want)
 			}
 			if got := string(unmarked([]byte(row.raw))); got != row.bare {

@@ -9,14 +9,14 @@ func (f *finder) list(body []byte) []byte {
 	var out []byte
 	at := 0
 	for _, e := range entries(body) {
-		key := skillKey(e.of(body))
+		key := skillKey(e.Of(body))
 		if !f.skills[key] {
 			f.skills[key] = true
 			continue
 		}
-		out = append(out, body[at:e.from]...)
-		at = e.to
-		f.t.Skills.add(e.to - e.from)
+		out = append(out, body[at:e.From]...)
+		at = e.To
+		f.t.Skills.add(e.To - e.From)
 	}
 	if out == nil {
 		return nil
@@ -42,12 +42,12 @@ func entries(body []byte) []span {
 		}
 		switch {
 		case skillName(line) != nil:
-			found = append(found, span{from, to})
+			found = append(found, span{From: from, To: to})
 			open = true
 		case len(line) == 0 || bytes.HasPrefix(line, []byte("- ")):
 			open = false
 		case open:
-			found[len(found)-1].to = to
+			found[len(found)-1].To = to
 		}
 		at = next
 	}

@@ -3,6 +3,8 @@ package body
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Bounds of stubs. A definition below MinStub is about as short as its stub, and not worth a change.
@@ -40,66 +42,54 @@ func stub(d Dialect, raw []byte) []byte {
 
 // chatStub shortens the function of a definition of chat completions.
 func chatStub(raw []byte) []byte {
-	var at span
-	kind := ""
-	c := cursor{data: raw}
-	c.members("the tool", func(key []byte) {
-		switch {
-		case string(key) == "type" && c.peek() == '"':
-			kind = c.text()
-		case string(key) == "function" && c.peek() == '{':
-			at = c.value()
-		default:
-			c.skip()
-		}
-	})
-	if c.err != nil || kind != "function" || at.to == 0 {
+	function := find(raw, "function")
+	if typeOf(raw) != "function" || len(function) == 0 || function[0] != '{' {
 		return nil
 	}
-	inner := shorten(at.of(raw), "parameters")
+	inner := shorten(function, "parameters")
 	if inner == nil {
 		return nil
 	}
-	return append(append(append([]byte(nil), raw[:at.from]...), inner...), raw[at.to:]...)
+	return setMember(raw, "function", inner)
 }
 
 // shorten writes a definition with a short description and schema.
 func shorten(raw []byte, schema string) []byte {
 	own, strict := true, false
-	c := cursor{data: raw}
-	c.members("the tool", func(key []byte) {
+	c := over(raw)
+	c.Members("the tool", func(key []byte) {
 		switch string(key) {
 		case "type":
-			v := string(c.value().of(raw))
+			v := string(c.Raw())
 			own = v == `"custom"` || v == "null" || schema == "parameters"
 		case "strict":
-			strict = c.peek() == 't'
-			c.skip()
+			strict = c.Peek() == 't'
+			c.Skip()
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
-	if c.err != nil || !own {
+	if c.Err() != nil || !own {
 		return nil
 	}
-	s := shortener{cursor: cursor{data: raw}, strict: strict, dst: make([]byte, 0, len(raw)/2)}
+	s := shortener{cursor: over(raw), strict: strict, dst: make([]byte, 0, len(raw)/2)}
 	s.object(func(key string, from int) {
 		switch {
-		case key == "description" && s.peek() == '"':
+		case key == "description" && s.Peek() == '"':
 			s.member(from)
-			s.dst = append(s.dst, quote(sentence(s.text()))...)
-		case key == schema && s.peek() == '{':
+			s.dst = append(s.dst, quote(sentence(s.Text()))...)
+		case key == schema && s.Peek() == '{':
 			s.member(from)
 			s.schema(0)
 		case key == "input_examples":
-			s.skip()
+			s.Skip()
 		default:
-			s.skip()
+			s.Skip()
 			s.comma()
-			s.dst = append(s.dst, raw[from:s.i]...)
+			s.dst = append(s.dst, s.Since(from)...)
 		}
 	})
-	if s.err != nil {
+	if s.Err() != nil {
 		return nil
 	}
 	return s.dst
@@ -123,7 +113,7 @@ func (s *shortener) comma() {
 // member writes a key that began at from, up to its value.
 func (s *shortener) member(from int) {
 	s.comma()
-	s.dst = append(s.dst, s.data[from:s.i]...)
+	s.dst = append(s.dst, s.Since(from)...)
 }
 
 // object copies an object; f gets each key and where it began, and reads the value.
@@ -131,9 +121,9 @@ func (s *shortener) object(f func(key string, from int)) {
 	many := s.many
 	s.many = false
 	s.dst = append(s.dst, '{')
-	for ok := s.open('{'); ok && s.more('}'); {
-		from := s.i
-		f(string(s.key()), from)
+	for ok := s.Open('{'); ok && s.More(); {
+		from := s.At()
+		f(string(s.Key()), from)
 	}
 	s.dst = append(s.dst, '}')
 	s.many = many
@@ -141,13 +131,12 @@ func (s *shortener) object(f func(key string, from int)) {
 
 // copyValue copies any value.
 func (s *shortener) copyValue() {
-	at := s.value()
-	s.dst = append(s.dst, at.of(s.data)...)
+	s.dst = append(s.dst, s.Raw()...)
 }
 
 // schema copies a schema; level is how many levels of arguments are above it.
 func (s *shortener) schema(level int) {
-	if s.peek() != '{' {
+	if s.Peek() != '{' {
 		s.copyValue()
 		return
 	}
@@ -170,34 +159,34 @@ func (s *shortener) schema(level int) {
 			s.named(level + 1)
 		case "properties", "patternProperties":
 			if deep {
-				s.skip()
+				s.Skip()
 				break
 			}
 			s.member(from)
 			s.named(level + 1)
 		case "required":
 			if deep {
-				s.skip()
+				s.Skip()
 				break
 			}
 			s.member(from)
 			s.copyValue()
 		case "additionalProperties":
 			if deep {
-				s.skip()
+				s.Skip()
 				break
 			}
 			s.member(from)
 			s.schema(level + 1)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
 // named copies an object whose members are schemas: here no name means anything else.
 func (s *shortener) named(level int) {
-	if s.peek() != '{' {
+	if s.Peek() != '{' {
 		s.copyValue()
 		return
 	}
@@ -209,14 +198,14 @@ func (s *shortener) named(level int) {
 
 // schemas copies a schema or a list of them.
 func (s *shortener) schemas(level int) {
-	if s.peek() != '[' {
+	if s.Peek() != '[' {
 		s.schema(level)
 		return
 	}
 	s.dst = append(s.dst, '[')
 	n := 0
-	s.open('[')
-	for ; s.more(']'); n++ {
+	s.Open('[')
+	for ; s.More(); n++ {
 		if n > 0 {
 			s.dst = append(s.dst, ',')
 		}
@@ -227,20 +216,15 @@ func (s *shortener) schemas(level int) {
 
 // values copies what an argument may be, if it is short.
 func (s *shortener) values(from int) {
-	key := s.data[from:s.i]
-	at := s.value()
+	key := s.Since(from)
+	raw := s.Raw()
 	n := 0
-	if c := (cursor{data: at.of(s.data)}); c.peek() == '[' {
-		c.elements("enum", func(int) {
-			n++
-			c.skip()
-		})
-	}
-	if n > maxEnum || at.to-at.from > maxValues {
+	_ = scan.Elements(raw, func([]byte) { n++ }) // a constant has none
+	if n > maxEnum || len(raw) > maxValues {
 		return
 	}
 	s.comma()
-	s.dst = append(append(s.dst, key...), at.of(s.data)...)
+	s.dst = append(append(s.dst, key...), raw...)
 }
 
 // sentence is the first sentence of a description, within its first line that says something.

@@ -55,7 +55,7 @@ func TestChangesTogether(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := scan(t, Messages, `{"messages":[`+row.messages+`]}`)
+			r := scanned(t, Messages, `{"messages":[`+row.messages+`]}`)
 			got, err := r.Apply(row.change)
 			if want := `{"messages":[` + row.want + `]}`; err != nil || string(got) != want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // MinPart is how long a reminder must be, in bytes of the body, for a repetition of it to be worth a note.
@@ -123,19 +124,10 @@ func (f *finder) block(raw []byte, name string, tail bool) []byte {
 	if !bytes.Contains(raw, reminderName) {
 		return nil
 	}
-	var at span
-	c := cursor{data: raw}
-	c.members("the block", func(key []byte) {
-		if string(key) == name {
-			at = c.value()
-			return
-		}
-		c.skip()
-	})
-	value := at.of(raw)
+	value := find(raw, name)
 	var short []byte
 	switch {
-	case c.err != nil || len(value) == 0:
+	case len(value) == 0:
 	case value[0] == '"':
 		short = f.text(value, tail)
 	case value[0] == '[' && !f.chat:
@@ -144,48 +136,41 @@ func (f *finder) block(raw []byte, name string, tail bool) []byte {
 	if short == nil {
 		return nil
 	}
-	return append(append(append([]byte(nil), raw[:at.from]...), short...), raw[at.to:]...)
+	return setMember(raw, name, short)
 }
 
 // nested is the list of blocks of a result with a text that was made shorter, nil if none was.
 func (f *finder) nested(raw []byte, tail bool) []byte {
-	var out []byte
-	at := 0
-	c := cursor{data: raw}
-	c.elements("content", func(int) {
-		s := c.value()
-		b, err := checkBlock(s.of(raw))
+	var edits []scan.Edit
+	c := over(raw)
+	c.Elements("content", func(int) {
+		s := c.Value()
+		b, err := checkBlock(s.Of(raw))
 		if err != nil || b.kind != text {
 			return
 		}
-		if short := f.block(s.of(raw), "text", tail); short != nil {
-			out = append(append(out, raw[at:s.from]...), short...)
-			at = s.to
+		if short := f.block(s.Of(raw), "text", tail); short != nil {
+			edits = append(edits, scan.Edit{Span: s, With: short})
 		}
 	})
-	if out == nil || c.err != nil {
+	if edits == nil || c.Err() != nil {
 		return nil
 	}
-	return append(out, raw[at:]...)
+	return scan.Splice(nil, raw, edits...)
 }
 
 // text is a string, with its quotes, without what stands further up; nil if all of it is new.
 func (f *finder) text(quoted []byte, tail bool) []byte {
-	var out []byte
-	at := 0
+	var edits []scan.Edit
 	for _, p := range reminders(quoted, tail) {
-		body := p.of(quoted)
-		short := f.reminder(body)
-		if short == nil {
-			continue
+		if short := f.reminder(p.Of(quoted)); short != nil {
+			edits = append(edits, scan.Edit{Span: p, With: short})
 		}
-		out = append(append(out, quoted[at:p.from]...), short...)
-		at = p.to
 	}
-	if out == nil {
+	if edits == nil {
 		return nil
 	}
-	return append(out, quoted[at:]...)
+	return scan.Splice(nil, quoted, edits...)
 }
 
 // reminder is what goes out in the place of one, nil for itself.
@@ -239,19 +224,19 @@ func reminders(quoted []byte, tail bool) []span {
 		if j < 0 {
 			break
 		}
-		s := span{at + i, at + i + j + len(end)}
+		s := span{From: at + i, To: at + i + j + len(end)}
 		found = append(found, s)
-		at = s.to
+		at = s.To
 	}
 	if !tail {
 		return found
 	}
 	behind := len(quoted) - 1
 	for n := len(found) - 1; n >= 0; n-- {
-		if !blank(quoted[found[n].to:behind]) {
+		if !blank(quoted[found[n].To:behind]) {
 			return found[n+1:]
 		}
-		behind = found[n].from
+		behind = found[n].From
 	}
 	return found
 }

@@ -115,7 +115,7 @@ func (s schema) same(o schema, path string, levels int) string {
 // TestAgentTools says what stubs save on the definitions of an agent, and that each still tells its arguments.
 func TestAgentTools(t *testing.T) {
 	body := append([]byte(`{"tools":`), agentTools(t)...)
-	r := scan(t, Messages, string(append(body, `,"messages":[]}`...)))
+	r := scanned(t, Messages, string(append(body, `,"messages":[]}`...)))
 	used := map[string]bool{"Shell": true, "ReadFile": true}
 	trim := Trimmed(r, Change{}, used, map[string]bool{"ReadFile": true})
 	if trim.Tools.Count != 17 || !slices.Equal(trim.Due, []string{"Shell"}) {
@@ -125,7 +125,7 @@ func TestAgentTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := scan(t, Messages, string(got))
+	after := scanned(t, Messages, string(got))
 	if len(got) != len(r.raw)-trim.Tools.Bytes || r.Fixed-after.Fixed != trim.Tools.Bytes {
 		t.Errorf("%d bytes are left of %d, and %d are said to be saved", len(got), len(r.raw), trim.Tools.Bytes)
 	}
@@ -144,7 +144,7 @@ func TestAgentTools(t *testing.T) {
 			t.Errorf("%s differs: %s", at, tool.Raw)
 		}
 	}
-	if Markers(got) != Markers(r.raw) {
+	if markers(got) != markers(r.raw) {
 		t.Error("the marker is lost")
 	}
 	t.Logf("%d of %d tools became stubs: %d bytes of %d are left (%.0f %% saved)", trim.Tools.Count, len(r.Tools),
@@ -205,7 +205,7 @@ func TestTrimParts(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := scan(t, Messages, `{"messages":[`+row.messages+`]}`)
+			r := scanned(t, Messages, `{"messages":[`+row.messages+`]}`)
 			c := row.change
 			c.Trim = Trimmed(r, c, nil, nil)
 			got, err := r.Apply(c)
@@ -224,7 +224,7 @@ func TestTrimChat(t *testing.T) {
 	long := reminder(`\u00e9` + strings.Repeat("x", MinPart))
 	const same = `<system-reminder>[Same as in message 1.]</system-reminder>`
 	tool := func(s string) string { return `{"role":"tool","tool_call_id":"a","content":` + s + `}` }
-	r := scan(t, Chat, `{"messages":[{"role":"system","content":"`+long+`"},{"role":"user","content":"\u00e9`+long+`"},{"role":"user","content":"\u00e9`+long+`"},`+
+	r := scanned(t, Chat, `{"messages":[{"role":"system","content":"`+long+`"},{"role":"user","content":"\u00e9`+long+`"},{"role":"user","content":"\u00e9`+long+`"},`+
 		`{"role":"user","content":[`+textJSON(long)+`,{"type":"image_url","image_url":{"url":"u"}}]},`+tool(`"b`+long+`"`)+`,`+tool(`[`+textJSON(long)+`]`)+`]}`)
 	got, err := r.Apply(Change{Trim: Trimmed(r, Change{}, nil, nil)})
 	want := `{"messages":[{"role":"system","content":"` + long + `"},{"role":"user","content":"\u00e9` + long + `"},{"role":"user","content":"\u00e9` + same + `"},` +
@@ -255,7 +255,7 @@ func TestTrimGrows(t *testing.T) {
 				content = `[` + textJSON(s) + `]`
 			}
 			messages = append(messages, `{"role":"user","content":`+content+`}`)
-			r := scan(t, Dialect(rng.IntN(2)), `{"messages":[`+strings.Join(messages, ",")+`]}`)
+			r := scanned(t, Dialect(rng.IntN(2)), `{"messages":[`+strings.Join(messages, ",")+`]}`)
 			trim := Trimmed(r, Change{}, nil, nil)
 			got, err := r.Apply(Change{Trim: trim})
 			if err != nil {

@@ -1,7 +1,7 @@
 // Package stream turns what a model API answers into what a client of the proxy sees. Calls of tools that
 // the client does not know of ("phantom tools", "Pichay: Demand Paging for LLM Context Windows", §3.7) and
 // cleanup blocks in texts are taken out, several answers are joined to one, and everything else passes
-// byte for byte, and at once.
+// byte for byte, and at once. It decides nothing about conversations; package proxy does. Begin with [Leg].
 //
 // Two dialects are known, each as server-sent events and as one JSON: the Messages API
 // (https://docs.anthropic.com/en/docs/build-with-claude/streaming) and chat completions

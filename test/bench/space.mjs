@@ -61,15 +61,12 @@ export async function growth({ folder, model, turns }) {
     table(["turns", "one session: WASM MB", "JS refs", "RSS MB", "200 sessions: WASM MB", "JS refs", "RSS MB"], rows)];
 }
 
-// Instances of one object go two seconds after it fell idle; here all are to be there at once.
-const awake = JSON.stringify({ lingerMs: 3_600_000 });
-
 // live: memory by the number of sessions that are awake, each with a turn.
-export async function live({ folder, model, counts, objectCounts }) {
+export async function live({ folder, model, counts }) {
   const rows = [];
   const seen = {};
-  for (const [mode, kind, list] of [["JavaScript", "plain", counts], ["tables", "plain", counts], ["shared", "ours", counts], ["object", "ours", objectCounts]]) {
-    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", TIDEMARK_INSTANCE: mode === "object" ? "object" : "shared", TIDEMARK_LIMITS: awake, ...(mode === "tables" && { TABLES: "1" }) } });
+  for (const [mode, kind, list] of [["JavaScript", "plain", counts], ["tables", "plain", counts], ["shared", "ours", counts]]) {
+    const w = await startWorker(kind, { folder, model, vars: { TIDEMARK_DEBUG: "1", ...(mode === "tables" && { TABLES: "1" }) } });
     let there = 0;
     for (const n of [0, ...list]) {
       const more = n - there;
@@ -80,7 +77,7 @@ export async function live({ folder, model, counts, objectCounts }) {
       const m = memory(w.pid);
       if (kind === "ours") {
         const one = await debug(w);
-        m.wasm = mode === "shared" ? one.memory / 1e6 : undefined;
+        m.wasm = one.memory / 1e6;
         m.boots = one.boots;
         m.draining = one.draining;
       }
@@ -90,12 +87,12 @@ export async function live({ folder, model, counts, objectCounts }) {
   }
   const from = 10; // by then V8 has compiled what is hot
   for (const n of [0, ...counts]) {
-    const [js, sh, ob] = [seen.JavaScript[n], seen.shared[n], seen.object[n]];
+    const [js, sh] = [seen.JavaScript[n], seen.shared[n]];
     const each = (mode) => (n > from && seen[mode][n] ? num((seen[mode][n].rss - seen[mode][from].rss) / (n - from)) : "");
-    rows.push([n.toLocaleString("en-US"), num(js.rss), each("JavaScript"), each("tables"), num(sh.rss), each("shared"), num(sh.wasm), num(sh.code), String(sh.boots), num(ob?.rss), each("object"), num(ob?.code)]);
+    rows.push([n.toLocaleString("en-US"), num(js.rss), each("JavaScript"), each("tables"), num(sh.rss), each("shared"), num(sh.wasm), num(sh.code), String(sh.boots)]);
   }
   return [`### Memory of live sessions, MB (each: over the ${from} first, a session)`,
-    table(["sessions", "JS: RSS", "each", "each, with as many tables", "shared: RSS", "each", "WASM", "compiled code", "boots", "object: RSS", "each", "compiled code"], rows)];
+    table(["sessions", "JS: RSS", "each", "each, with as many tables", "shared: RSS", "each", "WASM", "compiled code", "boots"], rows)];
 }
 
 // crossings: what passes between JavaScript and Go in one turn.

@@ -60,7 +60,7 @@ const run = {
   wake: async () => say(await time.wake({ folder, model, rounds: few(7, 2), lengths: few([50, 500, 5000], [50, 500]) })),
   recall: () => withWorkers(["ours"], (w) => time.recall({ ...w, rounds: few(5, 2), n: few(100, 30), length: 5000 })),
   growth: async () => say(await space.growth({ folder, model, turns: few(1000, 200) })),
-  live: async () => say(await space.live({ folder, model, counts: few([1, 10, 50, 200, 1000], [1, 10, 50]), objectCounts: few([1, 10, 50, 200], [1, 10]) })),
+  live: async () => say(await space.live({ folder, model, counts: few([1, 10, 50, 200, 1000], [1, 10, 50]) })),
   crossings: async () => say(await space.crossings({ folder, model, n: few(20, 5) })),
   library: () => library({ say, folder: probeFolder, rounds: few(7, 2), few: few(1, 8) }),
 };

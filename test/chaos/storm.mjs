@@ -21,8 +21,8 @@ export class Storm {
   #numbers = new Map();
   #hogging = false;
 
-  constructor({ client, random, sessions, compacting, shared }) {
-    Object.assign(this, { client, random, sessions, compacting: new Set(compacting), shared });
+  constructor({ client, random, sessions, compacting }) {
+    Object.assign(this, { client, random, sessions, compacting: new Set(compacting) });
   }
 
   // run keeps clients talking for a time, then waits for the last of them.
@@ -41,13 +41,13 @@ export class Storm {
     const often = (pause, share) => Math.min(pause, seconds * 1000 * share); // a short storm has some of each, too
     await Promise.all([
       ...many(clients, () => loop(20, () => this.#visit())),
-      loop(this.shared ? often(4000, 0.25) : 400, () => this.#unlessHogged(), mild),
+      loop(often(4000, 0.25), () => this.#unlessHogged(), mild),
       loop(400, () => this.evict(this.#object("/debug/evict"))),
       loop(250, () => this.panic()),
       loop(1000, () => this.#collect()),
       loop(often(10_000, 0.45), () => this.#hog(), mild),
       loop(200, () => this.#ping()),
-      this.shared && loop(80, () => this.#touch()), // else each has its own instance, and keeps it
+      loop(80, () => this.#touch()),
     ]);
   }
 
@@ -293,7 +293,7 @@ export class Storm {
   // that instance must not hang.
   async #fatal(session) {
     const how = this.#pick(["panic", "throw", "stack"]);
-    const hit = [...this.streams].filter((s) => this.shared || s.session === session);
+    const hit = [...this.streams];
     for (const s of hit) s.struck = true;
     const { status, end } = await this.client.json("POST", at(session, `/debug/fatal?how=${how}`));
     if (end === "silent") this.fault("late", `a request that ended its instance (${how}) was not answered`);
@@ -303,7 +303,7 @@ export class Storm {
     for (const s of hit) s.killed ??= now;
   }
 
-  // strike begins a turn in each session and ends their instances in the middle. It gives the ids of what was
+  // strike begins a turn in each session and ends their instance in the middle. It gives the ids of what was
   // said, how each stream, or socket, ended, and how long each stream then took to end.
   async strike(sessions, how = "stream") {
     const from = this.latencies.length;
@@ -312,7 +312,7 @@ export class Storm {
     const end = performance.now() + 10_000;
     while (this.streams.size < all.length && performance.now() < end) await sleep(10);
     await sleep(300);
-    await Promise.all((this.shared ? sessions.slice(0, 1) : sessions).map((s) => this.#fatal(s)));
+    await this.#fatal(sessions[0]);
     const ends = await Promise.all(all);
     return { ids: messages.map((m) => m.id), ends, latencies: this.latencies.slice(from) };
   }
@@ -322,7 +322,7 @@ export class Storm {
     const began = performance.now();
     const { value } = await this.client.json("GET", at("base", "/debug/host"));
     this.pings.push(performance.now() - began);
-    if (value) this.live = Math.max(this.live, this.shared ? value.objects : value.total.boots - value.total.left - value.total.fatals - this.counts.evictions);
+    if (value) this.live = Math.max(this.live, value.objects);
   }
 
   // touch wakes some objects, in turn, so that all of them are alive most of the time.

@@ -1,8 +1,7 @@
 //go:build !js
 
 // Package e2e is one set of end-to-end tests for every host: the handler within this process, the
-// native binary, and the Worker in workerd, with one Go instance for all objects and with one for
-// each. Each test is written once and runs against each target as a subtest of its name; -targets
+// native binary, and the Worker in workerd. Each test is written once and runs against each target as a subtest of its name; -targets
 // chooses. What a target answers is held against the same words (testdata), byte for byte where ids
 // and times are set apart.
 package e2e
@@ -23,7 +22,7 @@ import (
 
 var (
 	// names are the targets in the order of their reports.
-	names = []string{"in-process", "native", "workerd", "workerd-object"}
+	names = []string{"in-process", "native", "workerd"}
 
 	targetsFlag = flag.String("targets", strings.Join(names, ","), "targets to run, separated by commas")
 	workerFlag  = flag.String("worker", "", "folder of the built Worker; empty builds one")

@@ -95,9 +95,7 @@ func newSite(name, disk string, env []string) *site {
 	case "native":
 		s.target = &binary{home: disk}
 	case "workerd":
-		s.target = &workerd{disk: disk, mode: "shared"}
-	case "workerd-object":
-		s.target = &workerd{disk: disk, mode: "object"}
+		s.target = &workerd{disk: disk}
 	default:
 		s.target = &inProcess{home: disk}
 	}

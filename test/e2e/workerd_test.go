@@ -24,7 +24,6 @@ import (
 // group of processes; to kill the group is a power cut.
 type workerd struct {
 	disk    string
-	mode    string // one Go instance for all objects (shared) or for each (object)
 	process binary
 	control string
 }
@@ -53,7 +52,7 @@ func (w *workerd) start(env []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"../serve.mjs", "--folder", folder, "--disk", w.disk, "--mode", w.mode}
+	args := []string{"../serve.mjs", "--folder", folder, "--disk", w.disk}
 	for _, v := range append(env, "TIDEMARK_DEBUG=1") {
 		args = append(args, "--var", v)
 	}

@@ -129,23 +129,20 @@ func TestKillWorkerAtStep(t *testing.T) {
 		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			killStep(t, modes[i%2], row, false)
+			killStep(t, row, false)
 		})
 		if row.put != "" {
 			t.Run("before "+row.name, func(t *testing.T) {
 				t.Parallel()
-				killStep(t, modes[i%2], row, true)
+				killStep(t, row, true)
 			})
 		}
 	}
 }
 
-// modes of the Go instance; each step has one of them.
-var modes = [2]string{"shared", "object"}
-
-func killStep(t *testing.T, mode string, row stepRow, before bool) {
+func killStep(t *testing.T, row stepRow, before bool) {
 	var ids atomic.Int64
-	f := newWorkerIn(t, mode, newModel(t, &ids, 0).URL, tight())
+	f := newWorker(t, newModel(t, &ids, 0).URL, tight())
 	f.args = []string{"--crash", fmt.Sprintf(`{"tx":%q,"put":%q,"before":%v,"n":%d}`, row.tx, row.put, before, max(row.n, 1))}
 	doomed := f.serve()
 	var at address

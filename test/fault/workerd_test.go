@@ -30,7 +30,7 @@ const token = "fault"
 
 // workerKind is the built Worker in workerd: a database an object, a bucket behind the launcher. The
 // launcher leads a group of processes; to kill the group is a power cut.
-type workerKind struct{ folder, mode string }
+type workerKind struct{ folder string }
 
 var _ kind = workerKind{}
 
@@ -51,25 +51,20 @@ var module = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// newWorker is a fixture whose server is the Worker, with one Go instance for all objects.
+// newWorker is a fixture whose server is the Worker.
 func newWorker(t *testing.T, url string, settings map[string]any) *fixture {
-	t.Helper()
-	return newWorkerIn(t, "shared", url, settings)
-}
-
-func newWorkerIn(t *testing.T, mode, url string, settings map[string]any) *fixture {
 	t.Helper()
 	folder, err := module()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := newFixture(t, url, settings)
-	f.kind = workerKind{folder: folder, mode: mode}
+	f.kind = workerKind{folder: folder}
 	return f
 }
 
 func (k workerKind) command(f *fixture) *exec.Cmd {
-	args := []string{"../serve.mjs", "--folder", k.folder, "--disk", f.home, "--mode", k.mode,
+	args := []string{"../serve.mjs", "--folder", k.folder, "--disk", f.home,
 		"--var", "TIDEMARK_TOKEN=" + token, "--var", "ANTHROPIC_API_KEY=fake-key"}
 	for section, v := range f.document {
 		keys, ok := v.(map[string]any)

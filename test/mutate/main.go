@@ -1,6 +1,8 @@
-// Command mutate plants faults in our own code and tells which of them no test notices. All the faults drawn for a run
-// are compiled into one set of test binaries, each behind a switch, so that a fault costs a run of the tests that reach
-// its place and no build. CONTRIBUTING.md says how to read what it prints.
+// Command mutate plants faults in our own code and tells which of them no test notices. It repairs nothing and runs no
+// test that does not reach the fault. Begin with CONTRIBUTING.md, which says how to read what it prints.
+//
+// All the faults drawn for a run are compiled into one set of test binaries, each behind a switch, so that a fault costs
+// a run of the tests that reach its place and no build.
 package main
 
 import (

@@ -3,7 +3,8 @@
 // Package odd plays conversations against model APIs that answer anything, and refuse what their documentation refuses.
 // Sessions, agent, toolbox and providers are the real ones on real SQLite; only the network is played, with time that
 // passes at once. What the APIs demand is written down here a second time, from their documentation and their own
-// words, without a look at what makes our requests valid.
+// words, without a look at what makes our requests valid. It covers neither the Worker nor real connections. Begin with
+// world_test.go.
 //
 // The laws: no conversation is dead. A person who writes when the provider is calm again is answered, whatever happened
 // before; no request breaks a documented rule; all that was said stands in the log, in order; no failure teaches a

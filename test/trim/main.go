@@ -1,5 +1,5 @@
 // Command trim measures `tidemark trim` beside `grep -c` and the known implementation of CMV, over the same made
-// logs, in turn. README.md says how; nothing of the other program is in this repository.
+// logs, in turn. Nothing of the other program is in this repository. Begin with README.md, which says how.
 package main
 
 import (

@@ -1,5 +1,6 @@
 // Command whatsapp runs the fake Graph API for tests that are not in Go. It prints its address and
-// what it trusts as one line of JSON, and ends when its standard input does.
+// what it trusts as one line of JSON, and ends when its standard input does. It tests nothing itself. Begin with
+// internal/graph, which it serves.
 package main
 
 import (

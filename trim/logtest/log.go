@@ -1,7 +1,9 @@
 // Package logtest writes session logs in the shape of real ones, of any length, from a seed: for tests, benchmarks
-// and comparisons with other programs. What it writes was seen in real logs or in reports about them: one line for
-// each block of a reply, replies with several calls whose results stand between their lines, copies of results beside
-// the messages, pictures, progress, compactions, calls without results and results without calls.
+// and comparisons with other programs. It reads none. Begin with [Write].
+//
+// What it writes was seen in real logs or in reports about them: one line for each block of a reply, replies with several
+// calls whose results stand between their lines, copies of results beside the messages, pictures, progress, compactions,
+// calls without results and results without calls.
 package logtest
 
 import (
