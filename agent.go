@@ -24,6 +24,10 @@ type SessionInfo struct {
 type Fact struct {
 	Text    string    `json:"text"`              // one line
 	Sources []EntryID `json:"sources,omitempty"` // the first and the last entry it was drawn from
+	// Action is what the model that drew it said of it beside the facts that it was shown: ADD, or UPDATE or DELETE of
+	// Target. Empty: it was not asked.
+	Action string `json:"action,omitempty"`
+	Target int64  `json:"target,omitempty"`
 }
 
 // Extraction is what one chunk of one compaction, or one reset, gave to remember. Its id, made of

@@ -99,6 +99,9 @@ func (k Key) Main() bool {
 // ChannelDelegate is the channel of conversations that another one of the agent delegated work to.
 const ChannelDelegate = "delegate"
 
+// ChannelImport is the channel of messages that were imported.
+const ChannelImport = "import"
+
 // Local reports a conversation that only the holder of the token can reach: the main session and
 // those opened by the command line, the page or the API, also those of clients that keep their history
 // themselves ("proxy"). So are the runs of schedules, and those that an owner's conversation delegated to: nobody

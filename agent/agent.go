@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,9 +35,9 @@ type Config struct {
 	Sharing memory.Sharing  // who sees its daily files; empty is memory.SharePeer
 	Budget  tidemark.Tokens // of persona and memory in a prompt; 0 is memory.DefaultBudget
 	Logger  *slog.Logger    // nil logs nothing
-	// Reconcile says who compares new facts with older ones at night; empty is ReconcileOff.
-	Reconcile Reconcile
-	Model     tidemark.Provider // of ReconcileModel; nil leaves it to rules
+	// Reconcile has Model compare new facts with older ones: when they are drawn, and at night those on which nobody decided.
+	Reconcile bool
+	Model     tidemark.Provider
 	ModelName string
 	// Digest has memory/DIGEST.md written at night, of DigestLines lines at most; 0 is memory.DefaultDigestLines.
 	Digest      bool
@@ -59,24 +60,69 @@ type Config struct {
 	Schedule func(at time.Time)
 }
 
-// Agent is the owner of many sessions. Its methods may be called at once.
+// Agent is the owner of many sessions. Its methods may be called at once. Each room has its own tables, and reaches
+// others by the fields that it has of them.
 type Agent struct {
-	cfg     Config
-	stem    *recall.Stemmer
-	ledger  atomic.Bool // the tables of the ledger are there
-	snapped atomic.Bool // and those of snapshots
-	asked   questions   // to the owner
-	skilled atomic.Bool // and that of skills
-	filled  atomic.Bool // all facts are in the index of words
-	shelf   shelf       // digests that were read
+	*core
+	*files
+	*ledger
+	*directory
+	*finder
+	*planner
+	*skillset
+	*questions
+}
 
-	scheduled atomic.Int32 // what is known of the tables of schedules
-	soon      atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
-	seen      atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
+// core is what all rooms of an agent stand on.
+type core struct {
+	cfg  Config
+	stem *recall.Stemmer
+	soon atomic.Int64 // the earliest time that schedules asked for since the last Wake, in ms; 0: none
+}
 
+// files are the memory files and the index of archives in the bucket, and what they still have to take up.
+type files struct {
+	*core
 	mu    sync.Mutex // guards the following, see hold
 	fails int
 	until time.Time
+}
+
+// ledger is what is remembered, what of it counts no more, and what the nights made of it.
+type ledger struct {
+	*core
+	files *files
+}
+
+// directory is what sessions tell of themselves: that they are there, their archives, snapshots and windows.
+type directory struct {
+	*core
+	files *files
+}
+
+// finder finds in memory, and in all conversations.
+type finder struct {
+	*core
+	files     *files
+	ledger    *ledger
+	directory *directory
+	shelf     shelf // digests that were read
+}
+
+// planner runs schedules.
+type planner struct {
+	*core
+	files *files
+	seen  atomic.Int64 // what the clock showed at the last Wake, in ms; 0: there was none
+}
+
+// skillset is the skills in the bucket.
+type skillset struct{ *core }
+
+// questions are what conversations ask the owner about calls of tools.
+type questions struct {
+	*core
+	planner *planner
 }
 
 // New returns the agent of a name and brings its tables up to date. It does not wait for the
@@ -113,7 +159,10 @@ func New(cfg Config) (*Agent, error) {
 	if err := Migrate(context.Background(), cfg.DB); err != nil {
 		return nil, fmt.Errorf("new agent %s: %w", cfg.Name, err)
 	}
-	return &Agent{cfg: cfg, stem: &recall.Stemmer{}}, nil
+	c := &core{cfg: cfg, stem: &recall.Stemmer{}}
+	f := &files{core: c}
+	l, d, p := &ledger{c, f}, &directory{c, f}, &planner{core: c, files: f}
+	return &Agent{c, f, l, d, &finder{core: c, files: f, ledger: l, directory: d}, p, &skillset{c}, &questions{c, p}}, nil
 }
 
 func validName(name string) bool {
@@ -121,14 +170,14 @@ func validName(name string) bool {
 	return err == nil && key.Agent() == name && !strings.ContainsRune(name, ':')
 }
 
-// Migrate brings the tables of agents in a database up to date, as New does.
+// Migrate makes the tables of agents in a database, as New does.
 func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, "agent", tables)
+	return host.Migrate(ctx, db, "agent", [][]string{slices.Concat(tables, ledgerTables, digestTables, questionTables, skillTables, snapshotTables, scheduleTables)})
 }
 
 // tables begin with agent_ and name the agent, because natively its sessions and other agents live
 // in the same database. Times are milliseconds.
-var tables = [][]string{{
+var tables = []string{
 	`CREATE TABLE agent_sessions(agent TEXT NOT NULL, key TEXT NOT NULL, updated INTEGER NOT NULL, info TEXT NOT NULL, PRIMARY KEY(agent, key))`,
 	`CREATE INDEX agent_sessions_updated ON agent_sessions(agent, updated, key)`,
 	`CREATE TABLE agent_archives(agent TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, info TEXT NOT NULL,
@@ -137,9 +186,10 @@ var tables = [][]string{{
 	`CREATE TABLE agent_extractions(agent TEXT NOT NULL, id TEXT NOT NULL, session TEXT NOT NULL, session_key TEXT NOT NULL, peer TEXT NOT NULL,
 		at INTEGER NOT NULL, path TEXT NOT NULL, PRIMARY KEY(agent, id))`,
 	`CREATE TABLE agent_facts(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, extraction TEXT NOT NULL, n INTEGER NOT NULL,
-		text TEXT NOT NULL, fold TEXT NOT NULL, sources TEXT NOT NULL, path TEXT NOT NULL, UNIQUE(agent, extraction, n))`,
+		text TEXT NOT NULL, fold TEXT NOT NULL, sources TEXT NOT NULL, path TEXT NOT NULL, decided INTEGER NOT NULL DEFAULT 0, UNIQUE(agent, extraction, n))`,
 	`CREATE INDEX agent_facts_path ON agent_facts(agent, path)`,
-	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
+	// The words of facts as those of messages are made, by recall.Stemmer.
+	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 	// What a file still has to take up (done = 0), or took up at that time.
 	`CREATE TABLE agent_sections(agent TEXT NOT NULL, path TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL,
 		done INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, path, id))`,
@@ -149,20 +199,14 @@ var tables = [][]string{{
 	`CREATE TABLE agent_versions(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, path TEXT NOT NULL, at INTEGER NOT NULL,
 		replaced_by TEXT NOT NULL, body TEXT NOT NULL, undone INTEGER NOT NULL DEFAULT 0)`,
 	`CREATE INDEX agent_versions_path ON agent_versions(agent, path, seq)`,
-}, {
 	// Other agents that are there, where nobody else can list them.
 	`CREATE TABLE agent_names(name TEXT PRIMARY KEY)`,
-}, {
-	// The words of facts as those of messages are made, by recall.Stemmer; fillWords fills it.
-	`DROP TABLE agent_words`,
-	`CREATE VIRTUAL TABLE agent_words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}, {
 	// What conversations learned of the windows of models.
 	`CREATE TABLE agent_windows(model TEXT PRIMARY KEY, tokens INTEGER NOT NULL, learned_from TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID`,
-}}
+}
 
 // own reports a scope of another agent, whose memory this one must not touch.
-func (a *Agent) own(scope tidemark.Scope) error {
+func (a *core) own(scope tidemark.Scope) error {
 	if scope.Agent != a.cfg.Name {
 		return fmt.Errorf("agent %s: the scope is of agent %.80q: %w", a.cfg.Name, scope.Agent, tidemark.ErrForbidden)
 	}
@@ -170,13 +214,39 @@ func (a *Agent) own(scope tidemark.Scope) error {
 }
 
 // blobKey is where a memory file lies in the bucket.
-func (a *Agent) blobKey(path string) string { return memory.Folder(a.cfg.Name) + path }
+func (a *core) blobKey(path string) string { return memory.Folder(a.cfg.Name) + path }
 
-func (a *Agent) now() time.Time { return a.cfg.Runtime.Now() }
+func (a *core) now() time.Time { return a.cfg.Runtime.Now() }
 
 // schedule asks for a Wake.
-func (a *Agent) schedule(at time.Time) {
+func (a *core) schedule(at time.Time) {
 	if a.cfg.Schedule != nil && !at.IsZero() {
 		a.cfg.Schedule(a.Soonest(at))
 	}
+}
+
+func (a *core) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
+
+// rest lets others have the processor between two pages of a long reading.
+func (a *core) rest(ctx context.Context) error { return a.cfg.Runtime.Sleep(ctx, time.Millisecond) }
+
+// sweepAt is when the next sweep is planned, zero for not yet.
+func (a *core) sweepAt(ctx context.Context) (time.Time, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, sweepMarker)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read plan of the sweep: %w", err)
+	}
+	if len(rows) == 0 {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(rows[0].Int(0)), nil
+}
+
+// Soonest is when the agent wants to be woken, where its host is about to set its alarm to a time: that time, or
+// earlier, for what came up since.
+func (a *core) Soonest(at time.Time) time.Time {
+	if soon := a.soon.Load(); soon != 0 {
+		return earliest(at, time.UnixMilli(soon))
+	}
+	return at
 }

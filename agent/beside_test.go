@@ -145,7 +145,7 @@ func TestVersionsOfEach(t *testing.T) {
 	}
 }
 
-// TestLookingMakesNothing: an agent that has nothing is looked at without a table being made, or missed.
+// TestLookingMakesNothing: an agent that has nothing is looked at without an error.
 func TestLookingMakesNothing(t *testing.T) {
 	w := newAlone(t)
 	ctx := t.Context()
@@ -219,7 +219,7 @@ func TestOthersAreNotThere(t *testing.T) {
 	_, snap := p.Snapshot(ctx, "snap-00")
 	_, run := p.RunSchedule(ctx, "s50")
 	_, change := p.ChangeSchedule(ctx, "s50", func(*agent.Schedule) error { return nil })
-	p.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	p.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	p.consolidate()
 	for what, err := range map[string]error{"schedule": err, "snapshot": snap, "run": run, "change": change, "remove": p.RemoveSchedule(ctx, "s50"), "undo": p.UndoDecision(ctx, 1)} {
 		if !errors.Is(err, tidemark.ErrNotFound) {
@@ -330,26 +330,10 @@ func TestUndoOfTheSame(t *testing.T) {
 	}
 }
 
-// TestOneOldFact: the last fact without words gets them, too.
-func TestOneOldFact(t *testing.T) {
-	w := newAlone(t)
-	w.remember(scope(t, owners), "x1", "The zeppelin is old")
-	for _, o := range w.list() { // only the ledger knows it
-		if err := w.blobs.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.wordless()
-	found, err := w.Search(t.Context(), scope(t, owners), "zeppelins", 0) // as many as usual
-	if err != nil || len(found) != 1 {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
 // TestFactWithoutWords is compared with nothing.
 func TestFactWithoutWords(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080", "+++")
 	w.consolidate()
 	w.remember(scope(t, owners), "x2", "---", "The staging port is 9090")

@@ -97,7 +97,7 @@ func (b *between) Query(ctx context.Context, sql string, args ...any) ([]tidemar
 func TestUndoMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	db := &between{DB: w.db, query: "EXISTS (SELECT 1 FROM agent_ledger u"}
-	w.configure(func(c *agent.Config) { c.Reconcile, c.DB = agent.ReconcileRules, db })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.DB = true, lastWord(), db })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The wiki port is 1")
 	w.remember(scope(t, owners), "x2", "The staging port is 9090", "The wiki port is 2")
 	w.consolidate()

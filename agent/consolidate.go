@@ -53,14 +53,11 @@ type Consolidated struct {
 
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
 // changes nothing the second time, and what was cut off goes on where it stood.
-func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
+func (a *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.reconciles()}
 	if !c.Digest && !c.Reconciled {
-		c.Note = "nothing is on: set memory.digest or recall.reconcile"
+		c.Note = "nothing is on: set memory.digest, or recall.reconcile to model"
 		return c, nil
-	}
-	if err := a.openLedger(ctx); err != nil {
-		return c, fmt.Errorf("consolidate: %w", err)
 	}
 	nights, err := a.unreadNights(ctx)
 	if err != nil {
@@ -101,7 +98,7 @@ func (a *Agent) Consolidate(ctx context.Context) (Consolidated, error) {
 }
 
 // unreadNights is how many nights in a row the last answers could not be read.
-func (a *Agent) unreadNights(ctx context.Context) (int, error) {
+func (a *ledger) unreadNights(ctx context.Context) (int, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT note FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
 	if err != nil || len(rows) == 0 || rows[0].Text(0) == "" {
 		return 0, err
@@ -114,7 +111,7 @@ func (a *Agent) unreadNights(ctx context.Context) (int, error) {
 }
 
 // Digest returns the digest as it would be written now.
-func (a *Agent) Digest(ctx context.Context) (memory.Digested, error) {
+func (a *ledger) Digest(ctx context.Context) (memory.Digested, error) {
 	d, err := a.digest(ctx)
 	if err != nil {
 		return d, fmt.Errorf("digest: %w", err)
@@ -122,7 +119,7 @@ func (a *Agent) Digest(ctx context.Context) (memory.Digested, error) {
 	return d, nil
 }
 
-func (a *Agent) digest(ctx context.Context) (memory.Digested, error) {
+func (a *ledger) digest(ctx context.Context) (memory.Digested, error) {
 	lines, err := a.factLines(ctx)
 	if err != nil {
 		return memory.Digested{}, err
@@ -135,11 +132,7 @@ func (a *Agent) digest(ctx context.Context) (memory.Digested, error) {
 }
 
 // factLines returns what the owner's facts say that count still. What was learned from others never stands there.
-func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
-	standing, err := a.standing(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (a *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 	type known struct {
 		line int
 		days map[string]bool
@@ -176,23 +169,19 @@ func (a *Agent) factLines(ctx context.Context) ([]memory.Line, error) {
 }
 
 // sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
-func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
+func (a *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
-	if there, err := a.hasLedger(ctx); err != nil {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
+	if err != nil {
 		return nil, err
-	} else if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
-		if err != nil {
-			return nil, err
+	}
+	for _, r := range rows {
+		var s memory.Sitting
+		if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
+			return nil, fmt.Errorf("read sitting: %w", err)
 		}
-		for _, r := range rows {
-			var s memory.Sitting
-			if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
-				return nil, fmt.Errorf("read sitting: %w", err)
-			}
-			if s.Key.Scope().Owner {
-				lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
-			}
+		if s.Key.Scope().Owner {
+			lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
 		}
 	}
 	archives, err := a.ownArchives(ctx)
@@ -211,7 +200,7 @@ func (a *Agent) sittingLines(ctx context.Context) ([]memory.Line, error) {
 
 // ownArchives returns the newest archives of the owner's conversations, newest first. All are looked through,
 // page by page: whose one is stands in what is told of it alone.
-func (a *Agent) ownArchives(ctx context.Context) ([]archive.Info, error) {
+func (a *ledger) ownArchives(ctx context.Context) ([]archive.Info, error) {
 	var own []archive.Info
 	newest := func() {
 		slices.SortStableFunc(own, func(x, y archive.Info) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Key, y.Key)) })
@@ -242,12 +231,9 @@ func (a *Agent) ownArchives(ctx context.Context) ([]archive.Info, error) {
 	}
 }
 
-// rest lets others have the processor between two pages of a long reading.
-func (a *Agent) rest(ctx context.Context) error { return a.cfg.Runtime.Sleep(ctx, time.Millisecond) }
-
 // writeDigest puts the files of a digest into the bucket: details first, so that no link dangles. A detail file
 // that is not needed any more says so.
-func (a *Agent) writeDigest(ctx context.Context, d memory.Digested, c *Consolidated) error {
+func (a *ledger) writeDigest(ctx context.Context, d memory.Digested, c *Consolidated) error {
 	c.Entries, c.DetailSize = d.Shown, len(d.Details)
 	wanted := map[string]bool{memory.DigestFile: true}
 	for _, f := range d.Details {
@@ -281,7 +267,7 @@ const unneeded = "# Memory digest\n\nEverything that stood here fits into [the d
 func original(path string) string { return strings.ReplaceAll(path, ".suggested.", ".") }
 
 // putDigest writes one file unless a person has: then what is there stays, and ours goes beside it.
-func (a *Agent) putDigest(ctx context.Context, path, text string, c *Consolidated) error {
+func (a *ledger) putDigest(ctx context.Context, path, text string, c *Consolidated) error {
 	done, err := a.putOurs(ctx, path, text)
 	switch {
 	case errors.Is(err, errEdited):
@@ -310,7 +296,7 @@ var errEdited = errors.New("a person edited the file")
 
 // putOurs writes a file if it is absent or as we left it. Two nights at once may both write: what the other wrote
 // meanwhile is ours, too. done is false when nothing changes.
-func (a *Agent) putOurs(ctx context.Context, path, text string) (done bool, err error) {
+func (a *ledger) putOurs(ctx context.Context, path, text string) (done bool, err error) {
 	const tries = 5
 	for range tries {
 		if done, err = a.putOnce(ctx, path, text); !errors.Is(err, tidemark.ErrConflict) {
@@ -323,8 +309,8 @@ func (a *Agent) putOurs(ctx context.Context, path, text string) (done bool, err 
 // putOnce is putOurs; a file that another one writes meanwhile is ErrConflict. What is about to be written is
 // noted first, so that a crash behind the write does not make our own text look like a person's, and stays noted:
 // another night may write, too, and note it later or not at all.
-func (a *Agent) putOnce(ctx context.Context, path, text string) (done bool, err error) {
-	file, opt, err := a.load(ctx, path)
+func (a *ledger) putOnce(ctx context.Context, path, text string) (done bool, err error) {
+	file, opt, err := a.files.load(ctx, path)
 	if err != nil {
 		return false, err
 	}
@@ -354,7 +340,7 @@ func (a *Agent) putOnce(ctx context.Context, path, text string) (done bool, err 
 	return true, a.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
 }
 
-func (a *Agent) noteDigest(ctx context.Context, path, update, hash, next string) error {
+func (a *ledger) noteDigest(ctx context.Context, path, update, hash, next string) error {
 	edited := 0
 	if hash == "" && next == "" {
 		edited = 1
@@ -374,11 +360,8 @@ type Night struct {
 }
 
 // LastNight tells of the last consolidation; its zero value is that of an agent that never did one.
-func (a *Agent) LastNight(ctx context.Context) (Night, error) {
+func (a *ledger) LastNight(ctx context.Context) (Night, error) {
 	var n Night
-	if there, err := a.hasLedger(ctx); err != nil || !there {
-		return n, err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
 		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, a.cfg.Name, a.cfg.Name, a.cfg.Name)
 	if err != nil {
@@ -413,10 +396,7 @@ func (a *Agent) LastNight(ctx context.Context) (Night, error) {
 
 // Sittings stores what a session tells of its sittings; the same one twice is one. They are derived: a longer
 // one with the same beginning takes the place of a shorter.
-func (a *Agent) Sittings(ctx context.Context, sittings []memory.Sitting) error {
-	if err := a.openLedger(ctx); err != nil {
-		return fmt.Errorf("store sittings: %w", err)
-	}
+func (a *ledger) Sittings(ctx context.Context, sittings []memory.Sitting) error {
 	var stmts []tidemark.Stmt
 	for _, s := range sittings {
 		if s.Key.Agent() != a.cfg.Name || s.First == "" {

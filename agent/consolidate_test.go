@@ -100,7 +100,7 @@ func TestNightsAtOnce(t *testing.T) {
 // TestManySuperseded: however many facts of a day count no more, none of them counts.
 func TestManySuperseded(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	w.remember(scope(t, owners), "x", "The buoy has number 5")
 	w.consolidate() // makes the tables
 	if err := w.db.Tx(t.Context(), []tidemark.Stmt{

@@ -9,19 +9,15 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// digestTables are of a space of their own and made when a session first tells of its digests: no table is
-// paid for before it is used. first and last are positions in the database of the session; at is when its
-// digests reached its last message, 0 while they do not.
-var digestTables = [][]string{{
+// digestTables have what sessions tell of their digests. first and last are positions in the database of the session; at
+// is when its digests reached its last message, 0 while they do not.
+var digestTables = []string{
 	`CREATE TABLE agent_digests(agent TEXT NOT NULL, key TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, closed INTEGER NOT NULL,
 		at INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
-}}
-
-const digestSpace = "agent_digests"
+}
 
 // Bounds of digests.
 const (
@@ -34,15 +30,12 @@ const (
 // behind the last part that is closed. Parts that do not follow on are left out, so whatever is told twice,
 // out of order or after something was lost, ends up right: the session goes on from that position. Without
 // parts it only asks.
-func (a *Agent) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
+func (a *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
 	if r.Key.Agent() != a.cfg.Name {
 		return 0, fmt.Errorf("digests of %.80q for agent %s: %w", string(r.Key), a.cfg.Name, tidemark.ErrForbidden)
 	}
 	if len(r.Parts) > maxReported {
 		return 0, fmt.Errorf("digests of %s: %d parts, at most %d: %w", r.Key, len(r.Parts), maxReported, tidemark.ErrTooLarge)
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, digestSpace, digestTables); err != nil {
-		return 0, err
 	}
 	have, err := a.parts(ctx, r.Key)
 	if err != nil {
@@ -99,7 +92,7 @@ type part struct {
 }
 
 // parts reads those of a conversation, oldest first.
-func (a *Agent) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
+func (a *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
 		a.cfg.Name, string(key), maxParts+maxReported)
 	if err != nil {
@@ -123,7 +116,7 @@ func closedTo(have []part) int64 {
 	return last
 }
 
-func (a *Agent) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
+func (a *finder) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `INSERT INTO agent_digests(agent, key, first, last, closed, at, digest) VALUES(?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(agent, key, first) DO UPDATE SET last = excluded.last, closed = excluded.closed, at = excluded.at, digest = excluded.digest`,
 		Args: []any{a.cfg.Name, string(key), p.First, p.Last, p.Closed, at, p.Digest}}
@@ -131,7 +124,7 @@ func (a *Agent) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidema
 
 // mergeStmts makes one part of two until there are not too many: of neighbours those whose sum is the
 // smallest, so that all grow alike.
-func (a *Agent) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
+func (a *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
 	var closed []part
 	var size []int
 	for _, p := range have {
@@ -189,7 +182,7 @@ const (
 
 // candidates lists the conversations that a scope may read, last active first, with what their digests say.
 // Beyond maxCandidates there is no looking: how many those are is told to the owner, since nobody else may know.
-func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
+func (a *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
 	like := "%"
 	switch {
 	case !scope.Owner:
@@ -214,10 +207,6 @@ func (a *Agent) candidates(ctx context.Context, scope tidemark.Scope, ask recall
 		if key != ask.Own && mayFind(scope, key) && (ask.Scope != recall.ScopePeer || withPeer(key, ask.Peer)) {
 			out = append(out, candidate{key: key, updated: r.Int(1)})
 		}
-	}
-	rows, err = a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, digestSpace)
-	if err != nil || len(rows) == 0 {
-		return out, beyond, err
 	}
 	for at := 0; at < len(out); at += candidatePage {
 		if err := a.weigh(ctx, out[at:min(at+candidatePage, len(out))], ask, terms); err != nil {
@@ -258,7 +247,7 @@ func (s *shelf) drop(key tidemark.Key) {
 }
 
 // weigh holds a query against the digests of some conversations.
-func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
+func (a *finder) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
 	told := make([]*digested, len(some))
 	var keys []any
 	place := map[string]int{}
@@ -303,7 +292,7 @@ func (a *Agent) weigh(ctx context.Context, some []candidate, ask recall.Ask, ter
 const digestBytes = 256
 
 // readDigests reads those of some keys, each to its place.
-func (a *Agent) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
+func (a *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
 	in := `?` + strings.Repeat(",?", len(keys)-1)
 	for key, first := "", int64(-1); ; {
 		args := append([]any{a.cfg.Name}, keys...)

@@ -15,7 +15,7 @@ import (
 
 // Report brings the directory and the archive index up to date. A report that arrives after a newer
 // one changes nothing; an archive reported twice is one. With no key in info only the archives count.
-func (a *Agent) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
+func (a *directory) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
 	var stmts []tidemark.Stmt
 	if info.Key != "" {
 		if info.Key.Agent() != a.cfg.Name {
@@ -52,16 +52,16 @@ func (a *Agent) Report(ctx context.Context, info tidemark.SessionInfo, archives 
 		return fmt.Errorf("report session %s: %w", info.Key, err)
 	}
 	if len(archives) > 0 {
-		if err := a.indexPending(ctx); err != nil {
+		if err := a.files.indexPending(ctx); err != nil {
 			a.cfg.Logger.Warn("index archives", "agent", a.cfg.Name, "err", err)
 		}
-		a.schedule(a.next(ctx))
+		a.schedule(a.files.next(ctx))
 	}
 	return nil
 }
 
 // Sessions lists the directory, last active first. next is empty on the last page.
-func (a *Agent) Sessions(ctx context.Context, cursor string, limit int) (page []tidemark.SessionInfo, next string, err error) {
+func (a *directory) Sessions(ctx context.Context, cursor string, limit int) (page []tidemark.SessionInfo, next string, err error) {
 	limit = pageLimit(limit)
 	ms, key, _ := strings.Cut(cursor, "@")
 	before, err := parseCursor(ms)
@@ -88,7 +88,7 @@ func (a *Agent) Sessions(ctx context.Context, cursor string, limit int) (page []
 }
 
 // Session returns one row of the directory; an unknown key is ErrNotFound.
-func (a *Agent) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
+func (a *directory) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, a.cfg.Name, string(key))
 	if err != nil {
 		return tidemark.SessionInfo{}, fmt.Errorf("read session %s: %w", key, err)
@@ -108,7 +108,7 @@ func scanInfo(r tidemark.Row) (info tidemark.SessionInfo, err error) {
 
 // Archives lists the index of archives, newest first, with those that are not in it yet on the
 // first page.
-func (a *Agent) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
+func (a *directory) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, a.cfg.Name, flushPage)
 	if err != nil {
 		return nil, "", fmt.Errorf("list archives: %w", err)
@@ -131,7 +131,7 @@ func (a *Agent) Archives(ctx context.Context, opt archive.ListOptions) (page []a
 
 // Mend compares the bucket with the index of archives, see [archive.Mend]. What was reported and only
 // waits to be indexed is not called lost.
-func (a *Agent) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
+func (a *directory) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, a.cfg.Name, flushPage)
 	if err != nil {
 		return archive.Survey{}, fmt.Errorf("mend index: %w", err)

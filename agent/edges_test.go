@@ -103,7 +103,7 @@ func TestScheduleEdges(t *testing.T) {
 // TestLedgerPages: the ledger is each row once, by the page too.
 func TestLedgerPages(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	const n = 7
 	for i := range n + 1 {
 		w.remember(scope(t, owners), fmt.Sprint("x", i), fmt.Sprintf("The staging port is 80%02d", i))

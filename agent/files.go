@@ -30,7 +30,7 @@ type File struct {
 
 // Files lists the memory files, the curated ones first, then in order of their paths. next is empty
 // on the last page. It is for the owner: nothing is left out.
-func (a *Agent) Files(ctx context.Context, cursor string, limit int) (page []File, next string, err error) {
+func (a *files) Files(ctx context.Context, cursor string, limit int) (page []File, next string, err error) {
 	limit = pageLimit(limit)
 	if cursor == "" {
 		if page, err = a.curated(ctx); err != nil {
@@ -50,7 +50,7 @@ func (a *Agent) Files(ctx context.Context, cursor string, limit int) (page []Fil
 }
 
 // curated lists MEMORY.md and the persona files that are there.
-func (a *Agent) curated(ctx context.Context) ([]File, error) {
+func (a *files) curated(ctx context.Context) ([]File, error) {
 	var page []File
 	for _, path := range []string{memory.LongTerm, memory.Soul, memory.Identity, memory.Human, memory.Instructions, memory.ToolNotes} {
 		objects, _, err := a.cfg.Blobs.List(ctx, a.blobKey(path), "", 1)
@@ -64,12 +64,12 @@ func (a *Agent) curated(ctx context.Context) ([]File, error) {
 	return page, nil
 }
 
-func (a *Agent) file(o tidemark.Object) File {
+func (a *files) file(o tidemark.Object) File {
 	return File{Path: strings.TrimPrefix(o.Key, memory.Folder(a.cfg.Name)), ETag: o.ETag, Size: o.Size, Modified: o.Modified}
 }
 
 // File reads a memory file, with what is pending for it; a missing one is ErrNotFound.
-func (a *Agent) File(ctx context.Context, path string) (File, error) {
+func (a *files) File(ctx context.Context, path string) (File, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return File{}, err
 	}
@@ -89,7 +89,7 @@ func (a *Agent) File(ctx context.Context, path string) (File, error) {
 // # Errors
 //
 // ErrConflict when the condition does not hold, ErrInvalid and ErrTooLarge for a bad path or text.
-func (a *Agent) PutFile(ctx context.Context, path string, content []byte, ifMatch string) (File, error) {
+func (a *files) PutFile(ctx context.Context, path string, content []byte, ifMatch string) (File, error) {
 	f, err := a.put(ctx, path, content, ifMatch, "edit")
 	if err != nil {
 		return File{}, fmt.Errorf("write %s: %w", path, err)
@@ -97,7 +97,7 @@ func (a *Agent) PutFile(ctx context.Context, path string, content []byte, ifMatc
 	return f, nil
 }
 
-func (a *Agent) put(ctx context.Context, path string, content []byte, ifMatch, by string) (File, error) {
+func (a *files) put(ctx context.Context, path string, content []byte, ifMatch, by string) (File, error) {
 	if err := checkContent(path, content); err != nil {
 		return File{}, err
 	}
@@ -144,7 +144,7 @@ func checkContent(path string, content []byte) error {
 
 // keep stores a text that is about to be replaced, before it is. One that is never replaced after
 // all is passed over by Undo, since it equals the file.
-func (a *Agent) keep(ctx context.Context, path string, old []byte, by string) error {
+func (a *files) keep(ctx context.Context, path string, old []byte, by string) error {
 	if len(old) > maxEdit {
 		return fmt.Errorf("the file has %d bytes, over %d it cannot be edited here: %w", len(old), maxEdit, tidemark.ErrTooLarge)
 	}
@@ -171,7 +171,7 @@ type Version struct {
 }
 
 // Versions lists the kept texts of a file, newest first, at most 50.
-func (a *Agent) Versions(ctx context.Context, path string) ([]Version, error) {
+func (a *files) Versions(ctx context.Context, path string) ([]Version, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (a *Agent) Versions(ctx context.Context, path string) ([]Version, error) {
 // Undo puts back the text before the last edit; again, the one before that. Of a file that the edit
 // made an empty one is left. What the agent remembered in a daily file since then stays. The undone
 // text is kept as a version too. With nothing to undo it is ErrNotFound.
-func (a *Agent) Undo(ctx context.Context, path string) (File, error) {
+func (a *files) Undo(ctx context.Context, path string) (File, error) {
 	versions, err := a.Versions(ctx, path)
 	if err != nil {
 		return File{}, err
@@ -223,7 +223,7 @@ func (a *Agent) Undo(ctx context.Context, path string) (File, error) {
 }
 
 // nothingToUndo says why.
-func (a *Agent) nothingToUndo(path string, absent bool, versions int) error {
+func (a *files) nothingToUndo(path string, absent bool, versions int) error {
 	switch {
 	case absent && versions == 0:
 		return fmt.Errorf("undo %s: there is no such file: %w", path, tidemark.ErrNotFound)
@@ -234,7 +234,7 @@ func (a *Agent) nothingToUndo(path string, absent bool, versions int) error {
 }
 
 // edit is a change of a file by its own text, tried again when a person changed it meanwhile.
-func (a *Agent) edit(ctx context.Context, path, old, replacement string) (File, error) {
+func (a *files) edit(ctx context.Context, path, old, replacement string) (File, error) {
 	for range flushTries {
 		file, opt, err := a.load(ctx, path)
 		if err != nil {

@@ -31,7 +31,7 @@ const (
 
 // claim takes the right to write an object now: one writer wins, and nobody else does for two
 // seconds. Otherwise it is ErrConflict.
-func (a *Agent) claim(ctx context.Context, path string) error {
+func (a *files) claim(ctx context.Context, path string) error {
 	now := a.now()
 	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_writes(agent, path, next) VALUES(?, ?, ?) ON CONFLICT(agent, path) DO UPDATE SET next = excluded.next
@@ -41,7 +41,7 @@ func (a *Agent) claim(ctx context.Context, path string) error {
 }
 
 // settle records how a claimed write ended, and when the next may be tried.
-func (a *Agent) settle(ctx context.Context, path string, failed error) error {
+func (a *files) settle(ctx context.Context, path string, failed error) error {
 	now := a.now()
 	stmt := tidemark.Stmt{SQL: `UPDATE agent_writes SET fails = 0 WHERE agent = ? AND path = ? AND fails > 0`, Args: []any{a.cfg.Name, path}}
 	if failed != nil {
@@ -56,7 +56,7 @@ func (a *Agent) settle(ctx context.Context, path string, failed error) error {
 
 // guarded does a write if it is allowed now. A failure is logged and planned again, never returned:
 // what is to be written is durable already.
-func (a *Agent) guarded(ctx context.Context, path string, write func() error) {
+func (a *files) guarded(ctx context.Context, path string, write func() error) {
 	if !a.held().IsZero() {
 		return
 	}
@@ -73,7 +73,7 @@ func (a *Agent) guarded(ctx context.Context, path string, write func() error) {
 // hold keeps an agent from all writes for a while when its database takes no claim or what came of it, as on a
 // full disk: what cannot be written down is tried ever more rarely all the same. The first failure is logged, and
 // then one in maxBackoff. It returns until when it keeps it.
-func (a *Agent) hold(failed error) time.Time {
+func (a *files) hold(failed error) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if failed == nil {
@@ -89,7 +89,7 @@ func (a *Agent) hold(failed error) time.Time {
 }
 
 // held is until when nothing is written, zero for now.
-func (a *Agent) held() time.Time {
+func (a *files) held() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if wait := a.until.Sub(a.now()); wait <= 0 || wait > maxBackoff { // the clock was set back
@@ -100,7 +100,7 @@ func (a *Agent) held() time.Time {
 
 // flushSoon writes a file now or asks for a Wake that does. The alarm stands before the write begins: a
 // crash in the middle must not leave the file to the nightly sweep.
-func (a *Agent) flushSoon(ctx context.Context, path string) {
+func (a *files) flushSoon(ctx context.Context, path string) {
 	a.schedule(a.now().Add(a.cfg.FlushEvery))
 	a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
 	a.schedule(a.next(ctx))
@@ -108,7 +108,7 @@ func (a *Agent) flushSoon(ctx context.Context, path string) {
 
 // flush puts all pending sections of a file into it with one write. What others wrote meanwhile is
 // read again and kept.
-func (a *Agent) flush(ctx context.Context, path string) error {
+func (a *files) flush(ctx context.Context, path string) error {
 	for range flushTries {
 		sections, err := a.pending(ctx, path)
 		if err != nil || len(sections) == 0 {
@@ -138,11 +138,11 @@ func (a *Agent) flush(ctx context.Context, path string) error {
 }
 
 // pending returns the sections that a file still has to take up, oldest first.
-func (a *Agent) pending(ctx context.Context, path string) ([]memory.Section, error) {
+func (a *files) pending(ctx context.Context, path string) ([]memory.Section, error) {
 	return a.sectionRows(ctx, `SELECT body FROM agent_sections WHERE agent = ? AND path = ? AND done = 0 ORDER BY at, id LIMIT ?`, a.cfg.Name, path, flushPage)
 }
 
-func (a *Agent) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
+func (a *files) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
 	rows, err := a.cfg.DB.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read sections: %w", err)
@@ -156,7 +156,7 @@ func (a *Agent) sectionRows(ctx context.Context, sql string, args ...any) ([]mem
 	return sections, nil
 }
 
-func (a *Agent) flushed(ctx context.Context, path string, sections []memory.Section) error {
+func (a *files) flushed(ctx context.Context, path string, sections []memory.Section) error {
 	stmts := make([]tidemark.Stmt, len(sections))
 	for i, s := range sections {
 		stmts[i] = tidemark.Stmt{SQL: `UPDATE agent_sections SET done = ? WHERE agent = ? AND path = ? AND id = ? AND done = 0`,
@@ -166,12 +166,12 @@ func (a *Agent) flushed(ctx context.Context, path string, sections []memory.Sect
 }
 
 // load reads a file, empty when there is none, and the condition under which it is still that.
-func (a *Agent) load(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
+func (a *files) load(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
 	return a.loadUnless(ctx, path, func(string) bool { return false })
 }
 
 // loadUnless is load for who may have the version that is there: then it is not read.
-func (a *Agent) loadUnless(ctx context.Context, path string, have func(etag string) bool) ([]byte, tidemark.PutOptions, error) {
+func (a *files) loadUnless(ctx context.Context, path string, have func(etag string) bool) ([]byte, tidemark.PutOptions, error) {
 	o, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(path))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil, tidemark.PutOptions{IfAbsent: true}, nil
@@ -195,7 +195,7 @@ func (a *Agent) loadUnless(ctx context.Context, path string, have func(etag stri
 
 // current is a file as it will be once its pending sections are in it. They are read first, so that
 // one which is flushed meanwhile is found in the file.
-func (a *Agent) current(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
+func (a *files) current(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
 	sections, err := a.pending(ctx, path)
 	if err != nil {
 		return nil, tidemark.PutOptions{}, err
@@ -207,38 +207,8 @@ func (a *Agent) current(ctx context.Context, path string) ([]byte, tidemark.PutO
 	return memory.Append(file, a.cfg.Zone, sections...), opt, nil
 }
 
-// Wake carries out what is due: sections of memory files, lines of the archive index, the nightly
-// sweep, schedules. It returns when it wants to be called again. It is called at the start of a host and by its
-// alarm; calling it too often does no harm.
-func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
-	}
-	for _, r := range rows {
-		path := r.Text(0)
-		a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
-	}
-	if err := a.indexPending(ctx); err != nil {
-		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
-	}
-	if err := a.sweep(ctx); err != nil {
-		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
-	}
-	planned, err := a.wakeSchedules(ctx)
-	if err != nil { // it must not keep the rest, nor be kept by it
-		a.cfg.Logger.Warn("wake schedules", "agent", a.cfg.Name, "err", err)
-		planned = a.now().Add(retryHandOver)
-	}
-	next = earliest(a.next(ctx), planned)
-	if at, err := a.sweepAt(ctx); err == nil {
-		next = earliest(next, at)
-	}
-	return a.Soonest(next), ctx.Err()
-}
-
 // next is when the earliest pending write is allowed; zero when nothing is pending.
-func (a *Agent) next(ctx context.Context) time.Time {
+func (a *files) next(ctx context.Context) time.Time {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT MIN(COALESCE(w.next, 0)) FROM
 		(SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0
 		 UNION SELECT ? FROM agent_archives WHERE agent = ? AND indexed = 0) p
@@ -261,7 +231,7 @@ func (a *Agent) next(ctx context.Context) time.Time {
 }
 
 // indexPending adds archives to the index that are not in it.
-func (a *Agent) indexPending(ctx context.Context) error {
+func (a *files) indexPending(ctx context.Context) error {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at LIMIT ?`, a.cfg.Name, flushPage)
 	if err != nil || len(rows) == 0 {
 		return err

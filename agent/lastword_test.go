@@ -13,19 +13,19 @@ import (
 // TestLastWord: who says a value again behind another has the last word, on the same day, too. Without a
 // reconciler a repetition is dropped as ever.
 func TestLastWord(t *testing.T) {
-	for name, how := range map[string]agent.Reconcile{"rules": agent.ReconcileRules, "off": agent.ReconcileOff} {
+	for name, how := range map[string]bool{"on": true, "off": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.configure(func(c *agent.Config) { c.Reconcile, c.Digest = how, how != agent.ReconcileOff })
+			w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Digest = how, lastWord(), how })
 			for i, port := range []string{"8080", "9090", "8080", "8080"} { // the last is no news to anybody
 				w.remember(scope(t, owners), fmt.Sprint("x", i), "The staging port is "+port, "The owner likes tea")
 				w.clock.move(time.Hour)
 			}
 			facts, _, err := w.Facts(t.Context(), "", 100)
-			if want := map[agent.Reconcile]int{agent.ReconcileRules: 4, agent.ReconcileOff: 3}[how]; err != nil || len(facts) != want {
+			if want := map[bool]int{true: 4, false: 3}[how]; err != nil || len(facts) != want {
 				t.Fatalf("%d facts, want %d: %+v, %v", len(facts), want, facts, err)
 			}
-			if how == agent.ReconcileOff {
+			if !how {
 				return
 			}
 			w.consolidate()
@@ -46,7 +46,7 @@ func TestLastWord(t *testing.T) {
 // TestLastWordOfEach: where files are shared, what one person says is not said by another.
 func TestLastWordOfEach(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile, c.Sharing = agent.ReconcileRules, memory.ShareAgent })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Sharing = true, lastWord(), memory.ShareAgent })
 	w.remember(scope(t, owners), "x1", "The staging port is 9090")
 	w.clock.move(time.Hour)
 	w.remember(scope(t, stanger), "p1", "The staging port is 8080")

@@ -8,33 +8,24 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
-// ledgerTables are there from the first night that decides or consolidates something: an agent that does neither
-// has none. Rows of agent_ledger are never changed. The newest of a fact is in force; older ones go when more
-// than ledgerTail have come since.
-var ledgerTables = [][]string{{
+// ledgerTables say what counts no more, and what the nights did. Rows of agent_ledger are never changed. The newest of a
+// fact is in force; older ones go when more than ledgerTail have come since.
+var ledgerTables = []string{
 	`CREATE TABLE agent_ledger(seq INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, target INTEGER NOT NULL, action TEXT NOT NULL,
 		cause INTEGER NOT NULL, reason TEXT NOT NULL, sources TEXT NOT NULL, who TEXT NOT NULL, at INTEGER NOT NULL, undoes INTEGER NOT NULL DEFAULT 0)`,
 	`CREATE INDEX agent_ledger_target ON agent_ledger(agent, target, seq)`,
 	// How far the sweep and the night have come.
 	`CREATE TABLE agent_nights(agent TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, at INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
-	`CREATE TABLE agent_episodes(agent TEXT NOT NULL, key TEXT NOT NULL, first TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
-	`CREATE INDEX agent_episodes_at ON agent_episodes(agent, at)`,
+	`CREATE TABLE agent_episodes(agent TEXT NOT NULL, key TEXT NOT NULL, first TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, owner INTEGER NOT NULL,
+		PRIMARY KEY(agent, key, first)) WITHOUT ROWID`,
+	`CREATE INDEX agent_episodes_at ON agent_episodes(agent, owner, at)`,
 	// What we wrote into files of the digest, and are about to write: whatever else is there is a person's.
 	`CREATE TABLE agent_digest_files(agent TEXT NOT NULL, path TEXT NOT NULL, hash TEXT NOT NULL DEFAULT '', next TEXT NOT NULL DEFAULT '', edited INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, path)) WITHOUT ROWID`,
-}, {
-	// The owner's are counted by themselves; what an older version wrote is looked at whosever it is.
-	`ALTER TABLE agent_episodes ADD COLUMN owner INTEGER NOT NULL DEFAULT 1`,
-	`DROP INDEX agent_episodes_at`,
-	`CREATE INDEX agent_episodes_at ON agent_episodes(agent, owner, at)`,
-}}
-
-// ledgerSpace is the name of the tables' version.
-const ledgerSpace = "agent_ledger"
+}
 
 // ledgerTail is how many rows are kept beside those in force.
 const ledgerTail = 500
@@ -42,42 +33,12 @@ const ledgerTail = 500
 // actionUndo is the action of a row that takes one back.
 const actionUndo memory.Action = "UNDO"
 
-// openLedger makes the tables, if they are not there.
-func (a *Agent) openLedger(ctx context.Context) error {
-	if a.ledger.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, ledgerSpace, ledgerTables); err != nil {
-		return err
-	}
-	a.ledger.Store(true)
-	return nil
-}
-
-// hasLedger reports whether the tables are there, and makes none.
-func (a *Agent) hasLedger(ctx context.Context) (bool, error) {
-	if a.ledger.Load() {
-		return true, nil
-	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, ledgerSpace)
-	if err != nil || len(rows) == 0 {
-		return false, err
-	}
-	return true, a.openLedger(ctx) // what a newer version added
-}
-
 // inForce is true of a fact f that a row of the ledger says counts no more.
 const inForce = `EXISTS (SELECT 1 FROM agent_ledger l WHERE l.agent = f.agent AND l.target = f.seq AND l.action <> 'UNDO'
 	AND NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq))`
 
-// standing is what a query adds to leave out what counts no more; empty when no ledger is there.
-func (a *Agent) standing(ctx context.Context) (string, error) {
-	there, err := a.hasLedger(ctx)
-	if err != nil || !there {
-		return "", err
-	}
-	return " AND NOT " + inForce, nil
-}
+// standing is what a query adds to leave out what counts no more.
+const standing = " AND NOT " + inForce
 
 // Row is a row of the ledger: that a fact counts no more, or does again.
 type Row struct {
@@ -89,20 +50,17 @@ type Row struct {
 	By      string        `json:"by,omitempty"` // the newer fact
 	Reason  string        `json:"reason"`
 	Sources []string      `json:"sources,omitempty"` // entries that both facts were drawn from
-	Who     string        `json:"who"`               // rules, model or person
+	Who     string        `json:"who"`               // model or person
 	At      time.Time     `json:"at"`
 	Undoes  int64         `json:"undoes,omitempty"` // of an UNDO: the row that it takes back
 	InForce bool          `json:"inForce"`          // no later row of this fact is there
 }
 
 // Ledger lists the rows of the ledger, newest first. next is empty on the last page.
-func (a *Agent) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
+func (a *ledger) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {
-		return nil, "", err
-	}
-	if there, err := a.hasLedger(ctx); err != nil || !there {
 		return nil, "", err
 	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
@@ -133,14 +91,7 @@ func (a *Agent) Ledger(ctx context.Context, cursor string, limit int) (page []Ro
 //
 // ErrNotFound for an id that no row has, ErrInvalid for one of an UNDO, ErrConflict for one that a later
 // decision about the same fact stands over.
-func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
-	there, err := a.hasLedger(ctx)
-	if err != nil {
-		return err
-	}
-	if !there {
-		return fmt.Errorf("row %d of the ledger: %w", id, tidemark.ErrNotFound)
-	}
+func (a *ledger) UndoDecision(ctx context.Context, id int64) error {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
 			EXISTS (SELECT 1 FROM agent_ledger u WHERE u.agent = l.agent AND u.target = l.target AND u.undoes = l.seq)
 		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, a.cfg.Name, id)
@@ -169,11 +120,7 @@ func (a *Agent) UndoDecision(ctx context.Context, id int64) error {
 }
 
 // decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
-func (a *Agent) decided(ctx context.Context) (int64, error) {
-	there, err := a.hasLedger(ctx)
-	if err != nil || !there {
-		return 0, err
-	}
+func (a *ledger) decided(ctx context.Context) (int64, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, a.cfg.Name)
 	if err != nil {
 		return 0, fmt.Errorf("read ledger: %w", err)
@@ -188,12 +135,8 @@ func (a *Agent) decided(ctx context.Context) (int64, error) {
 const supersededPage = 2000
 
 // superseded returns what some files say that counts no more, folded, by path. What was said again since counts.
-func (a *Agent) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
+func (a *ledger) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
 	const step = 50
-	there, err := a.hasLedger(ctx)
-	if err != nil || !there {
-		return nil, err
-	}
 	out := map[string]map[string]bool{}
 	for from := 0; from < len(paths); from += step {
 		some := paths[from:min(from+step, len(paths))]

@@ -5,21 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
-)
-
-// Reconcile says who compares facts at night.
-type Reconcile string
-
-// The ways to reconcile.
-const (
-	ReconcileOff   Reconcile = "off"   // nobody; also the empty value
-	ReconcileRules Reconcile = "rules" // memory.Sweep
-	ReconcileModel Reconcile = "model" // memory.Sweep, then a model
 )
 
 // Bounds of a sweep.
@@ -32,28 +24,22 @@ const (
 	sweepUnread   = 3 // nights in which an answer cannot be read, after which it is not asked for again
 )
 
-// Who decided, in rows of the ledger.
-const (
-	byRules = "rules"
-	byModel = "model"
-)
+// byModel is who decided, in rows of the ledger.
+const byModel = "model"
 
-// reconciles reports whether anybody compares facts.
-func (a *Agent) reconciles() bool { return a.cfg.Reconcile != "" && a.cfg.Reconcile != ReconcileOff }
+// reconciles reports whether a model compares facts.
+func (a *ledger) reconciles() bool { return a.cfg.Reconcile && a.cfg.Model != nil }
 
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
 // transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
-// whose answer cannot be read, holds the place, not what the rules decide: it is an [unasked] or an [unread], and the
-// next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
+// whose answer cannot be read, holds the place, not what it says of another person's facts: it is an [unasked] or an
+// [unread], and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
 // that a model cannot cope with does not hold up all others; the error says so. What is left for the next sweep for
 // another reason is a [remaining]. It also returns in how many nights by now the answer on the next window could not be read.
-func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
+func (a *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
 	if !a.reconciles() {
 		return 0, 0, nil
-	}
-	if err := a.openLedger(ctx); err != nil {
-		return 0, unreadNights, err
 	}
 	var passed error
 	for range sweepWindows {
@@ -69,7 +55,10 @@ func (a *Agent) reconcile(ctx context.Context, unreadNights int) (decided, night
 		var silent *unasked
 		var garbled *unread
 		for _, group := range groups(fresh) {
-			more, err := a.decide(ctx, group, silent == nil)
+			if silent != nil {
+				break
+			}
+			more, err := a.decide(ctx, group)
 			if err != nil && !errors.As(err, &silent) && !errors.As(err, &garbled) {
 				return decided, unreadNights, err
 			}
@@ -118,7 +107,7 @@ type unread struct {
 
 func (u *unread) Error() string {
 	if u.passed {
-		return "for so many nights the answer of the model that compares facts could not be read that they are left as the rules compared them: " + u.err.Error()
+		return "for so many nights the answer of the model that compares facts could not be read that they are left as they are: " + u.err.Error()
 	}
 	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
 }
@@ -138,14 +127,14 @@ func both(a, b error) error {
 }
 
 // tailStmt drops rows that are not in force, when many have come since.
-func (a *Agent) tailStmt() tidemark.Stmt {
+func (a *ledger) tailStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM agent_ledger WHERE agent = ? AND seq <= (SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)
 		AND EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = agent_ledger.agent AND n.target = agent_ledger.target AND n.seq > agent_ledger.seq)`,
 		Args: []any{a.cfg.Name, a.cfg.Name, ledgerTail}}
 }
 
 // sweptUpto is the last fact that was compared.
-func (a *Agent) sweptUpto(ctx context.Context) (int64, error) {
+func (a *ledger) sweptUpto(ctx context.Context) (int64, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
 	if err != nil || len(rows) == 0 {
 		return 0, err
@@ -154,7 +143,7 @@ func (a *Agent) sweptUpto(ctx context.Context) (int64, error) {
 }
 
 // factsAfter returns facts in the order in which they came.
-func (a *Agent) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
+func (a *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, a.cfg.Name, seq, limit)
 	return scanFacts(rows, err)
@@ -173,12 +162,15 @@ func scanFacts(rows []tidemark.Row, err error) ([]Fact, error) {
 	return out, nil
 }
 
-// groups divides facts by whose they are: what one person says never decides on what another said. A peer must
+// groups divides facts on which nobody has decided by whose they are: what one person says never decides on what another said. A peer must
 // not be able to end what the owner holds true, nor the reverse.
 func groups(facts []Fact) [][]Fact {
 	at := map[string]int{}
 	var out [][]Fact
 	for _, f := range facts {
+		if f.decided {
+			continue
+		}
 		i, ok := at[f.Peer]
 		if !ok {
 			i = len(out)
@@ -189,37 +181,19 @@ func groups(facts []Fact) [][]Fact {
 	return out
 }
 
-// decide compares new facts of one group and returns the rows that follow: those of the rules beside an
-// [unasked] or an [unread], too.
-func (a *Agent) decide(ctx context.Context, fresh []Fact, ask bool) ([]tidemark.Stmt, error) {
-	standing, err := a.related(ctx, fresh)
+// decide has the model compare new facts of one group and returns the rows that follow.
+func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
+	older, err := a.related(ctx, fresh, sweepStanding)
+	if err != nil || len(older)+len(fresh) < 2 {
+		return nil, err
+	}
+	decisions, err := a.askModel(ctx, memory.Window{Fresh: knownOf(fresh), Standing: knownOf(older)})
 	if err != nil {
 		return nil, err
 	}
 	byID := map[int64]Fact{}
-	w := memory.Window{}
-	for _, f := range standing {
-		byID[f.seq], w.Standing = f, append(w.Standing, memory.Known{ID: f.seq, Text: f.Text})
-	}
-	for _, f := range fresh {
-		byID[f.seq], w.Fresh = f, append(w.Fresh, memory.Known{ID: f.seq, Text: f.Text})
-	}
-	decisions := memory.Sweep(w.Fresh, w.Standing)
-	who := map[int64]string{}
-	for _, d := range decisions {
-		who[d.Target] = byRules
-	}
-	var silent error
-	if ask && a.cfg.Reconcile == ReconcileModel && a.cfg.Model != nil && len(w.Standing)+len(w.Fresh) > 1 {
-		var said []memory.Decision
-		if said, silent = a.askModel(ctx, w); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, d := range said {
-			if who[d.Target] == "" {
-				who[d.Target], decisions = byModel, append(decisions, d)
-			}
-		}
+	for _, f := range append(older, fresh...) {
+		byID[f.seq] = f
 	}
 	settled, err := a.settled(ctx, decisions)
 	if err != nil {
@@ -230,24 +204,85 @@ func (a *Agent) decide(ctx context.Context, fresh []Fact, ask bool) ([]tidemark.
 		if settled[d.Target] {
 			continue
 		}
-		sources, err := json.Marshal(append(append([]tidemark.EntryID{}, byID[d.Target].Sources...), byID[d.By].Sources...))
+		stmt, err := a.ledgerStmt(d.Action, byID[d.Target], byID[d.By], "said at night, of facts that were compared")
 		if err != nil {
 			return nil, err
 		}
-		stmts = append(stmts, tidemark.Stmt{
-			SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at) SELECT ?, ?, ?, ?, ?, ?, ?, ?
-				WHERE NOT EXISTS (SELECT 1 FROM agent_ledger WHERE agent = ? AND target = ?)`,
-			Args: []any{a.cfg.Name, d.Target, string(d.Action), d.By, d.Reason, string(sources), who[d.Target], a.now().UnixMilli(), a.cfg.Name, d.Target}, Want: 1,
-		})
+		stmt.Want = 1
+		stmts = append(stmts, stmt)
 	}
-	return stmts, silent
+	return stmts, nil
 }
 
-// related returns the older facts of the same group that share words with new ones and count still, in order.
-func (a *Agent) related(ctx context.Context, fresh []Fact) ([]Fact, error) {
-	if err := a.fillWords(ctx); err != nil {
-		return nil, err
+// ledgerStmt is a row of the ledger, unless there is one of that fact already. A newer fact that is not stored yet has
+// no number: it is the last one.
+func (a *ledger) ledgerStmt(action memory.Action, old, by Fact, reason string) (tidemark.Stmt, error) {
+	sources, err := json.Marshal(append(append([]tidemark.EntryID{}, old.Sources...), by.Sources...))
+	cause, args := `?`, []any{by.seq}
+	if by.seq == 0 {
+		cause, args = `(SELECT seq FROM agent_facts WHERE agent = ? AND extraction = ? AND text = ?)`, []any{a.cfg.Name, by.Extraction, by.Text}
 	}
+	return tidemark.Stmt{
+		SQL: `INSERT INTO agent_ledger(agent, target, action, reason, sources, who, at, cause) SELECT ?, ?, ?, ?, ?, ?, ?, ` + cause +
+			` WHERE NOT EXISTS (SELECT 1 FROM agent_ledger WHERE agent = ? AND target = ?)`,
+		Args: slices.Concat([]any{a.cfg.Name, old.seq, string(action), reason, string(sources), byModel, a.now().UnixMilli()}, args, []any{a.cfg.Name, old.seq}),
+	}, err
+}
+
+// decidedStmts are the rows that follow from what a model said of new facts when it drew them. A target must be a fact
+// of the same person that was there before.
+func (a *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts []tidemark.Fact) ([]tidemark.Stmt, error) {
+	if !a.reconciles() {
+		return nil, nil
+	}
+	var stmts []tidemark.Stmt
+	for _, f := range facts {
+		if f.Target == 0 {
+			continue
+		}
+		rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+			WHERE f.agent = ? AND f.seq = ? AND x.peer = ? LIMIT 1`, a.cfg.Name, f.Target, peerOf(x.Scope))
+		old, err := scanFacts(rows, err)
+		if err != nil {
+			return nil, err
+		}
+		if action := memory.Action(f.Action); len(old) == 1 && (action == memory.Update || action == memory.Delete) {
+			stmt, err := a.ledgerStmt(action, old[0], Fact{Text: f.Text, Extraction: x.ID, Sources: f.Sources}, "said with the newer fact, when it was drawn")
+			if err != nil {
+				return nil, err
+			}
+			stmts = append(stmts, stmt)
+		}
+	}
+	return stmts, nil
+}
+
+// near returns the facts of a scope that are near a text, line by line, and count still.
+func (a *ledger) near(ctx context.Context, scope tidemark.Scope, text string) ([]memory.Known, error) {
+	if !a.reconciles() || !scope.Owner && scope.Peer == "" {
+		return nil, nil
+	}
+	var lines []Fact
+	for l := range strings.Lines(text) {
+		lines = append(lines, Fact{Text: l, Peer: peerOf(scope), seq: maxSeq})
+	}
+	facts, err := a.related(ctx, lines[max(0, len(lines)-sweepWindow):], sweepWindow)
+	return knownOf(facts), err
+}
+
+// maxSeq is above the number of any fact.
+const maxSeq = 1 << 52
+
+func knownOf(facts []Fact) []memory.Known {
+	out := make([]memory.Known, len(facts))
+	for i, f := range facts {
+		out[i] = memory.Known{ID: f.seq, Text: f.Text}
+	}
+	return out
+}
+
+// related returns at most so many older facts of the same group that share words with new ones and count still.
+func (a *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact, error) {
 	seen := map[int64]bool{}
 	var out []Fact
 	for _, f := range fresh {
@@ -264,7 +299,7 @@ func (a *Agent) related(ctx context.Context, fresh []Fact) ([]Fact, error) {
 			return nil, err
 		}
 		for _, s := range facts {
-			if !seen[s.seq] && len(out) < sweepStanding {
+			if !seen[s.seq] && len(out) < most {
 				seen[s.seq], out = true, append(out, s)
 			}
 		}
@@ -274,7 +309,7 @@ func (a *Agent) related(ctx context.Context, fresh []Fact) ([]Fact, error) {
 
 // settled returns which targets have a row already: one that is in force, or one that a person took back, which
 // is the last word.
-func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
+func (a *ledger) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
 	const step = 90
 	out := map[int64]bool{}
 	for from := 0; from < len(decisions); from += step {
@@ -297,7 +332,7 @@ func (a *Agent) settled(ctx context.Context, decisions []memory.Decision) (map[i
 // askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
 // answer, for want of a key or of time, is an [unasked], and that its answer cannot be read an [unread]: the window is
 // asked again.
-func (a *Agent) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
+func (a *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
 	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
 	defer stop()
 	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))

@@ -39,6 +39,54 @@ func (j *judge) Stream(_ context.Context, req tidemark.Request) iter.Seq2[tidema
 	}
 }
 
+// lastWord is a model that takes facts which differ in their last word alone for values of one thing.
+func lastWord() *judge {
+	return &judge{say: func(text string) (string, error) { return values(text), nil }}
+}
+
+// about is "$older: newer\n" of two facts of a question, empty where it has only one.
+func about(question, old, fresh string) string {
+	number := func(part, fact string) string {
+		before, _, ok := strings.Cut(part, ": "+fact)
+		if !ok {
+			return ""
+		}
+		return before[strings.LastIndexByte(before, '\n')+1:]
+	}
+	before, after, _ := strings.Cut(question, "</older-facts>")
+	was, is := number(before, old), number(after, fresh)
+	if was == "" {
+		was = number(after, old)
+	}
+	if was == "" || is == "" || was == is {
+		return ""
+	}
+	return "$" + was + ": " + is + "\n"
+}
+
+// values is the answer of lastWord.
+func values(question string) string {
+	answer, last := "<decisions>\n", map[string]string{}
+	old, fresh, _ := strings.Cut(question, "</older-facts>")
+	for i, part := range []string{old, fresh} {
+		for line := range strings.Lines(part) {
+			id, fact, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			at := strings.LastIndexByte(fact, ' ')
+			if at < 0 || strings.Trim(id, "0123456789") != "" {
+				continue
+			}
+			subject := strings.Replace(fact[:at], " now", "", 1)
+			if was, ok := last[subject]; ok && i == 1 {
+				answer += "UPDATE " + was + ": " + id + "\n"
+			}
+			if len(id) > len(last[subject]) || id > last[subject] && len(id) == len(last[subject]) {
+				last[subject] = id
+			}
+		}
+	}
+	return answer + "</decisions>"
+}
+
 func (w *world) configure(change func(*agent.Config)) {
 	w.t.Helper()
 	change(&w.cfg)
@@ -76,7 +124,7 @@ func (w *world) search(key, query string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestSweepOff: without the setting no table is made, nothing is decided, nothing is written.
+// TestReconcileOff: without the setting nothing is decided, nothing is written.
 func TestReconcileOff(t *testing.T) {
 	w := newAlone(t)
 	w.remember(scope(t, owners), "x1", "The staging port is 8080")
@@ -84,17 +132,13 @@ func TestReconcileOff(t *testing.T) {
 	if c := w.consolidate(); c.Note == "" || len(w.ledger()) != 0 || w.stored(memory.DigestFile) != "" {
 		t.Errorf("off, yet %+v, %+v", c, w.ledger())
 	}
-	rows, err := w.db.Query(t.Context(), `SELECT name FROM sqlite_master WHERE name = 'agent_ledger' LIMIT 1`)
-	if err != nil || len(rows) > 0 {
-		t.Errorf("its tables are there: %v, %v", rows, err)
-	}
 }
 
 // TestSweepUpdates: a newer value takes an older one's place in search, prompt and digest; file and fact stay,
 // the ledger says why, and an undo is the last word.
 func TestSweepUpdates(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile, c.Digest = agent.ReconcileRules, true })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Digest = true, lastWord(), true })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The owner likes tea")
 	w.consolidate()
 	w.clock.move(time.Hour)
@@ -103,7 +147,7 @@ func TestSweepUpdates(t *testing.T) {
 		t.Fatalf("decided %+v", c)
 	}
 	rows := w.ledger()
-	if len(rows) != 1 || rows[0].Action != memory.Update || !strings.Contains(rows[0].Fact, "8080") || !strings.Contains(rows[0].By, "9090") || rows[0].Who != "rules" ||
+	if len(rows) != 1 || rows[0].Action != memory.Update || !strings.Contains(rows[0].Fact, "8080") || !strings.Contains(rows[0].By, "9090") || rows[0].Who != "model" ||
 		len(rows[0].Sources) != 4 || !rows[0].InForce || rows[0].At.IsZero() {
 		t.Fatalf("ledger %+v", rows)
 	}
@@ -156,9 +200,9 @@ func TestSweepUpdates(t *testing.T) {
 func TestSaidAgain(t *testing.T) {
 	w := newWorld(t)
 	w.configure(func(c *agent.Config) {
-		c.Reconcile = agent.ReconcileModel
-		c.Model = &judge{say: func(string) (string, error) {
-			return `<decisions>[{"action":"DELETE","target":$old,"by":$new,"quote":"likes tea","reason":"duplicate"},{"action":"UPDATE","target":$old,"by":$new,"reason":"duplicate"}]</decisions>`, nil
+		c.Reconcile = true
+		c.Model = &judge{say: func(text string) (string, error) {
+			return strings.Replace(values(text), "</", strings.Replace(about(text, "The owner likes tea", "The owner likes tea"), "$", "DELETE ", 1)+"</", 1), nil
 		}}
 	})
 	w.remember(scope(t, owners), "x1", "The owner likes tea", "The staging port is 1")
@@ -194,7 +238,7 @@ func TestSweepByGroups(t *testing.T) {
 	for _, sharing := range []memory.Sharing{memory.SharePeer, memory.ShareAgent} {
 		t.Run(string(sharing), func(t *testing.T) {
 			w := newWorld(t)
-			w.configure(func(c *agent.Config) { c.Sharing, c.Reconcile, c.Digest = sharing, agent.ReconcileRules, true })
+			w.configure(func(c *agent.Config) { c.Sharing, c.Reconcile, c.Model, c.Digest = sharing, true, lastWord(), true })
 			w.remember(scope(t, owners), "x1", "The staging port is 8080")
 			w.remember(scope(t, stanger), "p1", "The staging port is 6666", "Ann's secret port is 5")
 			w.remember(scope(t, owners), "x2", "The wiki port is 80")
@@ -226,8 +270,8 @@ func TestSweepByModel(t *testing.T) {
 		rows      int
 		fails     bool
 	}{
-		{"update", `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`, nil, 1, false},
-		{"of nobody", `<decisions>[{"action":"UPDATE","target":77,"by":$new,"reason":"moved"}]</decisions>`, nil, 0, false},
+		{"update", good, nil, 1, false},
+		{"of nobody", "<decisions>UPDATE 77: $new</decisions>", nil, 0, false},
 		{"no key", "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}, 0, true},
 		{"a model of no name", "", &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "no model"}, 0, true},
 		{"too slow", "", context.DeadlineExceeded, 0, true},
@@ -240,11 +284,11 @@ func TestSweepByModel(t *testing.T) {
 			j := &judge{say: func(text string) (string, error) {
 				_, fresh, _ := strings.Cut(text, "<new-facts>\n")
 				if _, first, _ := strings.Cut(fresh, ": "); !strings.HasPrefix(first, "User now works at Globex") {
-					return `<decisions>[]</decisions>`, nil
+					return "<decisions>none</decisions>", nil
 				}
 				return globex(c.say, text), c.err
 			}}
-			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
+			w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = true, j })
 			w.remember(scope(t, owners), "x1", "User works at Acme")
 			w.consolidate()
 			w.remember(scope(t, owners), "x2", "User now works at Globex")
@@ -260,7 +304,7 @@ func TestSweepByModel(t *testing.T) {
 			if strings.Contains(string(night.Last), `"waiting":"no model compares facts: `) != c.fails || err != nil {
 				t.Errorf("the night tells %s, %v", night.Last, err)
 			}
-			c.say, c.err = `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`, nil
+			c.say, c.err = good, nil
 			if w.consolidate(); c.fails && len(w.ledger()) != 1 {
 				t.Errorf("asked again, ledger %+v", w.ledger())
 			}
@@ -268,27 +312,70 @@ func TestSweepByModel(t *testing.T) {
 	}
 }
 
-// TestSilentModel: without a model the rules decide, each once, and the digest is written.
+// TestSilentModel: without an answer nothing is decided, the model is asked once a night, and the digest is written.
 func TestSilentModel(t *testing.T) {
 	w := newWorld(t)
 	j := &judge{say: func(string) (string, error) {
 		return "", &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no key"}
 	}}
-	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true })
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model, cfg.Digest = true, j, true })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The staging port is 9090")
 	w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
 	for night := range 2 {
 		c, err := w.Consolidate(t.Context())
-		if err == nil || c.Waiting == "" || len(w.ledger()) != 2 || !strings.Contains(w.stored(memory.DigestFile), "9090") || j.calls != night+1 {
+		if err == nil || c.Waiting == "" || len(w.ledger()) != 0 || !strings.Contains(w.stored(memory.DigestFile), "9090") || j.calls != night+1 {
 			t.Errorf("night %d: %+v, %v, asked %d times, ledger %+v", night, c, err, j.calls, w.ledger())
 		}
+	}
+}
+
+// TestDecidedWhenDrawn: what a model said of a fact when it drew it stands at once, for facts of the same person alone, and the
+// night does not ask again.
+func TestDecidedWhenDrawn(t *testing.T) {
+	w := newWorld(t)
+	j := lastWord()
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, j })
+	w.remember(scope(t, owners), "x1", "User lives in Berlin", "User has a boat")
+	w.remember(scope(t, stanger), "p1", "Ann lives in Ulm")
+	w.consolidate()
+	asked := j.calls
+	near := func(key, text string) map[string]int64 {
+		t.Helper()
+		n, err := w.News(t.Context(), scope(t, key), memory.Since{Near: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]int64{}
+		for _, k := range n.Near {
+			out[k.Text] = k.ID
+		}
+		return out
+	}
+	shown := near(owners, "Where does one live?\nI sold my boat and live in Kiel now.")
+	if theirs := near(stanger, "I live in Berlin"); len(shown) != 2 || len(theirs) != 1 || theirs["Ann lives in Ulm"] == 0 {
+		t.Fatalf("near are %v, and %v", shown, theirs)
+	}
+	x := extraction(scope(t, owners), "x2", "User lives in Kiel", "User sold the boat", "User lives in Ulm")
+	for i, target := range []int64{shown["User lives in Berlin"], shown["User has a boat"], near(stanger, "live")["Ann lives in Ulm"]} {
+		x.Facts[i].Action, x.Facts[i].Target = []string{"UPDATE", "DELETE", "UPDATE"}[i], target
+	}
+	for range 2 {
+		if err := w.Remember(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.consolidate()
+	rows := w.ledger()
+	if len(rows) != 2 || rows[0].Action != memory.Delete || rows[0].By != "User sold the boat" || rows[1].Fact != "User lives in Berlin" || rows[1].By != "User lives in Kiel" ||
+		len(rows[1].Sources) != 4 || rows[1].Who != "model" || j.calls != asked {
+		t.Errorf("asked %d times, ledger %+v", j.calls-asked, rows)
 	}
 }
 
 // TestLedgerTail: old rows go, those in force stay, however old.
 func TestLedgerTail(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	w.remember(scope(t, owners), "x0", "The first port is 1")
 	w.remember(scope(t, owners), "x1", "The first port is 2")
 	w.remember(scope(t, owners), "y0", "The wiki port is 1")
@@ -354,7 +441,7 @@ func (m *mortalDB) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 func TestNightKilled(t *testing.T) {
 	night := func(n int, after bool) (rows []string, files string, killed bool) {
 		w := newWorld(t)
-		w.configure(func(c *agent.Config) { c.Reconcile, c.Digest, c.DigestLines = agent.ReconcileRules, true, 10 })
+		w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Digest, c.DigestLines = true, lastWord(), true, 10 })
 		for i := range 3 {
 			var facts []string
 			for j := range 30 {
@@ -474,7 +561,7 @@ func TestSittingsInDigest(t *testing.T) {
 // TestNightly: the sweep of the night does it by itself, and again in an hour when it failed.
 func TestNightly(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile, c.Digest = agent.ReconcileRules, true })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model, c.Digest = true, lastWord(), true })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080")
 	w.settle()
 	next, err := w.Wake(t.Context())

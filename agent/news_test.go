@@ -126,7 +126,7 @@ func TestNewsForeign(t *testing.T) {
 // file changed.
 func TestNewsOfTheLedger(t *testing.T) {
 	w := newWorld(t)
-	w.configure(func(c *agent.Config) { c.Reconcile = agent.ReconcileRules })
+	w.configure(func(c *agent.Config) { c.Reconcile, c.Model = true, lastWord() })
 	w.remember(scope(t, owners), "x1", "The staging port is 8080", "The owner likes tea")
 	w.consolidate()
 	w.clock.move(time.Hour)

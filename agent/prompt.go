@@ -62,6 +62,10 @@ func (a *Agent) PromptWithin(ctx context.Context, scope tidemark.Scope, now time
 // under its mark is not read again.
 func (a *Agent) News(ctx context.Context, scope tidemark.Scope, since memory.Since) (memory.News, error) {
 	err := a.own(scope)
+	if since.Near != "" && err == nil {
+		near, err := a.near(ctx, scope, since.Near)
+		return memory.News{Near: near}, err
+	}
 	var files []memory.Source
 	if err == nil {
 		files, err = a.sources(ctx, scope, since.Now, since.Mark)

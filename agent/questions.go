@@ -5,50 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// questionTables are what the agent's conversations ask the owner about tool calls, made with the first question. The
-// conversation that asks has the truth; this is to find it by its code.
-var questionTables = [][]string{{
+// questionTables are what the agent's conversations ask the owner about tool calls. The conversation that asks
+// has the truth; this is to find it by its code.
+var questionTables = []string{
 	`CREATE TABLE agent_questions(agent TEXT NOT NULL, session TEXT NOT NULL, code TEXT NOT NULL, expires INTEGER NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
 		asked INTEGER NOT NULL, question TEXT NOT NULL, PRIMARY KEY(agent, code, session)) WITHOUT ROWID`,
-}}
-
-const questionSpace = "agent_questions"
+}
 
 // maxQuestions bounds what is listed.
 const maxQuestions = 1000
 
-// questions says whether the tables are there.
-type questions struct{ there atomic.Bool }
-
-func (a *Agent) openQuestions(ctx context.Context) error {
-	if a.asked.there.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, questionSpace, questionTables); err != nil {
-		return err
-	}
-	a.asked.there.Store(true)
-	return nil
-}
-
 // Question takes up what a conversation asks the owner, or that it asks no more. The same twice is one, and what is closed
 // stays closed. Where the owner is not in the conversation that asks, their main session asks for it.
-func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
+func (a *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if q.Session.Agent() != a.cfg.Name {
 		return fmt.Errorf("question of %.80q to agent %s: %w", q.Session, a.cfg.Name, tidemark.ErrForbidden)
 	}
 	if q.Code == "" || len(q.Code) > maxCode {
 		return fmt.Errorf("question code %.20q: want 1 to %d letters: %w", q.Code, maxCode, tidemark.ErrInvalid)
-	}
-	if err := a.openQuestions(ctx); err != nil {
-		return err
 	}
 	raw, err := json.Marshal(q)
 	if err != nil {
@@ -75,7 +54,7 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 	if err != nil || len(rows) > 0 { // it was decided meanwhile
 		return err
 	}
-	o, err := a.ownerAt(ctx)
+	o, err := a.planner.ownerAt(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
@@ -94,11 +73,8 @@ func (a *Agent) Question(ctx context.Context, q tidemark.Question) error {
 const maxCode = 20
 
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
-func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
+func (a *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
 	out := []tidemark.Question{}
-	if there, err := a.hasQuestions(ctx); err != nil || !there {
-		return out, err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
 		a.cfg.Name, a.now().UnixMilli(), maxQuestions)
 	if err != nil {
@@ -115,24 +91,12 @@ func (a *Agent) Questions(ctx context.Context) ([]tidemark.Question, error) {
 }
 
 // Asked reports whether a conversation asked under a code lately, also one that was decided since.
-func (a *Agent) Asked(ctx context.Context, code string) (bool, error) {
-	if there, err := a.hasQuestions(ctx); err != nil || !there {
-		return false, err
-	}
+func (a *questions) Asked(ctx context.Context, code string) (bool, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, a.cfg.Name, strings.ToUpper(code))
 	if err != nil {
 		return false, fmt.Errorf("find question: %w", err)
 	}
 	return len(rows) > 0, nil
-}
-
-// hasQuestions reports whether anything was ever asked: looking makes no table.
-func (a *Agent) hasQuestions(ctx context.Context) (bool, error) {
-	if a.asked.there.Load() {
-		return true, nil
-	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, questionSpace)
-	return len(rows) > 0, err
 }
 
 // Answer carries the owner's decision to the conversation that asked, and returns what was asked.
@@ -141,7 +105,7 @@ func (a *Agent) hasQuestions(ctx context.Context) (bool, error) {
 //
 // ErrNotFound for a code that nobody waits under, ErrForbidden for anybody but the owner, ErrConflict for what is decided
 // already or over.
-func (a *Agent) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
+func (a *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
 	if !d.By.Owner {
 		return tidemark.Question{}, fmt.Errorf("only the owner decides about tool calls: %w", tidemark.ErrForbidden)
 	}

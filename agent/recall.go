@@ -39,7 +39,7 @@ const (
 // # Errors
 //
 // ErrInvalid for an empty query or a scope that lacks its peer, ErrUnavailable without a way to ask.
-func (a *Agent) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error) {
+func (a *finder) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error) {
 	if err := a.own(scope); err != nil {
 		return recall.Answer{}, err
 	}
@@ -75,8 +75,8 @@ func (a *Agent) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask
 
 // There reports a conversation that is not there as ErrNotFound. One that began just now may not be in the
 // directory yet, so it is asked itself.
-func (a *Agent) There(ctx context.Context, key tidemark.Key) error {
-	_, err := a.Session(ctx, key)
+func (a *finder) There(ctx context.Context, key tidemark.Key) error {
+	_, err := a.directory.Session(ctx, key)
 	if !errors.Is(err, tidemark.ErrNotFound) || a.cfg.Sessions == nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *Agent) There(ctx context.Context, key tidemark.Key) error {
 }
 
 // Zone is where the agent's days are.
-func (a *Agent) Zone() *time.Location { return a.cfg.Zone }
+func (a *finder) Zone() *time.Location { return a.cfg.Zone }
 
 // mayFind is the rule of who finds what was said where. The owner finds all; someone else what was said in
 // their own conversation, and in others on the same channel with the same name, if they have one. A group is
@@ -113,7 +113,7 @@ func withPeer(key tidemark.Key, peer string) bool {
 
 // pick chooses whom to ask: those whose digests may hold the rarest words, of equals who was active last;
 // then those whose digests are behind, for whom some places are kept.
-func (a *Agent) pick(all []candidate, terms int) []candidate {
+func (a *finder) pick(all []candidate, terms int) []candidate {
 	known, holders := 0, make([]int, min(terms, 64))
 	for _, c := range all {
 		if !c.known {
@@ -147,7 +147,7 @@ func (a *Agent) pick(all []candidate, terms int) []candidate {
 }
 
 // askAll asks some conversations side by side and waits for each, at most askTime.
-func (a *Agent) askAll(ctx context.Context, some []candidate, ask recall.Ask) []recall.Answer {
+func (a *finder) askAll(ctx context.Context, some []candidate, ask recall.Ask) []recall.Answer {
 	type done struct {
 		i      int
 		answer recall.Answer

@@ -19,7 +19,7 @@ const (
 // durable; the file gets them at once or within seconds. Facts that today's or yesterday's file has
 // already are dropped. What a peer gave goes into the peer's file, and one line into the owner's
 // that says where.
-func (a *Agent) Remember(ctx context.Context, x tidemark.Extraction) error {
+func (a *ledger) Remember(ctx context.Context, x tidemark.Extraction) error {
 	if _, err := a.remember(ctx, x, false); err != nil {
 		return fmt.Errorf("remember %.80s: %w", x.ID, err)
 	}
@@ -27,7 +27,7 @@ func (a *Agent) Remember(ctx context.Context, x tidemark.Extraction) error {
 }
 
 // remember returns how many facts were new.
-func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
+func (a *ledger) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
 	if x.ID == "" || len(x.ID) > maxExtractionID {
 		return 0, fmt.Errorf("extraction id of %d bytes, want 1 to %d: %w", len(x.ID), maxExtractionID, tidemark.ErrInvalid)
 	}
@@ -40,7 +40,7 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 	if path == "" {
 		a.cfg.Logger.Warn("facts of a nameless peer are not kept", "agent", a.cfg.Name, "session", x.Session)
 	} else {
-		known, err := a.known(ctx, x.Scope, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
+		known, err := a.known(ctx, x, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
 		if err != nil {
 			return 0, err
 		}
@@ -51,6 +51,11 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 	if err != nil {
 		return 0, err
 	}
+	decided, err := a.decidedStmts(ctx, x, facts)
+	if err != nil {
+		return 0, err
+	}
+	stmts = append(stmts, decided...)
 	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
 		if errors.Is(err, tidemark.ErrConflict) && a.remembered(ctx, x.ID) {
 			return len(facts), nil
@@ -58,60 +63,55 @@ func (a *Agent) remember(ctx context.Context, x tidemark.Extraction, noted bool)
 		return 0, err
 	}
 	for p := range sections {
-		a.flushSoon(ctx, p)
+		a.files.flushSoon(ctx, p)
 	}
 	return len(facts), nil
 }
 
 // known returns what the files of two days say already, as far as we wrote it.
-func (a *Agent) known(ctx context.Context, scope tidemark.Scope, today, yesterday string) (map[string]bool, error) {
-	standing, err := a.standing(ctx) // what was replaced and is said again is news
-	if err != nil {
-		return nil, err
-	}
+func (a *ledger) known(ctx context.Context, x tidemark.Extraction, today, yesterday string) (map[string]bool, error) {
 	from, args := `agent_facts f WHERE f.agent = ? AND f.path IN (?, ?)`, []any{a.cfg.Name, today, yesterday}
 	if a.reconciles() { // who repeats what another said has said it: each has a last word of their own
 		from = `agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction WHERE f.agent = ? AND f.path IN (?, ?) AND x.peer = ?`
-		args = append(args, peerOf(scope))
+		args = append(args, peerOf(x.Scope))
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT f.seq, f.fold, f.text FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
+	rows, err := a.cfg.DB.Query(ctx, `SELECT f.fold FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
 	if err != nil {
 		return nil, err
 	}
-	outdated := map[int64]bool{}
-	if a.reconciles() {
-		outdated = replacedSince(rows)
-	}
 	known := make(map[string]bool, len(rows))
 	for _, r := range rows {
-		if !outdated[r.Int(0)] {
-			known[r.Text(1)] = true
+		known[r.Text(0)] = true
+	}
+	for _, f := range x.Facts {
+		if fold := memory.Fold(f.Text); a.reconciles() && known[fold] && overtaken(fold, rows) {
+			delete(known, fold)
 		}
 	}
 	return known, nil
 }
 
-// replacedSince returns which facts the next night replaces by later ones. To say one of them again is the last
-// word, and must stand behind what would replace it.
-func replacedSince(rows []tidemark.Row) map[int64]bool {
-	facts := make([]memory.Known, len(rows))
-	for i, r := range rows {
-		facts[i] = memory.Known{ID: r.Int(0), Text: r.Text(2)}
+// overtaken reports that a newer fact may have replaced one, of facts as they are folded, newest first. To say it again
+// is the last word, and must stand behind the other.
+func overtaken(fold string, newest []tidemark.Row) bool {
+	for _, r := range newest {
+		switch newer := r.Text(0); {
+		case newer == fold:
+			return false
+		case memory.Near(newer, fold):
+			return true
+		}
 	}
-	out := map[int64]bool{}
-	for _, d := range memory.Sweep(facts, nil) {
-		out[d.Target] = true
-	}
-	return out
+	return false
 }
 
-func (a *Agent) remembered(ctx context.Context, id string) bool {
+func (a *ledger) remembered(ctx context.Context, id string) bool {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
 	return err == nil && len(rows) == 1
 }
 
 // sections returns what an extraction adds, by file.
-func (a *Agent) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
+func (a *ledger) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (a *Agent) sections(x tidemark.Extraction, path, day string, facts []tidema
 }
 
 // rememberStmts is the one transaction of an extraction; its first row is the guard.
-func (a *Agent) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
+func (a *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
 	at := x.At.UnixMilli()
 	stmts := []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_extractions(agent, id, session, session_key, peer, at, path) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
@@ -136,12 +136,12 @@ func (a *Agent) rememberStmts(x tidemark.Extraction, path string, facts []tidema
 		}
 		stmts = append(stmts,
 			tidemark.Stmt{
-				SQL:  `INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path) VALUES(?, ?, ?, ?, ?, ?, ?)`,
-				Args: []any{a.cfg.Name, x.ID, i, f.Text, memory.Fold(f.Text), string(sources), path}, Want: 1,
+				SQL:  `INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path, decided) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
+				Args: []any{a.cfg.Name, x.ID, i, f.Text, memory.Fold(f.Text), string(sources), path, f.Action != ""}, Want: 1,
 			},
 			tidemark.Stmt{
 				SQL:  `INSERT INTO agent_words(rowid, terms) SELECT seq, ? FROM agent_facts WHERE agent = ? AND extraction = ? AND n = ?`,
-				Args: []any{a.words(f.Text), a.cfg.Name, x.ID, i},
+				Args: []any{a.stem.Row(f.Text), a.cfg.Name, x.ID, i},
 			})
 	}
 	for p, s := range sections {
@@ -176,13 +176,14 @@ type Fact struct {
 	At         int64              `json:"at"`             // milliseconds
 	Path       string             `json:"path"`           // the file that has it
 
-	seq int64
+	seq     int64
+	decided bool // when it was drawn
 }
 
-const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.session_key, x.peer, x.at, f.path`
+const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.session_key, x.peer, x.at, f.path, f.decided`
 
 func scanFact(r tidemark.Row) (Fact, error) {
-	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8)}
+	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8), decided: r.Int(9) != 0}
 	if err := json.Unmarshal(r.Bytes(2), &f.Sources); err != nil {
 		return f, fmt.Errorf("read fact %d: %w", f.seq, err)
 	}
@@ -190,7 +191,7 @@ func scanFact(r tidemark.Row) (Fact, error) {
 }
 
 // Facts returns the ledger, newest first. next is empty on the last page.
-func (a *Agent) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
+func (a *ledger) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {

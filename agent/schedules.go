@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
@@ -70,8 +69,8 @@ type Schedule struct {
 	plan schedule.Plan
 }
 
-// scheduleTables are made with the first schedule: an agent without any has none. Times are milliseconds.
-var scheduleTables = [][]string{{
+// scheduleTables have schedules and their runs.
+var scheduleTables = []string{
 	// next is 0 for none. maker names the tool call that made one. notice is what the owner is to be told still.
 	`CREATE TABLE agent_schedules(n INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, state TEXT NOT NULL, next INTEGER NOT NULL,
 		fails INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '', notice TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
@@ -81,47 +80,10 @@ var scheduleTables = [][]string{{
 		started INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0, said TEXT NOT NULL DEFAULT '', errand TEXT NOT NULL DEFAULT '',
 		ran TEXT NOT NULL DEFAULT '{}', PRIMARY KEY(agent, schedule, due)) WITHOUT ROWID`,
 	`CREATE INDEX agent_schedule_runs_open ON agent_schedule_runs(agent, schedule) WHERE state IN ('begun', 'running')`,
-}}
-
-const scheduleSpace = "agent_schedules"
-
-// What is known of the tables of schedules.
-const (
-	tablesUnknown = iota
-	tablesNone
-	tablesThere
-)
-
-// openSchedules makes the tables.
-func (a *Agent) openSchedules(ctx context.Context) error {
-	if a.scheduled.Load() == tablesThere {
-		return nil
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, scheduleSpace, scheduleTables); err != nil {
-		return fmt.Errorf("open schedules: %w", err)
-	}
-	a.scheduled.Store(tablesThere)
-	return nil
-}
-
-// hasSchedules reports whether there ever was one.
-func (a *Agent) hasSchedules(ctx context.Context) (bool, error) {
-	if known := a.scheduled.Load(); known != tablesUnknown {
-		return known == tablesThere, nil
-	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agent_schedules' LIMIT 1`)
-	if err != nil {
-		return false, fmt.Errorf("look for schedules: %w", err)
-	}
-	if len(rows) == 0 {
-		a.scheduled.CompareAndSwap(tablesUnknown, tablesNone)
-		return false, nil
-	}
-	return true, a.openSchedules(ctx)
 }
 
 // check reads a schedule as it was written, and fills in what it leaves open.
-func (a *Agent) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
+func (a *planner) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
 	if a.cfg.NoSchedules {
 		return fmt.Errorf("schedules are off here (schedules.enabled): %w", tidemark.ErrForbidden)
 	}
@@ -156,7 +118,7 @@ func (a *Agent) check(ctx context.Context, s *Schedule, now time.Time) (err erro
 }
 
 // place reads in which session a schedule runs, and reports one of its own.
-func (a *Agent) place(s *Schedule) (own bool, err error) {
+func (a *planner) place(s *Schedule) (own bool, err error) {
 	switch s.Session = strings.ToLower(strings.TrimSpace(s.Session)); s.Session {
 	case "":
 		s.Session = SessionOwn
@@ -181,7 +143,7 @@ func (a *Agent) place(s *Schedule) (own bool, err error) {
 }
 
 // checkTo holds that answers go to the owner, or to whom the owner has let in.
-func (a *Agent) checkTo(ctx context.Context, to string) error {
+func (a *planner) checkTo(ctx context.Context, to string) error {
 	if to == "" || to == ToOwner {
 		return nil
 	}
@@ -199,12 +161,12 @@ func (a *Agent) checkTo(ctx context.Context, to string) error {
 // # Errors
 //
 // ErrInvalid, which names the field; ErrTooLarge for one too many.
-func (a *Agent) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
+func (a *planner) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
 	return a.add(ctx, s, "")
 }
 
 // add makes a schedule; the same maker twice makes one.
-func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
+func (a *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
 	now := a.now()
 	if err := a.check(ctx, &s, now); err != nil {
 		return Schedule{}, fmt.Errorf("add schedule: %w", err)
@@ -214,9 +176,6 @@ func (a *Agent) add(ctx context.Context, s Schedule, maker string) (Schedule, er
 		if next = s.plan.At(); now.Sub(next) > s.catchUp() {
 			return Schedule{}, fmt.Errorf("add schedule: at %s has passed, by more than catchUp; want a time to come: %w", s.At, tidemark.ErrInvalid)
 		}
-	}
-	if err := a.openSchedules(ctx); err != nil {
-		return Schedule{}, err
 	}
 	if maker != "" {
 		rows, err := a.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, a.cfg.Name, maker)
@@ -293,7 +252,7 @@ func scheduleNumber(id string) (int64, error) {
 const scheduleColumns = `n, state, next, fails, reason, created, body`
 
 // scan reads a row.
-func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
+func (a *planner) scan(r tidemark.Row) (s Schedule, err error) {
 	if err = json.Unmarshal(r.Bytes(6), &s); err == nil {
 		s.plan, err = s.Spec.Parse(time.UnixMilli(r.Int(5)), a.cfg.Zone)
 	}
@@ -313,11 +272,8 @@ func (a *Agent) scan(r tidemark.Row) (s Schedule, err error) {
 }
 
 // Schedules lists all of an agent, the oldest first, each with its newest run.
-func (a *Agent) Schedules(ctx context.Context) ([]Schedule, error) {
+func (a *planner) Schedules(ctx context.Context) ([]Schedule, error) {
 	out := []Schedule{}
-	if there, err := a.hasSchedules(ctx); !there || err != nil {
-		return out, err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, a.cfg.Name, MaxSchedules)
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
@@ -335,7 +291,7 @@ func (a *Agent) Schedules(ctx context.Context) ([]Schedule, error) {
 	return out, nil
 }
 
-func (a *Agent) withLast(ctx context.Context, s *Schedule) error {
+func (a *planner) withLast(ctx context.Context, s *Schedule) error {
 	runs, err := a.runs(ctx, s.n, 1)
 	if len(runs) > 0 {
 		s.Last = &runs[0]
@@ -344,20 +300,14 @@ func (a *Agent) withLast(ctx context.Context, s *Schedule) error {
 }
 
 // Schedule returns one; ErrNotFound when there is none of that id.
-func (a *Agent) Schedule(ctx context.Context, id string) (Schedule, error) {
+func (a *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
 	n, err := scheduleNumber(id)
 	if err != nil {
 		return Schedule{}, err
 	}
-	there, err := a.hasSchedules(ctx)
+	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, a.cfg.Name, n)
 	if err != nil {
-		return Schedule{}, err
-	}
-	var rows []tidemark.Row
-	if there {
-		if rows, err = a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, a.cfg.Name, n); err != nil {
-			return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
-		}
+		return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
 	}
 	if len(rows) == 0 {
 		return Schedule{}, fmt.Errorf("schedule %s: %w", id, tidemark.ErrNotFound)
@@ -371,7 +321,7 @@ func (a *Agent) Schedule(ctx context.Context, id string) (Schedule, error) {
 
 // ChangeSchedule gives a schedule what change makes of it: its fields, and whether it is on or paused. One that is on
 // again begins with the next time from now, and with no failures.
-func (a *Agent) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
+func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
 	old, err := a.Schedule(ctx, id)
 	if err != nil {
 		return Schedule{}, err
@@ -420,7 +370,7 @@ func (a *Agent) ChangeSchedule(ctx context.Context, id string, change func(*Sche
 }
 
 // RemoveSchedule forgets a schedule and its runs. One that is in work goes on, and nobody hears of its end.
-func (a *Agent) RemoveSchedule(ctx context.Context, id string) error {
+func (a *planner) RemoveSchedule(ctx context.Context, id string) error {
 	s, err := a.Schedule(ctx, id)
 	if err != nil {
 		return err

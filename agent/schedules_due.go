@@ -30,10 +30,9 @@ const heartbeatOK = "HEARTBEAT_OK"
 
 // wakeSchedules begins what is due, goes on with what an earlier life left, and returns when it wants to be called
 // again; zero for never.
-func (a *Agent) wakeSchedules(ctx context.Context) (time.Time, error) {
-	there, err := a.hasSchedules(ctx)
-	if err != nil || !there || a.cfg.NoSchedules || a.cfg.Resting != nil && a.cfg.Resting() {
-		return time.Time{}, err
+func (a *planner) wakeSchedules(ctx context.Context) (time.Time, error) {
+	if a.cfg.NoSchedules || a.cfg.Resting != nil && a.cfg.Resting() {
+		return time.Time{}, nil
 	}
 	a.soon.Store(0)
 	now := a.now()
@@ -62,7 +61,7 @@ func (a *Agent) wakeSchedules(ctx context.Context) (time.Time, error) {
 }
 
 // nextSchedule is when schedules want a Wake. Where as many run as may, the next is begun when one ends.
-func (a *Agent) nextSchedule(ctx context.Context) (time.Time, error) {
+func (a *planner) nextSchedule(ctx context.Context) (time.Time, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT
 		(SELECT min(again) FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')),
 		(SELECT min(next) FROM agent_schedules WHERE agent = ? AND next > 0 AND state = 'on'
@@ -93,7 +92,7 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // rouse asks for a Wake at a time, whatever else is asked for.
-func (a *Agent) rouse(at time.Time) {
+func (a *planner) rouse(at time.Time) {
 	ms := at.UnixMilli()
 	for {
 		soon := a.soon.Load()
@@ -101,25 +100,16 @@ func (a *Agent) rouse(at time.Time) {
 			break
 		}
 	}
-	next := earliest(at, a.next(context.Background()))
+	next := earliest(at, a.files.next(context.Background()))
 	if sweep, err := a.sweepAt(context.Background()); err == nil {
 		next = earliest(next, sweep)
 	}
 	a.schedule(next)
 }
 
-// Soonest is when the agent wants to be woken, where its host is about to set its alarm to a time: that time, or
-// earlier, for what came up since.
-func (a *Agent) Soonest(at time.Time) time.Time {
-	if soon := a.soon.Load(); soon != 0 {
-		return earliest(at, time.UnixMilli(soon))
-	}
-	return at
-}
-
 // backInTime plans again what lies further ahead than it can: by a clock that was set back. It is looked for once a
 // life, and whenever the clock goes back.
-func (a *Agent) backInTime(ctx context.Context, now time.Time) error {
+func (a *planner) backInTime(ctx context.Context, now time.Time) error {
 	seen := a.seen.Swap(now.UnixMilli())
 	if seen != 0 && now.UnixMilli() >= seen {
 		return nil
@@ -146,7 +136,7 @@ func (a *Agent) backInTime(ctx context.Context, now time.Time) error {
 
 // due does what is to be done about a schedule that is due: it begins a run, or says why there is none, and moves it
 // on to its next time. Of what was missed the last is done.
-func (a *Agent) due(ctx context.Context, s Schedule, now time.Time) error {
+func (a *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	last, missed := s.lastDue(now)
 	run := begun{schedule: s, due: last.UnixMilli(), missed: missed}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, a.cfg.Name, s.n, run.due)
@@ -202,7 +192,7 @@ func (s Schedule) lastDue(now time.Time) (last time.Time, missed int) {
 }
 
 // moved forgives that another Wake was first.
-func (a *Agent) moved(err error) error {
+func (a *planner) moved(err error) error {
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil
 	}
@@ -210,7 +200,7 @@ func (a *Agent) moved(err error) error {
 }
 
 // moveStmt moves a schedule on to its next time, if nobody else has.
-func (a *Agent) moveStmt(s Schedule, now time.Time) tidemark.Stmt {
+func (a *planner) moveStmt(s Schedule, now time.Time) tidemark.Stmt {
 	at := int64(0)
 	if next, ok := s.plan.Next(now); ok {
 		at = next.UnixMilli()
@@ -220,7 +210,7 @@ func (a *Agent) moveStmt(s Schedule, now time.Time) tidemark.Stmt {
 }
 
 // pass moves a schedule on without a run, and says why. The same again is the same row, counted.
-func (a *Agent) pass(ctx context.Context, run begun, now time.Time, state, why string) error {
+func (a *planner) pass(ctx context.Context, run begun, now time.Time, state, why string) error {
 	s := run.schedule
 	stmts := []tidemark.Stmt{a.moveStmt(s, now)}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT due, state, reason FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT 1`, a.cfg.Name, s.n)
@@ -241,14 +231,14 @@ func (a *Agent) pass(ctx context.Context, run begun, now time.Time, state, why s
 }
 
 // pruneStmt forgets runs beyond those that are kept.
-func (a *Agent) pruneStmt(n int64) tidemark.Stmt {
+func (a *planner) pruneStmt(n int64) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND state NOT IN ('begun', 'running') AND due <=
 		(SELECT due FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT 1 OFFSET ?)`,
 		Args: []any{a.cfg.Name, n, a.cfg.Name, n, MaxScheduleRuns}}
 }
 
 // calm is why a heartbeat does nothing now; empty when it has something to do.
-func (a *Agent) calm(ctx context.Context, s Schedule, now time.Time) (why string, err error) {
+func (a *planner) calm(ctx context.Context, s Schedule, now time.Time) (why string, err error) {
 	if !s.plan.Active(now) {
 		return "outside of active hours", nil
 	}
@@ -275,7 +265,7 @@ func (a *Agent) calm(ctx context.Context, s Schedule, now time.Time) (why string
 }
 
 // beatFile is what HEARTBEAT.md says; empty when that is nothing but headings.
-func (a *Agent) beatFile(ctx context.Context) (string, error) {
+func (a *planner) beatFile(ctx context.Context) (string, error) {
 	_, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(HeartbeatFile))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return "", nil
@@ -300,7 +290,7 @@ func (a *Agent) beatFile(ctx context.Context) (string, error) {
 }
 
 // sessionOf is where a run goes on.
-func (a *Agent) sessionOf(s Schedule, due int64) tidemark.Key {
+func (a *planner) sessionOf(s Schedule, due int64) tidemark.Key {
 	own := "agent:" + a.cfg.Name + ":" + tidemark.ChannelSchedule + ":dm:" + s.ID
 	switch s.Session {
 	case SessionMain:
@@ -314,7 +304,7 @@ func (a *Agent) sessionOf(s Schedule, due int64) tidemark.Key {
 }
 
 // errandOf is what a run asks.
-func (a *Agent) errandOf(ctx context.Context, s Schedule, due int64) (tidemark.Errand, error) {
+func (a *planner) errandOf(ctx context.Context, s Schedule, due int64) (tidemark.Errand, error) {
 	key := a.sessionOf(s, due)
 	name := s.ID
 	if s.Name != "" {
@@ -348,7 +338,7 @@ func (a *Agent) errandOf(ctx context.Context, s Schedule, due int64) (tidemark.E
 }
 
 // saidLately names what a schedule delivered within a day, for the same not to be delivered again.
-func (a *Agent) saidLately(ctx context.Context, n int64) ([]string, error) {
+func (a *planner) saidLately(ctx context.Context, n int64) ([]string, error) {
 	const most = 32
 	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT said FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND said <> '' AND finished > ? ORDER BY finished DESC LIMIT ?`,
 		a.cfg.Name, n, a.now().Add(-24*time.Hour).UnixMilli(), most)

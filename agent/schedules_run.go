@@ -61,7 +61,7 @@ type handed struct {
 const runColumns = `due, state, reason, times, missed, started, finished, ran`
 
 // ScheduleRuns lists the newest runs of a schedule, the newest first.
-func (a *Agent) ScheduleRuns(ctx context.Context, id string, limit int) ([]ScheduleRun, error) {
+func (a *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]ScheduleRun, error) {
 	s, err := a.Schedule(ctx, id)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (a *Agent) ScheduleRuns(ctx context.Context, id string, limit int) ([]Sched
 	return a.runs(ctx, s.n, min(limit, MaxScheduleRuns))
 }
 
-func (a *Agent) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
+func (a *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, a.cfg.Name, n, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list runs of schedule %s: %w", scheduleID(n), err)
@@ -90,7 +90,7 @@ func (a *Agent) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, er
 }
 
 // at is a stored time, in the agent's zone.
-func (a *Agent) at(ms int64) time.Time {
+func (a *planner) at(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
@@ -102,7 +102,7 @@ func (a *Agent) at(ms int64) time.Time {
 // # Errors
 //
 // ErrBusy while one of the schedule's is at work, or as many of the agent as may.
-func (a *Agent) RunSchedule(ctx context.Context, id string) (ScheduleRun, error) {
+func (a *planner) RunSchedule(ctx context.Context, id string) (ScheduleRun, error) {
 	s, err := a.Schedule(ctx, id)
 	if err != nil {
 		return ScheduleRun{}, err
@@ -137,7 +137,7 @@ func (a *Agent) RunSchedule(ctx context.Context, id string) (ScheduleRun, error)
 
 // begin makes the row of a run, in one transaction with what moves its schedule on, and hands it to its session.
 // ErrConflict: somebody else did, or as many run as may.
-func (a *Agent) begin(ctx context.Context, run begun, now time.Time, move ...tidemark.Stmt) error {
+func (a *planner) begin(ctx context.Context, run begun, now time.Time, move ...tidemark.Stmt) error {
 	s := run.schedule
 	e, err := a.errandOf(ctx, s, run.due)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *Agent) begin(ctx context.Context, run begun, now time.Time, move ...tid
 
 // goOn takes up runs that an earlier life left, and those that a session did not take; one of which nothing was
 // heard for long is given up.
-func (a *Agent) goOn(ctx context.Context, now time.Time) error {
+func (a *planner) goOn(ctx context.Context, now time.Time) error {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT schedule, due, state, tries, errand FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')
 		AND (again <= ? OR again > ?) LIMIT ?`, a.cfg.Name, now.UnixMilli(), now.Add(2*lostAfter).UnixMilli(), duePage)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *Agent) goOn(ctx context.Context, now time.Time) error {
 }
 
 // handOver gives a run to its session. What fails for reasons that pass is tried again later.
-func (a *Agent) handOver(ctx context.Context, n, due int64, tries int, h handed) error {
+func (a *planner) handOver(ctx context.Context, n, due int64, tries int, h handed) error {
 	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	err := a.addressed(limited, &h)
@@ -231,7 +231,7 @@ func clipped(s string) string {
 }
 
 // addressed finds where the answer of a run goes. An owner who never wrote over a channel reads it in the session.
-func (a *Agent) addressed(ctx context.Context, h *handed) error {
+func (a *planner) addressed(ctx context.Context, h *handed) error {
 	o, err := tidemark.Origin{}, error(nil)
 	switch {
 	case h.To == ToOwner:
@@ -244,7 +244,7 @@ func (a *Agent) addressed(ctx context.Context, h *handed) error {
 }
 
 // ownerAt is where the owner wrote from last over a channel, if that is still the owner; else there is no To.
-func (a *Agent) ownerAt(ctx context.Context) (tidemark.Origin, error) {
+func (a *planner) ownerAt(ctx context.Context) (tidemark.Origin, error) {
 	v, ok := a.cfg.Sessions.(Voices)
 	if !ok {
 		return tidemark.Origin{}, nil
@@ -266,17 +266,11 @@ func (a *Agent) ownerAt(ctx context.Context) (tidemark.Origin, error) {
 	return o, nil
 }
 
-func (a *Agent) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
-
 // Ran takes up what came of a run. The same twice is one; one of a schedule that is gone is nobody's.
-func (a *Agent) Ran(ctx context.Context, ran tidemark.Ran) error {
+func (a *planner) Ran(ctx context.Context, ran tidemark.Ran) error {
 	n, err := scheduleNumber(ran.Schedule)
 	if err != nil || ran.Session.Agent() != a.cfg.Name {
 		return fmt.Errorf("report run of schedule %.40q by %.120q to agent %s: %w", ran.Schedule, ran.Session, a.cfg.Name, tidemark.ErrInvalid)
-	}
-	there, err := a.hasSchedules(ctx)
-	if err != nil || !there {
-		return err
 	}
 	state, reason := RunOK, ""
 	if ran.Outcome.Error != "" {
@@ -293,7 +287,7 @@ func (a *Agent) Ran(ctx context.Context, ran tidemark.Ran) error {
 }
 
 // finish ends a run, once, with what that means for its schedule.
-func (a *Agent) finish(ctx context.Context, n, due int64, state, reason string, ran tidemark.Ran) error {
+func (a *planner) finish(ctx context.Context, n, due int64, state, reason string, ran tidemark.Ran) error {
 	s, err := a.Schedule(ctx, scheduleID(n))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil
@@ -323,7 +317,7 @@ func (a *Agent) finish(ctx context.Context, n, due int64, state, reason string, 
 
 // endStmt is what the end of a run means for its schedule: one for one time is done; failures in a row put the next
 // time off, and in the end pause it, of which the owner is told.
-func (a *Agent) endStmt(s Schedule, state, reason string, now time.Time) tidemark.Stmt {
+func (a *planner) endStmt(s Schedule, state, reason string, now time.Time) tidemark.Stmt {
 	args := []any{a.cfg.Name, s.n}
 	called := s.ID
 	if s.Name != "" {
@@ -350,7 +344,7 @@ func (a *Agent) endStmt(s Schedule, state, reason string, now time.Time) tidemar
 
 // tellOwner sends what the owner is to be told of schedules, once each. An owner who has no channel finds it where
 // schedules are listed.
-func (a *Agent) tellOwner(ctx context.Context) {
+func (a *planner) tellOwner(ctx context.Context) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT n, notice FROM agent_schedules WHERE agent = ? AND notice <> '' LIMIT ?`, a.cfg.Name, MaxSchedules)
 	v, ok := a.cfg.Sessions.(Voices)
 	for _, r := range rows {
@@ -369,7 +363,7 @@ func (a *Agent) tellOwner(ctx context.Context) {
 	}
 }
 
-func (a *Agent) tellOne(ctx context.Context, v Voices, n int64, text string) error {
+func (a *planner) tellOne(ctx context.Context, v Voices, n int64, text string) error {
 	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	o, err := a.ownerAt(limited)

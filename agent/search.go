@@ -36,7 +36,7 @@ type Found struct {
 
 // Search looks for a query in all that a scope may read: MEMORY.md and persona, the newest daily
 // files line by line, and the ledger of facts of all days. The best line is first.
-func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, limit int) ([]Found, error) {
+func (a *finder) Search(ctx context.Context, scope tidemark.Scope, query string, limit int) ([]Found, error) {
 	if err := a.own(scope); err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
@@ -50,9 +50,6 @@ func (a *Agent) Search(ctx context.Context, scope tidemark.Scope, query string, 
 	}
 	if len(q.Terms) == 0 {
 		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
-	}
-	if err := a.fillWords(ctx); err != nil {
-		return nil, fmt.Errorf("search memory: %w", err)
 	}
 	found, err := a.ledgerLines(ctx, scope, q.Terms[:min(len(q.Terms), searchTerms)])
 	if err != nil {
@@ -133,11 +130,7 @@ func merge(lines, ledger []Found) []Found {
 
 // ledgerLines finds facts that share a term with the query. The database ranks what it has seen of
 // all peers; the order that counts is made later, of what the scope may read.
-func (a *Agent) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
-	standing, err := a.standing(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (a *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
 	prefix := a.folder(scope)
 	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
@@ -169,7 +162,7 @@ func anyOf(terms []string) string {
 }
 
 // folder is where the daily files of a scope are.
-func (a *Agent) folder(scope tidemark.Scope) string {
+func (a *finder) folder(scope tidemark.Scope) string {
 	if scope.Owner || a.cfg.Sharing == memory.ShareAgent {
 		return "memory/"
 	}
@@ -178,19 +171,19 @@ func (a *Agent) folder(scope tidemark.Scope) string {
 }
 
 // fileLines reads the files of a scope line by line, newest days first, within a bound of bytes.
-func (a *Agent) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, error) {
+func (a *finder) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, error) {
 	paths, err := a.readable(ctx, scope, searchDays)
 	if err != nil {
 		return nil, err
 	}
-	over, err := a.superseded(ctx, paths...)
+	over, err := a.ledger.superseded(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
 	var out []Found
 	left := searchBytes
 	for _, path := range paths {
-		file, _, err := a.current(ctx, path)
+		file, _, err := a.files.current(ctx, path)
 		if errors.Is(err, tidemark.ErrTooLarge) {
 			continue // the ledger still finds what we wrote there
 		}
@@ -211,7 +204,7 @@ func (a *Agent) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, e
 
 // readable lists the files that a scope may read: the curated ones, then the newest days, those of
 // the scope's own before those of peers.
-func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([]string, error) {
+func (a *finder) readable(ctx context.Context, scope tidemark.Scope, days int) ([]string, error) {
 	var paths []string
 	if scope.Main() {
 		paths = []string{memory.LongTerm, memory.Soul, memory.Identity, memory.Human, memory.Instructions, memory.ToolNotes}
@@ -227,7 +220,7 @@ func (a *Agent) readable(ctx context.Context, scope tidemark.Scope, days int) ([
 			return nil, err
 		}
 		for _, o := range page {
-			if path := a.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil && !memory.IsDigest(path) {
+			if path := a.files.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil && !memory.IsDigest(path) {
 				own = append(own, path)
 			}
 		}

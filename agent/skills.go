@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -25,14 +24,13 @@ const (
 	maxSkills  = 500 // that are listed
 	skillReads = 100 // of SKILL.md in one look: of those that changed since the last
 	skillFiles = 40  // beside SKILL.md that are named
-	skillSpace = "agent_skills"
 )
 
 // skillTables keep what was found in the bucket. A list is stored by whoever saw the version that it is of: what
 // was looked up while somebody wrote is not.
-var skillTables = [][]string{{
+var skillTables = []string{
 	`CREATE TABLE agent_skills(agent TEXT PRIMARY KEY, version INTEGER NOT NULL, at INTEGER NOT NULL, list TEXT NOT NULL)`,
-}}
+}
 
 // Skill is a folder of skills in the bucket.
 type Skill struct {
@@ -51,7 +49,7 @@ func (s Skill) may(scope tidemark.Scope) bool { return s.Problem == "" && (scope
 
 // Skills lists what lies in the folder of skills, also what is none and why, in order of names. more says that
 // there are more than are looked at. It is for the owner: it looks into the bucket.
-func (a *Agent) Skills(ctx context.Context) (list []Skill, more bool, err error) {
+func (a *skillset) Skills(ctx context.Context) (list []Skill, more bool, err error) {
 	kept, err := a.keptSkills(ctx)
 	if err == nil {
 		kept, err = a.lookSkills(ctx, kept)
@@ -74,7 +72,7 @@ type kept struct {
 
 // skills is what a prompt and the tool know of the skills: as they were within the last minute. When the bucket
 // cannot be reached it is what was found last.
-func (a *Agent) skills(ctx context.Context) ([]Skill, error) {
+func (a *skillset) skills(ctx context.Context) ([]Skill, error) {
 	k, err := a.keptSkills(ctx)
 	if err != nil {
 		return nil, err
@@ -90,13 +88,7 @@ func (a *Agent) skills(ctx context.Context) ([]Skill, error) {
 	return found.Skills, err
 }
 
-func (a *Agent) keptSkills(ctx context.Context) (k kept, err error) {
-	if !a.skilled.Load() {
-		if err := host.Migrate(ctx, a.cfg.DB, skillSpace, skillTables); err != nil {
-			return k, err
-		}
-		a.skilled.Store(true)
-	}
+func (a *skillset) keptSkills(ctx context.Context) (k kept, err error) {
 	rows, err := a.cfg.DB.Query(ctx, `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, a.cfg.Name)
 	if err != nil || len(rows) == 0 {
 		return k, err
@@ -112,7 +104,7 @@ func (a *Agent) keptSkills(ctx context.Context) (k kept, err error) {
 }
 
 // lookSkills looks into the bucket: one listing, and a read of each SKILL.md that is not as it was.
-func (a *Agent) lookSkills(ctx context.Context, old kept) (kept, error) {
+func (a *skillset) lookSkills(ctx context.Context, old kept) (kept, error) {
 	now := a.now()
 	found := kept{version: old.version, at: now, known: true}
 	objects, more, err := a.skillObjects(ctx, skill.Folder)
@@ -158,7 +150,7 @@ func (a *Agent) lookSkills(ctx context.Context, old kept) (kept, error) {
 }
 
 // lookSkill reads what a skill says of itself.
-func (a *Agent) lookSkill(ctx context.Context, s *Skill) error {
+func (a *skillset) lookSkill(ctx context.Context, s *Skill) error {
 	if s.Size > skill.MaxMain {
 		s.Problem = fmt.Sprintf("%s has %d bytes, at most %d; put more of it into files beside it", skill.Main, s.Size, skill.MaxMain)
 		return nil
@@ -179,7 +171,7 @@ func (a *Agent) lookSkill(ctx context.Context, s *Skill) error {
 }
 
 // skillObjects lists the files below a prefix of the agent's folder, within bounds.
-func (a *Agent) skillObjects(ctx context.Context, prefix string) (all []tidemark.Object, more bool, err error) {
+func (a *skillset) skillObjects(ctx context.Context, prefix string) (all []tidemark.Object, more bool, err error) {
 	cursor := ""
 	for range skillPages {
 		page, next, err := a.cfg.Blobs.List(ctx, a.blobKey(prefix), cursor, 1000)
@@ -195,7 +187,7 @@ func (a *Agent) skillObjects(ctx context.Context, prefix string) (all []tidemark
 }
 
 // gather makes one of the files of each folder, in order of names.
-func (a *Agent) gather(objects []tidemark.Object) []Skill {
+func (a *skillset) gather(objects []tidemark.Object) []Skill {
 	var out []Skill
 	at := map[string]int{}
 	for _, o := range objects {
@@ -238,7 +230,7 @@ func skillPath(name, file string) (string, error) {
 }
 
 // SkillFile reads a file of a skill; a missing one is ErrNotFound, one that is no text ErrInvalid.
-func (a *Agent) SkillFile(ctx context.Context, name, file string) (File, error) {
+func (a *skillset) SkillFile(ctx context.Context, name, file string) (File, error) {
 	path, err := skillPath(name, file)
 	if err != nil {
 		return File{}, err
@@ -253,7 +245,7 @@ func (a *Agent) SkillFile(ctx context.Context, name, file string) (File, error) 
 	return f, nil
 }
 
-func (a *Agent) loadSkill(ctx context.Context, path string) (File, error) {
+func (a *skillset) loadSkill(ctx context.Context, path string) (File, error) {
 	o, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(path))
 	if err != nil {
 		return File{}, err
@@ -267,7 +259,7 @@ func (a *Agent) loadSkill(ctx context.Context, path string) (File, error) {
 }
 
 // readSkill reads a skill of an allowed name.
-func (a *Agent) readSkill(ctx context.Context, name string) (File, skill.Skill, error) {
+func (a *skillset) readSkill(ctx context.Context, name string) (File, skill.Skill, error) {
 	path, err := skillPath(name, skill.Main)
 	if err != nil {
 		return File{}, skill.Skill{}, err
@@ -286,7 +278,7 @@ func (a *Agent) readSkill(ctx context.Context, name string) (File, skill.Skill, 
 // # Errors
 //
 // ErrConflict when the condition does not hold, ErrInvalid and ErrTooLarge for a bad name, path or text.
-func (a *Agent) PutSkill(ctx context.Context, name, file string, content []byte, ifMatch string) (File, error) {
+func (a *skillset) PutSkill(ctx context.Context, name, file string, content []byte, ifMatch string) (File, error) {
 	path, err := skillPath(name, file)
 	if err == nil {
 		err = skill.CheckContent(file, content)
@@ -312,7 +304,7 @@ func (a *Agent) PutSkill(ctx context.Context, name, file string, content []byte,
 }
 
 // DeleteSkill removes a file of a skill, or with an empty file all of it; what is not there is ErrNotFound.
-func (a *Agent) DeleteSkill(ctx context.Context, name, file string) error {
+func (a *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 	prefix, whole := skill.Folder+name+"/"+file, file == ""
 	if whole {
 		file = skill.Main
@@ -352,7 +344,7 @@ func (a *Agent) DeleteSkill(ctx context.Context, name, file string) error {
 }
 
 // skillsChanged has the next who asks look into the bucket. What was read of files that did not change stays known.
-func (a *Agent) skillsChanged(ctx context.Context) error {
+func (a *skillset) skillsChanged(ctx context.Context) error {
 	if _, err := a.keptSkills(ctx); err != nil { // the table is there
 		return err
 	}

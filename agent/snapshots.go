@@ -6,31 +6,18 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// snapshotTables are the tree of what sessions told, made with the first of it.
-var snapshotTables = [][]string{{
-	`CREATE TABLE agent_snapshots(agent TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
-		node TEXT NOT NULL, PRIMARY KEY(agent, id)) WITHOUT ROWID`,
-	`CREATE INDEX agent_snapshots_created ON agent_snapshots(agent, created, id)`,
-}, {
-	// One that was removed stays as a row: what tells of its making may come behind what tells of its end.
-	`ALTER TABLE agent_snapshots ADD COLUMN gone INTEGER NOT NULL DEFAULT 0`,
-}, {
-	// Conversations may have the same one, where it was read in: each tells of its own, and of its end. told orders those of
-	// one id.
+// snapshotTables are the tree of what sessions told. Conversations may have the same one, where it was read in: each tells
+// of its own, and of its end. told orders those of one id. One that was removed stays as a row: what tells of its making may
+// come behind what tells of its end.
+var snapshotTables = []string{
 	`CREATE TABLE agent_nodes(agent TEXT NOT NULL, id TEXT NOT NULL, root TEXT NOT NULL, told INTEGER NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
 		node TEXT NOT NULL, gone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, id, root)) WITHOUT ROWID`,
-	`INSERT INTO agent_nodes(agent, id, root, told, parent, created, node, gone)
-		SELECT agent, id, CASE instr(key, '#') WHEN 0 THEN key ELSE substr(key, 1, instr(key, '#') - 1) END, 1, parent, created, node, gone FROM agent_snapshots`,
-	`DROP TABLE agent_snapshots`,
 	`CREATE INDEX agent_nodes_created ON agent_nodes(agent, created, id)`,
-}}
-
-const snapshotSpace = "agent_snapshots"
+}
 
 // maxNodes bounds what one report may hold.
 const maxNodes = 1000
@@ -46,7 +33,7 @@ const isShown = `gone = 0 AND (told = 1 OR NOT EXISTS (SELECT 1 FROM agent_nodes
 
 // Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
 // it is removed, and then it stays so. One that several conversations have is there until the last has removed it.
-func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
+func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -72,9 +59,6 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{a.cfg.Name, n.ID, string(tidemark.Key(n.Session).Root()),
 			a.cfg.Name, n.ID, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
 	}
-	if err := a.openSnapshots(ctx); err != nil {
-		return fmt.Errorf("report snapshots: %w", err)
-	}
 	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("report snapshots: %w", err)
 	}
@@ -84,7 +68,7 @@ func (a *Agent) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 // Tree lists the snapshots and branches of all sessions, the oldest first, or with newest the newest. next is empty on the
 // last page. Each is the JSON of a [snapshot.Node], as it was checked and stored: trees are large, and whoever asks wants
 // to send them.
-func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
+func (a *directory) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
 	limit = pageLimit(limit)
 	ms, id, _ := strings.Cut(cursor, "@")
 	after, err := parseCursor(ms)
@@ -98,10 +82,6 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 		}
 	}
 	page = []json.RawMessage{}
-	there, err := a.hasSnapshots(ctx)
-	if err != nil || !there {
-		return page, "", err
-	}
 	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_nodes n WHERE agent = ? AND `+isShown+` AND `+order+` LIMIT ?`,
 		a.cfg.Name, after, id, limit+1)
 	if err != nil {
@@ -117,19 +97,13 @@ func (a *Agent) Tree(ctx context.Context, cursor string, limit int, newest bool)
 }
 
 // Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
-func (a *Agent) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	there, err := a.hasSnapshots(ctx)
+func (a *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, a.cfg.Name, id)
 	if err != nil {
-		return snapshot.Node{}, err
+		return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 	}
-	if there {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, a.cfg.Name, id)
-		if err != nil {
-			return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
-		}
-		if len(rows) > 0 {
-			return scanNode(rows[0])
-		}
+	if len(rows) > 0 {
+		return scanNode(rows[0])
 	}
 	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
 }
@@ -139,30 +113,4 @@ func scanNode(r tidemark.Row) (n snapshot.Node, err error) {
 		err = fmt.Errorf("read snapshots: %w", err)
 	}
 	return n, err
-}
-
-// hasSnapshots reports whether a session told of any; nothing is made to find out.
-func (a *Agent) hasSnapshots(ctx context.Context) (bool, error) {
-	if a.snapped.Load() {
-		return true, nil
-	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, snapshotSpace)
-	if err != nil {
-		return false, fmt.Errorf("look for snapshots: %w", err)
-	}
-	if len(rows) == 0 {
-		return false, nil
-	}
-	return true, a.openSnapshots(ctx)
-}
-
-func (a *Agent) openSnapshots(ctx context.Context) error {
-	if a.snapped.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, a.cfg.DB, snapshotSpace, snapshotTables); err != nil {
-		return err
-	}
-	a.snapped.Store(true)
-	return nil
 }

@@ -162,36 +162,3 @@ func TestTreeGone(t *testing.T) {
 		})
 	}
 }
-
-// TestTreeOlder: what an older version kept is in the tree still, under its conversation, and what was removed stays so.
-func TestTreeOlder(t *testing.T) {
-	w := newAlone(t)
-	at := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
-	there, gone := aNode(w, "snap-1", "main#b", at), aNode(w, "snap-2", "main", at)
-	stmts := []tidemark.Stmt{{SQL: `CREATE TABLE IF NOT EXISTS schema_versions(space TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID`},
-		{SQL: `INSERT INTO schema_versions(space, version) VALUES('agent_snapshots', 2)`},
-		{SQL: `CREATE TABLE agent_snapshots(agent TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, parent TEXT NOT NULL, created INTEGER NOT NULL,
-			node TEXT NOT NULL, gone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(agent, id)) WITHOUT ROWID`},
-		{SQL: `CREATE INDEX agent_snapshots_created ON agent_snapshots(agent, created, id)`}}
-	for i, n := range []snapshot.Node{there, gone} {
-		raw, err := json.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_snapshots(agent, id, key, parent, created, node, gone) VALUES(?, ?, ?, '', ?, ?, ?)`,
-			Args: []any{w.cfg.Name, n.ID, n.Session, at.UnixMilli(), string(raw), i}})
-	}
-	if err := w.db.Tx(t.Context(), stmts); err != nil {
-		t.Fatal(err)
-	}
-	if page, _, err := w.tree(t, "", 10, false); err != nil || len(page) != 1 || page[0].Session != there.Session {
-		t.Fatalf("tree %+v, %v", page, err)
-	}
-	there.Gone = true
-	if err := w.Snapshots(t.Context(), []snapshot.Node{there, gone}); err != nil {
-		t.Fatal(err)
-	}
-	if page, _, err := w.tree(t, "", 10, false); err != nil || len(page) != 0 {
-		t.Errorf("removed since, and told of again: tree %+v, %v", page, err)
-	}
-}

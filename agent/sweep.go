@@ -77,14 +77,32 @@ func (a *Agent) planSweep(ctx context.Context, at time.Time) error {
 	}})
 }
 
-// sweepAt is when the next sweep is planned, zero for not yet.
-func (a *Agent) sweepAt(ctx context.Context) (time.Time, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, sweepMarker)
+// Wake carries out what is due: sections of memory files, lines of the archive index, the nightly
+// sweep, schedules. It returns when it wants to be called again. It is called at the start of a host and by its
+// alarm; calling it too often does no harm.
+func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read plan of the sweep: %w", err)
+		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
 	}
-	if len(rows) == 0 {
-		return time.Time{}, nil
+	for _, r := range rows {
+		path := r.Text(0)
+		a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
 	}
-	return time.UnixMilli(rows[0].Int(0)), nil
+	if err := a.indexPending(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
+	}
+	if err := a.sweep(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
+	}
+	planned, err := a.wakeSchedules(ctx)
+	if err != nil { // it must not keep the rest, nor be kept by it
+		a.cfg.Logger.Warn("wake schedules", "agent", a.cfg.Name, "err", err)
+		planned = a.now().Add(retryHandOver)
+	}
+	next = earliest(a.next(ctx), planned)
+	if at, err := a.sweepAt(ctx); err == nil {
+		next = earliest(next, at)
+	}
+	return a.Soonest(next), ctx.Err()
 }

@@ -10,20 +10,19 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
+// good is an answer in the form that was asked for, but for the numbers.
+const good = "<decisions>\n- UPDATE $old: $new\n</decisions>"
+
 // globex puts the numbers of two facts in an answer, as the question gives them.
 func globex(answer, question string) string {
-	number := func(fact string) string {
-		before, _, _ := strings.Cut(question, ": "+fact)
-		return before[strings.LastIndexByte(before, '\n')+1:]
-	}
-	return strings.NewReplacer("$old", number("User works at Acme"), "$new", number("User now works at Globex")).Replace(answer)
+	old, fresh, _ := strings.Cut(strings.Trim(about(question, "User works at Acme", "User now works at Globex"), "$\n"), ": ")
+	return strings.NewReplacer("$old", old, "$new", fresh).Replace(answer)
 }
 
 // TestUnreadAnswer: what cannot be read is no answer. The next night asks again, the digest is written, and the night
-// does not say that it compared; after three nights the window is passed over. What the rules decide of another person's
+// does not say that it compared; after three nights the window is passed over. What it says of another person's
 // facts stays as it is, each once.
 func TestUnreadAnswer(t *testing.T) {
-	const good = `<decisions>[{"action":"UPDATE","target":$old,"by":$new,"reason":"moved"}]</decisions>`
 	for _, c := range []struct {
 		name    string
 		answers []string // of each night
@@ -31,7 +30,7 @@ func TestUnreadAnswer(t *testing.T) {
 		calls   int      // at the end
 	}{
 		{"nonsense, then an answer", []string{"Ann moved.", good, good}, 2, 2},
-		{"cut off, then an answer", []string{`<decisions>[{"action":"UPDA`, good}, 2, 2},
+		{"cut off, then an answer", []string{"<decisions>UPDA", good}, 2, 2},
 		{"never an answer", []string{"hm", "hm", "hm", "hm", "hm"}, 1, 3},
 		{"nothing, then an answer", []string{"", good}, 2, 2},
 	} {
@@ -41,7 +40,7 @@ func TestUnreadAnswer(t *testing.T) {
 			asked := 0
 			j := &judge{say: func(text string) (string, error) {
 				if !strings.Contains(text, ": User now works at Globex") {
-					return `<decisions>[]</decisions>`, nil
+					return values(text), nil
 				}
 				if asked++; c.answers[night] == "" {
 					return "", &tidemark.APIError{Class: tidemark.ClassNetwork, Type: tidemark.EmptyReply}
@@ -49,7 +48,7 @@ func TestUnreadAnswer(t *testing.T) {
 				return globex(c.answers[night], text), nil
 			}}
 			w.configure(func(cfg *agent.Config) {
-				cfg.Reconcile, cfg.Model, cfg.Digest = agent.ReconcileModel, j, true
+				cfg.Reconcile, cfg.Model, cfg.Digest = true, j, true
 			})
 			w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
 			w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
@@ -84,7 +83,7 @@ func TestPassedOverThenSilent(t *testing.T) {
 		}
 		return "hm", nil
 	}}
-	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = agent.ReconcileModel, j })
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = true, j })
 	facts := []string{"User works at Acme", "User now works at Globex"}
 	for i := range 38 {
 		facts = append(facts, fmt.Sprintf("Shelf%d holds jar%d", i, i))
@@ -108,7 +107,7 @@ func TestMoreThanANight(t *testing.T) {
 		t.Skip("make soak: some 16 seconds of a processor")
 	}
 	w := newWorld(t)
-	w.configure(func(cfg *agent.Config) { cfg.Reconcile = agent.ReconcileRules })
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model = true, lastWord() })
 	for i := range 41 {
 		var facts []string
 		for j := range 50 {

@@ -19,7 +19,7 @@ const (
 
 // Windows stores what a conversation learned of the windows of models and returns what is known of all of them: what one
 // found out, none has to find out again. Agents of one database share it.
-func (a *Agent) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
+func (a *directory) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
 	if len(learned) > maxWindowsTold {
 		return nil, fmt.Errorf("%d windows, at most %d: %w", len(learned), maxWindowsTold, tidemark.ErrInvalid)
 	}

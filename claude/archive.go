@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -223,7 +222,7 @@ func (o *objects) receiveFile(a *snapshot.Reader, m snapshot.Member) (kept, erro
 		}
 		return c.finish()
 	}
-	for l, err := range transcript.Lines(a, transcript.Options{MaxLine: maxLine, TempDir: filepath.Join(filepath.Dir(o.dir), tempName)}) {
+	for l, err := range transcript.Lines(a, transcript.Options{}) {
 		if err == nil {
 			err = c.line(l)
 		}

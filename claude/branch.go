@@ -136,9 +136,6 @@ func (s *Store) branch(ctx context.Context, ref string, o BranchOptions) (Branch
 		b.undo()
 		return Branch{}, err
 	}
-	if note := s.register(ctx, b); note != "" {
-		b.out.Notes = append(b.out.Notes, note)
-	}
 	return b.out, nil
 }
 
@@ -167,14 +164,14 @@ func (b *branching) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	found, err := outlineOf(ctx, b.log(), b.temp())
+	found, err := outlineOf(ctx, b.log())
 	if err != nil {
 		return err
 	}
 	if found.messages == 0 {
 		return fmt.Errorf("snapshot %s has no message, so there is nothing to resume: %w", b.of.Node.ID, tidemark.ErrInvalid)
 	}
-	b.re = &rewriter{session: id, title: b.o.Name, from: b.of.Project, to: project, now: now, orient: strings.TrimSpace(b.o.Orientation), temp: b.temp(), outline: found}
+	b.re = &rewriter{session: id, title: b.o.Name, from: b.of.Project, to: project, now: now, orient: strings.TrimSpace(b.o.Orientation), outline: found}
 	return nil
 }
 
@@ -268,7 +265,7 @@ func (b *branching) trimmed(ctx context.Context, whole *place.File) error {
 	if err != nil {
 		return err
 	}
-	options := trim.Options{Threshold: b.o.Threshold, How: "tidemark untrim " + b.out.Session[:shortID] + " --show", TempDir: b.temp()}
+	options := trim.Options{Threshold: b.o.Threshold, How: "tidemark untrim " + b.out.Session[:shortID] + " --show"}
 	if b.o.DryRun {
 		m, err := trim.Trim(ctx, whole, size, io.Discard, nil, options)
 		b.weigh(&m)
@@ -290,7 +287,7 @@ func (b *branching) trimmed(ctx context.Context, whole *place.File) error {
 	}
 	b.weigh(&m)
 	b.out.Node.Hash = tidemark.Hash(hex.EncodeToString(sum.Sum(nil)))
-	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes), b.temp())
+	left, err := outlineOf(ctx, io.NewSectionReader(out, 0, m.TrimmedBytes))
 	if err != nil {
 		return err
 	}

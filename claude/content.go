@@ -21,9 +21,6 @@ const (
 	oneOfLines = 64 // how seldom a line is one to end with
 )
 
-// maxLine is how long a line may be to stand in memory while a log is read.
-const maxLine = 1 << 20
-
 // contents is the table of contents of a snapshot: the log first, then what lies beside it.
 type contents struct {
 	Files []kept `json:"files"`
@@ -72,7 +69,7 @@ func (c *cutter) line(l transcript.Line) error {
 			return err
 		}
 	}
-	if _, err := l.WriteTo(c); err != nil {
+	if _, err := c.Write(l.Raw); err != nil {
 		return err
 	}
 	const eye = 64

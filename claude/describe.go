@@ -129,10 +129,7 @@ func prompt(l transcript.Line) string {
 	if !ok {
 		return ""
 	}
-	raw, err := l.Bytes(f.Start, f.End, mostHead)
-	if err != nil {
-		return ""
-	}
+	raw := l.Bytes(f)
 	var text string
 	if f.Kind != transcript.String {
 		var blocks []struct{ Type, Text string }

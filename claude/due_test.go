@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -38,29 +37,6 @@ func TestDue(t *testing.T) {
 	must(t, os.Remove(path))
 	if !h.due(idOne, 1) {
 		t.Error("the first is not due")
-	}
-}
-
-// TestCacheRests: a listing that found nothing new writes nothing, so it goes well where nothing can be written.
-func TestCacheRests(t *testing.T) {
-	w := newWorld(t)
-	w.write(idOne, w.talk(idOne, 1))
-	list := func() {
-		_, err := w.store.Finder().Sessions(t.Context(), "")
-		must(t, err)
-	}
-	list()
-	cache := w.store.Finder().Cache
-	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	must(t, os.Chtimes(cache, old, old))
-	list()
-	if info, err := os.Stat(cache); err != nil || !info.ModTime().Equal(old) {
-		t.Errorf("%v, %v", info, err)
-	}
-	w.write(idTwo, w.talk(idTwo, 1))
-	list()
-	if info, err := os.Stat(cache); err != nil || info.ModTime().Equal(old) {
-		t.Errorf("a new one: %v, %v", info, err)
 	}
 }
 

@@ -25,8 +25,7 @@ const maxNamed = 8
 // Finder finds session logs. It reads the beginning and the end of a log and never writes beside one. It is used by one
 // caller at a time.
 type Finder struct {
-	Dir   string // the configuration folder of Claude Code, see [ConfigDir]
-	Cache string // file that keeps what was read of each log; "" for none
+	Dir string // the configuration folder of Claude Code, see [ConfigDir]
 
 	read      int64                // bytes of logs that were read
 	untouched func(s Session) bool // says of a branch that nobody worked in yet; nil is none
@@ -38,19 +37,17 @@ func (f *Finder) Sessions(ctx context.Context, cwd string) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache := openCache(f.Cache)
 	var all []Session
 	for _, folder := range folders {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		found, err := f.folder(folder, cache)
+		found, err := f.folder(folder)
 		if err != nil {
 			return nil, fmt.Errorf("list sessions: %w", err)
 		}
 		all = append(all, found...)
 	}
-	cache.save()
 	if cwd != "" {
 		own := canonical(cwd)
 		// The name of a folder may be that of several projects: what the lines say counts.
@@ -86,7 +83,7 @@ func (f *Finder) folders(cwd string) ([]string, error) {
 }
 
 // folder lists the sessions of one folder. One that is not there has none.
-func (f *Finder) folder(folder string, cache *cache) ([]Session, error) {
+func (f *Finder) folder(folder string) ([]Session, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -100,7 +97,7 @@ func (f *Finder) folder(folder string, cache *cache) ([]Session, error) {
 		if !isLog || checkSessionID(id) != nil {
 			continue
 		}
-		s, err := f.look(filepath.Join(folder, e.Name()), cache)
+		s, err := f.look(filepath.Join(folder, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tidemark.ErrInvalid) {
 			continue // gone meanwhile, or no file
 		}
@@ -109,21 +106,17 @@ func (f *Finder) folder(folder string, cache *cache) ([]Session, error) {
 		}
 		found = append(found, s)
 	}
-	cache.keepOnly(folder, found)
 	return found, nil
 }
 
-// look reads what a listing shows of one log, or takes it from the cache when the log is as it was.
-func (f *Finder) look(path string, cache *cache) (Session, error) {
+// look reads what a listing shows of one log.
+func (f *Finder) look(path string) (Session, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return Session{}, err
 	}
 	if !info.Mode().IsRegular() {
 		return Session{}, fmt.Errorf("log %s: is no file: %w", path, tidemark.ErrInvalid)
-	}
-	if s, ok := cache.get(path, info); ok {
-		return s, nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -136,7 +129,6 @@ func (f *Finder) look(path string, cache *cache) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("read log %s: %w", path, err)
 	}
-	cache.put(s)
 	return s, nil
 }
 
@@ -169,12 +161,10 @@ func (f *Finder) Pick(ctx context.Context, ref, cwd string) (Session, error) {
 	case 0:
 		return Session{}, fmt.Errorf("find session %q: no log in %s has an id that begins so: %w", ref, filepath.Join(f.Dir, projectsName), tidemark.ErrNotFound)
 	case 1:
-		cache := openCache(f.Cache)
-		s, err := f.look(paths[0], cache)
+		s, err := f.look(paths[0])
 		if err != nil {
 			return Session{}, fmt.Errorf("find session %q: %w", ref, err)
 		}
-		cache.save()
 		return s, nil
 	}
 	return Session{}, fmt.Errorf("find session %q: %d sessions begin so: %s; give more of the id: %w", ref, len(paths), listed(paths), tidemark.ErrConflict)
@@ -248,7 +238,7 @@ func (f *Finder) byPath(path string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("find session: %w", err)
 	}
-	s, err := f.look(abs, openCache(""))
+	s, err := f.look(abs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Session{}, fmt.Errorf("find session: there is no log %s: %w", abs, tidemark.ErrNotFound)
 	}

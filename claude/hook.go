@@ -119,9 +119,7 @@ func (h Hook) session(in hookInput) (Session, error) {
 	if err != nil || !filepath.IsLocal(rel) || strings.Count(filepath.ToSlash(rel), "/") != 1 || filepath.Base(path) != in.Session+logSuffix {
 		return Session{}, fmt.Errorf("transcript_path %.200q: is not the log of session %s below %s: %w", in.Path, in.Session, projects, tidemark.ErrInvalid)
 	}
-	f := h.Store.Finder()
-	f.Cache = "" // the log changes with every call
-	s, err := f.look(path, openCache(""))
+	s, err := h.Store.Finder().look(path)
 	if err == nil && s.Project == "" && filepath.IsAbs(in.CWD) && isFolder(in.CWD) {
 		s.Project = canonical(in.CWD) // a log whose lines name no folder
 	}
@@ -250,7 +248,7 @@ func contextOf(path string) (tidemark.Tokens, error) {
 // meterFrom reads the lines that begin behind a place in a log.
 func meterFrom(log io.ReaderAt, from, size int64) (*meter, error) {
 	m := &meter{}
-	for l, err := range transcript.Lines(io.NewSectionReader(log, from, size-from), transcript.Options{MaxLine: maxLine}) {
+	for l, err := range transcript.Lines(io.NewSectionReader(log, from, size-from), transcript.Options{}) {
 		if err != nil {
 			return m, err
 		}

@@ -101,8 +101,7 @@ func usageOf(l transcript.Line) (u tidemark.Usage) {
 	if !ok || f.Kind != transcript.Object {
 		return u
 	}
-	raw, err := l.Bytes(f.Start, f.End, most)
-	if err != nil || json.Unmarshal(raw, &u) != nil {
+	if f.Size() > most || json.Unmarshal(l.Bytes(f), &u) != nil {
 		return tidemark.Usage{}
 	}
 	return u
@@ -114,10 +113,11 @@ func estimate(l transcript.Line) tidemark.Tokens {
 	if !ok {
 		return 0
 	}
-	raw, err := l.Bytes(f.Start, f.End, maxLine)
-	if err != nil {
+	const most = 1 << 20
+	if f.Size() > most {
 		return tidemark.ImageTokens // nothing but an image has a line of that size in a context
 	}
+	raw := l.Bytes(f)
 	if bytes.Contains(raw, []byte(`"base64"`)) {
 		msg := tidemark.Message{Role: tidemark.User}
 		if json.Unmarshal(raw, &msg.Content) == nil {

@@ -15,7 +15,6 @@ import (
 const (
 	projectsName = "projects"
 	logSuffix    = ".jsonl"
-	indexName    = "sessions-index.json"
 )
 
 // maxFolder is how long the name of a project's folder may be before a hash of the whole path takes the rest's place.

@@ -3,7 +3,6 @@ package claude
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -21,23 +20,14 @@ type patch struct {
 	put        []byte
 }
 
-// writePatched writes a line with patches, which come in order. Everything else stays byte for byte, and a long line
-// never stands in memory.
+// writePatched writes a line with patches, which come in order. Everything else stays byte for byte.
 func writePatched(w io.Writer, l transcript.Line, patches []patch) error {
-	if len(patches) == 0 {
-		_, err := l.WriteTo(w)
-		return err
-	}
-	r, at := l.Reader(), int64(0)
+	at := int64(0)
 	for _, p := range append(patches, patch{start: l.Size, end: l.Size}) {
-		if _, err := io.CopyN(w, r, p.start-at); err != nil {
-			return fmt.Errorf("line %d: %w", l.Number, err)
-		}
-		if _, err := w.Write(p.put); err != nil {
-			return err
-		}
-		if _, err := r.Seek(p.end, io.SeekStart); err != nil {
-			return err
+		for _, b := range [][]byte{l.Raw[at:p.start], p.put} {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
 		}
 		at = p.end
 	}
@@ -53,10 +43,10 @@ type outline struct {
 	branch       string
 }
 
-func outlineOf(ctx context.Context, log io.Reader, temp string) (outline, error) {
+func outlineOf(ctx context.Context, log io.Reader) (outline, error) {
 	var o outline
 	var m meter
-	for l, err := range transcript.Lines(log, transcript.Options{MaxLine: maxLine, TempDir: temp}) {
+	for l, err := range transcript.Lines(log, transcript.Options{}) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -83,7 +73,6 @@ type rewriter struct {
 	to      string
 	now     time.Time
 	orient  string
-	temp    string // folder for what a long line needs while it is read
 	outline outline
 	meter   meter
 	orphans map[string]bool // parents that the orientation takes the place of
@@ -96,7 +85,7 @@ type rewriter struct {
 // log writes the new log.
 func (r *rewriter) log(ctx context.Context, w io.Writer, log io.Reader) error {
 	r.ended = true
-	for l, err := range transcript.Lines(log, transcript.Options{MaxLine: maxLine, TempDir: r.temp}) {
+	for l, err := range transcript.Lines(log, transcript.Options{}) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -114,7 +103,7 @@ func (r *rewriter) log(ctx context.Context, w io.Writer, log io.Reader) error {
 		if err := writePatched(w, l, r.patches); err != nil {
 			return err
 		}
-		r.ended = ended(l)
+		r.ended = l.Ended()
 	}
 	if r.orient != "" && r.uuid == "" {
 		if err := r.writeOrientation(w, r.outline.boundaryUUID, r.now); err != nil {
@@ -130,7 +119,7 @@ func (r *rewriter) side(ctx context.Context, w io.Writer, file io.Reader, path s
 		_, err := io.Copy(w, file)
 		return err
 	}
-	for l, err := range transcript.Lines(file, transcript.Options{MaxLine: maxLine, TempDir: r.temp}) {
+	for l, err := range transcript.Lines(file, transcript.Options{}) {
 		if err == nil {
 			err = ctx.Err()
 		}

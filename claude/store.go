@@ -29,7 +29,6 @@ type Store struct {
 // Names in the store's folder.
 const (
 	folderName  = "claude"
-	cacheName   = "sessions.json"
 	journalName = "index.jsonl"
 	lockName    = "lock"         // held while the journal is written
 	useName     = "objects.lock" // shared by who adds objects, alone by who removes some
@@ -73,8 +72,7 @@ type Branch struct {
 	Trim    *trim.Metrics `json:"trim,omitempty"` // nil when it was not trimmed
 	// Untrimmed is what Node.Tokens would be without the trim, 0 when it was not trimmed.
 	Untrimmed tidemark.Tokens `json:"tokens_untrimmed,omitempty"`
-	Cuts      string          `json:"cuts,omitempty"`  // the file that undoes the trim
-	Notes     []string        `json:"notes,omitempty"` // what the user should know, such as that an index could not be read
+	Cuts      string          `json:"cuts,omitempty"` // the file that undoes the trim
 }
 
 // Nodes lists snapshots and branches in the order in which they were made.
@@ -263,11 +261,10 @@ func (s *Store) clearTemp() error {
 	return nil
 }
 
-// Finder returns a finder that keeps what it read in the store's home, and to which a branch is not the latest session
-// before somebody worked in it.
+// Finder returns a finder to which a branch is not the latest session before somebody worked in it.
 func (s *Store) Finder() *Finder {
 	var j *journal
-	return &Finder{Dir: s.Dir, Cache: filepath.Join(s.folder(), cacheName), untouched: func(of Session) bool {
+	return &Finder{Dir: s.Dir, untouched: func(of Session) bool {
 		if j == nil {
 			var err error
 			if j, err = s.journal(); err != nil {

@@ -147,11 +147,11 @@ func (o *objects) takeLog(ctx context.Context, path, name string, m *meter) (kep
 		}
 		return c.finish()
 	}
-	for l, err := range transcript.Lines(now, transcript.Options{MaxLine: maxLine}) {
+	for l, err := range transcript.Lines(now, transcript.Options{}) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err == nil && l.Err != nil && l.Offset+l.Size == info.Size() && !ended(l) {
+		if err == nil && l.Err != nil && !l.Long && l.Offset+l.Size == info.Size() && !l.Ended() {
 			break
 		}
 		if err == nil {
@@ -163,12 +163,6 @@ func (o *objects) takeLog(ctx context.Context, path, name string, m *meter) (kep
 		}
 	}
 	return c.finish()
-}
-
-// ended reports whether a line has a line break.
-func ended(l transcript.Line) bool {
-	b, err := l.Bytes(l.Size-1, l.Size, 1)
-	return err == nil && b[0] == '\n'
 }
 
 // sideFiles lists what lies beside a log in the folder of its session, as paths below it with slashes. Links and what

@@ -28,6 +28,9 @@ The state of the whole conversation, the previous summary merged in. Use these h
 	memoryPart = `<memories>
 Durable facts about the person or the project that were said by the person and will matter in other conversations, one "- " bullet each. Nothing that is among the existing memories, nothing that only a tool or a web page claims. If there are none, write: none
 </memories>`
+	// nearPart follows where facts are shown; memory.Decide reads the answer.
+	nearPart = `Begin each bullet of the memories with what it does to the numbered facts:
+"ADD: " for something new, "UPDATE 12: " when it gives another value or state for exactly the thing of fact 12, "DELETE 12: " when it says that fact 12 holds no more, "NONE 12: " when fact 12 says it already. What is about another thing, adds detail or may be true beside a fact is ADD, and so is what you are unsure of.`
 	// SummaryTokens bounds the reply to a summary prompt.
 	SummaryTokens tidemark.Tokens = 4096
 )
@@ -37,6 +40,7 @@ type Ask struct {
 	Model        string
 	Previous     string // the rolling summary so far
 	Memories     string // known already, so that they are not repeated
+	Near         string // facts with their ids, each a line, beside which the model decides on each new one
 	Instructions string // what a person wants kept: /compact [instructions]
 	Items        []Item
 	OnlyMemories bool // at a reset nothing goes on, so there is nothing to summarise
@@ -52,17 +56,22 @@ func Prompt(a Ask) tidemark.Request {
 	if a.Memories != "" && !a.NoMemories {
 		b.WriteString("<existing-memories>\nDo not duplicate these.\n" + escape(a.Memories) + "\n</existing-memories>\n\n")
 	}
+	near := ""
+	if a.Near != "" && !a.NoMemories {
+		near = "\n\n" + nearPart
+		b.WriteString("<facts>\n" + escape(a.Near) + "</facts>\n\n")
+	}
 	b.WriteString("<conversation>\n" + Transcribe(a.Items) + "</conversation>\n\n")
 	if a.Instructions != "" {
 		b.WriteString("The person asked: " + escape(a.Instructions) + "\n\n")
 	}
 	switch {
 	case a.OnlyMemories:
-		b.WriteString(oneSection + memoryPart)
+		b.WriteString(oneSection + memoryPart + near)
 	case a.NoMemories:
 		b.WriteString(oneSection + summaryPart)
 	default:
-		b.WriteString(summaryTask)
+		b.WriteString(summaryTask + near)
 	}
 	return tidemark.Request{Model: a.Model, System: summarySystem, MaxTokens: SummaryTokens,
 		Messages: []tidemark.Message{tidemark.NewText(tidemark.User, b.String())}}

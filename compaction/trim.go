@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -22,8 +23,8 @@ type Trim struct {
 
 // Thresholds of the paper (papers/cmv §3.2).
 const (
-	DefaultTrimThreshold = 500
-	MinTrimThreshold     = 50
+	DefaultTrimThreshold = calls.DefaultThreshold
+	MinTrimThreshold     = calls.MinThreshold
 )
 
 // trimmedBytes bounds what is left of a block, which has to fit into a row of any database with others. One of which
@@ -57,10 +58,7 @@ type TrimGain struct {
 
 // Characters is the threshold that holds.
 func (t Trim) Characters() int {
-	if t.Threshold == 0 {
-		return DefaultTrimThreshold
-	}
-	return max(t.Threshold, MinTrimThreshold)
+	return calls.Threshold(t.Threshold)
 }
 
 // Plan returns an edit for each block of the view that leaves, and what all of them give. It reads the view once. A

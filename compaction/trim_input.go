@@ -16,8 +16,6 @@ import (
 // knows. Those stay at the top of an input however long they are, and both stay up to so many thresholds.
 var toldToo = []string{"filename", "file", "target_file", "absolute_path", "uri", "relative_path", "relative_workspace_path", "cmd", "query", "regex", "title", "name", "id"}
 
-const toldTimes = 10
-
 // readAgain are tools whose calls strategies read again in the view: what they say is small, and needed.
 var readAgain = []string{DefaultStay, episodes.ToolName, paging.ReleaseTool, paging.FaultTool, paging.RecallTool}
 
@@ -95,14 +93,9 @@ func (c inputCut) stub(raw []byte, name string, depth int, first bool) []byte {
 	if len(raw) <= c.most { // bytes are never fewer than characters
 		return nil
 	}
-	limit := c.most
-	switch {
-	case calls.Tells([]byte(name)):
-		if limit *= toldTimes; depth == 1 {
-			return nil
-		}
-	case slices.Contains(toldToo, name):
-		limit *= toldTimes
+	limit := calls.Most([]byte(name), depth, c.most, toldToo...)
+	if len(raw) <= limit {
+		return nil
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {

@@ -51,15 +51,13 @@ type Config struct {
 
 // Recall says how what was said is found again.
 type Recall struct {
-	PackTokens      tidemark.Tokens // of what is pushed beside the view; 0: nothing is
-	TaskState       string          // auto, on, off: whether the model keeps a task card
-	Embeddings      string          // off, openai, workers-ai: who makes vectors beside the words
-	EmbeddingModel  string
-	EmbeddingURL    string // other than the provider's own
-	Reconcile       string
-	ReconcileEvents int
-	ReconcileBytes  int
-	Reflection      bool // thresholds of pointers follow how recall goes
+	PackTokens     tidemark.Tokens // of what is pushed beside the view; 0: nothing is
+	TaskState      string          // auto, on, off: whether the model keeps a task card
+	Embeddings     string          // off, openai, workers-ai: who makes vectors beside the words
+	EmbeddingModel string
+	EmbeddingURL   string // other than the provider's own
+	Reconcile      string
+	Reflection     bool // thresholds of pointers follow how recall goes
 }
 
 // Model says who answers.

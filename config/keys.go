@@ -112,11 +112,7 @@ func recallKeys() []Key {
 		{Name: "recall.reflection", Type: Switch, Default: "false", at: func(c *Config, _ string) any { return &c.Recall.Reflection },
 			Doc: "With the strategy pointer: record how recalls go, and after each compaction let more or less stay accordingly, within bounds. Each change is an event that says why."},
 		{Name: "recall.reconcile", Type: Choice, Default: `"off"`, Values: "off size model", at: func(c *Config, _ string) any { return &c.Recall.Reconcile },
-			Doc: "What recall leaves out and memory takes back: size leaves out turns of low importance in which nobody asked for anything, once a conversation is over recall.reconcileEvents or reconcileBytes, and has rules say at night which facts newer ones replace; with model a model says it, too. Nothing is removed (docs/memory.md)."},
-		{Name: "recall.reconcileEvents", Type: Number, Default: "500", Min: 1, Max: 100_000_000, at: func(c *Config, _ string) any { return &c.Recall.ReconcileEvents },
-			Doc: "Messages of a conversation that recall looks through before turns are left out."},
-		{Name: "recall.reconcileBytes", Type: Number, Default: "52428800", Min: 1024, Max: 1 << 40, at: func(c *Config, _ string) any { return &c.Recall.ReconcileBytes },
-			Doc: "The same bound in bytes."},
+			Doc: "What recall leaves out and memory takes back: size leaves out turns of low importance in which nobody asked for anything, once a conversation is over 500 messages or 50 MB; with model the model that draws facts from conversations also says which older ones they replace or end. Nothing is removed (docs/memory.md)."},
 	}
 }
 

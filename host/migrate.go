@@ -67,6 +67,15 @@ func Migrate(ctx context.Context, db tidemark.DB, space string, migrations [][]s
 	}
 }
 
+// Migrated reports whether a database has the tables of a space.
+func Migrated(ctx context.Context, db tidemark.DB, space string) (bool, error) {
+	rows, err := db.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, space)
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", space, err)
+	}
+	return len(rows) > 0, nil
+}
+
 // TryWrite writes a row into a migrated database and takes it out again: whether it takes a write. Two statements, since
 // one that changes nothing is not written.
 func TryWrite(ctx context.Context, db tidemark.DB) error {

@@ -144,34 +144,6 @@ func TestCutAtWords(t *testing.T) {
 	}
 }
 
-// TestSweepInAnyOrder: what is decided does not depend on the order in which facts are given.
-func TestSweepInAnyOrder(t *testing.T) {
-	var fresh, standing []Known
-	for i := range 12 {
-		k := Known{ID: int64(i + 1), Text: fmt.Sprintf("The staging port is %d", 8000+i)}
-		if i%3 == 0 {
-			k.Text = fmt.Sprintf("The wiki port is %d", i)
-		}
-		if i < 6 {
-			standing = append(standing, k)
-		} else {
-			fresh = append(fresh, k)
-		}
-	}
-	want := fmt.Sprint(Sweep(fresh, standing))
-	if len(want) < 20 {
-		t.Fatal(want)
-	}
-	r := rand.New(rand.NewPCG(3, 3))
-	for range 20 {
-		r.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
-		r.Shuffle(len(standing), func(i, j int) { standing[i], standing[j] = standing[j], standing[i] })
-		if got := fmt.Sprint(Sweep(fresh, standing)); got != want {
-			t.Fatalf("%s, want %s", got, want)
-		}
-	}
-}
-
 // TestOverAtOnce: the smallest budgets are meant as they are, and only 0 is the default.
 func TestOverAtOnce(t *testing.T) {
 	for _, c := range []struct {
@@ -206,18 +178,6 @@ func TestSittingLines(t *testing.T) {
 		c.s.Key, c.s.First, c.s.Last, c.s.From, c.s.To = "k", "a", "b", at, at.Add(time.Minute)
 		if got := c.s.Line(time.UTC); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
-		}
-	}
-}
-
-// TestKindsOfCode: what a value that is no word is.
-func TestKindsOfCode(t *testing.T) {
-	for v, want := range map[string]string{
-		"8am": kindHour, "8AM": kindHour, "10:30pm": kindHour, "20:15": kindHour, "8": kindNumber, "8.5": kindNumber, "80%": kindNumber, "€80": kindNumber, "2026-11-03": kindDay, "11-03": kindNumber, "v1.2": kindCode, "eu-west-1": kindCode,
-		"http://a": kindURL, "a@b.c": kindAddress, "/a": kindFile, "~/a": kindFile, "~a": "", "am": "", "x": "", "-": "", "a1": kindCode, "1a:2": kindCode,
-	} {
-		if got := kindOfCode(v); got != want {
-			t.Errorf("%s: %q, want %q", v, got, want)
 		}
 	}
 }

@@ -40,12 +40,15 @@ type Since struct {
 	Most tidemark.Tokens `json:"most"` // for all that is new
 	// Log leaves out what was extracted from that log: its conversation has it in its summary.
 	Log string `json:"log,omitempty"`
+	// Near asks for the facts that are near this text, and for nothing else.
+	Near string `json:"near,omitempty"`
 }
 
 // News is what memory has that was not there at a [Mark], and what went.
 type News struct {
 	Files []Fresh  `json:"files,omitempty"`
 	Gone  []string `json:"gone,omitempty"` // hashes of lines
+	Near  []Known  `json:"near,omitempty"` // empty, too, where nobody compares facts
 }
 
 // Fresh are the new lines of a file, in its order, a heading that they stand under first.

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -118,66 +116,3 @@ func Acknowledges(text string) bool {
 // acknowledging are words of messages that ask for nothing new, none of which can be an order by itself.
 const acknowledging = " ok okay k yes yep yeah y go on ahead continue proceed next more thanks thank you thx great good fine nice cool perfect please sure" +
 	" weiter ja gut danke bitte mach oui merci continuez vas-y sí si gracias sigue adelante continúa va bene grazie sim obrigado はい 好的 继续 "
-
-// Action is what the nightly sweep decides of a fact.
-type Action string
-
-// The actions of the sweep. ADD and NONE write no row.
-const (
-	Update Action = "UPDATE" // a newer fact stands in its place
-	Delete Action = "DELETE" // it holds no more, as a newer one says
-)
-
-// Known is a fact as the sweep compares it. Only facts of one group are compared: those of the owner, or those
-// of one other person.
-type Known struct {
-	ID   int64 // in the order in which they were stored
-	Text string
-}
-
-// Decision is one act of the sweep: a row of the ledger, never a change of a fact.
-type Decision struct {
-	Action Action
-	Target int64 // the fact that counts no more
-	By     int64 // the newer one that is the reason
-	Reason string
-}
-
-// Sweep decides without a model what new facts say of older ones of the same group. It is the careful one: only
-// where the same words, which have one value at a time whoever speaks, end in another of its kind, the older fact is
-// updated, see [relations]. Nothing is ever deleted, and a fact that is said again changes nothing.
-func Sweep(fresh, standing []Known) []Decision {
-	bySubject := map[string][]Known{}
-	all := append(slices.Clone(standing), fresh...)
-	slices.SortStableFunc(all, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
-	news := map[int64]bool{}
-	for _, k := range fresh {
-		news[k.ID] = true
-	}
-	var out []Decision
-	for _, k := range all {
-		s, ok := stated(k.Text)
-		if !ok || !s.sure {
-			continue
-		}
-		if !news[k.ID] {
-			bySubject[s.subject] = append(bySubject[s.subject], k)
-			continue
-		}
-		var left, gone []Known
-		for _, old := range bySubject[s.subject] {
-			if was, _ := stated(old.Text); old.ID < k.ID && s.replaces(was) {
-				gone = append(gone, old)
-			} else {
-				left = append(left, old)
-			}
-		}
-		for _, old := range gone {
-			was, _ := stated(old.Text)
-			out = append(out, Decision{Action: Update, Target: old.ID, By: k.ID,
-				Reason: fmt.Sprintf("%q was %s and is now %s", s.subject, was.value, s.value)})
-		}
-		bySubject[s.subject] = append(left, k)
-	}
-	return out
-}

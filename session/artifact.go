@@ -125,15 +125,6 @@ func (s *Session) openArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether this database has the tables of a space, and remembers that it does.
-func (s *Session) has(ctx context.Context, space string) (bool, error) {
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM schema_versions WHERE space = ? LIMIT 1`, space)
-	if err != nil {
-		return false, fmt.Errorf("look for %s: %w", space, err)
-	}
-	return len(rows) > 0, nil
-}
-
 // Bounds of one query for artifacts.
 const (
 	artifactPage      = 64
@@ -147,7 +138,7 @@ func (s *Session) artifactsOf(ctx context.Context, refs []blobRef) (map[string]a
 		return nil, nil
 	}
 	if !s.large.artifacts.Load() {
-		switch ok, err := s.has(ctx, artifactSpace); {
+		switch ok, err := host.Migrated(ctx, s.DB, artifactSpace); {
 		case err != nil:
 			return nil, err
 		case !ok:

@@ -40,22 +40,9 @@ var pieceTables = [][]string{{
 	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
 	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
 	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
-	`CREATE INDEX pieces_of ON pieces(seq, at)`,
-	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}, {
-	// Two recalls side by side may have stored a piece twice. The newest stays, so that no number comes again.
-	`DELETE FROM pieces WHERE n NOT IN (SELECT max(n) FROM pieces GROUP BY seq, at)`,
-	`DROP INDEX pieces_of`,
 	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
-}, piecesAnew}
-
-// piecesAnew goes with wordsAnew: who makes the index of words anew finds the long texts and has them read again.
-var piecesAnew = []string{
-	`DELETE FROM unread`,
-	`DELETE FROM pieces`,
-	`DROP TABLE piece_words`,
 	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}
+}}
 
 const pieceSpace = "session_pieces"
 
@@ -159,7 +146,7 @@ func (s *Session) hasPieces(ctx context.Context) (bool, error) {
 	if s.large.pieces.Load() {
 		return true, nil
 	}
-	ok, err := s.has(ctx, pieceSpace)
+	ok, err := host.Migrated(ctx, s.DB, pieceSpace)
 	if ok && err == nil {
 		err = host.Migrate(ctx, s.DB, pieceSpace, pieceTables)
 		s.large.pieces.Store(err == nil)

@@ -177,7 +177,7 @@ func (s *Session) planTrim(ctx context.Context, g *growing) error {
 	if err != nil {
 		return fmt.Errorf("trim: %w", err)
 	}
-	overlays, gain, err := s.trimmed(v, g.from.state.pins(), g.Threshold)
+	overlays, gain, err := s.trimmed(v, g.from.state.Pins(), g.Threshold)
 	if err != nil {
 		return fmt.Errorf("trim: %w", err)
 	}

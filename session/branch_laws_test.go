@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -190,7 +191,7 @@ func TestBranchKeepsTask(t *testing.T) {
 	owner := tidemark.Origin{From: tidemark.FromPerson, Owner: true}
 	change := func(x *harness, text string, pin ...tidemark.EntryID) {
 		t.Helper()
-		if _, err := x.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: text}}, Pin: pin}, owner); err != nil {
+		if _, err := x.ChangeTask(t.Context(), task.Change{Add: []task.Added{{Kind: task.Constraint, Text: text}}, Pin: pin}, owner); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -25,7 +26,7 @@ func TestBranchPins(t *testing.T) {
 			behind = it.ID
 		}
 	}
-	change := func(h *harness, c session.TaskChange) {
+	change := func(h *harness, c task.Change) {
 		t.Helper()
 		if _, err := h.ChangeTask(t.Context(), c, owner); err != nil {
 			t.Fatal(err)
@@ -50,15 +51,15 @@ func TestBranchPins(t *testing.T) {
 			t.Errorf("%s: the pinned result is whole: %v, %d stubs of others", name, whole, stubs)
 		}
 	}
-	change(d.harness, session.TaskChange{Pin: []tidemark.EntryID{pin}})
+	change(d.harness, task.Change{Pin: []tidemark.EntryID{pin}})
 	n := d.snap(session.SnapshotOptions{Name: "pinned"})
 	early := d.snap(session.SnapshotOptions{Name: "earlier", At: behind})
 	holds("now", d.harness, n.ID)
 	holds("early", d.harness, early.ID)
-	change(d.harness, session.TaskChange{Unpin: []tidemark.EntryID{pin}})
+	change(d.harness, task.Change{Unpin: []tidemark.EntryID{pin}})
 	holds("later", d.harness, n.ID)
 	own, _ := d.branch(session.BranchOptions{Name: "own"})
-	change(own, session.TaskChange{Pin: []tidemark.EntryID{pin}})
+	change(own, task.Change{Pin: []tidemark.EntryID{pin}})
 	m := own.snap(session.SnapshotOptions{Name: "of own"})
 	holds("by way of the root", d.harness, m.ID)
 	holds("by way of itself", own, m.ID)

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -38,7 +39,7 @@ type carriedEntry struct {
 // carriedMore is what the manifest says beside the node.
 type carriedMore struct {
 	Title  string         `json:"title,omitempty"`
-	Kept   kept           `json:"kept"`
+	Kept   room.State     `json:"kept"`
 	Places []carriedPlace `json:"places,omitempty"` // of the ancestors, as the last entry of each
 }
 

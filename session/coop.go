@@ -10,6 +10,8 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // tidier is a strategy that lets the model tidy its own context.
@@ -215,19 +217,10 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 
 // anchorStmts pin what the model anchored, as its tool for the task does.
 func (s *Session) anchorStmts(ctx context.Context, r *run, pins []tidemark.EntryID) ([]tidemark.Stmt, error) {
-	if len(pins) == 0 {
-		return nil, nil
+	if h, ok := Room[room.Holder](s); ok {
+		return h.PinStmts(ctx, r.Log, pins)
 	}
-	if err := s.openTasks(ctx); err != nil {
-		return nil, err
-	}
-	_, version, err := s.card(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ch := TaskChange{Pin: pins, By: tidemark.FromModel}
-	stmts, err := s.eventStmts(r.Log, tidemark.Event{Type: taskEvent, Text: ch.line(), Data: []byte(mustJSON(ch))})
-	return append(stmts, s.markStmts(ch, version+1)...), err
+	return nil, nil
 }
 
 // tidyLine is what people read of it.
@@ -269,7 +262,7 @@ func refusals(t []compaction.Tidy) string {
 			if d.Op.Verb == cleanup.Collapse {
 				what = fmt.Sprintf("turns %d-%d", d.Op.From, d.Op.To)
 			}
-			lines = append(lines, fmt.Sprintf("%s %s: %s", d.Op.Verb, oneLine(what, faultedName), d.Why))
+			lines = append(lines, fmt.Sprintf("%s %s: %s", d.Op.Verb, lexicon.OneLine(what, faultedName), d.Why))
 		}
 	}
 	if len(lines) == 0 {

@@ -22,11 +22,11 @@ func TestDelegateFails(t *testing.T) {
 	h.open()
 	h.model.set(delegating(func(tidemark.Request) (tidemark.Message, error) {
 		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no such key"}
-	}, task("count")))
+	}, assign("count")))
 	if got := h.say("please"); !strings.HasPrefix(got, "true [agent:main:delegate:dm:") || !strings.Contains(got, "no such key") {
 		t.Errorf("failed: %q", got)
 	}
-	h.model.set(delegating(obeys, task("count")))
+	h.model.set(delegating(obeys, assign("count")))
 	for name, want := range map[string]error{"forbidden here": tidemark.ErrForbidden, "500 sessions are in work": tidemark.ErrBusy, "the disk is gone": tidemark.ErrUnavailable} {
 		f.asked, f.refuse = 0, func(int) error { return fmt.Errorf("%s: %w", name, want) }
 		got := h.say("please")
@@ -86,7 +86,7 @@ func TestDelegateTooLong(t *testing.T) {
 		close(late)
 		<-held
 		return obeys(req)
-	}, task("count")))
+	}, assign("count")))
 	got := h.say("please")
 	close(held)
 	key, child := f.only()
@@ -106,7 +106,7 @@ func TestDelegateAborted(t *testing.T) {
 			h, f := parent(t, session.Settings{})
 			h.model.hold, h.model.entered = make(chan struct{}, 1), make(chan struct{}, 9)
 			h.model.hold <- struct{}{} // the parent's call is answered, the child's is not
-			h.model.set(delegating(obeys, task("count")))
+			h.model.set(delegating(obeys, assign("count")))
 			sub, err := h.Subscribe()
 			if err != nil {
 				t.Fatal(err)
@@ -166,7 +166,7 @@ func TestKillDelegate(t *testing.T) {
 		doomed := &mortal{DB: real, left: left, after: after, dead: make(chan struct{})}
 		h.db = doomed
 		h.model.usage = tidemark.Usage{Input: 500, Output: 10}
-		h.model.set(delegating(obeys, task("a"), task("b")))
+		h.model.set(delegating(obeys, assign("a"), assign("b")))
 		e := errand("e1", "count", tidemark.Limits{Budget: 50_000})
 		if s, err := h.tryOpen(); err == nil {
 			ended := make(chan struct{})
@@ -240,7 +240,7 @@ func TestKillChild(t *testing.T) {
 			return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("l", "look", nil)}}, nil
 		}
 		return obeys(req)
-	}, task("count")))
+	}, assign("count")))
 	if got := h.say("please"); !strings.HasPrefix(got, "false [Answer of") {
 		t.Errorf("read %q", got)
 	}
@@ -273,7 +273,7 @@ func TestDelegateHeartbeat(t *testing.T) {
 			}
 		}
 		return obeys(req)
-	}, task("count")))
+	}, assign("count")))
 	if got := h.say("please"); !strings.HasSuffix(got, "I counted for: count") {
 		t.Errorf("read %q", got)
 	}

@@ -81,7 +81,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 		e = &compaction.Episodes{}
 	}
 	m := &marked{log: log, graph: e.NewGraph()}
-	there, err := s.has(ctx, markedSpace)
+	there, err := host.Migrated(ctx, s.DB, markedSpace)
 	if !there || err != nil {
 		return m, err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // planned is [compaction.Plan] with the episodes of the log, where a strategy asks for them.
@@ -215,7 +217,7 @@ func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 		return t, nil
 	}
 	t := &toldOf{log: log}
-	there, err := s.has(ctx, markedSpace)
+	there, err := host.Migrated(ctx, s.DB, markedSpace)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +238,7 @@ func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 func (s *Session) openEpisode(ctx context.Context, log string) (name string, err error) {
 	err = s.withGraph(ctx, log, func(g *episodes.Graph) error {
 		if a := g.Active(); a != nil {
-			name = oneLine(a.String(), shownEpisode)
+			name = lexicon.OneLine(a.String(), shownEpisode)
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room/task"
 )
 
 // Tune is tune for tests.
@@ -37,11 +38,14 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	for space, tables := range map[string][][]string{
 		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
 		reflectSpace: reflectTables, unsoundSpace: unsoundTables, sittingSpace: sittingTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
-		taskSpace: taskTables, toolsetSpace: toolsetTables, "session_vectors": vectorTables,
+		toolsetSpace: toolsetTables, "session_vectors": vectorTables,
 	} {
 		if err == nil {
 			err = host.Migrate(ctx, db, space, tables)
 		}
+	}
+	if err == nil {
+		err = task.Migrate(ctx, db)
 	}
 	return log, err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -24,16 +26,17 @@ import (
 // harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
 // remembers what it is told.
 type harness struct {
-	t     *testing.T
-	db    tidemark.DB
-	blobs *tidemarktest.Blobs
-	model *model
-	agent *fakeAgent
-	rt    tidemark.Runtime
-	set   session.Settings
-	key   tidemark.Key
-	admit func(int64) (func(), bool)
-	alarm func(context.Context, time.Time) error
+	taskState task.State // when its tool is offered
+	t         *testing.T
+	db        tidemark.DB
+	blobs     *tidemarktest.Blobs
+	model     *model
+	agent     *fakeAgent
+	rt        tidemark.Runtime
+	set       session.Settings
+	key       tidemark.Key
+	admit     func(int64) (func(), bool)
+	alarm     func(context.Context, time.Time) error
 
 	observe func(session.Notice)
 	stop    context.CancelFunc
@@ -72,6 +75,22 @@ func unopened(t *testing.T, set session.Settings) *harness {
 		rt: hosttest.Runtime(t), set: set, key: "agent:main:main"}
 }
 
+// Task is what the conversation works on.
+func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card().View(ctx) }
+
+// ChangeTask changes it.
+func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
+	return h.card().Change(ctx, ch, o)
+}
+
+func (h *harness) card() *task.Room {
+	r, ok := session.Room[*task.Room](h.Session)
+	if !ok {
+		h.t.Fatal("the session has no room for its task")
+	}
+	return r
+}
+
 // open begins a new life of the session on the same database.
 func (h *harness) open() {
 	h.t.Helper()
@@ -92,7 +111,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger})
+	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Embedder: h.embedder, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: []room.Maker{task.Make(h.taskState)}})
 	if err == nil {
 		h.Session = s
 	}

@@ -170,7 +170,7 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 		in.At = m.s.Runtime.Now()
 	}
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: tidemark.Estimate(in.Message),
-		Call: in.Call, Origin: tidemark.Origin{From: tidemark.SourceOf(in.Message), Channel: "import", Peer: in.Peer}}
+		Call: in.Call, Origin: tidemark.Origin{From: tidemark.SourceOf(in.Message), Channel: tidemark.ChannelImport, Peer: in.Peer}}
 	stmts, err := m.s.entryStmts(ctx, m.r.Log, &e, in.Message, m.chain)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -175,4 +176,21 @@ func (s *Session) reaches(ctx context.Context, e tidemark.Entry) (bool, error) {
 		return i.Key.Root() == s.Key.Root(), nil
 	}
 	return i.Key == s.Key, nil
+}
+
+// segments returns a log and those that it continues as a branch.
+func (s *Session) segments(ctx context.Context, log string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for log != "" && !out[log] {
+		out[log] = true
+		i, err := s.log.Info(ctx, log)
+		if errors.Is(err, tidemark.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		log = i.BaseLog
+	}
+	return out, nil
 }

@@ -60,7 +60,7 @@ INSERT INTO outbound(n, key, state, open, peer, address, text, quote, at, next, 
 	(-4 - 10 * $n, '$key', 'unknown', 1, 'ann', 'ann', 'perhaps sent by $name', '', $at, 0, 1, '000000000006/x', 'wamid.2');
 INSERT INTO heard(key, message, said, at) VALUES('$key', 'wamid.1', 'what $name heard', $at);
 INSERT INTO recalls(key, at, by, verdict, entry, evicted) VALUES('$key', $at, 'model', 'found', 'e', 1), ('$key', $at, 'model', 'missed', 'e', 1);
-INSERT INTO tunings(key, at, tuning, evidence) VALUES('$key', $at, '{}', '{}');
+INSERT INTO tunings(key, tuning) VALUES('$key', '{}');
 INSERT INTO unsound(key, overlay, at, act, text) VALUES('$key', 'overlay-of-$name', 9000000000000, 'summary', 'not sound'), ('$key', 'overlay-of-$name', 9000000000000, 'paging', 'not sound');
 INSERT INTO episodes(key, upto) VALUES('$key', 1);
 INSERT INTO skips(key, run, log, state, first, at, ids) VALUES('$key', '$name-run', '$name-log', 'open', 1, $at, '["a"]');

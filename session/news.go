@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of what a turn is told of memory that came since its system prompt was made.
@@ -17,6 +19,7 @@ const (
 	newsTokens   tidemark.Tokens = 1000
 	newsDeadline                 = 2 * time.Second // beyond it the turn goes on without
 	maxKnown                     = 12_000          // bytes of what a summariser is told to be known
+	maxNear                      = 8_000           // bytes of what persons said that facts are looked for by
 )
 
 // newsOf is what a turn was told of memory, under the mark of its system prompt.
@@ -38,10 +41,10 @@ func (s *Session) news(ctx context.Context, r *run, v View) string {
 		s.withoutNews(ctx, err)
 		return ""
 	}
-	room := max(s.settings().Window-v.Size, 0) / packRoom
-	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, room), Log: v.Log})
+	left := max(s.settings().Window-v.Size, 0) / packRoom
+	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log})
 	s.withoutNews(ctx, err)
-	r.news.text = harmless(n.Note(v.System))
+	r.news.text = room.Harmless(n.Note(v.System))
 	return r.news.text
 }
 
@@ -116,4 +119,23 @@ func (s *Session) memories(ctx context.Context, v View) []string {
 	}
 	s.withoutNews(ctx, err)
 	return append([]string{}, mark.Memories(v.System, n)...)
+}
+
+// near returns the facts that are near what persons said in some messages, for the model that draws new ones from them.
+func (s *Session) near(ctx context.Context, items []compaction.Item) []memory.Known {
+	var said []string
+	for _, it := range items {
+		if text := strings.TrimSpace(it.Message.PlainText()); ofPerson(it) && text != "" {
+			said = append(said, text[max(0, len(text)-maxNear):])
+		}
+	}
+	if set := s.settings(); set.NoMemories || set.Reconcile != ReconcileSize || len(said) == 0 {
+		return nil
+	}
+	text := strings.Join(said, "\n")
+	n, err := s.askNews(ctx, memory.Since{Near: strings.ToValidUTF8(text[max(0, len(text)-maxNear):], "")})
+	if err != nil && ctx.Err() == nil {
+		s.warn("read facts near a conversation", err)
+	}
+	return n.Near
 }

@@ -40,9 +40,7 @@ var ledgerTables = [][]string{{
 	`CREATE INDEX outbound_open ON outbound(key, n) WHERE open = 1`,
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
-	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
-}, {
-	`ALTER TABLE heard ADD COLUMN at INTEGER NOT NULL DEFAULT 0`,
+	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
 }}
 
 // keepSettled is how long the ledger knows of a message that is settled, and what a person wrote for who
@@ -83,7 +81,7 @@ func (s *Session) findLedger(ctx context.Context) error {
 	if s.Courier == nil {
 		return nil
 	}
-	there, err := s.has(ctx, ledgerSpace)
+	there, err := host.Migrated(ctx, s.DB, ledgerSpace)
 	if err != nil || !there {
 		return err
 	}

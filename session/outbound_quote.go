@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // maxQuoted is how many characters of a quoted message the model reads; the rest is in the conversation.
@@ -27,7 +27,7 @@ func (s *Session) hearStmts(in Input) []tidemark.Stmt {
 		Args: []any{who, mustJSON(in.Origin.To), string(s.Key), who, peerOf(*in.Origin.To)}}}
 	if in.Origin.Message != "" && in.Kind == InputMessage {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said, at) VALUES(?, ?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
-			Args: []any{string(s.Key), in.Origin.Message, oneLine(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
+			Args: []any{string(s.Key), in.Origin.Message, lexicon.OneLine(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
 	}
 	return stmts
 }
@@ -46,7 +46,7 @@ func (s *Session) quoted(ctx context.Context, in Input) (tidemark.Message, error
 			return in.Message, fmt.Errorf("find quoted message: %w", err)
 		}
 		if len(rows) > 0 {
-			said, who = oneLine(rows[0].Text(0), maxQuoted), rows[0].Text(1)
+			said, who = lexicon.OneLine(rows[0].Text(0), maxQuoted), rows[0].Text(1)
 		}
 	}
 	line := "[In reply to an older message, which is not at hand.]"
@@ -68,26 +68,4 @@ func unbracket(r rune) rune {
 		return '\''
 	}
 	return r
-}
-
-// oneLine is the beginning of a text on one line, in at most that many characters.
-func oneLine(s string, most int) string {
-	if len(s) > most*16 { // what follows need not be looked at
-		s = strings.ToValidUTF8(s[:most*16], "")
-	}
-	var b strings.Builder
-	n := 0
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-			n++
-		}
-		for _, r := range word {
-			if n++; n > most {
-				return strings.TrimSpace(b.String()) + "…"
-			}
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

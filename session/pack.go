@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // DefaultPack is the budget of what is pushed to the model, in tokens. Papers/total-recall §5.3; the shares
@@ -42,8 +43,8 @@ func (s *Session) packTokens() tidemark.Tokens {
 	return max(s.settings().PackTokens, 0)
 }
 
-// taskTokens is the room of the card, and that with its constraints, see [taskRoom].
-func (s *Session) taskTokens() (rest, all tidemark.Tokens) {
+// noteRoom is the room of the card, and that with its constraints, see [taskRoom].
+func (s *Session) noteRoom() (rest, all tidemark.Tokens) {
 	budget := s.settings().PackTokens
 	if budget <= 0 {
 		budget = DefaultPack // it is not pushed; this is how long it is where it is shown
@@ -85,11 +86,14 @@ func (s *Session) packParts(ctx context.Context, r *run, v View, most tidemark.T
 		return nil
 	}
 	rest, all := taskRoom(most)
-	card, err := s.pushedCard(ctx, rest, all)
-	if err != nil {
-		s.Logger.Warn("read the task for the pack", "session", s.Key, "err", err)
-	} else if card != "" {
-		parts = append(parts, card)
+	card := ""
+	if r, ok := Room[room.Pusher](s); ok {
+		var err error
+		if card, err = r.Push(ctx, rest, all); err != nil {
+			s.Logger.Warn("read the task for the pack", "session", s.Key, "err", err)
+		} else if card != "" {
+			parts = append(parts, card)
+		}
 	}
 	if r.retrieved == nil { // once a turn: what was found stays beside the calls of its tools
 		found, err := s.retrieve(ctx, r, v)
@@ -121,24 +125,6 @@ func (s *Session) unpushed(ctx context.Context, v View) tidemark.Tokens {
 		return v.Size
 	}
 	return max(v.Size-last[0].Parts["note"].Tokens, v.Fixed)
-}
-
-// pushedCard is the card that is kept.
-func (s *Session) pushedCard(ctx context.Context, rest, all tidemark.Tokens) (string, error) {
-	c, version, err := s.card(ctx)
-	if err != nil {
-		return "", err
-	}
-	if version == 0 {
-		return "", nil
-	}
-	const title = "[The task card, as task_state keeps it.]\n"
-	heading := tidemark.EstimateText(title)
-	text, _ := c.text(rest-heading, all-heading)
-	if text == "" {
-		return "", nil
-	}
-	return title + text, nil
 }
 
 // evicted reports whether a view leaves something of its log out.
@@ -248,7 +234,7 @@ func (s *Session) pushed(f Recollection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nentry %s, %s, %s:", f.ID, f.At.In(s.settings().Zone).Format("2006-01-02 15:04"), f.From)
 	for line := range strings.Lines(strings.TrimSpace(plainLines(f.Text))) {
-		b.WriteString("\n| " + harmless(strings.TrimRight(line, "\n")))
+		b.WriteString("\n| " + room.Harmless(strings.TrimRight(line, "\n")))
 	}
 	return b.String()
 }
@@ -274,7 +260,7 @@ func asked(v View) string {
 	for i := len(v.Items) - 1; i >= 0; i-- {
 		it := v.Items[i]
 		if (it.Source == tidemark.FromPerson || it.Source == tidemark.FromAgent) && !it.Span() {
-			parts = append([]string{ownWords(it.Message)}, parts...)
+			parts = append([]string{recall.OwnWords(it.Message)}, parts...)
 		} else if len(parts) > 0 {
 			break
 		}

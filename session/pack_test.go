@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -45,7 +46,7 @@ var onlyTime = regexp.MustCompile(`^\[It is [A-Z][a-z]+day, \d{4}-\d\d-\d\d \d\d
 func TestPackNotByDefault(t *testing.T) {
 	h := newHarness(t, small)
 	h.owner("Never call the tag KEY_4711 by another name.")
-	if _, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Goal, Text: "find the key"}}}, tidemark.Origin{}); err != nil {
+	if _, err := h.ChangeTask(t.Context(), task.Change{Add: []task.Added{{Kind: task.Goal, Text: "find the key"}}}, tidemark.Origin{}); err != nil {
 		t.Fatal(err)
 	}
 	h.fill(2)
@@ -68,16 +69,18 @@ func TestPackOff(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		pointer bool
-		state   session.TaskState
+		state   task.State
 		tool    bool
 	}{
-		{"auto, summary", false, session.TaskAuto, false}, {"auto, pointer", true, session.TaskAuto, true},
-		{"on, summary", false, session.TaskOn, true}, {"off, pointer", true, session.TaskOff, false},
+		{"auto, summary", false, task.Auto, false}, {"auto, pointer", true, task.Auto, true},
+		{"on, summary", false, task.On, true}, {"off, pointer", true, task.Off, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			set := small
-			set.PackTokens, set.TaskState = -1, row.state
-			h := newHarness(t, set)
+			set.PackTokens = -1
+			h := unopened(t, set)
+			h.taskState = row.state
+			h.open()
 			if row.pointer {
 				h.pointing()
 			}
@@ -175,10 +178,10 @@ func TestPackShares(t *testing.T) {
 	set.Reserve = 30_000
 	h := newHarness(t, set)
 	h.pointing()
-	var card session.TaskChange
+	var card task.Change
 	for i := range 8 {
-		card.Add = append(card.Add, session.AddedItem{Kind: session.Constraint, Text: fmt.Sprintf("Always read GAUGE_%d at dawn.", i)},
-			session.AddedItem{Kind: session.Goal, Text: fmt.Sprintf("GAUGE_%d %s", i, strings.Repeat("is mended ", 15))})
+		card.Add = append(card.Add, task.Added{Kind: task.Constraint, Text: fmt.Sprintf("Always read GAUGE_%d at dawn.", i)},
+			task.Added{Kind: task.Goal, Text: fmt.Sprintf("GAUGE_%d %s", i, strings.Repeat("is mended ", 15))})
 	}
 	h.change(card)
 	for i := range 12 {

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -80,7 +81,9 @@ func TestUndoOfPaging(t *testing.T) {
 
 // TestPinnedStaysInPaging: what a person pinned is in each request.
 func TestPinnedStaysInPaging(t *testing.T) {
-	d := newDesk(t, session.Settings{Window: 16_000, Reserve: 1500, Keep: 1500, TaskState: session.TaskOn}, &compaction.Paging{})
+	d := newDesk(t, session.Settings{Window: 16_000, Reserve: 1500, Keep: 1500}, &compaction.Paging{})
+	d.taskState = task.On
+	d.again(&compaction.Paging{})
 	d.reads(0, 1)
 	var pin tidemark.EntryID
 	entries, err := d.Entries(t.Context(), 0, 100)
@@ -92,7 +95,7 @@ func TestPinnedStaysInPaging(t *testing.T) {
 			pin = e.ID
 		}
 	}
-	if _, err := d.ChangeTask(t.Context(), session.TaskChange{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{}); err != nil {
+	if _, err := d.ChangeTask(t.Context(), task.Change{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{}); err != nil {
 		t.Fatal(err)
 	}
 	d.reads(1, 16)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -59,7 +60,7 @@ func (s *Session) callRelease(ctx context.Context, r *run, c call) tidemark.Bloc
 		if there {
 			known = append(known, h)
 		} else {
-			unknown = append(unknown, oneLine(h, faultedName))
+			unknown = append(unknown, lexicon.OneLine(h, faultedName))
 		}
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -94,7 +95,7 @@ func TestFailureSupersedesNothing(t *testing.T) {
 	log = append(log, tidemark.NewText(tidemark.Assistant, "ok"), tidemark.NewText(tidemark.User, "again"))
 	log = append(log, call("c2", "cannot read ports.txt staging ports: permission denied", true)...)
 	h.told(append(log, tidemark.NewText(tidemark.Assistant, "failed"))...)
-	goal := session.TaskChange{Add: []session.AddedItem{{Kind: session.Goal, Text: "find ports"}}}
+	goal := task.Change{Add: []task.Added{{Kind: task.Goal, Text: "find ports"}}}
 	if _, err := h.ChangeTask(t.Context(), goal, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		t.Fatal(err)
 	}

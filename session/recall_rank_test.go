@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -22,7 +23,7 @@ func TestRecallPinned(t *testing.T) {
 	}
 	h.owner(pinned)
 	_, before, ids := h.ranked("vault code of the lighthouse KX-4471-QZ")
-	h.change(session.TaskChange{Pin: []tidemark.EntryID{ids[pinned]}, Add: []session.AddedItem{{Kind: "goal", Text: "mend the boiler"}}})
+	h.change(task.Change{Pin: []tidemark.EntryID{ids[pinned]}, Add: []task.Added{{Kind: "goal", Text: "mend the boiler"}}})
 	for _, budget := range []tidemark.Tokens{0, 4000} {
 		got, err := h.Recall(t.Context(), session.Wanted{Query: "vault code of the lighthouse KX-4471-QZ", Budget: budget})
 		if err != nil || got.Results[0].Text != answer || got.Results[0].Normalized != before[answer] || got.Verdict != recall.Confident {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // change changes the task as a person does.
-func (h *harness) change(ch session.TaskChange) {
+func (h *harness) change(ch task.Change) {
 	h.t.Helper()
 	if _, err := h.ChangeTask(h.t.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		h.t.Fatal(err)
@@ -40,12 +41,12 @@ func TestRecallBySuperseded(t *testing.T) {
 	h.owner(old)
 	h.owner("Something else entirely, about tides.")
 	h.owner(fresh)
-	h.change(session.TaskChange{Add: []session.AddedItem{{Kind: "goal", Text: "run the lantern"}}})
+	h.change(task.Change{Add: []task.Added{{Kind: "goal", Text: "run the lantern"}}})
 	_, before, ids := h.ranked("lantern port")
 	if before[old] == 0 || before[fresh] == 0 {
 		t.Fatalf("found %v", before)
 	}
-	h.change(session.TaskChange{Superseded: []session.Supersession{{Entry: ids[old], By: ids[fresh], Reason: "it moved"}}})
+	h.change(task.Change{Superseded: []task.Supersession{{Entry: ids[old], By: ids[fresh], Reason: "it moved"}}})
 	order, after, _ := h.ranked("lantern port")
 	if order[0] != fresh || after[fresh] != before[fresh] || after[old] == 0 || after[old] > 0.11*before[old] {
 		t.Errorf("before %v, after %v: %q", before, after, order)
@@ -58,9 +59,9 @@ func TestRecallByPhase(t *testing.T) {
 	log := []tidemark.Message{tidemark.NewText(tidemark.User, "The lantern gauge reads seven bar, I think."), tidemark.NewText(tidemark.Assistant, "Fine."), tidemark.NewText(tidemark.User, "look")}
 	log = append(log, exchangeOf("c1", "The lantern gauge reads seven bar, measured.")...)
 	h.told(append(log, tidemark.NewText(tidemark.Assistant, "Done."))...)
-	h.change(session.TaskChange{Add: []session.AddedItem{{Kind: "goal", Text: "mend the boiler"}}})
+	h.change(task.Change{Add: []task.Added{{Kind: "goal", Text: "mend the boiler"}}})
 	for phase, want := range map[recall.Phase]string{recall.Planning: "I think", recall.Debugging: "measured"} {
-		h.change(session.TaskChange{Phase: phase})
+		h.change(task.Change{Phase: phase})
 		if order, score, _ := h.ranked("lantern gauge reads"); len(order) < 2 || !strings.Contains(order[0], want) {
 			t.Errorf("%s: %q %v", phase, order, score)
 		}
@@ -70,10 +71,10 @@ func TestRecallByPhase(t *testing.T) {
 // TestRecallByTask: what was said for the task at hand, under its goals, comes before the same said for another.
 func TestRecallByTask(t *testing.T) {
 	h := newHarness(t, session.Settings{})
-	h.change(session.TaskChange{Phase: recall.Planning, Add: []session.AddedItem{{Kind: "goal", Text: "paint the hull"}}})
+	h.change(task.Change{Phase: recall.Planning, Add: []task.Added{{Kind: "goal", Text: "paint the hull"}}})
 	h.owner("The lantern key is with Ann, for the hull.")
 	h.owner("Something else entirely, about tides.")
-	h.change(session.TaskChange{New: true, Phase: recall.Planning, Add: []session.AddedItem{{Kind: "goal", Text: "mend the boiler"}}})
+	h.change(task.Change{New: true, Phase: recall.Planning, Add: []task.Added{{Kind: "goal", Text: "mend the boiler"}}})
 	h.owner("The lantern key is with Bob, for the boiler.")
 	order, score, _ := h.ranked("who has the lantern key")
 	if len(order) < 2 || !strings.Contains(order[0], "Bob") || score[order[0]] == 0 {
@@ -84,7 +85,7 @@ func TestRecallByTask(t *testing.T) {
 			t.Errorf("of another task and premise %v, of this %v", v, score[order[0]])
 		}
 	}
-	h.change(session.TaskChange{Add: []session.AddedItem{{Kind: "constraint", Text: "never on a Sunday"}}}) // the premise is another
+	h.change(task.Change{Add: []task.Added{{Kind: "constraint", Text: "never on a Sunday"}}}) // the premise is another
 	if _, again, _ := h.ranked("who has the lantern key"); again[order[0]] >= score[order[0]] || again[order[0]] == 0 {
 		t.Errorf("under another premise %v, before %v", again[order[0]], score[order[0]])
 	}

@@ -31,7 +31,7 @@ var reflectTables = [][]string{{
 	// nobody asked.
 	`CREATE TABLE recalls(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, verdict TEXT NOT NULL, entry TEXT NOT NULL, evicted INTEGER NOT NULL)`,
 	`CREATE INDEX recalls_key ON recalls(key, n)`,
-	`CREATE TABLE tunings(key TEXT PRIMARY KEY, at INTEGER NOT NULL, tuning TEXT NOT NULL, evidence TEXT NOT NULL) WITHOUT ROWID`,
+	`CREATE TABLE tunings(key TEXT PRIMARY KEY, tuning TEXT NOT NULL) WITHOUT ROWID`,
 }}
 
 const (
@@ -199,8 +199,8 @@ func (s *Session) retune(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO tunings(key, at, tuning, evidence) VALUES(?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET at = excluded.at, tuning = excluded.tuning, evidence = excluded.evidence`,
-		Args: []any{string(s.Key), s.Runtime.Now().UnixMilli(), mustJSON(after), mustJSON(e)}, Want: 1})
+	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO tunings(key, tuning) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET tuning = excluded.tuning`,
+		Args: []any{string(s.Key), mustJSON(after)}, Want: 1})
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err
 	}

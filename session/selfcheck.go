@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -127,7 +128,7 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	if there, err := s.has(ctx, markedSpace); !there || err != nil {
+	if there, err := host.Migrated(ctx, s.DB, markedSpace); !there || err != nil {
 		return err
 	}
 	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
@@ -194,7 +195,7 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 	c.Checks++
 	stored, err := e.Message()
 	if err != nil {
-		c.fails("entry %s cannot be read: %s", e.ID, oneLine(err.Error(), maxFailure))
+		c.fails("entry %s cannot be read: %s", e.ID, lexicon.OneLine(err.Error(), maxFailure))
 		return nil
 	}
 	if _, bytes := largeBlocks(stored); bytes > checkBytes {
@@ -219,7 +220,7 @@ func (c *Checked) unread(e tidemark.Entry, err error) error {
 	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("check entry %s: %w", e.ID, err)
 	}
-	c.fails("entry %s cannot be read: %s", e.ID, oneLine(err.Error(), maxFailure))
+	c.fails("entry %s cannot be read: %s", e.ID, lexicon.OneLine(err.Error(), maxFailure))
 	return nil
 }
 
@@ -307,7 +308,7 @@ func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.M
 		s.Logger.Warn("a row of the index of words was not right and is written again", "session", s.Key, "entry", e.ID)
 		return nil
 	}
-	c.fails("entry %s is not found by its word %q", e.ID, oneLine(term, 40))
+	c.fails("entry %s is not found by its word %q", e.ID, lexicon.OneLine(term, 40))
 	return nil
 }
 
@@ -440,7 +441,7 @@ func actHash(edits []tidemark.Edit) string {
 
 // wasUnsound refuses an act that a self-check has just taken back: it would be again.
 func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	there, err := s.has(ctx, unsoundSpace)
+	there, err := host.Migrated(ctx, s.DB, unsoundSpace)
 	if err != nil || !there {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Agent is what a session needs of the agent that owns it: what its sessions share. Methods may
@@ -78,7 +79,6 @@ type Settings struct {
 	Approval   approval.Policy // which tool calls the owner is asked about
 	// ApprovalExpiry is how long a question waits for its answer, default an hour.
 	ApprovalExpiry time.Duration
-	TaskState      TaskState // when the tool for the task is offered, default [TaskAuto]
 
 	Delegation Delegation // what the model may hand to conversations of its own
 
@@ -108,6 +108,7 @@ type Config struct {
 	Provider   tidemark.Provider
 	Agent      Agent
 	Tools      tidemark.Toolbox // of others; nil: none
+	Rooms      []room.Maker     // what this conversation has beside its core
 	Children   Children         // conversations that this one may delegate to; nil: it may not
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
@@ -136,6 +137,7 @@ type Config struct {
 // what is kept here can be lost at any time.
 type Session struct {
 	Config
+	rooms  []any
 	log    *host.Log
 	life   context.Context // ends when the host drops the object
 	number int64           // of this life, counted in the database
@@ -157,7 +159,6 @@ type Session struct {
 	large     large                   // the tables of large results that are there
 	napping   atomic.Bool             // a goroutine waits for the next try to send
 	skip      skipping                // the turn whose words wait for its end
-	tasks     atomic.Int32            // whether the tables of the task are there
 
 	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
@@ -206,6 +207,9 @@ func Open(life context.Context, c Config) (*Session, error) {
 	}
 	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
+	for _, r := range c.Rooms {
+		s.rooms = append(s.rooms, r(s.ports()))
+	}
 	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.findVectors, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)

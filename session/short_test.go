@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -130,7 +131,7 @@ func TestPinnedStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			pin := v.Items[0].ID
-			if _, err := h.ChangeTask(t.Context(), session.TaskChange{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
+			if _, err := h.ChangeTask(t.Context(), task.Change{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 				t.Fatal(err)
 			}
 			h.fill(4)

@@ -12,7 +12,6 @@ import (
 )
 
 // sittingTables remember how far the agent was told of sittings. They are there where memory.digest is on.
-// Old databases have them under these names.
 var sittingTables = [][]string{{
 	`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`,
 }}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -130,53 +129,4 @@ func TestSittingsEnd(t *testing.T) {
 	h.say("deploy the staging server")
 	h.resetNow()
 	told(3)
-}
-
-// TestSittingsStored: databases have sittings under the name that they had first, episodes, and are read on from there.
-func TestSittingsStored(t *testing.T) {
-	h := newAlone(t, session.Settings{})
-	h.say("said before the digest was on, and told by a version that is gone")
-	h.stop()
-	if err := host.Migrate(t.Context(), h.db, "session_episodes", [][]string{{`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.db.Tx(t.Context(), []tidemark.Stmt{
-		{SQL: `INSERT INTO episodes(key, upto) VALUES(?, (SELECT max(seq) FROM entries))`, Args: []any{string(h.key)}},
-		{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, 'episode', 0, '')`, Args: []any{string(h.key)}},
-		{SQL: `INSERT INTO outbox(id, key, kind, payload, at) VALUES('episode:x', ?, 'episode', '{"key":"` + string(h.key) + `","sessionId":"L","first":"OLD","messages":7}', 0)`, Args: []any{string(h.key)}},
-		{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, 'outbox', 0, '') ON CONFLICT(key, kind) DO UPDATE SET at = 0`, Args: []any{string(h.key)}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	c, clock := &chronicle{had: map[tidemark.EntryID]memory.Sitting{}}, &later{Runtime: h.rt}
-	life, stop := context.WithCancel(context.Background())
-	t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: c, Runtime: clock, Settings: session.Settings{Model: "test", Sittings: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Session = s
-	told := func(want int) {
-		t.Helper()
-		if err := s.Wake(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.had) != want || c.had["OLD"].Count != 7 {
-			t.Fatalf("told of %+v, want %d", c.had, want)
-		}
-	}
-	told(1)
-	h.say("another question")
-	if rows, err := h.db.Query(t.Context(), `SELECT count(*) FROM due WHERE kind = 'episode' AND at > 0 LIMIT 1`); err != nil || rows[0].Int(0) != 1 {
-		t.Errorf("due: %v, %v", rows, err)
-	}
-	clock.pass(31 * time.Minute)
-	told(2)
-	for id, e := range c.had {
-		if id != "OLD" && e.Count != 2 {
-			t.Errorf("told again of what was told: %+v", e)
-		}
-	}
 }

@@ -20,7 +20,6 @@ var skipTables = [][]string{{
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
 	// How much recall looks through, up to an entry, and how many messages it does not.
 	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-}, {
 	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
 }}
 
@@ -80,7 +79,7 @@ func (s *Session) hasSkips(ctx context.Context) (bool, error) {
 	if s.skip.found.Load() {
 		return s.skip.there.Load(), nil
 	}
-	there, err := s.has(ctx, skipSpace)
+	there, err := host.Migrated(ctx, s.DB, skipSpace)
 	if err != nil {
 		return false, err
 	}

@@ -12,17 +12,20 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed but
 // whether a snapshot is still told of: it is a place in a log, and a log only grows.
 var snapshotTables = [][]string{{
-	// What an agent keeps beside the log, as it was there: state. Conversations that share a database, as natively those
+	// What an agent keeps beside the log, as it was there: state. gone is one that was removed: its row stays, so that
+	// nothing brings it back, a command that is carried out again or an archive of it. Conversations that share a database, as natively those
 	// of an agent do, may each have read the same snapshot in: root is whose it is.
 	`CREATE TABLE snapshots(
 		id TEXT NOT NULL, root TEXT NOT NULL, log TEXT NOT NULL, seq INTEGER NOT NULL, parent TEXT NOT NULL DEFAULT '',
-		created INTEGER NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL DEFAULT '{}', PRIMARY KEY(id, root)) WITHOUT ROWID`,
+		created INTEGER NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL DEFAULT '{}', gone INTEGER NOT NULL DEFAULT 0,
+		PRIMARY KEY(id, root)) WITHOUT ROWID`,
 	`CREATE INDEX snapshots_root ON snapshots(root, created)`,
 	// A log that continues a snapshot. archived is how far the archives of its base held its history when it began: what
 	// the base archives later, it archives again itself. Without a node it is a session that an archive was read into.
@@ -33,10 +36,6 @@ var snapshotTables = [][]string{{
 	// Which outcome of a branch, up to its last message, stands as a note in which log.
 	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
 		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
-}, {
-	// One that was removed stays as a row, so that nothing brings it back: a command that is carried out again, or an
-	// archive of it.
-	`ALTER TABLE snapshots ADD COLUMN gone INTEGER NOT NULL DEFAULT 0`,
 }}
 
 // snapshotSpace is the name of the tables' version.
@@ -80,7 +79,23 @@ type stored struct {
 	snapshot.Node
 	log   string
 	seq   int64
-	state kept
+	state room.State // of rooms
+}
+
+// keptNow is what rooms keep now of messages up to a place.
+func (s *Session) keptNow(ctx context.Context, at spot) (room.State, error) {
+	if k, ok := Room[room.Keeper](s); ok {
+		return k.State(ctx, at.seq, at.past)
+	}
+	return room.State{}, nil
+}
+
+// keptStmts give a new session what a snapshot of another kept.
+func (s *Session) keptStmts(ctx context.Context, key tidemark.Key, of stored) ([]tidemark.Stmt, error) {
+	if k, ok := Room[room.Keeper](s); ok {
+		return k.Restore(ctx, key, of.Session, of.seq, of.state)
+	}
+	return nil, nil
 }
 
 // snapshotStmts returns a snapshot and what stores it, nothing for one that is there.
@@ -235,7 +250,7 @@ func (s *Session) hasSnapshots(ctx context.Context) (bool, error) {
 	if s.snapped.Load() {
 		return true, nil
 	}
-	there, err := s.has(ctx, snapshotSpace)
+	there, err := host.Migrated(ctx, s.DB, snapshotSpace)
 	if err == nil && there {
 		err = s.openSnapshots(ctx)
 	}

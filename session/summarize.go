@@ -12,6 +12,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // Tiers of a summary, worst last.
@@ -177,12 +179,13 @@ const pieceHalvings = 8
 // condense asks for the summary of a chunk, or for its memories only, and for its halves one after the other where the
 // model takes no more.
 func (s *Session) condense(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, halvings int) error {
-	w, err := s.askSummary(ctx, p, v, items, onlyMemories)
+	near := s.near(ctx, items)
+	w, err := s.askSummary(ctx, p, v, items, onlyMemories, memory.List(near))
 	if err == nil {
 		if !onlyMemories {
 			p.Rolling = w.Summary
 		}
-		s.addFacts(p, s.unskipped(ctx, items), w.Memories)
+		s.addFacts(p, s.unskipped(ctx, items), w.Memories, near)
 		return nil
 	}
 	size := tidemark.EstimateText(compaction.Transcribe(items))
@@ -211,11 +214,11 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 func noSummary(err error) string {
 	switch {
 	case errors.Is(err, tidemark.ErrInvalid):
-		return "the model's answer could not be used: " + oneLine(err.Error(), maxFailure)
+		return "the model's answer could not be used: " + lexicon.OneLine(err.Error(), maxFailure)
 	case overflowed(err):
 		return "it is too large for the model of summaries"
 	}
-	return oneLine(Explain(err), maxFailure)
+	return lexicon.OneLine(Explain(err), maxFailure)
 }
 
 // passing reports a failure that is not the fault of what was asked: the provider is down, busy or
@@ -247,10 +250,10 @@ const (
 
 // askSummary asks for the summary or the memories of some items. An answer that cannot be read
 // strictly is asked for again; an oversized chunk is not sent at all.
-func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool) (compaction.Written, error) {
+func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, near string) (compaction.Written, error) {
 	window := s.summaryWindow()
 	ask := compaction.Ask{Model: s.summaryModel(), Previous: compaction.Bound(p.Rolling, window/8), Memories: s.known(ctx, v, p), Instructions: p.Instructions,
-		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories}
+		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories, Near: near}
 	req := compaction.Prompt(ask)
 	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
 	size := tidemark.Estimate(req.Messages[0])
@@ -321,8 +324,8 @@ func (s *Session) summaryModel() string {
 }
 
 // addFacts keeps what a chunk gave to remember, under an id that makes storing it twice one act.
-func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
-	if s.settings().NoMemories || len(texts) == 0 || len(items) == 0 {
+func (s *Session) addFacts(p *plan, items []compaction.Item, lines []string, near []memory.Known) {
+	if s.settings().NoMemories || len(lines) == 0 || len(items) == 0 {
 		return
 	}
 	id := fmt.Sprintf("%s/%s/%d", p.Log, p.ID, p.Chunk)
@@ -330,8 +333,15 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, texts []string) {
 		id = fmt.Sprintf("%s.%d", id, n)
 	}
 	x := tidemark.Extraction{ID: id, Session: p.Log, Scope: s.Scope(), At: s.Runtime.Now()}
-	for _, t := range texts {
-		x.Facts = append(x.Facts, tidemark.Fact{Text: t, Sources: []tidemark.EntryID{items[0].From, items[len(items)-1].To}})
+	if len(near) == 0 {
+		for _, l := range lines {
+			x.Facts = append(x.Facts, tidemark.Fact{Text: l})
+		}
+	} else if x.Facts = memory.Decide(lines, near); len(x.Facts) == 0 {
+		return
+	}
+	for i := range x.Facts {
+		x.Facts[i].Sources = []tidemark.EntryID{items[0].From, items[len(items)-1].To}
 	}
 	p.Facts = append(p.Facts, x)
 }

@@ -13,16 +13,18 @@ import (
 
 // tables of all sessions of a database; each has the key, since natively sessions share one. Each table and
 // each index takes a page of the file, and of memory while its object lives: one whose key is not a number is
-// WITHOUT ROWID, which has no index beside it. Older databases have them with one, and need no other.
+// WITHOUT ROWID, which has no index beside it.
 var tables = [][]string{{
-	// What a session is now. log is its current session id.
+	// What a session is now. log is its current session id, people when a person last said something or was answered (0: active),
+	// windows what is known of those of its models, mark what memory the prompt was made from: the hash of its memory.Mark.
 	`CREATE TABLE heads(
 		key TEXT PRIMARY KEY, log TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
 		active INTEGER NOT NULL, messages INTEGER NOT NULL DEFAULT 0, context INTEGER NOT NULL DEFAULT 0,
 		compactions INTEGER NOT NULL DEFAULT 0, resets INTEGER NOT NULL DEFAULT 0, usage TEXT NOT NULL DEFAULT '{}',
 		prompt TEXT NOT NULL DEFAULT '', prompt_day TEXT NOT NULL DEFAULT '',
 		cooldown INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
-		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
+		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0,
+		people INTEGER NOT NULL DEFAULT 0, windows TEXT NOT NULL DEFAULT '{}', mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
 	// An input is new, taken by a run, or done.
 	`CREATE TABLE inputs(
@@ -31,22 +33,22 @@ var tables = [][]string{{
 		run TEXT NOT NULL DEFAULT '', UNIQUE(key, id))`,
 	`CREATE INDEX inputs_new ON inputs(key, state, n)`,
 	`CREATE INDEX inputs_run ON inputs(run)`,
-	// A run is calling, in tools, done or failed. One is active a key.
+	// A run is calling, in tools, done or failed. One is active a key. spent is of its budget, by its own calls of models.
 	`CREATE TABLE runs(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL,
 		attempt INTEGER NOT NULL DEFAULT 0, round INTEGER NOT NULL DEFAULT 0, started INTEGER NOT NULL,
-		updated INTEGER NOT NULL, reply TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
+		updated INTEGER NOT NULL, reply TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', spent INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX runs_active ON runs(key) WHERE state IN ('calling', 'tools')`,
-	// A call is registered, started, done or interrupted.
+	// A call is registered, started, done or interrupted. spent is of its run's budget, by what it delegated.
 	`CREATE TABLE calls(
 		run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, call TEXT NOT NULL,
-		idempotent INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '', PRIMARY KEY(run, round, n)) WITHOUT ROWID`,
-	// A plan is open, done or dropped; its finished chunks are not paid twice.
+		idempotent INTEGER NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '', spent INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(run, round, n)) WITHOUT ROWID`,
+	// A plan is open, done or dropped; its finished chunks are not paid twice. why is of a summary that is not a whole one.
 	`CREATE TABLE plans(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
 		instructions TEXT NOT NULL, act TEXT NOT NULL, part_ms INTEGER NOT NULL, last INTEGER NOT NULL,
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
-		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID`,
+		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL, why TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
 	// Which stretch of a log stands in which archive part. One that is only begun has no info.
 	`CREATE TABLE parts(
@@ -65,42 +67,14 @@ var tables = [][]string{{
 	// One record a model call.
 	`CREATE TABLE anatomy(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, log TEXT NOT NULL, record TEXT NOT NULL)`,
 	`CREATE INDEX anatomy_key ON anatomy(key, n)`,
-	// Full text of messages, as tokens made in Go; rowid is the entry's seq.
-	`CREATE VIRTUAL TABLE words USING fts5(terms, content='', tokenize="unicode61 remove_diacritics 0")`,
-}, {
-	// A log that an import reads twice, in pieces, while it does.
-	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
-}, wordsAnew, wordsAnew, {
-	// What a turn spent of its budget: its own calls, and what each of its tool calls delegated.
-	`ALTER TABLE runs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
-	`ALTER TABLE calls ADD COLUMN spent INTEGER NOT NULL DEFAULT 0`,
-}, {
+	// Full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is the entry's seq, home tells conversations
+	// that share a database apart.
+	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 	// How often a message has a word, which the index of words knows and FTS5 tells only for all that have it.
 	`CREATE VIRTUAL TABLE words_seen USING fts5vocab(words, instance)`,
-}, {
-	// When a person last said something or was answered; 0: active is it.
-	`ALTER TABLE heads ADD COLUMN people INTEGER NOT NULL DEFAULT 0`,
-	`UPDATE heads SET people = active`,
-}, {
-	// What is known of the windows of its models.
-	`ALTER TABLE heads ADD COLUMN windows TEXT NOT NULL DEFAULT '{}'`,
-}, {
-	// What memory the prompt was made from: the hash of its memory.Mark. A prompt without one is made anew.
-	`ALTER TABLE heads ADD COLUMN mark TEXT NOT NULL DEFAULT ''`,
-	`UPDATE heads SET prompt = ''`,
-}, {
-	// Why a plan's summary is not a whole one.
-	`ALTER TABLE plans ADD COLUMN why TEXT NOT NULL DEFAULT ''`,
+	// A log that an import reads twice, in pieces, while it does.
+	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
 }}
-
-// wordsAnew empties the index of words: full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is
-// the entry's seq, home tells conversations that share a database apart. Session.catchUp fills it with what was
-// logged before, the newest first. The number of its migration is the version of the tokens: whenever a text
-// gives others, it is appended to tables again, and piecesAnew to pieceTables; see TestTokens.
-var wordsAnew = []string{
-	`DROP TABLE words`,
-	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.
 func Migrate(ctx context.Context, db tidemark.DB) (*host.Log, error) {

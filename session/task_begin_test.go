@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/task"
 )
 
 // changes changes the task as the owner does.
-func (h *harness) changes(ch session.TaskChange) session.TaskView {
+func (h *harness) changes(ch task.Change) task.View {
 	h.t.Helper()
 	v, err := h.ChangeTask(h.t.Context(), ch, tidemark.Origin{From: tidemark.FromPerson, Owner: true})
 	if err != nil {
@@ -24,10 +24,10 @@ func TestTaskNothingDone(t *testing.T) {
 	h.pointing()
 	h.owner("Please never deploy on Fridays.")
 	const ask = "g1 person Please never deploy on Fridays."
-	add := func(kind session.ItemKind, text string) session.TaskChange {
-		return session.TaskChange{Add: []session.AddedItem{{Kind: kind, Text: text}}}
+	add := func(kind task.ItemKind, text string) task.Change {
+		return task.Change{Add: []task.Added{{Kind: kind, Text: text}}}
 	}
-	nothing := []session.TaskChange{{Close: []string{"g99"}}, {Pin: []tidemark.EntryID{"xyz"}}, {Unpin: []tidemark.EntryID{"xyz"}}}
+	nothing := []task.Change{{Close: []string{"g99"}}, {Pin: []tidemark.EntryID{"xyz"}}, {Unpin: []tidemark.EntryID{"xyz"}}}
 	for _, ch := range nothing {
 		if v := h.changes(ch); v.Kept || items(v) != ask || len(v.Notes) != 1 {
 			t.Errorf("%+v: kept %v, %s, notes %q", ch, v.Kept, items(v), v.Notes)
@@ -38,16 +38,16 @@ func TestTaskNothingDone(t *testing.T) {
 	if a := h.answers(); !strings.Contains(a, "g1") || h.task().Kept || len(h.events("task")) > 0 {
 		t.Errorf("of a model: kept %v, answered %q, events %q", h.task().Kept, a, h.events("task"))
 	}
-	kept := items(h.changes(add(session.Goal, "finish the table")))
+	kept := items(h.changes(add(task.Goal, "finish the table")))
 	if got := strings.Join(h.events("task"), ""); !strings.Contains(got, "Task: added 1.") {
 		t.Errorf("events %q", got)
 	}
-	for _, ch := range append(nothing[:1], add(session.Goal, "Finish the table"), nothing[1], nothing[2]) {
+	for _, ch := range append(nothing[:1], add(task.Goal, "Finish the table"), nothing[1], nothing[2]) {
 		if v := h.changes(ch); items(v) != kept || len(v.Notes) != 1 || len(h.events("task")) != 1 {
 			t.Errorf("%+v: %s, notes %q, events %q", ch, items(v), v.Notes, h.events("task"))
 		}
 	}
-	if v := h.changes(session.TaskChange{Close: []string{"g99", "g1"}}); len(v.Notes) != 1 || len(v.Items) != 0 || !strings.Contains(strings.Join(h.events("task"), ""), "closed 1") && len(h.events("task")) != 2 {
+	if v := h.changes(task.Change{Close: []string{"g99", "g1"}}); len(v.Notes) != 1 || len(v.Items) != 0 || !strings.Contains(strings.Join(h.events("task"), ""), "closed 1") && len(h.events("task")) != 2 {
 		t.Errorf("one of two: %s, notes %q, events %q", items(v), v.Notes, h.events("task"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -40,7 +41,7 @@ func (h *harness) answers() string {
 	return strings.Join(out, "\n")
 }
 
-func items(v session.TaskView) string {
+func items(v task.View) string {
 	var out []string
 	for _, i := range v.Items {
 		out = append(out, i.Name+" "+i.By+" "+i.Text)
@@ -48,7 +49,7 @@ func items(v session.TaskView) string {
 	return strings.Join(out, "; ")
 }
 
-func (h *harness) task() session.TaskView {
+func (h *harness) task() task.View {
 	h.t.Helper()
 	v, err := h.Task(h.t.Context())
 	if err != nil {
@@ -136,7 +137,7 @@ func TestTaskInjection(t *testing.T) {
 	}
 	rules := func() (out []string) {
 		for _, i := range h.task().Items {
-			if i.Kind == session.Constraint {
+			if i.Kind == task.Constraint {
 				out = append(out, i.Text)
 			}
 		}
@@ -156,12 +157,12 @@ func TestTaskInjection(t *testing.T) {
 	if got := rules(); len(got) > 0 || h.task().Kept {
 		t.Errorf("constraints %q, kept %v", got, h.task().Kept)
 	}
-	if _, err := h.ChangeTask(t.Context(), session.TaskChange{Phase: recall.Planning}, tidemark.Origin{From: tidemark.FromPerson, Peer: "telegram:77"}); err == nil {
+	if _, err := h.ChangeTask(t.Context(), task.Change{Phase: recall.Planning}, tidemark.Origin{From: tidemark.FromPerson, Peer: "telegram:77"}); err == nil {
 		t.Error("a guest changed the task")
 	}
 	// The model cannot drop what the owner set by hand.
 	h.model.set(nil)
-	if _, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: "ask me first"}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
+	if _, err := h.ChangeTask(t.Context(), task.Change{Add: []task.Added{{Kind: task.Constraint, Text: "ask me first"}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.model.keeps(`{"close":["c1"],"new":true}`)
@@ -206,7 +207,9 @@ func TestTaskMarks(t *testing.T) {
 
 // TestTaskBadCalls: what cannot be is answered, and changes nothing.
 func TestTaskBadCalls(t *testing.T) {
-	h := newHarness(t, session.Settings{TaskState: session.TaskOn})
+	h := unopened(t, session.Settings{})
+	h.taskState = task.On
+	h.open()
 	for _, row := range []struct{ input, want string }{
 		{`{"add":[{"kind":"wish","text":"x"}]}`, "goal, loop, constraint or event"}, {`{"add":[{"kind":"goal","text":" "}]}`, "empty"},
 		{`{"phase":"sleeping"}`, "phase"}, {`{"add":5}`, "input"}, {`{"superseded":[{"entry":"a","by":"a","reason":"x"}]}`, "superseded"},
@@ -224,12 +227,12 @@ func TestTaskBadCalls(t *testing.T) {
 func TestTaskWhole(t *testing.T) {
 	rule := "Never " + strings.Repeat("call it good, ", 27) + "Ada."
 	h := newHarness(t, session.Settings{})
-	h.change(session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule}}})
+	h.change(task.Change{Add: []task.Added{{Kind: task.Constraint, Text: rule}}})
 	if v := h.task(); len(v.Items) != 1 || v.Items[0].Text != rule || !strings.Contains(v.Text, rule) {
 		t.Errorf("of %d letters: %+v", len(rule), v)
 	}
 	h = newHarness(t, session.Settings{})
-	_, err := h.ChangeTask(t.Context(), session.TaskChange{Add: []session.AddedItem{{Kind: session.Constraint, Text: rule + rule}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true})
+	_, err := h.ChangeTask(t.Context(), task.Change{Add: []task.Added{{Kind: task.Constraint, Text: rule + rule}}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true})
 	if !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "at most 400") || h.task().Kept {
 		t.Errorf("%v, %+v", err, h.task())
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // States of a call.
@@ -254,8 +256,6 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	switch c.Block.Name {
 	case recallTool.Name:
 		return s.callRecall(ctx, r, c)
-	case taskTool.Name:
-		return s.callTask(ctx, r, c)
 	case releaseTool.Name:
 		return s.callRelease(ctx, r, c)
 	case faultTool.Name:
@@ -263,6 +263,13 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	case delegateName:
 		if s.delegates() {
 			return s.callDelegate(ctx, r, c)
+		}
+	}
+	for _, x := range s.rooms {
+		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == c.Block.Name }) {
+			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
+				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
+			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
 		}
 	}
 	if s.Tools != nil && !s.agents(c.Block.Name) {
@@ -374,4 +381,35 @@ func backoff(attempt int, asked time.Duration) time.Duration {
 		return min(asked, most)
 	}
 	return min(time.Second<<(attempt-1), most)
+}
+
+// ownTool reports whether the session itself carries out a tool. What it answers stands in the log or on
+// the card already.
+func ownTool(name string) bool {
+	return name == recallTool.Name || name == room.TaskTool || name == releaseTool.Name || name == faultTool.Name || name == delimiterTool.Name
+}
+
+// bringsBack reports whether a tool of the session answers with what was said before.
+func bringsBack(name string) bool { return name == recallTool.Name || name == faultTool.Name }
+
+// pointing reports whether what leaves the view leaves pointers.
+func (s *Session) pointing() bool { return pointing(s.strategies()) }
+
+func pointing(list []compaction.Strategy) bool {
+	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
+}
+
+// ownTools lists the tools of the session itself and of its rooms.
+func (s *Session) ownTools() []tidemark.Tool {
+	out := append([]tidemark.Tool{recallTool}, s.roomTools()...)
+	if s.paging() != nil {
+		out = append(out, releaseTool, faultTool)
+	}
+	if s.episodic() != nil {
+		out = append(out, delimiterTool)
+	}
+	if s.delegates() {
+		out = append(out, s.delegateTool())
+	}
+	return out
 }

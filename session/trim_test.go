@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -256,7 +257,7 @@ func TestTrimEstimate(t *testing.T) {
 			pin = it.ID
 		}
 	}
-	if _, err := d.ChangeTask(t.Context(), session.TaskChange{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
+	if _, err := d.ChangeTask(t.Context(), task.Change{Pin: []tidemark.EntryID{pin}}, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		t.Fatal(err)
 	}
 	if fewer, err := d.TrimEstimate(t.Context(), 0); err != nil || fewer.Results+fewer.Inputs != all.Results+all.Inputs-1 {

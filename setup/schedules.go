@@ -52,5 +52,5 @@ func Addressee(name string, channels map[string]channel.Channel, people func(ctx
 
 // scheduling is what a configuration says of schedules.
 func scheduling(c *config.Config, out *agent.Config) {
-	out.NoSchedules, out.MaxRunning = !c.Schedules.Enabled, c.Schedules.MaxConcurrent
+	out.NoSchedules = !c.Schedules.Enabled
 }

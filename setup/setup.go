@@ -17,6 +17,8 @@ import (
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -106,16 +108,13 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 	}
 	out := agent.Config{Name: name, Zone: zone, Sharing: memory.Sharing(c.Memory.Sharing),
 		Budget:    c.Memory.PromptTokens,
-		Reconcile: reconcilers[c.Recall.Reconcile], ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
+		Reconcile: c.Recall.Reconcile == "model", ModelName: cmp.Or(c.Compaction.Model, c.Model.ID),
 		Digest: c.Memory.Digest, DigestLines: c.Memory.DigestLines}
 	scheduling(c, &out)
 	return out, nil
 }
 
-// reconcilers says who compares facts at night, by recall.reconcile.
-var reconcilers = map[string]agent.Reconcile{"size": agent.ReconcileRules, "model": agent.ReconcileModel}
-
-// gates says who decides on turns, by recall.reconcile: a model is never asked on the hot path.
+// gates says who decides on turns, by recall.reconcile: a model is never asked about them.
 var gates = map[string]string{"size": session.ReconcileSize, "model": session.ReconcileSize}
 
 // Session returns the settings of a session.
@@ -143,8 +142,8 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reserve: c.Compaction.ReserveTokens, Keep: c.Compaction.KeepRecent,
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
-		PackTokens: packTokens(c), TaskState: taskStates[c.Recall.TaskState],
-		Reconcile: gates[c.Recall.Reconcile], WorkingEvents: c.Recall.ReconcileEvents, WorkingBytes: int64(c.Recall.ReconcileBytes),
+		PackTokens:    packTokens(c),
+		Reconcile:     gates[c.Recall.Reconcile],
 		Sittings:      c.Memory.Digest,
 		Delegation:    delegation(c.Delegation),
 		Reflection:    c.Recall.Reflection,
@@ -155,7 +154,12 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 }
 
 // taskStates are the values of recall.taskState.
-var taskStates = map[string]session.TaskState{"on": session.TaskOn, "off": session.TaskOff}
+var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
+
+// Rooms returns what makes the rooms of a session.
+func Rooms(c *config.Config) []room.Maker {
+	return []room.Maker{task.Make(taskStates[c.Recall.TaskState])}
+}
 
 // packTokens is recall.packTokens as a session has it: there the zero value is the default.
 func packTokens(c *config.Config) tidemark.Tokens {

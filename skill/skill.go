@@ -147,8 +147,3 @@ func (s Skill) Print() []byte {
 	b.WriteString("---\n" + s.Body)
 	return []byte(b.String())
 }
-
-// quoted writes a value in double quotes.
-func quoted(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
-}

@@ -53,10 +53,6 @@ func BenchmarkReading(b *testing.B) {
 		}
 		return nil
 	})
-	run("describe", func() error {
-		_, err := Describe(bytes.NewReader(log), Options{})
-		return err
-	})
 	run("messages", func() error {
 		for _, err := range Messages(bytes.NewReader(log), Options{}) {
 			if err != nil {

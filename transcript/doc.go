@@ -2,20 +2,18 @@
 // (https://docs.anthropic.com/en/docs/claude-code). It changes none; packages trim and claude do. Begin with [Lines] and
 // [Messages].
 //
-// Three readers stand on one raw scanner (internal/scan), which finds where the fields of a line begin and end and
+// Two readers stand on one raw scanner (internal/scan), which finds where the fields of a line begin and end and
 // checks the JSON grammar without decoding anything:
 //
 //   - [Lines] gives every line as it is, with the extents of its fields. The bytes of all lines
 //     together are the bytes of the input, so a rewriting reader can pass on what it does not
 //     change and splice what it does.
 //   - [Messages] gives the conversation: one item for each message that was sent or received.
-//   - [Describe] gives what a listing of sessions shows.
 //
 // # Memory
 //
-// A line longer than [Options].MaxLine never stands in memory: it is scanned in pieces and read
-// again through [Line.Reader], from the file itself or, when the input is a pipe, from a temporary
-// file. A message longer than [Options].MaxMessage is reported, and the rest of the log is read.
+// One line stands in memory at a time. One longer than [Options].MaxLine is passed on in pieces and not looked into; a
+// message longer than [Options].MaxMessage is reported, and the rest of the log is read.
 //
 // # What the main chain is
 //

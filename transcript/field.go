@@ -36,7 +36,7 @@ func kindOf(c byte) Kind {
 // the bytes from Start up to End; the name begins, with its quote, at Key. All three count from the
 // first byte of the line.
 type Field struct {
-	Name            string // unescaped; empty for elements and for names that are too long to keep
+	Name            string // unescaped; empty for elements
 	Key, Start, End int64  // Key is -1 for elements
 	Kind            Kind
 }
@@ -53,14 +53,19 @@ func fieldOf(m *scan.Member) Field {
 	return f
 }
 
-// nameOf decodes the name of a member; it is empty when it is too long to keep.
-func nameOf(m *scan.Member) (name string) {
-	if !m.Escaped {
-		return intern(m.Name)
+// nameOf decodes the name of a member.
+func nameOf(m *scan.Member) string {
+	if name := known(m.Name); name != "" {
+		return name
 	}
-	quoted := append(append([]byte{'"'}, m.Name...), '"')
-	if json.Unmarshal(quoted, &name) != nil || len(name) > scan.MaxName {
-		return ""
+	var name string
+	switch {
+	case m.Escaped:
+		_ = json.Unmarshal([]byte(`"`+string(m.Name)+`"`), &name) // it was scanned
+	case utf8.Valid(m.Name):
+		name = string(m.Name)
+	default:
+		name = string([]rune(string(m.Name))) // as encoding/json reads it
 	}
 	return name
 }
@@ -135,46 +140,13 @@ var knownNames = names("type", "subtype", "uuid", "parentUuid", "logicalParentUu
 	"image", "document", "redacted_thinking", "input_tokens", "output_tokens", "cache_read_input_tokens",
 	"cache_creation_input_tokens")
 
-// nameTable finds names by a hash so cheap that no map keeps up; a slot holds those that share it.
-type nameTable [256][]string
-
-func slotOf[T string | []byte](name T) byte {
-	n := len(name)
-	if n == 0 {
-		return 0
+func names(list ...string) map[string]string {
+	known := make(map[string]string, len(list))
+	for _, n := range list {
+		known[n] = n
 	}
-	return byte(n)*7 + name[0]*3 + name[n/2]*5 + name[n-1]
+	return known
 }
 
 // known returns b as a string, without an allocation, when it is a known name; else "".
-func known(b []byte) string {
-	for _, n := range knownNames[slotOf(b)] {
-		if n == string(b) {
-			return n
-		}
-	}
-	return ""
-}
-
-func names(list ...string) nameTable {
-	var t nameTable
-	for _, n := range list {
-		t[slotOf(n)] = append(t[slotOf(n)], n)
-	}
-	return t
-}
-
-// intern returns b as a string, without an allocation for what real logs repeat.
-func intern(b []byte) string {
-	if s := known(b); s != "" || len(b) > scan.MaxName {
-		return s
-	}
-	name := string(b)
-	if !utf8.ValidString(name) {
-		name = string([]rune(name)) // as encoding/json reads it
-	}
-	if len(name) > scan.MaxName {
-		return ""
-	}
-	return name
-}
+func known(b []byte) string { return knownNames[string(b)] }

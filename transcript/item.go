@@ -46,7 +46,6 @@ type group struct {
 	usage  tidemark.Usage
 	called bool // usage holds something
 	bad    []*LineError
-	err    error // the input failed
 }
 
 func (g *group) fail(l Line, err error) {
@@ -55,7 +54,7 @@ func (g *group) fail(l Line, err error) {
 
 // add reads one more line of the message.
 func (g *group) add(l Line) {
-	if g.over || g.err != nil {
+	if g.over {
 		return
 	}
 	if len(g.parts.Lines) == 0 {
@@ -116,11 +115,7 @@ func (g *group) first(l Line) {
 // decode reads the content of one line. When one block cannot be read the others still are: a
 // broken block must not cost the text beside it.
 func (g *group) decode(l Line, r tidemark.Role, content Field) (tidemark.Message, bool) {
-	raw, err := l.Bytes(content.Start, content.End, g.limit)
-	if err != nil {
-		g.err = err
-		return tidemark.Message{}, false
-	}
+	raw := l.Bytes(content)
 	msg, err := decodeMessage(r, raw)
 	if err == nil {
 		return msg, true
@@ -131,13 +126,9 @@ func (g *group) decode(l Line, r tidemark.Role, content Field) (tidemark.Message
 	}
 	msg = tidemark.Message{Role: r}
 	at := 0
-	for f, err := range l.Members(content) {
-		if err != nil {
-			g.err = err
-			return tidemark.Message{}, false
-		}
+	for f := range l.Members(content) {
 		var b tidemark.Block
-		if err := b.UnmarshalJSON(raw[f.Start-content.Start : f.End-content.Start]); err != nil {
+		if err := b.UnmarshalJSON(l.Bytes(f)); err != nil {
 			g.fail(l, fmt.Errorf("block %d is left out: %w", at, err))
 		} else {
 			msg.Content = append(msg.Content, b)
@@ -162,14 +153,7 @@ func decodeMessage(r tidemark.Role, content []byte) (tidemark.Message, error) {
 
 // addUsage takes the figures that a line reports over those of the lines before it.
 func (g *group) addUsage(l Line, usage Field) {
-	if usage.Kind != Object {
-		return
-	}
-	for f, err := range l.Members(usage) {
-		if err != nil {
-			g.err = err
-			return
-		}
+	for f := range l.Members(usage) {
 		n, ok := l.count(f)
 		if !ok {
 			continue
@@ -195,17 +179,13 @@ func (l Line) count(f Field) (tidemark.Tokens, bool) {
 	if f.Kind != Number || f.Size() > 20 {
 		return 0, false
 	}
-	b, err := l.Bytes(f.Start, f.End, 20)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
+	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)
 	return tidemark.Tokens(n), err == nil && n >= 0
 }
 
 // item returns the message, nil when none of its lines could be read or it is too large.
 func (g *group) item() *Item {
-	if g.lines == 0 || g.over || g.err != nil {
+	if g.lines == 0 || g.over {
 		return nil
 	}
 	it := g.parts

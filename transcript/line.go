@@ -2,9 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"time"
 	"unicode/utf8"
@@ -17,31 +14,29 @@ import (
 // maxText bounds the strings that [Line.Text] reads: ids, types, names and paths.
 const maxText = 4096
 
-// Line is one line of a log, as it stands there. Its slices and readers hold until the next line is
-// asked for.
+// Line is one line of a log, as it stands there. Its slices hold until the next line is asked for.
 type Line struct {
-	Number int64 // from 1
-	Offset int64 // of the first byte, from where the reading began
-	Size   int64 // in bytes, with the line break
+	Number int64  // from 1
+	Offset int64  // of the first byte, from where the reading began
+	Size   int64  // in bytes, with the line break
+	Raw    []byte // as it stands, with its line break
 
-	// Raw is the whole line with its line break, nil if that is longer than Options.MaxLine: then
-	// Reader and Bytes give its parts.
-	Raw []byte
+	// Long says that the line has more than Options.MaxLine bytes: this is a piece of it, which nobody looks into. The
+	// pieces come in order, with one number.
+	Long bool
 
-	// Err says why the line is no JSON value; it wraps tidemark.ErrInvalid. Blank lines have none.
+	// Err says why the line was not read: it is no JSON value (tidemark.ErrInvalid), or too long (tidemark.ErrTooLarge).
+	// Blank lines have none.
 	Err error
 
 	// Value is the JSON value in the line, without spaces, byte order mark and line break. Its kind is
-	// 0 for a blank line, and for one that is not JSON.
+	// 0 for a blank line, and for one that was not read.
 	Value Field
 
 	// Fields are the members of the value, if it is an object, in their order, equal names included;
 	// Inner those of its member "message", if that is an object. At most MaxFields each, and beyond
 	// them those that are known by name.
 	Fields, Inner []Field
-
-	at      io.ReaderAt // holds the line when Raw is nil
-	atStart int64
 }
 
 // Blank reports whether there is nothing but white space in the line.
@@ -53,56 +48,18 @@ func (l Line) Field(name string) (Field, bool) { return lookup(l.Fields, name) }
 // MessageField returns the member of that name of the member "message".
 func (l Line) MessageField(name string) (Field, bool) { return lookup(l.Inner, name) }
 
-// Reader returns the bytes of the line, line break included.
-func (l Line) Reader() *io.SectionReader { return l.section(0, l.Size) }
+// Ended reports whether the line has its line break.
+func (l Line) Ended() bool { return bytes.HasSuffix(l.Raw, []byte{'\n'}) }
 
-func (l Line) section(start, end int64) *io.SectionReader {
-	if l.Raw != nil {
-		return io.NewSectionReader(bytes.NewReader(l.Raw), start, end-start)
-	}
-	if l.at == nil { // the zero Line
-		return io.NewSectionReader(bytes.NewReader(nil), 0, 0)
-	}
-	return io.NewSectionReader(l.at, l.atStart+start, end-start)
-}
-
-// WriteTo writes the line byte for byte.
-func (l Line) WriteTo(w io.Writer) (int64, error) {
-	if l.Raw != nil {
-		n, err := w.Write(l.Raw)
-		return int64(n), err
-	}
-	return io.Copy(w, l.Reader())
-}
-
-// Bytes returns the line's bytes from start up to end. They alias Raw when there is one, and are
-// read otherwise; more than limit bytes are not read but tidemark.ErrTooLarge.
-func (l Line) Bytes(start, end, limit int64) ([]byte, error) {
-	if start < 0 || end < start || end > l.Size {
-		return nil, fmt.Errorf("read bytes %d to %d of line %d, which has %d: %w", start, end, l.Number, l.Size, tidemark.ErrInvalid)
-	}
-	if l.Raw != nil {
-		return l.Raw[start:end:end], nil
-	}
-	if end-start > limit {
-		return nil, fmt.Errorf("read %d bytes of line %d, at most %d are allowed: %w", end-start, l.Number, limit, tidemark.ErrTooLarge)
-	}
-	b := make([]byte, end-start)
-	if _, err := io.ReadFull(l.section(start, end), b); err != nil {
-		return nil, fmt.Errorf("read line %d again: %w", l.Number, err)
-	}
-	return b, nil
-}
+// Bytes returns a value as it stands in the line.
+func (l Line) Bytes(f Field) []byte { return l.Raw[f.Start:f.End:f.End] }
 
 // Text returns a string value, unescaped. Other kinds, and strings beyond 4 KiB, are "".
 func (l Line) Text(f Field) string {
 	if f.Kind != String || f.Size() > maxText {
 		return ""
 	}
-	b, err := l.Bytes(f.Start, f.End, maxText)
-	if err != nil || len(b) < 2 {
-		return ""
-	}
+	b := l.Bytes(f)
 	if in := b[1 : len(b)-1]; bytes.IndexByte(in, '\\') < 0 {
 		if s := known(in); s != "" {
 			return s
@@ -191,50 +148,22 @@ func role(s string) tidemark.Role {
 	return ""
 }
 
-// Members yields the members of an object, or the elements of a list, of a line that is valid JSON,
-// in order and one at a time, so that a value of any length can be walked. An error is the last.
-func (l Line) Members(f Field) iter.Seq2[Field, error] {
-	return func(yield func(Field, error) bool) {
+// Members yields the members of an object, or the elements of a list, of a line that is valid JSON, in order. Another
+// value has none.
+func (l Line) Members(f Field) iter.Seq[Field] {
+	return func(yield func(Field) bool) {
+		if f.Kind != Object && f.Kind != Array {
+			return
+		}
 		var s scan.Scanner
-		if l.Raw != nil {
-			s.Reset(l.Raw[f.Start:f.End], f.Start, nil)
-		} else {
-			s.Reset(nil, f.Start, pieces(l.section(f.Start, f.End), &s))
+		var m scan.Member
+		s.Reset(l.Bytes(f), f.Start)
+		for s.Open(); s.Next(&m); {
+			one := fieldOf(&m)
+			s.Value()
+			if one.End = s.Pos(); !yield(one) {
+				return
+			}
 		}
-		if err := each(&s, func(m Field) bool { return yield(m, nil) }); err != nil {
-			yield(Field{}, fmt.Errorf("walk line %d: %w", l.Number, err))
-		}
-	}
-}
-
-// each calls visit for every member of the container that is next.
-func each(s *scan.Scanner, visit func(Field) bool) error {
-	if c := s.Space(); c != '{' && c != '[' {
-		s.Fail("want an object or a list")
-		return s.Err
-	}
-	s.Open()
-	var m scan.Member
-	for s.Next(&m) {
-		f := fieldOf(&m)
-		if !s.Value() {
-			break
-		}
-		if f.End = s.Pos(); !visit(f) {
-			return nil
-		}
-	}
-	return s.Err
-}
-
-// pieces reads r piece by piece for s.
-func pieces(r io.Reader, s *scan.Scanner) func() []byte {
-	buf := make([]byte, 64<<10)
-	return func() []byte {
-		n, err := io.ReadFull(r, buf)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && s.Err == nil {
-			s.Err = err
-		}
-		return buf[:n]
 	}
 }

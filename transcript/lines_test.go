@@ -23,55 +23,34 @@ var inputs = map[string]func([]byte) io.Reader{
 	"eof":     func(b []byte) io.Reader { return iotest.DataErrReader(io.MultiReader(bytes.NewReader(b))) },
 }
 
-// checkLines holds the law of Lines: the lines together are the input, by every way and bound.
+// checkLines holds the law of Lines: the lines together are the input, by every way and bound, and a line that is within
+// the bound says the same by each.
 func checkLines(t *testing.T, data []byte) {
 	t.Helper()
-	var want []string
-	if len(data) > 0 {
-		want = strings.SplitAfter(string(data), "\n")
-		if want[len(want)-1] == "" {
-			want = want[:len(want)-1]
-		}
+	said := map[int64]string{}
+	for l := range Lines(bytes.NewReader(data), Options{}) {
+		said[l.Number] = fmt.Sprint(l.Value, l.Fields, l.Inner, l.Err)
 	}
-	dir := t.TempDir()
 	for name, open := range inputs {
 		for _, maxLine := range []int64{64, 200, 0} {
-			var kinds []string
-			n := 0
-			off := int64(0)
-			for l, err := range Lines(open(data), Options{MaxLine: maxLine, TempDir: dir}) {
+			var out bytes.Buffer
+			for l, err := range Lines(open(data), Options{MaxLine: maxLine}) {
 				if err != nil {
 					t.Fatalf("%s, %d: %v", name, maxLine, err)
 				}
-				var out bytes.Buffer
-				if k, err := l.WriteTo(&out); err != nil || k != l.Size {
-					t.Fatalf("%s, %d: line %d: wrote %d of %d, %v", name, maxLine, l.Number, k, l.Size, err)
+				if l.Offset != int64(out.Len()) || l.Size != int64(len(l.Raw)) || l.Number != int64(1+bytes.Count(out.Bytes(), []byte("\n"))) {
+					t.Fatalf("%s, %d: line %d at %d is %.200q", name, maxLine, l.Number, l.Offset, l.Raw)
 				}
-				if n >= len(want) || out.String() != want[n] || l.Offset != off || l.Number != int64(n+1) {
-					t.Fatalf("%s, %d: line %d at %d is %.200q", name, maxLine, l.Number, l.Offset, out.String())
+				if l.Long && (!errors.Is(l.Err, tidemark.ErrTooLarge) || maxLine == 0) {
+					t.Fatalf("%s, %d: line %d of %d bytes is long, %v", name, maxLine, l.Number, l.Size, l.Err)
 				}
-				if again, err := io.ReadAll(l.Reader()); err != nil || string(again) != want[n] {
-					t.Fatalf("%s, %d: reader of line %d gives %.200q, %v", name, maxLine, l.Number, again, err)
+				if got := fmt.Sprint(l.Value, l.Fields, l.Inner, l.Err); !l.Long && got != said[l.Number] {
+					t.Fatalf("%s, %d: line %d is\n%s, want\n%s", name, maxLine, l.Number, got, said[l.Number])
 				}
-				if maxLine == 64 && (l.Raw == nil) != (l.Size > 64) {
-					t.Fatalf("%s: a line of %d bytes stands in memory: %v", name, l.Size, l.Raw != nil)
-				}
-				kinds = append(kinds, fmt.Sprint(l.Value, l.Fields, l.Inner, l.Err))
-				off += l.Size
-				n++
+				out.Write(l.Raw)
 			}
-			if n != len(want) {
-				t.Fatalf("%s, %d: %d lines, want %d", name, maxLine, n, len(want))
-			}
-			if maxLine == 0 {
-				continue
-			}
-			i := 0
-			for l := range Lines(bytes.NewReader(data), Options{}) {
-				if got := fmt.Sprint(l.Value, l.Fields, l.Inner, l.Err); got != kinds[i] {
-					t.Fatalf("%s, %d: line %d is\n%s in pieces and\n%s in memory", name, maxLine, l.Number, kinds[i], got)
-				}
-				i++
+			if !bytes.Equal(out.Bytes(), data) {
+				t.Fatalf("%s, %d: %.200q", name, maxLine, out.Bytes())
 			}
 		}
 	}
@@ -134,8 +113,8 @@ func TestLineSays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, pad := range []int{0, 200} { // in memory, and in pieces
-				for l, err := range Lines(strings.NewReader(tt.line+strings.Repeat(" ", pad)), Options{MaxLine: 100}) {
+			for _, pad := range []int{0, 200} {
+				for l, err := range Lines(strings.NewReader(tt.line+strings.Repeat(" ", pad)), Options{}) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -158,91 +137,28 @@ func TestLineSays(t *testing.T) {
 func TestMembers(t *testing.T) {
 	block := `{"type":"text","text":"` + strings.Repeat("a", 300) + `"}`
 	line := `{"message":{"content":[` + block + `, 17 ,null,[]]},"n":5}`
-	for _, maxLine := range []int64{64, 0} {
-		for l, err := range Lines(strings.NewReader(line), Options{MaxLine: maxLine}) {
-			if err != nil {
-				t.Fatal(err)
+	for l, err := range Lines(strings.NewReader(line), Options{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, _ := l.MessageField("content")
+		var got []string
+		for el := range l.Members(content) {
+			got = append(got, line[el.Start:el.End])
+			for f := range l.Members(el) {
+				got = append(got, f.Name, string(f.Kind))
 			}
-			content, _ := l.MessageField("content")
-			var got []string
-			for el, err := range l.Members(content) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, line[el.Start:el.End])
-				if el.Kind != Object {
-					continue
-				}
-				for f, err := range l.Members(el) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					got = append(got, f.Name, string(f.Kind))
-				}
-			}
-			want := []string{block, "type", `"`, "text", `"`, "17", "null", "[]"}
-			if !slices.Equal(got, want) {
-				t.Errorf("max %d: got %q, want %q", maxLine, got, want)
-			}
-			n, _ := l.Field("n")
-			for _, err := range l.Members(n) {
-				if !errors.Is(err, tidemark.ErrInvalid) {
-					t.Errorf("members of a number: %v", err)
-				}
-			}
+		}
+		want := []string{block, "type", `"`, "text", `"`, "17", "null", "[]"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
-
-func TestLineBytesAreBounded(t *testing.T) {
-	for l := range Lines(strings.NewReader(`{"a":"`+strings.Repeat("x", 500)+`"}`), Options{MaxLine: 64}) {
-		f, _ := l.Field("a")
-		if _, err := l.Bytes(f.Start, f.End, 100); !errors.Is(err, tidemark.ErrTooLarge) {
-			t.Errorf("want ErrTooLarge, got %v", err)
-		}
-		if b, err := l.Bytes(f.Start, f.End, 502); err != nil || len(b) != 502 {
-			t.Errorf("got %d bytes, %v", len(b), err)
-		}
-		for _, bad := range [][2]int64{{-1, 2}, {3, 2}, {0, l.Size + 1}} {
-			if _, err := l.Bytes(bad[0], bad[1], 100); !errors.Is(err, tidemark.ErrInvalid) {
-				t.Errorf("bytes %v: want ErrInvalid, got %v", bad, err)
-			}
-		}
-	}
-}
-
-func TestLinesReportTheInputsError(t *testing.T) {
-	boom := errors.New("boom")
-	for name, body := range map[string]string{"between lines": "{}\n{}\n", "in a line": "{}\n{\"a", "in a long line": "{}\n{\"a\":\"" + strings.Repeat("x", 300)} {
-		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			var last error
-			for l, err := range Lines(io.MultiReader(strings.NewReader(body), iotest.ErrReader(boom)), Options{MaxLine: 64, TempDir: t.TempDir()}) {
-				if last = err; err == nil {
-					if _, err := l.WriteTo(&out); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if !errors.Is(last, boom) || out.String() != body {
-				t.Errorf("read %q, then %v", out.String(), last)
-			}
-		})
-	}
-	for _, err := range Lines(stalled{}, Options{}) {
-		if !errors.Is(err, io.ErrNoProgress) {
-			t.Errorf("stalled input: %v", err)
-		}
-	}
-}
-
-type stalled struct{}
-
-func (stalled) Read([]byte) (int, error) { return 0, nil }
 
 func TestTemporaryFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
-	data := []byte(`{"a":"` + strings.Repeat("x", 500) + "\"}\n" + `{"b":"` + strings.Repeat("y", 900) + `"}`)
+	data := []byte(lineUser + "\n" + lineUser)
 	files := func() int {
 		found, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil {
@@ -250,55 +166,43 @@ func TestTemporaryFileIsRemoved(t *testing.T) {
 		}
 		return len(found)
 	}
-	for range Lines(inputs["pipe"](data), Options{MaxLine: 64, TempDir: dir}) {
+	for range Messages(inputs["pipe"](data), Options{TempDir: dir}) {
 		if files() != 1 {
 			t.Errorf("%d temporary files while reading", files())
 		}
 		break
 	}
-	for range Lines(inputs["file"](data), Options{MaxLine: 64, TempDir: dir}) {
+	for range Messages(inputs["file"](data), Options{TempDir: dir}) {
 		if files() != 0 {
 			t.Errorf("%d temporary files for a file", files())
 		}
 	}
-	for range Messages(inputs["pipe"](data), Options{MaxLine: 64, TempDir: dir}) {
-		t.Error("a message in a log without any")
-	}
-	if files() != 0 {
-		t.Errorf("%d temporary files left", files())
-	}
 	gone := filepath.Join(dir, "gone")
-	for _, err := range Lines(inputs["pipe"](data), Options{MaxLine: 64, TempDir: gone}) {
+	for _, err := range Messages(inputs["pipe"](data), Options{TempDir: gone}) {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("no folder for the temporary file: %v", err)
 		}
 	}
 }
 
-func TestLinesBeginAtThePositionOfAFile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "log.jsonl")
-	if err := os.WriteFile(name, []byte("{\"skip\":1}\n{\"a\":1}\n{\"b\":2}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Seek(11, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	lines := Lines(f, Options{})
-	for range 2 { // the sequence of a file can be walked again
-		var got []string
-		for l, err := range lines {
-			if err != nil {
+// TestLongLines: a line over the bound is told once, and what stands before and behind it is read.
+func TestLongLines(t *testing.T) {
+	log := lineUser + "\n" + `{"type":"user","message":{"role":"user","content":"` + strings.Repeat("x", 5000) + `"}}` + "\n" + lineUser + "\n"
+	for name, open := range inputs {
+		messages, bad := 0, 0
+		for it, err := range Messages(open([]byte(log)), Options{MaxLine: 500, TempDir: t.TempDir()}) {
+			var le *LineError
+			switch {
+			case errors.As(err, &le) && le.Line == 2 && errors.Is(err, tidemark.ErrTooLarge):
+				bad++
+			case err != nil:
 				t.Fatal(err)
+			case len(it.Lines) == 1:
+				messages++
 			}
-			got = append(got, fmt.Sprint(l.Offset, " ", string(l.Raw)))
 		}
-		if want := []string{"0 {\"a\":1}\n", "8 {\"b\":2}"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
+		if messages != 2 || bad != 1 {
+			t.Errorf("%s: %d messages and %d errors", name, messages, bad)
 		}
 	}
 }

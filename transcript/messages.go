@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // maxLinked bounds the assistant lines of one log that [Messages] can link by their ids: about
@@ -67,7 +68,7 @@ func Messages(r io.Reader, o Options) iter.Seq2[Item, error] {
 			defer temp.close()
 			at, pos = temp.file, 0
 		}
-		mr := &messageReader{o: o, at: at, base: pos, again: &lineReader{o: o}}
+		mr := &messageReader{o: o, at: at, base: pos}
 		if err := mr.index(); err != nil {
 			yield(Item{}, err)
 			return
@@ -76,6 +77,21 @@ func Messages(r io.Reader, o Options) iter.Seq2[Item, error] {
 			yield(Item{}, err)
 		}
 	}
+}
+
+const maxSpool = 64 << 30 // what a pipe may write to the temporary file
+
+// seekable returns r as something that can be read at any place, with its current position.
+func seekable(r io.Reader) (at io.ReaderAt, pos int64, ok bool) {
+	ra, ok := r.(interface {
+		io.ReaderAt
+		io.Seeker
+	})
+	if !ok {
+		return nil, 0, false
+	}
+	pos, err := ra.Seek(0, io.SeekCurrent) // a pipe is an os.File too, but has no position
+	return ra, pos, err == nil
 }
 
 type spooled struct{ file *os.File }
@@ -121,7 +137,7 @@ type messageReader struct {
 	size  int64               // of the log when it was indexed: what is appended meanwhile is not read
 	first map[linkKey]int64   // number of the first line of a message
 	rest  map[linkKey][]place // its further lines
-	again *lineReader         // for reading those
+	again parser              // for reading those
 }
 
 // index finds the lines that belong to one message.
@@ -166,12 +182,18 @@ func (m *messageReader) linkID(l Line) (string, bool) {
 
 // walk reads the log again and gives out its messages.
 func (m *messageReader) walk(yield func(Item, error) bool) error {
-	boundary := false
+	boundary, long := false, int64(0)
 	for l, err := range Lines(io.NewSectionReader(m.at, m.base, m.size), m.o) {
 		if err != nil {
 			return err
 		}
 		if l.Err != nil {
+			if l.Long && l.Number == long {
+				continue // it was told
+			}
+			if l.Long {
+				long = l.Number
+			}
 			if !yield(Item{}, &LineError{l.Number, l.Offset, l.Err}) {
 				return nil
 			}
@@ -210,7 +232,7 @@ func (m *messageReader) message(l Line) (it *Item, bad []*LineError, err error) 
 	id, linked := m.linkID(l)
 	if !linked {
 		g.add(l)
-		return g.item(), g.bad, g.err
+		return g.item(), g.bad, nil
 	}
 	key := keyOf(id)
 	if m.first[key] != l.Number {
@@ -218,13 +240,11 @@ func (m *messageReader) message(l Line) (it *Item, bad []*LineError, err error) 
 	}
 	g.add(l)
 	for _, p := range m.rest[key] {
-		m.again.restart(m.at, m.base+p.offset, p.size)
-		next, err := m.again.read()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, nil, err
+		raw := make([]byte, p.size)
+		if _, err := m.at.ReadAt(raw, m.base+p.offset); err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, fmt.Errorf("read line %d again: %w", p.number, err)
 		}
-		next.Number, next.Offset = p.number, p.offset
-		g.add(next)
+		g.add(m.again.line(scan.Line{Number: p.number, From: p.offset, Raw: raw}))
 	}
-	return g.item(), g.bad, g.err
+	return g.item(), g.bad, nil
 }

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -132,14 +131,12 @@ func TestMessages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for input := range inputs {
-				for _, maxLine := range []int64{64, 0} {
-					items, bad := readAll(t, []byte(strings.Join(tt.lines, "\n")), input, Options{MaxLine: maxLine, MaxMessage: 1000})
-					if got := strings.TrimSpace(show(items)); got != strings.Join(tt.want, "\n") {
-						t.Errorf("%s, %d: got\n%s\nwant\n%s", input, maxLine, got, strings.Join(tt.want, "\n"))
-					}
-					if !slices.EqualFunc(bad, tt.bad, strings.HasPrefix) {
-						t.Errorf("%s, %d: errors\n%q, want\n%q", input, maxLine, bad, tt.bad)
-					}
+				items, bad := readAll(t, []byte(strings.Join(tt.lines, "\n")), input, Options{MaxMessage: 1000})
+				if got := strings.TrimSpace(show(items)); got != strings.Join(tt.want, "\n") {
+					t.Errorf("%s: got\n%s\nwant\n%s", input, got, strings.Join(tt.want, "\n"))
+				}
+				if !slices.EqualFunc(bad, tt.bad, strings.HasPrefix) {
+					t.Errorf("%s: errors\n%q, want\n%q", input, bad, tt.bad)
 				}
 			}
 		})
@@ -212,45 +209,5 @@ func TestLogsThatGrow(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d messages, want 2", n)
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	lines := []string{
-		`{"type":"summary","summary":"A title","leafUuid":"x"}`,
-		`{"type":"user","sessionId":"s1","cwd":"/a","gitBranch":"b1","version":"1","timestamp":"2026-01-02T00:00:00Z","message":{"content":"x"}}`,
-		`{"type":"assistant","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","message":{"id":"m","model":"opus","content":"x"}}`,
-		`{"type":"assistant","isSidechain":true,"message":{"id":"m2","model":"haiku","content":"x"}}`,
-		`{"type":"user","message":{"content":"x"}}`,
-		`{"type":"assistant","message":{"id":"m","model":"opus","content":"x"}}`,
-		`{"type":"system","subtype":"compact_boundary"}`, "", "broken",
-		`{"type":"assistant","sessionId":"s2","cwd":"/b","timestamp":"2026-01-03T00:00:00Z","message":{"id":"m3","model":"<synthetic>","content":"x"}}`,
-	}
-	log := strings.Join(lines, "\n")
-	for input, open := range inputs {
-		d, err := Describe(open([]byte(log)), Options{MaxLine: 64, TempDir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := Description{Bytes: int64(len(log)), Lines: 10, Blank: 1, Invalid: 1, Longest: int64(len(lines[9])),
-			Messages: 4, SideChain: 1, Boundaries: 1, LiveFrom: int64(strings.Index(log, "\n\nbroken") + 1),
-			First: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Last: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
-			Session: "s2", Model: "opus", CWD: "/b", Branch: "b1", Version: "1", Title: "A title"}
-		types := d.Types
-		d.Types = nil
-		if got, want := fmt.Sprintf("%+v", d), fmt.Sprintf("%+v", want); got != want {
-			t.Errorf("%s:\n%s, want\n%s", input, got, want)
-		}
-		if got := fmt.Sprint(types); got != "map[assistant:4 summary:1 system:1 user:2]" {
-			t.Errorf("%s: types %s", input, got)
-		}
-	}
-	var many bytes.Buffer
-	for i := range 1000 {
-		fmt.Fprintf(&many, "{\"type\":\"t%d\"}\n", i)
-	}
-	d, err := Describe(&many, Options{})
-	if err != nil || len(d.Types) != maxTypes+1 || d.Types[OtherTypes] != 1000-maxTypes {
-		t.Errorf("%d types, %d others, %v", len(d.Types), d.Types[OtherTypes], err)
 	}
 }

@@ -14,21 +14,19 @@ var sessionFields = []string{"isSidechain", "agentId", "userType", "cwd", "sessi
 const noResult = "[No result was recorded for this call.]"
 
 // answer writes the line of a result that nobody recorded, with what the line of its call says of the session.
-func (w *writer) answer(a added) []byte {
-	p := &parser{source: source{sizes: w.sizes, in: w.in}}
-	next := p.pieces(span{a.line, a.at})
-	p.main.Reset(next(), a.line, next)
+func (w *writer) answer(a added, l scan.Line) []byte {
 	found := map[string][]byte{}
-	if s := &p.main; s.Space() == '{' && s.Open() {
+	w.sub.Reset(l.Raw, l.From)
+	if s := &w.sub; s.Space() == '{' && s.Open() {
 		var m scan.Member
 		for s.Next(&m) {
 			name := string(nameOf(&m))
-			v, ok := p.skip(s, &m, nil)
+			v, ok := w.skip(s, &m, nil)
 			if !ok {
 				break
 			}
 			if v.size() <= maxText && v.kind != '{' && v.kind != '[' {
-				found[name] = append([]byte(nil), w.raw(v.span)...)
+				found[name] = w.raw(v.span)
 			}
 		}
 	}
@@ -39,7 +37,7 @@ func (w *writer) answer(a added) []byte {
 	if len(parent) < 2 || parent[0] != '"' {
 		parent = []byte("null")
 	}
-	id := append([]byte(nil), w.raw(a.id)...)
+	id := w.at(a.id)
 	uuid := newUUID(id, parent)
 	w.made[nameHash(uuid)] = true // an earlier trim made the same, if a line names it already
 	if a.uuid != 0 {
@@ -54,7 +52,7 @@ func (w *writer) answer(a added) []byte {
 	b = fmt.Appendf(b, `,"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%s,"content":"%s","is_error":true}]},"uuid":"%s"}`+"\n",
 		id, noResult, uuid)
 	w.after.chars += int64(len(noResult))
-	if last := w.raw(span{a.at - 1, a.at}); len(last) == 1 && last[0] != '\n' { // the end of the log
+	if l.Raw[len(l.Raw)-1] != '\n' { // the end of the log
 		b = append([]byte{'\n'}, b[:len(b)-1]...)
 	}
 	return b

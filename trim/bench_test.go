@@ -30,12 +30,6 @@ func BenchmarkTrim(b *testing.B) {
 		_, err := Trim(context.Background(), bytes.NewReader(in), int64(len(in)), io.Discard, nil, Options{})
 		return err
 	})
-	run("plan", func() error {
-		pl := &planner{in: bytes.NewReader(in), size: int64(len(in)), limit: DefaultThreshold, sizes: usual, spill: &spill{sizes: usual}}
-		defer pl.spill.close()
-		_, err := pl.plan(context.Background())
-		return err
-	})
 	run("word", func() error {
 		n := 0
 		for rest := in; len(rest) > 0; {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
@@ -194,24 +195,12 @@ func (p *parser) textOf(v value) int64 {
 	if v.chars >= 0 {
 		return v.chars
 	}
-	in := span{v.from + 1, v.to - 1}
-	if p.held(in) {
-		return units(p.raw(in)) + v.chars + 1
-	}
-	return p.chars(in)
+	return int64(tidemark.UTF16Len(p.raw(span{v.from + 1, v.to - 1}))) + v.chars + 1
 }
 
 // empty reports an empty string, which the API refuses as text. White space alone stays: the model writes it between its
 // thinking and a call, and who sends it knows what becomes of it.
 func (v value) empty() bool { return v.kind == '"' && v.size() == 2 }
-
-// nested scans a value of the line once more, from memory or from the log.
-func (p *parser) nested(v value) *scan.Scanner {
-	s := &p.sub
-	next := p.pieces(v.span)
-	s.Reset(next(), v.from, next)
-	return s
-}
 
 // noteChars bounds the notes that a trim leaves, which it knows again.
 const noteChars = 700 + maxNamed
@@ -234,15 +223,14 @@ func (p *parser) call(at span, prev int64, b *blockFields) {
 	}
 	p.m.ToolUseRequests++
 	if o.chars = b.input.chars + 2; b.input.chars < 0 {
-		o.chars = p.chars(b.input.span)
+		o.chars = scan.Units(p.raw(b.input.span))
 	}
-	label := p.label(b)
-	o.extra = label
+	o.label = p.label(b)
 	p.special(o)
 	if b.input.kind == '{' && b.input.size() > p.threshold {
 		before := p.cutInputs
-		s := p.nested(b.input)
-		p.leaves(s, formInput, 0)
+		p.sub.Reset(p.raw(b.input.span), b.input.from)
+		p.leaves(&p.sub, formInput, 0)
 		if p.cutInputs > before {
 			p.m.ToolUseInputsStubbed++
 		}
@@ -260,27 +248,14 @@ var labelKeys = []string{"file_path", "notebook_path", "path", "command", "patte
 
 // label says what a call was: the tool, and the path or the beginning of the command.
 func (p *parser) label(b *blockFields) []byte {
-	out := clip(p.lab[:0], p.word(b.name), maxTool)
+	out := clip(nil, p.word(b.name), maxTool)
 	if v := b.label; b.input.kind == '{' && v.kind == '"' {
-		raw := p.raw(v.span)
-		raw = raw[1:min(len(raw), 6*maxLabel)]
-		if v.size() <= int64(len(raw)+1) {
-			raw = raw[:v.size()-2]
-		}
-		p.text = unescape(p.text[:0], whole(raw))
 		if len(out) > 0 {
 			out = append(out, ' ')
 		}
-		out = clip(out, p.text, maxLabel)
+		out = clip(out, textOf(p.raw(v.span)), maxLabel)
 	}
-	p.lab = out
 	return out
-}
-
-// whole leaves out an escape at the end that is not complete.
-func whole(raw []byte) []byte {
-	_, used := charsOf(raw)
-	return raw[:used]
 }
 
 // clip appends at most limit characters of text, and says when there were more.
@@ -314,7 +289,7 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 		o.chars = p.textOf(c)
 		p.special(o)
 		if o.chars > p.threshold && !p.note(c) {
-			p.put(op{kind: opStub, what: byte(formResult), span: c.span, n: o.chars, chars: o.chars, handle: p.named(c.span, o.chars)})
+			p.put(op{kind: opStub, form: formResult, span: c.span, n: o.chars, chars: o.chars})
 		}
 	case '[':
 		n := b.list.chars
@@ -322,7 +297,8 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 		p.special(o)
 		switch {
 		case n > p.threshold || len(p.pictures) > maxPictures:
-			p.put(op{kind: opStub, what: byte(formList), span: c.span, n: n, chars: o.chars, handle: p.named(c.span, n), extra: p.picturesNote(&b.list)})
+			p.put(op{kind: opStub, form: formList, span: c.span, n: n, chars: o.chars, many: b.list.many, files: b.list.files,
+				pictures: slices.Clone(p.pictures[:min(len(p.pictures), namedPictures)])})
 			p.imagesIn += b.list.many
 		default:
 			for _, pic := range p.pictures {
@@ -350,7 +326,7 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 			if !ok {
 				return c, false
 			}
-			l.chars += p.chars(v.span)
+			l.chars += scan.Units(p.raw(v.span))
 			continue
 		}
 		var b blockFields
@@ -366,7 +342,7 @@ func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value,
 		}
 		pic, ok := p.picture(at, &b)
 		if !ok {
-			l.chars += p.chars(at)
+			l.chars += scan.Units(p.raw(at))
 			continue
 		}
 		l.chars += at.size()

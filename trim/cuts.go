@@ -1,11 +1,16 @@
 package trim
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -14,7 +19,7 @@ import (
 // A cuts file holds what a trim took out, so that it can be undone. It is
 //
 //	a line of JSON: what it is, for people and for programs that come later (cutsHead)
-//	a stream in blocks, each with its sum (packer): the cuts in order, then the end
+//	a framed S2 stream, each block with its CRC: the cuts in order, then the end
 //	a line of JSON: sizes and sums of the log and of its trimmed form (cutsFoot)
 //	a line of fixed length: where that begins, and its CRC (cutsLast)
 //
@@ -26,7 +31,7 @@ import (
 // SHA-256.
 const (
 	cutsFormat  = "tidemark cuts"
-	cutsVersion = 2
+	cutsVersion = 3
 
 	recordEnd = 0
 	recordCut = 1
@@ -69,32 +74,36 @@ const (
 )
 
 // CutsWriter writes the cuts file of a trim while that is going on. It is the [Sink] of the trim, and what the trim
-// writes goes through [CutsWriter.Out]. Not to be used by two goroutines at once.
+// writes goes through [CutsWriter.Out]. It reads the log once more from front to back: all of it is to be summed. Not to
+// be used by two goroutines at once.
 type CutsWriter struct {
-	rec     *recorder
-	w       io.Writer
-	foot    cutsFoot
-	size    int64 // of the log
-	out     marker
-	put, to int64
-	batch   []Cut
+	w    io.Writer
+	z    *s2.Writer
+	in   *bufio.Reader
+	buf  []byte
+	sum  *xxhash.Digest // of what was read
+	foot cutsFoot
+	size int64 // of the log
+	at   int64 // how far it was read
+	to   int64 // how far the cuts are told
+	put  int64 // bytes of the trimmed form up to there
+	out  marker
 }
 
-// NewCutsWriter begins a cuts file for the first size bytes of a log. It reads the log in a goroutine of its own, which
-// ends with Close: each writer must be closed, whatever came of the trim.
+// NewCutsWriter begins a cuts file for the first size bytes of a log.
 func NewCutsWriter(w io.Writer, in io.ReaderAt, size int64, threshold int, at time.Time) (*CutsWriter, error) {
 	head, err := json.Marshal(cutsHead{Format: cutsFormat, Version: cutsVersion, At: at.UTC().Truncate(time.Second), Threshold: threshold, Bytes: size})
+	if err == nil {
+		_, err = w.Write(append(head, '\n'))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write cuts: %w", err)
 	}
-	if _, err := w.Write(append(head, '\n')); err != nil {
-		return nil, fmt.Errorf("write cuts: %w", err)
-	}
-	c := &CutsWriter{w: w, size: size, out: marker{block: minMarkBlock}}
+	c := &CutsWriter{w: w, size: size, z: s2.NewWriter(w, s2.WriterConcurrency(1)), buf: make([]byte, cutsPiece), sum: xxhash.New(),
+		in: bufio.NewReaderSize(io.NewSectionReader(in, 0, size), cutsPiece), out: marker{block: minMarkBlock, part: xxhash.New()}}
 	for c.out.block*maxMarks < size {
 		c.out.block *= 2
 	}
-	c.rec = startRecorder(w, in, size)
 	return c, nil
 }
 
@@ -103,13 +112,40 @@ func (c *CutsWriter) Cut(cut Cut) error {
 	if cut.From < c.to || cut.To < cut.From || cut.To > c.size || cut.Put < 0 || len(cut.Handle) > maxHandle {
 		return fmt.Errorf("write cuts: the cut from %d to %d behind %d, of %d bytes: %w", cut.From, cut.To, c.to, c.size, tidemark.ErrInvalid)
 	}
+	head := []byte{recordCut}
+	for _, n := range []int64{cut.From - c.to, cut.To - cut.From, cut.Put, int64(len(cut.Handle))} {
+		head = binary.AppendUvarint(head, uint64(n))
+	}
 	c.put += cut.From - c.to + cut.Put
 	c.to = cut.To
 	c.foot.Cuts++
-	if c.batch = append(c.batch, cut); len(c.batch) < recordBatch {
-		return nil
+	if err := c.record(append(head, cut.Handle...)); err != nil {
+		return err
 	}
-	return c.flush()
+	if err := c.pass(cut.From, c.sum); err != nil {
+		return err
+	}
+	return c.pass(cut.To, io.MultiWriter(c.sum, c.z))
+}
+
+func (c *CutsWriter) record(b []byte) error {
+	if _, err := c.z.Write(b); err != nil {
+		return fmt.Errorf("write cuts: %w", err)
+	}
+	return nil
+}
+
+// pass goes on to a place of the log, and writes what it passes over.
+func (c *CutsWriter) pass(to int64, w io.Writer) error {
+	n, err := io.CopyBuffer(w, io.LimitReader(c.in, to-c.at), c.buf)
+	c.at += n
+	if err == nil && c.at < to {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("read log again for its cuts: %w", err)
+	}
+	return nil
 }
 
 // Out returns where the trim writes: it is passed on to w, and summed.
@@ -118,46 +154,33 @@ func (c *CutsWriter) Out(w io.Writer) io.Writer {
 	return &c.out
 }
 
-func (c *CutsWriter) flush() error {
-	batch := c.batch
-	c.batch = nil
-	return c.rec.take(batch)
-}
-
 // Close writes the end. failed is what the trim came to: with an error the file stays without an end, and is no cuts
 // file.
 func (c *CutsWriter) Close(failed error) error {
-	err := failed
-	if err == nil {
-		err = c.flush()
+	if failed != nil {
+		return nil //nolint:nilerr // the caller has it
 	}
-	c.rec.done = err == nil
-	if e := c.rec.close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		if failed != nil {
-			return nil //nolint:nilerr // the caller has it
-		}
+	if err := c.record(binary.AppendUvarint([]byte{recordEnd}, uint64(c.size-c.to))); err != nil {
 		return err
+	}
+	if err := c.pass(c.size, c.sum); err != nil {
+		return err
+	}
+	if err := c.z.Close(); err != nil {
+		return fmt.Errorf("write cuts: %w", err)
 	}
 	if n := c.put + c.size - c.to; n != c.out.n {
 		return fmt.Errorf("write cuts: %d bytes were written, %d are told: %w", c.out.n, n, tidemark.ErrInvalid)
 	}
-	return c.writeFoot()
-}
-
-func (c *CutsWriter) writeFoot() error {
 	c.out.close()
-	c.foot.Bytes, c.foot.Sum = c.size, sumText(c.rec.sum.sum())
+	c.foot.Bytes, c.foot.Sum = c.size, sumText(c.sum)
 	c.foot.Trimmed, c.foot.Block, c.foot.Marks = c.out.n, c.out.block, c.out.marks
 	raw, err := json.Marshal(c.foot)
-	if err != nil {
-		return fmt.Errorf("write cuts: %w", err)
+	if err == nil {
+		raw = append(raw, '\n')
+		_, err = c.w.Write(fmt.Appendf(raw, cutsLast, len(raw), crc(raw)))
 	}
-	raw = append(raw, '\n')
-	raw = fmt.Appendf(raw, cutsLast, len(raw), crc(raw))
-	if _, err := c.w.Write(raw); err != nil {
+	if err != nil {
 		return fmt.Errorf("write cuts: %w", err)
 	}
 	return nil
@@ -168,7 +191,7 @@ type marker struct {
 	w     io.Writer
 	n     int64
 	block int64
-	part  sum64
+	part  *xxhash.Digest
 	marks []byte
 }
 
@@ -177,7 +200,7 @@ func (m *marker) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
 	for p = p[:n]; len(p) > 0; {
 		rest := min(m.block-m.n%m.block, int64(len(p)))
-		m.part.add(p[:rest])
+		_, _ = m.part.Write(p[:rest]) // it never fails
 		m.n += rest
 		p = p[rest:]
 		if m.n%m.block == 0 {
@@ -188,8 +211,8 @@ func (m *marker) Write(p []byte) (int, error) {
 }
 
 func (m *marker) mark() {
-	m.marks = binary.LittleEndian.AppendUint64(m.marks, m.part.sum())
-	m.part = sum64{}
+	m.marks = binary.LittleEndian.AppendUint64(m.marks, m.part.Sum64())
+	m.part.Reset()
 }
 
 // close sums the last block.
@@ -199,110 +222,9 @@ func (m *marker) close() {
 	}
 }
 
-// recordBatch is how many cuts are handed to the recorder at once.
-const recordBatch = 64
+func sumText(sum *xxhash.Digest) string { return fmt.Sprintf("%016x", sum.Sum64()) }
 
-// recorder writes the stream of cuts in a goroutine, so that the trim goes on meanwhile. It reads the log from front to
-// back once more, whether it is cut or not: in large pieces that costs less than the cuts alone would, and all of it is
-// to be summed.
-type recorder struct {
-	in    io.ReaderAt
-	size  int64 // of the log
-	pack  *packer
-	cuts  chan []Cut
-	ended chan struct{}
-	err   error // of the goroutine, to be read when it has ended
-	done  bool  // all went well, so that the end is written
-	at    int64 // how far the log is recorded
-	sum   sum64 // of what was read
-	buf   []byte
-	piece []byte // of buf: what was read and is not recorded yet
-}
-
-func startRecorder(w io.Writer, in io.ReaderAt, size int64) *recorder {
-	r := &recorder{
-		in: in, size: size, cuts: make(chan []Cut, 8), ended: make(chan struct{}), buf: make([]byte, cutsPiece), pack: newPacker(w),
-	}
-	go r.run()
-	return r
-}
-
-// take hands over cuts. It fails when an earlier one could not be written.
-func (r *recorder) take(cuts []Cut) error {
-	select {
-	case r.cuts <- cuts:
-		return nil
-	case <-r.ended:
-		return r.err
-	}
-}
-
-// run writes cuts until there are no more, or one fails.
-func (r *recorder) run() {
-	defer close(r.ended)
-	for cuts := range r.cuts {
-		for _, c := range cuts {
-			if r.err = r.write(c); r.err != nil {
-				return
-			}
-		}
-	}
-}
-
-func (r *recorder) write(c Cut) error {
-	head := make([]byte, 0, 1+4*binary.MaxVarintLen64+maxHandle)
-	head = append(head, recordCut)
-	head = binary.AppendUvarint(head, uint64(c.From-r.at))
-	head = binary.AppendUvarint(head, uint64(c.To-c.From))
-	head = binary.AppendUvarint(head, uint64(c.Put))
-	head = binary.AppendUvarint(head, uint64(len(c.Handle)))
-	head = append(head, c.Handle...)
-	if _, err := r.pack.Write(head); err != nil {
-		return err
-	}
-	if err := r.to(c.From, false); err != nil {
-		return err
-	}
-	return r.to(c.To, true)
-}
-
-// to goes on to a place of the log, and keeps what it passes over when that is cut.
-func (r *recorder) to(end int64, cut bool) error {
-	for r.at < end {
-		if len(r.piece) == 0 {
-			r.piece = r.buf[:min(r.size-r.at, int64(len(r.buf)))]
-			if got, err := r.in.ReadAt(r.piece, r.at); got < len(r.piece) {
-				return fmt.Errorf("read log again: %w", noEOF(err))
-			}
-			r.sum.add(r.piece)
-		}
-		n := min(end-r.at, int64(len(r.piece)))
-		if cut {
-			if _, err := r.pack.Write(r.piece[:n]); err != nil {
-				return err
-			}
-		}
-		r.piece = r.piece[n:]
-		r.at += n
-	}
-	return nil
-}
-
-// close ends the goroutines and the stream.
-func (r *recorder) close() error {
-	close(r.cuts)
-	<-r.ended
-	err := r.err
-	if err == nil && r.done {
-		if _, err = r.pack.Write(binary.AppendUvarint([]byte{recordEnd}, uint64(r.size-r.at))); err == nil {
-			err = r.to(r.size, false)
-		}
-	}
-	if e := r.pack.close(err == nil && r.done); err == nil {
-		err = e
-	}
-	return err
-}
+func crc(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
 // noEOF makes the end of a file that is shorter than it was an error.
 func noEOF(err error) error {

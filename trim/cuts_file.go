@@ -1,7 +1,6 @@
 package trim
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
@@ -99,8 +99,6 @@ func sameFolderEntry(a, b string) bool {
 	return errA == nil && errB == nil && filepath.Join(da, filepath.Base(a)) == filepath.Join(db, filepath.Base(b))
 }
 
-const outBuffer = 256 << 10
-
 // write trims into what was opened.
 func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metrics, error) {
 	do, in, to := j.trim, io.ReaderAt(j.In), j.To
@@ -113,13 +111,8 @@ func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metr
 	if out != nil {
 		to = out
 	}
-	b := bufio.NewWriterSize(to, outBuffer)
 	if cuts == nil {
-		m, err := do(ctx, in, size, b, nil, j.Options)
-		if err == nil {
-			err = b.Flush()
-		}
-		return m, err
+		return do(ctx, in, size, to, nil, j.Options)
 	}
 	now := j.Now
 	if now == nil {
@@ -129,10 +122,7 @@ func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metr
 	if err != nil {
 		return Metrics{}, err
 	}
-	m, err := do(ctx, in, size, c.Out(b), c, j.Options)
-	if err == nil {
-		err = b.Flush()
-	}
+	m, err := do(ctx, in, size, c.Out(to), c, j.Options)
 	if e := c.Close(err); err == nil {
 		err = e
 	}
@@ -141,28 +131,17 @@ func (j Job) write(ctx context.Context, size int64, out, cuts *place.File) (Metr
 
 // Effective returns the threshold that a trim goes by.
 func (o Options) Effective() int {
-	if o.Threshold == 0 {
-		return DefaultThreshold
-	}
-	return max(o.Threshold, MinThreshold)
+	return calls.Threshold(o.Threshold)
 }
 
-// commitBoth syncs two files at once, then gives them their names, the first one first. nil is nothing to commit.
+// commitBoth syncs two files, then gives them their names, the first one first. nil is nothing to commit.
 func commitBoth(first, second *place.File) error {
-	synced := make(chan error, 1)
-	go func() { // it ends before this function does
-		if first == nil {
-			synced <- nil
-			return
+	for _, f := range []*place.File{first, second} {
+		if f != nil {
+			if err := f.Sync(); err != nil {
+				return err
+			}
 		}
-		synced <- first.Sync()
-	}()
-	var err error
-	if second != nil {
-		err = second.Sync()
-	}
-	if err := errors.Join(<-synced, err); err != nil {
-		return err
 	}
 	if first != nil {
 		if err := first.Settle(); err != nil {
@@ -172,7 +151,7 @@ func commitBoth(first, second *place.File) error {
 	if second == nil {
 		return nil
 	}
-	err = second.Settle()
+	err := second.Settle()
 	switch {
 	case first == nil:
 	case err != nil:

@@ -9,6 +9,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/klauspost/compress/s2"
+
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -125,11 +127,15 @@ func (f *CutsFile) Facts() CutsFacts {
 // All returns the cuts in order. The sequence ends with the first error.
 func (f *CutsFile) All() iter.Seq2[Original, error] {
 	return func(yield func(Original, error) bool) {
-		c := f.cursor()
+		c := &cursor{f: f, z: s2.NewReader(io.NewSectionReader(f.stream, 0, f.stream.Size()))}
+		c.body.c = c
 		for {
-			o, ok, err := c.next()
-			if !ok && err == nil {
+			o, err := c.next()
+			if errors.Is(err, errNoMore) {
 				return
+			}
+			if err != nil && !errors.Is(err, tidemark.ErrInvalid) {
+				err = damaged("behind cut %d: %v", c.n, noEOF(err))
 			}
 			if !yield(o, err) || err != nil {
 				return
@@ -141,119 +147,89 @@ func (f *CutsFile) All() iter.Seq2[Original, error] {
 // cursor reads the stream of cuts.
 type cursor struct {
 	f      *CutsFile
-	z      *unpacker
+	z      *s2.Reader
 	n      int64 // cuts so far
 	to, at int64 // how far the log and its trimmed form are told
-	left   int64 // of the cut in work
+	body   body  // of the cut in work
 }
 
-func (f *CutsFile) cursor() *cursor {
-	s := io.NewSectionReader(f.stream, 0, f.stream.Size())
-	return &cursor{f: f, z: newUnpacker(s)}
-}
+var errNoMore = errors.New("there is no cut more")
 
-// next returns the next cut, false behind the last.
-func (c *cursor) next() (Original, bool, error) {
-	o, ok, err := c.read()
-	if err != nil && !errors.Is(err, tidemark.ErrInvalid) {
-		err = damaged("behind cut %d: %v", c.n, err)
+// next returns the next cut, errNoMore behind the last.
+func (c *cursor) next() (o Original, err error) {
+	if err := c.z.Skip(c.body.left); err != nil {
+		return o, err
 	}
-	return o, ok, err
-}
-
-func (c *cursor) read() (o Original, ok bool, err error) {
-	if c.left > 0 {
-		if err := c.z.skip(c.left); err != nil {
-			return o, false, err
-		}
-		c.left = 0
-	}
+	c.body.left = 0
 	tag, err := c.z.ReadByte()
 	if err != nil {
-		return o, false, noEOF(err)
+		return o, err
 	}
-	gap, err := c.number()
-	if err != nil {
-		return o, false, err
+	var gap, length, handle int64
+	if gap, err = c.number(); err != nil {
+		return o, err
 	}
-	if tag == recordEnd {
-		return o, false, c.end(gap)
+	switch {
+	case tag == recordEnd:
+		return o, c.end(gap)
+	case tag != recordCut:
+		return o, damaged("behind cut %d is none", c.n)
 	}
-	if tag != recordCut {
-		return o, false, damaged("behind cut %d is none", c.n)
+	for _, n := range []*int64{&length, &o.Put, &handle} {
+		if *n, err = c.number(); err != nil {
+			return o, err
+		}
 	}
 	o.From, o.At = c.to+gap, c.at+gap
-	length, err := c.number()
-	if err == nil {
-		o.Put, err = c.number()
+	if o.To = o.From + length; handle > maxHandle || o.To > c.f.foot.Bytes || o.At+o.Put > c.f.foot.Trimmed {
+		return o, damaged("cut %d lies behind the end of the log", c.n+1)
 	}
-	if err == nil {
-		o.Handle, err = c.handle()
+	name := make([]byte, handle)
+	if _, err := io.ReadFull(c.z, name); err != nil {
+		return o, err
 	}
-	o.To = o.From + length
-	if err != nil {
-		return o, false, err
-	}
-	if o.To > c.f.foot.Bytes || o.At+o.Put > c.f.foot.Trimmed {
-		return o, false, damaged("cut %d lies behind the end of the log", c.n+1)
-	}
+	o.Handle = string(name)
 	c.n++
-	c.to, c.at, c.left = o.To, o.At+o.Put, length
-	o.Body = &body{c}
-	return o, true, nil
+	c.to, c.at, c.body.left = o.To, o.At+o.Put, length
+	o.Body = &c.body
+	return o, nil
 }
 
 // number reads one of the numbers of a record: none is greater than a file can be, so that sums of two do not overflow.
 func (c *cursor) number() (int64, error) {
 	const most = 1 << 60
 	n, err := binary.ReadUvarint(c.z)
-	if err != nil {
-		return 0, noEOF(err)
+	if err == nil && n > most {
+		err = damaged("a number behind cut %d is %d", c.n, n)
 	}
-	if n > most {
-		return 0, damaged("a number behind cut %d is %d", c.n, n)
-	}
-	return int64(n), nil
-}
-
-func (c *cursor) handle() (string, error) {
-	n, err := c.number()
-	if err != nil {
-		return "", err
-	}
-	if n > maxHandle {
-		return "", damaged("a handle behind cut %d has %d bytes", c.n, n)
-	}
-	buf := make([]byte, n)
-	_, err = io.ReadFull(c.z, buf)
-	return string(buf), noEOF(err)
+	return int64(n), err
 }
 
 // end checks that nothing is missing at the end.
 func (c *cursor) end(gap int64) error {
-	if _, err := c.z.ReadByte(); err == nil || !errors.Is(err, io.EOF) {
+	if _, err := c.z.ReadByte(); !errors.Is(err, io.EOF) {
 		return damaged("something stands behind the last cut")
 	}
 	if c.n != c.f.foot.Cuts || c.to+gap != c.f.foot.Bytes || c.at+gap != c.f.foot.Trimmed {
 		return damaged("it has %d cuts of %d", c.n, c.f.foot.Cuts)
 	}
-	return nil
+	return errNoMore
 }
 
 // body reads what was cut.
-type body struct{ c *cursor }
+type body struct {
+	c    *cursor
+	left int64
+}
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	if b.c.left == 0 {
+	if b.left == 0 {
 		return 0, io.EOF
 	}
-	n, err := b.c.z.Read(p[:min(int64(len(p)), b.c.left)])
-	if b.c.left -= int64(n); n > 0 {
+	n, err := b.c.z.Read(p[:min(int64(len(p)), b.left)])
+	if b.left -= int64(n); n > 0 || err == nil {
 		return n, nil
 	}
-	if err != nil {
-		return 0, damaged("in cut %d: %v", b.c.n, noEOF(err))
-	}
-	return 0, nil
+	return 0, damaged("in cut %d: %v", b.c.n, noEOF(err))
 }

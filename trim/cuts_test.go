@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -274,35 +274,6 @@ func TestCutsShort(t *testing.T) {
 	}
 }
 
-// The sum is that of another implementation, the checksum of a Zstandard frame, however the bytes come.
-func TestSum64(t *testing.T) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rnd := rand.New(rand.NewPCG(13, 14))
-	for size := 1; size < 400; size += 1 + rnd.IntN(3) {
-		p := someLog(rnd, size)
-		var whole, parts sum64
-		whole.add(p)
-		for rest := p; len(rest) > 0; {
-			n := 1 + rnd.IntN(len(rest))
-			parts.add(rest[:n])
-			rest = rest[n:]
-		}
-		frame := z.EncodeAll(p, nil)
-		if want := binary.LittleEndian.Uint32(frame[len(frame)-4:]); uint32(whole.sum()) != want {
-			t.Errorf("%d bytes: %08x, want %08x", size, uint32(whole.sum()), want)
-		}
-		if whole.sum() != parts.sum() {
-			t.Errorf("%d bytes: another sum by parts", size)
-		}
-	}
-	if got := sumText(new(sum64).sum()); got != "ef46db3751d8e999" {
-		t.Errorf("nothing: %s", got)
-	}
-}
-
 // Whatever a cuts file holds, reading it ends, and never gives another log than the one whose sum it has.
 func FuzzCuts(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(11, 12))
@@ -311,7 +282,7 @@ func FuzzCuts(f *testing.F) {
 	f.Add(out, cuts)
 	f.Add([]byte{}, cuts)
 	f.Add(out, cuts[:len(cuts)/2])
-	f.Add([]byte("x"), []byte(`{"format":"tidemark cuts","version":2}`+"\n"))
+	f.Add([]byte("x"), []byte(`{"format":"tidemark cuts","version":3}`+"\n"))
 	f.Fuzz(func(t *testing.T, out, raw []byte) {
 		c, err := OpenCuts(bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
@@ -330,9 +301,9 @@ func FuzzCuts(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var sum sum64
-		sum.add(back[:u.Bytes])
-		if sumText(sum.sum()) != c.foot.Sum || u.Bytes != c.foot.Bytes {
+		sum := xxhash.New()
+		_, _ = sum.Write(back[:u.Bytes])
+		if sumText(sum) != c.foot.Sum || u.Bytes != c.foot.Bytes {
 			t.Fatalf("untrimmed %+v, cuts say %+v", u, c.foot)
 		}
 	})
@@ -345,13 +316,13 @@ func FuzzCutsRecords(f *testing.F) {
 	f.Add([]byte("x"), []byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, int64(1)<<62, int64(1), int64(9))
 	f.Fuzz(func(t *testing.T, out, records []byte, size, trimmed, count int64) {
 		var raw bytes.Buffer
-		fmt.Fprintf(&raw, `{"format":%q,"version":2}`+"\n", cutsFormat)
-		p := newPacker(&raw)
-		_, _ = p.Write(records)
-		if err := p.close(true); err != nil {
+		fmt.Fprintf(&raw, `{"format":%q,"version":3}`+"\n", cutsFormat)
+		z := s2.NewWriter(&raw)
+		_, _ = z.Write(records)
+		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}
-		m := marker{w: io.Discard, block: minMarkBlock}
+		m := marker{w: io.Discard, block: minMarkBlock, part: xxhash.New()}
 		_, _ = m.Write(out)
 		m.close()
 		foot, err := json.Marshal(cutsFoot{Cuts: count, Bytes: size, Trimmed: trimmed, Block: m.block, Marks: m.marks})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/tidemark-ai/tidemark"
 )
 
@@ -28,88 +30,60 @@ func Untrim(ctx context.Context, out io.ReaderAt, size int64, cuts *CutsFile, w 
 	if err := cuts.Check(ctx, out, size); err != nil {
 		return Untrimmed{}, err
 	}
-	u := &untrim{ctx: ctx, out: out, w: w, buf: make([]byte, untrimPiece)}
-	c := cuts.cursor()
-	for {
-		o, ok, err := c.next()
+	u := &untrim{out: out, w: w, sum: xxhash.New()}
+	for o, err := range cuts.All() {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = u.copy(io.NewSectionReader(out, u.at, o.At-u.at))
+		}
+		if err == nil {
+			err = u.copy(o.Body)
+		}
 		if err != nil {
-			return Untrimmed{}, err
-		}
-		if !ok {
-			break
-		}
-		if err := u.copy(o.At); err != nil {
-			return Untrimmed{}, err
-		}
-		if err := u.put(o.Body); err != nil {
 			return Untrimmed{}, err
 		}
 		u.at = o.At + o.Put
 	}
-	if err := u.copy(cuts.foot.Trimmed); err != nil {
+	if err := u.copy(io.NewSectionReader(out, u.at, cuts.foot.Trimmed-u.at)); err != nil {
 		return Untrimmed{}, err
 	}
-	if u.sum.n != cuts.foot.Bytes || sumText(u.sum.sum()) != cuts.foot.Sum {
+	if u.n != cuts.foot.Bytes || sumText(u.sum) != cuts.foot.Sum {
 		return Untrimmed{}, damaged("what it gives is not the log that was trimmed")
 	}
-	done := Untrimmed{Bytes: u.sum.n, Cuts: c.n, Appended: size - cuts.foot.Trimmed}
-	return done, u.copy(size)
+	done := Untrimmed{Bytes: u.n, Cuts: cuts.foot.Cuts, Appended: size - cuts.foot.Trimmed}
+	return done, u.copy(io.NewSectionReader(out, cuts.foot.Trimmed, done.Appended))
 }
 
 const untrimPiece = 256 << 10
 
 // untrim is one at work.
 type untrim struct {
-	ctx context.Context
-	out io.ReaderAt
-	at  int64 // how far it is in out
-	w   io.Writer
-	sum sum64 // of what was written
-	buf []byte
+	out    io.ReaderAt
+	at     int64 // how far it is in out
+	w      io.Writer
+	n      int64 // bytes that were written
+	sum    *xxhash.Digest
+	failed error // of w
 }
 
-// copy writes what both files have, up to a place of the trimmed form.
-func (u *untrim) copy(to int64) error {
-	for u.at < to {
-		n := min(to-u.at, int64(len(u.buf)))
-		if got, err := u.out.ReadAt(u.buf[:n], u.at); int64(got) < n {
-			return fmt.Errorf("read trimmed log: %w", noEOF(err))
-		}
-		if err := u.write(u.buf[:n]); err != nil {
-			return err
-		}
-		u.at += n
+// copy writes what is read.
+func (u *untrim) copy(r io.Reader) error {
+	if _, err := io.Copy(u, r); err != nil && u.failed == nil {
+		return fmt.Errorf("read trimmed log: %w", err)
 	}
-	return nil
+	return u.failed
 }
 
-// put writes what was cut.
-func (u *untrim) put(r io.Reader) error {
-	for {
-		n, err := r.Read(u.buf)
-		if n > 0 {
-			if err := u.write(u.buf[:n]); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// Write implements io.Writer.
+func (u *untrim) Write(p []byte) (int, error) {
+	n, err := u.w.Write(p)
+	_, _ = u.sum.Write(p[:n]) // it never fails
+	if u.n += int64(n); err != nil {
+		u.failed = fmt.Errorf("write log: %w", err)
 	}
-}
-
-func (u *untrim) write(p []byte) error {
-	if err := context.Cause(u.ctx); err != nil {
-		return err
-	}
-	u.sum.add(p)
-	if _, err := u.w.Write(p); err != nil {
-		return fmt.Errorf("write log: %w", err)
-	}
-	return nil
+	return n, err
 }
 
 // Check reads the part of a log of that size that the trim wrote, and fails where it is another one now.
@@ -162,15 +136,16 @@ type check struct {
 }
 
 func (c *check) read(out io.ReaderAt, from, to int64) (sum uint64, lines int64, err error) {
-	var s sum64
+	var d xxhash.Digest
+	d.Reset()
 	for at := from; at < to; {
 		n := min(to-at, int64(len(c.buf)))
 		if got, err := out.ReadAt(c.buf[:n], at); int64(got) < n {
 			return 0, 0, noEOF(err)
 		}
-		s.add(c.buf[:n])
+		_, _ = d.Write(c.buf[:n]) // it never fails
 		lines += int64(bytes.Count(c.buf[:n], []byte{'\n'}))
 		at += n
 	}
-	return s.sum(), lines, nil
+	return d.Sum64(), lines, nil
 }

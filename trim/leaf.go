@@ -11,7 +11,7 @@ const maxCopy = 64 << 10
 // copies scans a member that the API never gets: the copy of a result for the screen, or what progress carries.
 func (p *parser) copies(s *scan.Scanner, m *scan.Member, which part) bool {
 	start := m.Start
-	p.put(op{kind: opOpen, what: byte(which)})
+	p.put(op{kind: opOpen, part: which})
 	p.saved = 0
 	before := p.cutLeaves
 	if !p.leaves(s, formCopy, 0) {
@@ -55,11 +55,8 @@ func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
 	var m scan.Member
 	for s.Next(&m) {
 		limit := int64(0)
-		if f == formInput && calls.Tells(nameOf(&m)) {
-			limit = 10 * p.threshold
-			if s.Depth() == 1 {
-				limit = 1 << 62
-			}
+		if f == formInput {
+			limit = int64(calls.Most(nameOf(&m), s.Depth(), int(p.threshold)))
 		}
 		var ok bool
 		if m.Kind == '"' || m.Kind == '[' || m.Kind == '{' {
@@ -84,9 +81,9 @@ func (p *parser) leaf(v value, f form, limit int64) {
 	if n <= limit {
 		return
 	}
-	o := op{kind: opStub, what: byte(f), span: v.span, n: n}
+	o := op{kind: opStub, form: f, span: v.span, n: n}
 	if f == formInput {
-		o.chars, o.handle = n, p.named(v.span, n)
+		o.chars = n
 		p.cutInputs++
 	} else {
 		p.cutLeaves++
@@ -127,7 +124,7 @@ func (p *parser) attached(s *scan.Scanner, element bool) bool {
 			return false
 		}
 	}
-	if s.Err != nil || !element || c != '{' || p.last > at.from {
+	if s.Err != nil || !element || c != '{' || len(p.ops) > 0 && p.ops[len(p.ops)-1].from > at.from {
 		return s.Err == nil
 	}
 	at.to = s.Pos()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -15,14 +14,12 @@ import (
 // each other are one message, and so are replies of one id, at the place of the first
 // (https://docs.anthropic.com/en/api/messages).
 type ledger struct {
-	room   room
-	spill  *spill
-	err    error
+	facts  []fact
 	chains map[uint64]*chain
-	called table[struct{}] // calls, that none comes twice
-	ids    table[int32]    // messages by the id of the reply, and the chain
-	kept   table[struct{}]
-	gone   table[parent]
+	called map[uint64]bool  // calls, that none comes twice
+	ids    map[uint64]int32 // messages by the id of the reply, and the chain
+	kept   map[uint64]bool
+	gone   map[uint64]parent
 	added  []added // lines to write, in order
 }
 
@@ -42,8 +39,8 @@ type chain struct {
 
 // message is the last line of a message: of a reply, the last that stands before the reply behind it.
 type message struct {
-	line, end int64
-	uuid      uint64
+	end  int64
+	uuid uint64
 }
 
 // open says whether a loop of tools is under way, and since which place no person has said anything.
@@ -58,36 +55,21 @@ type call struct {
 	message int32
 }
 
-// openCall is what an open call takes in a map, in bytes.
-const openCall = 80
-
-// parent is what a line that goes says of the line before it.
-type parent struct {
-	hash uint64
-	name span
-}
-
 // added is a result to write for a call without one, behind a line.
 type added struct {
-	line, at int64 // the line begins and ends there
-	uuid     uint64
-	id       span
+	at   int64 // where the line ends
+	uuid uint64
+	id   span
 }
 
-const (
-	itemGoes  byte = 0
-	itemStays byte = 1
-)
-
-func newLedger(s *spill) *ledger { return &ledger{spill: s} }
-
-// decide goes through the plan until the decisions hold.
-func (l *ledger) decide(ctx context.Context, chunks []*chunk) error {
-	l.openLoops(chunks)
+// decide goes through the facts until the decisions hold.
+func (l *ledger) decide(ctx context.Context) error {
+	l.openLoops()
 	for try := 1; ; try++ {
-		if err := l.pair(ctx, chunks); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		l.pair()
 		again := false
 		for _, c := range l.chains {
 			again = again || c.now.yes != c.open.yes
@@ -100,7 +82,10 @@ func (l *ledger) decide(ctx context.Context, chunks []*chunk) error {
 		}
 	}
 	l.answerCalls()
-	return l.err
+	if len(l.added) > maxAdded {
+		return fmt.Errorf("more than %d calls without a result: %w", maxAdded, tidemark.ErrTooLarge)
+	}
+	return nil
 }
 
 // maxTries bounds how often the decisions are made anew: what goes for want of a call may close a loop, whose thinking
@@ -108,12 +93,12 @@ func (l *ledger) decide(ctx context.Context, chunks []*chunk) error {
 const maxTries = 4
 
 // chainOf returns the conversation that a line belongs to.
-func (l *ledger) chainOf(h *head, c *chunk) *chain {
+func (l *ledger) chainOf(f *fact) *chain {
 	key := uint64(0)
-	if h.flags&isSide != 0 {
-		key = h.agent ^ 0x5DEECE66D | 2
+	if f.flags&isSide != 0 {
+		key = f.agent ^ 0x5DEECE66D | 2
 	}
-	if c.some {
+	if f.flags&isKept != 0 {
 		key = ^key
 	}
 	ch := l.chains[key]
@@ -135,192 +120,116 @@ func mix(chain, hash uint64) uint64 { return max(1, hash^chain*0x9E3779B97F4A7C1
 
 // thinks reports whether thinking stays in a line: in a loop of tools that is under way the API wants it back
 // (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking).
-func (c *chain) thinks(h *head) bool {
-	return h.flags&isPinned != 0 || c.open.yes && h.start >= c.open.since && h.flags&isAssistant != 0
-}
-
-// walk calls line for every line that has a head, with its ops to be read.
-func (l *ledger) walk(ctx context.Context, chunks []*chunk, line func(c *chunk, h *head, ops *decoder) error) error {
-	heads, ops := &decoder{}, &decoder{}
-	for _, c := range chunks {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		l.spill.decode(heads, c.heads, c.from, &l.err)
-		l.spill.decode(ops, c.ops, c.from, &l.err)
-		var h head
-		for !heads.done() && l.err == nil {
-			heads.head(&h)
-			if err := line(c, &h, ops); err != nil {
-				return err
-			}
-		}
-	}
-	return l.err
-}
-
-// each calls visit for the ops of a line that count in it.
-func (d *decoder) each(h *head, visit func(o *op)) {
-	if h.flags&hasOps == 0 {
-		return
-	}
-	skip := false
-	o := &d.now
-	for {
-		d.op(o)
-		switch {
-		case o.kind == opEnd:
-			return
-		case o.kind == opOpen:
-			skip = !h.counts(part(o.what))
-		case o.kind == opClose:
-			skip = false
-		case !skip:
-			visit(o)
-		}
-	}
-}
-
-// counts reports whether a part of the line counts.
-func (h *head) counts(p part) bool {
-	switch p {
-	case partCopy:
-		return h.flags&(hasWhole|isProgress) != hasWhole
-	case partData:
-		return h.flags&(hasWhole|isProgress) == isProgress
-	}
-	return p == h.list
+func (c *chain) thinks(f *fact) bool {
+	return f.flags&isPinned != 0 || c.open.yes && f.start >= c.open.since && f.flags&isAssistant != 0
 }
 
 // openLoops finds out which conversations end within a loop of tools, as the log stands.
-func (l *ledger) openLoops(chunks []*chunk) {
+func (l *ledger) openLoops() {
 	l.chains = map[uint64]*chain{}
-	_ = l.walk(context.Background(), chunks, func(c *chunk, h *head, ops *decoder) error {
-		text, result, calls := h.flags&hasString != 0, false, false
-		ops.each(h, func(o *op) {
-			text = text || o.kind == opKept
-			result = result || o.kind == opResult
-			calls = calls || o.kind == opCall
-		})
-		if h.flags&isMessage != 0 {
-			l.chainOf(h, c).now.add(h, text, result, calls)
+	for i := range l.facts {
+		f := &l.facts[i]
+		if f.flags&isMessage == 0 {
+			continue
 		}
-		return nil
-	})
+		text, result, calls := f.flags&hasString != 0, false, false
+		for _, it := range f.items {
+			text = text || it.kind == opKept
+			result = result || it.kind == opResult
+			calls = calls || it.kind == opCall
+		}
+		l.chainOf(f).now.add(f, text, result, calls)
+	}
 	for _, c := range l.chains {
 		c.open = c.now
 	}
 }
 
 // add goes on over one line, of which is told what it holds that stays.
-func (o *open) add(h *head, text, result, calls bool) {
+func (o *open) add(f *fact, text, result, calls bool) {
 	switch {
-	case h.flags&isAssistant != 0 && calls:
+	case f.flags&isAssistant != 0 && calls:
 		o.yes = true
-	case h.flags&isAssistant != 0 && text:
+	case f.flags&isAssistant != 0 && text:
 		o.yes = false
-	case h.flags&isAssistant == 0 && text && h.flags&isMeta == 0:
-		o.yes, o.since = false, h.end()
-	case h.flags&isAssistant == 0 && result:
+	case f.flags&isAssistant == 0 && text && f.flags&isMeta == 0:
+		o.yes, o.since = false, f.end
+	case f.flags&isAssistant == 0 && result:
 		o.yes = true
 	}
 }
 
 // pair goes through the messages in order.
-func (l *ledger) pair(ctx context.Context, chunks []*chunk) error {
-	l.room, l.called, l.ids, l.kept, l.gone = room{}, table[struct{}]{}, table[int32]{}, table[struct{}]{}, table[parent]{}
+func (l *ledger) pair() {
+	l.called, l.ids, l.kept, l.gone = map[uint64]bool{}, map[uint64]int32{}, map[uint64]bool{}, map[uint64]parent{}
 	l.added = l.added[:0]
 	for _, c := range l.chains {
 		c.last, c.role, c.now, c.calls = -1, 0, open{}, map[uint64]call{}
 	}
-	for _, c := range chunks {
-		c.lines, c.items = c.lines[:0], c.items[:0]
-	}
-	return l.walk(ctx, chunks, func(c *chunk, h *head, ops *decoder) error {
-		var up parent
-		goes := h.flags&(isHistory|isQueue) != 0
-		if h.flags&isMessage != 0 {
-			stays := l.message(c, h, ops, &up)
-			c.lines = append(c.lines, stays)
-			goes = stays == itemGoes
-		} else {
-			ops.each(h, func(o *op) { up.note(o) })
+	for i := range l.facts {
+		f := &l.facts[i]
+		f.goes = f.flags&(isHistory|isQueue) != 0
+		if f.flags&isMessage != 0 {
+			f.goes = !l.message(f)
 		}
-		if cap(c.items) > maxItems {
-			return fmt.Errorf("line at byte %d: more than %d results and calls: %w", h.start, maxItems, tidemark.ErrTooLarge)
+		switch {
+		case f.uuid == 0:
+		case f.goes:
+			l.gone[f.uuid] = f.up
+		default:
+			l.kept[f.uuid] = true
 		}
-		if h.uuid == 0 || l.err != nil {
-			return l.err
-		}
-		if goes {
-			return l.room.take(l.gone.put(h.uuid, up), 8+int(unsafe.Sizeof(up)))
-		}
-		return l.room.take(l.kept.put(h.uuid, struct{}{}), 8)
-	})
-}
-
-// maxItems bounds the results and calls of one chunk of the log.
-const maxItems = 4 << 20
-
-func (p *parent) note(o *op) {
-	if o.kind == opLink && link(o.what) == linkParent {
-		p.hash, p.name = o.hash, o.span
 	}
 }
 
 // message takes one line of a conversation and says whether it stays.
-func (l *ledger) message(c *chunk, h *head, ops *decoder, up *parent) byte {
-	ch := l.chainOf(h, c)
-	role := h.flags & isAssistant
-	thinks := ch.thinks(h)
-	last := ch.last
+func (l *ledger) message(f *fact) bool {
+	ch := l.chainOf(f)
+	role, thinks, last := f.flags&isAssistant, ch.thinks(f), ch.last
 	at := last
 	if last < 0 || ch.role != role {
 		at = last + 1
 	}
-	if h.id != 0 {
-		if known := l.ids.get(ch.mix(h.id)); known != nil {
-			at = *known
+	if f.id != 0 {
+		if known, ok := l.ids[ch.mix(f.id)]; ok {
+			at = known
 		}
 	}
-	text, result, calls := h.flags&hasString != 0, false, false
-	stays, first := text, len(c.items)
-	ops.each(h, func(o *op) {
-		up.note(o)
-		item := itemGoes
-		switch o.kind {
+	text, result, calls := f.flags&hasString != 0, false, false
+	stays := text
+	for i := range f.items {
+		it := &f.items[i]
+		it.stays = false
+		switch it.kind {
 		case opKept:
 			text = true
 		case opThink:
+			it.stays = thinks
 			stays = stays || thinks
-			return
-		case opEmpty:
-			c.items = append(c.items, item)
 		case opResult:
-			if role == 0 && l.answers(ch, o.hash, at-1) {
-				item, result = itemStays, true
+			if role == 0 && l.answers(ch, it.hash, at-1) {
+				it.stays, result = true, true
 			}
-			c.items = append(c.items, item)
 		case opCall:
 			// A call that was written down when the reply behind its own had begun can have no result at its place.
-			if role != 0 && o.hash != 0 && at+1 >= last && l.called.get(ch.mix(o.hash)) == nil {
-				item, calls = itemStays, true
-				l.take(l.called.put(ch.mix(o.hash), struct{}{}), 8)
-				l.take(1, openCall)
-				ch.calls[o.hash] = call{o.id, at}
+			if role != 0 && it.hash != 0 && at+1 >= last && !l.called[ch.mix(it.hash)] {
+				it.stays, calls = true, true
+				l.called[ch.mix(it.hash)] = true
+				ch.calls[it.hash] = call{it.id, at}
 			}
-			c.items = append(c.items, item)
 		}
-	})
-	if stays = stays || text || result || calls; !stays && h.flags&isPinned == 0 {
-		return itemGoes
 	}
-	for i := first; i < len(c.items) && !stays; i++ {
-		c.items[i] = itemStays
+	if stays = stays || text || result || calls; !stays {
+		if f.flags&isPinned == 0 {
+			return false
+		}
+		for i := range f.items {
+			f.items[i].stays = true
+		}
 	}
-	ch.now.add(h, text, result, calls)
-	l.stand(ch, h, at, last)
-	return itemStays
+	ch.now.add(f, text, result, calls)
+	l.stand(ch, f, at, last)
+	return true
 }
 
 // answers reports whether a result belongs to a call of a message that has none yet, and gives it. Before the first
@@ -336,28 +245,23 @@ func (l *ledger) answers(ch *chain, hash uint64, message int32) bool {
 	if !ok || c.message != message {
 		return false
 	}
-	l.take(-1, openCall)
 	delete(ch.calls, hash)
 	return true
 }
 
-func (l *ledger) take(n, size int) {
-	if err := l.room.take(n, size); err != nil && l.err == nil {
-		l.err = err
-	}
-}
-
 // stand makes the line a part of message at, which may be the one behind the last.
-func (l *ledger) stand(ch *chain, h *head, at, last int32) {
+func (l *ledger) stand(ch *chain, f *fact, at, last int32) {
 	if at > last {
 		l.settle(ch, at-1)
-		ch.last, ch.role = at, h.flags&isAssistant
+		ch.last, ch.role = at, f.flags&isAssistant
 	}
 	if at+1 >= last {
-		ch.ends[at&1] = message{h.start, h.end(), h.uuid}
+		ch.ends[at&1] = message{f.end, f.uuid}
 	}
-	if h.id != 0 && l.ids.get(ch.mix(h.id)) == nil {
-		l.take(l.ids.put(ch.mix(h.id), max(at, 0)), 12)
+	if f.id != 0 {
+		if _, known := l.ids[ch.mix(f.id)]; !known {
+			l.ids[ch.mix(f.id)] = max(at, 0)
+		}
 	}
 }
 
@@ -367,12 +271,8 @@ func (l *ledger) settle(ch *chain, before int32) {
 		if c.message >= before {
 			continue
 		}
-		if len(l.added) >= maxAdded && l.err == nil {
-			l.err = fmt.Errorf("more than %d calls without a result: %w", maxAdded, tidemark.ErrTooLarge)
-		}
 		m := ch.ends[c.message&1]
-		l.added = append(l.added, added{line: m.line, at: m.end, uuid: m.uuid, id: c.id})
-		l.take(-1, openCall)
+		l.added = append(l.added, added{at: m.end, uuid: m.uuid, id: c.id})
 		delete(ch.calls, hash)
 	}
 }
@@ -392,11 +292,11 @@ const maxAdded = 100_000
 // It is empty when there is none.
 func (l *ledger) ancestor(hash uint64) (uint64, span) {
 	for range maxClimb {
-		p := l.gone.get(hash)
-		if p == nil || p.hash == 0 {
+		p := l.gone[hash]
+		if p.hash == 0 {
 			return 0, span{}
 		}
-		if l.kept.get(p.hash) != nil {
+		if l.kept[p.hash] {
 			return p.hash, p.name
 		}
 		hash = p.hash

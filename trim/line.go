@@ -6,22 +6,19 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
-// parser makes the plan of lines.
+// parser makes the ops of lines.
 type parser struct {
 	source
-	threshold  int64
-	nameless   bool         // stubs of shortNote characters name no original, and no cut is kept
-	main       scan.Scanner // of the line
-	sub        scan.Scanner // of a part of it that is scanned once more
-	heads, ops []byte
-	last       int64  // of ops
-	flush      func() // takes ops away when they are many; nil for lines that are in memory
-	h          head
-	lists      int // of content, in this line
-	m          Metrics
-	pictures   []picture
-	el         elements
-	lab        []byte // scratch for labels
+	threshold int64
+	main      scan.Scanner // of the line
+	sub       scan.Scanner // of a part of it that is scanned once more
+	ops       []op
+	h         head
+	lists     int   // of content, in this line
+	unread    int64 // the number of the last line that was not read
+	m         Metrics
+	pictures  []picture
+	el        elements
 
 	cutInputs, cutLeaves int64 // strings, in all
 	imagesIn             int64 // pictures that went with the results they were in
@@ -30,13 +27,7 @@ type parser struct {
 	whole                [partList]span
 }
 
-// put writes one op into the plan.
-func (p *parser) put(o op) {
-	p.ops = appendOp(p.ops, o, &p.last)
-	if p.flush != nil && int64(len(p.ops)) > p.sizes.piece/4 {
-		p.flush()
-	}
-}
+func (p *parser) put(o op) { p.ops = append(p.ops, o) }
 
 // fields is what the members of a line and of its message say, while it is read.
 type fields struct {
@@ -57,34 +48,27 @@ type value struct {
 	chars int64
 }
 
-// mark is a place in the plan.
-type mark struct {
-	ops  int
-	last int64
-}
-
-func (p *parser) mark() mark { return mark{len(p.ops), p.last} }
-
-// line plans the line in span at, which scans from p.main, and reports whether it is JSON.
-func (p *parser) line(at span) (f fields, ok bool) {
-	p.h = head{start: at.from, size: at.size()}
+// parse makes the ops of a line, and reports whether it is JSON that was read: a piece of a long line is not.
+func (p *parser) parse(l scan.Line) (f fields, ok bool) {
+	p.data, p.base, p.ops = l.Raw, l.From, p.ops[:0]
+	p.h = head{start: l.From, size: int64(len(l.Raw))}
 	p.lists, p.copied, p.whole = 0, 0, [partList]span{}
-	begin := p.mark()
-	s := &p.main
-	ok = p.object(s, &f)
-	if ok {
-		s.Space()
-		ok = s.AtEnd()
-	}
-	if !ok {
-		p.ops, p.last = p.ops[:begin.ops], begin.last
+	if blank(l.Raw) {
 		return f, false
 	}
-	p.judge(&f)
-	if len(p.ops) > begin.ops || p.flush != nil {
-		p.h.flags |= hasOps
+	old, images := p.m, p.imagesIn
+	if !l.Long {
+		p.main.Reset(l.Raw, l.From)
+		if ok = p.object(&p.main, &f) && p.main.Space() == 0 && p.main.AtEnd(); ok {
+			p.judge(&f)
+			return f, true
+		}
 	}
-	return f, true
+	p.ops, p.m, p.imagesIn = p.ops[:0], old, images
+	if l.Number != p.unread {
+		p.m.LinesUnread, p.unread = p.m.LinesUnread+1, l.Number
+	}
+	return f, false
 }
 
 // object scans a line that is an object. Other values are lines that no rule knows.
@@ -186,7 +170,7 @@ func (v *value) count(s *scan.Scanner) {
 
 // link notes a field that names another line. Values that cannot be a name are taken for one that no line has.
 func (p *parser) link(l link, v value) {
-	o := op{kind: opLink, what: byte(l), span: v.span}
+	o := op{kind: opLink, link: l, span: v.span}
 	switch v.kind {
 	case '"':
 		if o.hash = p.id(v.span); o.hash == 0 {
@@ -290,7 +274,7 @@ func (p *parser) list(s *scan.Scanner, m *scan.Member, to *value) bool {
 	}
 	which := partList + part(p.lists)
 	p.lists = min(p.lists+1, maxLists)
-	p.put(op{kind: opOpen, what: byte(which)})
+	p.put(op{kind: opOpen, part: which})
 	p.el = elements{}
 	if !s.Open() {
 		return false

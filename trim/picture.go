@@ -30,16 +30,13 @@ func (p *parser) picture(at span, b *blockFields) (picture, bool) {
 
 // decoded is how many bytes base64 in a string stands for.
 func (p *parser) decoded(s span) int64 {
-	n := s.size() - 2
+	raw := p.raw(s)
+	n := len(raw) - 2
 	if n >= 2 {
-		tail := p.tail(s)
-		n -= int64(bytes.Count(tail, []byte("=")))
+		n -= bytes.Count(raw[n-1:n+1], []byte("="))
 	}
-	return n * 3 / 4
+	return int64(n) * 3 / 4
 }
-
-// tail returns the last two characters of a string.
-func (p *parser) tail(s span) []byte { return p.raw(span{max(s.from, s.to-3), s.to - 1}) }
 
 // mediaType makes a name that may stand in a note.
 func mediaType(raw []byte) string {
@@ -67,15 +64,9 @@ func (p *parser) imageBlock(at span, b *blockFields) {
 	p.putPicture(pic)
 }
 
-// putPicture plans the note of a picture. What is no base64 has the handle of the block.
+// putPicture plans the note of a picture.
 func (p *parser) putPicture(pic picture) {
-	said, sum, ok := p.describe(pic)
-	if ok {
-		said += ", sha256"
-	} else {
-		said, sum = said+", handle", p.handle(pic.span)
-	}
-	p.put(op{kind: opStub, what: byte(pic.form), span: pic.span, n: pic.bytes, handle: sum, extra: []byte(said)})
+	p.put(op{kind: opStub, form: pic.form, span: pic.span, n: pic.bytes, pictures: []picture{pic}})
 }
 
 // thousands writes a number with commas.
@@ -89,37 +80,37 @@ func thousands(n int64) string {
 
 // describe says what a picture is, and gives the beginning of the hash of the file it was, so that who has the file
 // finds it; false for what is no base64.
-func (p *parser) describe(pic picture) (said string, sum [6]byte, ok bool) {
-	sum, ok = p.fileHandle(span{pic.data.from + 1, pic.data.to - 1})
+func (r *source) describe(pic picture) (said string, sum handle, ok bool) {
+	sum, ok = r.fileHandle(pic.data)
 	if !ok {
 		return pic.kind + ", no base64", sum, false
 	}
 	return pic.kind + ", " + thousands(pic.bytes) + " bytes", sum, true
 }
 
-// Bounds of what the note of a result says of the pictures in it. With all else an op takes no more than maxOp.
+// Bounds of what the note of a result says of the pictures in it.
 const (
 	namedPictures = 8
-	maxNamed      = maxOp - 52 // bytes
+	maxNamed      = 460 // bytes
 )
 
 // picturesNote says what pictures went with a result: each of the first, and how many more.
-func (p *parser) picturesNote(l *listed) []byte {
-	if l.many == 0 {
+func (r *source) picturesNote(o *op) []byte {
+	if o.many == 0 {
 		return nil
 	}
 	what := "images"
-	if l.many == 1 {
+	if o.many == 1 {
 		what = "image"
 	}
-	b := fmt.Appendf(nil, ", %d %s (", l.many, what)
-	all := fmt.Sprintf(" more, %s bytes in all)", thousands(l.files))
-	for i := range p.pictures[:min(len(p.pictures), namedPictures)] {
-		said, sum, ok := p.describe(p.pictures[i])
+	b := fmt.Appendf(nil, ", %d %s (", o.many, what)
+	all := fmt.Sprintf(" more, %s bytes in all)", thousands(o.files))
+	for i, pic := range o.pictures {
+		said, sum, ok := r.describe(pic)
 		if ok {
 			said += fmt.Sprintf(", sha256 %x", sum)
 		}
-		left := l.many - int64(i)
+		left := o.many - int64(i)
 		if more := fmt.Sprint("and ", left, all); i > 0 && len(b)+len(said)+len("; ")+len(more) > maxNamed {
 			return append(b, more...)
 		}
@@ -128,5 +119,5 @@ func (p *parser) picturesNote(l *listed) []byte {
 		}
 		b = append(b, "; "...)
 	}
-	return append(b, fmt.Sprint("and ", l.many-namedPictures, all)...)
+	return append(b, fmt.Sprint("and ", o.many-namedPictures, all)...)
 }

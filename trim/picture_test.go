@@ -67,25 +67,6 @@ func TestPicturesOfResult(t *testing.T) {
 	}
 }
 
-// What the plan says of pictures must stand in one op, whatever else it holds.
-func TestPicturesNoteBound(t *testing.T) {
-	kind := strings.Repeat("x", 40)
-	var log strings.Builder
-	p := &parser{source: source{sizes: usual}}
-	for range maxPictures {
-		from := int64(log.Len())
-		log.WriteString(`"` + coded("some file") + `"`)
-		p.pictures = append(p.pictures, picture{data: span{from, int64(log.Len())}, kind: kind, bytes: 1 << 50})
-	}
-	p.in = strings.NewReader(log.String())
-	note := p.picturesNote(&listed{many: 1 << 40, files: 1 << 60})
-	last := int64(0)
-	op := appendOp(nil, op{kind: opStub, what: byte(formList), span: span{1 << 45, 1 << 60}, n: 1 << 60, chars: 1 << 60, extra: note}, &last)
-	if len(op) > maxOp || len(note) < maxNamed/2 {
-		t.Errorf("a note of %d bytes makes an op of %d", len(note), len(op))
-	}
-}
-
 // Pictures are found where the trimmer finds them, told by the same hash, in whatever pieces they come.
 func TestPictures(t *testing.T) {
 	big := strings.Repeat("tide", 100_001)
@@ -132,32 +113,7 @@ func TestPictures(t *testing.T) {
 	if _, err := Pictures(io.MultiReader(strings.NewReader("["+text), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if err := (Picture{Handle: "ff", data: span{0, 4}}).Write(strings.NewReader("AAAA"), io.Discard); err == nil {
+	if err := (Picture{Handle: "ff"}).Write(strings.NewReader("AAAA"), io.Discard); err == nil {
 		t.Error("another picture was taken for it")
-	}
-}
-
-// Base64 that comes in pieces of any size is the same file.
-func TestFileSumPieces(t *testing.T) {
-	for size := range 20 {
-		file := strings.Repeat("x", size)
-		for piece := 1; piece < 9; piece++ {
-			f := fileSum{sum: sha256.New()}
-			for rest := []byte(coded(file)); len(rest) > 0; {
-				n := min(piece, len(rest))
-				f.add(rest[:n])
-				rest = rest[n:]
-			}
-			if f.handle() != beginOf(file) {
-				t.Errorf("%d bytes in pieces of %d: %q", size, piece, f.handle())
-			}
-		}
-	}
-	f := fileSum{sum: sha256.New()}
-	for _, piece := range []string{"AA==", "AAAA"} {
-		f.add([]byte(piece))
-	}
-	if f.handle() != "" {
-		t.Error("what goes on behind padding was taken for base64")
 	}
 }

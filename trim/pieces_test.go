@@ -2,44 +2,11 @@ package trim
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"github.com/tidemark-ai/tidemark"
 )
-
-// TestUnits: UTF-16 units are those of the text, however long it is and wherever its long characters stand.
-func TestUnits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 3000 {
-		var b strings.Builder
-		for range r.IntN(50) {
-			b.WriteString([]string{"a", "b", "é", "東", "🗼"}[r.IntN(5)])
-		}
-		if got := units([]byte(b.String())); got != int64(tidemark.UTF16Len(b.String())) {
-			t.Fatalf("%q: %d", b.String(), got)
-		}
-	}
-}
-
-// TestAppendCode: each character is its UTF-8; half a pair is the three bytes that it would have.
-func TestAppendCode(t *testing.T) {
-	for r := rune(0); r <= utf8.MaxRune; r++ {
-		want := []byte(string(r))
-		if r >= 0xd800 && r <= 0xdfff {
-			want = []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f}
-		}
-		if got := appendCode(nil, r); !bytes.Equal(got, want) {
-			t.Fatalf("%U: %x, want %x", r, got, want)
-		}
-	}
-}
 
 // TestAppendText: what is put into a string stays in it, on one line.
 func TestAppendText(t *testing.T) {
@@ -86,55 +53,6 @@ func TestFootOfAnyLength(t *testing.T) {
 		raw := []byte(fmt.Sprintf(cutsLast, n, 7))
 		if _, err := OpenCuts(bytes.NewReader(raw), int64(len(raw))); err == nil {
 			t.Errorf("an end of %d bytes is taken", n)
-		}
-	}
-}
-
-// TestSourceFails: a log that broke is told as what it is, one that became shorter as cut off; the first failure stays.
-func TestSourceFails(t *testing.T) {
-	broken := errors.New("disk is gone")
-	for _, c := range []struct {
-		in   io.ReaderAt
-		want error
-	}{{bytes.NewReader([]byte("abc")), io.ErrUnexpectedEOF}, {failing{broken}, broken}, {failing{nil}, io.ErrUnexpectedEOF}, {bytes.NewReader([]byte("abcdefgh")), nil}} {
-		r := source{in: c.in}
-		to := []byte("xxxxxxxx")
-		r.read(to, 0)
-		if !errors.Is(r.err, c.want) || (r.err == nil) != (c.want == nil) {
-			t.Errorf("%v, want %v", r.err, c.want)
-		}
-		if want := "abcdefgh"; c.want == nil && string(to) != want || c.want != nil && bytes.Contains(to, []byte("x")) {
-			t.Errorf("%q", to)
-		}
-		first := r.err
-		if r.in = (failing{errors.New("another")}); first != nil {
-			if r.read(to, 0); !errors.Is(r.err, first) {
-				t.Errorf("%v stands over %v", r.err, first)
-			}
-		}
-	}
-}
-
-// failing is a log that cannot be read.
-type failing struct{ err error }
-
-func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
-
-// TestLongNames: names beyond what is held as text are told apart, too.
-func TestLongNames(t *testing.T) {
-	ids := map[uint64]string{}
-	for _, n := range []int{1, maxText - 2, maxText - 1, maxText, 3 * maxText} {
-		for _, c := range []string{"a", "b"} {
-			text := `"` + strings.Repeat("x", n) + c + `"`
-			r := source{sizes: sizes{chunk: 1 << 20, piece: 700}, in: strings.NewReader(text)}
-			h := r.id(span{0, int64(len(text))})
-			if was := ids[h]; was != "" || h == 0 || r.err != nil {
-				t.Errorf("%d letters with %s are %s, %v", n, c, was, r.err)
-			}
-			ids[h] = fmt.Sprint(n, c)
-			if again := r.id(span{0, int64(len(text))}); again != h {
-				t.Errorf("%d letters are %d, then %d", n, h, again)
-			}
 		}
 	}
 }

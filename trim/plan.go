@@ -1,19 +1,7 @@
 package trim
 
-import (
-	"encoding/binary"
-	"fmt"
-	"os"
-	"slices"
-	"sync"
-	"sync/atomic"
-
-	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/place"
-)
-
-// The first pass writes down of every line what the second needs to know and what may be cut, as a plan: so the log
-// is parsed once, and each decision waits until all that it depends on is known.
+// A line is parsed twice: first for what the decisions depend on, which are about the whole live part, and once they are
+// made for the cuts in it. Both times it gives the same ops.
 
 // span is a piece of the log.
 type span struct{ from, to int64 }
@@ -23,8 +11,7 @@ func (s span) size() int64 { return s.to - s.from }
 type opKind byte
 
 const (
-	opEnd    opKind = iota // of the line
-	opCut                  // the span goes, whatever else
+	opCut    opKind = iota // the span goes, whatever else
 	opLink                 // a string that names a line
 	opOpen                 // what follows holds only for lines where a part counts
 	opClose                //
@@ -67,154 +54,25 @@ const (
 	formDocument
 )
 
-// op is one entry of a plan.
+// picture reports a form that stands for an image or a document alone.
+func (f form) picture() bool { return f == formImage || f == formDocument }
+
+// op is what may be done in one place of a line.
 type op struct {
 	kind opKind
-	what byte // part, link or form
+	part part
+	link link
+	form form
 	span
-	prev   int64 // elements: where the element before ends
-	hash   uint64
-	chars  int64   // what it weighs in the conversation
-	n      int64   // stubs: what they say of the size
-	handle [6]byte // stubs
-	id     span    // calls: the id as it stands
-	extra  []byte  // stubs: what is said of pictures; calls: what they are called
-}
-
-// maxOp bounds an encoded op.
-const maxOp = 512
-
-func appendOp(b []byte, o op, last *int64) []byte {
-	b = append(b, byte(o.kind))
-	num := func(v int64) { b = binary.AppendUvarint(b, uint64(v)) }
-	place := func() {
-		num(o.from - *last)
-		num(o.size())
-		*last = o.from
-	}
-	switch o.kind {
-	case opOpen:
-		b = append(b, o.what)
-	case opCut:
-		place()
-	case opKept:
-		o.to = o.from
-		place()
-	case opLink:
-		b = append(b, o.what)
-		place()
-		b = binary.LittleEndian.AppendUint64(b, o.hash)
-	case opThink, opEmpty, opResult, opCall:
-		place()
-		num(o.from - o.prev)
-		num(o.chars)
-		b = binary.LittleEndian.AppendUint64(b, o.hash)
-		if o.kind == opCall {
-			num(o.id.from - o.from)
-			num(o.id.size())
-			num(int64(len(o.extra)))
-			b = append(b, o.extra...)
-		}
-	case opStub:
-		b = append(b, o.what)
-		place()
-		num(o.n)
-		num(o.chars)
-		b = append(b, o.handle[:]...)
-		num(int64(len(o.extra)))
-		b = append(b, o.extra...)
-	}
-	return b
-}
-
-// decoder reads what was written to a blob, in order.
-type decoder struct {
-	b []byte
-	i int
-
-	more func([]byte) []byte
-	last int64
-	room [2][]byte
-	now  op
-}
-
-// need makes a whole op stand in memory.
-func (d *decoder) need() {
-	if d.more != nil && len(d.b)-d.i < maxOp {
-		d.b = d.more(d.b[d.i:])
-		d.i = 0
-	}
-}
-
-func (d *decoder) done() bool {
-	d.need()
-	return d.i >= len(d.b)
-}
-
-func (d *decoder) num() int64 {
-	v, n := binary.Uvarint(d.b[d.i:])
-	d.i += max(n, 0)
-	return int64(v)
-}
-
-func (d *decoder) byte() byte {
-	if d.i >= len(d.b) {
-		return 0
-	}
-	d.i++
-	return d.b[d.i-1]
-}
-
-func (d *decoder) hash() uint64 {
-	if d.i+8 > len(d.b) {
-		return 0
-	}
-	d.i += 8
-	return binary.LittleEndian.Uint64(d.b[d.i-8:])
-}
-
-func (d *decoder) bytes(n int64) []byte {
-	n = min(n, int64(len(d.b)-d.i))
-	d.i += int(n)
-	return d.b[d.i-int(n) : d.i]
-}
-
-func (d *decoder) place(o *op) {
-	o.from = d.last + d.num()
-	o.to = o.from + d.num()
-	d.last = o.from
-}
-
-// op reads one op; its extra bytes hold until the next.
-func (d *decoder) op(o *op) {
-	d.need()
-	o.kind = opKind(d.byte())
-	switch o.kind {
-	case opOpen:
-		o.what = d.byte()
-	case opCut, opKept:
-		d.place(o)
-	case opLink:
-		o.what = d.byte()
-		d.place(o)
-		o.hash = d.hash()
-	case opThink, opEmpty, opResult, opCall:
-		d.place(o)
-		o.prev = o.from - d.num()
-		o.chars = d.num()
-		o.hash = d.hash()
-		if o.kind == opCall {
-			o.id.from = o.from + d.num()
-			o.id.to = o.id.from + d.num()
-			o.extra = d.bytes(d.num())
-		}
-	case opStub:
-		o.what = d.byte()
-		d.place(o)
-		o.n, o.chars = d.num(), d.num()
-		copy(o.handle[:], d.bytes(6))
-		o.extra = d.bytes(d.num())
-	}
+	prev     int64  // elements: where the element before ends
+	hash     uint64 // of what is named
+	chars    int64  // what it weighs in the conversation
+	n        int64  // stubs: what they say of the size
+	id       span   // calls: the id as it stands
+	label    []byte // calls: what they are called
+	pictures []picture
+	files    int64 // bytes of the pictures, also of those that are not listed
+	many     int64 // pictures, also those that are not listed
 }
 
 type flags uint16
@@ -227,13 +85,13 @@ const (
 	isSide                        // of a side chain
 	isMeta                        // written by the tool
 	isProgress                    //
+	isKept                        // it stands before the boundary, and a compaction kept it
 	isPinned                      // a compaction names it: it stays, whatever is left of it
 	hasString                     // its content is a string
-	hasOps                        //
 	hasWhole                      // its copies are replaced as a whole
 )
 
-// head is what the plan says of a line.
+// head is what is known of a line when all of it was read.
 type head struct {
 	flags
 	list            part // the content, when it is a list
@@ -245,130 +103,68 @@ type head struct {
 
 func (h *head) end() int64 { return h.start + h.size }
 
-func appendHead(b []byte, h *head, last *int64) []byte {
-	b = binary.LittleEndian.AppendUint16(b, uint16(h.flags))
-	b = append(b, byte(h.list))
-	b = binary.AppendUvarint(b, uint64(h.start-*last))
-	b = binary.AppendUvarint(b, uint64(h.size))
-	*last = h.start
-	b = binary.LittleEndian.AppendUint64(b, h.uuid)
-	if h.flags&isMessage != 0 {
-		b = binary.LittleEndian.AppendUint64(b, h.id)
-		b = binary.AppendUvarint(b, uint64(h.chars))
+// counts reports whether a part of the line counts.
+func (h *head) counts(p part) bool {
+	switch p {
+	case partCopy:
+		return h.flags&(hasWhole|isProgress) != hasWhole
+	case partData:
+		return h.flags&(hasWhole|isProgress) == isProgress
 	}
-	if h.flags&isSide != 0 {
-		b = binary.LittleEndian.AppendUint64(b, h.agent)
-	}
-	if h.flags&hasWhole != 0 {
-		b = binary.AppendUvarint(b, uint64(h.whole.from-h.start))
-		b = binary.AppendUvarint(b, uint64(h.whole.size()))
-	}
-	return b
+	return p == h.list
 }
 
-func (d *decoder) head(h *head) {
-	*h = head{flags: flags(d.byte()) | flags(d.byte())<<8, list: part(d.byte())}
-	h.start = d.last + d.num()
-	h.size = d.num()
-	d.last = h.start
-	h.uuid = d.hash()
-	if h.flags&isMessage != 0 {
-		h.id, h.chars = d.hash(), d.num()
-	}
-	if h.flags&isSide != 0 {
-		h.agent = d.hash()
-	}
-	if h.flags&hasWhole != 0 {
-		h.whole.from = h.start + d.num()
-		h.whole.to = h.whole.from + d.num()
-	}
-}
-
-// spill is a temporary file that takes what does not fit into memory. Several may write.
-type spill struct {
-	sizes
-	dir  string
-	used atomic.Int64 // bytes of plans that are in memory
-	mu   sync.Mutex   // guards following 3 fields
-	file *os.File
-	drop func()
-	end  int64
-}
-
-const (
-	maxPlan   = 64 << 30 // of plans in all
-	blobPiece = 64 << 10
-)
-
-func (s *spill) put(b []byte) (span, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.file == nil {
-		f, drop, err := place.Temp(s.dir, "tidemark-trim-*")
-		if err != nil {
-			return span{}, fmt.Errorf("keep the plan of a trim: %w", err)
+// each calls visit for the ops of a line that count in it.
+func (h *head) each(ops []op, visit func(o *op)) {
+	skip := false
+	for i := range ops {
+		switch o := &ops[i]; {
+		case o.kind == opOpen:
+			skip = !h.counts(o.part)
+		case o.kind == opClose:
+			skip = false
+		case !skip:
+			visit(o)
 		}
-		s.file, s.drop = f, drop
-	}
-	at := span{s.end, s.end + int64(len(b))}
-	if at.to > maxPlan {
-		return span{}, fmt.Errorf("keep the plan of a trim: more than %d bytes: %w", int64(maxPlan), tidemark.ErrTooLarge)
-	}
-	if _, err := s.file.WriteAt(b, at.from); err != nil {
-		return span{}, fmt.Errorf("keep the plan of a trim: %w", err)
-	}
-	s.end = at.to
-	return at, nil
-}
-
-func (s *spill) close() {
-	if s.file != nil {
-		s.drop()
 	}
 }
 
-// blob is a part of a plan: in memory, or pieces of the temporary file.
-type blob struct {
-	mem    []byte
-	pieces []span
+// fact is what the decisions need to know of a line, and what is decided.
+type fact struct {
+	flags
+	start, end      int64
+	uuid, id, agent uint64
+	up              parent // the line before
+	items           []item
+	goes            bool
 }
 
-// keep takes over b, by a copy.
-func (s *spill) keep(b []byte) (blob, error) {
-	if len(b) == 0 {
-		return blob{}, nil
-	}
-	if s.used.Add(int64(len(b))) <= s.sizes.held {
-		return blob{mem: append([]byte(nil), b...)}, nil
-	}
-	s.used.Add(-int64(len(b)))
-	at, err := s.put(b)
-	return blob{pieces: []span{at}}, err
+// item is an element of the content that may go, or the beginning of some that stay.
+type item struct {
+	kind  opKind
+	stays bool
+	hash  uint64
+	id    span // of a call
 }
 
-// decode makes d read a blob, with the memory that it has from the one before; an error of the temporary file is left
-// in *failed.
-func (s *spill) decode(d *decoder, b blob, last int64, failed *error) {
-	d.b, d.i, d.last, d.more = b.mem, 0, last, nil
-	if len(b.pieces) == 0 {
-		return
-	}
-	rest := slices.Clone(b.pieces)
-	d.more = func(left []byte) []byte {
-		d.room[0], d.room[1] = d.room[1], d.room[0] // left is in the other
-		buf := append(d.room[0][:0], left...)
-		for len(rest) > 0 && len(buf) < maxOp {
-			n := min(rest[0].size(), blobPiece)
-			from := len(buf)
-			buf = slices.Grow(buf, int(n))[:from+int(n)]
-			if _, err := s.file.ReadAt(buf[from:], rest[0].from); err != nil && *failed == nil {
-				*failed = fmt.Errorf("read the plan of a trim: %w", err)
+// parent is what a line says of the line before it.
+type parent struct {
+	hash uint64
+	name span
+}
+
+// factOf keeps of a line what the decisions need; false where that is nothing.
+func factOf(h *head, ops []op) (f fact, ok bool) {
+	f = fact{flags: h.flags, start: h.start, end: h.end(), uuid: h.uuid, id: h.id, agent: h.agent}
+	h.each(ops, func(o *op) {
+		switch o.kind {
+		case opLink:
+			if o.link == linkParent {
+				f.up = parent{o.hash, o.span}
 			}
-			if rest[0].from += n; rest[0].size() == 0 {
-				rest = rest[1:]
-			}
+		case opKept, opThink, opEmpty, opResult, opCall:
+			f.items = append(f.items, item{kind: o.kind, hash: o.hash, id: o.id})
 		}
-		d.room[0] = buf
-		return buf
-	}
+	})
+	return f, h.flags != 0 || h.uuid != 0 || len(ops) > 0
 }

@@ -4,7 +4,7 @@
 // [Trim]; what goes is told to a [Sink], so that every cut can be undone.
 //
 // Lines that no rule changes are copied byte for byte; the result passes the rules of the Messages API whatever the log
-// was; memory is bounded whatever the length of file or line.
+// was; one line stands in memory at a time, and of each live line some hundred bytes of what decides about it.
 package trim
 
 import (
@@ -13,20 +13,20 @@ import (
 	"io"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/calls"
 )
 
 // The threshold over which outputs and inputs of tools are replaced by a stub, in UTF-16 units, as the known
 // implementation counts them.
 const (
-	DefaultThreshold = 500
-	MinThreshold     = 50
+	DefaultThreshold = calls.DefaultThreshold
+	MinThreshold     = calls.MinThreshold
 )
 
 // Options direct a trim. The zero value is good.
 type Options struct {
 	Threshold int    // 0 is DefaultThreshold; 1 up to MinThreshold act as MinThreshold
 	How       string // what a stub says to do to get its original back, before the handle; "" for nothing, and over 160 characters only "handle"
-	TempDir   string // for what does not fit into memory; "" is the system's
 }
 
 // Metrics say what a trim did. The first twelve are those of the known implementation, counted as it does.
@@ -53,7 +53,7 @@ type Metrics struct {
 	LinesEmptied   int64 `json:"linesEmptied"`   // lines that had nothing left, and are gone
 	LinesRelinked  int64 `json:"linesRelinked"`  // whose parent is another line now
 	LinesPreserved int64 `json:"linesPreserved"` // before the boundary, that a compaction names as kept
-	LinesUnread    int64 `json:"linesUnread"`    // that are no JSON, copied as they stand
+	LinesUnread    int64 `json:"linesUnread"`    // that are no JSON, or longer than scan.MaxLine, copied as they stand
 }
 
 // Cut is one change on the way from the log to its trimmed form: at a place of the output, Put bytes were written in
@@ -78,39 +78,27 @@ type Sink interface {
 // tidemark.ErrTooLarge for a log with more messages than its tables may hold, and errors of in, out and cuts. What
 // was written to out by then is no log.
 func Trim(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, o Options) (Metrics, error) {
-	return trim(ctx, in, size, out, cuts, o, usual)
+	m, err := trim(reading{ctx: ctx, in: in, size: size}, out, cuts, o)
+	if err != nil {
+		return Metrics{}, fmt.Errorf("trim: %w", err)
+	}
+	return m, nil
 }
 
-func trim(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, o Options, sz sizes) (Metrics, error) {
-	sp := &spill{sizes: sz, dir: o.TempDir}
-	defer sp.close()
-	pl := &planner{sizes: sz, in: in, size: size, limit: int64(o.Effective()), spill: sp, nameless: o.How == "" && cuts == nil}
-	chunks, err := pl.plan(ctx)
+func trim(r reading, out io.Writer, cuts Sink, o Options) (Metrics, error) {
+	r.threshold = int64(o.Effective())
+	v, err := r.look()
 	if err != nil {
-		return Metrics{}, fmt.Errorf("trim: %w", err)
+		return Metrics{}, err
 	}
-	lines := func() (int64, error) { return 0, nil }
-	if len(chunks) > 0 && chunks[0].boundary {
-		lines = pl.count(chunks[0].from) // nobody needs them before the end
-		defer func() { _, _ = lines() }()
-		kept, err := pl.before(ctx, chunks[0])
-		if err != nil {
-			return Metrics{}, fmt.Errorf("trim: %w", err)
-		}
-		chunks = append(kept, chunks...)
+	l := &ledger{facts: v.facts}
+	if err := l.decide(r.ctx); err != nil {
+		return Metrics{}, err
 	}
-	l := newLedger(sp)
-	if err := l.decide(ctx, chunks); err != nil {
-		return Metrics{}, fmt.Errorf("trim: %w", err)
+	w := newWriter(r, out, cuts, l, o.How)
+	if err := w.write(v.from); err != nil {
+		return Metrics{}, err
 	}
-	w := newWriter(in, out, cuts, l, o.How)
-	if err := w.write(ctx, chunks, size); err != nil {
-		return Metrics{}, fmt.Errorf("trim: %w", err)
-	}
-	before, err := lines()
-	if err != nil {
-		return Metrics{}, fmt.Errorf("trim: %w", err)
-	}
-	w.m.PreCompactionLinesSkipped = before - w.m.LinesPreserved
+	w.m.PreCompactionLinesSkipped = v.before - w.m.LinesPreserved
 	return w.m, nil
 }

@@ -1,38 +1,32 @@
 package trim
 
 import (
-	"context"
+	"bufio"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
-// writer makes the second pass: it copies the log and makes the cuts that the plan and the ledger say.
+// writer reads the live part once more: it copies it, and makes the cuts that the lines and the ledger say.
 type writer struct {
-	source
-	out     io.Writer
-	cuts    Sink
-	l       *ledger
-	labels  labels
-	heirs   map[uint64][]byte // by a line with a call: the line with the result that was made for it
-	made    map[uint64]bool   // lines with such results
-	heads   decoder
-	ops     decoder
-	how     string
-	m       Metrics
-	size    int64 // of the log
-	pos     int64 // what lies before is written or cut
-	buf     []byte
-	failed  error
-	stub    []byte  // scratch
-	added   []added // not yet written
-	before  weight
-	after   weight
-	itemsAt int // of the chunk
-	linesAt int
+	reading
+	out    *bufio.Writer
+	cuts   Sink
+	l      *ledger
+	labels labels
+	heirs  map[uint64][]byte // by a line with a call: the line with the result that was made for it
+	made   map[uint64]bool   // lines with such results
+	how    string
+	facts  []fact  // of lines that were not written yet
+	added  []added // not yet written
+	pos    int64   // what lies before is written or cut
+	failed error
+	before weight
+	after  weight
 }
 
 // weight is what stands in the conversation.
@@ -51,161 +45,106 @@ const (
 	tooLong  = "handle"
 )
 
-func newWriter(in io.ReaderAt, out io.Writer, cuts Sink, l *ledger, how string) *writer {
+func newWriter(r reading, out io.Writer, cuts Sink, l *ledger, how string) *writer {
 	if utf8.RuneCountInString(how) > maxHow {
 		how = tooLong
 	}
-	return &writer{source: source{sizes: l.spill.sizes, in: in}, out: out, cuts: cuts, l: l, how: how, buf: make([]byte, 0, outBytes), added: l.added, heirs: map[uint64][]byte{}, made: map[uint64]bool{}}
+	r.m, r.imagesIn, r.unread = Metrics{}, 0, 0
+	return &writer{reading: r, out: bufio.NewWriterSize(out, outBytes), cuts: cuts, l: l, how: how, facts: l.facts, added: l.added,
+		heirs: map[uint64][]byte{}, made: map[uint64]bool{}}
 }
 
-func (w *writer) write(ctx context.Context, chunks []*chunk, size int64) error {
-	w.size = size
-	for _, c := range chunks {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := w.chunk(c); err != nil {
-			return err
-		}
+// write writes what is left of a log whose last compaction is at a place.
+func (w *writer) write(boundary int64) error {
+	begin := boundary
+	if len(w.facts) > 0 {
+		begin = min(begin, w.facts[0].start)
 	}
-	w.copyTo(size)
-	w.flush()
-	w.m.OriginalBytes = size
-	w.m.LiveTokensBefore, w.m.LiveTokensAfter = w.before.tokens(), w.after.tokens()
-	w.m.CallsRepaired = int64(len(w.l.added))
-	return w.fault()
+	err := w.lines(begin, w.size, func(l scan.Line) bool {
+		if known := len(w.facts) > 0 && w.facts[0].start == l.From; known || l.From >= boundary {
+			w.cut(span{w.pos, l.From}, nil, "")
+			w.parse(l)
+			if known {
+				w.line(&w.facts[0])
+				w.facts = w.facts[1:]
+			}
+			w.copyTo(l.To())
+			w.answers(l)
+		}
+		return w.failed == nil
+	})
+	if err == nil && w.failed == nil && w.pos < w.size {
+		w.cut(span{w.pos, w.size}, nil, "")
+	}
+	if err == nil {
+		err = w.failed
+	}
+	if err == nil {
+		err = w.flush()
+	}
+	m := &w.m
+	m.OriginalBytes = w.size
+	m.ImagesStripped += w.imagesIn
+	w.before.images += w.imagesIn
+	m.LiveTokensBefore, m.LiveTokensAfter = w.before.tokens(), w.after.tokens()
+	m.CallsRepaired = int64(len(w.l.added))
+	return err
 }
 
-// fault is the first error of the log, the output, the cuts and the plan.
-func (w *writer) fault() error {
-	for _, err := range []error{w.err, w.failed, w.l.err} {
-		if err != nil {
-			return err
-		}
+// line writes one line of which a fact is known.
+func (w *writer) line(f *fact) {
+	h := &w.h
+	h.flags |= f.flags & (isKept | isPinned)
+	if f.flags&isKept != 0 {
+		w.m.LinesPreserved++
 	}
-	return nil
-}
-
-func (w *writer) chunk(c *chunk) error {
-	if w.pos < c.from {
-		w.cut(span{w.pos, c.from}, nil, "")
-	}
-	w.itemsAt, w.linesAt = 0, 0
-	w.m.add(&c.m)
-	w.m.ImagesStripped += c.imagesIn
-	w.before.images += c.imagesIn
-	heads, ops := &w.heads, &w.ops
-	w.l.spill.decode(heads, c.heads, c.from, &w.l.err)
-	w.l.spill.decode(ops, c.ops, c.from, &w.l.err)
-	var h head
-	for !heads.done() && w.fault() == nil {
-		heads.head(&h)
-		w.answers(h.start)
-		if c.some && w.pos < h.start {
-			w.cut(span{w.pos, h.start}, nil, "")
-		}
-		w.line(c, &h, ops)
-		if c.some {
-			w.copyTo(h.end())
-		}
-	}
-	w.answers(c.to)
-	if c.some && w.pos < c.to {
-		w.cut(span{w.pos, c.to}, nil, "")
-	}
-	w.copyTo(c.to)
-	return w.fault()
-}
-
-// add takes over what was counted while planning.
-func (m *Metrics) add(c *Metrics) {
-	m.FileHistoryRemoved += c.FileHistoryRemoved
-	m.QueueOperationsRemoved += c.QueueOperationsRemoved
-	m.UserMessages += c.UserMessages
-	m.AssistantResponses += c.AssistantResponses
-	m.ToolUseRequests += c.ToolUseRequests
-	m.ToolUseInputsStubbed += c.ToolUseInputsStubbed
-	m.CopiesStubbed += c.CopiesStubbed
-	m.LinesUnread += c.LinesUnread
-	m.LinesPreserved += c.LinesPreserved
-}
-
-// line writes one line of which the plan says something.
-func (w *writer) line(c *chunk, h *head, ops *decoder) {
-	e := edit{w: w, c: c, h: h, message: h.flags&isMessage != 0, pending: -1, main: h.flags&isSide == 0}
-	goes := h.flags&(isHistory|isQueue) != 0
+	e := edit{w: w, h: h, items: f.items, message: h.flags&isMessage != 0, pending: -1, main: h.flags&isSide == 0}
 	if e.message {
-		e.ch = w.l.chainOf(h, c)
-		e.thinks = e.ch.thinks(h)
-		goes = c.lines[w.linesAt] == itemGoes
-		w.linesAt++
-		if goes {
+		e.ch = w.l.chainOf(f)
+		if f.goes {
 			w.m.LinesEmptied++
 		}
 		if e.main {
 			w.before.chars += h.chars
 		}
 	}
-	if goes {
+	if f.goes {
+		h.each(w.ops, e.skip)
 		w.cut(span{h.start, h.end()}, nil, "")
-		ops.each(h, e.skip)
 		return
 	}
 	if e.message && e.main {
 		w.after.chars += h.chars
 	}
-	ops.each(h, e.op)
+	h.each(w.ops, e.op)
 	e.wholeUpTo(h.end())
 }
 
-// answers writes the results that nobody recorded, of calls in lines that end at a place or before it.
-func (w *writer) answers(to int64) {
-	for len(w.added) > 0 && w.added[0].at <= to {
-		a := w.added[0]
-		w.copyTo(a.at)
-		w.cut(span{a.at, a.at}, w.answer(a), "")
+// answers writes the results that nobody recorded, of calls in the line that was just written.
+func (w *writer) answers(l scan.Line) {
+	for len(w.added) > 0 && w.added[0].at <= l.To() {
+		w.cut(span{l.To(), l.To()}, w.answer(w.added[0], l), "")
 		w.added = w.added[1:]
 	}
 }
 
-// copyTo writes the log up to a place as it stands.
+// copyTo writes the line up to a place as it stands.
 func (w *writer) copyTo(to int64) {
-	for w.pos < to && w.fault() == nil {
-		end := w.base + int64(len(w.data))
-		if w.pos < w.base || w.pos >= end {
-			w.look()
-			continue
-		}
-		end = min(end, to)
-		w.put(w.data[w.pos-w.base : end-w.base])
-		w.pos = end
+	if w.pos < to {
+		w.put(w.raw(span{w.pos, to}))
+		w.pos = to
 	}
 }
 
-// look reads some of the log from the present place on: little behind a cut, since the next may be near and long, and
-// more where nothing was cut for long. Most of a log is cut, and what is cut is not read again.
-func (w *writer) look() {
-	most := w.sizes.piece
-	if cap(w.data) == 0 {
-		w.data = make([]byte, 0, most)
-	}
-	n := min(most, pieceOfLine)
-	if w.pos == w.base+int64(len(w.data)) {
-		n = min(most, max(n, 2*int64(len(w.data))))
-	}
-	w.load(span{w.pos, min(w.size, w.pos+n)})
-}
-
-// cut writes put instead of a span of the log.
+// cut writes put instead of a span of the log, which is nothing when neither is there.
 func (w *writer) cut(s span, put []byte, handle string) {
-	w.copyTo(s.from)
-	if w.failed != nil || w.err != nil {
+	if s.size() == 0 && len(put) == 0 {
 		return
 	}
-	if w.cuts != nil {
+	w.copyTo(s.from)
+	if w.cuts != nil && w.failed == nil {
 		if err := w.cuts.Cut(Cut{From: s.from, To: s.to, Put: int64(len(put)), Handle: handle}); err != nil {
 			w.failed = fmt.Errorf("keep the cut at byte %d: %w", s.from, err)
-			return
 		}
 	}
 	w.put(put)
@@ -214,40 +153,36 @@ func (w *writer) cut(s span, put []byte, handle string) {
 
 func (w *writer) put(b []byte) {
 	w.m.TrimmedBytes += int64(len(b))
-	if len(w.buf)+len(b) > outBytes {
-		w.flush()
-	}
-	if len(b) >= outBytes {
-		w.send(b)
-		return
-	}
-	w.buf = append(w.buf, b...)
-}
-
-func (w *writer) flush() {
-	w.send(w.buf)
-	w.buf = w.buf[:0]
-}
-
-func (w *writer) send(b []byte) {
-	if w.failed != nil || len(b) == 0 {
-		return
-	}
-	if _, err := w.out.Write(b); err != nil {
+	if _, err := w.out.Write(b); err != nil && w.failed == nil {
 		w.failed = fmt.Errorf("write the trimmed log: %w", err)
 	}
+}
+
+func (w *writer) flush() error {
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write the trimmed log: %w", err)
+	}
+	return nil
+}
+
+// at reads a name that stands elsewhere in the log.
+func (w *writer) at(s span) []byte {
+	b := make([]byte, s.size())
+	if n, err := w.in.ReadAt(b, s.from); n < len(b) && w.failed == nil {
+		w.failed = fmt.Errorf("read log at byte %d: %w", s.from, noEOF(err))
+	}
+	return b
 }
 
 // edit makes the cuts in one line.
 type edit struct {
 	w       *writer
-	c       *chunk
 	h       *head
 	ch      *chain
-	message bool // its blocks are ruled
-	main    bool // it weighs
-	thinks  bool // thinking stays
-	whole   bool // the copies were replaced
+	items   []item // what was decided about its elements that are still to come
+	message bool   // its blocks are ruled
+	main    bool   // it weighs
+	whole   bool   // the copies were replaced
 
 	stays   bool   // an element before stays
 	pending int64  // where elements that go begin, of which none before stays; -1 for none
@@ -261,10 +196,8 @@ func (e *edit) skip(o *op) {
 	case opThink:
 		e.w.m.SignaturesStripped++
 	case opResult:
-		e.item()
 		e.w.m.OrphansRemoved++
 	case opCall, opEmpty:
-		e.item()
 	default:
 		return
 	}
@@ -273,13 +206,11 @@ func (e *edit) skip(o *op) {
 	}
 }
 
-// item returns what was decided about the next result or call.
-func (e *edit) item() bool {
-	if !e.message {
-		return true
-	}
-	e.w.itemsAt++
-	return e.c.items[e.w.itemsAt-1] == itemStays
+// decided returns what was decided about the present element.
+func (e *edit) decided() bool {
+	it := e.items[0]
+	e.items = e.items[1:]
+	return it.stays || !e.message
 }
 
 func (e *edit) op(o *op) {
@@ -291,21 +222,22 @@ func (e *edit) op(o *op) {
 	case opLink:
 		e.link(o)
 	case opKept:
+		e.decided()
 		e.keep(o.from)
 	case opThink:
-		if stays := !e.message || e.thinks; !e.element(o, stays) {
+		if !e.element(o, e.decided()) {
 			w.m.SignaturesStripped++
 		}
 	case opEmpty:
-		e.element(o, e.item())
+		e.element(o, e.decided())
 	case opResult:
 		e.result = o.hash
-		if !e.element(o, e.item()) {
+		if !e.element(o, e.decided()) {
 			w.m.OrphansRemoved++
 		}
 	case opCall:
-		if e.element(o, e.item()) && e.ch != nil {
-			w.labels.put(e.ch.mix(o.hash), o.extra)
+		if e.element(o, e.decided()) && e.ch != nil {
+			w.labels.put(e.ch.mix(o.hash), o.label)
 		}
 	case opStub:
 		if o.from >= e.gone {
@@ -351,15 +283,15 @@ func (e *edit) wholeUpTo(at int64) {
 		return
 	}
 	e.whole = true
-	o := op{what: byte(formCopy), span: h.whole, n: h.whole.size()}
-	e.w.cut(o.span, e.w.note(&o, nil), "")
+	o := op{form: formCopy, span: h.whole, n: h.whole.size()}
+	e.w.replace(&o, nil)
 }
 
 // stub puts a note in the place of a span.
 func (e *edit) stub(o *op) {
 	w := e.w
 	var label []byte
-	switch form(o.what) {
+	switch o.form {
 	case formResult, formList:
 		w.m.ToolResultsStubbed++
 		if e.ch != nil {
@@ -371,15 +303,10 @@ func (e *edit) stub(o *op) {
 		w.m.ImagesStripped++
 		w.before.images++
 	}
-	note := w.note(o, label)
-	if e.message && e.main && form(o.what) != formCopy {
-		w.after.chars += int64(len(note)) - o.chars
+	put := w.replace(o, label)
+	if e.message && e.main && o.form != formCopy {
+		w.after.chars += int64(put) - o.chars
 	}
-	handle := ""
-	if w.cuts != nil && form(o.what) != formCopy {
-		handle = hex.EncodeToString(o.handle[:])
-	}
-	w.cut(o.span, note, handle)
 }
 
 // labels say what the latest calls were. A result stands in the message behind its call, so older ones are forgotten.
@@ -391,7 +318,7 @@ func (l *labels) put(call uint64, label []byte) {
 	if l.now == nil || len(l.now) >= maxLabels {
 		l.now, l.before = map[uint64][]byte{}, l.now
 	}
-	l.now[call] = append([]byte(nil), label...)
+	l.now[call] = label
 }
 
 func (l *labels) get(call uint64) []byte {
@@ -404,66 +331,68 @@ func (l *labels) get(call uint64) []byte {
 // Below shortNote characters of the original a note says its size and handle only, lest it grow.
 const shortNote = 200
 
-// note writes what stands in the place of a span.
-func (w *writer) note(o *op, label []byte) []byte {
-	b := w.stub[:0]
-	switch form(o.what) {
-	case formList:
-		b = append(b, `[{"type":"text","text":"`...)
+// replace writes a note in the place of a span and returns its length. A copy gets no handle: nobody reads its note but a
+// person who looks at the screen, and hashing copies would take as long as all else.
+func (w *writer) replace(o *op, label []byte) int {
+	var sum handle
+	var said string
+	long, named := o.n >= shortNote || o.form.picture(), o.form != formCopy
+	if o.form.picture() {
+		var ok bool
+		if said, sum, ok = w.describe(o.pictures[0]); ok {
+			said += ", sha256"
+		} else { // what is no base64 has the handle of the block
+			said, sum = said+", handle", handleOf(w.raw(o.span))
+		}
+	} else if named && (w.cuts != nil || w.how != "" || !long) {
+		sum = handleOf(w.raw(o.span))
+	}
+	open, end := `"`, `]"`
+	var b []byte
+	switch o.form {
 	case formImage, formDocument:
-		b = append(b, `{"type":"text","text":"`...)
+		what := "Image"
+		if o.form == formDocument {
+			what = "Document"
+		}
+		open, end = `{"type":"text","text":"`, `]"}`
+		b = fmt.Appendf(b, "%s[%s removed: %s %x", open, what, said, sum)
+	case formList:
+		open, end = `[{"type":"text","text":"`, `]"}]`
+		fallthrough
 	default:
-		b = append(b, '"')
+		b = fmt.Appendf(b, "%s[Trimmed: ~%d chars%s", open, o.n, w.picturesNote(o))
 	}
-	switch form(o.what) {
-	case formImage:
-		b = append(b, "[Image removed: "...)
-	case formDocument:
-		b = append(b, "[Document removed: "...)
-	default:
-		b = fmt.Appendf(b, "[Trimmed: ~%d chars%s", o.n, o.extra)
-	}
-	if f := form(o.what); f == formImage || f == formDocument {
-		b = fmt.Appendf(b, "%s %x", o.extra, o.handle)
-	}
-	long := o.n >= shortNote || form(o.what) == formImage || form(o.what) == formDocument
-	copied := form(o.what) == formCopy
 	if long && len(label) > 0 {
-		b = append(b, "; "...)
-		b = appendText(b, label)
+		b = appendText(append(b, "; "...), label)
 	}
-	if long && w.how != "" && !copied {
-		b = append(b, "; "...)
-		b = appendText(b, []byte(w.how))
-		b = fmt.Appendf(b, " %x", o.handle)
-	} else if !long && !copied {
-		b = fmt.Appendf(b, "; %x", o.handle)
+	if long && w.how != "" && named {
+		b = fmt.Appendf(appendText(append(b, "; "...), []byte(w.how)), " %x", sum)
+	} else if !long && named {
+		b = fmt.Appendf(b, "; %x", sum)
 	}
-	switch form(o.what) {
-	case formList:
-		b = append(b, `]"}]`...)
-	case formImage, formDocument:
-		b = append(b, `]"}`...)
-	default:
-		b = append(b, `]"`...)
+	b = append(b, end...)
+	name := ""
+	if w.cuts != nil && named {
+		name = hex.EncodeToString(sum[:])
 	}
-	w.stub = b
-	return b
+	w.cut(o.span, b, name)
+	return len(b)
 }
 
 // link makes a field name a line that is there.
 func (e *edit) link(o *op) {
 	w := e.w
-	if heir := w.heirs[o.hash]; heir != nil && link(o.what) == linkParent {
+	if heir := w.heirs[o.hash]; heir != nil && o.link == linkParent {
 		// Who walks from line to line must meet the result.
 		w.m.LinesRelinked++
 		w.cut(o.span, heir, "")
 		return
 	}
-	if o.hash != 0 && (w.l.kept.get(o.hash) != nil || w.made[o.hash]) {
+	if o.hash != 0 && (w.l.kept[o.hash] || w.made[o.hash]) {
 		return
 	}
-	which := link(o.what)
+	which := o.link
 	hash, name := w.l.ancestor(o.hash)
 	found := hash != 0 && hash != e.h.uuid && name.size() <= maxText
 	if which == linkLeaf && !found {
@@ -473,7 +402,7 @@ func (e *edit) link(o *op) {
 	if heir := w.heirs[hash]; found && heir != nil && which == linkParent {
 		to = heir
 	} else if found {
-		to = append([]byte(nil), w.raw(name)...)
+		to = w.at(name)
 	}
 	if which == linkParent {
 		w.m.LinesRelinked++

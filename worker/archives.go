@@ -179,14 +179,14 @@ func verifyArchives(c *request) (any, error) {
 		return out, nil
 	}
 	if !events {
-		if err := c.verifyAll(a, &out, func(wireProgress) error { return nil }); err != nil {
+		if err := verifyAll(c, a, &out, func(wireProgress) error { return nil }); err != nil {
 			return nil, err
 		}
 		return out, nil
 	}
 	to := c.begin()
 	defer to.end()
-	err = c.verifyAll(a, &out, func(p wireProgress) error { return to.event(p.Type, p) })
+	err = verifyAll(c, a, &out, func(p wireProgress) error { return to.event(p.Type, p) })
 	switch {
 	case err == nil:
 		return nil, to.event(out.Type, out)
@@ -199,7 +199,7 @@ func verifyArchives(c *request) (any, error) {
 // verifyAll reads every archive that the index or the bucket has, newest first. What lies among them
 // and is no archive counts as bad, since nobody can say what it holds. It stops when nobody wants to
 // know how far it is.
-func (c *request) verifyAll(a *agent.Agent, out *verdicts, progress func(wireProgress) error) (err error) {
+func verifyAll(c *request, a *agent.Agent, out *verdicts, progress func(wireProgress) error) (err error) {
 	p := wireProgress{Type: "progress"}
 	if out.Survey, err = a.Mend(c.r.Context(), archive.Bounds{}); err != nil {
 		return err

@@ -24,7 +24,7 @@ func getCompare(c *request) (any, error) {
 		}
 		sides[i] = string(key)
 	}
-	s, err := c.home()
+	s, err := homeSession(c)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ type costs struct {
 
 // getCost tells what the context of a session costs.
 func getCost(c *request) (any, error) {
-	rate, err := c.hitRate() // below 0: the session's own
+	rate, err := hitRateOf(c) // below 0: the session's own
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +98,14 @@ func getCost(c *request) (any, error) {
 	if gain.Before > 0 {
 		out.Trim.Reduction = 100 * float64(gain.Before-gain.After) / float64(gain.Before)
 	}
-	if err := c.price(s, &out); err != nil {
+	if err := priceOf(c, s, &out); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// price fills in what is told in dollars, where the prices of the model are known.
-func (c *request) price(s *session.Session, out *wireCost) error {
+// priceOf fills in what is told in dollars, where the prices of the model are known.
+func priceOf(c *request, s *session.Session, out *wireCost) error {
 	ctx := c.r.Context()
 	calls, err := s.Anatomies(ctx, 0, 1)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *request) price(s *session.Session, out *wireCost) error {
 	}
 	asked := c.r.URL.Query().Get("model")
 	if out.Model = asked; asked == "" {
-		if out.Model, err = c.modelOf(s, calls); err != nil {
+		if out.Model, err = costModel(c, s, calls); err != nil {
 			return err
 		}
 	}
@@ -142,8 +142,8 @@ func (c *request) price(s *session.Session, out *wireCost) error {
 	return nil
 }
 
-// modelOf is the model that the next call goes to; of a client's conversation, the one that its newest went to.
-func (c *request) modelOf(s *session.Session, calls []session.Anatomy) (string, error) {
+// costModel is the model that the next call goes to; of a client's conversation, the one that its newest went to.
+func costModel(c *request, s *session.Session, calls []session.Anatomy) (string, error) {
 	if s.Key.Channel() == proxyChannel && len(calls) > 0 {
 		return calls[0].Model, nil
 	}
@@ -151,8 +151,8 @@ func (c *request) modelOf(s *session.Session, calls []session.Anatomy) (string, 
 	return cmp.Or(own.Model, s.Settings.Model), err
 }
 
-// hitRate reads ?hitRate, below 0 for none.
-func (c *request) hitRate() (float64, error) {
+// hitRateOf reads ?hitRate, below 0 for none.
+func hitRateOf(c *request) (float64, error) {
 	s := c.r.URL.Query().Get("hitRate")
 	if s == "" {
 		return -1, nil

@@ -22,7 +22,7 @@ func getEpisodes(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.episodesOf(s)
+	v, err := episodesOf(c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func readEpisode(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, of, err := c.clientsEpisodes(s)
+	v, of, err := clientsEpisodes(c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func readEpisode(c *request) (any, error) {
 }
 
 // clientsEpisodes are those of a client's conversation; of is false for one of our own.
-func (c *request) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of bool, err error) {
+func clientsEpisodes(c *request, s *session.Session) (v proxy.EpisodesTold, of bool, err error) {
 	if s.Key.Channel() != proxyChannel || c.Proxies == nil {
 		return v, false, nil
 	}
@@ -99,9 +99,9 @@ func (c *request) clientsEpisodes(s *session.Session) (v proxy.EpisodesTold, of 
 
 // episodesOf are the episodes of a session. Those of a client's conversation only the proxy knows, since what the model marks
 // there never reaches the client, nor its log.
-func (c *request) episodesOf(s *session.Session) (session.Episodes, error) {
+func episodesOf(c *request, s *session.Session) (session.Episodes, error) {
 	ctx := c.r.Context()
-	v, of, err := c.clientsEpisodes(s)
+	v, of, err := clientsEpisodes(c, s)
 	if err != nil {
 		return session.Episodes{}, err
 	}

@@ -29,7 +29,7 @@ const (
 
 // toolCall is a tool at work.
 type toolCall struct {
-	*request
+	mcpDoor
 	m    rpc
 	tool mcpTool
 	args map[string]json.RawMessage // those that are there and of their kind
@@ -43,7 +43,7 @@ var errToldRPC = errors.New("the result was told")
 
 // callTool carries a tool out. What fails in it is a result, which the model reads; only what names no tool is an error
 // of the protocol.
-func (c *request) callTool(m rpc) (map[string]any, *rpcError, error) {
+func (c mcpDoor) callTool(m rpc) (map[string]any, *rpcError, error) {
 	name := textOf(m.params["name"])
 	all := mcpTools()
 	at := slices.IndexFunc(all, func(t mcpTool) bool { return t.name == name })
@@ -58,7 +58,7 @@ func (c *request) callTool(m rpc) (map[string]any, *rpcError, error) {
 	if !ok {
 		return nil, badRPC(rpcBadParams, "arguments: want an object"), nil
 	}
-	t := &toolCall{request: c, m: m, tool: all[at], args: args}
+	t := &toolCall{mcpDoor: c, m: m, tool: all[at], args: args}
 	err := t.check()
 	var out map[string]any
 	switch {
@@ -325,7 +325,7 @@ func (t *toolCall) readSession() (map[string]any, error) {
 	r.SetPathValue("key", string(t.session))
 	in := &request{door: t.door, w: t.w, r: r}
 	if id := t.text("entry"); id != "" {
-		return in.wholeMessage(tidemark.EntryID(id), int(offset))
+		return wholeMessage(in, tidemark.EntryID(id), int(offset))
 	}
 	s, err := in.shown()
 	if err != nil {
@@ -359,7 +359,7 @@ func (t *toolCall) readSession() (map[string]any, error) {
 }
 
 // wholeMessage reads one message from a byte on.
-func (c *request) wholeMessage(id tidemark.EntryID, offset int) (map[string]any, error) {
+func wholeMessage(c *request, id tidemark.EntryID, offset int) (map[string]any, error) {
 	s, err := c.rooted()
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func resourceTemplates() []any {
 }
 
 // listResources lists the memory files of the main agent, page by page.
-func (c *request) listResources(m rpc) (map[string]any, *rpcError, error) {
+func (c mcpDoor) listResources(m rpc) (map[string]any, *rpcError, error) {
 	a, err := c.owner(defaultAgent)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func (c *request) listResources(m rpc) (map[string]any, *rpcError, error) {
 }
 
 // readResource gives a memory file whole.
-func (c *request) readResource(m rpc) (map[string]any, *rpcError, error) {
+func (c mcpDoor) readResource(m rpc) (map[string]any, *rpcError, error) {
 	uri := textOf(m.params["uri"])
 	name, path := resourceOf(uri)
 	if name == "" {

@@ -67,12 +67,12 @@ func getMemory(c *request) (any, error) {
 	}
 	path := c.r.PathValue("path")
 	if all || version != 0 {
-		return c.versions(a, path, version)
+		return fileVersions(c, a, path, version)
 	}
 	return c.markdown(a.File(c.r.Context(), path))
 }
 
-func (c *request) versions(a *agent.Agent, path string, version int64) (any, error) {
+func fileVersions(c *request, a *agent.Agent, path string, version int64) (any, error) {
 	list, err := a.Versions(c.r.Context(), path)
 	if err != nil || version == 0 {
 		return struct {

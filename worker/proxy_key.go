@@ -70,7 +70,7 @@ func userOf(raw []byte) string {
 // false for what is no object, or breaks off; what was found before is there all the same.
 func members(raw []byte, names ...string) (found [][]byte, ok bool) {
 	var s scan.Scanner
-	s.Reset(raw, 0, nil)
+	s.Reset(raw, 0)
 	s.SkipMark()
 	found = make([][]byte, len(names))
 	if s.Space() != '{' || !s.Open() {
@@ -95,7 +95,7 @@ func members(raw []byte, names ...string) (found [][]byte, ok bool) {
 func elements(list []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var s scan.Scanner
-		s.Reset(list, 0, nil)
+		s.Reset(list, 0)
 		if s.Space() != '[' || !s.Open() {
 			return
 		}

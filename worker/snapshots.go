@@ -100,7 +100,7 @@ func getTree(c *request) (any, error) {
 
 // findSnapshot tells what an agent knows of a snapshot: the session it is of, above all.
 func findSnapshot(c *request) (any, error) {
-	return c.knownSnapshot(c.r.PathValue("id"))
+	return knownSnapshot(c, c.r.PathValue("id"))
 }
 
 // postBranch makes a branch, trimmed unless the body says otherwise.
@@ -180,7 +180,7 @@ func getSnapshotArchive(c *request, s *session.Session) (any, error) {
 
 // getArchiveByID is the same of the session that has the snapshot.
 func getArchiveByID(c *request) (any, error) {
-	s, err := c.home()
+	s, err := homeSession(c)
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +213,11 @@ func (w *headed) Write(p []byte) (int, error) {
 
 // putArchiveByID reads an archive into a session of its own.
 func putArchiveByID(c *request) (any, error) {
-	key, err := c.target()
+	key, err := archiveTarget(c)
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.sound(c.r.PathValue("id"))
+	body, err := soundArchive(c, c.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -236,9 +236,9 @@ func putArchiveByID(c *request) (any, error) {
 	return response{status, in}, nil
 }
 
-// sound gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused
+// soundArchive gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused
 // makes no session. Of one that is longer than may be held only what it is of is known, and only that is held.
-func (c *request) sound(id string) (io.Reader, error) {
+func soundArchive(c *request, id string) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)

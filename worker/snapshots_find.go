@@ -47,18 +47,18 @@ func homeOf(method, id string, query url.Values) (root tidemark.Key, sought stri
 	return "", sides[0], nil
 }
 
-// home opens the session that a request about snapshots is for.
-func (c *request) home() (*session.Session, error) {
-	key, err := c.homeKey()
+// homeSession opens the session that a request about snapshots is for.
+func homeSession(c *request) (*session.Session, error) {
+	key, err := homeKey(c)
 	if err != nil {
 		return nil, err
 	}
 	return c.enter(key, false)
 }
 
-// target is the session that an archive is to be read into, which may be new.
-func (c *request) target() (tidemark.Key, error) {
-	key, err := c.homeKey()
+// archiveTarget is the session that an archive is to be read into, which may be new.
+func archiveTarget(c *request) (tidemark.Key, error) {
+	key, err := homeKey(c)
 	if own := c.r.URL.Query().Get("session"); err == nil && own != "" { // as it was asked for, not its root
 		key, err = tidemark.ParseKey(own)
 	}
@@ -72,18 +72,18 @@ func (c *request) target() (tidemark.Key, error) {
 }
 
 // homeKey is the key of that session's conversation.
-func (c *request) homeKey() (tidemark.Key, error) {
+func homeKey(c *request) (tidemark.Key, error) {
 	query := c.r.URL.Query()
 	key, id, err := homeOf(c.r.Method, c.r.PathValue("id"), query)
 	if err != nil || id == "" {
 		return key, err
 	}
-	n, err := c.knownSnapshot(id)
+	n, err := knownSnapshot(c, id)
 	return tidemark.Key(n.Session).Root(), err
 }
 
 // knownSnapshot asks the agent for a snapshot.
-func (c *request) knownSnapshot(id string) (snapshot.Node, error) {
+func knownSnapshot(c *request, id string) (snapshot.Node, error) {
 	if !isSnapshotID(id) {
 		return snapshot.Node{}, fmt.Errorf("snapshot %s: want an id of a snapshot, snap- and 26 letters and digits: %w", clip(id, 80), tidemark.ErrInvalid)
 	}

@@ -97,7 +97,7 @@ func postImport(c *request) (any, error) {
 		start, _ := body.Peek(sniffBytes) // an error comes again with the first read
 		format = sniff(start)
 	}
-	log, err := c.probe(body, c.reader(format)) // before the session is made
+	log, err := probeLog(c, body, importReader(c, format)) // before the session is made
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func postImport(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.narrow(s, tidemark.Tokens(window)); err != nil {
+	if err := narrow(c, s, tidemark.Tokens(window)); err != nil {
 		return nil, err
 	}
 	if format == "claude" && c.MaxSpool > 0 { // the reader of such logs goes over them twice
@@ -113,20 +113,22 @@ func postImport(c *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer c.unspool(kept)
+		defer unspool(c, kept)
 		log = kept
 	}
-	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader(format)(log, m) })
+	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return importReader(c, format)(log, m) })
 }
 
 // lineExtra is what a line of a log may have beside its message.
 const lineExtra = 64 << 10
 
-// reader returns how the messages of a format are read.
-func (c *request) reader(format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
+// importReader returns how the messages of a format are read.
+func importReader(c *request, format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
 	var lines archive.Limits
+	logs := transcript.Options{MaxMessage: c.MaxMessage}
 	if c.MaxMessage > 0 {
 		lines.Line = int(c.MaxMessage + lineExtra)
+		logs.MaxLine = 2*c.MaxMessage + lineExtra // a result stands there twice
 	}
 	if format == "jsonl" {
 		return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
@@ -134,13 +136,13 @@ func (c *request) reader(format string) func(io.Reader, *imported) iter.Seq2[ses
 		}
 	}
 	return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
-		return fromTranscript(transcript.Messages(r, transcript.Options{MaxMessage: c.MaxMessage}), m)
+		return fromTranscript(transcript.Messages(r, logs), m)
 	}
 }
 
-// probe reads as much of a log as has a message in it, and gives the whole back to be read. A log
+// probeLog reads as much of a log as has a message in it, and gives the whole back to be read. A log
 // without one is an error; behind maxProbe bytes nobody looks any more.
-func (c *request) probe(body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
+func probeLog(c *request, body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)
@@ -177,7 +179,7 @@ func noMessage(m imported) error {
 }
 
 // narrow sets the session's window.
-func (c *request) narrow(s *session.Session, window tidemark.Tokens) error {
+func narrow(c *request, s *session.Session, window tidemark.Tokens) error {
 	if window == 0 {
 		return nil
 	}
@@ -190,7 +192,7 @@ func (c *request) narrow(s *session.Session, window tidemark.Tokens) error {
 }
 
 // unspool removes what a host without a disk kept of a log.
-func (c *request) unspool(kept *session.Spool) {
+func unspool(c *request, kept *session.Spool) {
 	if err := kept.Close(); err != nil {
 		c.Logger.Warn("import", "id", c.w.id, "err", err)
 	}
@@ -345,7 +347,7 @@ func postRestore(c *request) (any, error) {
 		return nil, fmt.Errorf("restore %s: %w", key, err)
 	}
 	defer body.Close()
-	log, err := c.probe(body, c.reader("jsonl"))
+	log, err := probeLog(c, body, importReader(c, "jsonl"))
 	if errors.Is(err, tidemark.ErrInvalid) {
 		return nil, damaged(key, err)
 	}
@@ -356,5 +358,5 @@ func postRestore(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return c.reader("jsonl")(log, m) })
+	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return importReader(c, "jsonl")(log, m) })
 }

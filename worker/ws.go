@@ -86,8 +86,12 @@ func (n note) String() string {
 	return string(raw)
 }
 
+// socketDoor is a request on its way to become a socket.
+type socketDoor struct{ *request }
+
 // openSocket turns a request into a socket of the session that its query names.
-func openSocket(c *request) (any, error) {
+func openSocket(r *request) (any, error) {
+	c := socketDoor{r}
 	protocol, err := c.handshake()
 	if err != nil {
 		return nil, err
@@ -117,7 +121,7 @@ func openSocket(c *request) (any, error) {
 
 // handshake holds a request to RFC 6455, §4.2.1, and agrees on the protocol. A client that offers
 // none is one that cannot, and means ours.
-func (c *request) handshake() (protocol string, err error) {
+func (c socketDoor) handshake() (protocol string, err error) {
 	h := c.r.Header
 	if !upgrades(c.r) || !strings.Contains(strings.ToLower(h.Get("Connection")), "upgrade") && c.r.ProtoMajor == 1 && h.Get("Connection") != "" {
 		c.w.Header().Set("Upgrade", "websocket")
@@ -141,7 +145,7 @@ func (c *request) handshake() (protocol string, err error) {
 }
 
 // name is what a client calls itself, for others to see.
-func (c *request) name() (string, error) {
+func (c socketDoor) name() (string, error) {
 	s := c.r.URL.Query().Get("name")
 	if len(s) > maxName || invalidUTF8([]byte(s)) >= 0 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "", fmt.Errorf("name: want up to %d bytes of text on one line: %w", maxName, tidemark.ErrInvalid)
@@ -150,7 +154,7 @@ func (c *request) name() (string, error) {
 }
 
 // asked returns the session that ?session names.
-func (c *request) asked(create bool) (*session.Session, error) {
+func (c socketDoor) asked(create bool) (*session.Session, error) {
 	if err := c.askedKey(); err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (c *request) asked(create bool) (*session.Session, error) {
 }
 
 // askedKey takes the key from the query, where a path has none.
-func (c *request) askedKey() error {
+func (c socketDoor) askedKey() error {
 	key := c.r.URL.Query().Get("session")
 	if key == "" {
 		return fmt.Errorf("session: it is missing; name one, as in %s?session=main: %w", c.r.URL.Path, tidemark.ErrInvalid)
@@ -169,7 +173,7 @@ func (c *request) askedKey() error {
 
 // rootEvents is liveEvents at a path without the key.
 func rootEvents(c *request) (any, error) {
-	if err := c.askedKey(); err != nil {
+	if err := (socketDoor{c}).askedKey(); err != nil {
 		return nil, err
 	}
 	return in((*request).rooted, liveEvents)(c)

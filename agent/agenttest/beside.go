@@ -4,6 +4,7 @@ package agenttest
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"time"
 
@@ -51,10 +52,19 @@ type busy struct {
 	main, guest tidemark.Scope
 }
 
+// silent is a model that decides nothing.
+type silent struct{}
+
+func (silent) Stream(context.Context, tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: tidemark.NewText(tidemark.Assistant, "<decisions></decisions>"), Call: tidemark.Call{Stop: "end_turn"}}}, nil)
+	}
+}
+
 // Play makes the rows of the other agent.
 func Play(t testing.TB, db tidemark.DB) {
 	blobs := tidemarktest.NewBlobs()
-	a, err := agent.New(agent.Config{Name: Other, DB: db, Blobs: blobs, Runtime: then{hosttest.Runtime(t)}, Reconcile: agent.ReconcileRules, Digest: true})
+	a, err := agent.New(agent.Config{Name: Other, DB: db, Blobs: blobs, Runtime: then{hosttest.Runtime(t)}, Reconcile: true, Model: silent{}, Digest: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +115,11 @@ func (b *busy) facts() {
 	ctx := context.Background()
 	b.remember(b.main, "x1", "The staging port is 8080", "The user prefers pnpm.")
 	b.remember(b.guest, "a1", "Likes tea")
-	b.remember(b.main, "x2", "The staging port is 9090", "first fact")
-	_, err := b.Consolidate(ctx)
+	near, err := b.News(ctx, b.main, memory.Since{Near: "The staging port"})
+	b.must(err)
+	b.must(b.Remember(ctx, tidemark.Extraction{ID: "x2", Session: "01AUNT", Scope: b.main, At: today, Facts: []tidemark.Fact{
+		{Text: "The staging port is 9090", Action: string(memory.Update), Target: near.Near[0].ID}, {Text: "first fact"}}}))
+	_, err = b.Consolidate(ctx)
 	b.must(err)
 	b.must(b.Sittings(ctx, []memory.Sitting{{Key: b.main.Key, Log: "L", First: "E000001", Last: "Z", From: longAgo, To: longAgo, Count: 2, Topics: []string{"boathouse"}}}))
 }

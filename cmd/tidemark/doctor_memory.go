@@ -22,7 +22,7 @@ func (d *doctor) nights(ctx context.Context, c *client) {
 	}
 	var last agent.Consolidated
 	if json.Unmarshal(out.Night.Last, &last) == nil && last.Waiting != "" {
-		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model); the rules compare facts all the same", "new facts are not compared with older ones: %s", safe(last.Waiting))
+		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model)", "new facts are not compared with older ones: %s", safe(last.Waiting))
 	}
 	if n := out.Night; len(n.Edited) > 0 {
 		d.add("digest", odd, "take over what you want, then remove your file: the agent goes on with its own", "edited by a person and left as it is: %s; ours stands beside, as .suggested.md", safe(strings.Join(n.Edited, ", ")))

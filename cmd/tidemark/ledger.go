@@ -14,9 +14,9 @@ func (m *Main) memoryLedger() *cobra.Command {
 	var of string
 	var limit int
 	c := &cobra.Command{Use: "ledger", Short: "What counts no more of what was remembered, and why", Args: cobra.NoArgs,
-		Long: `The nightly sweep (recall.reconcile) removes nothing: it writes rows that say which
-fact a newer one replaces (UPDATE) or ends (DELETE), with reason and sources. What
-is named there leaves search, prompt and digest, and stays in its file.`,
+		Long: `To compare facts (recall.reconcile) removes nothing: rows say which fact a newer one
+replaces (UPDATE) or ends (DELETE), with reason and sources. What is named there
+leaves search, prompt and digest, and stays in its file.`,
 		Example: `  tidemark memory ledger
   tidemark memory ledger undo 12`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -308,7 +308,7 @@ func (n *node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()), Windows: setup.Windows(n.cfg, native.Transport()),
+		Key: key, DB: n.store(o.db), Blobs: n.blobs, Provider: probe.Provider(n.provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.rt, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.cfg), Rooms: setup.Rooms(n.cfg), Stemmer: n.stemmer, Courier: n.courier, Embedder: setup.Embedder(n.cfg, n.rt, native.Transport()), Windows: setup.Windows(n.cfg, native.Transport()),
 		Children: setup.Here(n.Session),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -142,13 +141,8 @@ func (t *trimming) places(cuts bool) error {
 	return nil
 }
 
-// trimMemory is what Go may take for a trim, beside the pages of the program itself: 64 MiB together. Without it the
-// heap doubles between two collections of a log of a gigabyte.
-const trimMemory = 36 << 20
-
 // trimFile trims a file into a file.
 func (m *Main) trimFile(ctx context.Context, path string, t trimming) error {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(trimMemory))
 	in, never, done, err := m.logFile(ctx, path)
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("read log: %w", err)
@@ -272,7 +266,7 @@ func (t *trimming) tell(w *output, in string, got trim.Metrics) {
 			amount{got.LinesEmptied, "line left empty", "lines left empty"})},
 		{"put right", many(amount{got.OrphansRemoved, "result without a call", "results without a call"},
 			amount{got.CallsRepaired, "call without a result", "calls without a result"}, amount{got.LinesRelinked, "parent", "parents"})},
-		{"as it was", many(amount{got.LinesUnread, "line that is no JSON", "lines that are no JSON"},
+		{"as it was", many(amount{got.LinesUnread, "line that is no JSON or too long", "lines that are no JSON or too long"},
 			amount{got.LinesPreserved, "line that the compaction kept", "lines that the compaction kept"})},
 		{"to undo it", t.undo()},
 	}

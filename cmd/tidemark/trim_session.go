@@ -230,9 +230,6 @@ func (p *primitive) claudeOptions() claude.BranchOptions {
 
 // tellClaude prints what was made for Claude Code. What is to be launched is for [Main.launchMade].
 func (m *Main) tellClaude(ctx context.Context, node snapshot.Node, made claude.Branch, p primitive) error {
-	for _, n := range made.Notes {
-		m.err.line(n)
-	}
 	if m.json {
 		return m.printJSON(struct {
 			Snapshot snapshot.Node `json:"snapshot"`

@@ -166,7 +166,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	life, end := context.WithCancel(c.o.Context())
 	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
-		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Strategies: setup.Strategies(cfg), Stemmer: c.in.stemmer, Alarm: c.clock.set, Admit: c.in.admit,
+		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Strategies: setup.Strategies(cfg), Rooms: setup.Rooms(cfg), Stemmer: c.in.stemmer, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
 		Embedder: setup.Embedder(cfg, c.o, c.o.Transport()), Windows: setup.Windows(cfg, c.o.Transport()),
 		Courier:  setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),

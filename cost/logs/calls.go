@@ -18,14 +18,11 @@ func (r *reader) call(l transcript.Line, side bool) error {
 	if !ok {
 		f, ok = l.Field("usage")
 	}
-	if !ok || f.Kind != transcript.Object {
+	if !ok {
 		return nil
 	}
 	one := call{side: side}
-	for m, err := range l.Members(f) {
-		if err != nil {
-			return err
-		}
+	for m := range l.Members(f) {
 		switch m.Name {
 		case "input_tokens":
 			one.usage.Input = number(l, m)
@@ -65,13 +62,7 @@ func (r *reader) call(l transcript.Line, side bool) error {
 
 // hourWrites reads how much went to the cache that lives an hour.
 func hourWrites(l transcript.Line, f transcript.Field) (n tidemark.Tokens) {
-	if f.Kind != transcript.Object {
-		return 0
-	}
-	for m, err := range l.Members(f) {
-		if err != nil {
-			return n
-		}
+	for m := range l.Members(f) {
 		if m.Name == "ephemeral_1h_input_tokens" {
 			n = number(l, m)
 		}

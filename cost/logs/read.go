@@ -1,7 +1,7 @@
 package logs
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	defaultMaxLine = 1 << 20 // bytes of a line that stand in memory at once
 	maxCalls       = 1 << 20 // calls of one log whose usage is added up
 	maxCompactions = 1 << 14
 )
@@ -24,7 +23,6 @@ const (
 type reader struct {
 	prices   cost.Prices
 	fallback cost.Price
-	maxLine  int64   // 0 is defaultMaxLine
 	changes  []int64 // offsets at which trimming changes the log, ascending; those behind the first that counts are of no use
 
 	context tidemark.Tokens // of a log without a report, where it is known; else 0
@@ -68,7 +66,7 @@ func Read(ctx context.Context, r io.Reader, prices cost.Prices, fallback cost.Pr
 
 func (r *reader) read(ctx context.Context, in io.Reader) (Contents, error) {
 	r.calls, r.known = map[string]call{}, map[string]*cost.Price{}
-	for l, err := range transcript.Lines(in, transcript.Options{MaxLine: cmp.Or(r.maxLine, defaultMaxLine)}) {
+	for l, err := range transcript.Lines(in, transcript.Options{}) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -106,7 +104,7 @@ func (r *reader) line(l transcript.Line) error {
 	if l.Blank() {
 		return nil
 	}
-	size := l.Size - lineEnd(l)
+	size := int64(len(bytes.TrimSuffix(l.Raw, []byte{'\n'})))
 	switch typ := l.Type(); {
 	case l.Err != nil:
 		r.count(inOther, size, 1)
@@ -121,14 +119,6 @@ func (r *reader) line(l transcript.Line) error {
 		return r.message(l, typ, size)
 	}
 	return nil
-}
-
-// lineEnd is how many bytes of a line end it.
-func lineEnd(l transcript.Line) int64 {
-	if raw, err := l.Bytes(l.Size-1, l.Size, 1); err == nil && raw[0] == '\n' {
-		return 1
-	}
-	return 0
 }
 
 // boundary begins the live part anew.
@@ -157,28 +147,26 @@ func (r *reader) boundary(l transcript.Line, size int64) error {
 		r.count(inOther, size, 1)
 		return nil
 	}
-	n, err := textUnits(l, text)
+	n := textUnits(l, text)
 	r.count(inConversation, size, 1)
 	r.live.paper = n
 	if l.Type() == "summary" { // else it says only that there was a compaction, and the summary is a message
 		r.live.weigh(inConversation, weight{chars: n})
 	}
-	return err
+	return nil
 }
 
 // metadata reads what a compaction says of itself.
 func metadata(l transcript.Line) (before tidemark.Tokens, trigger string) {
 	f, ok := l.Field("compactMetadata")
-	if !ok || f.Kind != transcript.Object {
+	if !ok {
 		return 0, ""
 	}
-	for m, err := range l.Members(f) {
-		switch {
-		case err != nil:
-			return before, trigger
-		case m.Name == "preTokens":
+	for m := range l.Members(f) {
+		switch m.Name {
+		case "preTokens":
 			before = number(l, m)
-		case m.Name == "trigger":
+		case "trigger":
 			trigger = l.Text(m)
 		}
 	}
@@ -191,11 +179,7 @@ func number(l transcript.Line, f transcript.Field) tidemark.Tokens {
 	if f.Kind != transcript.Number || f.Size() > digits {
 		return 0
 	}
-	raw, err := l.Bytes(f.Start, f.End, digits)
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
+	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -269,36 +253,26 @@ func (r *reader) message(l transcript.Line, typ string, size int64) error {
 	if !ok {
 		content, _ = l.Field("content")
 	}
-	accounted, err := r.content(l, content)
-	r.count(inConversation, max(0, size-accounted), 1)
-	return err
+	r.count(inConversation, max(0, size-r.content(l, content)), 1)
+	return nil
 }
 
 // content counts the blocks of a message, and says how many of its bytes are no conversation.
-func (r *reader) content(l transcript.Line, content transcript.Field) (accounted int64, err error) {
+func (r *reader) content(l transcript.Line, content transcript.Field) (accounted int64) {
 	switch content.Kind {
 	case transcript.String:
-		n, err := textUnits(l, content)
+		n := textUnits(l, content)
 		r.touch(l, content)
 		r.live.weigh(inConversation, weight{chars: n})
 		r.live.paper += n
-		return 0, err
 	case transcript.Array:
-	default:
-		return 0, nil
-	}
-	for f, err := range l.Members(content) {
-		if err != nil {
-			return accounted, err
+		for f := range l.Members(content) {
+			b := readBlock(l, f, 0)
+			r.touch(l, f)
+			accounted += r.block(b)
 		}
-		b, err := readBlock(l, f, 0)
-		if err != nil {
-			return accounted, err
-		}
-		r.touch(l, f)
-		accounted += r.block(b)
 	}
-	return accounted, nil
+	return accounted
 }
 
 // block counts one block of a message, and says how many of its bytes are no conversation.

@@ -51,7 +51,7 @@ var table = []row{
 	{pkg: "snapshot", why: "nodes, their tree and a file format; it knows no session and no log"},
 	{pkg: "metric", why: "figures in, a text out: what is counted is for others to say"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
-	{pkg: "cost/logs", may: "internal/picture transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
+	{pkg: "cost/logs", may: "internal/picture internal/scan transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
 	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
@@ -74,11 +74,13 @@ var table = []row{
 	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "session", may: "internal/lexicon approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "room", may: "host recall", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
+	{pkg: "room/task", may: "internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "session", may: "internal/lexicon room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "internal/near internal/scan schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "internal/near internal/scan room/task schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "room room/task approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider recall reset", why: "values in, values out: the host brings the ports"},
 
 	{pkg: "bench", may: "compaction archive paging episodes proxy recall session provider transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 

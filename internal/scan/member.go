@@ -1,12 +1,9 @@
 package scan
 
-// MaxName bounds the names of members that a reader need tell apart: of longer ones only the beginning is kept.
-const MaxName = 256
-
 // Member is one member of an object, or one element of a list. The value ends where the scanner stands when Value, or
 // what else steps over it, has returned.
 type Member struct {
-	Name    []byte // as it is written, without its quotes, until the scan goes on; nil for elements
+	Name    []byte // as it is written, without its quotes; nil for elements
 	Escaped bool   // the name has escapes
 	Kind    byte   // the first byte of the value
 	At      int64  // where it begins: the quote of its name, or the element itself
@@ -42,56 +39,18 @@ func (s *Scanner) Next(m *Member) bool {
 		if !s.name(m) || !s.colon() {
 			return false
 		}
-		if m.Name == nil {
-			m.Name = []byte{} // an empty name is one
-		}
 		c = s.Space()
 	}
 	m.Start, m.Kind = s.Pos(), c
 	return true
 }
 
-// name scans a name behind its quote. The usual one stands in one piece.
+// name scans a name behind its quote.
 func (s *Scanner) name(m *Member) bool {
 	from, escaped := s.i, s.Escaped
-	end := s.plain(from)
-	if end == len(s.data) || s.data[end] != '"' {
-		s.Escaped = escaped // it is scanned from its beginning
-		return s.oddName(m, from)
-	}
-	m.Name, m.Escaped, s.i = s.data[from:end], s.Escaped > escaped, end+1
-	if s.more != nil && (end+2 >= len(s.data) || s.data[end+1] != ':' || s.data[end+2] <= ' ') {
-		// The next piece may take the place of this one before the value is reached.
-		s.key = append(s.key[:0], m.Name[:min(len(m.Name), maxRaw)]...)
-		m.Name = s.key
-	}
-	return true
-}
-
-// maxRaw is as much as a name of MaxName bytes, and one more, takes when each is an escape.
-const maxRaw = 6 * (MaxName + 1)
-
-// oddName scans a name that goes on in the next piece or has escapes.
-func (s *Scanner) oddName(m *Member, from int) bool {
-	s.key = s.key[:0]
-	keep := func(b []byte) { s.key = append(s.key, b[:min(len(b), maxRaw-len(s.key))]...) }
-	if more := s.more; more != nil {
-		s.more = func() []byte {
-			keep(s.data[from:])
-			from = 0
-			return more()
-		}
-		defer func() {
-			if s.more != nil {
-				s.more = more
-			}
-		}()
-	}
-	before := s.Escaped
 	if !s.str() {
 		return false
 	}
-	keep(s.data[from : s.i-1])
-	m.Name, m.Escaped = s.key, s.Escaped > before
+	m.Name, m.Escaped = s.data[from:s.i-1], s.Escaped > escaped
 	return true
 }

@@ -1,10 +1,10 @@
-// Package scan walks over JSON without decoding it, checks its grammar exactly as encoding/json does, and says where
-// values begin and end. [Scanner] takes it in pieces, so that a line of a log of any length is read once and none of it is
-// kept; [Cursor] walks over what stands in memory as a whole. [Splice] and [Set] put other values in: bytes that nobody
-// changes come out as they came.
+// Package scan cuts a log into lines and walks over JSON without decoding it, checks its grammar exactly as encoding/json
+// does, and says where values begin and end. [Scanner] walks member by member, [Cursor] over a value that readers come
+// back to. [Splice] and [Set] put other values in: bytes that nobody changes come out as they came.
 package scan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -20,21 +20,19 @@ const wantComma = "want a comma or the end of the list or object"
 // Scanner walks over one JSON value. Places are absolute: they count from what Reset called the beginning. A method
 // that reports false has met broken grammar, and Err says why.
 type Scanner struct {
-	Err error // why the value is not JSON, or what the giver of pieces met
+	Err error // why the value is not JSON
 
 	// What was seen in strings since they were set to zero: bytes that an escape has more than its character has
 	// UTF-16 units, and the bits of all other bytes. The characters of a string that is ASCII are known by that.
 	Escaped int64
 	Bits    uint64
 
-	data  []byte        // the piece at hand
-	i     int           // the next byte in data
-	base  int64         // where data begins
-	more  func() []byte // the piece behind data, empty at the end; nil when there is only one
-	blank int           // bytes of white space between values
+	data  []byte
+	i     int   // the next byte in data
+	base  int64 // where data begins
+	blank int   // bytes of white space between values
 	open  stack
-	most  int    // containers that may be open, 0: MaxDepth
-	key   []byte // a name that did not stand in one piece
+	most  int // containers that may be open, 0: MaxDepth
 }
 
 // stack is the containers that are open. The first 64 take no memory of their own.
@@ -82,10 +80,9 @@ func (e *Error) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *Error) Unwrap() error { return tidemark.ErrInvalid }
 
-// Reset begins with a value whose first byte is at base. more gives the piece behind data, which may take its place,
-// and an empty one at the end; it is nil when data is all.
-func (s *Scanner) Reset(data []byte, base int64, more func() []byte) {
-	*s = Scanner{data: data, base: base, more: more, open: stack{deep: s.open.deep[:0]}, key: s.key[:0]}
+// Reset begins with a value whose first byte is at base.
+func (s *Scanner) Reset(data []byte, base int64) {
+	*s = Scanner{data: data, base: base, open: stack{deep: s.open.deep[:0]}}
 }
 
 // Pos is the place of the next byte.
@@ -93,20 +90,6 @@ func (s *Scanner) Pos() int64 { return s.base + int64(s.i) }
 
 // Depth is how many containers are open.
 func (s *Scanner) Depth() int { return s.open.depth }
-
-// fill goes on to the next piece; false at the end.
-func (s *Scanner) fill() bool {
-	if s.more == nil {
-		return false
-	}
-	s.base, s.i = s.base+int64(len(s.data)), 0
-	s.data = s.more()
-	if len(s.data) == 0 {
-		s.more = nil
-		return false
-	}
-	return true
-}
 
 // Fail notes why the value is not what was wanted, and reports false.
 func (s *Scanner) Fail(why string) bool {
@@ -117,11 +100,11 @@ func (s *Scanner) Fail(why string) bool {
 }
 
 // AtEnd reports whether there is no byte more.
-func (s *Scanner) AtEnd() bool { return s.i >= len(s.data) && !s.fill() }
+func (s *Scanner) AtEnd() bool { return s.i >= len(s.data) }
 
 // SkipMark steps over a byte order mark that is next.
 func (s *Scanner) SkipMark() {
-	if !s.AtEnd() && len(s.data)-s.i >= 3 && string(s.data[s.i:s.i+3]) == "\xef\xbb\xbf" {
+	if len(s.data)-s.i >= 3 && string(s.data[s.i:s.i+3]) == "\xef\xbb\xbf" {
 		s.i += 3
 	}
 }
@@ -146,18 +129,13 @@ func (s *Scanner) Space() (c byte) {
 }
 
 func (s *Scanner) skipSpace() byte {
-	for {
-		for s.i < len(s.data) {
-			if c := s.data[s.i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-				return c
-			}
-			s.i++
-			s.blank++
+	for ; s.i < len(s.data); s.i++ {
+		if c := s.data[s.i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
 		}
-		if !s.fill() {
-			return 0
-		}
+		s.blank++
 	}
+	return 0
 }
 
 // shortEscape holds the bytes that make an escape with the backslash before them alone.
@@ -175,10 +153,7 @@ func (s *Scanner) str() bool {
 		i := s.plain(s.i)
 		if i == len(s.data) {
 			s.i = i
-			if !s.fill() {
-				return s.Fail("string without an end")
-			}
-			continue
+			return s.Fail("string without an end")
 		}
 		s.i = i + 1
 		switch s.data[i] {
@@ -195,15 +170,9 @@ func (s *Scanner) str() bool {
 	}
 }
 
-// escape scans what follows a backslash when that is not a short escape in the same piece.
+// escape scans what follows a backslash when that is not a short escape.
 func (s *Scanner) escape() bool {
-	c := s.peek()
-	if shortEscape[c] {
-		s.i++
-		s.Escaped++
-		return true
-	}
-	if c != 'u' {
+	if s.peek() != 'u' {
 		return s.Fail("unknown escape")
 	}
 	s.i++
@@ -221,9 +190,9 @@ func isHex(c byte) bool { return isDigit(c) || c|0x20-'a' < 6 }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
-// plain returns where from i on the first byte of the piece stands that ends a string or needs a closer look: a quote,
+// plain returns where from i on the first byte stands that ends a string or needs a closer look: a quote,
 // a control character, the backslash of an escape that is not short or not complete. Without one it returns the length
-// of the piece. Most of a log stands in long strings: it looks at 32 bytes at a time, and steps over the short
+// of the data. Most of a log stands in long strings: it looks at 32 bytes at a time, and steps over the short
 // escapes itself.
 func (s *Scanner) plain(i int) int {
 	data, seen, escaped := s.data, s.Bits, int64(0)
@@ -428,4 +397,22 @@ func (s *Scanner) digits() bool {
 		s.i++
 	}
 	return true
+}
+
+// Units counts the UTF-16 units of the text of a JSON string, given without its quotes, or those of any JSON in which
+// escapes count as what they mean.
+func Units(raw []byte) int64 {
+	n := int64(tidemark.UTF16Len(raw))
+	for {
+		k := bytes.IndexByte(raw, '\\')
+		if k < 0 {
+			return n
+		}
+		size := len(`\n`)
+		if raw[k+1] == 'u' {
+			size = len(`\u0000`)
+		}
+		n -= int64(size) - 1
+		raw = raw[k+size:]
+	}
 }

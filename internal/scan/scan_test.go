@@ -3,20 +3,18 @@ package scan
 import (
 	"bytes"
 	stdjson "encoding/json" // the scanner's judge must not be our own wrapper
+	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf16"
 )
 
-// over scans data in pieces of n bytes; each piece takes the place of the one before.
-func over(data []byte, n int) *Scanner {
-	s, buf := &Scanner{}, make([]byte, n)
-	s.Reset(nil, 0, func() []byte {
-		k := copy(buf, data)
-		data = data[k:]
-		return buf[:k]
-	})
+func over(data []byte) *Scanner {
+	s := &Scanner{}
+	s.Reset(data, 0)
 	return s
 }
 
@@ -51,24 +49,21 @@ func walk(s *Scanner, data []byte, out *strings.Builder) bool {
 	return s.Err == nil
 }
 
-// check holds the law on one input, whatever the pieces: the verdict of encoding/json by both ways to scan, and
-// the members that it finds.
+// check holds the law on one input: the verdict of encoding/json by both ways to scan, and the members that it finds.
 func check(t *testing.T, data []byte) {
 	t.Helper()
 	var want bytes.Buffer
 	valid := stdjson.Compact(&want, data) == nil && len(bytes.TrimSpace(data)) > 0
-	for _, n := range []int{1, 3, 7, 64, 1 << 16} {
-		s := over(data, n)
-		whole := s.Value() && s.Space() == 0 && s.AtEnd()
-		var got strings.Builder
-		s = over(data, n)
-		walked := walk(s, data, &got) && s.Space() == 0 && s.AtEnd()
-		if whole != valid || walked != valid {
-			t.Fatalf("pieces of %d: whole %v, walked %v (%v), encoding/json says %v of %.200q", n, whole, walked, s.Err, valid, data)
-		}
-		if valid && len(data) < MaxName && got.String() != want.String() {
-			t.Fatalf("pieces of %d: walked %.300q, want %.300q", n, got.String(), want.String())
-		}
+	s := over(data)
+	whole := s.Value() && s.Space() == 0 && s.AtEnd()
+	var got strings.Builder
+	s = over(data)
+	walked := walk(s, data, &got) && s.Space() == 0 && s.AtEnd()
+	if whole != valid || walked != valid {
+		t.Fatalf("whole %v, walked %v (%v), encoding/json says %v of %.200q", whole, walked, s.Err, valid, data)
+	}
+	if valid && got.String() != want.String() {
+		t.Fatalf("walked %.300q, want %.300q", got.String(), want.String())
 	}
 }
 
@@ -83,7 +78,7 @@ func TestAgreesWithEncodingJSON(t *testing.T) {
 	}
 	for _, n := range []int{MaxDepth, MaxDepth + 1} {
 		deep := []byte(strings.Repeat("[", n) + strings.Repeat("]", n))
-		s := over(deep, 64)
+		s := over(deep)
 		if ok := s.Value(); ok != (n == MaxDepth) {
 			t.Errorf("%d deep: %v, %v", n, ok, s.Err)
 		}
@@ -97,21 +92,41 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { check(t, data[:min(len(data), 4096)]) })
 }
 
-func TestLongNamesKeepTheirBeginning(t *testing.T) {
-	for _, unit := range []string{"k", `\u0041`} {
-		for _, n := range []int{MaxName, MaxName + 1, 10 * MaxName} {
-			name := strings.Repeat(unit, n)
-			s := over([]byte(`{"`+name+`":1}`), 100)
-			var m Member
-			if s.Space() != '{' || !s.Open() || !s.Next(&m) {
-				t.Fatal(s.Err)
+// TestLines: the lines are the input, and one over the bound comes in pieces.
+func TestLines(t *testing.T) {
+	boom := errors.New("boom")
+	for _, in := range []string{"", "\n", "a", "a\n\nb", "12345678\n", "123456789\nx\n", "1234567\n" + strings.Repeat("x", 30) + "\n" + strings.Repeat("y", 17)} {
+		for way, r := range map[string]io.Reader{"whole": strings.NewReader(in), "bytes": iotest.OneByteReader(strings.NewReader(in)), "breaks": io.MultiReader(strings.NewReader(in), iotest.ErrReader(boom))} {
+			var out strings.Builder
+			var last error
+			for l, err := range Lines(r, 8) {
+				if last = err; err != nil {
+					break
+				}
+				number := int64(1 + strings.Count(out.String(), "\n"))
+				if l.From != int64(out.Len()) || l.Number != number || l.To() != l.From+int64(len(l.Raw)) || len(l.Raw) == 0 {
+					t.Errorf("%q, %s: line %d at %d is %q", in, way, l.Number, l.From, l.Raw)
+				}
+				if line := strings.SplitAfter(in, "\n")[number-1]; l.Long != (len(line) > 8) {
+					t.Errorf("%q, %s: line %d is long: %t", in, way, l.Number, l.Long)
+				}
+				out.Write(l.Raw)
 			}
-			if !strings.HasPrefix(name, string(m.Name)) || len(m.Name) < min(len(name), (MaxName+1)*len(unit)) || m.Escaped != (unit != "k") {
-				t.Errorf("of %d times %s: %d bytes kept, escaped %v", n, unit, len(m.Name), m.Escaped)
+			if out.String() != in || (way == "breaks") != errors.Is(last, boom) {
+				t.Errorf("%q, %s: %q, %v", in, way, out.String(), last)
 			}
 		}
 	}
+	for _, err := range Lines(stalled{}, 8) {
+		if !errors.Is(err, io.ErrNoProgress) {
+			t.Errorf("stalled input: %v", err)
+		}
+	}
 }
+
+type stalled struct{}
+
+func (stalled) Read([]byte) (int, error) { return 0, nil }
 
 // TestTellsCharacters: of a string that is ASCII, the bytes without Escaped are its UTF-16 units.
 func TestTellsCharacters(t *testing.T) {
@@ -124,7 +139,7 @@ func TestTellsCharacters(t *testing.T) {
 		}
 		b.WriteByte('"')
 		data := []byte(b.String())
-		s := over(data, 1+r.IntN(20))
+		s := over(data)
 		if !s.Value() {
 			t.Fatal(s.Err)
 		}
@@ -135,6 +150,9 @@ func TestTellsCharacters(t *testing.T) {
 		var text string
 		if err := stdjson.Unmarshal(data, &text); err != nil {
 			t.Fatal(err)
+		}
+		if got, want := Units(data[1:len(data)-1]), int64(len(utf16.Encode([]rune(text)))); got != want && !strings.Contains(b.String(), "\\ud83d") {
+			t.Fatalf("%d units, want %d, of %s", got, want, data)
 		}
 		if got, want := int64(len(data)-2)-s.Escaped, int64(len(utf16.Encode([]rune(text)))); ascii && got != want {
 			t.Fatalf("%d characters, want %d, of %s", got, want, data)

@@ -1,4 +1,4 @@
-package session
+package task
 
 import (
 	"context"
@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
-// TaskView is the task of a conversation as a person reads it.
-type TaskView struct {
+// View is the task of a conversation as a person reads it.
+type View struct {
 	Kept       bool               `json:"kept"` // by the agent or a person; else derived from the messages
 	ID         string             `json:"id,omitempty"`
 	Phase      recall.Phase       `json:"phase"`
-	Items      []CardItem         `json:"items"`
+	Items      []Item             `json:"items"`
 	Pinned     []tidemark.EntryID `json:"pinned"`
 	Superseded []Supersession     `json:"superseded"`
 	Text       string             `json:"text"`            // as the model is shown it
@@ -25,33 +27,33 @@ type TaskView struct {
 	Notes      []string           `json:"notes,omitempty"` // what of a change could not be done
 }
 
-// Task returns what the conversation works on: what is kept, else what was said last and which calls are open.
-func (s *Session) Task(ctx context.Context) (TaskView, error) {
+// View returns what the conversation works on: what is kept, else what was said last and which calls are open.
+func (s *Room) View(ctx context.Context) (View, error) {
 	c, version, err := s.card(ctx)
 	if err != nil {
-		return TaskView{}, err
+		return View{}, err
 	}
-	v := TaskView{Kept: version > 0}
+	v := View{Kept: version > 0}
 	if !v.Kept {
-		h, err := s.head(ctx)
+		h, err := s.Current(ctx)
 		if err != nil {
 			return v, err
 		}
-		if c, err = s.derived(ctx, h.Log); err != nil {
+		if c, err = s.derived(ctx, h); err != nil {
 			return v, err
 		}
 	}
-	v.ID, v.Items = c.ID, append([]CardItem{}, c.Items...)
+	v.ID, v.Items = c.ID, append([]Item{}, c.Items...)
 	if v.Phase = c.Phase; v.Phase == "" {
 		v.Phase = recall.Idle
 	}
-	v.Text, v.Cut = c.text(s.taskTokens())
+	v.Text, v.Cut = c.text(s.NoteRoom())
 	v.Pinned, v.Superseded, err = s.marked(ctx)
 	return v, err
 }
 
 // marked lists the pins and what was superseded, newest pins first.
-func (s *Session) marked(ctx context.Context) ([]tidemark.EntryID, []Supersession, error) {
+func (s *Room) marked(ctx context.Context) ([]tidemark.EntryID, []Supersession, error) {
 	pins, superseded := []tidemark.EntryID{}, []Supersession{}
 	there, err := s.findTasks(ctx)
 	if !there || err != nil {
@@ -72,21 +74,21 @@ func (s *Session) marked(ctx context.Context) ([]tidemark.EntryID, []Supersessio
 	return pins, superseded, nil
 }
 
-// ChangeTask changes the task on behalf of a person. Only who may change the conversation may.
-func (s *Session) ChangeTask(ctx context.Context, ch TaskChange, o tidemark.Origin) (TaskView, error) {
-	if !s.mayChange(o) {
-		return TaskView{}, fmt.Errorf("task of %s: only the owner changes it: %w", s.Key, tidemark.ErrForbidden)
+// Change changes the task on behalf of a person. Only who may change the conversation may.
+func (s *Room) Change(ctx context.Context, ch Change, o tidemark.Origin) (View, error) {
+	if !s.MayChange(o) {
+		return View{}, fmt.Errorf("task of %s: only the owner changes it: %w", s.Key, tidemark.ErrForbidden)
 	}
-	h, err := s.head(ctx)
+	h, err := s.Current(ctx)
 	if err != nil {
-		return TaskView{}, err
+		return View{}, err
 	}
 	ch.By, ch.Call = tidemark.FromPerson, ""
-	_, notes, err := s.keep(ctx, h.Log, ch)
+	_, notes, err := s.keep(ctx, h, ch)
 	if err != nil {
-		return TaskView{}, err
+		return View{}, err
 	}
-	v, err := s.Task(ctx)
+	v, err := s.View(ctx)
 	v.Notes = notes
 	return v, err
 }
@@ -94,7 +96,7 @@ func (s *Session) ChangeTask(ctx context.Context, ch TaskChange, o tidemark.Orig
 // keep logs a change of the task and brings the card up to it, in one transaction: the log is the truth,
 // and the tables are what its task events come to. guard is what else must hold. It returns the card and
 // what of the change could not be done.
-func (s *Session) keep(ctx context.Context, log string, ch TaskChange, guard ...tidemark.Stmt) (Card, []string, error) {
+func (s *Room) keep(ctx context.Context, log string, ch Change, guard ...tidemark.Stmt) (Card, []string, error) {
 	if err := ch.Validate(); err != nil {
 		return Card{}, nil, err
 	}
@@ -133,25 +135,25 @@ func (s *Session) keep(ctx context.Context, log string, ch TaskChange, guard ...
 }
 
 // keepOnce writes a change upon a version of the card; if it has another by now, that is ErrConflict.
-func (s *Session) keepOnce(ctx context.Context, log string, c Card, version int64, ch TaskChange, guard []tidemark.Stmt) (Card, error) {
+func (s *Room) keepOnce(ctx context.Context, log string, c Card, version int64, ch Change, guard []tidemark.Stmt) (Card, error) {
 	if err := s.openTasks(ctx); err != nil {
 		return c, err
 	}
 	now := s.Runtime.Now()
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now, Origin: tidemark.Origin{From: ch.By},
-		Payload: []byte(mustJSON(tidemark.Event{Type: taskEvent, Text: ch.line(), Data: []byte(mustJSON(ch))}))}
+		Payload: []byte(room.JSON(tidemark.Event{Type: taskEvent, Text: ch.line(), Data: []byte(room.JSON(ch))}))}
 	next, _ := c.apply(ch, e.ID, now)
-	event, err := s.log.AppendStmts(log, e)
+	event, err := s.Log.AppendStmts(log, e)
 	if err != nil {
 		return c, err
 	}
 	stmts := append(slices.Clone(guard), event...)
 	if version == 0 {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO tasks(key, version, card) VALUES(?, 1, ?) ON CONFLICT(key) DO NOTHING`,
-			Args: []any{string(s.Key), mustJSON(next)}, Want: 1})
+			Args: []any{string(s.Key), room.JSON(next)}, Want: 1})
 	} else {
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE tasks SET version = version + 1, card = ? WHERE key = ? AND version = ?`,
-			Args: []any{mustJSON(next), string(s.Key), version}, Want: 1})
+			Args: []any{room.JSON(next), string(s.Key), version}, Want: 1})
 	}
 	if premise := next.Task().Premise(); version == 0 || premise != c.Task().Premise() || next.ID != c.ID {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO premises(key, since, premise, task) SELECT ?, seq, ?, ? FROM entries WHERE id = ?`,
@@ -167,7 +169,7 @@ func (s *Session) keepOnce(ctx context.Context, log string, c Card, version int6
 const taskEvent = "task"
 
 // markStmts write what a change says of single entries. Beyond maxPins the oldest pins lose their hold.
-func (s *Session) markStmts(ch TaskChange, version int64) []tidemark.Stmt {
+func (s *Room) markStmts(ch Change, version int64) []tidemark.Stmt {
 	var stmts []tidemark.Stmt
 	for _, id := range ch.Unpin {
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE marks SET pinned = 0 WHERE key = ? AND id = ?`, Args: []any{string(s.Key), string(id)}})
@@ -183,7 +185,7 @@ func (s *Session) markStmts(ch TaskChange, version int64) []tidemark.Stmt {
 	for _, x := range ch.Superseded {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marks(key, id, superseded, reason) VALUES(?, ?, ?, ?)
 			ON CONFLICT(key, id) DO UPDATE SET superseded = excluded.superseded, reason = excluded.reason`,
-			Args: []any{string(s.Key), string(x.Entry), string(x.By), oneLine(x.Reason, maxItemText)}})
+			Args: []any{string(s.Key), string(x.Entry), string(x.By), lexicon.OneLine(x.Reason, maxItemText)}})
 	}
 	return stmts
 }
@@ -191,7 +193,7 @@ func (s *Session) markStmts(ch TaskChange, version int64) []tidemark.Stmt {
 // permitted leaves out of a change what may not be, and says why: entries of other conversations, a result
 // of a tool that would stand in for what a person said, and constraints of the model that no person named.
 // What a tool returns must not become a rule by way of the model that read it.
-func (s *Session) permitted(ctx context.Context, ch TaskChange) (TaskChange, []string, error) {
+func (s *Room) permitted(ctx context.Context, ch Change) (Change, []string, error) {
 	var notes []string
 	refuse := func(id tidemark.EntryID, why string) { notes = append(notes, fmt.Sprintf("%.40s %s", id, why)) }
 	known := map[tidemark.EntryID]tidemark.Entry{}
@@ -241,22 +243,22 @@ func (s *Session) permitted(ctx context.Context, ch TaskChange) (TaskChange, []s
 
 // sourced returns the items of a change with the message that a constraint was said in. One of the model's
 // that no person said is left out.
-func (s *Session) sourced(ctx context.Context, ch TaskChange) (out []AddedItem, notes []string, err error) {
+func (s *Room) sourced(ctx context.Context, ch Change) (out []Added, notes []string, err error) {
 	var heard []said
 	for _, a := range ch.Add {
 		a.Entry = ""
 		if a.Kind == Constraint && ch.By != tidemark.FromPerson {
 			if heard == nil {
-				h, err := s.head(ctx)
+				h, err := s.Current(ctx)
 				if err != nil {
 					return nil, nil, err
 				}
-				if heard, err = s.said(ctx, h.Log); err != nil {
+				if heard, err = s.said(ctx, h); err != nil {
 					return nil, nil, err
 				}
 			}
 			if a.Entry = saidIn(heard, a.Text); a.Entry == "" {
-				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", oneLine(a.Text, 60)))
+				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", lexicon.OneLine(a.Text, 60)))
 				continue
 			}
 		}
@@ -266,12 +268,12 @@ func (s *Session) sourced(ctx context.Context, ch TaskChange) (out []AddedItem, 
 }
 
 // own returns a message of this conversation, as stored.
-func (s *Session) own(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, error) {
-	e, err := s.log.Entry(ctx, id)
+func (s *Room) own(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, error) {
+	e, err := s.Log.Entry(ctx, id)
 	if err != nil {
 		return e, err
 	}
-	ours, err := s.reaches(ctx, e)
+	ours, err := s.Reaches(ctx, e)
 	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return e, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound))
 	}
@@ -295,13 +297,13 @@ func taskSays(c Card, notes []string, rest, all tidemark.Tokens) string {
 
 // effective leaves out of a change what changes nothing about a card, with the reasons: what remains is
 // empty when nothing of it does.
-func (c Card) effective(ch TaskChange) (TaskChange, []string) {
+func (c Card) effective(ch Change) (Change, []string) {
 	var notes []string
 	out := ch
 	out.Close, out.Add = nil, nil
-	now, _ := c.apply(TaskChange{By: ch.By, New: ch.New}, "", time.Time{})
+	now, _ := c.apply(Change{By: ch.By, New: ch.New}, "", time.Time{})
 	for _, name := range ch.Close {
-		next, why := now.apply(TaskChange{By: ch.By, Close: []string{name}}, "", time.Time{})
+		next, why := now.apply(Change{By: ch.By, Close: []string{name}}, "", time.Time{})
 		notes = append(notes, why...)
 		if len(next.Items) < len(now.Items) {
 			out.Close = append(out.Close, name)
@@ -309,7 +311,7 @@ func (c Card) effective(ch TaskChange) (TaskChange, []string) {
 		now = next
 	}
 	for _, a := range ch.Add {
-		next, why := now.apply(TaskChange{By: ch.By, Add: []AddedItem{a}}, "", time.Time{})
+		next, why := now.apply(Change{By: ch.By, Add: []Added{a}}, "", time.Time{})
 		notes = append(notes, why...)
 		if next.Last > now.Last {
 			out.Add = append(out.Add, a)
@@ -323,8 +325,8 @@ func (c Card) effective(ch TaskChange) (TaskChange, []string) {
 }
 
 // unpinned leaves out of a change the entries to let go that nothing holds, and says so.
-func (s *Session) unpinned(ctx context.Context, ch TaskChange) (TaskChange, []string, error) {
-	marks, err := s.marksOf(ctx, ch.Unpin)
+func (s *Room) unpinned(ctx context.Context, ch Change) (Change, []string, error) {
+	marks, err := s.Marks(ctx, ch.Unpin)
 	if err != nil {
 		return ch, nil, err
 	}

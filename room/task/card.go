@@ -1,4 +1,4 @@
-package session
+package task
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // ItemKind is what a line of a card is.
@@ -48,13 +50,13 @@ const (
 type Card struct {
 	ID    string       `json:"id,omitempty"` // of the task: the event that began it
 	Phase recall.Phase `json:"phase,omitempty"`
-	Items []CardItem   `json:"items,omitempty"` // in the order in which they came
+	Items []Item       `json:"items,omitempty"` // in the order in which they came
 	Last  int          `json:"last,omitempty"`  // number of the last item
 	Calls []string     `json:"calls,omitempty"` // the last that changed it: none is carried out twice
 }
 
-// CardItem is a line of a card and where it comes from.
-type CardItem struct {
+// Item is a line of a card and where it comes from.
+type Item struct {
 	Name  string           `json:"name"` // that it is closed by: g1, l2, c3, e4
 	Kind  ItemKind         `json:"kind"`
 	Text  string           `json:"text"`
@@ -81,12 +83,12 @@ func (c Card) Task() recall.Task {
 	return t
 }
 
-// TaskChange is what one task event changes. The card of a conversation is the fold of these.
-type TaskChange struct {
+// Change is what one task event changes. The card of a conversation is the fold of these.
+type Change struct {
 	By         string             `json:"by,omitempty"`   // person or model; the session says which
 	Call       string             `json:"call,omitempty"` // of the model that asked for it
 	New        bool               `json:"new,omitempty"`  // another task begins: only constraints stay
-	Add        []AddedItem        `json:"add,omitempty"`
+	Add        []Added            `json:"add,omitempty"`
 	Close      []string           `json:"close,omitempty"` // names of items that are done or dropped
 	Phase      recall.Phase       `json:"phase,omitempty"`
 	Pin        []tidemark.EntryID `json:"pin,omitempty"`   // entries that stay in view
@@ -94,8 +96,8 @@ type TaskChange struct {
 	Superseded []Supersession     `json:"superseded,omitempty"`
 }
 
-// AddedItem is a line to be added to a card.
-type AddedItem struct {
+// Added is a line to be added to a card.
+type Added struct {
 	Kind  ItemKind         `json:"kind"`
 	Text  string           `json:"text"`
 	Entry tidemark.EntryID `json:"entry,omitempty"` // where a person said it; the session finds it
@@ -109,7 +111,7 @@ type Supersession struct {
 }
 
 // Validate names the field that cannot be.
-func (ch TaskChange) Validate() error {
+func (ch Change) Validate() error {
 	for i, a := range ch.Add {
 		if !slices.ContainsFunc(itemKinds[:], func(k titled) bool { return k.kind == a.Kind }) {
 			return fmt.Errorf("add[%d].kind %.20q: want goal, loop, constraint or event: %w", i, a.Kind, tidemark.ErrInvalid)
@@ -136,12 +138,12 @@ func (ch TaskChange) Validate() error {
 }
 
 // empty reports a change that changes nothing.
-func (ch TaskChange) empty() bool {
+func (ch Change) empty() bool {
 	return !ch.New && ch.Phase == "" && len(ch.Add)+len(ch.Close)+len(ch.Pin)+len(ch.Unpin)+len(ch.Superseded) == 0
 }
 
 // line is what people read of a change.
-func (ch TaskChange) line() string {
+func (ch Change) line() string {
 	var parts []string
 	say := func(n int, one string) {
 		if n > 0 {
@@ -164,7 +166,7 @@ func (ch TaskChange) line() string {
 
 // apply returns the card after a change, and what of it could not be done. It is pure and takes every
 // change, so the fold of a log never fails. entry is the event that holds the change.
-func (c Card) apply(ch TaskChange, entry tidemark.EntryID, at time.Time) (Card, []string) {
+func (c Card) apply(ch Change, entry tidemark.EntryID, at time.Time) (Card, []string) {
 	var notes []string
 	out := c
 	out.Items = slices.Clone(c.Items)
@@ -173,10 +175,10 @@ func (c Card) apply(ch TaskChange, entry tidemark.EntryID, at time.Time) (Card, 
 	}
 	if ch.New {
 		out.Phase = ""
-		out.Items = slices.DeleteFunc(out.Items, func(i CardItem) bool { return i.Kind != Constraint })
+		out.Items = slices.DeleteFunc(out.Items, func(i Item) bool { return i.Kind != Constraint })
 	}
 	for _, name := range ch.Close {
-		i := slices.IndexFunc(out.Items, func(i CardItem) bool { return strings.EqualFold(i.Name, strings.TrimSpace(name)) })
+		i := slices.IndexFunc(out.Items, func(i Item) bool { return strings.EqualFold(i.Name, strings.TrimSpace(name)) })
 		switch {
 		case i < 0:
 			notes = append(notes, fmt.Sprintf("%.20q is no item of the card", name))
@@ -202,12 +204,12 @@ func (c Card) apply(ch TaskChange, entry tidemark.EntryID, at time.Time) (Card, 
 
 // add appends an item: the same words of a kind are one. Of key events the oldest gives way; of what is to
 // be heeded or done none does, since it would be lost unseen.
-func (c Card) add(a AddedItem, by string, entry tidemark.EntryID, at time.Time) (Card, string) {
+func (c Card) add(a Added, by string, entry tidemark.EntryID, at time.Time) (Card, string) {
 	most := maxItemText
 	if a.Kind == Constraint {
 		most = maxRuleText
 	}
-	text := oneLine(a.Text, most)
+	text := lexicon.OneLine(a.Text, most)
 	if text == "" {
 		return c, ""
 	}
@@ -225,12 +227,12 @@ func (c Card) add(a AddedItem, by string, entry tidemark.EntryID, at time.Time) 
 	}
 	if n >= maxItems {
 		if a.Kind != KeyEvent {
-			return c, fmt.Sprintf("not added, close one of the %d of its kind first: %s", maxItems, oneLine(text, 40))
+			return c, fmt.Sprintf("not added, close one of the %d of its kind first: %s", maxItems, lexicon.OneLine(text, 40))
 		}
 		c.Items = slices.Delete(slices.Clone(c.Items), first, first+1)
 	}
 	c.Last++
-	c.Items = append(c.Items, CardItem{Name: fmt.Sprintf("%c%d", a.Kind[0], c.Last), Kind: a.Kind, Text: text, By: by, Entry: cmp.Or(a.Entry, entry), At: at})
+	c.Items = append(c.Items, Item{Name: fmt.Sprintf("%c%d", a.Kind[0], c.Last), Kind: a.Kind, Text: text, By: by, Entry: cmp.Or(a.Entry, entry), At: at})
 	return c, ""
 }
 
@@ -257,9 +259,9 @@ func (c Card) text(rest, all tidemark.Tokens) (string, []string) {
 			if i.Kind != k.kind {
 				continue
 			}
-			line := "- " + i.Name + ": " + harmless(i.Text) + "\n"
+			line := "- " + i.Name + ": " + room.Harmless(i.Text) + "\n"
 			if i.Kind == Constraint && i.By != tidemark.FromPerson {
-				line = "- " + i.Name + " (noted by the assistant): " + harmless(i.Text) + "\n"
+				line = "- " + i.Name + " (noted by the assistant): " + room.Harmless(i.Text) + "\n"
 			}
 			if !write(title + line) {
 				left = append(left, i.Name)
@@ -272,10 +274,4 @@ func (c Card) text(rest, all tidemark.Tokens) (string, []string) {
 		}
 	}
 	return strings.TrimRight(b.String(), "\n"), left
-}
-
-// harmless breaks the tags that agents put around reminders, which a model would take for words of the
-// program.
-func harmless(s string) string {
-	return strings.NewReplacer("<system-reminder", "&lt;system-reminder", "</system-reminder", "&lt;/system-reminder").Replace(s)
 }

@@ -1,18 +1,47 @@
-package session
+// Package task is the room of what a conversation works on: a card of goals, open loops, constraints and key events that
+// the model keeps with its tool and a person changes, and which messages are pinned or superseded. It reads no meaning
+// out of what is said. Begin with Room and Card.
+package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
+
+// Room is what one conversation works on.
+type Room struct {
+	room.Ports
+	offered State
+	there   atomic.Int32 // whether its tables are
+}
+
+// Make returns what makes the room; offered is when the model has its tool.
+func Make(offered State) room.Maker {
+	return func(p room.Ports) any { return &Room{Ports: p, offered: offered} }
+}
+
+var (
+	_ room.Tools  = (*Room)(nil)
+	_ room.Pusher = (*Room)(nil)
+	_ room.Holder = (*Room)(nil)
+	_ room.Marker = (*Room)(nil)
+	_ room.Keeper = (*Room)(nil)
+)
+
+// Migrate makes the tables, which a conversation has from its first task on.
+func Migrate(ctx context.Context, db tidemark.DB) error {
+	return host.Migrate(ctx, db, taskSpace, taskTables)
+}
 
 // taskTables hold what the task events of a conversation come to, so that no turn reads them all. They are
 // made when the first is kept: a conversation without a task has none of them.
@@ -39,46 +68,46 @@ const (
 
 // findTasks reports whether the task tables are there. Only this session writes its rows, so it is asked
 // once.
-func (s *Session) findTasks(ctx context.Context) (bool, error) {
-	switch s.tasks.Load() {
+func (s *Room) findTasks(ctx context.Context) (bool, error) {
+	switch s.there.Load() {
 	case tasksThere:
 		return true, nil
 	case tasksAbsent:
 		return false, nil
 	}
-	there, err := s.has(ctx, taskSpace)
+	there, err := host.Migrated(ctx, s.DB, taskSpace)
 	if err != nil {
 		return false, err
 	}
 	if !there {
-		s.tasks.CompareAndSwap(tasksUnknown, tasksAbsent)
+		s.there.CompareAndSwap(tasksUnknown, tasksAbsent)
 		return false, nil
 	}
 	return true, s.openTasks(ctx)
 }
 
 // openTasks makes the task tables, if they are not there.
-func (s *Session) openTasks(ctx context.Context) error {
-	if s.tasks.Load() == tasksThere {
+func (s *Room) openTasks(ctx context.Context) error {
+	if s.there.Load() == tasksThere {
 		return nil
 	}
-	if err := host.Migrate(ctx, s.DB, taskSpace, taskTables); err != nil {
+	if err := Migrate(ctx, s.DB); err != nil {
 		return err
 	}
-	s.tasks.Store(tasksThere)
+	s.there.Store(tasksThere)
 	return nil
 }
 
-// task returns what the conversation works on, as its agent or a person keeps it; the zero Task when
+// Working returns what the conversation works on, as its agent or a person keeps it; the zero Task when
 // neither does. What is derived from the messages is not among it: it may be wrong, and ranking by it
 // would make recall depend on a guess.
-func (s *Session) task(ctx context.Context) (recall.Task, error) {
+func (s *Room) Working(ctx context.Context) (recall.Task, error) {
 	c, _, err := s.card(ctx)
 	return c.Task(), err
 }
 
 // card returns the card that is kept and its version; the zero Card and 0 when there is none.
-func (s *Session) card(ctx context.Context) (Card, int64, error) {
+func (s *Room) card(ctx context.Context) (Card, int64, error) {
 	there, err := s.findTasks(ctx)
 	if !there || err != nil {
 		return Card{}, 0, err
@@ -97,15 +126,6 @@ func (s *Session) card(ctx context.Context) (Card, int64, error) {
 	return c, rows[0].Int(0), nil
 }
 
-// Mark is what is known of an entry beside what it holds.
-type Mark struct {
-	Premise      string           // that held when it was logged; empty when none was known
-	Task         string           // that was worked on then
-	SupersededBy tidemark.EntryID // the entry that holds in its place
-	Pinned       bool
-	Importance   int // 1 to 10; 0 is that of its kind
-}
-
 // pinImportance is what an entry counts that somebody pinned.
 const pinImportance = 10
 
@@ -113,13 +133,13 @@ const pinImportance = 10
 // these has no known premise.
 const maxPremises = 1000
 
-// marksOf returns what is known of some entries; those of which nothing is are absent.
-func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error) {
+// Marks returns what is known of some entries; those of which nothing is are absent.
+func (s *Room) Marks(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]room.Mark, error) {
 	there, err := s.findTasks(ctx)
 	if !there || err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	out := map[tidemark.EntryID]Mark{}
+	out := map[tidemark.EntryID]room.Mark{}
 	if err := s.premisesOf(ctx, ids, out); err != nil {
 		return nil, err
 	}
@@ -148,7 +168,7 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 
 // premisesOf fills in which premise held when entries were logged. Premises are stored by the range of
 // entries that they held for, so an entry needs no row of its own.
-func (s *Session) premisesOf(ctx context.Context, ids []tidemark.EntryID, out map[tidemark.EntryID]Mark) error {
+func (s *Room) premisesOf(ctx context.Context, ids []tidemark.EntryID, out map[tidemark.EntryID]room.Mark) error {
 	rows, err := s.DB.Query(ctx, `SELECT since, premise, task FROM premises WHERE key = ? ORDER BY since DESC LIMIT ?`, string(s.Key), maxPremises)
 	if err != nil {
 		return fmt.Errorf("read premises: %w", err)
@@ -156,14 +176,14 @@ func (s *Session) premisesOf(ctx context.Context, ids []tidemark.EntryID, out ma
 	if len(rows) == 0 {
 		return nil
 	}
-	seqs, err := s.log.Seqs(ctx, ids)
+	seqs, err := s.Log.Seqs(ctx, ids)
 	if err != nil {
 		return err
 	}
 	for id, seq := range seqs {
 		i, _ := slices.BinarySearchFunc(rows, seq, func(r tidemark.Row, seq int64) int { return int(seq - r.Int(0)) })
 		if i < len(rows) && (rows[i].Text(1) != "" || rows[i].Text(2) != "") {
-			out[id] = Mark{Premise: rows[i].Text(1), Task: rows[i].Text(2)}
+			out[id] = room.Mark{Premise: rows[i].Text(1), Task: rows[i].Text(2)}
 		}
 	}
 	return nil
@@ -172,8 +192,8 @@ func (s *Session) premisesOf(ctx context.Context, ids []tidemark.EntryID, out ma
 // maxPins bounds the entries that are pinned at a time: as many as can be held.
 const maxPins = compaction.MaxPinned
 
-// pinned returns the entries of a log, and of what it continues, that stay in view.
-func (s *Session) pinned(ctx context.Context, log string) (map[tidemark.EntryID]bool, error) {
+// Pinned returns the entries of a log, and of what it continues, that stay in view.
+func (s *Room) Pinned(ctx context.Context, log string) (map[tidemark.EntryID]bool, error) {
 	there, err := s.findTasks(ctx)
 	if !there || err != nil {
 		return nil, err
@@ -185,7 +205,7 @@ func (s *Session) pinned(ctx context.Context, log string) (map[tidemark.EntryID]
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	own, err := s.segments(ctx, log)
+	own, err := s.Segments(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +219,7 @@ func (s *Session) pinned(ctx context.Context, log string) (map[tidemark.EntryID]
 }
 
 // loosePins returns a note for each entry that loses its hold by a change, since it pins more than there may be.
-func (s *Session) loosePins(ctx context.Context, ch TaskChange) ([]string, error) {
+func (s *Room) loosePins(ctx context.Context, ch Change) ([]string, error) {
 	there, err := s.findTasks(ctx)
 	if !there || err != nil || len(ch.Pin) == 0 {
 		return nil, err
@@ -229,19 +249,37 @@ func (s *Session) loosePins(ctx context.Context, ch TaskChange) ([]string, error
 	return notes, nil
 }
 
-// segments returns a log and those that it continues as a branch.
-func (s *Session) segments(ctx context.Context, log string) (map[string]bool, error) {
-	out := map[string]bool{}
-	for log != "" && !out[log] {
-		out[log] = true
-		i, err := s.log.Info(ctx, log)
-		if errors.Is(err, tidemark.ErrNotFound) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		log = i.BaseLog
+// PinStmts returns what pins entries on behalf of the model, as its tool does.
+func (s *Room) PinStmts(ctx context.Context, log string, ids []tidemark.EntryID) ([]tidemark.Stmt, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return out, nil
+	if err := s.openTasks(ctx); err != nil {
+		return nil, err
+	}
+	_, version, err := s.card(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ch := Change{Pin: ids, By: tidemark.FromModel}
+	e := tidemark.Event{Type: taskEvent, Text: ch.line(), Data: []byte(room.JSON(ch))}
+	now := s.Runtime.Now()
+	stmts, err := s.Log.AppendStmts(log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now,
+		Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(room.JSON(e))})
+	return append(stmts, s.markStmts(ch, version+1)...), err
+}
+
+// Push returns the card that is kept.
+func (s *Room) Push(ctx context.Context, rest, all tidemark.Tokens) (string, error) {
+	c, version, err := s.card(ctx)
+	if err != nil || version == 0 {
+		return "", err
+	}
+	const title = "[The task card, as task_state keeps it.]\n"
+	heading := tidemark.EstimateText(title)
+	text, _ := c.text(rest-heading, all-heading)
+	if text == "" {
+		return "", nil
+	}
+	return title + text, nil
 }

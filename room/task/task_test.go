@@ -1,6 +1,7 @@
-package session
+package task
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -11,30 +12,39 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
-// bare opens a session that answers nobody.
-func bare(t *testing.T) *Session {
+// testLog is the log of a bench.
+const testLog = "log"
+
+// bench is a room on a log of its own.
+type bench struct{ *Room }
+
+func bare(t *testing.T) bench {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Runtime: hosttest.Runtime(t)})
+	db := hosttest.DB(t)
+	log, err := host.OpenLog(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return bench{Make(Auto)(room.Ports{Key: "agent:main:main", DB: db, Log: log, Runtime: hosttest.Runtime(t),
+		Current:   func(context.Context) (string, error) { return testLog, nil },
+		Segments:  func(_ context.Context, log string) (map[string]bool, error) { return map[string]bool{log: true}, nil },
+		Reaches:   func(context.Context, tidemark.Entry) (bool, error) { return true, nil },
+		MayChange: func(tidemark.Origin) bool { return true },
+		NoteRoom:  func() (rest, all tidemark.Tokens) { return 122, 2048 }}).(*Room)}
 }
 
 // logged appends a message and returns its entry.
-func (s *Session) logged(t *testing.T, from, text string) tidemark.EntryID {
+func (s bench) logged(t *testing.T, from, text string) tidemark.EntryID {
 	t.Helper()
-	h, err := s.head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	id := tidemark.EntryID(tidemark.NewID(s.Runtime.Now()))
-	err = s.log.Append(t.Context(), h.Log, tidemark.Entry{ID: id, Kind: tidemark.KindMessage, At: s.Runtime.Now(), Origin: tidemark.Origin{From: from, Owner: true},
+	err := s.Log.Append(t.Context(), testLog, tidemark.Entry{ID: id, Kind: tidemark.KindMessage, At: s.Runtime.Now(), Origin: tidemark.Origin{From: from, Owner: true},
 		Payload: tidemark.NewText(tidemark.User, text).AppendJSON(nil)})
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +52,9 @@ func (s *Session) logged(t *testing.T, from, text string) tidemark.EntryID {
 	return id
 }
 
-func (s *Session) mustKeep(t *testing.T, ch TaskChange) Card {
+func (s bench) mustKeep(t *testing.T, ch Change) Card {
 	t.Helper()
-	h, err := s.head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := s.keep(t.Context(), h.Log, ch)
+	c, _, err := s.keep(t.Context(), testLog, ch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +65,9 @@ func (s *Session) mustKeep(t *testing.T, ch TaskChange) Card {
 func TestTaskOfNone(t *testing.T) {
 	s := bare(t)
 	id := s.logged(t, tidemark.FromPerson, "hello")
-	task, err := s.task(t.Context())
-	marks, err2 := s.marksOf(t.Context(), []tidemark.EntryID{id})
-	pins, err3 := s.pinned(t.Context(), "")
+	task, err := s.Working(t.Context())
+	marks, err2 := s.Marks(t.Context(), []tidemark.EntryID{id})
+	pins, err3 := s.Pinned(t.Context(), "")
 	if err != nil || err2 != nil || err3 != nil || !reflect.DeepEqual(task, recall.Task{}) || len(marks)+len(pins) > 0 {
 		t.Errorf("task %+v, marks %v, pins %v, %v %v %v", task, marks, pins, err, err2, err3)
 	}
@@ -75,13 +81,13 @@ func TestTaskOfNone(t *testing.T) {
 func TestPremiseByRange(t *testing.T) {
 	s := bare(t)
 	before := s.logged(t, tidemark.FromPerson, "before")
-	first := s.mustKeep(t, TaskChange{By: tidemark.FromPerson, Add: []AddedItem{{Kind: Goal, Text: "one"}}})
+	first := s.mustKeep(t, Change{By: tidemark.FromPerson, Add: []Added{{Kind: Goal, Text: "one"}}})
 	a := s.logged(t, tidemark.FromTool, "under one")
-	s.mustKeep(t, TaskChange{By: tidemark.FromPerson, Phase: recall.Executing, Add: []AddedItem{{Kind: Loop, Text: "is no premise"}}})
+	s.mustKeep(t, Change{By: tidemark.FromPerson, Phase: recall.Executing, Add: []Added{{Kind: Loop, Text: "is no premise"}}})
 	b := s.logged(t, tidemark.FromTool, "under one still")
-	second := s.mustKeep(t, TaskChange{By: tidemark.FromPerson, New: true, Add: []AddedItem{{Kind: Goal, Text: "two"}}})
+	second := s.mustKeep(t, Change{By: tidemark.FromPerson, New: true, Add: []Added{{Kind: Goal, Text: "two"}}})
 	c := s.logged(t, tidemark.FromTool, "under two")
-	marks, err := s.marksOf(t.Context(), []tidemark.EntryID{c, before, a, b, "unknown"})
+	marks, err := s.Marks(t.Context(), []tidemark.EntryID{c, before, a, b, "unknown"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,22 +104,18 @@ func TestPremiseByRange(t *testing.T) {
 func TestPinsAreBounded(t *testing.T) {
 	s := bare(t)
 	var ids []tidemark.EntryID
-	h, err := s.head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range compaction.MaxPinned + 5 {
 		ids = append(ids, s.logged(t, tidemark.FromPerson, fmt.Sprint("message ", i)))
-		_, notes, err := s.keep(t.Context(), h.Log, TaskChange{By: tidemark.FromModel, Pin: ids[i:]})
+		_, notes, err := s.keep(t.Context(), testLog, Change{By: tidemark.FromModel, Pin: ids[i:]})
 		if err != nil || (i >= compaction.MaxPinned) != (len(notes) == 1 && strings.Contains(notes[0], string(ids[max(0, i-compaction.MaxPinned)]))) {
 			t.Fatalf("pin %d: notes %q, %v", i, notes, err)
 		}
 	}
-	pins, err := s.pinned(t.Context(), h.Log)
+	pins, err := s.Pinned(t.Context(), testLog)
 	if err != nil || len(pins) != compaction.MaxPinned || pins[ids[4]] || !pins[ids[5]] || !pins[ids[len(ids)-1]] {
 		t.Errorf("%d pins, %v", len(pins), err)
 	}
-	if other, err := s.pinned(t.Context(), "another log"); err != nil || len(other) > 0 {
+	if other, err := s.Pinned(t.Context(), "another log"); err != nil || len(other) > 0 {
 		t.Errorf("pins of another log: %v, %v", other, err)
 	}
 }
@@ -121,7 +123,7 @@ func TestPinsAreBounded(t *testing.T) {
 // TestTaskOnce: a call that a killed life carried out is not carried out again.
 func TestTaskOnce(t *testing.T) {
 	s := bare(t)
-	ch := TaskChange{By: tidemark.FromModel, Call: "run/1/0", Add: []AddedItem{{Kind: KeyEvent, Text: "once"}}}
+	ch := Change{By: tidemark.FromModel, Call: "run/1/0", Add: []Added{{Kind: KeyEvent, Text: "once"}}}
 	s.mustKeep(t, ch)
 	if c := s.mustKeep(t, ch); len(c.Items) != 1 || c.Last != 1 {
 		t.Errorf("twice: %+v", c)
@@ -135,13 +137,13 @@ func TestTaskIsTheFold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	var c Card
 	for i := range 150 {
-		ch := TaskChange{By: []string{tidemark.FromPerson, tidemark.FromModel}[rng.IntN(2)], New: rng.IntN(20) == 0, Phase: append(phases[:], "")[rng.IntN(6)]}
+		ch := Change{By: []string{tidemark.FromPerson, tidemark.FromModel}[rng.IntN(2)], New: rng.IntN(20) == 0, Phase: append(phases[:], "")[rng.IntN(6)]}
 		for range rng.IntN(4) {
 			kind := itemKinds[rng.IntN(4)].kind
 			if ch.By == tidemark.FromModel && kind == Constraint {
 				kind = Goal
 			}
-			ch.Add = append(ch.Add, AddedItem{Kind: kind, Text: strings.Repeat("é", rng.IntN(300)) + fmt.Sprint(rng.IntN(60))})
+			ch.Add = append(ch.Add, Added{Kind: kind, Text: strings.Repeat("é", rng.IntN(300)) + fmt.Sprint(rng.IntN(60))})
 		}
 		for range rng.IntN(3) {
 			ch.Close = append(ch.Close, fmt.Sprintf("%c%d", "glce"[rng.IntN(4)], rng.IntN(i+2)))
@@ -149,22 +151,18 @@ func TestTaskIsTheFold(t *testing.T) {
 		c = s.mustKeep(t, ch)
 	}
 	fold, n := Card{}, map[ItemKind]int{}
-	h, err := s.head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seqs, err := s.log.Acts(t.Context(), h.Log, 1<<53, 1000)
+	seqs, err := s.Log.Acts(t.Context(), testLog, 1<<53, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(seqs)
-	entries, err := s.log.Payloads(t.Context(), seqs)
+	entries, err := s.Log.Payloads(t.Context(), seqs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		var event tidemark.Event
-		var ch TaskChange
+		var ch Change
 		if err := json.Unmarshal(e.Payload, &event); err != nil || event.Type != taskEvent {
 			t.Fatalf("event %s, %v", e.Payload, err)
 		}
@@ -252,25 +250,6 @@ func TestSaidIn(t *testing.T) {
 	}
 }
 
-// TestOwnWords: what programs put into a message is not what its person asked for.
-func TestOwnWords(t *testing.T) {
-	for _, row := range []struct{ text, want string }{
-		{"<task-notification>\n<task-id>b1</task-id>\nAgent \"Mend\" must always finish.\n</task-notification>", ""},
-		{"<task-notification>never</task-notification>\nMend the gauge.", "Mend the gauge."},
-		{"Mend it.\n<local-command-stdout>TODO: x</local-command-stdout> now\n<bash_output n=\"1\">never", "Mend it.\n now"},
-		{"<div class=\"a-b\">is HTML</div> and a <x-y>", "<div class=\"a-b\">is HTML</div> and a <x-y>"},
-		{"a < b-c and d > e", "a < b-c and d > e"},
-		{strings.Repeat("<a-b></a-b>\n", 100) + "late", ""},
-		{"[Request interrupted by user for tool use]", ""},
-		{"<task-notification>done</task-notification>\nRead the output file to retrieve the result: /tmp/out", ""},
-		{"This session is being continued from a previous conversation that ran out of context.\nImplement the gauge.", ""},
-	} {
-		if got := ownWords(tidemark.NewText(tidemark.User, row.text)); got != row.want {
-			t.Errorf("%.60q: %q, want %q", row.text, got, row.want)
-		}
-	}
-}
-
 // TestRulesHaveRoom: of what is to be heeded nothing is cut for what is retrieved.
 func TestRulesHaveRoom(t *testing.T) {
 	var c Card
@@ -278,7 +257,7 @@ func TestRulesHaveRoom(t *testing.T) {
 		c = c.derivedItem(Constraint, fmt.Sprintf("Never release module number %d before the security review of it was signed by two people of the team", i), tidemark.FromPerson, "e", time.Unix(0, 0))
 		c = c.derivedItem(Goal, fmt.Sprintf("Mend the gauge number %d of the harbour and write down how high the water stood at noon", i), tidemark.FromPerson, "e", time.Unix(0, 0))
 	}
-	rest, all := taskRoom(DefaultPack)
+	rest, all := tidemark.Tokens(122), tidemark.Tokens(2048)
 	text, cut := c.text(rest, all)
 	if strings.Count(text, "Never release") != maxItems || tidemark.EstimateText(text) > all || len(cut) == 0 || strings.Contains(fmt.Sprint(cut), "c") {
 		t.Errorf("%d tokens of %d, cut %v:\n%s", tidemark.EstimateText(text), all, cut, text)
@@ -300,25 +279,11 @@ func FuzzTaskCall(f *testing.F) {
 		}
 		c, _ := Card{}.apply(ch, "e", time.Unix(1, 0))
 		var again Card
-		if err := json.Unmarshal([]byte(mustJSON(c)), &again); err != nil || items(again) != items(c) {
+		if err := json.Unmarshal([]byte(room.JSON(c)), &again); err != nil || items(again) != items(c) {
 			t.Errorf("%+v is read as %+v, %v", c, again, err)
 		}
 		if text, _ := c.text(200, 200); strings.Contains(text, "<system-reminder") || tidemark.EstimateText(text) > 200 {
 			t.Errorf("card %q", text)
-		}
-	})
-}
-
-// FuzzQuoted: no text ends its quotation.
-func FuzzQuoted(f *testing.F) {
-	f.Add("a\r\nb\u2028c\vd")
-	f.Fuzz(func(t *testing.T, text string) {
-		s := &Session{}
-		s.now.Store(&Settings{Zone: time.UTC})
-		for i, line := range strings.FieldsFunc(s.pushed(Recollection{Text: text}), func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) }) {
-			if i > 0 && !strings.HasPrefix(line, "| ") || strings.Contains(line, "<system-reminder") {
-				t.Errorf("line %d is %q", i, line)
-			}
 		}
 	})
 }
