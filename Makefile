@@ -100,8 +100,8 @@ check: wasm $(CHECKS) ## Format, vet, lint, import table, budgets, the upload of
 bench: ## Run the benchmarks (BENCH=regexp COUNT=n)
 	$(call with,with 'func Benchmark') go test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m
 
-floors: ## Hold recall to its figures on real data (TIDEMARK_LOCOMO=folder TIDEMARK_TRANSCRIPTS=folder)
-	go test ./bench -count 1 -v -run 'TestLocomoFloors|TestRealLogs'
+floors: ## Hold recall to its figures on real data (TIDEMARK_LOCOMO=folder)
+	go test ./bench -count 1 -v -run TestLocomoFloors
 
 bench-worker: wasm $(NODE_MODULES) ## Run the benchmarks of the Worker beside JavaScript (PARTS="cold turn", Linux)
 	go run ./build -main ./host/probe -out .cache/probe

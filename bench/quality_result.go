@@ -13,7 +13,6 @@ const (
 	// MinSessions is the fewest sessions that a conclusion is drawn from: of fewer not even
 	// differences that all point one way are significant (2/2^5 is more than 0.05).
 	MinSessions = 6
-	samples     = 10_000 // of the bootstrap
 )
 
 // What a check concludes.
@@ -53,7 +52,6 @@ type QualityResult struct {
 	Scores     []Criterion `json:"scores"` // the criteria, and "overall" as their mean
 	Detection  *Detection  `json:"detection"`
 	Position   *Position   `json:"position"`
-	Agreement  *Agreement  `json:"agreement"` // nil also where no pair has two verdicts
 	Conclusion string      `json:"conclusion"`
 }
 
@@ -97,20 +95,17 @@ type Criterion struct {
 	Managed    float64    `json:"managed"`
 	Difference float64    `json:"difference"`   // mean over sessions
 	CI90       [2]float64 `json:"ci90"`         // by t, that of the two one-sided tests
-	CI95       [2]float64 `json:"ci95"`         // by bootstrap over sessions
 	NotWorse   float64    `json:"p_not_worse"`  // that it is worse by the margin or more
 	Equivalent float64    `json:"p_equivalent"` // the larger of both one-sided tests
-	Wilcoxon   float64    `json:"p_wilcoxon"`   // that there is no difference
 }
 
 // Detection says whether judges could tell which answer had less context.
 type Detection struct {
-	Right  int        `json:"right"`
-	Named  int        `json:"named"` // verdicts that named one
-	Unsure int        `json:"unsure"`
-	P      float64    `json:"p"`     // exact, two-sided, over verdicts as the paper has it
-	CI95   [2]float64 `json:"ci95"`  // of the share, exact
-	Pairs  Share      `json:"pairs"` // by the majority of a pair's judges, which are not independent
+	Right  int     `json:"right"`
+	Named  int     `json:"named"` // verdicts that named one
+	Unsure int     `json:"unsure"`
+	P      float64 `json:"p"`     // exact, two-sided, over verdicts as the paper has it
+	Pairs  Share   `json:"pairs"` // by the majority of a pair's judges, which are not independent
 }
 
 // Position says whether judges went by the place of an answer.
@@ -119,14 +114,6 @@ type Position struct {
 	Named      Share   `json:"named_a"` // as the one with less context
 	Difference float64 `json:"score_a_minus_b"`
 	Biased     bool    `json:"biased"` // one of both shares is not chance
-}
-
-// Agreement is how far judges agree, the mean over each two of them.
-type Agreement struct {
-	Preference float64  `json:"preference"`       // share of equal verdicts
-	Detection  float64  `json:"detection"`        //
-	KappaP     *float64 `json:"kappa_preference"` // Cohen's; null where it is not defined
-	KappaD     *float64 `json:"kappa_detection"`
 }
 
 // judged fills in what the pairs say.
@@ -159,7 +146,7 @@ func (q *Quality) judged(res *QualityResult, pairs []compared) {
 		return
 	}
 	res.Preference, res.Detection = preferences(pairs), detections(pairs)
-	res.Position, res.Agreement = positions(pairs), agreement(pairs, len(q.Judges))
+	res.Position = positions(pairs)
 	for i := range len(criteria) + 1 {
 		var c Criterion
 		c, res.Judged = q.criterion(pairs, i)
@@ -224,7 +211,6 @@ func detections(pairs []compared) *Detection {
 		d.Pairs.Of += tally(right != wrong)
 	}
 	d.P = binomialTest(d.Right, d.Named)
-	d.CI95[0], d.CI95[1] = shareInterval(d.Right, d.Named, 0.95)
 	d.Pairs = shareOf(d.Pairs.Hits, d.Pairs.Of)
 	return d
 }
@@ -250,44 +236,6 @@ func positions(pairs []compared) *Position {
 	}
 	p.Biased = p.Preferred.P < significant || p.Named.P < significant
 	return p
-}
-
-// agreement compares each two judges over the pairs in which both count, nil where there are none.
-func agreement(pairs []compared, judges int) *Agreement {
-	both := 0
-	mean := func(of func(vote) string) (share float64, k *float64) {
-		sum, defined, agreed := 0.0, 0, 0.0
-		both = 0
-		for x := range judges {
-			for y := range x {
-				var said [][2]string
-				for _, p := range pairs {
-					if p.votes[x].why == "" && p.votes[y].why == "" {
-						said = append(said, [2]string{of(p.votes[x]), of(p.votes[y])})
-					}
-				}
-				k, agree, ok := kappa(said)
-				both += tally(len(said) > 0)
-				agreed += agree
-				if ok {
-					sum += k
-					defined++
-				}
-			}
-		}
-		if defined > 0 {
-			v := sum / float64(defined)
-			k = &v
-		}
-		return agreed / float64(max(both, 1)), k
-	}
-	a := &Agreement{}
-	a.Preference, a.KappaP = mean(func(v vote) string { return v.side(v.better) })
-	a.Detection, a.KappaD = mean(func(v vote) string { return v.side(v.less) })
-	if both == 0 {
-		return nil
-	}
-	return a
 }
 
 // criterion compares the scores of one criterion, or of all behind the last. units are the sessions that
@@ -345,9 +293,6 @@ func (q *Quality) tested(c Criterion, means []float64) Criterion {
 	c.NotWorse, c.Equivalent = below, max(below, above)
 	bound := float64(4) // a score cannot differ by more: JSON has no infinity
 	c.CI90 = [2]float64{max(low, -bound), min(high, bound)}
-	low, high = bootstrap(means, 0.95, samples, q.Seed)
-	c.CI95 = [2]float64{max(low, -bound), min(high, bound)}
-	c.Wilcoxon = signedRanks(means)
 	return c
 }
 
@@ -360,7 +305,7 @@ func concluded(c Criterion, sessions int) string {
 		return Equivalent
 	case c.NotWorse < significant:
 		return NotInferior
-	case c.Wilcoxon < significant && c.Difference < 0:
+	case c.CI90[1] < 0: // a one-sided t-test at the same level
 		return Worse
 	}
 	return Undecided

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -27,21 +26,6 @@ func TestBinomialTest(t *testing.T) {
 		if got := binomialTest(c.right, c.n); math.Abs(got-c.want) > 1e-9*c.want {
 			t.Errorf("%s: %g, want %g", c.name, got, c.want)
 		}
-	}
-}
-
-// TestShareInterval: the interval against tabled values and its own definition.
-func TestShareInterval(t *testing.T) {
-	for _, c := range []struct {
-		right, n  int
-		low, high float64
-	}{{0, 10, 0, 0.3084971}, {10, 10, 0.6915029, 1}, {5, 10, 0.1870860, 0.8129140}, {1, 20, 0.001265089, 0.2487328}} {
-		if low, high := shareInterval(c.right, c.n, 0.95); math.Abs(low-c.low) > 1e-6 || math.Abs(high-c.high) > 1e-6 {
-			t.Errorf("%d of %d: %.7f %.7f, want %.7f %.7f", c.right, c.n, low, high, c.low, c.high)
-		}
-	}
-	if low, high := shareInterval(0, 0, 0.95); low != 0 || high != 1 {
-		t.Errorf("nothing: %g %g", low, high)
 	}
 }
 
@@ -86,80 +70,5 @@ func TestTwoTests(t *testing.T) {
 		if below, above, _, _ := twoTests(c.diffs, 0.5, 0.05); below != c.below || above != c.above {
 			t.Errorf("%s: %g %g, want %g %g", c.name, below, above, c.below, c.above)
 		}
-	}
-}
-
-// TestSignedRanks: exact values by counting, with ties and zeros, and the approximation beside them.
-func TestSignedRanks(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		diffs []float64
-		want  float64
-	}{
-		{"none", nil, 1},
-		{"zeros", []float64{0, 0}, 1},
-		{"all up", []float64{1, 2, 3, 4, 5, 6}, 2.0 / 64},
-		{"all up, equal", []float64{1, 1, 1, 1, 1, 1, 0}, 2.0 / 64},
-		{"one small down", []float64{-1, 2, 3, 4, 5}, 4.0 / 32},
-		{"equal both ways", []float64{1, -1}, 1},
-		{"wilcoxon 1945", []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}, 0.0412597},
-	} {
-		if got := signedRanks(c.diffs); math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%s: %.7f, want %.7f", c.name, got, c.want)
-		}
-	}
-	draw := rand.New(rand.NewPCG(1, 2))
-	var many []float64
-	for range exactRanks {
-		many = append(many, draw.NormFloat64()+0.15)
-	}
-	exact, about := signedRanks(many), signedRanks(append(many, 1e-7))
-	if math.Abs(exact-about) > 0.01 {
-		t.Errorf("exact %g, approximation %g", exact, about)
-	}
-}
-
-// TestBootstrap: it covers the mean of a known distribution about as often as it says, and a seed repeats it.
-func TestBootstrap(t *testing.T) {
-	draw := rand.New(rand.NewPCG(3, 4))
-	const runs = 300
-	covered := 0
-	for i := range runs {
-		values := make([]float64, 40)
-		for k := range values {
-			values[k] = draw.Float64()
-		}
-		low, high := bootstrap(values, 0.9, 400, uint64(i))
-		if low <= 0.5 && 0.5 <= high {
-			covered++
-		}
-		if l, h := bootstrap(values, 0.9, 400, uint64(i)); l != low || h != high {
-			t.Fatal("the same seed gives another interval")
-		}
-	}
-	if share := float64(covered) / runs; share < 0.82 || share > 0.96 {
-		t.Errorf("covered %.3f, want about 0.9", share)
-	}
-	if low, high := bootstrap([]float64{2, 2, 2}, 0.95, 100, 1); low != 2 || high != 2 {
-		t.Errorf("all equal: %g %g", low, high)
-	}
-}
-
-// TestKappa: Cohen's own kind of table: 20 yes yes, 5 yes no, 10 no yes, 15 no no is 0.4.
-func TestKappa(t *testing.T) {
-	var said [][2]string
-	for n, s := range map[[2]string]int{{"y", "y"}: 20, {"y", "n"}: 5, {"n", "y"}: 10, {"n", "n"}: 15} {
-		for range s {
-			said = append(said, n)
-		}
-	}
-	if k, agree, ok := kappa(said); !ok || !close9(k, 0.4) || !close9(agree, 0.7) {
-		t.Errorf("%g %g %t", k, agree, ok)
-	}
-	if _, agree, ok := kappa([][2]string{{"y", "y"}, {"y", "y"}}); ok || agree != 1 {
-		t.Error("all the same is no agreement beyond chance")
-	}
-	if k, _, ok := kappa([][2]string{{"y", "n"}, {"n", "y"}}); !ok || !close9(k, -1) {
-		t.Errorf("always other: %g", k)
 	}
 }

@@ -60,7 +60,6 @@ type Treated struct {
 	Reduction float64         `json:"token_reduction"` // of effective tokens, by the first
 	CostBy    float64         `json:"cost_ratio"`      // by that of the first
 	Seconds   float64         `json:"seconds"`
-	Series    []TreatedCall   `json:"-"`
 }
 
 func (t Treatments) check() error {
@@ -141,7 +140,6 @@ func (t Treatments) one(ctx context.Context, name string) (one Treated, err erro
 
 // add takes what the API counted.
 func (o *Treated) add(up *upstream) {
-	o.Series = up.calls
 	for _, c := range up.calls {
 		o.Calls++
 		o.Effective += c.Tokens

@@ -13,13 +13,13 @@ import (
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/setup"
 )
 
 // runLocomo asks sessions or, by vectors, the rules.
-func runLocomo(ctx context.Context, m *cli.Main, list []bench.Conversation, vectors bool) (got bench.Locomo, ranked []bench.Ranking, err error) {
-	by, err := benchVectors(ctx, m, vectors)
+func runLocomo(ctx context.Context, m *cli.Main, list []bench.Conversation, byVectors bool) (got bench.Locomo, ranked []bench.Ranking, err error) {
+	by, err := benchVectors(ctx, m, byVectors)
 	if err != nil {
 		return got, nil, err
 	}
@@ -35,7 +35,7 @@ func runLocomo(ctx context.Context, m *cli.Main, list []bench.Conversation, vect
 }
 
 // benchVectors returns who makes vectors, as it is configured; nil when they are not wanted.
-func benchVectors(ctx context.Context, m *cli.Main, wanted bool) (session.Embedder, error) {
+func benchVectors(ctx context.Context, m *cli.Main, wanted bool) (vectors.Embedder, error) {
 	if !wanted {
 		return nil, nil
 	}
@@ -81,20 +81,14 @@ func printLocomo(m *cli.Main, l bench.Locomo) error {
 }
 
 type locomoFlags struct {
-	Rankings             string
-	Vectors, LeaveOneOut bool
+	Rankings string
+	Vectors  bool
 }
 
 func benchLocomo(ctx context.Context, m *cli.Main, f *locomoFlags) error {
 	list, err := readLocomo(m.Args)
 	if err != nil {
 		return err
-	}
-	switch {
-	case f.LeaveOneOut && f.Vectors:
-		return cli.Usagef("%s: --leave-one-out ranks by words: leave --vectors out", m.Path())
-	case f.LeaveOneOut:
-		return runHeld(ctx, m, list, f.Rankings)
 	}
 	got, ranked, err := runLocomo(ctx, m, list, f.Vectors)
 	if err != nil {
@@ -106,4 +100,38 @@ func benchLocomo(ctx context.Context, m *cli.Main, f *locomoFlags) error {
 		}
 	}
 	return cli.Either(m, got, func() error { return printLocomo(m, got) })
+}
+
+func readLocomo(paths []string) ([]bench.Conversation, error) {
+	var list []bench.Conversation
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		c, err := bench.ReadLocomo(path, raw)
+		if err != nil {
+			return nil, cli.Advise(err, "give conversations of LoCoMo: an object with session_1, session_1_date_time, … and qa")
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// recallRows are the rows of a table: by category, by conversation and over all.
+func recallRows(l bench.Locomo) [][]string {
+	rows := [][]string{{"CATEGORY", "@5", "@10", "@25"}}
+	for _, group := range []struct {
+		name string
+		of   map[string]map[string]float64
+	}{{"", l.ByCategory}, {"conversation ", l.ByFile}} {
+		for _, name := range sortedKeys(group.of) {
+			rows = append(rows, recallRow(group.name+name, group.of[name]))
+		}
+	}
+	return append(rows, recallRow("all", l.Recall))
+}
+
+func recallRow(name string, r map[string]float64) []string {
+	return []string{name, fmt.Sprintf("%.3f", r["5"]), fmt.Sprintf("%.3f", r["10"]), fmt.Sprintf("%.3f", r["25"])}
 }

@@ -15,7 +15,6 @@ import (
 
 // episodeBench is the flags of `tidemark-bench episodes`.
 type episodeBench struct {
-	Episodes int
 	Simulate string
 	Budgets  []string
 	LowWater int
@@ -28,25 +27,13 @@ const maxBudgets = 12
 
 // check refuses what cannot be run, and returns the budgets.
 func (b *episodeBench) check(given func(string) bool) (list []episodes.Budget, err error) {
-	faces := 0
-	for _, name := range []string{"episodes", "simulate", "budgets"} {
-		if given(name) {
-			faces++
-		}
-	}
 	switch {
-	case faces > 1:
-		return nil, cli.Usagef("--episodes, --simulate and --budgets are three measurements: name one of them")
-	case given("simulate") && !slices.Contains(bench.Simulations, b.Simulate):
+	case given("simulate") && given("budgets"):
+		return nil, cli.Usagef("--simulate and --budgets are two measurements: name one of them")
+	case !slices.Contains(bench.Simulations, b.Simulate):
 		return nil, cli.Usagef("--simulate %q: want one of %v", b.Simulate, bench.Simulations)
-	case b.Episodes < 2 || b.Episodes > bench.MaxEpisodes:
-		return nil, cli.Usagef("--episodes %d: want 2 to %d", b.Episodes, bench.MaxEpisodes)
 	case b.LowWater < 10 || b.LowWater > 100:
 		return nil, cli.Usagef("--low-water %d: want 10 to 100 percent of the budget", b.LowWater)
-	case given("low-water") && faces == 0 || given("low-water") && given("episodes"):
-		return nil, cli.Usagef("--low-water is of --simulate and --budgets: a single pass goes down to the default")
-	case given("tasks") && (faces == 0 || given("episodes")):
-		return nil, cli.Usagef("--tasks is of --simulate and --budgets")
 	case given("tasks") && (b.Tasks < 2 || b.Tasks > bench.MaxTasks):
 		return nil, cli.Usagef("--tasks %d: want 2 to %d", b.Tasks, bench.MaxTasks)
 	case given("budgets") && len(b.Budgets) == 0:
@@ -94,40 +81,22 @@ func runEpisodes(m *cli.Main, b *episodeBench, given func(string) bool) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case b.Simulate != "":
-		s, err := bench.Simulate(b.Simulate, b.Tasks, b.Seed, b.LowWater, m.Telling())
-		if err != nil {
-			return err
-		}
-		return printSimulated(m, s)
-	case len(list) > 0:
+	if len(list) > 0 {
 		t, err := bench.Budgets{Budgets: list, Seed: b.Seed, Low: b.LowWater, Tasks: b.Tasks, Told: m.Telling()}.Run()
 		if err != nil {
 			return err
 		}
 		return printBudgets(m, t)
 	}
-	p, err := bench.RunEpisodesPass(b.Episodes, b.Seed, m.Telling())
+	s, err := bench.Simulate(b.Simulate, b.Tasks, b.Seed, b.LowWater, m.Telling())
 	if err != nil {
 		return err
 	}
-	return printPass(m, p)
+	return printSimulated(m, s)
 }
 
 // tokensShown writes tokens as a decimal number.
 func tokensShown(n tidemark.Tokens) string { return strconv.FormatInt(int64(n), 10) }
-
-func printPass(m *cli.Main, p bench.EpisodesPass) error {
-	if m.JSON {
-		return m.PrintJSON(p)
-	}
-	cli.PrintTable(m.Out, [][]string{
-		{"EPISODES", "MESSAGES", "TOKENS", "EVICTED", "LEFT", "PASS ms", "BEST ms", "WARM ms", "GRAPH ms", "CHECK FAILURES"},
-		{strconv.Itoa(p.Episodes), strconv.Itoa(p.Messages), tokensShown(p.Tokens), tokensShown(p.Evicted), tokensShown(p.Active), cli.FixedPoint(p.PassMs, 2),
-			cli.FixedPoint(p.BestMs, 2), cli.FixedPoint(p.WarmMs, 2), cli.FixedPoint(p.GraphMs, 2), strconv.Itoa(p.Failures)}})
-	return nil
-}
 
 func printSimulated(m *cli.Main, s bench.Simulated) error {
 	if m.JSON {

@@ -20,7 +20,7 @@ var benchText string
 // benchCommands is the table of the benchmarks.
 func benchCommands() cli.Table {
 	return cli.Table{Program: "tidemark-bench", Text: benchText, Runs: map[string]cli.Run{
-		"needles": cli.Does(benchNeedles).Checked(cli.AnyArgs), "locomo": cli.Does(benchLocomo), "recall": cli.Does(benchRecall), "quality": cli.Does(benchQuality).Checked(cli.AnyArgs),
+		"needles": cli.Does(benchNeedles), "locomo": cli.Does(benchLocomo), "quality": cli.Does(benchQuality).Checked(cli.AnyArgs),
 		"treatments": cli.Does(benchTreatments), "episodes": cli.Does(benchEpisodes), "cost": cli.Does(costStudy),
 	}}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,12 +20,11 @@ import (
 type needles struct {
 	bench.Needles
 	bench.Table
-	Which      int `flag:"table"`
-	Offline    bool
-	Transcript cli.Repeated
-	Session    string
-	Said       int
-	Token      string
+	Which   int `flag:"table"`
+	Offline bool
+	Session string
+	Said    int
+	Token   string
 }
 
 // refused says of a set-up that cannot be run what to do: the configuration has no part in it.
@@ -43,8 +40,8 @@ func refused(m *cli.Main, err error) error {
 var needlesWhere = map[string][]string{
 	"events": {"", "--server"}, "cycles": {"", "--server"}, "budget": {"", "--server"}, "plain": {"", "--server"},
 	"headroom": {""}, "tail": {""}, "token": {"--server"}, "session": {"--server"}, "said": {"--server"},
-	"window": {"--table 1", "--transcript"}, "methods": {"--table 1"}, "hops": {"--table 1"}, "traces": {"--table 1"}, "flood": {"--table 1"},
-	"seed": {"--table 1"}, "offline": {"--table 1"}, "transcript": {"--transcript"}, "server": {"--server"},
+	"window": {"--table 1"}, "methods": {"--table 1"}, "hops": {"--table 1"}, "traces": {"--table 1"}, "flood": {"--table 1"},
+	"seed": {"--table 1"}, "offline": {"--table 1"}, "server": {"--server"},
 }
 
 // needless refuses a flag that would be without effect.
@@ -72,8 +69,6 @@ func runNeedles(ctx context.Context, m *cli.Main, n *needles, folder string, cha
 	switch {
 	case n.Which == 1:
 		where = "--table 1"
-	case len(n.Transcript) > 0:
-		where = "--transcript"
 	case base != "":
 		where = "--server"
 	}
@@ -87,8 +82,6 @@ func runNeedles(ctx context.Context, m *cli.Main, n *needles, folder string, cha
 		return cli.Usagef("--table %d: want 1 or 2", n.Which)
 	case n.Which == 1:
 		return needlesTable(ctx, m, n, folder)
-	case len(n.Transcript) > 0:
-		return needlesAgents(ctx, m, n, folder)
 	case base != "":
 		c := m.Remote(base)
 		key := n.Session
@@ -189,48 +182,7 @@ func needlesTable(ctx context.Context, m *cli.Main, n *needles, folder string) e
 	return nil
 }
 
-func needlesAgents(ctx context.Context, m *cli.Main, n *needles, folder string) error {
-	a := bench.Agents{Needles: n.Needles.Needles, Window: n.Window, Told: n.Needles.Told}
-	var all []bench.AgentLog
-	for i, file := range n.Transcript {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		below := filepath.Join(folder, strconv.Itoa(i))
-		const perm = 0o700
-		if err := os.Mkdir(below, perm); err != nil {
-			return err
-		}
-		got, err := a.Run(ctx, file, raw, below)
-		if err != nil {
-			return cli.Advise(err, "give logs of Claude Code (.jsonl)")
-		}
-		all = append(all, got)
-	}
-	m.ProgressEnd()
-	if m.JSON {
-		return m.PrintJSON(struct {
-			Logs []bench.AgentLog `json:"logs"`
-		}{all})
-	}
-	for _, l := range all {
-		m.Out.Printf("%s: %d messages, %d cycles, %d markers; a query takes %.1f ms, p99 %.1f\n", l.File, l.Messages, l.Cycles, l.Markers, l.Query, l.Slow)
-		rows := [][]string{{"KIND", "ASKED", "FOUND", "FIRST", "RANKED", "FIRST", "WITHOUT TALK", "FIRST"}}
-		for _, kind := range sortedKeys(l.Asked) {
-			rows = append(rows, []string{kind, strconv.Itoa(l.Asked[kind]), shareOf(l.ByKind, kind), shareOf(l.First, kind),
-				shareOf(l.Ranked, kind), shareOf(l.FirstR, kind), shareOf(l.Without, kind), shareOf(l.FirstW, kind)})
-		}
-		cli.PrintTable(m.Out, rows)
-	}
-	return nil
-}
-
 func benchNeedles(ctx context.Context, m *cli.Main, n *needles) (err error) {
-	n.Transcript = append(n.Transcript, m.Args...)
-	if len(m.Args) > 0 && len(n.Transcript) == len(m.Args) {
-		return cli.Usagef("needles takes no file; --transcript FILE... takes logs of Claude Code")
-	}
 	folder, remove, err := bench.Folder()
 	if err != nil {
 		return err

@@ -18,11 +18,6 @@ func printQuality(m *cli.Main, r bench.QualityResult) {
 	cli.PrintTable(m.Out, shownScores(r))
 	m.Out.Line("")
 	printVerdicts(m, r)
-	agreed, guessed := "-", "-"
-	if a := r.Agreement; a != nil {
-		agreed, guessed = sharePercent(a.Preference)+shownKappa(a.KappaP), sharePercent(a.Detection)+shownKappa(a.KappaD)
-	}
-	m.Out.Printf("agreement of judges: preference %s, guess %s\n", agreed, guessed)
 	if r.Pairs > 0 {
 		m.Out.Printf("context: %.0f tokens full, %.0f managed, %s less\n", r.Tokens[0], r.Tokens[1], sharePercent(1-r.Tokens[1]/max(r.Tokens[0], 1)))
 	}
@@ -44,12 +39,12 @@ func shownP(f float64) string { return "p " + strconv.FormatFloat(f, 'g', 2, 64)
 func shownScores(r bench.QualityResult) [][]string {
 	two := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 	between := func(ci [2]float64) string { return fmt.Sprintf("%+.2f to %+.2f", ci[0], ci[1]) }
-	rows := [][]string{{"SCORE", "FULL", "MANAGED", "DIFFERENCE", "90 %", "95 % BOOTSTRAP", "EQUIVALENT", "NOT WORSE", "SIGNED RANKS"}}
+	rows := [][]string{{"SCORE", "FULL", "MANAGED", "DIFFERENCE", "90 %", "EQUIVALENT", "NOT WORSE"}}
 	for _, c := range r.Scores {
-		rows = append(rows, []string{c.Name, two(c.Full), two(c.Managed), fmt.Sprintf("%+.2f", c.Difference), between(c.CI90), between(c.CI95), shownP(c.Equivalent), shownP(c.NotWorse), shownP(c.Wilcoxon)})
+		rows = append(rows, []string{c.Name, two(c.Full), two(c.Managed), fmt.Sprintf("%+.2f", c.Difference), between(c.CI90), shownP(c.Equivalent), shownP(c.NotWorse)})
 	}
 	if len(r.Scores) == 0 {
-		rows = append(rows, []string{"overall", "-", "-", "-", "-", "-", "-", "-", "-"})
+		rows = append(rows, []string{"overall", "-", "-", "-", "-", "-", "-"})
 	}
 	return rows
 }
@@ -63,7 +58,7 @@ func printVerdicts(m *cli.Main, r bench.QualityResult) {
 	}
 	m.Out.Printf("preferred: full %d, managed %d, ties %d of %s, %s; by pairs managed %d of %d, %s\n", v.Full, v.Managed, v.Ties, cli.Plural(r.Verdicts, "verdict"), shownP(v.P),
 		v.Pairs.Hits, v.Pairs.Of, shownP(v.Pairs.P))
-	m.Out.Printf("detected: %d of %d that named one (%s to %s at 95 %%), unsure %d, %s; by pairs %d of %d, %s\n", d.Right, d.Named, sharePercent(d.CI95[0]), sharePercent(d.CI95[1]), d.Unsure,
+	m.Out.Printf("detected: %d of %d that named one, unsure %d, %s; by pairs %d of %d, %s\n", d.Right, d.Named, d.Unsure,
 		shownP(d.P), d.Pairs.Hits, d.Pairs.Of, shownP(d.Pairs.P))
 	m.Out.Printf("position: A preferred %d of %d, %s; A named %d of %d, %s; A scores %+.2f over B\n", at.Preferred.Hits, at.Preferred.Of, shownP(at.Preferred.P),
 		at.Named.Hits, at.Named.Of, shownP(at.Named.P), at.Difference)
@@ -90,13 +85,6 @@ func shownConclusion(r bench.QualityResult) string {
 		return fmt.Sprintf("NO CONCLUSION, fewer than %d sessions", bench.MinSessions)
 	}
 	return fmt.Sprintf("UNDECIDED, neither equivalent within %g points nor worse", r.Margin)
-}
-
-func shownKappa(k *float64) string {
-	if k == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (kappa %.2f)", *k)
 }
 
 func sharePercent(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -26,8 +25,6 @@ import (
 type treatmentBench struct {
 	bench.Treatments
 	Treatment []string // its Names
-	Log       cli.Repeated
-	Plot      string
 	Window    int64
 	Policy    string
 	Alone     bool
@@ -57,7 +54,7 @@ func (t *treatmentBench) check() error {
 	if !slices.Contains(paging.Policies(), t.Policy) {
 		return cli.Usagef("--policy %s: want one of %v", t.Policy, paging.Policies())
 	}
-	return cli.Spare("--plot", t.Plot, t.Log)
+	return nil
 }
 
 func runTreatments(ctx context.Context, m *cli.Main, t *treatmentBench) (err error) {
@@ -72,30 +69,11 @@ func runTreatments(ctx context.Context, m *cli.Main, t *treatmentBench) (err err
 	t.Via, t.Told = native.Transport(), m.Telling()
 	t.Door = func(_ context.Context, api string) (bench.Door, error) { return t.openDoor(folder, api) }
 	var all []treatedSession
-	if len(t.Log) == 0 {
-		got, err := t.Run(ctx)
-		if err != nil {
-			return err
-		}
-		all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
+	got, err := t.Run(ctx)
+	if err != nil {
+		return err
 	}
-	for _, file := range t.Log {
-		f, _, err := m.Open(file)
-		if err != nil {
-			return err
-		}
-		got, err := t.RunLog(ctx, f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, treatedSession{filepath.Base(file), got})
-	}
-	if t.Plot != "" {
-		if err := cli.ToFile(t.Plot, treatedPlot(all).draw); err != nil {
-			return err
-		}
-		m.Err.Line("wrote " + t.Plot)
-	}
+	all = append(all, treatedSession{fmt.Sprintf("made, %d requests", t.Requests), got})
 	return printTreatments(m, all)
 }
 
@@ -166,10 +144,7 @@ func treatedRows(list []bench.Treated) [][]string {
 	add("effective input tokens", func(t bench.Treated) string { return tokens(t.Effective) })
 	add("cache read tokens", func(t bench.Treated) string { return tokens(t.Read) })
 	add("task completed", func(t bench.Treated) string {
-		switch {
-		case t.Completed == nil:
-			return "-"
-		case *t.Completed:
+		if t.Completed {
 			return "yes"
 		}
 		return fmt.Sprintf("no, %d of %d facts", t.Found, t.Facts)
@@ -190,6 +165,6 @@ func treatedRows(list []bench.Treated) [][]string {
 }
 
 func benchTreatments(ctx context.Context, m *cli.Main, t *treatmentBench) error {
-	t.Log, t.Names = append(t.Log, m.Args...), t.Treatment
+	t.Names = t.Treatment
 	return refused(m, runTreatments(ctx, m, t))
 }
