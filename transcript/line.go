@@ -170,11 +170,12 @@ func (l Line) Members(f Field) iter.Seq[Field] {
 }
 
 // Usage takes the figures that a field of usage reports over those in u. hour is how much of the writes went to the cache
-// that lives an hour; ok says that there was any figure.
+// that lives an hour; ok says that there was any figure. Where one is beyond all sense the others are not taken either.
 func (l Line) Usage(f Field, u *tidemark.Usage) (hour tidemark.Tokens, ok bool) {
 	if f.Kind != Object {
 		return 0, false
 	}
+	before := *u
 	for m := range l.Members(f) {
 		var to *tidemark.Tokens
 		switch m.Name {
@@ -193,17 +194,24 @@ func (l Line) Usage(f Field, u *tidemark.Usage) (hour tidemark.Tokens, ok bool) 
 				}
 			}
 		}
-		if n, is := l.Count(m); is && to != nil {
+		switch n, is := l.Count(m); {
+		case to == nil:
+		case is:
 			*to, ok = n, true
+		case m.Kind == Number && m.Size() > maxDigits:
+			*u = before
+			return 0, false
 		}
 	}
 	return hour, ok
 }
 
+// maxDigits is how many a figure may have: a sum of many stays within 63 bits.
+const maxDigits = 15
+
 // Count reads a whole number that is not negative; others are no figure.
 func (l Line) Count(f Field) (tidemark.Tokens, bool) {
-	const digits = 15
-	if f.Kind != Number || f.Size() > digits {
+	if f.Kind != Number || f.Size() > maxDigits {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(l.Bytes(f)), 10, 64)

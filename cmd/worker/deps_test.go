@@ -16,6 +16,7 @@ const module = "github.com/tidemark-ai/tidemark"
 // needs a line here, behind a look at its timers, goroutines and package state; what must never be linked stands in internal/lint.
 var linkable = map[string]string{
 	"github.com/oklog/ulid/v2":                                       "time-sortable ids of entries",
+	"go.yaml.in/yaml/v3":                                             "the front matter of skills; it starts no goroutine or timer and keeps no state",
 	"github.com/tailscale/hujson":                                    "config.json in the bucket may have comments, as the document natively",
 	"github.com/kljensen/snowball/english":                           "recall finds a word in another form, as natively",
 	"github.com/kljensen/snowball/romance":                           "imported by the package above",
