@@ -39,10 +39,8 @@ func parse(file string) (s Skill, name int, err error) {
 			s.Extra = append(s.Extra, slices.DeleteFunc(slices.Clone(lines[key.Line-1:end]), isBlank)...)
 			continue
 		}
-		problem := ""
-		if seen[key.Value] > 0 {
-			problem = key.Value + " is given twice"
-		} else {
+		problem := key.Value + " is given twice"
+		if seen[key.Value] == 0 {
 			problem = s.set(key.Value, value)
 		}
 		if problem != "" {

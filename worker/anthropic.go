@@ -121,11 +121,10 @@ func countTokens(c *request) (any, error) {
 	}
 	total := tidemark.Estimate(in.Message)
 	s, err := c.Actors.Session(c.r.Context(), key, false)
-	switch {
-	case failureOf(err).status == http.StatusNotFound && err != nil: // a conversation that begins with it
-	case err != nil:
+	if err != nil && failureOf(err).status != http.StatusNotFound { // a conversation may begin with this request
 		return nil, fmt.Errorf("open session %s: %w", key, err)
-	default:
+	}
+	if s != nil {
 		v, err := s.View(c.r.Context())
 		if err != nil {
 			return nil, err

@@ -37,9 +37,7 @@ const (
 type chart struct {
 	b       strings.Builder
 	columns int
-	bar     float64         // width of a column with its gap
-	most    tidemark.Tokens // at the top of the upper part
-	cost    tidemark.Tokens // and of the lower
+	bar     float64 // width of a column with its gap
 }
 
 func newChart(columns int) *chart {

@@ -119,13 +119,10 @@ func toRemember(text string) (facts []string, rest string) {
 	var others []string
 	all := false
 	for _, s := range sentences(text) {
-		before, fact, list := s, "", false
+		before, fact := "", s
 		if !all {
-			before, fact, list = requested(s)
-		} else {
-			before, fact = "", s
+			before, fact, all = requested(s)
 		}
-		all = all || list
 		if fact != "" {
 			facts = append(facts, fact)
 		}
@@ -138,7 +135,6 @@ func toRemember(text string) (facts []string, rest string) {
 
 // requested parts a sentence at a request to remember; list says that more sentences belong to it.
 func requested(s string) (before, fact string, list bool) {
-	fact = s
 	switch {
 	case rememberLists.MatchString(s):
 		m := rememberLists.FindStringSubmatch(s)
