@@ -51,8 +51,8 @@ func pictures(body io.Reader, visit func(Picture, []byte)) (int, error) {
 	var blocks []json.RawMessage
 	if one := (map[string]json.RawMessage)(nil); json.Unmarshal(raw, &one) == nil && one != nil {
 		blocks = []json.RawMessage{raw}
-	} else {
-		_ = json.Unmarshal(raw, &blocks) // what is no list has no pictures
+	} else if json.Unmarshal(raw, &blocks) != nil {
+		blocks = nil // what is no list has no pictures
 	}
 	for i, raw := range blocks {
 		var b struct {
